@@ -1,0 +1,66 @@
+"""Checks of constructor arguments: each returns the value or raises a `ValueError` that says what is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+
+def _refuse(name: str, expected: str, value: Any) -> NoReturn:
+    raise ValueError(f"`{name}` must be {expected}, got {value!r}.")
+
+
+def real(name: str, value: Any, *, above: float = -math.inf, below: float = math.inf) -> float:
+    """Returns `value` as a float if it is a finite number in the open interval (above, below)."""
+    if below < math.inf:
+        expected = f"a number in ({above:g}, {below:g})"
+    elif above > -math.inf:
+        expected = f"a finite number > {above:g}"
+    else:
+        expected = "a finite number"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        _refuse(name, expected, value)
+    number = float(value)
+    if not (math.isfinite(number) and above < number < below):
+        _refuse(name, expected, value)
+    return number
+
+
+def integer(name: str, value: Any, *, least: int) -> int:
+    """Returns `value` as an int if it is a whole number >= `least`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        _refuse(name, f"an integer >= {least}", value)
+    return int(value)
+
+
+def topn(value: Any) -> int | None:
+    """Returns the cut-off `topn`: an int >= 1, or None for the whole list."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        _refuse("topn", "an integer >= 1 or None", value)
+    return int(value)
+
+
+def boolean(name: str, value: Any) -> bool:
+    """Returns `value` if it is True or False."""
+    if not isinstance(value, bool):
+        _refuse(name, "True or False", value)
+    return value
+
+
+def choice(name: str, value: Any, choices: Sequence[str]) -> str:
+    """Returns `value` if it is one of `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        _refuse(name, "one of " + ", ".join(repr(c) for c in choices), value)
+    return value
+
+
+def config_of(owner: Any, *parts: Any) -> dict[str, Any]:
+    """Returns those of the parts' (dataclasses') fields that the owner's constructor takes: its config."""
+    names = inspect.signature(type(owner).__init__).parameters
+    return {k: v for part in parts for k, v in dataclasses.asdict(part).items() if k in names}
