@@ -1,0 +1,75 @@
+"""The exact ranking: documents by falling score, ties as trec_eval breaks them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.ops import lists
+
+
+@dataclasses.dataclass(frozen=True)
+class ExactRanking:
+    """The sorted list: every smooth ranking's sharp limit, and what the exact metrics are read off.
+
+    Tied documents stand in falling order of their position in the list. That is trec_eval's rule (falling document
+    name) for documents named by their position.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import ops
+      >>> scores, relevance = tf.constant([[1.0, 3.0, 1.0]]), tf.constant([[5.0, 6.0, 7.0]])
+      >>> print(ops.ExactRanking().relevance(scores, relevance).numpy())
+      [[6. 7. 5.]]
+    """
+
+    def relevance(
+        self,
+        scores: tf.Tensor,
+        relevance: tf.Tensor,
+        mask: tf.Tensor | None = None,
+        topn: int | None = None,
+    ) -> tf.Tensor:
+        """The relevance of the document at each rank.
+
+        Args:
+          scores: [batch, list], any float type.
+          relevance: [batch, list], what is found at a document.
+          mask: [batch, list] bool, False for padding. None: all documents are real.
+          topn: The number of ranks K; None or more than the list has: the list's length.
+
+        Returns:
+          [batch, K]; ranks beyond the number of real documents hold 0; NaN for a list with a NaN among its scores.
+
+        Raises:
+          ValueError: If `topn` is out of its range or the shapes do not match.
+
+        Time O(N log N), memory O(N) a list.
+        """
+        topn = _arguments.topn(topn)
+        scores, mask, poison = lists.clean(scores, mask)
+        relevance = lists.aligned("relevance", relevance, scores, mask)
+        ranks = lists.cut(scores, topn)
+        order = descending_order(scores, mask)[:, :ranks]
+        return poison * tf.gather(relevance, order, batch_dims=1)
+
+
+def descending_order(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Returns [batch, list] positions by falling score; ties by falling position; padding last.
+
+    Args:
+      scores: [batch, list] floats without NaN.
+      mask: [batch, list] bool, False for padding.
+
+    Returns:
+      [batch, list] int32.
+    """
+    # Padding must come after every real document, also after one whose score is -inf. (And XLA sorts -0.0 below 0.0.)
+    lowest = tf.constant(scores.dtype.min, scores.dtype)
+    scores = tf.where(tf.equal(scores, 0.0), tf.zeros_like(scores), tf.maximum(scores, lowest))
+    scores = tf.where(mask, scores, tf.constant(float("-inf"), scores.dtype))
+    # Reversed, so that a stable sort puts the later of two tied documents first.
+    backwards = tf.argsort(tf.reverse(scores, axis=[1]), axis=1, direction="DESCENDING", stable=True)
+    return tf.shape(scores)[1] - 1 - backwards

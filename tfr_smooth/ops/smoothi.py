@@ -1,0 +1,337 @@
+r"""SmoothI: smooth rank indicators by a recursion of softmaxes.
+
+Thonet, Cinar, Gaussier, Li, Renders: "SmoothI: Smooth Rank Indicators for Differentiable IR Metrics",
+AAAI 2022 (arXiv:2105.00942). For positive scores $S_1 .. S_N$ the indicator "document j is at rank r" is
+
+$$I^r_j = \mathrm{softmax}_j\left(\alpha S_j c^r_j\right), \qquad
+  c^r_j = \mathrm{sg}\left[\prod_{l<r} (1 - I^l_j - \delta)\right] \qquad \text{(Eq. 7, 9)}$$
+
+where sg is the stop-gradient. A document that was found at a lower rank has its factor c, and with it its
+place in the softmax, reduced to about delta. Scores are made positive by subtracting the list's minimum, through
+which the gradient flows; so everything here is invariant to a shift of the scores.
+
+Why this is quick: with the stop-gradient, rank r enters the gradient through its own softmax alone,
+$\partial y_r / \partial S_j = \alpha c^r_j I^r_j (rel_j - y_r)$ for $y_r = \sum_j rel_j I^r_j$. One running vector c
+[batch, list] serves the value, and once more the gradient: nothing of size [rank, list] is kept. And as
+$|c^r_j| \le (1-\delta)^{r-1}$, from some rank on every softmax is uniform to the last bit. That rank is
+known before the loop starts, and the ranks after it have a closed form.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.ops import lists
+
+# A softmax over inputs below this size is uniform in float32 (its resolution is 6e-8).
+_UNIFORM = 1e-8
+# Up to this size of the softmax's inputs float32 gives 1e-6 (value) and 1e-5 (gradient). A sharper softmax
+# multiplies the rounding of its inputs, so such a batch is computed in float64.
+_FLOAT32_RANGE = 16.0
+# Inputs of the softmax are cut here, far from overflow in float32: exp is long exactly 0 or 1.
+_LARGEST = 1e37
+
+
+@dataclasses.dataclass(frozen=True)
+class SmoothI:
+    r"""The SmoothI ranking: hand it to any metric of `tfr_smooth.functional` to make that metric smooth.
+
+    $I^r_j = \mathrm{softmax}_j(\alpha S_j \, \mathrm{sg}[\prod_{l<r} (1 - I^l_j - \delta)])$
+    (Eq. 7 and 9 of arXiv:2105.00942).
+
+    Args:
+      alpha: Inverse temperature, > 0. The error falls exponentially in it (Theorem 2); the paper searches
+        {0.1, 1, 10, 100}.
+      delta: In (0, 0.5): what remains of a document's weight after its rank; the paper uses 0.1.
+      stop_gradient: True for Eq. 9, False to differentiate through the recursion (Eq. 7). The values are the same.
+      shift: True makes the scores positive by subtracting the list's minimum; False takes them as they are (the
+        theorems ask for scores > 0).
+
+    Raises:
+      ValueError: If an argument is out of its range.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import ops
+      >>> y = ops.SmoothI(alpha=100.0).relevance(tf.constant([[0.0, 3.0, 1.0]]), tf.constant([[0.0, 2.0, 1.0]]))
+      >>> print(y.numpy().round(3))
+      [[2. 1. 0.]]
+    """
+
+    alpha: float = 1.0
+    delta: float = 0.1
+    stop_gradient: bool = True
+    shift: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        object.__setattr__(self, "alpha", _arguments.real("alpha", self.alpha, above=0.0))
+        object.__setattr__(self, "delta", _arguments.real("delta", self.delta, above=0.0, below=0.5))
+        _arguments.boolean("stop_gradient", self.stop_gradient)
+        _arguments.boolean("shift", self.shift)
+
+    def relevance(
+        self,
+        scores: tf.Tensor,
+        relevance: tf.Tensor,
+        mask: tf.Tensor | None = None,
+        topn: int | None = None,
+    ) -> tf.Tensor:
+        """Returns the relevance found at ranks 1..K; see `smoothi_relevance`."""
+        return smoothi_relevance(scores, relevance, mask, topn=topn, **dataclasses.asdict(self))
+
+    def indicators(self, scores: tf.Tensor, mask: tf.Tensor | None = None, topn: int | None = None) -> tf.Tensor:
+        """Returns the rank indicators; see `smoothi_indicators`."""
+        return smoothi_indicators(scores, mask, topn=topn, **dataclasses.asdict(self))
+
+
+def smoothi_relevance(
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor | None = None,
+    *,
+    alpha: float = 1.0,
+    delta: float = 0.1,
+    topn: int | None = None,
+    stop_gradient: bool = True,
+    shift: bool = True,
+) -> tf.Tensor:
+    r"""The relevance found at each rank: $y_r = \sum_j rel_j I^r_j$ (the sum in Eq. 10 to 12 of arXiv:2105.00942).
+
+    Every SmoothI metric is a function of these numbers.
+
+    Args:
+      scores: [batch, list], any float type. float16 and bfloat16 are computed in float32.
+      relevance: [batch, list], what is found at a document; a constant, no gradient flows to it.
+      mask: [batch, list] bool, False for padding. None: all documents are real. What stands in a padded place,
+        NaN too, reaches nothing.
+      alpha: Inverse temperature, > 0.
+      delta: In (0, 0.5).
+      topn: The number of ranks K; None or more than the list has: the list's length.
+      stop_gradient: True for Eq. 9; False differentiates through the recursion (Eq. 7).
+      shift: Whether to subtract the list's minimum from the scores.
+
+    Returns:
+      [batch, K], float64 for float64 scores, else float32. Ranks beyond the number of real documents hold 0.
+
+    Raises:
+      ValueError: If an argument is out of its range or the shapes do not match.
+
+    Time O(K N) a list, or O(R N) if fewer: R = log(1e-8 / (alpha max|S|)) / log(1 - delta), 175 to 220 ranks at
+    delta = 0.1 whatever N is. Memory O(N + K) a list for value and gradient; O(K N) with `stop_gradient=False`.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import ops
+      >>> y = ops.smoothi_relevance(tf.constant([[2.0, 1.0, 0.0]]), tf.constant([[1.0, 0.0, 0.0]]), topn=2)
+      >>> print(y.numpy().round(4))
+      [[0.6652 0.3534]]
+    """
+    ranking = SmoothI(alpha, delta, stop_gradient, shift)
+    topn = _arguments.topn(topn)
+    scores, mask, poison = lists.clean(scores, mask)
+    relevance = lists.aligned("relevance", relevance, scores, mask)
+    logits = _logits(scores, mask, ranking)
+    ranks = lists.cut(scores, topn)
+    if stop_gradient:
+        found = _relevance_by_custom_gradient(logits, relevance, mask, ranks, ranking, scores.dtype)
+    else:
+        found = _relevance_by_recursion(logits, relevance, mask, ranks, ranking)
+    found = tf.cast(tf.transpose(found), scores.dtype)
+    return poison * tf.where(lists.rank_mask(mask, ranks), found, tf.zeros_like(found))
+
+
+def smoothi_indicators(
+    scores: tf.Tensor,
+    mask: tf.Tensor | None = None,
+    *,
+    alpha: float = 1.0,
+    delta: float = 0.1,
+    topn: int | None = None,
+    stop_gradient: bool = True,
+    shift: bool = True,
+) -> tf.Tensor:
+    r"""The smooth rank indicators $I^r_j$ themselves (Eq. 7 and 9 of arXiv:2105.00942).
+
+    For looking at, and for functions of the indicators that no metric here covers; the metrics use
+    `smoothi_relevance`, which needs no [rank, list] array.
+
+    Args:
+      scores: [batch, list], any float type.
+      mask: [batch, list] bool, False for padding. None: all documents are real.
+      alpha: Inverse temperature, > 0.
+      delta: In (0, 0.5).
+      topn: The number of ranks K; None or more than the list has: the list's length.
+      stop_gradient: True for Eq. 9; False differentiates through the recursion (Eq. 7).
+      shift: Whether to subtract the list's minimum from the scores.
+
+    Returns:
+      [batch, K, list], float64 for float64 scores, else float32 (computed in float64). Each rank sums to 1 over the
+      real documents; padded documents and ranks beyond the number of real documents hold 0.
+
+    Raises:
+      ValueError: If an argument is out of its range or the shapes do not match.
+
+    Time and memory O(K N) a list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import ops
+      >>> print(ops.smoothi_indicators(tf.constant([[1.0, 3.0, 2.0]]), alpha=100.0).numpy().round(2))
+      [[[0. 1. 0.]
+        [0. 0. 1.]
+        [1. 0. 0.]]]
+    """
+    ranking = SmoothI(alpha, delta, stop_gradient, shift)
+    topn = _arguments.topn(topn)
+    scores, mask, poison = lists.clean(scores, mask)
+    ranks = lists.cut(scores, topn)
+    logits, real = _logits(scores, mask, ranking), tf.cast(mask, tf.float64)
+    rows = tf.TensorArray(tf.float64, size=ranks, element_shape=logits.shape)
+
+    def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
+        held = tf.stop_gradient(factors) if stop_gradient else factors
+        row = _softmax(logits * held, real, ranking)
+        return rank + 1, held * (1.0 - row - delta), rows.write(rank, row)
+
+    state = (0, tf.ones_like(logits), rows)
+    _, _, rows = tf.while_loop(lambda rank, *_: rank < ranks, body, state, maximum_iterations=ranks)
+    indicators = tf.transpose(rows.stack(), [1, 0, 2])
+    indicators = tf.where(lists.rank_mask(mask, ranks)[:, :, tf.newaxis], indicators, tf.zeros_like(indicators))
+    return poison[:, :, tf.newaxis] * tf.cast(indicators, scores.dtype)
+
+
+def _logits(scores: tf.Tensor, mask: tf.Tensor, ranking: SmoothI) -> tf.Tensor:
+    """Returns alpha S of Eq. 7 in float64, 0 at padding; float64 so that the shift loses nothing."""
+    scores = tf.cast(scores, tf.float64)
+    if ranking.shift:
+        largest = tf.constant(scores.dtype.max, scores.dtype)
+        lowest = tf.reduce_min(tf.where(mask, scores, largest), axis=1, keepdims=True)
+        scores = tf.where(mask, scores - lowest, tf.zeros_like(scores))
+    return tf.clip_by_value(ranking.alpha * scores, -_LARGEST, _LARGEST)
+
+
+def _softmax(inputs: tf.Tensor, real: tf.Tensor, ranking: SmoothI) -> tf.Tensor:
+    """Softmax over the documents with `real` = 1; all zero for a list without any."""
+    if not ranking.shift:  # With the shift, the lowest document's input is 0 too: padding never is the highest.
+        inputs = tf.where(real > 0, inputs, tf.constant(-_LARGEST, inputs.dtype))
+    highest = tf.stop_gradient(tf.reduce_max(inputs, axis=1, keepdims=True))
+    weights = tf.exp(inputs - highest) * real
+    # The highest contributes exp(0) = 1: the maximum is a no-op except for a list of padding.
+    return weights / tf.maximum(tf.reduce_sum(weights, axis=1, keepdims=True), 1.0)
+
+
+def _relevance_by_recursion(
+    logits: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor | int, ranking: SmoothI
+) -> tf.Tensor:
+    """[K, batch] float64, differentiated through the whole recursion (Eq. 7) by TensorFlow: memory O(K N)."""
+    real, relevance = tf.cast(mask, tf.float64), tf.cast(relevance, tf.float64)
+    found = tf.TensorArray(tf.float64, size=ranks, element_shape=logits.shape[:1])
+
+    def body(rank: tf.Tensor, factors: tf.Tensor, found: tf.TensorArray) -> tuple[Any, ...]:
+        indicators = _softmax(logits * factors, real, ranking)
+        found = found.write(rank, tf.reduce_sum(relevance * indicators, axis=1))
+        return rank + 1, factors * (1.0 - indicators - ranking.delta), found
+
+    state = (0, tf.ones_like(logits), found)
+    _, _, found = tf.while_loop(lambda rank, *_: rank < ranks, body, state, maximum_iterations=ranks)
+    return found.stack()
+
+
+def _relevance_by_custom_gradient(
+    logits: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+    ranks: tf.Tensor | int,
+    ranking: SmoothI,
+    dtype: tf.DType,
+) -> tf.Tensor:
+    """[K, batch] float64, with the gradient of Eq. 9 in memory O(N + K)."""
+    largest = tf.reduce_max(tf.abs(logits))
+    looped = tf.minimum(ranks, _ranks_until_uniform(largest, ranking.delta))
+    is_mild = tf.logical_and(largest <= _FLOAT32_RANGE, tf.constant(dtype != tf.float64))
+
+    def in_precision(function: Callable[..., tf.Tensor], *tensors: tf.Tensor) -> tf.Tensor:
+        """Runs `function` in float32 where that is enough, else in float64."""
+
+        def run(precision: tf.DType) -> tf.Tensor:
+            return tf.cast(function(*(tf.cast(t, precision) for t in tensors), ranks, looped, ranking), tf.float64)
+
+        return tf.cond(is_mild, lambda: run(tf.float32), lambda: run(tf.float64))
+
+    @tf.custom_gradient
+    def found_at_ranks(logits: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        found = in_precision(_forward, logits, relevance, mask)
+        return found, lambda upstream: in_precision(_backward, logits, relevance, mask, found, upstream)
+
+    return found_at_ranks(logits)
+
+
+def _ranks_until_uniform(largest: tf.Tensor, delta: float) -> tf.Tensor:
+    """The number of ranks before |alpha S c| < 1e-8 everywhere, by |c_r| <= (1 - delta)^(r - 1)."""
+    decades = tf.math.log(tf.maximum(largest, _UNIFORM) / _UNIFORM)
+    return tf.cast(tf.math.ceil(decades / -math.log1p(-delta)), tf.int32)
+
+
+def _forward(
+    logits: tf.Tensor,
+    relevance: tf.Tensor,
+    real: tf.Tensor,
+    ranks: tf.Tensor | int,
+    looped: tf.Tensor,
+    ranking: SmoothI,
+) -> tf.Tensor:
+    """The relevance found at each rank, [K, batch]."""
+    count = tf.maximum(tf.reduce_sum(real, axis=1), 1.0)
+    # Ranks after `looped` are uniform: their value is filled in before the loop overwrites the ranks before.
+    found = tf.repeat((tf.reduce_sum(relevance, axis=1) / count)[tf.newaxis], ranks, axis=0)
+
+    def body(rank: tf.Tensor, factors: tf.Tensor, found: tf.Tensor) -> tuple[Any, ...]:
+        indicators = _softmax(logits * factors, real, ranking)
+        at_rank = tf.reduce_sum(relevance * indicators, axis=1)
+        found = tf.tensor_scatter_nd_update(found, [[rank]], at_rank[tf.newaxis])
+        return rank + 1, factors * (1.0 - indicators - ranking.delta), found
+
+    return tf.while_loop(lambda rank, *_: rank < looped, body, (0, tf.ones_like(logits), found))[2]
+
+
+def _backward(
+    logits: tf.Tensor,
+    relevance: tf.Tensor,
+    real: tf.Tensor,
+    found: tf.Tensor,
+    upstream: tf.Tensor,
+    ranks: tf.Tensor | int,
+    looped: tf.Tensor,
+    ranking: SmoothI,
+) -> tf.Tensor:
+    """The gradient of sum(upstream * found) to the logits alpha S, [batch, list]."""
+
+    def body(rank: tf.Tensor, factors: tf.Tensor, total: tf.Tensor) -> tuple[Any, ...]:
+        indicators = _softmax(logits * factors, real, ranking)
+        slopes = indicators * (relevance - found[rank][:, tf.newaxis])
+        # They sum to 0 but for the rounding of `found`. Where the softmax is flat that adds up over the list, and
+        # where it is sharp nothing but that would be left of the highest document's slope.
+        slopes -= indicators * tf.reduce_sum(slopes, axis=1, keepdims=True)
+        # In float64: the gradient of the list's minimum is minus the sum of all others.
+        total += tf.cast(upstream[rank][:, tf.newaxis] * factors * slopes, tf.float64)
+        return rank + 1, factors * (1.0 - indicators - ranking.delta), total
+
+    state = (0, tf.ones_like(logits), tf.zeros_like(logits, tf.float64))
+    _, factors, total = tf.while_loop(lambda rank, *_: rank < looped, body, state)
+    # After `looped` the indicators are 1/n, so c shrinks by the same q = 1 - 1/n - delta at each rank, and the rest
+    # of the sum over ranks is a geometric one. (A list of one document has no gradient; q < 0 there.)
+    count = tf.maximum(tf.reduce_sum(real, axis=1), 1.0)
+    mean = tf.reduce_sum(relevance, axis=1) / count
+    shrink = tf.maximum(1.0 - 1.0 / count - ranking.delta, 0.0)
+    later = tf.cast(tf.range(ranks) - looped, logits.dtype)[:, tf.newaxis]
+    powers = tf.where(later >= 0, tf.pow(shrink, tf.maximum(later, 0)), tf.zeros_like(upstream))
+    weight = tf.reduce_sum(upstream * powers, axis=0) / count
+    tail = weight[:, tf.newaxis] * (relevance - mean[:, tf.newaxis]) * factors * real
+    return total + tf.cast(tail, tf.float64)
