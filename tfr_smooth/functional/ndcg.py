@@ -1,0 +1,60 @@
+"""Normalised discounted cumulative gain."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments, ops
+from tfr_smooth.functional.metric import Ranking, RankingMetric
+
+GAINS = ("exponential", "linear")
+
+
+@dataclasses.dataclass(frozen=True)
+class NDCG(RankingMetric):
+    r"""NDCG@K of each list.
+
+    $$\mathrm{NDCG@}K = \frac{1}{N_K} \sum_{r=1}^K \frac{g(y_r)}{\log_2(r + 1)}, \qquad
+      g(y) = 2^y - 1 \text{ or } y$$
+
+    where $y_r$ is the relevance found at rank r (its label, or under a smooth ranking $\sum_j rel_j I^r_j$) and $N_K$
+    the sum for the best order (Eq. 3 and 12 of arXiv:2105.00942).
+
+    Args:
+      topn: The cut-off K; None for the whole list.
+      gain: "exponential" for 2^y - 1 (the papers, TF-Ranking), "linear" for y (trec_eval).
+
+    Raises:
+      ValueError: If an argument is not one of these.
+
+    Time and memory O(K) a list on top of the ranking's, and O(N log N) for the best order.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import functional
+      >>> ndcg = functional.NDCG()
+      >>> print(ndcg(tf.constant([[0.0, 1.0, -1.0]]), tf.constant([[2.0, 1.0, 0.0]])).numpy().round(4))
+      [0.6309]
+    """
+
+    topn: int | None = None
+    gain: str = "exponential"
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        object.__setattr__(self, "topn", _arguments.topn(self.topn))
+        _arguments.choice("gain", self.gain, GAINS)
+
+    def _value(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
+        found = ranking.relevance(scores, relevance, mask, self.topn)
+        ideal = ops.ExactRanking().relevance(tf.stop_gradient(relevance), relevance, mask, self.topn)
+        return tf.math.divide_no_nan(self._gained(found), self._gained(ideal))
+
+    def _gained(self, found: tf.Tensor) -> tf.Tensor:
+        ranks = tf.range(1, tf.shape(found)[1] + 1)
+        discounts = math.log(2.0) / tf.math.log1p(tf.cast(ranks, found.dtype))
+        gains = tf.math.expm1(math.log(2.0) * found) if self.gain == "exponential" else found
+        return tf.reduce_sum(gains * discounts, axis=1)
