@@ -1,0 +1,123 @@
+"""What every ranking loss shares: inputs, weights, reduction, replicas, config."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.functional import Ranking, RankingMetric, list_weights, real_documents, to_dense
+
+REDUCTIONS = ("sum_over_batch_size", "sum", "none")
+
+# Keras 2's training loop divides a mean loss by the number of replicas; in Keras 3 the loss does it itself.
+_LOSS_SCALES_FOR_REPLICAS = not getattr(tf.keras, "__version__", "2").startswith("2")
+
+
+class RankingLoss(tf.keras.losses.Loss):
+    """Base of the losses: from one value a list to what Keras trains on.
+
+    Subclasses define `list_losses`. Lists that do not count (all padding, no relevant document) are left out of value
+    and gradient, and out of the number that "sum_over_batch_size" divides by; with "none" they are 0. Under a
+    `tf.distribute` strategy that number is the global one, so that a step does not depend on how a batch is split
+    over replicas.
+
+    Args:
+      ragged: Whether labels and scores come as `tf.RaggedTensor`.
+      name: Name of the loss.
+      reduction: "sum_over_batch_size" (the sum over lists of weight times loss, divided by the number of lists that
+        count), "sum", or "none" ([batch]).
+
+    Raises:
+      ValueError: If an argument is not one of these.
+    """
+
+    def __init__(self, *, ragged: bool, name: str | None, reduction: str) -> None:
+        _arguments.boolean("ragged", ragged)
+        _arguments.choice("reduction", reduction, REDUCTIONS)
+        super().__init__(reduction=reduction, name=name)
+        self._ragged = ragged
+
+    def list_losses(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Computes the loss of each list.
+
+        Args:
+          labels: [batch, list], < 0 is padding.
+          scores: [batch, list].
+
+        Returns:
+          ([batch] losses, [batch] bool: whether the list counts).
+        """
+        raise NotImplementedError
+
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        """Returns the unweighted loss of each list, [batch]; 0 for lists that do not count."""
+        labels, scores = to_dense(y_true, y_pred, self._ragged)
+        losses, counts = self.list_losses(labels, scores)
+        return tf.where(counts, losses, tf.zeros_like(losses))
+
+    def __call__(
+        self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | float | None = None
+    ) -> tf.Tensor:
+        """Computes the reduced loss.
+
+        Args:
+          y_true: Labels [batch, list], float or int; < 0 is padding.
+          y_pred: Scores [batch, list], any float type.
+          sample_weight: None, a number, one weight a list ([batch] or [batch, 1]) or one a document ([batch, list],
+            which becomes the list's weight by TF-Ranking's rule, sum(w y) / sum(y)).
+
+        Returns:
+          A scalar, or [batch] for the reduction "none"; float64 for float64 scores, else float32.
+
+        Raises:
+          ValueError: If the shapes do not match.
+        """
+        with tf.name_scope(self.name or type(self).__name__):
+            labels, scores = to_dense(y_true, y_pred, self._ragged)
+            losses, counts = self.list_losses(labels, scores)
+            real = real_documents(labels)
+            weights = list_weights(
+                sample_weight, tf.where(real, tf.cast(labels, losses.dtype), tf.zeros([], losses.dtype)), real
+            )
+            losses = tf.where(counts, weights * losses, tf.zeros_like(losses))
+            if self.reduction == "none":
+                return losses
+            if self.reduction == "sum":
+                return tf.reduce_sum(losses)
+            return _mean_over_replicas(tf.reduce_sum(losses), tf.reduce_sum(tf.cast(counts, losses.dtype)))
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {"ragged": self._ragged, "name": self.name, "reduction": self.reduction}
+
+
+def _mean_over_replicas(total: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+    """This replica's part of the mean over the lists of all replicas, in the scale that Keras expects."""
+    context = tf.distribute.get_replica_context()
+    replicas = 1 if context is None else context.num_replicas_in_sync
+    if replicas > 1:
+        count = context.all_reduce(tf.distribute.ReduceOp.SUM, count)
+        if not _LOSS_SCALES_FOR_REPLICAS:
+            total *= tf.cast(replicas, total.dtype)
+    return tf.math.divide_no_nan(total, count)
+
+
+class MetricLoss(RankingLoss):
+    """1 - metric, for any metric read off any ranking."""
+
+    def __init__(
+        self, ranking: Ranking, metric: RankingMetric, *, ragged: bool, name: str | None, reduction: str
+    ) -> None:
+        super().__init__(ragged=ragged, name=name, reduction=reduction)
+        self._ranking = ranking
+        self._metric = metric
+
+    def list_losses(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns ([batch] 1 - metric, [batch] whether the list has a relevant document)."""
+        return 1.0 - self._metric(labels, scores, ranking=self._ranking), self._metric.has_relevant(labels)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments: those of the ranking, of the metric and of every loss."""
+        return {**_arguments.config_of(self, self._ranking, self._metric), **super().get_config()}
