@@ -1,0 +1,71 @@
+"""The exact metrics equal trec_eval's figures, through pytrec_eval."""
+
+import numpy as np
+import pytest
+import pytrec_eval
+
+from tfr_smooth import metrics
+
+
+def lists(seed, tied):
+    """Ragged random lists in padded form: labels and scores with padding anywhere, some without a relevant document."""
+    random = np.random.RandomState(seed)
+    labels = random.choice([0, 0, 0, 1, 2, 3], (40, 25)).astype(np.float32)
+    labels[::7] = 0.0
+    scores = random.randint(0, 5, labels.shape) if tied else random.randn(*labels.shape)
+    labels[random.rand(*labels.shape) < 0.3] = -1.0
+    labels[5, 1:] = -1.0  # a list of at most one document
+    labels[:, 0] = np.maximum(labels[:, 0], 0.0)
+    return labels, scores.astype(np.float32)
+
+
+def trec_eval(measure, labels, scores, relabel=lambda y: y):
+    """Means over queries; documents are named by position."""
+    qrels, run = {}, {}
+    for q, (row_labels, row_scores) in enumerate(zip(labels, scores, strict=True)):
+        real = [j for j in range(len(row_labels)) if row_labels[j] >= 0]
+        qrels[str(q)] = {f"{j:03d}": int(relabel(row_labels[j])) for j in real}
+        run[str(q)] = {f"{j:03d}": float(row_scores[j]) for j in real}
+    results = pytrec_eval.RelevanceEvaluator(qrels, {measure}).evaluate(run)
+    return [results[str(q)][measure] for q in range(len(labels))]
+
+
+CASES = {
+    "ndcg": (metrics.NDCGMetric(gain="linear"), lambda y: y),
+    "ndcg_cut_1": (metrics.NDCGMetric(topn=1, gain="linear"), lambda y: y),
+    "ndcg_cut_5": (metrics.NDCGMetric(topn=5, gain="linear"), lambda y: y),
+    "ndcg_cut_30": (metrics.NDCGMetric(topn=30, gain="linear"), lambda y: y),
+    "ndcg_cut_10": (metrics.NDCGMetric(topn=10), lambda y: 2**y - 1),  # exponential gain through the qrels
+    "P_1": (metrics.PrecisionMetric(topn=1), lambda y: y),
+    "P_10": (metrics.PrecisionMetric(topn=10), lambda y: y),
+    "P_100": (metrics.PrecisionMetric(topn=100), lambda y: y),
+    "map": (metrics.MeanAveragePrecisionMetric(), lambda y: y),
+}
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("measure", CASES)
+def test_mean_equals_trec_eval(measure, tied):
+    metric, relabel = CASES[measure]
+    for seed in range(3):
+        labels, scores = lists(seed, tied)
+        expected = np.array(trec_eval(measure, labels, scores, relabel))
+        metric.reset_state()
+        for start in range(0, 40, 16):  # an uneven last batch
+            metric.update_state(labels[start : start + 16], scores[start : start + 16])
+        np.testing.assert_allclose(float(metric.result()), expected.mean(), atol=1e-6)
+        skipping = type(metric).from_config({**metric.get_config(), "no_relevant": "skip"})
+        skipping.update_state(labels, scores)
+        has_relevant = (labels > 0).any(axis=1)
+        assert 0 < has_relevant.sum() < 40
+        np.testing.assert_allclose(float(skipping.result()), expected[has_relevant].mean(), atol=1e-6)
+
+
+@pytest.mark.parametrize("measure", ["ndcg", "map", "P_10"])
+def test_each_list_equals_trec_eval(measure):
+    metric, _ = CASES[measure]
+    labels, scores = lists(9, tied=True)
+    for row, expected in enumerate(trec_eval(measure, labels, scores)):
+        metric.reset_state()
+        metric.update_state(labels[row : row + 1], scores[row : row + 1])
+        np.testing.assert_allclose(float(metric.result()), expected, atol=1e-6)

@@ -1,0 +1,81 @@
+"""What every ranking metric shares: inputs, weights, the running mean, config."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.functional import Ranking, RankingMetric, list_weights, real_documents, to_dense
+
+NO_RELEVANT = ("zero", "skip")
+
+
+class MeanOverLists(tf.keras.metrics.Metric):
+    """The weighted mean over lists of a metric read off a ranking.
+
+    A list of padding alone never counts. A list with documents but without a relevant one counts as `no_relevant` says:
+    "zero" as trec_eval and the papers have it, "skip" leaves it out. NaN among the real scores of a list gives NaN.
+    """
+
+    def __init__(
+        self,
+        ranking: Ranking,
+        metric: RankingMetric,
+        *,
+        no_relevant: str,
+        ragged: bool,
+        name: str | None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name=name, dtype=dtype)
+        self._ranking = ranking
+        self._metric = metric
+        self._no_relevant = _arguments.choice("no_relevant", no_relevant, NO_RELEVANT)
+        self._ragged = _arguments.boolean("ragged", ragged)
+        # float64: the mean over any number of batches, in any order, on any number of replicas, is one float32.
+        self._total = self.add_weight(name="total", shape=(), initializer="zeros", dtype="float64")
+        self._count = self.add_weight(name="count", shape=(), initializer="zeros", dtype="float64")
+
+    def update_state(
+        self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | float | None = None
+    ) -> None:
+        """Adds a batch.
+
+        Args:
+          y_true: Labels [batch, list], float or int; < 0 is padding.
+          y_pred: Scores [batch, list], any float type.
+          sample_weight: None, a number, [batch], [batch, 1] or [batch, list] (TF-Ranking's rule, sum(w y) / sum(y)).
+
+        Raises:
+          ValueError: If the shapes do not match.
+        """
+        labels, scores = to_dense(y_true, y_pred, self._ragged)
+        real = real_documents(labels)
+        values = self._metric(labels, scores, ranking=self._ranking)
+        counts = tf.reduce_any(real, axis=1)
+        if self._no_relevant == "skip":
+            counts = tf.logical_and(counts, self._metric.has_relevant(labels))
+        weights = list_weights(
+            sample_weight, tf.where(real, tf.cast(labels, values.dtype), tf.zeros([], values.dtype)), real
+        )
+        weights = tf.cast(tf.where(counts, weights, tf.zeros_like(weights)), tf.float64)
+        values = tf.where(counts, tf.cast(values, tf.float64), tf.zeros([], tf.float64))
+        self._total.assign_add(tf.reduce_sum(weights * values))
+        self._count.assign_add(tf.reduce_sum(weights))
+
+    def result(self) -> tf.Tensor:
+        """Returns the mean so far, a float32 scalar; 0 before any list counted."""
+        total, count = tf.convert_to_tensor(self._total), tf.convert_to_tensor(self._count)
+        return tf.cast(tf.math.divide_no_nan(total, count), tf.float32)
+
+    def reset_state(self) -> None:
+        """Forgets all batches."""
+        self._total.assign(0.0)
+        self._count.assign(0.0)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        parts = _arguments.config_of(self, self._ranking, self._metric)
+        return {**parts, "no_relevant": self._no_relevant, "ragged": self._ragged, "name": self.name}
