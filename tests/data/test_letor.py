@@ -1,0 +1,424 @@
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth.data import letor, read_letor, scan_letor
+
+ROOT = Path(__file__).parents[2]
+
+
+def _write(path, queries=20, start=0, longest=5, width=3):
+    """Query i has 1 + i % longest documents; feature 1 is i, feature 2 the place in the list."""
+    lines = []
+    for query in range(start, start + queries):
+        for place in range(1 + query % longest):
+            lines.append(f"{place % 3} qid:{query} 1:{query} 2:{place} {width}:0.5 #docid = d{place}")
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return _write(tmp_path / "a.txt")
+
+
+def _order(dataset):
+    """The ids of the queries of each batch, from feature 1."""
+    return [batch["features"].numpy()[:, 0, 0].astype(int).tolist() for batch, _ in dataset]
+
+
+def _flat(dataset):
+    return [query for batch in _order(dataset) for query in batch]
+
+
+def test_batch_holds_padded_queries(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("2 qid:x 1:0.5 3:2 #docid = d1 inc = 1\n1 qid:x 2:-1\n\n0 qid:y/\u00e9 3:7 # docid = d3\n")
+    ((inputs, labels),) = read_letor(path, batch_size=5, num_features=4, return_ids=True)
+    assert set(inputs) == {"features", "mask", "query_id", "doc_id"}
+    assert labels.dtype == tf.float32
+    assert labels.numpy().tolist() == [[2, 1], [0, -1]]
+    assert inputs["mask"].numpy().tolist() == [[True, True], [True, False]]
+    assert inputs["features"].numpy().tolist() == [
+        [[0.5, 0, 2, 0], [0, -1, 0, 0]],
+        [[0, 0, 7, 0], [0, 0, 0, 0]],
+    ]
+    assert inputs["query_id"].numpy().tolist() == [b"x", "y/\u00e9".encode()]
+    assert inputs["doc_id"].numpy().tolist() == [[b"d1", b""], [b"d3", b""]]
+
+
+@pytest.mark.parametrize("list_size", [1, 3, 9])
+def test_list_size_cuts_and_pads(path, list_size):
+    queries = 0
+    dataset = read_letor(path, batch_size=4, num_features=3, list_size=list_size, return_ids=True)
+    for inputs, labels in dataset:
+        assert labels.shape == (4, list_size)
+        for query in range(4):
+            kept = min(1 + queries % 5, list_size)
+            places = inputs["features"].numpy()[query, :kept, 1].tolist()
+            assert places == list(range(kept))
+            assert inputs["mask"].numpy()[query].tolist() == [i < kept for i in range(list_size)]
+            assert inputs["doc_id"].numpy()[query].tolist() == [
+                b"d%d" % i if i < kept else b"" for i in range(list_size)
+            ]
+            assert (labels.numpy()[query, kept:] == -1).all()
+            assert not inputs["features"].numpy()[query, kept:].any()
+            queries += 1
+    assert queries == 20
+
+
+def test_lists_are_padded_to_the_longest_of_the_batch(path):
+    dataset = read_letor(path, batch_size=3)
+    assert [labels.shape[1] for _, labels in dataset] == [3, 5, 4, 5, 5, 3, 5]
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [{}, {"shuffle_buffer": 5}, {"shuffle_buffer": 5, "seed": 1}, {"cache": True}],
+    ids=["plain", "shuffled", "seeded", "cached"],
+)
+@pytest.mark.parametrize("list_size", [None, 7])
+@pytest.mark.parametrize("drop_remainder", [False, True])
+def test_static_shapes(path, kwargs, list_size, drop_remainder):
+    dataset = read_letor(
+        path,
+        batch_size=3,
+        list_size=list_size,
+        drop_remainder=drop_remainder,
+        return_ids=True,
+        **kwargs,
+    )
+    batch = 3 if drop_remainder else None
+    assert dataset.element_spec == (
+        {
+            "features": tf.TensorSpec([batch, list_size, 3], tf.float32),
+            "mask": tf.TensorSpec([batch, list_size], tf.bool),
+            "query_id": tf.TensorSpec([batch], tf.string),
+            "doc_id": tf.TensorSpec([batch, list_size], tf.string),
+        },
+        tf.TensorSpec([batch, list_size], tf.float32),
+    )
+    assert len(_order(dataset)) == (6 if drop_remainder else 7)
+
+
+def test_files_of_globs_and_lists_and_gz(tmp_path):
+    a = _write(tmp_path / "a.txt", 3)
+    b = _write(tmp_path / "b.txt", 3, start=3)
+    with gzip.open(tmp_path / "c.txt.gz", "wt") as file:
+        file.write("0 qid:6 1:6\r\n0 qid:7 1:7")
+    everything = str(tmp_path / "*.txt*")
+    assert _flat(read_letor(everything, batch_size=2)) == list(range(8))
+    assert _flat(read_letor([b, Path(a)], batch_size=2)) == [3, 4, 5, 0, 1, 2]
+    assert scan_letor(everything).queries == 8
+
+
+def test_order_is_that_of_the_file_unless_shuffled(path):
+    assert _flat(read_letor(path, batch_size=3, num_epochs=2)) == list(range(20)) * 2
+
+
+@pytest.mark.parametrize("seed", [None, 0, 5])
+@pytest.mark.parametrize("cache", [False, True])
+def test_every_epoch_holds_each_query_once_in_an_order_of_its_own(path, seed, cache):
+    dataset = read_letor(path, batch_size=3, shuffle_buffer=50, seed=seed, num_epochs=3, cache=cache)
+    batches = _order(dataset)
+    assert [len(batch) for batch in batches] == [3, 3, 3, 3, 3, 3, 2] * 3
+    order = list(itertools.chain(*batches))
+    epochs = [order[i : i + 20] for i in (0, 20, 40)]
+    assert all(sorted(epoch) == list(range(20)) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in [*epochs, list(range(20))]}) == 4
+
+
+def test_small_buffer_shuffles_near_the_place(path):
+    order = _flat(read_letor(path, batch_size=3, shuffle_buffer=4, seed=1))
+    assert sorted(order) == list(range(20)) != order
+    assert all(query <= place + 3 for place, query in enumerate(order))
+
+
+@pytest.mark.parametrize("cache", [False, True])
+@pytest.mark.parametrize("buffer", [4, 100])
+def test_resumed_run_sees_what_an_undisturbed_one_sees(path, cache, buffer):
+    kwargs = {"batch_size": 3, "shuffle_buffer": buffer, "seed": 7, "cache": cache}
+    whole = _order(read_letor(path, num_epochs=4, **kwargs))
+    tf.random.set_seed(99)  # Must not matter.
+    try:
+        endless = read_letor(path, num_epochs=None, first_epoch=1, **kwargs)
+        tf.random.set_seed(98)
+        for first in range(4):
+            resumed = read_letor(path, num_epochs=4 - first, first_epoch=first, **kwargs)
+            assert _order(resumed) == whole[7 * first :]
+        assert _order(endless.take(21)) == whole[7:]
+    finally:
+        tf.random.set_seed(None)
+
+
+def test_the_order_depends_on_seed_and_epoch_both(path):
+    orders = {
+        (seed, epoch): tuple(_flat(read_letor(path, batch_size=9, shuffle_buffer=50, seed=seed, first_epoch=epoch)))
+        for seed in (0, 1, 2**31 - 3, 2**32 - 1)
+        for epoch in (0, 1, 2)
+    }
+    assert len(set(orders.values())) == 12
+
+
+def test_passes_over_one_dataset(path):
+    fresh = read_letor(path, batch_size=3, shuffle_buffer=50)
+    assert len({tuple(_flat(fresh)) for _ in range(4)}) == 4
+    seeded = read_letor(path, batch_size=3, shuffle_buffer=50, seed=1)
+    assert len({tuple(_flat(seeded)) for _ in range(4)}) == 1
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"shuffle_buffer": 9}, {"shuffle_buffer": 9, "seed": 1}])
+def test_endless_dataset_says_so(path, kwargs):
+    dataset = read_letor(path, batch_size=20, num_epochs=None, **kwargs)
+    assert int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
+    epochs = _order(dataset.take(5))
+    assert [sorted(epoch) for epoch in epochs] == [list(range(20))] * 5
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+@pytest.mark.parametrize("cache", [False, True])
+def test_cache_parses_once(path, monkeypatch, seed, cache):
+    parsed = []
+
+    def counting(*args):
+        for query in read_queries(*args):
+            parsed.append(query.query_id)
+            yield query
+
+    read_queries = letor.read_queries
+    monkeypatch.setattr(letor, "read_queries", counting)
+    dataset = read_letor(
+        path,
+        batch_size=3,
+        num_features=3,
+        shuffle_buffer=9,
+        seed=seed,
+        num_epochs=3,
+        cache=cache,
+    )
+    for _ in range(2):
+        assert sorted(_flat(dataset)) == sorted(list(range(20)) * 3)
+    assert len(parsed) == (20 if cache else 120)
+
+
+def test_reading_is_lazy(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"0 qid:{i} 1:1\n" for i in range(3000)) + "NULL qid:x 1:1\n")
+    dataset = read_letor(path, batch_size=2, num_features=1)
+    assert len(list(dataset.take(3))) == 3
+
+
+BAD = [
+    ("NULL qid:9 1:1\n", "label 'NULL' is no finite float32 number"),
+    ("-1 qid:9 1:1\n", "label '-1' is negative, which would mean padding"),
+    ("1 1:1\n", "no query id: expected 'qid:<text>' after the label, got '1:1'"),
+    ("1 qid:9 0:1\n", "feature index '0' is no whole number from 1 to 999999999"),
+    ("1 qid:9 1:nan\n", "value of feature 1: 'nan' is no finite float32 number"),
+    ("1 qid:9 1:1 1:2\n", "feature index 1 comes twice"),
+    ("1 qid:8 1:1\n1 qid:7 1:1\n", "query '7' comes back after its block ended"),
+]
+
+
+def _bad_file(tmp_path, text):
+    path = tmp_path / "bad.txt"
+    path.write_text("1 qid:7 1:1\n" + text)
+    return path, 1 + text.count("\n")
+
+
+@pytest.mark.parametrize(("text", "message"), BAD)
+@pytest.mark.parametrize("seed", [None, 1])
+def test_bad_input_surfaces_from_the_dataset(tmp_path, text, message, seed):
+    path, line = _bad_file(tmp_path, text)
+    dataset = read_letor(path, batch_size=2, num_features=3, shuffle_buffer=9, seed=seed)
+    with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+        list(dataset)
+    assert f"ValueError: {path}:{line}: {message}\n" in str(raised.value)
+
+
+@pytest.mark.parametrize(("text", "message"), BAD)
+def test_bad_input_surfaces_from_the_first_scan(tmp_path, text, message):
+    path, line = _bad_file(tmp_path, text)
+    with pytest.raises(ValueError) as raised:
+        read_letor(path, batch_size=2)
+    assert str(raised.value) == f"{path}:{line}: {message}"
+
+
+def test_bad_input_surfaces_from_fit(tmp_path):
+    path, _ = _bad_file(tmp_path, "1 qid:7 4:1\n")
+    dataset = read_letor(path, batch_size=2, num_features=3)
+    with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+        _model(3).fit(dataset, verbose=0)
+    assert f"{path}:2: feature index 4 is over num_features=3" in str(raised.value)
+
+
+def test_truncated_gz_surfaces(tmp_path):
+    path = tmp_path / "a.txt.gz"
+    packed = gzip.compress(b"".join(b"1 qid:%d 1:%d\n" % (i, i * i) for i in range(99)))
+    path.write_bytes(packed[:-20])
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"a\.txt\.gz:\d+: truncated"):
+        list(read_letor(path, batch_size=2, num_features=3))
+
+
+def test_file_that_vanished_surfaces(path):
+    dataset = read_letor(path, batch_size=2, num_features=3)
+    os.remove(path)
+    with pytest.raises(tf.errors.OpError, match=r"a\.txt"):
+        list(dataset)
+
+
+def test_files_without_features_are_refused(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("1 qid:1\n")
+    with pytest.raises(ValueError, match="`file_pattern` must match files with features"):
+        read_letor(path, batch_size=1)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "expected"),
+    [
+        ("batch_size", 0, "an integer >= 1"),
+        ("batch_size", True, "an integer >= 1"),
+        ("batch_size", None, "an integer >= 1"),
+        ("batch_size", 2.0, "an integer >= 1"),
+        ("num_features", 0, "an integer >= 1 or None"),
+        ("num_features", "3", "an integer >= 1 or None"),
+        ("list_size", 0, "an integer >= 1 or None"),
+        ("list_size", -1, "an integer >= 1 or None"),
+        ("shuffle_buffer", -1, "an integer >= 0"),
+        ("shuffle_buffer", True, "an integer >= 0"),
+        ("shuffle_buffer", None, "an integer >= 0"),
+        ("seed", -1, "an integer >= 0 or None"),
+        ("seed", 1.5, "an integer >= 0 or None"),
+        ("num_epochs", 0, "an integer >= 1 or None"),
+        ("first_epoch", -1, "an integer >= 0"),
+        ("first_epoch", None, "an integer >= 0"),
+        ("drop_remainder", 1, "True or False"),
+        ("return_ids", None, "True or False"),
+        ("cache", "yes", "True or False"),
+    ],
+)
+def test_bad_arguments_are_refused(path, argument, value, expected):
+    arguments = {"batch_size": 2, "num_features": 3, argument: value}
+    with pytest.raises(ValueError) as raised:
+        read_letor(path, **arguments)
+    assert str(raised.value) == f"`{argument}` must be {expected}, got {value!r}."
+
+
+def test_numpy_integers_are_integers(path):
+    sizes = {"batch_size": np.int64(20), "list_size": np.int32(5), "num_features": np.int64(3)}
+    dataset = read_letor(path, shuffle_buffer=np.int64(9), seed=np.int64(1), **sizes)
+    assert sorted(_flat(dataset)) == list(range(20))
+
+
+def test_missing_file_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"`file_pattern` must match files, got '.*no\.txt'"):
+        read_letor(tmp_path / "no.txt", batch_size=2)
+
+
+def _model(width):
+    features = tf.keras.Input([None, width], name="features")
+    mask = tf.keras.Input([None], name="mask", dtype="bool")
+    scores = tf.keras.layers.Dense(1)(features)
+    model = tf.keras.Model({"features": features, "mask": mask}, tf.keras.layers.Reshape([-1])(scores))
+
+    def loss(labels, scores):
+        real = tf.cast(labels >= 0.0, tf.float32)
+        return tf.reduce_sum(real * (labels - scores) ** 2, axis=-1)
+
+    model.compile(tf.keras.optimizers.SGD(1e-5), loss)
+    return model
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_fits_a_model(path, seed):
+    dataset = read_letor(path, batch_size=4, shuffle_buffer=9, seed=seed, cache=True)
+    history = _model(3).fit(dataset, epochs=3, validation_data=dataset, verbose=0)
+    losses = history.history["loss"]
+    assert len(losses) == 3 and losses[2] < losses[0]
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_fits_a_model_from_an_endless_dataset(path, seed):
+    dataset = read_letor(path, batch_size=4, shuffle_buffer=9, seed=seed, num_epochs=None)
+    history = _model(3).fit(dataset, epochs=2, steps_per_epoch=5, verbose=0)
+    assert len(history.history["loss"]) == 2
+
+
+@pytest.mark.parametrize("kwargs", ["", "shuffle_buffer=9, seed=1, cache=True, num_epochs=2"])
+def test_two_replicas_share_each_batch(path, kwargs):
+    # In a process of its own: virtual devices must be set before TensorFlow starts.
+    program = f"""
+        import tensorflow as tf
+        from tfr_smooth.data import read_letor
+
+        (cpu,) = tf.config.list_physical_devices("CPU")
+        halves = [tf.config.LogicalDeviceConfiguration()] * 2
+        tf.config.set_logical_device_configuration(cpu, halves)
+        strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        dataset = read_letor({path!r}, batch_size=6, num_features=3, list_size=5, {kwargs})
+        assert dataset.options().experimental_distribute.auto_shard_policy == (
+            tf.data.experimental.AutoShardPolicy.DATA
+        )
+        for inputs, labels in strategy.experimental_distribute_dataset(dataset):
+            parts = strategy.experimental_local_results(inputs["features"])
+            print("batch", [part[:, 0, 0].numpy().astype(int).tolist() for part in parts])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""},
+    )
+    assert done.returncode == 0, done.stderr
+    batches = [json.loads(line[6:]) for line in done.stdout.splitlines() if line.startswith("batch")]
+    seen = [query for parts in batches for part in parts for query in part]
+    assert sorted(seen) == sorted(list(range(20)) * (2 if kwargs else 1))
+    assert [len(part) for part in batches[0]] == [3, 3]
+
+
+def _letor_folder():
+    folder = os.environ.get("TFR_SMOOTH_LETOR_DIR")
+    # Else a folder beside the checkout.
+    return Path(folder) if folder else ROOT.parent / "shared" / "letor"
+
+
+@pytest.fixture
+def mq2008():
+    folder = _letor_folder() / "MQ2008"
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}; set TFR_SMOOTH_LETOR_DIR to a folder that holds MQ2008")
+    return folder
+
+
+def test_mq2008_has_its_published_size(mq2008):
+    summary = scan_letor(str(mq2008 / "Fold*" / "test.txt*"))
+    assert summary[1:] == (784, 15_211, 46, 121)
+    queries = [scan_letor(str(mq2008 / "Fold1" / f"{part}.txt*")).queries for part in ("train", "vali", "test")]
+    assert queries == [471, 157, 156]
+
+
+def test_mq2008_reads_with_ids_and_labels(mq2008):
+    dataset = read_letor(str(mq2008 / "Fold*" / "test.txt*"), batch_size=64, num_features=46, return_ids=True)
+    documents, queries, grades = 0, set(), np.zeros(3, int)
+    for inputs, labels in dataset:
+        real = inputs["mask"].numpy()
+        documents += real.sum()
+        queries.update(inputs["query_id"].numpy().tolist())
+        grades += np.bincount(labels.numpy()[real].astype(int), minlength=3)
+        features = inputs["features"].numpy()[real]
+        assert features.min() >= 0 and features.max() <= 1
+        assert all(name.startswith(b"GX") for name in inputs["doc_id"].numpy()[real])
+    assert documents == 15_211 and len(queries) == 784
+    assert grades.tolist() == [12_279, 2_001, 931]

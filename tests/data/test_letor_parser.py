@@ -1,0 +1,349 @@
+from __future__ import annotations
+
+import gzip
+import random
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from tfr_smooth.data import letor_parser
+from tfr_smooth.data.letor_parser import expand_paths, parse_row, read_queries, scan_letor
+
+BAD_LINES = [
+    # label
+    (b"NULL qid:9 1:1", "label 'NULL' is no finite float32 number"),
+    (b"nan qid:9 1:1", "label 'nan' is no finite float32 number"),
+    (b"inf qid:9 1:1", "label 'inf' is no finite float32 number"),
+    (b"1e39 qid:9 1:1", "label '1e39' is no finite float32 number"),
+    (b"1_0 qid:9 1:1", "label '1_0' is no finite float32 number"),
+    (b"-1 qid:9 1:1", "label '-1' is negative, which would mean padding"),
+    (b"-0.5 qid:9 1:1", "label '-0.5' is negative, which would mean padding"),
+    # query id
+    (b"1", "no query id: expected 'qid:<text>' after the label, got the end of the line"),
+    (b"1 1:0.5", "no query id: expected 'qid:<text>' after the label, got '1:0.5'"),
+    (b"1 qid: 1:0.5", "no query id: expected 'qid:<text>' after the label, got 'qid:'"),
+    (b"1 # qid:9 1:1", "no query id: expected 'qid:<text>' after the label, got '#'"),
+    # index
+    (b"1 qid:9 0:1", "feature index '0' is no whole number from 1 to 999999999"),
+    (b"1 qid:9 -1:1", "feature index '-1' is no whole number from 1 to 999999999"),
+    (b"1 qid:9 1:1 x:1", "feature index 'x' is no whole number from 1 to 999999999"),
+    (b"1 qid:9 1.5:1", "feature index '1.5' is no whole number from 1 to 999999999"),
+    (b"1 qid:9 1_0:1", "feature index '1_0' is no whole number from 1 to 999999999"),
+    (b"1 qid:9 :1", "feature index '' is no whole number from 1 to 999999999"),
+    (
+        b"1 qid:9 1000000000:1",
+        "feature index '1000000000' is no whole number from 1 to 999999999",
+    ),
+    (b"1 qid:9 1:1 2:1 1:1", "feature index 1 comes twice"),
+    (b"1 qid:9 1:1 2:1 2:1 4:1", "feature index 2 comes twice"),
+    (b"1 qid:9 1:1 2:1 3:1 4:1 5:1", "feature index 5 is over num_features=4"),
+    (b"1 qid:9 7:1 2:1", "feature index 7 is over num_features=4"),
+    # value
+    (b"1 qid:9 1:NULL", "value of feature 1: 'NULL' is no finite float32 number"),
+    (b"1 qid:9 1:0 2:nan 3:1", "value of feature 2: 'nan' is no finite float32 number"),
+    (b"1 qid:9 1:0 2:-inf", "value of feature 2: '-inf' is no finite float32 number"),
+    (b"1 qid:9 1:0 2:1e39", "value of feature 2: '1e39' is no finite float32 number"),
+    (b"1 qid:9 1:0 2:-1e999", "value of feature 2: '-1e999' is no finite float32 number"),
+    (b"1 qid:9 1:0 2:1_0", "value of feature 2: '1_0' is no finite float32 number"),
+    (b"1 qid:9 4:1_0", "value of feature 4: '1_0' is no finite float32 number"),
+    (b"1 qid:9 1:0 2:", "value of feature 2: '' is no finite float32 number"),
+    (b"1 qid:9 1:0 2:1:2", "value of feature 2: '1:2' is no finite float32 number"),
+    (b"1 qid:9 1: 0.5", "value of feature 1: '' is no finite float32 number"),
+    (b"1 qid:9 1:0 0.5 3:1", "expected 'index:value', got '0.5'"),
+    # Colons that balance over the line.
+    (b"1 qid:9 1:0:2 0.5", "value of feature 1: '0:2' is no finite float32 number"),
+    (b"1 qid:9 0.5 2:0:3", "expected 'index:value', got '0.5'"),
+    ("1 qid:9 1:\u0661".encode(), "value of feature 1: '\u0661' is no finite float32 number"),
+    ("1 qid:9 \u0661:1".encode(), "feature index '\u0661' is no whole number from 1 to 999999999"),
+    (b"1 qid:9 1:" + b"x" * 99, f"value of feature 1: '{'x' * 57}...' is no finite float32 number"),
+    # text
+    (b"1 qid:9\xff 1:1", "not UTF-8 text: invalid start byte at byte 8"),
+    (b"1 qid:9 1:1 # caf\xe9", "not UTF-8 text: unexpected end of data at byte 18"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), BAD_LINES)
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_bad_line_is_refused_with_path_and_line(tmp_path, line, message, end):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(b"# comment\n\n1 qid:8 1:1\n" + line + end)
+    if end and "unexpected end of data" in message:
+        message = "not UTF-8 text: invalid continuation byte at byte 18"
+    with pytest.raises(ValueError) as raised:
+        list(read_queries([str(path)], num_features=4))
+    assert str(raised.value) == f"{path}:4: {message}"
+
+
+@pytest.mark.parametrize(("line", "message"), BAD_LINES)
+def test_the_scan_refuses_what_reading_refuses(tmp_path, line, message):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(line)
+    if "over num_features" in message:
+        assert scan_letor(path).num_features > 4
+        return
+    with pytest.raises(ValueError) as raised:
+        scan_letor(path)
+    assert str(raised.value) == f"{path}:1: {message}"
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        (b"0 qid:1 1:1 2:2 3:3", [1, 2, 3, 0]),
+        (b"0 qid:1 1:1 2:2 3:3 4:4", [1, 2, 3, 4]),
+        (b"0 qid:1 4:4 2:2", [0, 2, 0, 4]),
+        (b"0 qid:1 2:2 1:1", [1, 2, 0, 0]),
+        (b"0 qid:1 01:1 2:2", [1, 2, 0, 0]),
+        (b"0 qid:1", [0, 0, 0, 0]),
+        (b"0 qid:1 # 1:1", [0, 0, 0, 0]),
+        (b"0 qid:1 1:1# 2:2", [1, 0, 0, 0]),
+        (b"\t0\tqid:1  1:-1.5e3\t 2:.5 3:+2. \r\n", [-1500, 0.5, 2, 0]),
+        (b"0 qid:1 1:3.4028234663852886e38 2:-3e38", [3.4028235e38, -3e38, 0, 0]),
+        (b"0 qid:1 1:1e-60 3:1", [0, 0, 1, 0]),
+    ],
+)
+def test_good_line_gives_these_features(tmp_path, line, values):
+    path = tmp_path / "good.txt"
+    path.write_bytes(line)
+    (query,) = read_queries([str(path)], num_features=4)
+    assert query.features.dtype == np.float32
+    np.testing.assert_array_equal(query.features, np.array([values], np.float32))
+
+
+@pytest.mark.parametrize(
+    ("line", "doc_id"),
+    [
+        (b"0 qid:1 1:1 #docid = GX008-86-4444840 inc = 1 prob = 0.08", b"GX008-86-4444840"),
+        (b"0 qid:1 1:1 # docid=a#b\r\n", b"a#b"),
+        (b"0 qid:1 #docid = x", b"x"),
+        (b"0 qid:1 1:1#docid = x", b"x"),
+        ("0 qid:1 1:1 #docid = \u00e9".encode(), "\u00e9".encode()),
+        (b"0 qid:1 1:1 #docid =", b""),
+        (b"0 qid:1 1:1 # other docid = x", b""),
+        (b"0 qid:1 1:1", b""),
+    ],
+)
+def test_doc_id_comes_from_the_comment(line, doc_id):
+    assert parse_row(line).doc_id == doc_id
+
+
+@pytest.mark.parametrize("query_id", ["7", "-", "qid:7", "a:b", "a#b", "#", "x_y", "\u00e9\u3000"])
+def test_query_id_may_be_any_text_without_whitespace(query_id):
+    assert parse_row(f"0 qid:{query_id} 1:1".encode()).query_id == query_id.encode()
+
+
+@pytest.mark.parametrize("line", [b"", b"\n", b" \t\r\n", b"#", b"  # 1 qid:1 1:1\n", b"#x"])
+def test_blank_and_comment_lines_hold_no_document(line):
+    assert parse_row(line) is None
+
+
+def test_labels_may_be_fractions(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("0.25 qid:1 1:1\n3 qid:1 1:1\n-0 qid:1 1:1\n")
+    (query,) = read_queries([str(path)], 1)
+    assert query.labels.tolist() == [0.25, 3, 0]
+
+
+def _random_file(seed: int, queries: int = 30, features: int = 9) -> str:
+    source = random.Random(seed)
+    lines = []
+    for query in range(queries):
+        for document in range(source.randint(1, 8)):
+            indexes = list(range(1, features + 1))
+            if source.random() < 0.5:
+                indexes = source.sample(indexes, source.randint(0, features))
+            pieces = "".join(f" {i}:{source.gauss(0, 100):.6g}" for i in indexes)
+            comment = source.choice(["", f" #docid = d{document} inc = 1", " # other"])
+            lines.append(f"{source.randint(0, 4)} qid:q{query}{pieces}{comment}")
+            lines.extend(source.choice([[], [], [""], ["# comment"]]))
+    return source.choice(["\n", "\r\n"]).join(lines) + source.choice(["", "\n"])
+
+
+def _naive(text: str, width: int):
+    queries: dict[str, tuple[list[float], list[list[float]]]] = {}
+    for line in text.split("\n"):
+        words = line.split("#")[0].split()
+        if words:
+            labels, rows = queries.setdefault(words[1][4:], ([], []))
+            labels.append(float(words[0]))
+            row = dict(word.split(":") for word in words[2:])
+            rows.append([float(row.get(str(i + 1), 0)) for i in range(width)])
+    return queries
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("packed", [False, True], ids=["text", "gz"])
+def test_agrees_with_a_naive_parser(tmp_path, seed, packed):
+    text = _random_file(seed)
+    path = tmp_path / ("a.txt.gz" if packed else "a.txt")
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    expected = _naive(text, 9)
+    found = list(read_queries([str(path)], 9))
+    assert [query.query_id.decode() for query in found] == list(expected)
+    for query, (labels, rows) in zip(found, expected.values(), strict=True):
+        np.testing.assert_array_equal(query.labels, np.array(labels, np.float32))
+        np.testing.assert_array_equal(query.features, np.array(rows, np.float32))
+    summary = scan_letor(path)
+    assert summary.paths == (str(path),)
+    assert summary.queries == len(expected)
+    assert summary.documents == sum(len(labels) for labels, _ in expected.values())
+    assert summary.longest_list == max(len(labels) for labels, _ in expected.values())
+    assert summary.num_features == 9
+
+
+def test_the_dense_path_never_accepts_what_the_exact_path_refuses():
+    source = random.Random(0)
+    accepted = 0
+    for _ in range(20_000):
+        text = list(" ".join(f"{i}:0.{i}5" for i in range(1, source.randint(2, 5))))
+        for _ in range(source.randint(0, 3)):
+            place = source.randrange(len(text))
+            text[place : place + source.randint(0, 2)] = source.choice("0123:.  _+-nae")
+        features = "".join(text).encode()
+        values = letor_parser._parse_dense(features)
+        if values is not None:
+            expected = (list(range(1, len(values) + 1)), values)
+            assert letor_parser._parse_sparse(features) == expected, features
+            accepted += 1
+    assert 5_000 < accepted < 15_000
+
+
+def test_dense_lines_take_the_dense_path(monkeypatch):
+    def refuse(features):
+        raise AssertionError(features)
+
+    monkeypatch.setattr(letor_parser, "_parse_sparse", refuse)
+    line = b"1 qid:1 " + b" ".join(b"%d:0.5" % i for i in range(1, 137)) + b" #docid = a_b"
+    row = parse_row(line, 136)
+    assert row.indexes is None and row.values == [0.5] * 136
+
+
+def test_list_size_keeps_the_first_documents(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"{i} qid:1 1:{i} #docid = d{i}\n" for i in range(5)) + "9 qid:2 1:9\n")
+    first, second = read_queries([str(path)], 1, list_size=3)
+    assert first.labels.tolist() == [0, 1, 2]
+    assert first.features.ravel().tolist() == [0, 1, 2]
+    assert first.doc_ids == [b"d0", b"d1", b"d2"]
+    assert second.labels.tolist() == [9]
+
+
+def test_documents_that_are_cut_off_are_checked_too(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("0 qid:1 1:1\n0 qid:1 1:1\n0 qid:1 1:NULL\n")
+    with pytest.raises(ValueError, match=r"a\.txt:3: value of feature 1: 'NULL'"):
+        list(read_queries([str(path)], 1, list_size=1))
+
+
+def test_query_that_comes_back_is_refused(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("0 qid:1 1:1\n0 qid:2 1:1\n# comment\n0 qid:1 1:1\n")
+    with pytest.raises(ValueError) as raised:
+        list(read_queries([str(path)], 1))
+    assert str(raised.value) == f"{path}:4: query '1' comes back after its block ended"
+
+
+@pytest.mark.parametrize("first", ["0 qid:1 1:1\n", "0 qid:1 1:1\n0 qid:2 1:1\n"])
+def test_query_that_comes_back_in_another_file_is_refused(tmp_path, first):
+    (tmp_path / "a.txt").write_text(first)
+    (tmp_path / "b.txt").write_text("0 qid:1 1:1\n")
+    with pytest.raises(ValueError) as raised:
+        scan_letor(tmp_path / "*.txt")
+    assert str(raised.value) == f"{tmp_path / 'b.txt'}:1: query '1' comes back after its block ended"
+
+
+@pytest.mark.parametrize(("text", "line"), [("", 1), ("\n", 1), ("# a\n\n# b", 3)])
+@pytest.mark.parametrize("packed", [False, True], ids=["text", "gz"])
+def test_file_without_a_document_is_refused(tmp_path, text, line, packed):
+    (tmp_path / "1.txt").write_text("0 qid:1 1:1\n")
+    path = tmp_path / ("2.txt.gz" if packed else "2.txt")
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    with pytest.raises(ValueError) as raised:
+        scan_letor(tmp_path / "*.txt*")
+    assert str(raised.value) == f"{path}:{line}: the file ends without a document"
+
+
+def test_every_truncation_of_a_gz_is_refused(tmp_path):
+    packed = gzip.compress(_random_file(0, queries=4).encode())
+    path = tmp_path / "a.txt.gz"
+    for length in range(len(packed)):
+        path.write_bytes(packed[:length])
+        with pytest.raises(ValueError, match=r"a\.txt\.gz:\d+: (truncated|the file ends)"):
+            list(read_queries([str(path)], 9))
+
+
+@pytest.mark.parametrize("damage", ["not gzip", "checksum", "middle"])
+def test_damaged_gz_is_refused(tmp_path, damage):
+    packed = bytearray(gzip.compress(_random_file(1, queries=400).encode()))
+    if damage == "not gzip":
+        packed = bytearray(b"0 qid:1 1:1\n")
+    elif damage == "checksum":
+        packed[-6] ^= 1
+    else:
+        packed[len(packed) // 2] ^= 0xFF
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(packed)
+    with pytest.raises(ValueError, match=r"a\.txt\.gz:\d+: "):
+        list(read_queries([str(path)], 9))
+
+
+def test_patterns_expand_sorted_and_lists_keep_their_order(tmp_path):
+    for name in ("b.txt", "a.txt", "c.gz", "odd[1].txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder.txt").mkdir()
+    at = lambda *names: [str(tmp_path / name) for name in names]  # noqa: E731
+    assert expand_paths(str(tmp_path / "?.txt")) == at("a.txt", "b.txt")
+    assert expand_paths(tmp_path / "*.txt") == at("a.txt", "b.txt", "odd[1].txt")
+    assert expand_paths(at("c.gz", "?.txt")) == at("c.gz", "a.txt", "b.txt")
+    assert expand_paths(at("odd[1].txt")) == at("odd[1].txt")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("no*.txt", "`file_pattern` must match files, got 'no*.txt', which matches none."),
+        (["a.txt", "no"], "`file_pattern` must match files, got 'no', which matches none."),
+        (".", "`file_pattern` must match files, got '.', which matches none."),
+        ([], "`file_pattern` must name at least one file, got an empty list."),
+        (["*.txt", "a.txt"], "`file_pattern` must match a file once, got 'a.txt' twice."),
+        ([3], "`file_pattern` must hold paths or patterns, got 3."),
+        (3, "`file_pattern` must be a path, a pattern or a list of these, got 3."),
+        (None, "`file_pattern` must be a path, a pattern or a list of these, got None."),
+        (b"a.txt", "`file_pattern` must be a path, a pattern or a list of these, got b'a.txt'."),
+    ],
+)
+def test_bad_file_pattern_is_refused(tmp_path, monkeypatch, pattern, message):
+    (tmp_path / "a.txt").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError) as raised:
+        expand_paths(pattern)
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["text", "gz"])
+def test_memory_does_not_grow_with_the_file(tmp_path, packed):
+    path = tmp_path / ("a.txt.gz" if packed else "a.txt")
+    features = " ".join(f"{i}:0.25" for i in range(1, 41))
+    open_file = gzip.open if packed else open
+    with open_file(path, "wt") as file:
+        for query in range(400):
+            file.write(f"1 qid:{query} {features}\n" * 20)
+    size = 400 * 20 * len(features)
+    tracemalloc.start()
+    try:
+        documents = sum(len(query.labels) for query in read_queries([str(path)], 40))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert documents == 8000
+    assert peak < size / 4 and peak < 600_000
+
+
+def test_reads_ahead_one_line_only(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("0 qid:1 1:1\n0 qid:1 1:1\n0 qid:2 1:1\n0 qid:3 1:NULL\n")
+    queries = read_queries([str(path)], 1)
+    assert next(queries).query_id == b"1"
+    with pytest.raises(ValueError, match=":4: "):
+        next(queries)

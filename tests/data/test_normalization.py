@@ -1,0 +1,403 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth.data import (
+    QueryMinMax,
+    Standardize,
+    SymmetricLog1p,
+    get_normalizer,
+    read_letor,
+)
+
+NAMES = ["min_max", "standardize", "log1p"]
+
+
+def _batch(seed=0, batch=4, size=6, width=3):
+    source = np.random.RandomState(seed)
+    features = (source.standard_normal((batch, size, width)) * 10 + 3).astype(np.float32)
+    lengths = [1 + i % size for i in range(size - 1, size - 1 + batch)]
+    mask = np.arange(size) < np.array(lengths)[:, None]
+    return features, mask
+
+
+def _adapted(name):
+    layer = get_normalizer(name)
+    if name == "standardize":
+        features, mask = _batch(seed=9)
+        layer.adapt([{"features": features, "mask": mask}])
+    return layer
+
+
+def _expected(name, features, mask):
+    """The formulas, document by document."""
+    expected = np.zeros_like(features, dtype=np.float64)
+    train, real = _batch(seed=9)
+    train = train[real].astype(np.float64)
+    for query, row in np.argwhere(mask):
+        x = features[query, row].astype(np.float64)
+        documents = features[query][mask[query]].astype(np.float64)
+        if name == "min_max":
+            low, high = documents.min(axis=0), documents.max(axis=0)
+            y = np.divide(x - low, high - low, out=np.zeros_like(x), where=high > low)
+        elif name == "standardize":
+            y = (x - train.mean(axis=0)) / train.std(axis=0)
+        else:
+            y = np.sign(x) * np.log(1 + np.abs(x))
+        expected[query, row] = y
+    return expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "function"])
+def test_agrees_with_the_formula(name, compiled):
+    layer = _adapted(name)
+    features, mask = _batch()
+
+    def apply(features, mask):
+        return layer(features, mask=mask)
+
+    found = (tf.function(apply) if compiled else apply)(tf.constant(features), tf.constant(mask))
+    assert found.dtype == tf.float32
+    np.testing.assert_allclose(found, _expected(name, features, mask), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("garbage", [np.nan, np.inf, -np.inf, 1e30])
+def test_padding_is_zero_and_reaches_nothing(name, garbage):
+    layer = _adapted(name)
+    features, mask = _batch()
+    clean = layer(tf.constant(features), mask=tf.constant(mask)).numpy()
+    features[~mask] = garbage
+    dirty = tf.constant(features)
+    with tf.GradientTape() as tape:
+        tape.watch(dirty)
+        found = layer(dirty, mask=tf.constant(mask))
+        loss = tf.reduce_sum(found**2)
+    np.testing.assert_array_equal(found, clean)
+    np.testing.assert_array_equal(found.numpy()[~mask], 0.0)
+    gradient = tape.gradient(loss, dirty).numpy()
+    assert np.isfinite(gradient).all() and (gradient[~mask] == 0).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_a_mask_all_documents_are_real(name):
+    layer = _adapted(name)
+    features, mask = _batch()
+    np.testing.assert_array_equal(
+        layer(tf.constant(features)),
+        layer(tf.constant(features), mask=tf.ones_like(mask)),
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_permuting_documents_permutes_the_output(name):
+    layer = _adapted(name)
+    features, mask = _batch()
+    order = np.random.RandomState(1).permutation(features.shape[1])
+    np.testing.assert_array_equal(
+        layer(tf.constant(features[:, order]), mask=tf.constant(mask[:, order])),
+        layer(tf.constant(features), mask=tf.constant(mask)).numpy()[:, order],
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_more_padding_changes_nothing(name):
+    layer = _adapted(name)
+    features, mask = _batch()
+    wide = np.pad(features, [(0, 0), (0, 5), (0, 0)], constant_values=np.nan)
+    found = layer(tf.constant(wide), mask=tf.constant(np.pad(mask, [(0, 0), (0, 5)]))).numpy()
+    np.testing.assert_array_equal(found[:, :6], layer(tf.constant(features), mask=tf.constant(mask)))
+    np.testing.assert_array_equal(found[:, 6:], 0.0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_query_without_documents_is_zero(name):
+    features, mask = _batch()
+    mask[1] = False
+    found = _adapted(name)(tf.constant(features), mask=tf.constant(mask)).numpy()
+    assert np.isfinite(found).all() and (found[1] == 0).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_output_stays_finite_for_all_finite_float32(name):
+    top = np.finfo(np.float32).max
+    features = np.array([[[top, 0.0], [-top, 1e-45], [1.0, -1e-38]]], np.float32)
+    layer = get_normalizer(name)
+    if name == "standardize":
+        layer.adapt([{"features": features}])
+    assert np.isfinite(layer(tf.constant(features))).all()
+
+
+def test_min_max_is_blind_to_shift_and_scale():
+    features, mask = _batch()
+    found = QueryMinMax()(tf.constant(features), mask=tf.constant(mask)).numpy()
+    moved = QueryMinMax()(tf.constant(features * 4 + 8), mask=tf.constant(mask)).numpy()
+    np.testing.assert_allclose(found, moved, atol=1e-6)
+    assert found.min() == 0 and found.max() == 1
+
+
+CONSTANTS = [0.0, 0.1, -7.3, 1e9, 1e-30]
+
+
+@pytest.mark.parametrize("value", CONSTANTS)
+def test_min_max_of_a_constant_feature_is_zero(value):
+    features = np.full((3, 7, 2), value, np.float32)
+    features[..., 1] = np.arange(7)
+    found = QueryMinMax()(tf.constant(features)).numpy()
+    assert (found[..., 0] == 0).all()
+    assert found[0, :, 1].tolist() == [np.float32(i / 6) for i in range(7)]
+
+
+@pytest.mark.parametrize("value", CONSTANTS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_standardize_makes_a_feature_zero_that_was_constant_in_training(value, dtype):
+    parts = [np.full((1, size, 2), value, dtype) for size in (1, 3, 7, 1000, 11)]
+    for part in parts:
+        part[..., 1] = np.arange(part.shape[1])
+    layer = Standardize()
+    layer.adapt([{"features": part} for part in parts])
+    for served in (value, 2 * value + 1):
+        found = layer(tf.constant([[[served, 1.0], [served, 2.0]]])).numpy()
+        assert (found[..., 0] == 0).all() and (found[..., 1] != 0).all()
+
+
+def test_log1p_is_odd_and_keeps_the_order():
+    x = np.array([-1e6, -2.0, -1e-3, 0.0, 1e-3, 2.0, 1e6], np.float32).reshape(1, -1, 1)
+    y = SymmetricLog1p()(tf.constant(x)).numpy().ravel()
+    np.testing.assert_array_equal(y, -y[::-1])
+    assert (np.diff(y) > 0).all()
+
+
+@pytest.mark.parametrize("parts", [[24], [1] * 24, [5, 1, 18], [23, 1]])
+def test_adapt_does_not_depend_on_the_batches(parts):
+    features, mask = _batch(batch=24)
+    features += 1e4
+    bounds = np.cumsum([0, *parts])
+    layer = Standardize()
+    layer.adapt(
+        [({"features": features[a:b], "mask": mask[a:b]}, None) for a, b in zip(bounds, bounds[1:], strict=False)]
+    )
+    real = features[mask].astype(np.float64)
+    np.testing.assert_allclose(layer.mean.numpy(), real.mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(layer.stddev.numpy(), real.std(axis=0), rtol=1e-6)
+
+
+def test_adapt_forgets_what_it_measured_before():
+    layer = Standardize()
+    for shift in (100.0, 0.0):
+        layer.adapt([{"features": np.array([[[shift], [shift + 2.0]]])}])
+    assert layer.mean.numpy() == [1.0] and layer.stddev.numpy() == [1.0]
+
+
+def test_adapted_training_set_has_mean_0_and_deviation_1(tmp_path):
+    path = tmp_path / "a.txt"
+    source = np.random.RandomState(0)
+    with open(path, "w") as file:
+        for query in range(20):
+            for _ in range(1 + query % 5):
+                values = source.standard_normal(3) * [1, 50, 0.1] + [5, 0, 100]
+                pieces = " ".join(f"{i}:{value:.6f}" for i, value in enumerate(values, 1))
+                file.write(f"1 qid:{query} {pieces}\n")
+    dataset = read_letor(path, batch_size=3)
+    layer = Standardize()
+    layer.adapt(dataset)
+    rows = np.concatenate([layer(x["features"], mask=x["mask"]).numpy()[x["mask"].numpy()] for x, _ in dataset])
+    assert len(rows) == 60
+    np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-4)
+    np.testing.assert_allclose(rows.std(axis=0), 1, rtol=1e-4)
+
+
+def test_before_adapt_standardize_changes_real_documents_not():
+    features, mask = _batch()
+    found = Standardize()(tf.constant(features), mask=tf.constant(mask))
+    np.testing.assert_array_equal(found, np.where(mask[..., None], features, 0))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        ([], "`dataset` must hold a real document, got none."),
+        (
+            [{"features": np.zeros((1, 2, 3)), "mask": np.zeros((1, 2), bool)}],
+            "`dataset` must hold a real document, got none.",
+        ),
+        (
+            [{"features": np.array([[[1.0, np.nan]]])}],
+            "`dataset` must be finite in real documents, got nan in feature 2.",
+        ),
+        (
+            [{"features": np.zeros((1, 2, 3))}, {"features": np.zeros((1, 2, 4))}],
+            "`dataset` must have 3 features, got 4.",
+        ),
+    ],
+)
+def test_adapt_refuses(dataset, message):
+    with pytest.raises(ValueError) as raised:
+        Standardize().adapt(dataset)
+    assert str(raised.value) == message
+
+
+def test_adapt_refuses_another_width():
+    layer = Standardize()
+    layer(tf.zeros([1, 2, 3]))
+    with pytest.raises(ValueError, match="`dataset` must have 3 features, got 2."):
+        layer.adapt([{"features": np.zeros((1, 2, 2))}])
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"shuffle_buffer": 9, "seed": 1}])
+def test_adapt_refuses_an_endless_dataset(tmp_path, kwargs):
+    path = tmp_path / "a.txt"
+    path.write_text("0 qid:1 1:1\n")
+    dataset = read_letor(path, batch_size=1, num_epochs=None, **kwargs)
+    with pytest.raises(ValueError, match="`dataset` must end"):
+        Standardize().adapt(dataset)
+
+
+def test_standardize_needs_to_know_the_width():
+    with pytest.raises(ValueError, match="known last dimension"):
+        Standardize().build((None, None, None))
+
+
+def _functional(layer, width=3):
+    features = tf.keras.Input([None, width], name="features")
+    mask = tf.keras.Input([None], name="mask", dtype="bool")
+    hidden = layer(features, mask=mask)
+    assert tuple(hidden.shape) == (None, None, width)
+    scores = tf.keras.layers.Dense(1)(hidden)
+    model = tf.keras.Model({"features": features, "mask": mask}, scores)
+    return model
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth_tests")
+class _Ranker(tf.keras.Model):
+    def __init__(self, name_of_normalizer, **kwargs):
+        super().__init__(**kwargs)
+        self.name_of_normalizer = name_of_normalizer
+        self.normalizer = get_normalizer(name_of_normalizer)
+        self.dense = tf.keras.layers.Dense(1)
+
+    def call(self, inputs):
+        return self.dense(self.normalizer(inputs["features"], mask=inputs["mask"]))
+
+    def build(self, input_shape):
+        self.normalizer.build(input_shape["features"])
+        self.dense.build(input_shape["features"])
+        super().build(input_shape)
+
+    def get_config(self):
+        return {"name_of_normalizer": self.name_of_normalizer}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["functional", "subclassed"])
+def test_saved_model_takes_raw_features(tmp_path, name, kind):
+    features, mask = _batch()
+    inputs = {"features": tf.constant(features), "mask": tf.constant(mask)}
+    if kind == "functional":
+        layer = get_normalizer(name)
+        model = _functional(layer)
+    else:
+        model = _Ranker(name)
+        model(inputs)
+        layer = model.normalizer
+    if name == "standardize":
+        layer.adapt([{"features": features, "mask": mask}])
+    before = model(inputs).numpy()
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(inputs), before)
+    if name == "standardize":
+        assert abs(layer.mean.numpy()).max() > 0
+        assert len(loaded.trainable_variables) == 2 and len(loaded.variables) == 4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exported_saved_model_takes_raw_features(tmp_path, name):
+    features, mask = _batch()
+    model = _functional(_adapted(name))
+    signature = {
+        "features": tf.TensorSpec([None, None, 3], tf.float32),
+        "mask": tf.TensorSpec([None, None], tf.bool),
+    }
+    module = tf.Module()
+    module.model = model
+    module.serve = tf.function(lambda inputs: model(inputs), input_signature=[signature])
+    tf.saved_model.save(module, str(tmp_path / "export"))
+    served = tf.saved_model.load(str(tmp_path / "export"))
+    inputs = {"features": tf.constant(features), "mask": tf.constant(mask)}
+    np.testing.assert_allclose(served.serve(inputs), model(inputs), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("error")
+def test_mask_does_not_reach_the_loss(name):
+    # Keras weights the loss by the mask that the output carries.
+    features, mask = _batch()
+    layer = _adapted(name)
+    output = layer(tf.constant(features), mask=tf.constant(mask))
+    assert getattr(output, "_keras_mask", None) is None
+    model = _functional(layer)
+    seen = []
+
+    def loss(labels, scores):
+        seen.append(getattr(scores, "_keras_mask", None))
+        return tf.reduce_mean((labels - tf.reshape(scores, tf.shape(labels))) ** 2, axis=-1)
+
+    model.compile("sgd", loss)
+    inputs = {"features": tf.constant(features), "mask": tf.constant(mask)}
+    value = model.evaluate(inputs, tf.zeros(mask.shape), verbose=0)
+    assert seen and all(mask is None for mask in seen)
+    np.testing.assert_allclose(value, np.mean(model(inputs).numpy() ** 2), rtol=1e-5)
+
+
+def test_mask_of_a_masking_layer_is_used():
+    features, mask = _batch()
+    features[~mask] = 0.0
+    masked = tf.keras.layers.Masking(0.0)(tf.constant(features))
+    np.testing.assert_array_equal(QueryMinMax()(masked), QueryMinMax()(tf.constant(features), mask=tf.constant(mask)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_stays_float32_under_mixed_precision(name):
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        layer = get_normalizer(name)
+        if name == "standardize":
+            layer.adapt([{"features": np.array([[[0.0], [2e6]]])}])
+        found = layer(tf.constant([[[1e6], [1e5], [0.0]]]))
+    finally:
+        tf.keras.mixed_precision.set_global_policy("float32")
+    assert found.dtype == tf.float32 and np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_config_makes_the_same_layer(name):
+    layer = type(get_normalizer(name))(name="mine")
+    again = type(layer).from_config(layer.get_config())
+    assert again.name == "mine" and again.get_config() == layer.get_config()
+    assert tuple(layer.compute_output_shape((None, None, 3))) == (None, None, 3)
+    registered = tf.keras.utils.get_registered_object(f"tfr_smooth>{type(layer).__name__}")
+    assert registered is type(layer)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("min_max", QueryMinMax), ("standardize", Standardize), ("log1p", SymmetricLog1p)],
+)
+def test_names_of_normalizers(name, kind):
+    assert type(get_normalizer(name)) is kind
+    assert get_normalizer(name) is not get_normalizer(name)
+
+
+def test_none_means_no_normalizer():
+    assert get_normalizer(None) is None
+
+
+@pytest.mark.parametrize("name", ["zscore", "", 3, "Min_Max"])
+def test_unknown_normalizer_is_refused(name):
+    with pytest.raises(ValueError) as raised:
+        get_normalizer(name)
+    assert str(raised.value) == (f"`name` must be one of 'min_max', 'standardize', 'log1p', got {name!r}.")

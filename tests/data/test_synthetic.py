@@ -1,0 +1,247 @@
+"""The synthetic data set is what its docstring says."""
+
+import hashlib
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from tfr_smooth.data import synthetic
+from tfr_smooth.data.synthetic import write_synthetic_letor
+
+SMALL = {"num_queries": (6, 3, 2), "num_features": 17, "max_documents": 9}
+
+
+class Data(NamedTuple):
+    features: np.ndarray
+    labels: np.ndarray
+    queries: np.ndarray  # 0, 0, ..., 1, ...: ascending
+    lengths: np.ndarray
+    names: list
+
+
+def parse(path):
+    """A deliberately naive reader: every line must have every part in its place."""
+    features, labels, names = [], [], []
+    document = 0
+    for line in path.read_text(encoding="ascii").splitlines():
+        columns, _, doc_id = line.partition(" #docid = ")
+        label, qid, *pairs = columns.split(" ")
+        key, _, name = qid.partition(":")
+        document = document + 1 if names and names[-1] == name else 0
+        assert (key, doc_id) == ("qid", f"{name}-d{document:03d}")
+        indexes, values = zip(*(pair.split(":") for pair in pairs), strict=True)
+        assert [int(index) for index in indexes] == list(range(1, len(pairs) + 1))
+        labels.append(int(label))
+        names.append(name)
+        features.append([float(value) for value in values])
+    starts = [i for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
+    lengths = np.diff([*starts, len(names)])
+    queries = np.repeat(np.arange(len(lengths)), lengths)
+    return Data(np.array(features), np.array(labels), queries, lengths, [names[i] for i in starts])
+
+
+@pytest.fixture(scope="module")
+def default(tmp_path_factory):
+    paths = write_synthetic_letor(tmp_path_factory.mktemp("default"))
+    return {name: parse(path) for name, path in paths.items()}
+
+
+def digest(paths):
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths.values())).hexdigest()
+
+
+def centred(values, data):
+    """Values less their mean over the query."""
+    return values - (np.bincount(data.queries, values) / data.lengths)[data.queries]
+
+
+def correlation(x, y):
+    return np.corrcoef(x, y)[0, 1]
+
+
+def columns_of(kind, data):
+    """The features from 9 on of one kind, as (index in the cycle of features 1..5, column)."""
+    kinds = ["copy", "mix", "noise", "heavy", "misleading", "copy", "mix", "constant"]
+    return [(i % 5, data.features[:, 8 + i]) for i in range(data.features.shape[1] - 8) if kinds[i % 8] == kind]
+
+
+def ndcg(scores, data):
+    """Mean NDCG with linear gain over all queries; 0 for those without a relevant document."""
+    total = 0.0
+    for query in range(len(data.lengths)):
+        labels = data.labels[data.queries == query]
+        discounts = 1.0 / np.log2(np.arange(len(labels)) + 2.0)
+        best = np.sort(labels)[::-1] @ discounts
+        order = np.argsort(-scores[data.queries == query], kind="stable")
+        total += labels[order] @ discounts / best if best else 0.0
+    return total / len(data.lengths)
+
+
+def test_seed_fixes_the_bytes(tmp_path):
+    paths = write_synthetic_letor(tmp_path / "a", seed=3, **SMALL)
+    assert digest(paths) == "811e6675e20dec4ec17d9c4fc20fb07b5be938a45645cbb059fdf84ef31b1581"
+    assert digest(write_synthetic_letor(tmp_path / "b", seed=3, **SMALL)) == digest(paths)
+    assert digest(write_synthetic_letor(tmp_path / "b", seed=4, **SMALL)) != digest(paths)
+
+
+def test_seed_is_the_only_source_of_randomness(tmp_path):
+    np.random.seed(0)
+    before = np.random.get_state()[1].copy()
+    write_synthetic_letor(tmp_path, **SMALL)
+    assert np.array_equal(np.random.get_state()[1], before)
+
+
+def test_size_of_one_file_leaves_the_others_alone(tmp_path):
+    few = write_synthetic_letor(tmp_path / "few", num_queries=(2, 3, 4))
+    many = write_synthetic_letor(tmp_path / "many", num_queries=(9, 3, 4))
+    assert np.array_equal(parse(few["test"]).features, parse(many["test"]).features)
+
+
+def test_default_sizes(default):
+    assert [len(default[name].lengths) for name in ("train", "valid", "test")] == [800, 200, 300]
+    names = [name for data in default.values() for name in data.names]
+    assert len(set(names)) == len(names) == 1300
+    assert all(data.features.shape[1] == 32 for data in default.values())
+
+
+@pytest.mark.parametrize("name", ["train", "valid", "test"])
+def test_list_lengths_are_skewed_with_both_extremes(default, name):
+    lengths = default[name].lengths
+    assert lengths.min() == 1 and lengths.max() == 200
+    assert 25 < lengths.mean() < 40
+    assert np.median(lengths) < 0.85 * lengths.mean()
+
+
+@pytest.mark.parametrize("name", ["train", "valid", "test"])
+def test_labels_are_mostly_zero_and_absent_in_some_queries(default, name):
+    data = default[name]
+    shares = np.bincount(data.labels) / len(data.labels)
+    assert len(shares) == 5
+    assert 0.6 < shares[0] < 0.8
+    assert shares[1:].min() > 0.04
+    relevant = np.bincount(data.queries, data.labels) > 0
+    assert 0.1 < 1.0 - relevant.mean() < 0.3
+    assert (~relevant & (data.lengths > 5)).any()  # not only because the list is short
+
+
+def test_redundant_features(default):
+    data = default["train"]
+    scale = np.array([1.0, 1.0, 1.0, 1.0, 100.0])
+    for i, column in columns_of("copy", data):
+        assert correlation(column, data.features[:, i]) > 0.99
+        assert not np.array_equal(column, data.features[:, i])
+    for i, column in columns_of("mix", data):
+        parts = data.features[:, [i, (i + 2) % 5]] / scale[[i, (i + 2) % 5]]
+        assert np.std(column - parts.sum(axis=1)) == pytest.approx(0.3, rel=0.05)
+
+
+def test_constant_features(default):
+    for data in default.values():
+        columns = columns_of("constant", data)
+        assert len(columns) == 3 and all(np.all(column == 1.0) for _, column in columns)
+
+
+def test_noise_features_tell_nothing_and_some_have_heavy_tails(default):
+    data = default["train"]
+    for _, column in columns_of("noise", data) + columns_of("heavy", data):
+        assert abs(correlation(centred(column, data), centred(data.labels, data))) < 0.03
+    for _, column in columns_of("heavy", data):
+        assert column.min() >= 0.0
+        assert column.max() > 300.0 * np.median(column)
+
+
+@pytest.mark.parametrize("name", ["train", "valid", "test"])
+def test_misleading_features_rise_overall_and_fall_inside_queries(default, name):
+    data = default[name]
+    columns = [column for _, column in columns_of("misleading", data)] + [data.features[:, 7]]
+    assert len(columns) == 4
+    for column in columns:
+        assert correlation(column, data.labels) > 0.2
+        assert correlation(centred(column, data), centred(data.labels, data)) < -0.05
+
+
+def test_query_level_features_and_offsets(default):
+    data = default["train"]
+    for index in (5, 6):
+        assert np.ptp(centred(data.features[:, index], data)) < 1e-9
+        assert data.features[:, index].std() > 0.8
+    # Features 1 to 4 move with the query a little, 5 a lot. 0.2^2 and 50^2 are the offsets'
+    # variances; the queries' means of long lists hardly vary otherwise.
+    long_lists = data.lengths >= 60
+    for index, spread in enumerate([0.2, 0.2, 0.2, 0.2, 50.0]):
+        means = np.bincount(data.queries, data.features[:, index]) / data.lengths
+        assert 0.8 * spread < means[long_lists].std() < 1.5 * spread
+
+
+def test_only_non_linear_scorers_rank_well(default):
+    train, test = default["train"], default["test"]
+    x = test.features
+    formula = 3.0 / (1.0 + 6.0 * (x[:, 0] - 0.7) ** 2) + x[:, 1] * x[:, 2] + x[:, 5] * x[:, 3]
+
+    centre, spread = train.features.mean(axis=0), train.features.std(axis=0) + 1e-9
+    design = (train.features - centre) / spread
+    weights = np.linalg.lstsq(design, train.labels - train.labels.mean(), rcond=None)[0]
+    linear = ndcg((x - centre) / spread @ weights, test)
+
+    # One lucky order of documents is not a baseline: the mean over several.
+    random = np.random.RandomState(0)
+    chance = np.mean([ndcg(random.random_sample(len(x)), test) for _ in range(5)])
+    assert linear > chance + 0.02
+    assert ndcg(formula, test) > linear + 0.15
+    assert ndcg(test.labels, test) > ndcg(formula, test) + 0.02  # noise keeps it from perfect
+
+
+def test_interrupted_write_leaves_the_old_file_and_no_half_one(tmp_path, monkeypatch):
+    paths = write_synthetic_letor(tmp_path, **SMALL)
+    before = digest(paths)
+
+    def interrupted(split, first_query):
+        yield "0 qid:q0 1:0"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(synthetic, "_lines", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_synthetic_letor(tmp_path, seed=1, **SMALL)
+    assert digest(paths) == before
+    assert sorted(tmp_path.iterdir()) == sorted(paths.values())
+
+    with pytest.raises(KeyboardInterrupt):
+        write_synthetic_letor(tmp_path / "new" / "folder", **SMALL)
+    assert list((tmp_path / "new" / "folder").iterdir()) == []
+
+
+def test_paths_and_numpy_integers_are_welcome(tmp_path):
+    arguments = {name: np.int64(value) for name, value in SMALL.items() if name != "num_queries"}
+    paths = write_synthetic_letor(str(tmp_path / "a"), seed=np.int64(3), num_queries=[np.int32(6), 3, 2], **arguments)
+    assert digest(paths) == digest(write_synthetic_letor(tmp_path / "b", seed=3, **SMALL))
+    assert [path.name for path in paths.values()] == ["train.txt", "vali.txt", "test.txt"]
+
+
+def test_smallest_data_set(tmp_path):
+    paths = write_synthetic_letor(tmp_path, num_queries=(2, 2, 2), num_features=16, max_documents=2)
+    for path in paths.values():
+        data = parse(path)
+        assert data.features.shape == (3, 16)
+        assert data.lengths.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"seed": -1}, "`seed` must be an integer >= 0, got -1"),
+        ({"seed": 1.0}, "`seed` must be an integer >= 0, got 1.0"),
+        ({"seed": True}, "`seed` must be an integer >= 0, got True"),
+        ({"seed": 2**32}, "`seed` must be an integer <= 4294967295, got 4294967296"),
+        ({"num_queries": 5}, "`num_queries` must be three integers .*, got 5"),
+        ({"num_queries": (5, 5)}, r"`num_queries` must be three integers .*, got \(5, 5\)"),
+        ({"num_queries": (5, 1, 5)}, "`num_queries` must be an integer >= 2, got 1"),
+        ({"num_features": 15}, "`num_features` must be an integer >= 16, got 15"),
+        ({"num_features": "32"}, "`num_features` must be an integer >= 16, got '32'"),
+        ({"max_documents": 1}, "`max_documents` must be an integer >= 2, got 1"),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_is_written(tmp_path, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        write_synthetic_letor(tmp_path / "data", **arguments)
+    assert not (tmp_path / "data").exists()
