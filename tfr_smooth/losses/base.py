@@ -6,13 +6,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _keras
 from tfr_smooth.functional import Ranking, RankingMetric, list_weights, real_documents, to_dense
 
 REDUCTIONS = ("sum_over_batch_size", "sum", "none")
-
-# Keras 2's training loop divides a mean loss by the number of replicas; in Keras 3 the loss does it itself.
-_LOSS_SCALES_FOR_REPLICAS = not getattr(tf.keras, "__version__", "2").startswith("2")
 
 
 class RankingLoss(tf.keras.losses.Loss):
@@ -94,14 +91,20 @@ class RankingLoss(tf.keras.losses.Loss):
 
 
 def _mean_over_replicas(total: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
-    """This replica's part of the mean over the lists of all replicas, in the scale that Keras expects."""
+    """The mean over the lists of all replicas, in the scale that Keras expects; its gradient is this replica's part."""
     context = tf.distribute.get_replica_context()
     replicas = 1 if context is None else context.num_replicas_in_sync
-    if replicas > 1:
-        count = context.all_reduce(tf.distribute.ReduceOp.SUM, count)
-        if not _LOSS_SCALES_FOR_REPLICAS:
-            total *= tf.cast(replicas, total.dtype)
-    return tf.math.divide_no_nan(total, count)
+    if replicas == 1:
+        return tf.math.divide_no_nan(total, count)
+    global_total, count = context.all_reduce(tf.distribute.ReduceOp.SUM, [tf.stop_gradient(total), count])
+    # Keras sums the gradients over replicas, and shows the mean of the values, weighted by numbers of lists: so each
+    # replica has the gradient of its part, and all have the same value.
+    part, mean = tf.math.divide_no_nan(total, count), tf.math.divide_no_nan(global_total, count)
+    if _keras.IS_KERAS_3:  # There the loss itself divides by the number of replicas, in Keras 2 the training loop.
+        mean /= tf.cast(replicas, mean.dtype)
+    else:
+        part *= tf.cast(replicas, part.dtype)
+    return part + tf.stop_gradient(mean - part)
 
 
 class MetricLoss(RankingLoss):

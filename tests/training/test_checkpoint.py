@@ -1,0 +1,104 @@
+"""Resuming: an interrupted training ends where an undisturbed one does."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth import data, losses, metrics, models, training
+
+EPOCHS = 4
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("letor")
+    return data.write_synthetic_letor(directory, num_queries=(30, 10, 10), num_features=16)
+
+
+class Interruption(Exception):
+    pass
+
+
+class InterruptAt(tf.keras.callbacks.Callback):
+    """Breaks off in the middle of an epoch."""
+
+    def __init__(self, epoch):
+        super().__init__()
+        self._epoch, self._current = epoch, None
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._current = epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self._current == self._epoch and batch == 1:
+            raise Interruption
+
+
+def run(files, directory, interrupt_at=None, seed=0, patience=None, settings=None):
+    tf.keras.utils.set_random_seed(seed)
+    model = models.FeedForwardScorer(hidden=[8])
+    model.compile(optimizer=tf.keras.optimizers.Adam(0.01), loss=losses.SmoothINDCGLoss())
+    model.build([None, None, 16])
+    valid = data.read_letor(str(files["valid"]), batch_size=8, num_features=16)
+    validation = training.ExactValidation(
+        valid, [metrics.NDCGMetric()], path=directory / "best.keras", patience=patience
+    )
+    resumable = training.ResumableTraining(directory / "checkpoints", validation=validation, settings=settings)
+    start = resumable.restore(model)
+    if start < EPOCHS:
+        train = data.read_letor(
+            str(files["train"]),
+            batch_size=8,
+            num_features=16,
+            shuffle_buffer=30,
+            seed=5,
+            first_epoch=start,
+            num_epochs=EPOCHS - start,
+        )
+        callbacks = [validation, resumable, *([] if interrupt_at is None else [InterruptAt(interrupt_at)])]
+        model.fit(
+            train, initial_epoch=start, epochs=EPOCHS, steps_per_epoch=4, shuffle=False, verbose=0, callbacks=callbacks
+        )
+    return model, validation, start
+
+
+@pytest.mark.parametrize("interrupt_at", [0, 2, 3])
+def test_resumed_training_ends_as_an_undisturbed_one(files, tmp_path, interrupt_at):
+    model, validation, _ = run(files, tmp_path / "whole")
+    with pytest.raises(Interruption):
+        run(files, tmp_path / "parts", interrupt_at=interrupt_at)
+    resumed, resumed_validation, start = run(files, tmp_path / "parts", seed=99)  # the seed no longer matters
+    assert start == interrupt_at or interrupt_at == 0
+    if interrupt_at == 0:  # nothing was saved: it began anew, from other weights
+        assert start == 0
+        return
+    assert resumed_validation.history == validation.history
+    assert resumed_validation.best_epoch == validation.best_epoch
+    for ours, theirs in zip(resumed.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+    best, resumed_best = (tf.keras.models.load_model(tmp_path / d / "best.keras") for d in ("whole", "parts"))
+    for ours, theirs in zip(resumed_best.get_weights(), best.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+
+
+def test_a_finished_training_is_not_repeated(files, tmp_path):
+    model, validation, _ = run(files, tmp_path)
+    again, again_validation, start = run(files, tmp_path, seed=99)
+    assert start == EPOCHS
+    assert again_validation.get_state() == validation.get_state()
+    for ours, theirs in zip(again.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_other_settings_are_refused(files, tmp_path):
+    run(files, tmp_path, settings={"alpha": 1.0, "loss": "smoothi_ndcg"})
+    with pytest.raises(ValueError, match=r"`settings` must be .* got alpha=2.0 \(was 1.0\), topn=5 \(was None\)\."):
+        run(files, tmp_path, settings={"alpha": 2.0, "loss": "smoothi_ndcg", "topn": 5})
+
+
+def test_restore_comes_before_fit(tmp_path):
+    model = models.FeedForwardScorer(hidden=[2])
+    model.compile(optimizer="adam", loss=losses.SmoothINDCGLoss())
+    dataset = tf.data.Dataset.from_tensors((tf.ones([1, 2, 3]), tf.ones([1, 2])))
+    with pytest.raises(ValueError, match="`restore` must be called before `fit`"):
+        model.fit(dataset, verbose=0, callbacks=[training.ResumableTraining(tmp_path)])

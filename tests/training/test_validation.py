@@ -1,0 +1,110 @@
+"""The validation callback: exact figures, the best epoch, stopping."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth import losses, metrics, models, training
+
+
+def make_dataset(lists=7, seed=0, batch=3):
+    random = np.random.RandomState(seed)
+    features = random.randn(lists, 6, 4).astype(np.float32)
+    labels = random.randint(0, 3, (lists, 6)).astype(np.float32)
+    labels[:, 0], labels[::2, 5] = 2.0, -1.0
+    inputs = {"features": features, "mask": labels >= 0}
+    return tf.data.Dataset.from_tensor_slices((inputs, labels)).batch(batch), inputs, labels
+
+
+def make_model(seed=0, **kwargs):
+    tf.keras.utils.set_random_seed(seed)
+    model = models.FeedForwardScorer(hidden=[8], **kwargs)
+    model.compile(optimizer=tf.keras.optimizers.Adam(0.01), loss=losses.SmoothINDCGLoss())
+    return model
+
+
+class Scripted(tf.keras.metrics.Metric):
+    """A metric whose value at each evaluation is given."""
+
+    def __init__(self, values, name="scripted"):
+        super().__init__(name=name)
+        self._values = iter(values)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        pass
+
+    def result(self):
+        return next(self._values)
+
+
+def test_each_list_counts_once_in_any_batches():
+    dataset, inputs, labels = make_dataset()
+    model = make_model()
+    validation = training.ExactValidation(dataset, [metrics.NDCGMetric(), metrics.SmoothINDCGMetric()])
+    history = model.fit(dataset, epochs=3, verbose=0, callbacks=[validation]).history
+    whole = metrics.NDCGMetric()
+    whole.update_state(labels, model(inputs, training=False))
+    np.testing.assert_allclose(history["val_ndcg"][-1], float(whole.result()), rtol=1e-6)
+    assert len(history["val_smoothi_ndcg"]) == 3
+    assert validation.history == {name: [float(v) for v in values] for name, values in history.items()}
+
+
+def test_keeps_the_best_epoch_and_its_model(tmp_path):
+    dataset, inputs, _ = make_dataset()
+    path = tmp_path / "best.keras"
+    outputs = []
+    scripted = Scripted([0.1, 0.5, float("nan"), 0.5, 0.3])
+    validation = training.ExactValidation(dataset, [scripted], path=path)
+    keep = tf.keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: outputs.append(model.predict(inputs, verbose=0)))
+    model = make_model()
+    model.fit(dataset, epochs=5, verbose=0, callbacks=[validation, keep])
+    assert (validation.best_epoch, validation.best_value) == (1, 0.5)
+    best = tf.keras.models.load_model(path).predict(inputs, verbose=0)
+    np.testing.assert_allclose(best, outputs[1], rtol=1e-6)
+    assert np.abs(best - outputs[4]).max() > 1e-4
+    assert [p.name for p in tmp_path.iterdir()] == ["best.keras"]
+
+
+def test_less_is_better_where_asked():
+    dataset, _, _ = make_dataset()
+    validation = training.ExactValidation(dataset, [Scripted([3.0, 1.0, 2.0])], mode="min")
+    make_model().fit(dataset, epochs=3, verbose=0, callbacks=[validation])
+    assert (validation.best_epoch, validation.best_value) == (1, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "epochs"),
+    [([0.5, 0.4, 0.3, 0.6, 0.7], 3), ([0.1, 0.2, 0.3, 0.2, 0.3], 5), ([float("nan")] * 5, 2)],
+)
+def test_patience_stops(values, epochs):
+    dataset, _, _ = make_dataset()
+    validation = training.ExactValidation(dataset, [Scripted(values)], patience=2)
+    history = make_model().fit(dataset, epochs=5, verbose=0, callbacks=[validation])
+    assert len(history.epoch) == epochs
+    assert validation.stopped == (epochs < 5 or values[-1] == 0.3)
+
+
+def test_monitor_names_the_metric_that_decides():
+    dataset, _, _ = make_dataset()
+    scripted = [Scripted([0.9, 0.1], "a"), Scripted([0.2, 0.3], "b")]
+    validation = training.ExactValidation(dataset, scripted, monitor="b")
+    make_model().fit(dataset, epochs=2, verbose=0, callbacks=[validation])
+    assert (validation.best_epoch, validation.best_value) == (1, pytest.approx(0.3))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"monitor": "loss"}, "`monitor` must be one of 'ndcg', got 'loss'."),
+        ({"mode": "auto"}, "`mode` must be one of 'max', 'min', got 'auto'."),
+        ({"patience": 0}, "`patience` must be an integer >= 1, got 0."),
+        ({"path": "best.h5"}, "`path` must end in '.keras', got 'best.h5'."),
+        ({"metrics": []}, "`metrics` must name at least one metric, got none."),
+        ({"dataset": make_dataset()[0].repeat()}, "`dataset` must be finite, got one that repeats for ever."),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    given = {"dataset": make_dataset()[0], "metrics": [metrics.NDCGMetric()], **arguments}
+    with pytest.raises(ValueError) as error:
+        training.ExactValidation(given.pop("dataset"), given.pop("metrics"), **given)
+    assert str(error.value) == message

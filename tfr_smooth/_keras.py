@@ -1,0 +1,16 @@
+"""Where Keras 2 and Keras 3 differ, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+
+# The Keras of TensorFlow 2.15 does not tell its version.
+IS_KERAS_3 = not getattr(tf.keras, "__version__", "2").startswith("2")
+
+
+def tensorflow_variables(variables: Iterable[Any]) -> list[tf.Variable]:
+    """Returns TensorFlow's own variables, which checkpoints and SavedModels track: Keras 3 wraps them."""
+    return [v.value if IS_KERAS_3 else v for v in variables]
