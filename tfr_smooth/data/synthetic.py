@@ -8,14 +8,14 @@ The bytes must not depend on the NumPy version. Hence `RandomState`, whose strea
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _files
 
 Array = NDArray[np.float64]
 
@@ -116,7 +116,7 @@ def write_synthetic_letor(
         # A stream per file: the size of one does not change the numbers in the others.
         random = np.random.RandomState([seed, index])
         split = _sample_split(random, count, num_features, max_documents)
-        _write_atomically(path, _lines(split, first_query))
+        _files.write_text(path, _lines(split, first_query))
         first_query += count
     return paths
 
@@ -188,14 +188,3 @@ def _lines(split: _Split, first_query: int) -> Iterator[str]:
             f"{label} qid:q{query} {row % tuple(values)} #docid = q{query}-d{document:03d}\n"
             for document, (label, values) in enumerate(zip(labels, features, strict=True))
         )
-
-
-def _write_atomically(path: Path, chunks: Iterable[str]) -> None:
-    """Writes to a temporary name first, so that `path` is never half a file."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(temporary, "w", encoding="ascii", newline="\n") as file:
-            file.writelines(chunks)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)  # there only if something failed

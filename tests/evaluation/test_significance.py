@@ -1,0 +1,121 @@
+"""`randomization_test` against the exact distribution, and what must hold for its p-values."""
+
+import itertools
+import math
+import re
+
+import numpy as np
+import pytest
+
+from tfr_smooth.evaluation import randomization_test
+
+
+def figures(values):
+    return {f"q{i:04d}": float(value) for i, value in enumerate(values)}
+
+
+def compare(differences, **options):
+    return randomization_test(figures(differences), figures(np.zeros(len(differences))), **options)
+
+
+def exact_p_value(differences):
+    """The share of all sign patterns whose sum is as far from 0."""
+    sums = [abs(np.dot(signs, differences)) for signs in itertools.product([-1, 1], repeat=len(differences))]
+    return np.mean([value >= abs(sum(differences)) - 1e-12 for value in sums])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_p_value_is_that_of_all_sign_patterns(seed):
+    random = np.random.RandomState(seed)
+    differences = random.randn(8) + 0.4 * seed
+    p, samples = exact_p_value(differences), 40_000
+    # Five standard deviations of a binomial share.
+    tolerance = 5 * math.sqrt(p * (1 - p) / samples) + 1 / samples
+    assert compare(differences, samples=samples, seed=seed).p_value == pytest.approx(p, abs=tolerance)
+
+
+def test_p_values_worked_by_hand():
+    # Of the 4 patterns ++, +-, -+, --, only those with equal signs reach |1 + 1|.
+    assert compare([1.0, 1.0]).p_value == pytest.approx(1 / 2, abs=0.02)
+    # Any pattern reaches |1 - 1| = 0, and any reaches |1| with one query.
+    assert compare([1.0, -1.0]).p_value == 1.0
+    assert compare([1.0]).p_value == 1.0
+    assert compare([0.0, 0.0, 0.0]).p_value == 1.0
+    # 2 of 2^30 patterns: none among the samples.
+    assert compare(np.full(30, 0.1)).p_value == 1 / 10_001
+    assert compare(np.full(30, 0.1), samples=99).p_value == 1 / 100
+
+
+def test_equal_sums_count_despite_rounding():
+    # 0.1 + 0.2 - 0.3 is 5.6e-17 in floating point; added in another order, 2.8e-17.
+    assert compare([0.1, 0.2, -0.3]).p_value == 1.0
+    # |0.1 + 0.2 + 0.3| in any order: the patterns with equal signs, 2 of 8.
+    assert compare([0.3, 0.1, 0.2], samples=40_000).p_value == pytest.approx(1 / 4, abs=0.012)
+
+
+def test_mean_difference_and_count():
+    found = randomization_test({"x": 0.5, "y": 0.25}, {"y": 0.5, "x": 1.0})
+    assert found.mean_difference == -0.375
+    assert found.queries == 2
+
+
+def test_swapping_changes_only_the_sign():
+    random = np.random.RandomState(1)
+    a, b = figures(random.rand(50)), figures(random.rand(50))
+    forth, back = randomization_test(a, b), randomization_test(b, a)
+    assert 0 < forth.p_value < 1
+    assert back == forth._replace(mean_difference=-forth.mean_difference)
+
+
+def test_the_order_of_queries_does_not_matter():
+    random = np.random.RandomState(2)
+    a, b = figures(random.rand(50)), figures(random.rand(50))
+    assert randomization_test(dict(reversed(a.items())), b) == randomization_test(a, b)
+
+
+def test_a_seed_fixes_the_result():
+    differences = np.random.RandomState(3).randn(30)
+    assert compare(differences, seed=7) == compare(differences, seed=7)
+    assert len({compare(differences, seed=seed).p_value for seed in range(5)}) > 1
+
+
+def test_many_queries_are_drawn_in_several_parts(monkeypatch):
+    differences = np.random.RandomState(4).randn(40)
+    whole = compare(differences)
+    monkeypatch.setattr("tfr_smooth.evaluation.significance._CHUNK", 40 * 777)
+    assert compare(differences) == whole
+
+
+def test_p_values_are_uniform_where_nothing_differs():
+    random = np.random.RandomState(5)
+    p_values = np.sort([compare(random.randn(25), samples=400, seed=i).p_value for i in range(400)])
+    # Kolmogorov's distance; 1.95 / sqrt(n) is exceeded once in a thousand.
+    assert np.abs(p_values - np.arange(1, 401) / 400).max() < 1.95 / math.sqrt(400)
+
+
+def test_a_clear_difference_is_found():
+    random = np.random.RandomState(6)
+    assert compare(random.randn(100) + 1.0).p_value < 0.001
+
+
+ONE = {"x": 0.5}
+
+
+@pytest.mark.parametrize(
+    "a, b, options, message",
+    [
+        ({}, {}, {}, "`a` must hold at least one query, got none."),
+        ({**ONE, "y": 0.1}, ONE, {}, "`b` must hold the same queries as the other, got none named 'y'."),
+        (ONE, {**ONE, "y": 0.1}, {}, "`a` must hold the same queries as the other, got none named 'y'."),
+        ({"x": math.nan}, ONE, {}, "`a['x']` must be a finite number, got nan."),
+        (ONE, {"x": math.inf}, {}, "`b['x']` must be a finite number, got inf."),
+        (ONE, {"x": "0.5"}, {}, "`b['x']` must be a finite number, got '0.5'."),
+        (ONE, ONE, {"samples": 0}, "`samples` must be an integer >= 1, got 0."),
+        (ONE, ONE, {"samples": 1e4}, "`samples` must be an integer >= 1, got 10000.0."),
+        (ONE, ONE, {"seed": -1}, "`seed` must be an integer >= 0, got -1."),
+        (ONE, ONE, {"seed": 2**32}, "`seed` must be an integer <= 4294967295, got 4294967296."),
+    ],
+)
+def test_bad_arguments_are_refused(a, b, options, message):
+    with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
+        randomization_test(a, b, **options)

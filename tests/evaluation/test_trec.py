@@ -1,0 +1,344 @@
+"""`evaluation.trec`: figures against values worked by hand and a NumPy reference; files and their errors."""
+
+import itertools
+import math
+import os
+import re
+
+import numpy as np
+import pytest
+
+from tfr_smooth.evaluation import (
+    ScoredQuery,
+    document_names,
+    read_qrels,
+    read_run,
+    trec_eval,
+    trec_eval_by_query,
+    write_qrels,
+    write_run,
+)
+
+MEASURES = ("ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P_5", "P_10", "map")
+
+
+def query(query_id="q", doc_ids=("a", "b"), labels=(1, 0), scores=(2.0, 1.0)):
+    return ScoredQuery(query_id, list(doc_ids), np.array(labels), np.array(scores))
+
+
+def random_queries(seed, count=40, tied=False):
+    """Ragged queries, some without a relevant document, with names whose order is not that of the scores."""
+    random = np.random.RandomState(seed)
+    queries = []
+    for q in range(count):
+        size = random.randint(1, 30)
+        labels = random.choice([0, 0, 0, 1, 2, 3], size) * (q % 7 > 0)
+        scores = random.randint(0, 4, size) * 0.1 if tied else random.randn(size)
+        queries.append(ScoredQuery(f"q{q}", [f"d{i}" for i in random.permutation(size)], labels, scores))
+    return queries
+
+
+def reference(measure, one):
+    """One query's figure, from the definitions and in float64."""
+    score32 = np.float32(one.scores)
+    order = sorted(range(len(one.labels)), key=lambda i: (score32[i], one.doc_ids[i]), reverse=True)
+    labels = [int(one.labels[i]) for i in order]
+    if sum(labels) == 0:
+        return 0.0
+    name, _, k = measure.rpartition("_") if "_" in measure else (measure, "", len(labels))
+    k = int(k)
+    relevant = [label >= 1 for label in labels]
+    if name == "P":
+        return sum(relevant[:k]) / k
+    if name == "map":
+        return sum(sum(relevant[: r + 1]) / (r + 1) for r in range(k) if relevant[r]) / sum(relevant)
+    assert name in ("ndcg", "ndcg_cut"), name
+    gain, ideal = (
+        sum(label / math.log2(r + 2) for r, label in enumerate(ranked[:k]))
+        for ranked in (labels, sorted(labels, reverse=True))
+    )
+    return gain / ideal
+
+
+def test_figures_worked_by_hand():
+    # Ranking c (2), a (0), b (1).
+    one = query("q1", "abc", [0, 1, 2], [0.2, 0.1, 0.3])
+    log3 = math.log2(3)
+    expected = {
+        "ndcg": (2 + 1 / 2) / (2 + 1 / log3),
+        "ndcg_cut_1": 1.0,
+        "ndcg_cut_2": 2 / (2 + 1 / log3),
+        "P_1": 1.0,
+        "P_2": 1 / 2,
+        "P_5": 2 / 5,
+        "map": (1 + 2 / 3) / 2,
+        "map_cut_2": 1 / 2,
+        "recall_2": 1 / 2,
+        "success_1": 1.0,
+        "recip_rank": 1.0,
+        "Rprec": 1 / 2,
+    }
+    found = trec_eval_by_query([one], expected)
+    assert list(found) == ["q1"]
+    assert list(found["q1"]) == list(expected)
+    assert found["q1"] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_each_query_equals_the_definitions(tied):
+    for seed in range(3):
+        queries = random_queries(seed, tied=tied)
+        found = trec_eval_by_query(queries)
+        assert list(found) == [one.query_id for one in queries]
+        for one in queries:
+            expected = {measure: reference(measure, one) for measure in MEASURES}
+            assert found[one.query_id] == pytest.approx(expected, abs=1e-12)
+
+
+def test_mean_is_over_all_queries():
+    queries = random_queries(3)
+    by_query = trec_eval_by_query(queries)
+    means = {name: np.mean([figures[name] for figures in by_query.values()]) for name in MEASURES}
+    assert trec_eval(queries) == pytest.approx(means, abs=1e-15)
+    assert list(trec_eval(queries)) == list(MEASURES)
+
+
+def test_a_query_without_a_relevant_document_counts_as_zero():
+    measures = [*MEASURES, "recip_rank", "Rprec", "map_cut_5", "recall_5", "success_5"]
+    nothing = query("q2", labels=[0, 0])
+    assert trec_eval([nothing], measures) == dict.fromkeys(measures, 0.0)
+    assert trec_eval([query("q1"), nothing], ["map", "ndcg"]) == {"map": 0.5, "ndcg": 0.5}
+
+
+def test_the_gain_is_the_label():
+    labels = np.array([2, 3])
+    assert trec_eval([query(labels=labels)], "ndcg_cut_1") == {"ndcg_cut_1": pytest.approx(2 / 3)}
+    assert trec_eval([query(labels=2**labels - 1)], "ndcg_cut_1") == {"ndcg_cut_1": pytest.approx(3 / 7)}
+
+
+@pytest.mark.parametrize("doc_ids, first", [("ab", 1), ("ba", 0), (["2", "10"], 0), (["z", "é"], 1), (["Z", "a"], 1)])
+def test_ties_go_to_the_falling_name(doc_ids, first, tmp_path):
+    tied = query(doc_ids=doc_ids, labels=np.arange(2) == first, scores=[0.5, 0.5])
+    assert trec_eval([tied], "P_1") == {"P_1": 1.0}
+    write_run(tmp_path / "run", [tied])
+    assert next(iter(read_run(tmp_path / "run")["q"])) == doc_ids[first]
+
+
+def test_scores_that_are_one_float32_tie():
+    near = query(labels=[1, 0], scores=[1.0 + 1e-9, 1.0])
+    assert trec_eval([near], "P_1") == {"P_1": 0.0}
+    assert trec_eval([near._replace(scores=np.array([1.0 + 1e-6, 1.0]))], "P_1") == {"P_1": 1.0}
+
+
+@pytest.mark.parametrize("labels", [np.float32([1, 0]), np.uint8([1, 0]), np.array([True, False]), [1.0, 0.0]])
+@pytest.mark.parametrize("scores", [np.float16([2, 1]), np.array([2, 1]), [2.0, 1.0], np.float32([0.0, -3e38])])
+def test_any_numeric_type_will_do(labels, scores):
+    assert trec_eval([ScoredQuery("q", ("a", "b"), labels, scores)], ["P_1", "P_2"]) == {"P_1": 1.0, "P_2": 0.5}
+
+
+def test_the_highest_label_is_evaluated():
+    assert trec_eval([query(labels=[0, 1023])], "ndcg") == {"ndcg": pytest.approx(1 / math.log2(3))}
+
+
+BAD_QUERIES = {
+    "label below 0": (query(labels=[1, -1]), "`labels` of query 'q' must be whole numbers from 0 to 1023, got -1 for"),
+    "label not whole": (query(labels=[1, 0.5]), "from 0 to 1023, got 0.5 for document 'b'."),
+    "label NaN": (query(labels=[math.nan, 0]), "from 0 to 1023, got nan for document 'a'."),
+    "label infinite": (query(labels=[math.inf, 0]), "from 0 to 1023, got inf for document 'a'."),
+    "label too high": (query(labels=[0, 1024]), "from 0 to 1023, got 1024 for document 'b'."),
+    "label text": (query(labels=["1", "0"]), "`labels` of query 'q' must be 2 numbers, one for each document, got <U1"),
+    "labels too few": (query(labels=[1]), "`labels` of query 'q' must be 2 numbers"),
+    "score NaN": (query(scores=[0, math.nan]), "`scores` of query 'q' must be finite in float32, got nan for"),
+    "score infinite": (query(scores=[-math.inf, 0]), "finite in float32, got -inf for document 'a'."),
+    "score too big": (query(scores=[0, 1e39]), "finite in float32, got 1e+39 for document 'b'."),
+    "score complex": (query(scores=[1j, 0]), "got complex128 of shape (2,)."),
+    "scores a matrix": (query(scores=[[1], [0]]), "`scores` of query 'q' must be 2 numbers, one for each document,"),
+    "no document": (query("q", [], [], []), "`doc_ids` of query 'q' must name at least one document, got none."),
+    "document twice": (query(doc_ids="aa"), "`doc_ids` of query 'q' must all differ, got 'a' twice."),
+    "document unnamed": (query(doc_ids=["a", ""]), "`doc_ids` of query 'q' must be text that is not empty, without"),
+    "document in bytes": (query(doc_ids=["a", b"b"]), "without whitespace or NUL, got b'b'."),
+    "document with a space": (query(doc_ids=["a", "b c"]), "without whitespace or NUL, got 'b c'."),
+    "document with NUL": (query(doc_ids=["a", "a\0b"]), "without whitespace or NUL, got 'a\\x00b'."),
+    "document not Unicode": (query(doc_ids=["a", "\ud800"]), "without whitespace or NUL, got '\\ud800'."),
+    "query unnamed": (query(""), "`query_id` must be text that is not empty, without whitespace or NUL, got ''."),
+    "query with a tab": (query("q\t1"), "`query_id` must be text that is not empty, without whitespace or NUL, got"),
+    "query not text": (query(7), "`query_id` must be text that is not empty, without whitespace or NUL, got 7."),
+}
+
+
+@pytest.mark.parametrize("bad, message", BAD_QUERIES.values(), ids=BAD_QUERIES)
+def test_bad_queries_are_refused_everywhere(bad, message, tmp_path):
+    queries = [query("good"), bad]
+    path = tmp_path / "file"
+    path.write_text("before")
+    for function in (
+        trec_eval,
+        trec_eval_by_query,
+        lambda queries: write_run(path, queries),
+        lambda queries: write_qrels(path, queries),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            function(queries)
+    assert path.read_text() == "before"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_query_twice_is_refused():
+    with pytest.raises(ValueError, match="`queries` must hold a query once, got 'q' twice."):
+        trec_eval([query(), query()])
+
+
+def test_no_query_is_refused():
+    with pytest.raises(ValueError, match="`queries` must hold at least one query, got none."):
+        trec_eval(iter([]))
+
+
+@pytest.mark.parametrize(
+    "measure", ["foo", "ndcg_5", "map_5", "P_0", "P_05", "P", "ndcg_cut", "ndcg_cut_5x", "P_1\n", "num_q", "gm_map", 5]
+)
+def test_unknown_measures_are_refused(measure):
+    # pytrec_eval itself answers some of these under another name, and aborts the process for "ndcg_5".
+    with pytest.raises(ValueError, match=r"`measures` must be map, ndcg, .*" + re.escape(f"got {measure!r}.")):
+        trec_eval([query()], ["map", measure])
+
+
+def test_no_measure_is_refused():
+    with pytest.raises(ValueError, match="`measures` must name at least one measure, got none."):
+        trec_eval([query()], [])
+
+
+# Names.
+
+
+@pytest.mark.parametrize(
+    "doc_ids, names",
+    [
+        (["d2", "d1"], ["d2", "d1"]),
+        ([b"d2", "é".encode()], ["d2", "é"]),
+        (["d2", ""], ["0", "1"]),
+        (["d2", "d2", "d3"], ["0", "1", "2"]),
+        (["d2", b"d2"], ["0", "1"]),
+        ([""], ["0"]),
+        ([], []),
+        ([""] * 101, [f"{i:03d}" for i in range(101)]),
+    ],
+)
+def test_document_names(doc_ids, names):
+    assert document_names(np.array(doc_ids, dtype=object)) == document_names(doc_ids) == names
+    if "d2" not in names:
+        assert sorted(names) == names
+
+
+def test_document_names_refuses_other_bytes():
+    with pytest.raises(ValueError, match=re.escape(r"`doc_ids` must be UTF-8 text, got b'\xff'.")):
+        document_names([b"a", b"\xff"])
+
+
+# Files.
+
+
+def test_run_and_qrels_hold_these_lines(tmp_path):
+    queries = [query("q1", "abc", [0, 2, 1], [0.1, 3.0, 0.1]), query("q2", "x", [1], [-1e-20])]
+    write_run(tmp_path / "run", queries, tag="mine")
+    write_qrels(tmp_path / "qrels", queries)
+    assert (tmp_path / "run").read_bytes() == (
+        b"q1 Q0 b 1 3 mine\nq1 Q0 c 2 0.100000001 mine\nq1 Q0 a 3 0.100000001 mine\nq2 Q0 x 1 -9.99999968e-21 mine\n"
+    )
+    assert (tmp_path / "qrels").read_bytes() == b"q1 0 a 0\nq1 0 b 2\nq1 0 c 1\nq2 0 x 1\n"
+    write_run(str(tmp_path / "run"), [])
+    assert (tmp_path / "run").read_bytes() == b""
+    assert read_run(tmp_path / "run") == {}
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_figures_from_the_files_are_exactly_the_same(tied, tmp_path):
+    queries = random_queries(5, tied=tied)
+    queries += [query("tie", labels=[1, 0], scores=[1.0 + 1e-9, 1.0]), query("\u00a0é", ["\u2003", "\x1c"])]
+    write_run(tmp_path / "run", queries)
+    write_qrels(tmp_path / "qrels", queries)
+    run, qrels = read_run(tmp_path / "run"), read_qrels(tmp_path / "qrels")
+    assert list(run) == list(qrels) == [one.query_id for one in queries]
+    back = [
+        ScoredQuery(q, list(run[q]), np.array([qrels[q][d] for d in run[q]]), np.array(list(run[q].values())))
+        for q in run
+    ]
+    assert trec_eval_by_query(back) == trec_eval_by_query(queries)
+    assert trec_eval(back) == trec_eval(queries)
+
+
+def test_ranks_are_those_of_falling_scores(tmp_path):
+    write_run(tmp_path / "run", random_queries(6))
+    lines = [line.split() for line in (tmp_path / "run").read_text().splitlines()]
+    for _, group in itertools.groupby(lines, key=lambda fields: fields[0]):
+        rows = list(group)
+        assert [int(row[3]) for row in rows] == list(range(1, len(rows) + 1))
+        assert [float(row[4]) for row in rows] == sorted((float(row[4]) for row in rows), reverse=True)
+
+
+def test_written_scores_give_back_the_same_float32(tmp_path):
+    bits = np.random.RandomState(0).randint(0, 2**32, 20000, dtype=np.uint64).astype(np.uint32)
+    scores = bits.view(np.float32)
+    scores = scores[np.isfinite(scores)]
+    info = np.finfo(np.float32)
+    # The shortest decimal text of the first would come back as its neighbour when read through float64.
+    special = np.array([np.uint32(0x15AE43FD)]).view(np.float32)
+    edges = np.float32([0.0, -0.0, info.max, info.min, info.tiny, 1e-45, -1e-45])
+    scores = np.concatenate([special, edges, scores])
+    names = [f"{i:06d}" for i in range(len(scores))]
+    write_run(tmp_path / "run", [ScoredQuery("q", names, np.zeros(len(scores)), scores)])
+    run = read_run(tmp_path / "run")["q"]
+    back = np.float32([run[name] for name in names])
+    np.testing.assert_array_equal(back.view(np.uint32), scores.view(np.uint32))
+
+
+@pytest.mark.parametrize("tag", ["", "two words", "line\n", 3])
+def test_a_bad_tag_is_refused(tag, tmp_path):
+    with pytest.raises(ValueError, match="`tag` must be text that is not empty, without whitespace or NUL, got "):
+        write_run(tmp_path / "run", [query()], tag=tag)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (b"q Q0 a 1 2.5", "expected the 6 fields 'query_id Q0 doc_id rank score tag', got 5"),
+        (b"", "expected the 6 fields 'query_id Q0 doc_id rank score tag', got 0"),
+        (b"q Q0 a 1 2.5 t x", "expected the 6 fields 'query_id Q0 doc_id rank score tag', got 7"),
+        (b"q Q0 a 1 high t", "score 'high' is no finite number"),
+        (b"q Q0 a 1 1_0 t", "score '1_0' is no finite number"),
+        (b"q Q0 a 1 nan t", "score 'nan' is no finite number"),
+        (b"q Q0 a 1 -inf t", "score '-inf' is no finite number"),
+        (b"q Q0 first 1 2.5 t", "document 'first' comes twice in query 'q'"),
+        (b"q Q0 \xff 1 2.5 t", "not UTF-8 text: invalid start byte"),
+    ],
+)
+def test_a_bad_run_is_refused_with_its_line(text, message, tmp_path):
+    path = tmp_path / "run"
+    path.write_bytes(b"q Q0 first 1 3 t\n" + text + b"\nq Q0 last 3 1 t\n")
+    with pytest.raises(ValueError, match="^" + re.escape(f"{path}:2: {message}") + "$"):
+        read_run(path)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (b"q 0 a", "expected the 4 fields 'query_id 0 doc_id label', got 3"),
+        (b"q 0 a 1.0", "label '1.0' is no whole number of at most nine digits"),
+        (b"q 0 a 1_0", "label '1_0' is no whole number of at most nine digits"),
+        (b"q 0 a 1234567890", "label '1234567890' is no whole number of at most nine digits"),
+        (b"q 0 first 1", "document 'first' comes twice in query 'q'"),
+        (b"q 0 \xff 1", "not UTF-8 text: invalid start byte"),
+    ],
+)
+def test_bad_qrels_are_refused_with_their_line(text, message, tmp_path):
+    path = tmp_path / "qrels"
+    path.write_bytes(b"q 0 first 1\n" + text + b"\nq 0 last 1\n")
+    with pytest.raises(ValueError, match="^" + re.escape(f"{path}:2: {message}") + "$"):
+        read_qrels(path)
+
+
+def test_foreign_files_are_read(tmp_path):
+    (tmp_path / "run").write_bytes(b"2\tQ0\td1\t0\t1e1\tx\r\n1 Q0 d1 0 -1 x\r\n2 Q0 d2 0 7 y")
+    (tmp_path / "qrels").write_bytes(b"1\t0\td1\t-1\r\n1 0 d2 +2")
+    assert read_run(tmp_path / "run") == {"2": {"d1": 10.0, "d2": 7.0}, "1": {"d1": -1.0}}
+    assert read_qrels(tmp_path / "qrels") == {"1": {"d1": -1, "d2": 2}}
