@@ -1,8 +1,8 @@
 """What training needs on top of `model.compile` and `model.fit`."""
 
 from tfr_smooth.training.checkpoint import ResumableTraining
-from tfr_smooth.training.scoring import ScoredList, score_lists
+from tfr_smooth.training.scoring import score_queries
 from tfr_smooth.training.strategies import STRATEGIES, get_strategy
 from tfr_smooth.training.validation import ExactValidation
 
-__all__ = ["STRATEGIES", "ExactValidation", "ResumableTraining", "ScoredList", "get_strategy", "score_lists"]
+__all__ = ["STRATEGIES", "ExactValidation", "ResumableTraining", "get_strategy", "score_queries"]

@@ -82,7 +82,8 @@ class ResumableTraining(tf.keras.callbacks.Callback):
         Raises:
           ValueError: If the checkpoint was made with other settings.
         """
-        model.optimizer.build(model.trainable_variables)
+        with model.distribute_strategy.scope():
+            model.optimizer.build(model.trainable_variables)
         # As lists of variables: of a Keras 3 model, TensorFlow sees no layers that are kept in a list.
         checkpoint = tf.train.Checkpoint(
             model=_keras.tensorflow_variables(model.variables),
