@@ -1,0 +1,193 @@
+"""Trains, evaluates and exports a ranker on LETOR files.
+
+    python examples/train_letor.py --output_dir=output/demo
+    python examples/train_letor.py --train=Fold1/train.txt --valid=Fold1/vali.txt --test=Fold1/test.txt \
+        --loss=smoothi_ndcg --alpha=1 --delta=0.1 --learning_rate=0.001 --epochs=50 --output_dir=output/fold1
+
+Without files it trains on synthetic data that it writes to OUTPUT_DIR/data. Started again after an interruption, it
+goes on from the last finished epoch. In the end OUTPUT_DIR holds
+    metrics.json  trec_eval's figures for the validation and test queries
+    test.run      the ranking of the test queries in TREC's run format
+    curves.png    loss, smooth and exact metrics by epoch
+    best.keras    the model of the best epoch
+    export/       the same as a SavedModel, which loads with TensorFlow alone
+    checkpoints/  what a resumed training needs
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+import sys
+import time
+from typing import Any
+
+import tensorflow as tf
+from absl import app, flags, logging
+
+import tfr_smooth
+from tfr_smooth import _files, data, evaluation, losses, metrics, models, serving, training
+
+_TRAIN = flags.DEFINE_string("train", None, "Training files: a path or a glob pattern. Default: synthetic data.")
+_VALID = flags.DEFINE_string("valid", None, "Validation files: a path or a glob pattern.")
+_TEST = flags.DEFINE_string("test", None, "Test files: a path or a glob pattern.")
+_LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.TABLE), "The loss to train with.")
+_ALPHA = flags.DEFINE_float("alpha", None, "Inverse temperature, > 0. Default: the loss's own.")
+_DELTA = flags.DEFINE_float("delta", None, "SmoothI's delta, in (0, 0.5). Default: the loss's own.")
+_TOPN = flags.DEFINE_integer("topn", None, "Cut-off of the metric that the loss is made of. Default: the loss's own.")
+_LEARNING_RATE = flags.DEFINE_float("learning_rate", 0.001, "Adam's learning rate.")
+_EPOCHS = flags.DEFINE_integer("epochs", 50, "Passes over the training set.", lower_bound=1)
+_PATIENCE = flags.DEFINE_integer("patience", None, "Stop after so many epochs without a better one. Default: never.")
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 128, "Queries in a batch.", lower_bound=1)
+_HIDDEN = flags.DEFINE_string("hidden", "1024", "Hidden layers: widths, as 256,64, or a name: linear, B64 .. B1024.")
+_NORMALIZATION = flags.DEFINE_enum(
+    "normalization", "none", ["none", "min_max", "standardize", "log1p"], "What is done to the features first."
+)
+_SEED = flags.DEFINE_integer("seed", 0, "Seed of the weights, the order of the lists and the synthetic data.")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/letor", "Where everything is written.")
+_STRATEGY = flags.DEFINE_enum("strategy", "none", training.STRATEGIES, "One device, or all GPUs of this machine.")
+_SELECT_BY = flags.DEFINE_enum(
+    "select_by",
+    "smooth",
+    ["smooth", "ndcg"],
+    "What tells the best epoch on the validation set: the smooth metric that is trained on (the papers' way, and steadier "
+    "on few queries), or exact NDCG.",
+)
+_CACHE = flags.DEFINE_bool("cache", True, "Keep the parsed files in memory.")
+
+
+def main(argv: list[str]) -> None:
+    if len(argv) > 1:
+        raise app.UsageError(f"What is {argv[1]!r}?")
+    start = time.time()
+    output = pathlib.Path(_OUTPUT_DIR.value)
+    output.mkdir(parents=True, exist_ok=True)
+    files = data_files(output)
+    summary = data.scan_letor(files["train"])
+    print(
+        f"{summary.queries} queries with {summary.documents} documents of {summary.num_features} features to train on"
+    )
+
+    tf.keras.utils.set_random_seed(_SEED.value)
+    with training.get_strategy(_STRATEGY.value).scope():
+        model = models.FeedForwardScorer(
+            hidden=hidden_layers(), normalization=None if _NORMALIZATION.value == "none" else _NORMALIZATION.value
+        )
+        loss = losses.get(_LOSS.value, **loss_arguments())
+        model.compile(optimizer=tf.keras.optimizers.Adam(_LEARNING_RATE.value), loss=loss, metrics=[exact_ndcg()])
+        model.build([None, None, summary.num_features])
+
+    watched = {"ndcg": exact_ndcg(), "smooth": smooth_metric(loss)}
+    validation = training.ExactValidation(
+        read(files["valid"], summary.num_features),
+        list(watched.values()),
+        monitor=watched[_SELECT_BY.value].name,
+        path=output / "best.keras",
+        patience=_PATIENCE.value,
+    )
+    resumable = training.ResumableTraining(output / "checkpoints", validation=validation, settings=settings(files))
+    finished = resumable.restore(model)
+    if finished:
+        print(f"Going on after {finished} finished epochs in {output}")
+    if finished < _EPOCHS.value and not validation.stopped:
+        train(model, files["train"], summary, finished, [validation, resumable])
+    report(files, summary, validation, output)
+    print(f"Done in {time.time() - start:.0f} s: see {output}")
+
+
+def data_files(output: pathlib.Path) -> dict[str, str]:
+    """The files to work on; written first where none were given."""
+    given = {"train": _TRAIN.value, "valid": _VALID.value, "test": _TEST.value}
+    if all(given.values()):
+        return given
+    if any(given.values()):
+        raise app.UsageError("--train, --valid and --test go together: give all three or none.")
+    print(f"No files given: writing synthetic data to {output / 'data'}")
+    return {name: str(path) for name, path in data.write_synthetic_letor(output / "data", seed=_SEED.value).items()}
+
+
+def read(pattern: str, num_features: int, **kwargs: Any) -> tf.data.Dataset:
+    return data.read_letor(
+        pattern, batch_size=_BATCH_SIZE.value, num_features=num_features, cache=_CACHE.value, **kwargs
+    )
+
+
+def hidden_layers() -> str | list[int]:
+    text = _HIDDEN.value
+    return [int(width) for width in text.split(",")] if text[:1].isdigit() else text
+
+
+def loss_arguments() -> dict[str, Any]:
+    """The flags that were given; the loss refuses what it does not take."""
+    given = {"alpha": _ALPHA.value, "delta": _DELTA.value, "topn": _TOPN.value}
+    given = {name: value for name, value in given.items() if value is not None}
+    unknown = set(given) - set(losses.get(_LOSS.value).get_config())
+    if unknown:
+        raise app.UsageError(f"--loss={_LOSS.value} takes no --{sorted(unknown)[0]}.")
+    return given
+
+
+def exact_ndcg() -> tf.keras.metrics.Metric:
+    """What trec_eval would say."""
+    return metrics.NDCGMetric(gain="linear")
+
+
+def smooth_metric(loss: losses.RankingLoss) -> tf.keras.metrics.Metric:
+    """The metric that the loss is one minus of."""
+    config = {**loss.get_config(), "name": _LOSS.value}
+    taken = metrics.get(_LOSS.value).get_config()
+    return metrics.get(_LOSS.value, **{name: value for name, value in config.items() if name in taken})
+
+
+def settings(files: dict[str, str]) -> dict[str, Any]:
+    """What must not change when a training is resumed."""
+    chosen = (_LOSS, _ALPHA, _DELTA, _TOPN, _LEARNING_RATE, _BATCH_SIZE, _HIDDEN, _NORMALIZATION, _SEED, _SELECT_BY)
+    return {**{flag.name: flag.value for flag in chosen}, "train": files["train"], "valid": files["valid"]}
+
+
+def train(model: tf.keras.Model, pattern: str, summary: data.LetorSummary, finished: int, callbacks: list[Any]) -> None:
+    epochs = _EPOCHS.value
+    if not finished:
+        model.adapt(read(pattern, summary.num_features))
+    lists = read(
+        pattern,
+        summary.num_features,
+        shuffle_buffer=summary.queries,
+        seed=_SEED.value,
+        first_epoch=finished,
+        num_epochs=epochs - finished,
+    )
+    model.fit(
+        lists,
+        initial_epoch=finished,
+        epochs=epochs,
+        steps_per_epoch=math.ceil(summary.queries / _BATCH_SIZE.value),
+        shuffle=False,
+        verbose=1 if sys.stdout.isatty() else 2,
+        callbacks=callbacks,
+    )
+
+
+def report(
+    files: dict[str, str], summary: data.LetorSummary, validation: training.ExactValidation, output: pathlib.Path
+) -> None:
+    """Evaluates the best model, and writes figures, ranking, curves and export."""
+    model = tf.keras.models.load_model(output / "best.keras")
+    print(f"Best epoch: {validation.best_epoch + 1} of {len(validation.history['loss'])}")
+    figures = {}
+    for part in ("valid", "test"):
+        lists = list(training.score_queries(model, read(files[part], summary.num_features, return_ids=True)))
+        figures[part] = evaluation.trec_eval(lists)
+        print(f"{part:>6}: " + "  ".join(f"{name} {value:.4f}" for name, value in figures[part].items()))
+        if part == "test":
+            evaluation.write_run(output / "test.run", lists, tag=f"tfr_smooth-{tfr_smooth.__version__}")
+    evaluation.plot_training_curves(output / "curves.png", validation.history, best_epoch=validation.best_epoch)
+    serving.export_ranker(model, output / "export", num_features=summary.num_features)
+    # The figures last: where they are, everything is.
+    _files.write_text(output / "metrics.json", [json.dumps(figures, indent=2) + "\n"])
+
+
+if __name__ == "__main__":
+    logging.set_verbosity(logging.ERROR)
+    app.run(main)
