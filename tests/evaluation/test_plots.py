@@ -144,13 +144,13 @@ def test_a_failure_leaves_the_file_as_it_was(tmp_path, monkeypatch):
 def test_no_display_is_needed_and_the_state_of_matplotlib_stays(tmp_path):
     code = (
         "import matplotlib; from tfr_smooth.evaluation import plot_training_curves as plot;"
-        "before = dict(matplotlib.rcParams);"
+        # A backend that needs a display; set now, as Keras 3 imports pyplot, which settles on one.
+        "matplotlib.rcParams['backend'] = 'TkAgg'; before = dict(matplotlib.rcParams);"
         f"plot({str(tmp_path / 'curves.png')!r}, {{'loss': [0.5]}});"
         "print(dict(matplotlib.rcParams) == before, before['backend'].lower())"
     )
     environment = {name: value for name, value in os.environ.items() if name != "DISPLAY"}
-    # A backend that needs a display.
-    environment |= {"MPLBACKEND": "TkAgg", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "True tkagg\n"), done.stderr
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
