@@ -25,6 +25,17 @@ ARCHITECTURES: dict[str, tuple[int, ...]] = {
 PADDING_SCORE = -1e30
 
 
+class BatchNormalization(tf.keras.layers.BatchNormalization):
+    """Keras's, but with the moving statistics of the global batch also where a replica has no list.
+
+    Keras 2 leaves them as they are on such a replica, and then takes the mean over replicas. (Weights are saved under
+    the name of the class, so that name stays.)
+    """
+
+    def _support_zero_size_input(self) -> bool:
+        return False
+
+
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 class FeedForwardScorer(tf.keras.Model):
     r"""Scores each document of a list by a feed-forward network.
@@ -83,6 +94,7 @@ class FeedForwardScorer(tf.keras.Model):
             "batch_norm": _arguments.boolean("batch_norm", batch_norm),
             "batch_norm_momentum": _arguments.real("batch_norm_momentum", batch_norm_momentum, above=0.0, below=1.0),
         }
+        self._num_features: int | None = None
         # The number of real documents differs from batch to batch, and XLA would compile for each.
         self.supports_jit = False
         self.normalizer = get_normalizer(normalization)
@@ -90,7 +102,7 @@ class FeedForwardScorer(tf.keras.Model):
         def batch_normalizer() -> list[tf.keras.layers.Layer]:
             # Synchronised statistics are E[x^2] - E[x]^2, which loses digits: only where there are several replicas.
             replicas = tf.distribute.get_strategy().num_replicas_in_sync
-            layer = tf.keras.layers.BatchNormalization(momentum=batch_norm_momentum, synchronized=replicas > 1)
+            layer = BatchNormalization(momentum=batch_norm_momentum, synchronized=replicas > 1)
             return [layer] if batch_norm else []
 
         self.tower = batch_normalizer()
@@ -102,7 +114,7 @@ class FeedForwardScorer(tf.keras.Model):
     def build(self, input_shape: Any) -> None:
         """Makes the weights for features of this shape, or a dict with it."""
         shape = input_shape["features"] if isinstance(input_shape, dict) else input_shape
-        num_features = int(shape[-1])
+        num_features = self._num_features = int(shape[-1])
         if self.normalizer is not None and not self.normalizer.built:
             self.normalizer.build((None, None, num_features))
             self.normalizer.built = True
@@ -142,10 +154,28 @@ class FeedForwardScorer(tf.keras.Model):
         scores = tf.tensor_scatter_nd_update(padding, tf.where(mask), scores)
         return tf.ensure_shape(scores, features.shape[:2])
 
+    def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
+        # Keras 3 averages the first batch over the replicas, for its shapes alone. That fails for a bool mask, for
+        # strings, and where replicas have different numbers of lists; one replica's share tells the same.
+        if iterator is not None and self.distribute_strategy.num_replicas_in_sync > 1:
+            _, _, batches = next(iter(iterator))
+            shares = self.distribute_strategy.experimental_local_results
+            iterator, data_batch = None, tf.nest.map_structure(lambda value: shares(value)[0], next(batches))
+        super()._maybe_symbolic_build(iterator=iterator, data_batch=data_batch)
+
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape of the scores."""
         shape = input_shape["features"] if isinstance(input_shape, dict) else input_shape
         return tuple(shape[:2])
+
+    def get_build_config(self) -> dict[str, Any]:
+        """Returns what a `.keras` file must know to make the weights again."""
+        return {"num_features": self._num_features}
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        """Makes the weights of a model that is loaded from a `.keras` file."""
+        if config["num_features"] is not None:
+            self.build((None, None, config["num_features"]))
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

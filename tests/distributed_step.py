@@ -1,0 +1,95 @@
+"""Trains with and without a strategy of two replicas, and writes how far apart the results are.
+
+test_models.py starts it: a process can be given two logical CPUs only before TensorFlow starts.
+"""
+
+import json
+import os
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import data, losses, metrics, models
+
+# Queries in the file, and in a batch; labels of which queries are all 0.
+CASES = {
+    "even: 2 + 2 lists": (4, 5, []),
+    "uneven: 3 + 2 lists": (5, 5, []),
+    "a replica without relevant documents": (5, 5, [0, 1, 2]),
+    "no relevant documents": (4, 4, [0, 1, 2, 3]),
+    "one list: an empty replica": (1, 5, []),
+    "the last batch is one list": (5, 4, []),
+}
+
+MODELS = [("sgd", True), ("adam", False)]  # optimizer, batch_norm
+
+
+def write_letor(path, queries, irrelevant):
+    random = np.random.RandomState(queries)
+    with open(path, "w") as file:
+        for query in range(queries):
+            for document in range(1 + (query * 3 + 4) % 7):
+                label = 0 if query in irrelevant else (2, 0, 1)[document % 3]
+                values = " ".join(f"{i}:{1 + 2 * random.randn():.4f}" for i in range(1, 5))
+                file.write(f"{label} qid:{query} {values} #docid = d{document}\n")
+    return path
+
+
+class Trainer:
+    """A model that starts anew for each dataset; a new one would cost seconds of tracing."""
+
+    def __init__(self, strategy, optimizer, batch_norm):
+        tf.keras.utils.set_random_seed(1)
+        with strategy.scope():
+            self.model = models.FeedForwardScorer(hidden=[8], batch_norm=batch_norm)
+            self.model.build({"features": (None, None, 4)})
+            # A shift of the scores has no gradient but for rounding, which a smaller epsilon of Adam would blow up.
+            self.optimizer = {
+                "sgd": lambda: tf.keras.optimizers.SGD(0.5),
+                "adam": lambda: tf.keras.optimizers.Adam(0.01, epsilon=1e-3),
+            }[optimizer]()
+            self.optimizer.build(self.model.trainable_variables)
+            self.model.compile(self.optimizer, losses.SmoothINDCGLoss(), metrics=[metrics.NDCGMetric()])
+        self.start = [weight.copy() for weight in self.model.get_weights()]
+        self.optimizer_start = [variable.numpy().copy() for variable in self.optimizer.variables]
+
+    def train(self, dataset):
+        self.model.set_weights(self.start)
+        for variable, value in zip(self.optimizer.variables, self.optimizer_start, strict=True):
+            variable.assign(value)
+        shown = self.model.fit(dataset, verbose=0).history
+        evaluated = self.model.evaluate(dataset, verbose=0, return_dict=True)
+        return self.model.get_weights(), [shown["loss"][0], shown["ndcg"][0], evaluated["loss"], evaluated["ndcg"]]
+
+
+def furthest(some, others):
+    """The largest difference, relative to the size of the weights where that is above 1."""
+    return max(float(np.abs(a - b).max() / max(1.0, np.abs(a).max())) for a, b in zip(some, others, strict=True))
+
+
+def main(folder):
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    results = {"replicas": two.num_replicas_in_sync}
+    for optimizer, batch_norm in MODELS:
+        one_trainer = Trainer(tf.distribute.get_strategy(), optimizer, batch_norm)
+        two_trainer = Trainer(two, optimizer, batch_norm)
+        for name, (queries, batch_size, irrelevant) in CASES.items():
+            path = write_letor(os.path.join(folder, "train.txt"), queries, irrelevant)
+            dataset = data.read_letor(path, batch_size=batch_size, num_features=4, return_ids=True)
+            alone, shown_alone = one_trainer.train(dataset)
+            together, shown_together = two_trainer.train(dataset)
+            results[f"{name}, {optimizer}, {'with' if batch_norm else 'no'} batch norm"] = {
+                "start": furthest(one_trainer.start, two_trainer.start),
+                "difference": furthest(alone, together),
+                "step": furthest(one_trainer.start, alone),
+                "shown": [shown_alone, shown_together],
+            }
+    with open(os.path.join(folder, "results.json"), "w") as file:
+        json.dump(results, file)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,373 @@
+"""What is true of the scorers, alone and in Keras's training loop."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth import data, losses, metrics, models
+
+NORMALIZATIONS = [None, "min_max", "standardize", "log1p"]
+every_normalization = pytest.mark.parametrize("normalization", NORMALIZATIONS)
+
+
+def a_batch(seed=0, batch=4, length=6, width=5):
+    random = np.random.RandomState(seed)
+    features = (random.randn(batch, length, width) * 2 + 1).astype(np.float32)
+    mask = np.arange(length) < np.array([1 + (i * 2 + 5) % length for i in range(batch)])[:, None]
+    return features, mask
+
+
+def a_scorer(width=5, seed=0, **kwargs):
+    """A scorer whose weights, the moving statistics too, are none of the initial zeros and ones."""
+    scorer = models.FeedForwardScorer(**{"hidden": [8, 3], **kwargs})
+    scorer.build({"features": (None, None, width)})
+    random = np.random.RandomState(seed)
+    scorer.set_weights([np.abs(random.randn(*w.shape)) * 0.5 + 0.1 for w in scorer.get_weights()])
+    for layer in scorer.tower:
+        if isinstance(layer, tf.keras.layers.Dense):
+            layer.set_weights([random.randn(*w.shape) for w in layer.get_weights()])
+    return scorer
+
+
+def moving_statistics(scorer):
+    layers = [layer for layer in scorer.tower if isinstance(layer, tf.keras.layers.BatchNormalization)]
+    return [w.numpy() for layer in layers for w in (layer.moving_mean, layer.moving_variance)]
+
+
+def forward_pass(scorer, features):
+    """The network in inference mode, in numpy and float64."""
+    hidden = features.astype(np.float64)
+    for layer in scorer.tower:
+        if isinstance(layer, tf.keras.layers.Dense):
+            kernel, bias = layer.get_weights()
+            hidden = hidden @ kernel + bias
+            hidden = hidden if layer is scorer.tower[-1] else np.maximum(hidden, 0.0)
+        else:
+            gamma, beta, mean, variance = layer.get_weights()
+            hidden = (hidden - mean) / np.sqrt(variance + layer.epsilon) * gamma + beta
+    return hidden[..., 0]
+
+
+@pytest.mark.parametrize("batch_norm", [False, True])
+@pytest.mark.parametrize("hidden", ["linear", [8], [8, 3], "B64"])
+def test_is_the_network_of_the_docstring(hidden, batch_norm):
+    scorer = a_scorer(hidden=hidden, batch_norm=batch_norm)
+    features, _ = a_batch()
+    expected = forward_pass(scorer, features)
+    assert expected.std() > 0.05
+    scores = scorer(features).numpy()
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+def test_size_of_the_default_network():
+    scorer = models.FeedForwardScorer()
+    scorer.build({"features": (None, None, 46)})
+    trainable = 2 * 46 + (46 * 1024 + 1024) + 2 * 1024 + (1024 + 1)
+    assert sum(int(np.prod(w.shape)) for w in scorer.trainable_weights) == trainable == 51293
+    assert scorer.count_params() == trainable + 2 * 46 + 2 * 1024  # and the moving statistics
+
+
+@pytest.mark.parametrize(
+    ("name", "widths"),
+    [
+        ("linear", []),
+        ("B64", [64, 32, 16]),
+        ("B128", [128, 64, 32, 16]),
+        ("B256", [256, 128, 64, 32, 16]),
+        ("B512", [512, 256, 128, 64, 32, 16]),
+        ("B1024", [1024, 512, 256, 128, 64, 32, 16]),
+    ],
+)
+def test_architectures_by_name(name, widths):
+    scorer = models.FeedForwardScorer(hidden=name)
+    dense = [layer for layer in scorer.tower if isinstance(layer, tf.keras.layers.Dense)]
+    assert [layer.units for layer in dense] == [*widths, 1]
+    assert len(scorer.tower) - len(dense) == len(widths) + 1  # batch normalisation of the input, and after each
+    assert scorer.get_config()["hidden"] == name
+    assert set(models.ARCHITECTURES) == {"linear", "B64", "B128", "B256", "B512", "B1024"}
+
+
+@pytest.mark.parametrize("padding", [np.nan, 1e30, np.inf, 0.0])
+@pytest.mark.parametrize("training", [False, True])
+@every_normalization
+def test_padding_reaches_nothing(normalization, training, padding):
+    features, mask = a_batch()
+    features[~mask] = padding
+    padded, alone = a_scorer(normalization=normalization), a_scorer(normalization=normalization)
+    scores = padded({"features": features, "mask": mask}, training=training).numpy()
+    assert (scores[~mask] == np.float32(-1e30)).all() and (~mask).sum() > 5
+    # The same documents without padding: normalised list by list, then as one long list.
+    rows = [f[m] for f, m in zip(features, mask, strict=True)]
+    if normalization is not None:
+        rows = [alone.normalizer(row[np.newaxis]).numpy()[0] for row in rows]
+        alone.normalizer = None
+    expected = alone(np.concatenate(rows)[np.newaxis], training=training).numpy()[0]
+    np.testing.assert_allclose(scores[mask], expected, rtol=1e-4, atol=1e-5)
+    for found, wanted in zip(moving_statistics(padded), moving_statistics(alone), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_training_moves_the_statistics_by_those_of_the_real_documents():
+    scorer = a_scorer(hidden="linear", batch_norm_momentum=0.75)
+    features, mask = a_batch()
+    features[~mask] = np.nan
+    mean, variance = moving_statistics(scorer)
+    scorer({"features": features, "mask": mask})
+    np.testing.assert_array_equal(moving_statistics(scorer), [mean, variance])
+    scorer({"features": features, "mask": mask}, training=True)
+    documents = features[mask]
+    expected = [0.75 * mean + 0.25 * documents.mean(axis=0), 0.75 * variance + 0.25 * documents.var(axis=0)]
+    np.testing.assert_allclose(moving_statistics(scorer), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("padding", [np.nan, 1e30])
+@every_normalization
+def test_no_gradient_from_padding(normalization, padding):
+    features, mask = a_batch()
+    upstream = np.random.RandomState(3).randn(*mask.shape).astype(np.float32)
+
+    def gradients(features, mask, upstream):
+        scorer, features = a_scorer(normalization=normalization), tf.constant(features)
+        with tf.GradientTape() as tape:
+            tape.watch(features)
+            value = tf.reduce_sum(upstream * scorer({"features": features, "mask": mask}, training=True))
+        to_features, *to_weights = tape.gradient(value, [features, *scorer.trainable_weights])
+        return to_features.numpy(), [gradient.numpy() for gradient in to_weights]
+
+    expected, expected_of_weights = gradients(features, mask, upstream)
+    features[~mask] = padding
+    found, of_weights = gradients(features, mask, np.where(mask, upstream, np.float32(1e6)))
+    assert np.abs(found[mask]).max() > 1e-3
+    np.testing.assert_array_equal(found[~mask], 0.0)
+    np.testing.assert_array_equal(found, expected)
+    for a, b in zip(of_weights, expected_of_weights, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@every_normalization
+def test_permuting_the_documents_permutes_the_scores(normalization):
+    scorer = a_scorer(normalization=normalization)
+    features, mask = a_batch()
+    order = np.random.RandomState(1).permutation(6)
+    expected = scorer({"features": features, "mask": mask}).numpy()[:, order]
+    found = scorer({"features": features[:, order], "mask": mask[:, order]}).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_forms_of_the_input():
+    scorer = a_scorer()
+    features, mask = a_batch()
+    expected = scorer({"features": features, "mask": np.ones_like(mask)}).numpy()
+    np.testing.assert_array_equal(scorer(features), expected)
+    np.testing.assert_array_equal(scorer(tf.constant(features)), expected)
+    np.testing.assert_array_equal(scorer({"features": features}), expected)
+    ids = {"query_id": tf.constant(list("abcd")), "doc_id": tf.fill(mask.shape, "d")}
+    np.testing.assert_array_equal(scorer({"features": features, **ids}), expected)
+    masked = scorer({"features": features, "mask": mask, **ids})
+    np.testing.assert_allclose(masked, np.where(mask, expected, models.PADDING_SCORE), rtol=1e-5)
+    np.testing.assert_array_equal(scorer({"features": features, "mask": mask.astype(np.int32)}), masked)
+
+
+@every_normalization
+def test_unknown_sizes_in_a_graph(normalization):
+    scorer = a_scorer(normalization=normalization)
+    specs = [tf.TensorSpec([None, None, 5], tf.float32), tf.TensorSpec([None, None], tf.bool)]
+    score = tf.function(lambda features, mask: scorer({"features": features, "mask": mask}), input_signature=specs)
+    assert score.get_concrete_function().output_shapes.as_list() == [None, None]
+    for batch, length in [(4, 6), (1, 3), (2, 1), (0, 4)]:
+        features, mask = a_batch(batch=batch, length=length)
+        expected = scorer({"features": features, "mask": mask}).numpy()
+        found = score(features, mask).numpy()
+        assert found.shape == (batch, length)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def letor(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("letor")
+    return data.write_synthetic_letor(folder, num_queries=(20, 6, 2), num_features=16, max_documents=12)
+
+
+def read(path, **kwargs):
+    return data.read_letor(path, **{"batch_size": 8, "num_features": 16, "list_size": 12, **kwargs})
+
+
+def a_compiled_scorer(path, **kwargs):
+    tf.keras.utils.set_random_seed(7)
+    scorer = models.FeedForwardScorer(hidden=[16], **kwargs)
+    scorer.adapt(read(path))
+    scorer.compile(
+        optimizer=tf.keras.optimizers.Adam(0.01),
+        loss=losses.SmoothINDCGLoss(),
+        metrics=[metrics.NDCGMetric(topn=5), metrics.SmoothINDCGMetric()],
+    )
+    return scorer
+
+
+@pytest.mark.parametrize("list_size", [None, 12])
+def test_trains_on_a_letor_file(letor, list_size):
+    scorer = a_compiled_scorer(letor["train"], normalization="min_max")
+    train = read(letor["train"], list_size=list_size, return_ids=True)
+    vali = read(letor["valid"], list_size=list_size, return_ids=True)
+    history = scorer.fit(train, validation_data=vali, epochs=6, verbose=0).history
+    assert history["loss"][-1] < history["loss"][0] - 0.01
+    assert history["ndcg_5"][-1] > history["ndcg_5"][0]
+    evaluated = scorer.evaluate(vali, verbose=0, return_dict=True)
+    for name, value in evaluated.items():
+        np.testing.assert_allclose(value, history[f"val_{name}"][-1], rtol=1e-5)
+    inputs, labels = next(iter(read(letor["valid"], batch_size=6)))
+    scores = scorer.predict(read(letor["valid"]), verbose=0)
+    np.testing.assert_allclose(scores, scorer(inputs), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(evaluated["ndcg_5"], metrics.NDCGMetric(topn=5)(labels, scores), rtol=1e-5)
+
+
+@every_normalization
+def test_keras_file(letor, tmp_path, normalization):
+    scorer = a_compiled_scorer(letor["train"], normalization=normalization)
+    train, path = read(letor["train"]), str(tmp_path / "scorer.keras")
+    scorer.fit(train, epochs=2, verbose=0)
+    scorer.save(path)
+    loaded = tf.keras.models.load_model(path)
+    assert type(loaded) is models.FeedForwardScorer
+    assert loaded.get_config() == scorer.get_config()
+    for inputs, _ in read(letor["valid"]):
+        np.testing.assert_array_equal(loaded(inputs), scorer(inputs))
+    assert loaded.evaluate(train, verbose=0) == pytest.approx(scorer.evaluate(train, verbose=0), rel=1e-6)
+    # Training goes on as if it had never stopped: the optimizer's state is there too.
+    for model in (scorer, loaded):
+        model.fit(train, epochs=2, verbose=0)
+    for found, expected in zip(loaded.get_weights(), scorer.get_weights(), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@every_normalization
+def test_keras_file_of_a_model_that_is_not_compiled(letor, tmp_path, normalization):
+    scorer = a_scorer(width=16, normalization=normalization, name="mine")
+    scorer.adapt(read(letor["train"]))
+    path = str(tmp_path / "scorer.keras")
+    scorer.save(path)
+    loaded = tf.keras.models.load_model(path)
+    assert loaded.name == "mine"
+    for inputs, _ in read(letor["valid"]):
+        np.testing.assert_array_equal(loaded(inputs), scorer(inputs))
+
+
+@every_normalization
+def test_weights_file(letor, tmp_path, normalization):
+    scorer = a_scorer(width=16, normalization=normalization)
+    scorer.adapt(read(letor["train"]))
+    path = str(tmp_path / "scorer.weights.h5")
+    scorer.save_weights(path)
+    other = a_scorer(width=16, normalization=normalization, seed=1)
+    inputs, _ = next(iter(read(letor["valid"])))
+    assert np.abs(other(inputs) - scorer(inputs)).max() > 0.1
+    other.load_weights(path)
+    np.testing.assert_array_equal(other(inputs), scorer(inputs))
+
+
+def test_adapt_measures_the_training_set(letor):
+    scorer = models.FeedForwardScorer(normalization="standardize")
+    scorer.adapt(read(letor["train"]))
+    documents = np.concatenate([inputs["features"][inputs["mask"]] for inputs, _ in read(letor["train"])])
+    np.testing.assert_allclose(scorer.normalizer.mean, documents.mean(axis=0), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(scorer.normalizer.stddev, documents.std(axis=0), rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture
+def mixed_float16():
+    before = tf.keras.mixed_precision.global_policy()
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+    yield
+    tf.keras.mixed_precision.set_global_policy(before)
+
+
+@every_normalization
+def test_mixed_precision(letor, mixed_float16, normalization):
+    scorer = a_compiled_scorer(letor["train"], normalization=normalization)
+    history = scorer.fit(read(letor["train"]), epochs=2, verbose=0).history
+    assert np.isfinite(history["loss"]).all()
+    assert {w.dtype for w in scorer.get_weights()} == {np.dtype(np.float32)}
+    inputs, _ = next(iter(read(letor["train"])))
+    scores = scorer(inputs).numpy()
+    assert scores.dtype == np.float32 and np.isfinite(scores).all()
+    tf.keras.mixed_precision.set_global_policy("float32")
+    full = models.FeedForwardScorer.from_config(scorer.get_config())
+    full.build({"features": (None, None, 16)})
+    full.set_weights(scorer.get_weights())
+    expected, real = full(inputs).numpy(), inputs["mask"].numpy()
+    assert (scores != expected).any()  # It was float16 indeed.
+    np.testing.assert_allclose(scores[real], expected[real], atol=0.02 * np.abs(expected[real]).max())
+    np.testing.assert_array_equal(scores[~real], expected[~real])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"hidden": "B32"},
+            "`hidden` must be one of 'linear', 'B64', 'B128', 'B256', 'B512', 'B1024', got 'B32'.",
+        ),
+        ({"hidden": 3}, "`hidden` must be a list of widths or a name, got 3."),
+        ({"hidden": None}, "`hidden` must be a list of widths or a name, got None."),
+        ({"hidden": [8, 0]}, "`hidden` must be an integer >= 1, got 0."),
+        ({"hidden": [1.5]}, "`hidden` must be an integer >= 1, got 1.5."),
+        ({"hidden": [True]}, "`hidden` must be an integer >= 1, got True."),
+        ({"batch_norm": 1}, "`batch_norm` must be True or False, got 1."),
+        ({"batch_norm_momentum": 0.0}, "`batch_norm_momentum` must be a number in (0, 1), got 0.0."),
+        ({"batch_norm_momentum": 1.0}, "`batch_norm_momentum` must be a number in (0, 1), got 1.0."),
+        ({"batch_norm_momentum": "0.9"}, "`batch_norm_momentum` must be a number in (0, 1), got '0.9'."),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError) as error:
+        models.FeedForwardScorer(**arguments)
+    assert str(error.value) == message
+
+
+def test_unknown_normalization():
+    with pytest.raises(ValueError, match=r"must be one of 'min_max', 'standardize', 'log1p', got 'zscore'\.$"):
+        models.FeedForwardScorer(normalization="zscore")
+
+
+@pytest.fixture(scope="module")
+def distributed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("distributed")
+    script = pathlib.Path(__file__).absolute().parent / "distributed_step.py"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
+    run = subprocess.run([sys.executable, script, folder], env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-4000:]
+    results = json.loads((folder / "results.json").read_text())
+    assert results.pop("replicas") == 2
+    return results
+
+
+@pytest.mark.parametrize("model", ["sgd, with batch norm", "adam, no batch norm"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "even: 2 + 2 lists",
+        "uneven: 3 + 2 lists",
+        "a replica without relevant documents",
+        "no relevant documents",
+        "one list: an empty replica",
+        "the last batch is one list",
+    ],
+)
+def test_how_replicas_share_a_batch_changes_nothing(distributed, case, model):
+    result = distributed[f"{case}, {model}"]
+    assert result["start"] == 0.0
+    assert result["difference"] < 1e-6
+    assert result["step"] > 1e-3 or (case, model) == ("no relevant documents", "adam, no batch norm")
+    alone, together = result["shown"]  # loss and NDCG of fit and of evaluate
+    np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-6)
+
+
+def test_every_distributed_case_is_tested(distributed):
+    assert len(distributed) == 6 * 2
