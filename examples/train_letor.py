@@ -51,8 +51,8 @@ _SELECT_BY = flags.DEFINE_enum(
     "select_by",
     "smooth",
     ["smooth", "ndcg"],
-    "What tells the best epoch on the validation set: the smooth metric that is trained on (the papers' way, and steadier "
-    "on few queries), or exact NDCG.",
+    "What tells the best epoch on the validation set: the smooth metric that is trained on (the papers' way, and "
+    "steadier on few queries), or exact NDCG.",
 )
 _CACHE = flags.DEFINE_bool("cache", True, "Keep the parsed files in memory.")
 

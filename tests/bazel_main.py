@@ -1,0 +1,14 @@
+"""Runs the test file named by its arguments: the main program of every Bazel py_test."""
+
+import os
+import sys
+
+import pytest
+
+if __name__ == "__main__":
+    options = ["--config-file=pyproject.toml", "-p", "no:cacheprovider"]
+    if "XML_OUTPUT_FILE" in os.environ:
+        options.append("--junitxml=" + os.environ["XML_OUTPUT_FILE"])
+    # Bazel clears HOME; matplotlib and others want a folder of their own to write to.
+    os.environ.setdefault("HOME", os.environ.get("TEST_TMPDIR", "/tmp"))
+    sys.exit(pytest.main([*options, *sys.argv[1:]]))

@@ -1,0 +1,340 @@
+"""The wheel, the versions, the layers of the package, and the environments that make builds."""
+
+import ast
+import email
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).absolute().parents[1]
+
+
+def read(path):
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+VERSION = re.search(r'^__version__ = "(.+)"$', read("tfr_smooth/_version.py"), re.M)[1]
+
+
+def package_files():
+    return [
+        path for path in sorted((ROOT / "tfr_smooth").rglob("*")) if path.is_file() and "__pycache__" not in path.parts
+    ]
+
+
+# The wheel.
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built from a copy so that nothing is left in the tree, and without network."""
+    source = tmp_path_factory.mktemp("source")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    for name in ("examples", "tests", "tfr_smooth", "tools"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    target = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps"]
+    command += ["--no-build-isolation", f"--wheel-dir={target}", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = target.iterdir()
+    return path
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        return email.message_from_bytes(archive.read(name))
+
+
+def test_wheel_holds_the_whole_package_and_nothing_else(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    info = f"tfr_smooth-{VERSION}.dist-info/"
+    inside = sorted(name for name in names if not name.startswith(info))
+    assert inside == [path.relative_to(ROOT).as_posix() for path in package_files()]
+    assert "tfr_smooth/py.typed" in inside
+    assert info + "licenses/LICENSE" in names
+
+
+def test_wheel_metadata_has_the_version_and_both_stacks(metadata):
+    assert metadata["Name"] == "tfr_smooth"
+    assert metadata["Version"] == VERSION
+    needs = metadata.get_all("Requires-Dist")
+    assert "tensorflow>=2.15.1" in needs
+    assert 'tensorflow-ranking==0.5.5; extra == "ranking"' in needs
+
+
+def test_wheel_declares_every_package_that_the_library_imports(metadata):
+    distributions = {"absl": "absl-py", "pytrec_eval": "pytrec_eval-terrier"}
+    imported = {name.partition(".")[0] for path in package_files() for name in imports(path)}
+    outside = imported - set(sys.stdlib_module_names) - {"tfr_smooth", "tensorflow_ranking"}
+    declared = {re.match(r"[\w-]+", need)[0] for need in metadata.get_all("Requires-Dist") if "extra ==" not in need}
+    assert {distributions.get(name, name) for name in outside} == declared
+
+
+def test_installed_wheel_imports_without_the_source_tree(wheel, tmp_path):
+    command = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--target"]
+    subprocess.run([*command, str(tmp_path / "site"), str(wheel)], check=True, capture_output=True)
+    printed = run_python(
+        "import tfr_smooth; print(tfr_smooth.__version__, tfr_smooth.__file__)",
+        folder=tmp_path,
+        path=tmp_path / "site",
+    )
+    assert printed.split() == [VERSION, str(tmp_path / "site/tfr_smooth/__init__.py")]
+
+
+def run_python(code, folder, path):
+    """What a fresh interpreter prints for `code`, with `path` before its other import paths."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(path), "TF_CPP_MIN_LOG_LEVEL": "2"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# The version.
+
+
+def test_version_is_read_without_importing_anything():
+    assert imports(ROOT / "tfr_smooth/_version.py") == set()
+
+
+def test_citation_names_the_version():
+    assert f"\nversion: {VERSION}\n" in read("CITATION.cff")
+
+
+def test_changelog_starts_with_the_version():
+    """A development version stands under its release's heading, marked as unreleased."""
+    number, date = re.search(r"^## \[(.+?)\] - (.+)$", read("CHANGELOG.md"), re.M).groups()
+    release, _, development = VERSION.partition(".dev")
+    assert number == release
+    assert (date == "Unreleased") == bool(development)
+
+
+# Which part of the package imports which.
+
+
+def imports(path):
+    """The dotted names that a file of the package imports: `from a import b` gives a.b."""
+    if path.suffix != ".py":
+        return set()
+    package = path.relative_to(ROOT).parts[:-1]
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join([*above, node.module] if node.module else above)
+            names.update(f"{base}.{alias.name}" for alias in node.names)
+    return names
+
+
+def part_of(path):
+    return path.relative_to(ROOT / "tfr_smooth").parts[0].removesuffix(".py")
+
+
+def imported_parts(part):
+    """The other parts of tfr_smooth that one part (a module or package right in it) imports."""
+    names = {name for path in package_files() if part_of(path) == part for name in imports(path)}
+    return {name.split(".")[1] for name in names if name.startswith("tfr_smooth.")} - {part}
+
+
+LAYERS = [{"ops"}, {"functional"}, {"losses", "metrics"}, {"training"}, {"serving"}]
+LAYERED = set().union(*LAYERS)
+
+
+def test_the_layers_are_parts_of_the_package():
+    assert LAYERED | {"data", "evaluation", "models"} <= {part_of(path) for path in package_files()}
+
+
+@pytest.mark.parametrize("level", range(len(LAYERS)))
+def test_a_layer_imports_only_lower_layers(level):
+    lower = set().union(*LAYERS[:level])
+    for part in LAYERS[level]:
+        assert imported_parts(part) & LAYERED <= lower, part
+
+
+@pytest.mark.parametrize("part", ["data", "evaluation"])
+def test_data_and_evaluation_import_no_layer(part):
+    assert imported_parts(part) & LAYERED == set()
+
+
+def test_models_import_only_data():
+    assert {part for part in imported_parts("models") if not part.startswith("_")} <= {"data"}
+
+
+def test_private_helpers_import_no_public_part():
+    private = {part_of(path) for path in package_files() if part_of(path).startswith("_")}
+    for part in private - {"__init__"}:
+        assert {name for name in imported_parts(part) if not name.startswith("_")} == set(), part
+
+
+def test_only_the_tf_ranking_module_imports_tf_ranking():
+    importers = {
+        path.relative_to(ROOT).as_posix()
+        for path in package_files()
+        if any(name.partition(".")[0] == "tensorflow_ranking" for name in imports(path))
+    }
+    assert importers <= {"tfr_smooth/tf_ranking.py"}
+
+
+def test_importing_the_package_never_imports_tf_ranking():
+    code = "import sys, tfr_smooth; print('tensorflow_ranking' in sys.modules)"
+    assert run_python(code, folder=ROOT, path=ROOT) == "False\n"
+
+
+# The Makefile and tools/stack.sh, with stand-ins for the machine's interpreters.
+
+FAKE_PYTHON = """\
+#!/bin/sh
+case "$*" in
+  *version_info*) echo {minor} ;;
+  *ensurepip*) exit {no_venv} ;;
+  "-m venv --clear "*)
+    echo "{name} makes $4" >> log
+    rm -rf "$4"
+    mkdir -p "$4/bin"
+    cp "$0" "$4/bin/python"
+    ;;
+  "-m pip "*)
+    echo "$0 installs" >> log
+    [ ! -e no-network ]
+    ;;
+  *) echo "$0 $*" >> log ;;
+esac
+"""
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """A folder with the Makefile, on a machine with no Python until `add_python` puts one there."""
+    for name in ("Makefile", "pyproject.toml", "tools/stack.sh"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "bin").mkdir()
+    # These hide what the real machine has, as version managers' shims do: found, but failing.
+    for name in ("python3", "python3.10", "python3.11"):
+        add_program(tmp_path, name, "#!/bin/sh\nexit 127\n")
+    return tmp_path
+
+
+def add_program(machine, name, text):
+    (machine / "bin" / name).write_text(text)
+    (machine / "bin" / name).chmod(0o755)
+
+
+def add_python(machine, name, minor, no_venv=0):
+    add_program(machine, name, FAKE_PYTHON.format(name=name, minor=minor, no_venv=no_venv))
+
+
+def run(machine, *command):
+    """Runs a command there, with none of this process's variables (such as make's own)."""
+    return subprocess.run(
+        command,
+        cwd=machine,
+        env={"PATH": f"{machine}/bin:/usr/local/bin:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+
+
+def stack(machine, *arguments):
+    return run(machine, "sh", "tools/stack.sh", *arguments)
+
+
+def log(machine):
+    """What the stand-in interpreters were asked to do, and forgets it."""
+    path = machine / "log"
+    lines = path.read_text().splitlines() if path.exists() else []
+    path.write_text("")
+    return lines
+
+
+@pytest.mark.parametrize("minor", [10, 11])
+def test_python_up_to_3_11_runs_both_stacks(machine, minor):
+    add_python(machine, "python3", minor)
+    assert stack(machine, "list").stdout == "ranking latest\n"
+    assert stack(machine, "python", "ranking").stdout == "python3\n"
+    assert stack(machine, "python", "latest").stdout == "python3\n"
+
+
+def test_newer_python_runs_the_ranking_stack_with_an_older_one_from_the_path(machine):
+    add_python(machine, "python3", 13)
+    add_python(machine, "python3.10", 10)
+    assert stack(machine, "list").stdout == "ranking latest\n"
+    assert stack(machine, "python", "ranking").stdout == "python3.10\n"
+    assert stack(machine, "python", "latest").stdout == "python3\n"
+
+
+def test_newer_python_alone_runs_the_latest_stack_and_says_so(machine):
+    add_python(machine, "python3", 13)
+    listed = stack(machine, "list")
+    assert listed.stdout == "latest\n"
+    assert "only the stack 'latest'" in listed.stderr
+    assert stack(machine, "python", "ranking").returncode == 1
+
+
+def test_python_older_than_3_10_is_refused(machine):
+    add_python(machine, "python3", 9)
+    refused = run(machine, "make", "test")
+    assert refused.returncode != 0
+    assert "'python3' is older than Python 3.10" in refused.stderr
+
+
+def test_missing_python_is_named(machine):
+    missing = stack(machine, "list")
+    assert missing.returncode == 1
+    assert "cannot run 'python3'" in missing.stderr
+
+
+def test_python_without_venv_gets_a_hint(machine):
+    add_python(machine, "python3", 11, no_venv=1)
+    refused = run(machine, "make", "train")
+    assert refused.returncode != 0
+    assert "apt install python3-venv" in refused.stderr
+
+
+def test_train_prefers_the_ranking_stack_and_a_second_run_installs_nothing(machine):
+    add_python(machine, "python3", 11)
+    train = ".venv/ranking/bin/python examples/train_letor.py --output_dir=output/demo"
+    assert run(machine, "make", "train").returncode == 0
+    install = ["python3 makes .venv/ranking", ".venv/ranking/bin/python installs"]
+    assert log(machine) == [*install, train]
+    assert run(machine, "make", "train", "ARGS=--loss=map").returncode == 0
+    assert log(machine) == [train + " --loss=map"]
+
+
+def test_train_falls_back_to_the_latest_stack_and_says_so(machine):
+    add_python(machine, "python3", 12)
+    done = run(machine, "make", "train", "OUTPUT=there")
+    assert done.returncode == 0
+    assert "only the stack 'latest'" in done.stderr
+    assert log(machine)[-1] == (".venv/latest/bin/python examples/train_letor.py --output_dir=there")
+
+
+def test_failed_installation_is_done_again_from_scratch(machine):
+    add_python(machine, "python3", 11)
+    (machine / "no-network").touch()
+    assert run(machine, "make", "train").returncode != 0
+    assert len(log(machine)) == 2
+    (machine / "no-network").unlink()
+    assert run(machine, "make", "train").returncode == 0
+    assert log(machine)[0] == "python3 makes .venv/ranking"
+
+
+def test_help_lists_the_targets(machine):
+    listed = {line.split()[0] for line in run(machine, "make", "help").stdout.splitlines()}
+    assert {"bazel-test", "clean", "help", "lint", "test", "train", "wheel"} <= listed

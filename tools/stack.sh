@@ -1,0 +1,54 @@
+#!/bin/sh
+# Says which Python runs which stack. The Makefile asks; PYTHON (python3) names the machine's own.
+#   stack.sh list           the stacks that can run here, the preferred one first
+#   stack.sh python STACK   the interpreter that makes STACK's environment
+# Stacks: "ranking" is TF-Ranking on TensorFlow 2.15, "latest" the newest TensorFlow alone.
+set -eu
+
+PYTHON=${PYTHON:-python3}
+
+fail() {
+  echo "error: $*" >&2
+  exit 1
+}
+
+# The minor version of interpreter $1, or nothing. It is run, not just looked up on the PATH,
+# since a pyenv shim is found even where the version behind it is not there.
+minor() {
+  "$1" -c 'import sys; print(sys.version_info[1] if sys.version_info[0] == 3 else 0)' \
+    2>/dev/null || true
+}
+
+own_minor=$(minor "$PYTHON")
+[ -n "$own_minor" ] || fail "cannot run '$PYTHON'; name a Python with make PYTHON=..."
+[ "$own_minor" -ge 10 ] || fail "'$PYTHON' is older than Python 3.10, the oldest supported"
+
+# TensorFlow 2.15 has builds up to Python 3.11 only.
+ranking_python() {
+  for candidate in "$PYTHON" python3.11 python3.10; do
+    case $(minor "$candidate") in
+      10 | 11) echo "$candidate" && return ;;
+    esac
+  done
+}
+
+case "${1:-} ${2:-}" in
+  "list ")
+    if [ -n "$(ranking_python)" ]; then
+      echo ranking latest
+    else
+      echo "NOTE: '$PYTHON' is Python 3.$own_minor and there is no python3.11 or python3.10:" \
+        "TF-Ranking needs one of them, so only the stack 'latest' (newest TensorFlow," \
+        "no TF-Ranking) runs." >&2
+      echo latest
+    fi
+    ;;
+  "python ranking" | "python latest")
+    if [ "$2" = latest ]; then python=$PYTHON; else python=$(ranking_python); fi
+    [ -n "$python" ] || fail "the stack 'ranking' needs Python 3.10 or 3.11"
+    "$python" -c 'import ensurepip, venv' 2>/dev/null || fail "'$python' cannot make virtual" \
+      "environments; on Debian and Ubuntu: apt install python3-venv (or python3.X-venv)"
+    echo "$python"
+    ;;
+  *) fail "usage: stack.sh list | stack.sh python ranking|latest" ;;
+esac
