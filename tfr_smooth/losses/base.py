@@ -96,7 +96,7 @@ def _mean_over_replicas(total: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
     replicas = 1 if context is None else context.num_replicas_in_sync
     if replicas == 1:
         return tf.math.divide_no_nan(total, count)
-    global_total, count = context.all_reduce(tf.distribute.ReduceOp.SUM, [tf.stop_gradient(total), count])
+    global_total, count = context.all_reduce(tf.distribute.ReduceOp.SUM, [total, count])
     # Keras sums the gradients over replicas, and shows the mean of the values, weighted by numbers of lists: so each
     # replica has the gradient of its part, and all have the same value.
     part, mean = tf.math.divide_no_nan(total, count), tf.math.divide_no_nan(global_total, count)
