@@ -307,6 +307,12 @@ def test_mixed_precision(letor, mixed_float16, normalization):
     np.testing.assert_array_equal(scores[~real], expected[~real])
 
 
+def test_features_beyond_float16_under_mixed_precision(mixed_float16):
+    scorer = models.FeedForwardScorer(hidden=[4], normalization="log1p")
+    features = np.array([[[1e6, -3e8, 70000.0], [2.0, 1.0, 0.0]]], np.float32)
+    assert np.isfinite(scorer(features, training=True).numpy()).all()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -332,7 +338,9 @@ def test_bad_arguments_are_named(arguments, message):
 
 
 def test_unknown_normalization():
-    with pytest.raises(ValueError, match=r"must be one of 'min_max', 'standardize', 'log1p', got 'zscore'\.$"):
+    with pytest.raises(
+        ValueError, match=r"^`normalization` must be one of 'min_max', 'standardize', 'log1p', got 'zscore'\.$"
+    ):
         models.FeedForwardScorer(normalization="zscore")
 
 

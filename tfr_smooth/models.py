@@ -86,7 +86,8 @@ class FeedForwardScorer(tf.keras.Model):
         name: str | None = "feed_forward_scorer",
         **kwargs: Any,
     ) -> None:
-        super().__init__(name=name, **kwargs)
+        # Features may be larger than float16 holds: under mixed precision the layers cast, behind the normalisation.
+        super().__init__(name=name, autocast=False, **kwargs)
         widths = _widths(hidden)
         self._config = {
             "hidden": hidden if isinstance(hidden, str) else widths,

@@ -332,7 +332,7 @@ def test_exported_saved_model_takes_raw_features(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error:.*mask")
 def test_mask_does_not_reach_the_loss(name):
     # Keras weights the loss by the mask that the output carries.
     features, mask = _batch()
@@ -400,4 +400,4 @@ def test_none_means_no_normalizer():
 def test_unknown_normalizer_is_refused(name):
     with pytest.raises(ValueError) as raised:
         get_normalizer(name)
-    assert str(raised.value) == (f"`name` must be one of 'min_max', 'standardize', 'log1p', got {name!r}.")
+    assert str(raised.value) == (f"`normalization` must be one of 'min_max', 'standardize', 'log1p', got {name!r}.")

@@ -232,11 +232,11 @@ class _Moments:
 _NORMALIZERS = {"min_max": QueryMinMax, "standardize": Standardize, "log1p": SymmetricLog1p}
 
 
-def get_normalizer(name: str | None) -> tf.keras.layers.Layer | None:
+def get_normalizer(normalization: str | None) -> tf.keras.layers.Layer | None:
     """Makes the normalization layer of a name.
 
     Args:
-      name: "min_max" (`QueryMinMax`), "standardize" (`Standardize`, to be adapted), "log1p"
+      normalization: "min_max" (`QueryMinMax`), "standardize" (`Standardize`, to be adapted), "log1p"
         (`SymmetricLog1p`), or None for no normalization.
 
     Returns:
@@ -249,6 +249,6 @@ def get_normalizer(name: str | None) -> tf.keras.layers.Layer | None:
       >>> type(get_normalizer("min_max")).__name__, get_normalizer(None)
       ('QueryMinMax', None)
     """
-    if name is None:
+    if normalization is None:
         return None
-    return _NORMALIZERS[_arguments.choice("name", name, tuple(_NORMALIZERS))]()
+    return _NORMALIZERS[_arguments.choice("normalization", normalization, tuple(_NORMALIZERS))]()
