@@ -133,11 +133,9 @@ def exact_ndcg() -> tf.keras.metrics.Metric:
     return metrics.NDCGMetric(gain="linear")
 
 
-def smooth_metric(loss: losses.RankingLoss) -> tf.keras.metrics.Metric:
+def smooth_metric(loss: losses.MetricLoss) -> tf.keras.metrics.Metric:
     """The metric that the loss is one minus of."""
-    config = {**loss.get_config(), "name": _LOSS.value}
-    taken = metrics.get(_LOSS.value).get_config()
-    return metrics.get(_LOSS.value, **{name: value for name, value in config.items() if name in taken})
+    return metrics.MeanOverLists(loss.ranking, loss.metric, no_relevant="skip", ragged=False, name=_LOSS.value)
 
 
 def settings(files: dict[str, str]) -> dict[str, Any]:

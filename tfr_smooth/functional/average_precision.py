@@ -7,6 +7,7 @@ import dataclasses
 import tensorflow as tf
 
 from tfr_smooth.functional.metric import Ranking, RankingMetric, binary
+from tfr_smooth.ops import PositionRanking
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,9 +31,15 @@ class AveragePrecision(RankingMetric):
         return binary(labels)
 
     def _value(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
+        relevant = tf.reduce_sum(relevance, axis=1)
+        if isinstance(ranking, PositionRanking):
+            positions = ranking.positions(scores, mask)
+            ahead = tf.linalg.matvec(ranking.ahead(positions), relevance)
+            at_document = (1.0 + ahead) / tf.where(mask, positions, tf.ones_like(positions))
+            return tf.math.divide_no_nan(tf.reduce_sum(relevance * at_document, axis=1), relevant)
         # In float64: a running sum over a long list loses digits.
         found = tf.cast(ranking.relevance(scores, relevance, mask, None), tf.float64)
         ranks = tf.cast(tf.range(1, tf.shape(found)[1] + 1), found.dtype)
         precisions = tf.cumsum(found, axis=1) / ranks
         total = tf.cast(tf.reduce_sum(found * precisions, axis=1), relevance.dtype)
-        return tf.math.divide_no_nan(total, tf.reduce_sum(relevance, axis=1))
+        return tf.math.divide_no_nan(total, relevant)

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import tensorflow as tf
 
 from tfr_smooth import ops
 from tfr_smooth.functional import inputs
+from tfr_smooth.ops.positions import PositionRanking
 
 
-class Ranking(Protocol):
+@runtime_checkable
+class IndicatorRanking(Protocol):
     """A way to put documents at ranks: exactly (`ops.ExactRanking`) or smoothly (`ops.SmoothI`)."""
 
     def relevance(
         self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor | None = None, topn: int | None = None
     ) -> tf.Tensor:
         """Returns [batch, K]: the relevance found at ranks 1..K."""
+
+
+@runtime_checkable
+class DocumentRanking(Protocol):
+    """A way to tell what each document's place is worth, which NDCG is read off."""
+
+    def document_discounts(
+        self, scores: tf.Tensor, mask: tf.Tensor, discount: str = "log2", topn: int | None = None
+    ) -> tf.Tensor:
+        """Returns [batch, list]: the discount at each document's place; 0 at padding."""
+
+
+# A ranking finds relevance at ranks, or gives documents positions (`ops.Approx`).
+Ranking = IndicatorRanking | PositionRanking
 
 
 @dataclasses.dataclass(frozen=True)

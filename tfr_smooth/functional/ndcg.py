@@ -8,7 +8,8 @@ import math
 import tensorflow as tf
 
 from tfr_smooth import _arguments, ops
-from tfr_smooth.functional.metric import Ranking, RankingMetric
+from tfr_smooth.functional.metric import DocumentRanking, Ranking, RankingMetric
+from tfr_smooth.ops.discounts import log2_discount
 
 GAINS = ("exponential", "linear")
 
@@ -21,7 +22,8 @@ class NDCG(RankingMetric):
       g(y) = 2^y - 1 \text{ or } y$$
 
     where $y_r$ is the relevance found at rank r (its label, or under a smooth ranking $\sum_j rel_j I^r_j$) and $N_K$
-    the sum for the best order (Eq. 3 and 12 of arXiv:2105.00942).
+    the sum for the best order (Eq. 3 and 12 of arXiv:2105.00942). Rankings that know what each document's place is
+    worth sum over documents, $\sum_j g(rel_j) D_j$ with $D_j$ from their `document_discounts`.
 
     Args:
       topn: The cut-off K; None for the whole list.
@@ -49,12 +51,17 @@ class NDCG(RankingMetric):
         _arguments.choice("gain", self.gain, GAINS)
 
     def _value(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
-        found = ranking.relevance(scores, relevance, mask, self.topn)
-        ideal = ops.ExactRanking().relevance(tf.stop_gradient(relevance), relevance, mask, self.topn)
-        return tf.math.divide_no_nan(self._gained(found), self._gained(ideal))
+        ideal = self._gained(ops.ExactRanking().relevance(tf.stop_gradient(relevance), relevance, mask, self.topn))
+        if isinstance(ranking, DocumentRanking):
+            worth = ranking.document_discounts(scores, mask, "log2", self.topn)
+            gained = tf.reduce_sum(self._gains(relevance) * worth, axis=1)
+        else:
+            gained = self._gained(ranking.relevance(scores, relevance, mask, self.topn))
+        return tf.math.divide_no_nan(gained, ideal)
+
+    def _gains(self, relevance: tf.Tensor) -> tf.Tensor:
+        return tf.math.expm1(math.log(2.0) * relevance) if self.gain == "exponential" else relevance
 
     def _gained(self, found: tf.Tensor) -> tf.Tensor:
-        ranks = tf.range(1, tf.shape(found)[1] + 1)
-        discounts = math.log(2.0) / tf.math.log1p(tf.cast(ranks, found.dtype))
-        gains = tf.math.expm1(math.log(2.0) * found) if self.gain == "exponential" else found
-        return tf.reduce_sum(gains * discounts, axis=1)
+        ranks = tf.cast(tf.range(tf.shape(found)[1]), found.dtype)
+        return tf.reduce_sum(self._gains(found) * log2_discount(ranks), axis=1)

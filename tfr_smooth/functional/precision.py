@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.functional.metric import Ranking, RankingMetric, binary
+from tfr_smooth.ops import PositionRanking
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,7 +16,8 @@ class Precision(RankingMetric):
     r"""P@K of each list: $\mathrm{P@}K = \frac{1}{K} \sum_{r=1}^K y_r$.
 
     $y_r$ is 1 if the document at rank r is relevant (label >= 1), or under a smooth ranking $\sum_j rel_j I^r_j$ (Eq.
-    1 and 10 of arXiv:2105.00942). The sum is divided by K also where the list is shorter, as trec_eval does.
+    1 and 10 of arXiv:2105.00942). Rankings by positions count a document by how far it is `within` the first K. The
+    sum is divided by K also where the list is shorter, as trec_eval does.
 
     Args:
       topn: The cut-off K; None for the number of real documents in the list.
@@ -43,6 +45,11 @@ class Precision(RankingMetric):
         return binary(labels)
 
     def _value(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
-        found = ranking.relevance(scores, relevance, mask, self.topn)
+        if isinstance(ranking, PositionRanking):
+            found = relevance
+            if self.topn is not None:
+                found *= ranking.within(ranking.positions(scores, mask), self.topn)
+        else:
+            found = ranking.relevance(scores, relevance, mask, self.topn)
         depth = self.topn or tf.reduce_sum(tf.cast(mask, found.dtype), axis=1)
         return tf.math.divide_no_nan(tf.reduce_sum(found, axis=1), tf.cast(depth, found.dtype))

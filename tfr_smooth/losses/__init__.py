@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tfr_smooth import _arguments
+from tfr_smooth.losses.approx import ApproxMAPLoss, ApproxNDCGLoss, ApproxPrecisionLoss
 from tfr_smooth.losses.base import MetricLoss, RankingLoss
 from tfr_smooth.losses.smoothi import SmoothIMAPLoss, SmoothINDCGLoss, SmoothIPrecisionLoss
 
@@ -13,6 +14,9 @@ TABLE: dict[str, type[RankingLoss]] = {
     "smoothi_ndcg": SmoothINDCGLoss,
     "smoothi_precision": SmoothIPrecisionLoss,
     "smoothi_map": SmoothIMAPLoss,
+    "approx_ndcg": ApproxNDCGLoss,
+    "approx_precision": ApproxPrecisionLoss,
+    "approx_map": ApproxMAPLoss,
 }
 
 
@@ -39,6 +43,9 @@ def get(name: str, /, **kwargs: Any) -> RankingLoss:
 
 __all__ = [
     "TABLE",
+    "ApproxMAPLoss",
+    "ApproxNDCGLoss",
+    "ApproxPrecisionLoss",
     "MetricLoss",
     "RankingLoss",
     "SmoothIMAPLoss",

@@ -108,14 +108,52 @@ def _mean_over_replicas(total: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
 
 
 class MetricLoss(RankingLoss):
-    """1 - metric, for any metric read off any ranking."""
+    r"""1 - metric, for any metric read off any ranking: $1 - m(y, s; \mathrm{ranking})$.
+
+    Args:
+      ranking: A smooth ranking, such as `ops.SmoothI(alpha=10.0)` or `ops.Approx()`.
+      metric: A metric, such as `functional.NDCG(topn=10)`.
+      ragged: Whether labels and scores come as `tf.RaggedTensor`.
+      name: Name of the loss.
+      reduction: "sum_over_batch_size", "sum" or "none".
+
+    Lists without a relevant document are left out.
+
+    Raises:
+      ValueError: If an argument is not one of these.
+
+    Time and memory are the ranking's.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import functional, losses, ops
+      >>> loss = losses.MetricLoss(ops.Approx(alpha=100.0), functional.AveragePrecision())
+      >>> print(round(float(loss(tf.constant([[1, 0, 1]]), tf.constant([[3.0, 2.0, 1.0]]))), 2))
+      0.17
+    """
 
     def __init__(
-        self, ranking: Ranking, metric: RankingMetric, *, ragged: bool, name: str | None, reduction: str
+        self,
+        ranking: Ranking,
+        metric: RankingMetric,
+        *,
+        ragged: bool = False,
+        name: str | None = "metric_loss",
+        reduction: str = "sum_over_batch_size",
     ) -> None:
         super().__init__(ragged=ragged, name=name, reduction=reduction)
         self._ranking = ranking
         self._metric = metric
+
+    @property
+    def ranking(self) -> Ranking:
+        """The ranking that the metric is read off."""
+        return self._ranking
+
+    @property
+    def metric(self) -> RankingMetric:
+        """The metric that the loss is one minus of, when read off `ranking`."""
+        return self._metric
 
     def list_losses(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns ([batch] 1 - metric, [batch] whether the list has a relevant document)."""
