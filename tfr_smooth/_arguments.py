@@ -63,4 +63,4 @@ def choice(name: str, value: Any, choices: Sequence[str]) -> str:
 def config_of(owner: Any, *parts: Any) -> dict[str, Any]:
     """Returns those of the parts' (dataclasses') fields that the owner's constructor takes: its config."""
     names = inspect.signature(type(owner).__init__).parameters
-    return {k: v for part in parts for k, v in dataclasses.asdict(part).items() if k in names}
+    return {f.name: getattr(part, f.name) for part in parts for f in dataclasses.fields(part) if f.name in names}

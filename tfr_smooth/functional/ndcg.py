@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import tensorflow as tf
 
 from tfr_smooth import _arguments, ops
 from tfr_smooth.functional.metric import DocumentRanking, Ranking, RankingMetric
-from tfr_smooth.ops.discounts import log2_discount
+from tfr_smooth.ops import discounts
 
 GAINS = ("exponential", "linear")
 
@@ -28,6 +29,7 @@ class NDCG(RankingMetric):
     Args:
       topn: The cut-off K; None for the whole list.
       gain: "exponential" for 2^y - 1 (the papers, TF-Ranking), "linear" for y (trec_eval).
+      discount: What a rank is worth: "log2" for the formula's, or another to train with (`ops.expected_discount`).
 
     Raises:
       ValueError: If an argument is not one of these.
@@ -44,24 +46,33 @@ class NDCG(RankingMetric):
 
     topn: int | None = None
     gain: str = "exponential"
+    discount: Any = "log2"
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
         object.__setattr__(self, "topn", _arguments.topn(self.topn))
         _arguments.choice("gain", self.gain, GAINS)
+        discounts.checked(self.discount)
 
     def _value(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
-        ideal = self._gained(ops.ExactRanking().relevance(tf.stop_gradient(relevance), relevance, mask, self.topn))
+        exact = ops.ExactRanking().relevance(tf.stop_gradient(relevance), relevance, mask, self.topn)
+        ideal = self._gained(exact, mask)
         if isinstance(ranking, DocumentRanking):
-            worth = ranking.document_discounts(scores, mask, "log2", self.topn)
+            worth = ranking.document_discounts(scores, mask, self.discount, self.topn)
             gained = tf.reduce_sum(self._gains(relevance) * worth, axis=1)
         else:
-            gained = self._gained(ranking.relevance(scores, relevance, mask, self.topn))
+            gained = self._gained(ranking.relevance(scores, relevance, mask, self.topn), mask)
         return tf.math.divide_no_nan(gained, ideal)
 
     def _gains(self, relevance: tf.Tensor) -> tf.Tensor:
-        return tf.math.expm1(math.log(2.0) * relevance) if self.gain == "exponential" else relevance
+        return exponential_gain(relevance) if self.gain == "exponential" else relevance
 
-    def _gained(self, found: tf.Tensor) -> tf.Tensor:
-        ranks = tf.cast(tf.range(tf.shape(found)[1]), found.dtype)
-        return tf.reduce_sum(self._gains(found) * log2_discount(ranks), axis=1)
+    def _gained(self, found: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        count = tf.maximum(tf.reduce_sum(tf.cast(mask, tf.float64), axis=1, keepdims=True), 1.0)
+        worth = discounts.at_ranks(discounts.checked(self.discount), tf.shape(found)[1], count)
+        return tf.reduce_sum(self._gains(found) * tf.cast(worth, found.dtype), axis=1)
+
+
+def exponential_gain(relevance: tf.Tensor) -> tf.Tensor:
+    """Returns 2^y - 1, exact for small y."""
+    return tf.math.expm1(math.log(2.0) * relevance)

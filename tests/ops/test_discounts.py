@@ -1,0 +1,81 @@
+"""The mixtures behind the log discount, and the shallower discounts."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import references
+from tfr_smooth.ops import discounts
+
+
+@pytest.mark.parametrize(
+    ("length", "at_most"), [(0, 12), (1, 12), (16, 12), (17, 16), (64, 16), (1000, 22), (1024, 22), (16384, 33)]
+)
+def test_the_mixture_is_the_log_discount(length, at_most):
+    weights, decays = (x.numpy() for x in discounts.log2_mixture(length))
+    assert weights.dtype == decays.dtype == np.float64
+    assert (weights > 0).all() and (decays > 0).all() and (decays < 1).all()
+    assert len(weights) == len(decays) <= at_most
+    found = ((1 - decays) ** np.arange(length)[:, None]) @ weights
+    np.testing.assert_allclose(found, references.discounts(length), rtol=1e-7)
+    np.testing.assert_allclose(weights.sum(), 1.0, rtol=1e-14)
+
+
+@pytest.mark.parametrize("length", [1, 16, 17, 900, 65536])
+def test_a_graph_that_does_not_know_the_length_has_the_same_mixture(length):
+    unknown = tf.function(discounts.log2_mixture, input_signature=[tf.TensorSpec([], tf.int32)])(length)
+    for found, expected in zip(unknown, discounts.log2_mixture(length), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_each_mixture_is_fitted_once():
+    discounts.log2_mixture(40)
+    before = discounts._fit.cache_info().misses
+    for length in (17, 40, 64):
+        discounts.log2_mixture(length)
+    assert discounts._fit.cache_info().misses == before
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nonnegative_least_squares_has_the_optimum(seed):
+    random = np.random.RandomState(seed)
+    columns, target = random.randn(12, 6), random.randn(12)
+    weights = discounts._nonnegative_least_squares(columns, target)
+    slopes = columns.T @ (target - columns @ weights)
+    assert (weights >= 0).all()
+    assert (slopes <= 1e-9).all()  # no weight at 0 wants to grow
+    np.testing.assert_allclose(slopes[weights > 0], 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [-1.0, -0.4, 0.0, 0.4, 1.0])
+def test_shallow_discounts_fall_from_one_bent_as_alpha_says(alpha):
+    ranks, count = np.arange(8.0), np.array([[8.0], [5.0]])
+    found = discounts.ShallowDiscount(alpha).at(ranks, count).numpy()
+    x = np.minimum(ranks / count, 1.0)
+    np.testing.assert_allclose(found, (1 - x) * (1 + alpha * x), rtol=1e-14)
+    assert (found[:, 0] == 1.0).all() and (found[1, 5:] == 0.0).all()
+    assert (np.diff(found[0]) < 0).all()
+    np.testing.assert_allclose(np.diff(found[0], 2), -2 * alpha / 64, atol=1e-14)
+
+
+@pytest.mark.parametrize("alpha", [-1.0, 0.0, 0.7])
+def test_shallow_discounts_need_mean_and_variance_only(alpha):
+    discount, count = discounts.ShallowDiscount(alpha), np.array([[6.0]])
+    ranks, chances = np.arange(6.0), np.random.RandomState(0).dirichlet(np.ones(6))
+    mean = chances @ ranks
+    found = discount.expected(np.array([[mean]]), np.array([[chances @ (ranks - mean) ** 2]]), count).numpy()
+    np.testing.assert_allclose(found, discount.at(ranks, count).numpy() @ chances[:, None], rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "message"),
+    [
+        (1.5, "`alpha` must be a number in [-1, 1], got 1.5."),
+        (float("nan"), "`alpha` must be a finite number, got nan."),
+        ("0", "`alpha` must be a finite number, got '0'."),
+    ],
+)
+def test_bad_alpha_is_named(alpha, message):
+    with pytest.raises(ValueError) as error:
+        discounts.ShallowDiscount(alpha)
+    assert str(error.value) == message
