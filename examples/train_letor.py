@@ -34,6 +34,7 @@ _VALID = flags.DEFINE_string("valid", None, "Validation files: a path or a glob 
 _TEST = flags.DEFINE_string("test", None, "Test files: a path or a glob pattern.")
 _LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.TABLE), "The loss to train with.")
 _ALPHA = flags.DEFINE_float("alpha", None, "Inverse temperature, > 0. Default: the loss's own.")
+_SIGMA = flags.DEFINE_float("sigma", None, "SoftRank's deviation of a score, > 0. Default: the loss's own.")
 _DELTA = flags.DEFINE_float("delta", None, "SmoothI's delta, in (0, 0.5). Default: the loss's own.")
 _TOPN = flags.DEFINE_integer("topn", None, "Cut-off of the metric that the loss is made of. Default: the loss's own.")
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 0.001, "Adam's learning rate.")
@@ -52,7 +53,7 @@ _SELECT_BY = flags.DEFINE_enum(
     "smooth",
     ["smooth", "ndcg"],
     "What tells the best epoch on the validation set: the smooth metric that is trained on (the papers' way, and "
-    "steadier on few queries), or exact NDCG.",
+    "steadier on few queries), or exact NDCG (always with a loss that is not made of a metric).",
 )
 _CACHE = flags.DEFINE_bool("cache", True, "Keep the parsed files in memory.")
 
@@ -78,11 +79,13 @@ def main(argv: list[str]) -> None:
         model.compile(optimizer=tf.keras.optimizers.Adam(_LEARNING_RATE.value), loss=loss, metrics=[exact_ndcg()])
         model.build([None, None, summary.num_features])
 
-    watched = {"ndcg": exact_ndcg(), "smooth": smooth_metric(loss)}
+    watched = {"ndcg": exact_ndcg()}
+    if isinstance(loss, losses.MetricLoss):
+        watched["smooth"] = smooth_metric(loss)
     validation = training.ExactValidation(
         read(files["valid"], summary.num_features),
         list(watched.values()),
-        monitor=watched[_SELECT_BY.value].name,
+        monitor=watched.get(_SELECT_BY.value, watched["ndcg"]).name,
         path=output / "best.keras",
         patience=_PATIENCE.value,
     )
@@ -120,7 +123,7 @@ def hidden_layers() -> str | list[int]:
 
 def loss_arguments() -> dict[str, Any]:
     """The flags that were given; the loss refuses what it does not take."""
-    given = {"alpha": _ALPHA.value, "delta": _DELTA.value, "topn": _TOPN.value}
+    given = {"alpha": _ALPHA.value, "delta": _DELTA.value, "sigma": _SIGMA.value, "topn": _TOPN.value}
     given = {name: value for name, value in given.items() if value is not None}
     unknown = set(given) - set(losses.get(_LOSS.value).get_config())
     if unknown:
@@ -140,7 +143,19 @@ def smooth_metric(loss: losses.MetricLoss) -> tf.keras.metrics.Metric:
 
 def settings(files: dict[str, str]) -> dict[str, Any]:
     """What must not change when a training is resumed."""
-    chosen = (_LOSS, _ALPHA, _DELTA, _TOPN, _LEARNING_RATE, _BATCH_SIZE, _HIDDEN, _NORMALIZATION, _SEED, _SELECT_BY)
+    chosen = (
+        _LOSS,
+        _ALPHA,
+        _DELTA,
+        _SIGMA,
+        _TOPN,
+        _LEARNING_RATE,
+        _BATCH_SIZE,
+        _HIDDEN,
+        _NORMALIZATION,
+        _SEED,
+        _SELECT_BY,
+    )
     return {**{flag.name: flag.value for flag in chosen}, "train": files["train"], "valid": files["valid"]}
 
 

@@ -115,6 +115,8 @@ def test_killed_and_started_again_it_ends_as_if_undisturbed(finished, files, tmp
     "arguments",
     [
         ["--loss=smoothi_precision", "--topn=5", "--alpha=10", "--delta=0.2", "--select_by=ndcg", "--patience=1"],
+        ["--loss=list_mle"],
+        ["--loss=soft_ndcg", "--sigma=0.5", "--topn=5"],
         ["--loss=smoothi_map", "--strategy=mirrored", "--normalization=standardize", "--hidden=16,8"],
     ],
 )

@@ -7,7 +7,13 @@ from typing import Any
 from tfr_smooth import _arguments
 from tfr_smooth.losses.approx import ApproxMAPLoss, ApproxNDCGLoss, ApproxPrecisionLoss
 from tfr_smooth.losses.base import MetricLoss, RankingLoss
+from tfr_smooth.losses.lambda_loss import LambdaLoss
+from tfr_smooth.losses.list_mle import ListMLELoss
+from tfr_smooth.losses.list_net import ListNetLoss
+from tfr_smooth.losses.mean_squared import MeanSquaredLoss
+from tfr_smooth.losses.rank_net import RankNetLoss
 from tfr_smooth.losses.smoothi import SmoothIMAPLoss, SmoothINDCGLoss, SmoothIPrecisionLoss
+from tfr_smooth.losses.softrank import SoftNDCGLoss, SoftPrecisionLoss
 
 # Name -> class, for flags and pipelines. What stands here is tested by every property test.
 TABLE: dict[str, type[RankingLoss]] = {
@@ -17,6 +23,13 @@ TABLE: dict[str, type[RankingLoss]] = {
     "approx_ndcg": ApproxNDCGLoss,
     "approx_precision": ApproxPrecisionLoss,
     "approx_map": ApproxMAPLoss,
+    "soft_ndcg": SoftNDCGLoss,
+    "soft_precision": SoftPrecisionLoss,
+    "lambda_loss": LambdaLoss,
+    "list_mle": ListMLELoss,
+    "list_net": ListNetLoss,
+    "mean_squared": MeanSquaredLoss,
+    "rank_net": RankNetLoss,
 }
 
 
@@ -46,10 +59,17 @@ __all__ = [
     "ApproxMAPLoss",
     "ApproxNDCGLoss",
     "ApproxPrecisionLoss",
+    "LambdaLoss",
+    "ListMLELoss",
+    "ListNetLoss",
+    "MeanSquaredLoss",
     "MetricLoss",
+    "RankNetLoss",
     "RankingLoss",
     "SmoothIMAPLoss",
     "SmoothINDCGLoss",
     "SmoothIPrecisionLoss",
+    "SoftNDCGLoss",
+    "SoftPrecisionLoss",
     "get",
 ]

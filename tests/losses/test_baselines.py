@@ -1,0 +1,605 @@
+"""The baselines against values by hand, float64 references written from the papers, and TF-Ranking."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import references
+from tfr_smooth import functional, losses
+
+METRICS = ["ndcg_loss1", "ndcg_loss2", "ndcg_loss2++", "lambda_rank", "precision"]
+
+
+def a_list(seed, length, grades=4):
+    random = np.random.RandomState(seed)
+    labels = random.randint(0, grades, length).astype(np.float64)
+    labels[0], labels[1:2] = grades - 1, 0
+    return labels, random.randn(length)
+
+
+def value_and_gradient(loss, labels, scores, sample_weight=None):
+    scores = tf.convert_to_tensor(scores)
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        value = loss(tf.convert_to_tensor(labels), scores, sample_weight)
+    return value.numpy(), tape.gradient(value, scores).numpy()
+
+
+def value_of(loss, labels, scores):
+    return float(loss(np.array([labels], np.float64), np.array([scores], np.float64)))
+
+
+# ---- References: one list, loops as the equations have them.
+
+
+def log_sum_exp(values):
+    return np.max(values) + np.log(np.exp(np.asarray(values) - np.max(values)).sum())
+
+
+def list_net(labels, scores, temperature=1.0):
+    log_found = np.asarray(scores) / temperature - log_sum_exp(np.asarray(scores) / temperature)
+    return -(references.softmax(np.asarray(labels)) * log_found).sum()
+
+
+def p_list_mle_weights(length):
+    """Lan et al. with exact integers, divided by the first."""
+    return [(2 ** (length - i) - 1) / max(2 ** (length - 1) - 1, 1) for i in range(1, length + 1)]
+
+
+def plackett_luce(order, scores, weights):
+    """Xia et al.'s and Lan et al.'s loss of one order."""
+    ordered = np.asarray(scores)[list(order)]
+    return sum(w * (log_sum_exp(ordered[i:]) - ordered[i]) for i, w in enumerate(weights))
+
+
+def orders(keys):
+    """All the orders by falling key."""
+    groups = [[j for j, k in enumerate(keys) if k == key] for key in sorted(set(keys), reverse=True)]
+    return [sum(map(list, parts), []) for parts in itertools.product(*map(itertools.permutations, groups))]
+
+
+def list_mle(labels, scores, position_aware=False):
+    """The loss of the order by label, after tied documents took the means that the docstring says."""
+    tied = [[k for k in range(len(labels)) if labels[k] == label] for label in labels]
+    weights = p_list_mle_weights(len(labels)) if position_aware else [1.0] * len(labels)
+    order = orders(labels)[0] if len(labels) < 6 else list(np.argsort(-np.asarray(labels), kind="stable"))
+    parts = [math.log(np.mean([math.exp(scores[k]) for k in tied[j]])) for j in order]
+    means = [np.mean([scores[k] for k in tied[j]]) for j in order]
+    return sum(w * (log_sum_exp(parts[i:]) - means[i]) for i, w in enumerate(weights))
+
+
+def rank_net(labels, scores, sigma=1.0):
+    n = range(len(labels))
+    terms = [np.logaddexp(0.0, -sigma * (scores[i] - scores[j])) for i in n for j in n if labels[i] > labels[j]]
+    return np.mean(terms) if terms else 0.0
+
+
+def inverse(rank):
+    return 1.0 / math.log2(1.0 + rank)
+
+
+def lambda_weight(metric, labels, ranks, i, j, mu=10.0, topn=None):
+    """w_ij for one order: ranks are 1-based."""
+    cut = topn or len(labels)
+    first, second = ranks[i], ranks[j]
+    if metric == "precision":
+        differ = references.binary(labels)[i] > references.binary(labels)[j]
+        return (1.0 / cut if (first <= cut) != (second <= cut) else 0.0) if differ else 0.0
+    gains = (2.0 ** np.asarray(labels) - 1.0) / references.ideal_dcg(labels, topn)
+
+    def lifted(rank):
+        return 1.0 / (1.0 - inverse(rank)) if rank > cut else 1.0
+
+    if metric == "ndcg_loss1":
+        return gains[i] * inverse(first) * lifted(first) if i != j else 0.0
+    if labels[i] <= labels[j]:
+        return 0.0
+    apart = abs(first - second)
+    delta = (inverse(apart) - inverse(apart + 1)) * lifted(max(first, second))
+    rho = abs(inverse(first) * (first <= cut) - inverse(second) * (second <= cut))
+    factor = {"ndcg_loss2": delta, "lambda_rank": rho, "ndcg_loss2++": rho + mu * delta}[metric]
+    return factor * abs(gains[i] - gains[j])
+
+
+def lambda_weights(metric, labels, scores, **arguments):
+    """The mean over all orders of tied scores, [N, N]."""
+    n = range(len(labels))
+    found = []
+    for order in orders(list(scores)):
+        ranks = np.argsort(order) + 1
+        found.append([[lambda_weight(metric, labels, ranks, i, j, **arguments) for j in n] for i in n])
+    return np.mean(found, axis=0)
+
+
+def weighted_logistic(weights, scores, sigma=1.0):
+    gaps = np.asarray(scores)[:, None] - np.asarray(scores)[None, :]
+    return (weights * np.logaddexp(0.0, -sigma * gaps)).sum() / math.log(2.0)
+
+
+def lambda_loss(labels, scores, metric, sigma=1.0, **arguments):
+    return weighted_logistic(lambda_weights(metric, labels, scores, **arguments), scores, sigma)
+
+
+def mean_squared(labels, scores):
+    return np.mean((np.asarray(labels) - np.asarray(scores)) ** 2)
+
+
+# Each loss in each form, with its reference.
+VARIANTS = {
+    "list_net": (losses.ListNetLoss(), list_net),
+    "list_net t=0.1": (losses.ListNetLoss(temperature=0.1), lambda y, s: list_net(y, s, 0.1)),
+    "list_mle": (losses.ListMLELoss(), list_mle),
+    "p_list_mle": (losses.ListMLELoss(position_aware=True), lambda y, s: list_mle(y, s, True)),
+    "rank_net": (losses.RankNetLoss(), rank_net),
+    "rank_net sigma=3": (losses.RankNetLoss(sigma=3.0), lambda y, s: rank_net(y, s, 3.0)),
+    "mean_squared": (losses.MeanSquaredLoss(), mean_squared),
+}
+for _metric in METRICS:
+    for _topn in [3] if _metric == "precision" else [None, 1, 3]:
+        VARIANTS[f"{_metric}@{_topn}"] = (
+            losses.LambdaLoss(metric=_metric, topn=_topn),
+            lambda y, s, m=_metric, k=_topn: lambda_loss(y, s, m, topn=k),
+        )
+VARIANTS["ndcg_loss2++ sigma=2 mu=5"] = (
+    losses.LambdaLoss(sigma=2.0, mu=5.0),
+    lambda y, s: lambda_loss(y, s, "ndcg_loss2++", sigma=2.0, mu=5.0),
+)
+every_variant = pytest.mark.parametrize(("loss", "reference"), list(VARIANTS.values()), ids=list(VARIANTS))
+
+LOG2 = math.log(2.0)
+A = 1.0 - 1.0 / math.log2(3.0)  # What rank 2 loses to rank 1.
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels", "scores", "expected"),
+    [
+        (losses.ListNetLoss(), [1, 1], [0, 0], LOG2),
+        (losses.ListNetLoss(), [1, 0], [1, 0], math.log(1 + math.e) - math.e / (1 + math.e)),
+        (losses.ListNetLoss(temperature=0.5), [9, 9], [1, 0], math.log(1 + math.e**2) - 1.0),
+        (losses.ListMLELoss(), [2, 1, 0], [0, 0, 0], math.log(6)),
+        (losses.ListMLELoss(), [0, 1], [5, 7], math.log(1 + math.exp(-2))),
+        (losses.ListMLELoss(), [1, 0, 0], [0, 0, 0], math.log(6)),
+        (losses.ListMLELoss(position_aware=True), [2, 1, 0], [0, 0, 0], math.log(3) + LOG2 / 3),
+        (losses.ListMLELoss(position_aware=True), [1], [3], 0.0),
+        (losses.RankNetLoss(), [2, 1, 1], [0, 0, 0], LOG2),
+        (losses.RankNetLoss(sigma=2.0), [0, 1], [0, 3], math.log(1 + math.exp(-6))),
+        (losses.RankNetLoss(), [2, 1, 0], [1, 0, 1], (math.log(1 + 1 / math.e) + LOG2 + math.log(1 + math.e)) / 3),
+        (losses.LambdaLoss(metric="lambda_rank"), [1, 0], [0, 0], A),
+        (losses.LambdaLoss(metric="ndcg_loss2"), [1, 0], [0, 0], A),
+        (losses.LambdaLoss(mu=10.0), [1, 0], [0, 0], 11 * A),
+        (losses.LambdaLoss(metric="ndcg_loss1"), [1, 0], [1, 0], math.log2(1 + 1 / math.e)),
+        (losses.LambdaLoss(metric="ndcg_loss1"), [1, 0], [0, 1], math.log2(1 + math.e) / math.log2(3)),
+        (losses.LambdaLoss(metric="ndcg_loss1", topn=1), [1, 0], [0, 1], math.log2(1 + math.e) / (math.log2(3) - 1)),
+        (losses.LambdaLoss(metric="precision", topn=1), [0, 2, 1], [3, 2, 1], math.log2(1 + math.e)
+         + math.log2(1 + math.e**2)),
+        (losses.LambdaLoss(metric="precision", topn=1), [0, 1], [0, 0], 1.0),
+        (losses.LambdaLoss(metric="precision", topn=2), [1, 0, 0, 0], [0, 0, 0, 0], 3 * (2 / 3) / 2),
+        (losses.MeanSquaredLoss(), [2, 0], [1, 2], 2.5),
+        (losses.MeanSquaredLoss(), [0, 0], [3, 0], 4.5),
+    ],
+)  # fmt: skip
+def test_values_by_hand(loss, labels, scores, expected):
+    np.testing.assert_allclose(value_of(loss, labels, scores), expected, rtol=1e-12, atol=1e-15)
+
+
+@every_variant
+@pytest.mark.parametrize("length", [1, 2, 7, 30])
+def test_value_equals_the_papers(loss, reference, length):
+    labels, scores = a_list(length, length)
+    if isinstance(loss, losses.LambdaLoss) and length == 1:
+        assert value_of(loss, labels, scores) == 0.0
+        return
+    expected = reference(labels, scores)
+    np.testing.assert_allclose(value_of(loss, labels, scores), expected, rtol=1e-10)
+    single = loss(labels[None].astype(np.float32), scores[None].astype(np.float32))
+    assert single.dtype == tf.float32
+    np.testing.assert_allclose(single, expected, rtol=2e-6)
+
+
+@every_variant
+@pytest.mark.parametrize("seed", [5, 8, 10])
+def test_gradient_equals_finite_differences(loss, reference, seed):
+    labels, scores = a_list(seed, 12)
+    _, gradient = value_and_gradient(loss, labels[None], scores[None])
+    if isinstance(loss, losses.LambdaLoss):  # The weights are constants: the ranks do not change in a small step.
+        assert np.diff(np.sort(scores)).min() > 1e-3
+    expected = references.central_differences(lambda s: value_of(loss, labels, s), scores)
+    assert np.abs(expected).max() > 1e-3
+    np.testing.assert_allclose(gradient[0], expected, rtol=1e-5, atol=1e-8)
+
+
+@every_variant
+def test_padding_and_permutation_change_nothing(loss, reference):
+    labels, scores = (np.stack(x).astype(np.float32) for x in zip(a_list(0, 8), a_list(1, 8), strict=True))
+    scores[0, 5] = scores[0, 1] = scores[0, 2]
+    value, gradient = value_and_gradient(loss, labels, scores)
+    assert np.abs(gradient).max() > 1e-3
+    order = [3, 8, 0, 9, 5, 4, 10, 7, 1, 6, 2]
+    places = np.argsort(order)[:8]
+    moved = np.pad(labels, [(0, 0), (0, 3)], constant_values=-1.0)[:, order]
+    moved_scores = np.pad(scores, [(0, 0), (0, 3)], constant_values=scores[0, 1])[:, order]
+    found, found_gradient = value_and_gradient(loss, moved, moved_scores)
+    np.testing.assert_allclose(found, value, rtol=1e-6)
+    np.testing.assert_allclose(found_gradient[:, places], gradient, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(np.delete(found_gradient, places, axis=1), 0.0)
+
+
+@pytest.mark.parametrize("variant", ["p_list_mle", "ndcg_loss1@3", "precision@3"])
+def test_xla_changes_nothing(variant):
+    loss, (labels, scores) = VARIANTS[variant][0], a_list(6, 11)
+    scores[3] = scores[4]
+
+    @tf.function(jit_compile=True)
+    def run(labels, scores):
+        with tf.GradientTape() as tape:
+            tape.watch(scores)
+            value = loss(labels, scores)
+        return value, tape.gradient(value, scores)
+
+    value, gradient = run(tf.constant(labels[None]), tf.constant(scores[None]))
+    expected, expected_gradient = value_and_gradient(loss, labels[None], scores[None])
+    np.testing.assert_allclose(value, expected, rtol=1e-10)
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-8, atol=1e-12)
+
+
+@every_variant
+@pytest.mark.parametrize("unknown", ["score", "label"])
+def test_nan_stays_in_its_list(loss, reference, unknown):
+    labels, scores = (np.stack(x).astype(np.float32) for x in zip(a_list(0, 8), a_list(1, 8), strict=True))
+    _, expected = value_and_gradient(loss, labels[:1], scores[:1])
+    (scores if unknown == "score" else labels)[1, 3] = np.nan
+    each = type(loss).from_config({**loss.get_config(), "reduction": "none"})(labels, scores).numpy()
+    np.testing.assert_array_equal(np.isnan(each), [False, True])
+    _, gradient = value_and_gradient(loss, labels, scores)
+    np.testing.assert_allclose(gradient[0], expected[0] / 2, rtol=1e-5, atol=1e-7)
+
+
+@every_variant
+def test_large_gaps_equal_float64(loss, reference):
+    labels, scores = a_list(2, 10)
+    scores = np.float32(np.round(scores * 1e4))
+    assert np.ptp(scores) > 1e4
+    value, gradient = value_and_gradient(loss, labels[None], scores[None])
+    expected, expected_gradient = value_and_gradient(loss, labels[None], np.float64(scores)[None])
+    assert np.isfinite(expected) and np.isfinite(expected_gradient).all()
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    near = 1e-6 * np.abs(expected_gradient).max()
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-5, atol=near)
+
+
+@pytest.mark.parametrize("labels", [[3, 2, 1, 0], [0, 1, 2, 3], [2, 0, 1, 0], [1, 1, 0, 0]])
+@every_variant
+def test_finite_at_1e30(loss, reference, labels):
+    for scores in ([1e30, -1e30, 0.0, 1e30], [-1e30, 1e30, -1e30, -1e30], [1e30] * 4, [-1e30, 1.0, 2.0, 1e30]):
+        value, gradient = value_and_gradient(loss, np.float32([labels]), np.float32([scores]))
+        assert np.isfinite(gradient).all()
+        assert np.isfinite(value) or isinstance(loss, losses.MeanSquaredLoss)
+        assert np.isfinite(value_of(loss, labels, scores))  # In float64 also a square.
+
+
+# ---- ListNet
+
+
+def test_list_net_at_its_best_is_the_entropy_of_the_labels():
+    labels, _ = a_list(3, 9)
+    target = references.softmax(labels)
+    value, gradient = value_and_gradient(losses.ListNetLoss(), labels[None], labels[None] + 5.0)
+    np.testing.assert_allclose(value, -(target * np.log(target)).sum(), rtol=1e-12)
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-15)
+
+
+# ---- ListMLE
+
+
+@pytest.mark.parametrize("position_aware", [False, True])
+def test_list_mle_of_distinct_labels_is_the_plackett_luce_likelihood(position_aware):
+    scores = np.random.RandomState(0).randn(9)
+    labels = np.random.RandomState(1).permutation(9).astype(float)
+    weights = p_list_mle_weights(9) if position_aware else np.ones(9)
+    expected = plackett_luce(np.argsort(-labels), scores, weights)
+    found = value_of(losses.ListMLELoss(position_aware=position_aware), labels, scores)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("position_aware", [False, True])
+@pytest.mark.parametrize("labels", [[1, 0, 0, 0, 1], [2, 1, 1, 0, 0], [1, 1, 1, 1, 0]])
+def test_list_mle_at_ties_bounds_the_mean_over_orders(labels, position_aware):
+    weights = p_list_mle_weights(5) if position_aware else np.ones(5)
+    loss = losses.ListMLELoss(position_aware=position_aware)
+    scores = np.random.RandomState(2).randn(5)
+    mean = np.mean([plackett_luce(order, scores, weights) for order in orders(labels)])
+    assert mean < value_of(loss, labels, scores) < 1.25 * mean
+    scores = np.random.RandomState(3).randn(3)[labels]  # Tied documents have one score: then it is the mean.
+    mean = np.mean([plackett_luce(order, scores, weights) for order in orders(labels)])
+    np.testing.assert_allclose(value_of(loss, labels, scores), mean, rtol=1e-12)
+
+
+def test_list_mle_draws_tied_documents_together():
+    _, gradient = value_and_gradient(losses.ListMLELoss(), [[1.0, 1.0, 1.0]], tf.constant([[2.0, 0.0, -1.0]]))
+    assert gradient[0, 0] > 0.0 > gradient[0, 2]
+
+
+@pytest.mark.parametrize("length", [40, 200, 2000])
+def test_p_list_mle_weights_do_not_overflow(length):
+    labels = np.arange(length, 0.0, -1.0)
+    scores = np.random.RandomState(length).randn(length)
+    value, gradient = value_and_gradient(
+        losses.ListMLELoss(position_aware=True), np.float32(labels[None]), np.float32(scores[None])
+    )
+    # Past 60 ranks there is nothing left to add.
+    expected = plackett_luce(range(length), scores, p_list_mle_weights(length)[:60])
+    np.testing.assert_allclose(value, expected, rtol=1e-5)
+    assert np.isfinite(gradient).all() and gradient[0, 0] < -0.5
+
+
+@pytest.mark.parametrize("gap", [90.0, 1e4, 1e16, 1e30])
+def test_list_mle_gradient_at_any_gap(gap):
+    # The two last documents are far below the first and tied with each other: log 2 drowns beside such a score.
+    labels, scores = np.float32([[2, 1, 0]]), np.float32([[gap, -gap, -gap]])
+    value, gradient = value_and_gradient(losses.ListMLELoss(), labels, scores, np.float32([0.25]))
+    np.testing.assert_allclose(value, 0.25 * LOG2, rtol=1e-6)
+    np.testing.assert_allclose(gradient, [[0.0, -0.125, 0.125]], rtol=1e-6, atol=1e-7)
+    labels = np.float32([[0, 2, 1]])  # All wrong.
+    value, gradient = value_and_gradient(losses.ListMLELoss(), labels, scores, np.float32([0.25]))
+    np.testing.assert_allclose(value, 0.25 * (2 * gap + 2 * gap), rtol=1e-6)
+    np.testing.assert_allclose(gradient, [[0.5, -0.25, -0.25]], rtol=1e-6)
+
+
+# ---- LambdaLoss
+
+
+@pytest.mark.parametrize("topn", [1, 2, 4, None])
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("scores", [[0, 0, 0, 0, 0], [1, 0, 0, 1, -1], [2, 2, 0, 1, 0]])
+def test_lambda_weights_at_ties_are_means_over_orders(metric, topn, scores):
+    if metric == "precision" and topn is None:
+        topn = 3
+    labels = [2.0, 0.0, 1.0, 0.0, 2.0]
+    weights = lambda_weights(metric, labels, scores, topn=topn)
+    value, gradient = value_and_gradient(
+        losses.LambdaLoss(metric=metric, topn=topn), np.float64([labels]), np.float64([scores])
+    )
+    np.testing.assert_allclose(value, weighted_logistic(weights, scores), rtol=1e-10)
+    expected = references.central_differences(lambda s: weighted_logistic(weights, s), scores)
+    assert np.abs(expected).max() > 1e-3
+    np.testing.assert_allclose(gradient[0], expected, rtol=1e-6, atol=1e-8)
+
+
+def test_lambda_rank_weight_is_the_change_of_ndcg_by_a_swap():
+    labels, scores = a_list(7, 6)
+    weights = lambda_weights("lambda_rank", labels, scores, topn=4)
+    for i, j in itertools.combinations(range(6), 2):
+        swapped = scores.copy()
+        swapped[[i, j]] = scores[[j, i]]
+        change = abs(references.exact_ndcg(labels, scores, 4) - references.exact_ndcg(labels, swapped, 4))
+        np.testing.assert_allclose(weights[i, j] + weights[j, i], change, atol=1e-12)
+
+
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 20.0])
+@pytest.mark.parametrize("topn", [None, 1, 3])
+def test_ndcg_loss1_bounds_one_minus_ndcg(topn, sigma):
+    loss = losses.LambdaLoss(metric="ndcg_loss1", topn=topn, sigma=sigma)
+    for seed in range(20):
+        labels, scores = a_list(seed, 8)
+        assert value_of(loss, labels, scores) >= 1.0 - references.exact_ndcg(labels, scores, topn) - 1e-12
+
+
+def test_precision_knows_only_relevant_and_not():
+    loss = losses.LambdaLoss(metric="precision", topn=1, reduction="sum_over_batch_size")
+    labels = np.float32([[3, 2, 1], [0.5, 0, 0], [1, 0, 0]])
+    value, gradient = value_and_gradient(loss, labels, np.float32([[0, 1, 2]] * 3))
+    np.testing.assert_allclose(value, math.log2(1 + math.e**2), rtol=1e-6)  # Only the last list counts.
+    np.testing.assert_array_equal(gradient[:2], 0.0)
+    assert gradient[2, 0] < 0.0 < gradient[2, 2] and gradient[2, 1] == 0.0
+
+
+# ---- Which lists count
+
+
+@pytest.mark.parametrize("name", ["rank_net", "lambda_loss"])
+def test_lists_of_one_label_are_left_out_by_pairs(name):
+    labels, scores = np.float32([[2, 0, 1], [3, 3, 3], [1, -1, -1]]), np.float32([[0, 1, 2]] * 3)
+    expected, _ = value_and_gradient(losses.get(name), labels[:1], scores[:1])
+    value, gradient = value_and_gradient(losses.get(name), labels, scores)
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    np.testing.assert_array_equal(gradient[1:], 0.0)
+
+
+def test_mean_squared_counts_lists_without_a_relevant_document():
+    labels, scores = np.float32([[0, 0], [2, -1], [-1, -1]]), np.float32([[1, 3], [0, 9], [7, 7]])
+    value, gradient = value_and_gradient(losses.MeanSquaredLoss(), labels, scores)
+    np.testing.assert_allclose(value, (5.0 + 4.0) / 2)
+    np.testing.assert_allclose(gradient, [[0.5, 1.5], [-2.0, 0.0], [0.0, 0.0]])
+
+
+def test_mean_squared_moves_each_document_to_its_label():
+    _, gradient = value_and_gradient(losses.MeanSquaredLoss(), np.float32([[2, 0, 0, 0]]), np.zeros((1, 4), "f"))
+    np.testing.assert_allclose(gradient, [[-1.0, 0.0, 0.0, 0.0]])
+
+
+def test_mean_squared_overflows_where_the_square_does():
+    value, gradient = value_and_gradient(losses.MeanSquaredLoss(), np.float32([[1, 0]]), np.float32([[1e30, 1e18]]))
+    assert np.isposinf(value)
+    np.testing.assert_allclose(gradient, [[1e30, 1e18]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("list_net", {"temperature": 0.0}, "`temperature` must be a finite number > 0, got 0.0."),
+        ("list_mle", {"position_aware": 1}, "`position_aware` must be True or False, got 1."),
+        ("rank_net", {"sigma": -1.0}, "`sigma` must be a finite number > 0, got -1.0."),
+        ("lambda_loss", {"sigma": None}, "`sigma` must be a finite number > 0, got None."),
+        ("lambda_loss", {"mu": math.inf}, "`mu` must be a finite number > 0, got inf."),
+        ("lambda_loss", {"topn": 0}, "`topn` must be an integer >= 1 or None, got 0."),
+        ("lambda_loss", {"metric": "precision"}, '`topn` must be an integer >= 1 for the metric "precision", '
+         "got None."),
+        ("lambda_loss", {"metric": "ndcg"}, "`metric` must be one of 'ndcg_loss1', 'ndcg_loss2', 'ndcg_loss2++', "
+         "'lambda_rank', 'precision', got 'ndcg'."),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_named(name, arguments, message):
+    with pytest.raises(ValueError) as error:
+        losses.get(name, **arguments)
+    assert str(error.value) == message
+
+
+# ---- The pure functions
+
+
+@pytest.mark.parametrize(("loss", "reference"), [VARIANTS[n] for n in ("list_net", "list_mle", "rank_net")])
+def test_pure_functions_take_a_mask(loss, reference):
+    from tfr_smooth.functional.list_mle import list_mle
+    from tfr_smooth.functional.list_net import list_net
+    from tfr_smooth.functional.rank_net import rank_net
+
+    function = {losses.ListNetLoss: list_net, losses.ListMLELoss: list_mle, losses.RankNetLoss: rank_net}[type(loss)]
+    labels, scores = a_list(4, 7)
+    mask = np.array([[True, True, False, True, True, False, True]])
+    expected = value_of(loss, labels[mask[0]], scores[mask[0]])
+    np.testing.assert_allclose(function(labels[None], scores[None], mask), [expected], rtol=1e-12)
+
+
+@every_variant
+def test_gradient_steps_raise_ndcg(loss, reference):
+    random = np.random.RandomState(4)
+    labels, scores = np.float32(random.randint(0, 4, (6, 12))), tf.Variable(np.float32(random.randn(6, 12)))
+    ndcg = functional.NDCG()
+    before = ndcg(labels, tf.convert_to_tensor(scores)).numpy().mean()
+    optimizer = tf.keras.optimizers.Adam(0.1)
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            value = loss(labels, tf.convert_to_tensor(scores))
+        return tape.gradient(value, scores)
+
+    for _ in range(40):
+        optimizer.apply_gradients([(step(), scores)])
+    assert ndcg(labels, tf.convert_to_tensor(scores)).numpy().mean() > before + 0.05
+
+
+# ---- TF-Ranking
+
+
+@pytest.fixture(scope="module")
+def tfr():
+    return pytest.importorskip("tensorflow_ranking", reason="TF-Ranking's last release needs Keras 2").keras.losses
+
+
+def distinct(seed=0, length=8):
+    random = np.random.RandomState(seed)
+    return np.float32([random.permutation(length)]) / 2.0, np.float32([random.randn(length)])
+
+
+def padded(labels, scores, columns=4, score=0.0):
+    widths = [(0, 0), (0, columns)]
+    return np.pad(labels, widths, constant_values=-1.0), np.pad(scores, widths, constant_values=score)
+
+
+def total(loss, labels, scores):
+    return value_and_gradient(loss, np.float32(labels), np.float32(scores))
+
+
+def test_list_mle_equals_tf_ranking_without_ties_and_padding(tfr):
+    labels, scores = distinct()
+    expected, expected_gradient = total(tfr.ListMLELoss(), labels, scores)
+    value, gradient = total(losses.ListMLELoss(), labels, scores)
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_p_list_mle_equals_tf_ranking_but_for_the_first_weight(tfr):
+    labels, scores = distinct()
+    weights = tfr.ListMLELambdaWeight(rank_discount_fn=lambda rank: 2.0 ** (8.0 - rank) - 1.0)
+    expected, expected_gradient = total(tfr.ListMLELoss(lambda_weight=weights), labels, scores)
+    value, gradient = total(losses.ListMLELoss(position_aware=True), labels, scores)
+    np.testing.assert_allclose(127.0 * value, expected, rtol=1e-6)
+    np.testing.assert_allclose(127.0 * gradient, expected_gradient, rtol=1e-4, atol=1e-5)
+
+
+def test_tf_rankings_list_mle_is_infinite_at_gaps_and_changes_with_padding(tfr):
+    labels, scores = np.float32([[3, 2, 1]]), np.float32([[100, 1, 0]])
+    assert not np.isfinite(total(tfr.ListMLELoss(), labels, scores * 2.0)[0])
+    assert total(losses.ListMLELoss(), labels, scores * 2.0)[0] == pytest.approx(math.log(1 + math.exp(-2)))
+    low = np.float32([[-30, -31, -32]])
+    assert total(tfr.ListMLELoss(), *padded(labels, low))[0] > total(tfr.ListMLELoss(), labels, low)[0] + 1.0
+    np.testing.assert_allclose(
+        total(losses.ListMLELoss(), *padded(labels, low))[0], total(losses.ListMLELoss(), labels, low)[0], rtol=1e-6
+    )
+
+
+def test_tf_rankings_softmax_has_other_targets_and_changes_with_padding(tfr):
+    labels, scores = np.float32([[2, 1, 0]]), np.float32([[0.5, -1, 0.25]])
+    # Theirs: labels over their sum, times their sum. Ours on labels whose softmax is that: log y.
+    theirs, their_gradient = total(tfr.SoftmaxLoss(), labels, scores)
+    ours, gradient = total(losses.ListNetLoss(), np.log(labels + 1e-20) + 100.0, scores)
+    np.testing.assert_allclose(theirs, 3.0 * ours, rtol=1e-6)
+    np.testing.assert_allclose(their_gradient, 3.0 * gradient, rtol=1e-4, atol=1e-6)
+    assert abs(total(losses.ListNetLoss(), labels, scores)[0] - ours) > 0.1
+    low = scores - 30.0
+    assert total(tfr.SoftmaxLoss(), *padded(labels, low))[0] > theirs + 1.0
+    np.testing.assert_allclose(
+        total(losses.ListNetLoss(), *padded(labels, low))[0], total(losses.ListNetLoss(), labels, scores)[0], rtol=1e-5
+    )
+
+
+def test_rank_net_equals_tf_ranking_but_for_the_divisor(tfr):
+    labels, scores = distinct()
+    expected, expected_gradient = total(tfr.PairwiseLogisticLoss(reduction="sum"), labels, scores)
+    value, gradient = total(losses.RankNetLoss(), labels, scores)
+    np.testing.assert_allclose(28.0 * value, expected, rtol=1e-6)
+    np.testing.assert_allclose(28.0 * gradient, expected_gradient, rtol=1e-4, atol=1e-5)
+    theirs = tfr.PairwiseLogisticLoss()
+    np.testing.assert_allclose(total(theirs, labels, scores)[0], expected / 8.0, rtol=1e-6)
+    np.testing.assert_allclose(total(theirs, *padded(labels, scores))[0], expected / 12.0, rtol=1e-6)  # Shrinks.
+    np.testing.assert_allclose(total(losses.RankNetLoss(), *padded(labels, scores))[0], value, rtol=1e-6)
+
+
+def test_tf_rankings_pairs_have_no_gradient_at_ties(tfr):
+    labels, scores = np.float32([[2, 0, 1]]), np.zeros((1, 3), "f")
+    np.testing.assert_array_equal(total(tfr.PairwiseLogisticLoss(), labels, scores)[1], 0.0)
+    np.testing.assert_allclose(total(losses.RankNetLoss(), labels, scores)[1], [[-1 / 3, 1 / 3, 0.0]], atol=1e-7)
+
+
+def test_tf_rankings_list_mle_breaks_ties_by_chance(tfr):
+    labels, scores = np.float32([[1, 0, 0, 0, 0, 0, 0, 0]]), distinct()[1]
+    assert len({float(total(tfr.ListMLELoss(), labels, scores)[0]) for _ in range(10)}) > 1
+    assert len({float(total(losses.ListMLELoss(), labels, scores)[0]) for _ in range(10)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("metric", "topn"),
+    [("ndcg_loss2", None), ("ndcg_loss2", 3), ("lambda_rank", None), ("lambda_rank", 3), ("precision", 3)],
+)
+def test_lambda_loss_equals_tf_ranking_but_for_scale(tfr, metric, topn):
+    labels, scores = distinct()
+    weights = {
+        "ndcg_loss2": lambda: tfr.NDCGLambdaWeightV2(topn=topn),
+        "lambda_rank": lambda: tfr.NDCGLambdaWeight(topn=topn, smooth_fraction=1.0),
+        "precision": lambda: tfr.PrecisionLambdaWeight(topn=topn),
+    }[metric]()
+    # Theirs are times the length of the padded list (the precision: times K), with a natural logarithm.
+    scale = LOG2 * (3.0 if metric == "precision" else 8.0)
+    theirs = tfr.PairwiseLogisticLoss(reduction="sum", lambda_weight=weights)
+    expected, expected_gradient = total(theirs, labels, scores)
+    ours = losses.LambdaLoss(metric=metric, topn=topn)
+    value, gradient = total(ours, labels, scores)
+    np.testing.assert_allclose(scale * value, expected, rtol=1e-5)
+    np.testing.assert_allclose(scale * gradient, expected_gradient, rtol=1e-4, atol=1e-5)
+    with_padding = total(theirs, *padded(labels, scores, score=-9.0))[0]
+    np.testing.assert_allclose(with_padding, expected * (1.0 if metric == "precision" else 1.5), rtol=1e-5)  # Grows.
+    np.testing.assert_allclose(total(ours, *padded(labels, scores))[0], value, rtol=1e-6)
+
+
+def test_mean_squared_equals_tf_ranking_but_for_padding(tfr):
+    labels, scores = distinct()
+    expected, expected_gradient = total(tfr.MeanSquaredLoss(), labels, scores)
+    value, gradient = total(losses.MeanSquaredLoss(), labels, scores)
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-5)
+    np.testing.assert_allclose(total(tfr.MeanSquaredLoss(), *padded(labels, scores))[0], expected * 8 / 12, rtol=1e-6)
+    np.testing.assert_allclose(total(losses.MeanSquaredLoss(), *padded(labels, scores))[0], value, rtol=1e-6)

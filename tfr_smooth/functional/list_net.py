@@ -1,0 +1,41 @@
+"""ListNet: cross entropy of two top-one distributions."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tfr_smooth.functional import inputs
+
+
+def list_net(
+    labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None, *, temperature: float = 1.0
+) -> tf.Tensor:
+    r"""ListNet of each list: $-\sum_j \mathrm{softmax}(y)_j \log \mathrm{softmax}(s / \tau)_j$.
+
+    (Cao et al., "Learning to Rank: From Pairwise Approach to Listwise Approach", ICML 2007, the top-one case.)
+
+    Args:
+      labels: [batch, list], float or int, >= 0; a negative label is padding.
+      scores: [batch, list], any float type.
+      mask: [batch, list] bool, False for (further) padding.
+      temperature: What scores are divided by, > 0.
+
+    Returns:
+      [batch], float64 for float64 scores, else float32; 0 for a list of padding.
+
+    Raises:
+      ValueError: If the shapes do not match.
+
+    Time and memory O(N) a list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth.functional.list_net import list_net
+      >>> print(list_net(tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[1.0, 0.0, 5.0]])).numpy().round(4))
+      [0.5822]
+    """
+    labels, scores, mask = inputs.clean(labels, scores, mask)
+    nothing = tf.constant(scores.dtype.min, scores.dtype)  # Whose exponential is 0, and that is no -inf * 0.
+    targets = tf.nn.softmax(tf.where(mask, labels, nothing), axis=1)
+    found = tf.nn.log_softmax(tf.where(mask, scores / temperature, nothing), axis=1)
+    return -tf.reduce_sum(tf.where(mask, targets * found, tf.zeros_like(scores)), axis=1)
