@@ -1,0 +1,152 @@
+"""FastSort against the paper: the projection, its optimality, its Jacobian, its limits."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import references
+from tfr_smooth.ops import fastsort
+from tfr_smooth.ops.fastsort import FastSort
+
+BOTH = pytest.mark.parametrize("regularization", ["l2", "kl"])
+
+
+def paper(scores, strength, regularization="l2"):
+    """Proposition 3 of arXiv:2002.08871 by pooling adjacent violators, one document after the other."""
+    z = -np.asarray(scores, np.float64) / strength
+    order = np.argsort(-z, kind="stable")
+    w = np.arange(len(z), 0, -1.0)
+
+    def value(block):
+        first, last = block
+        zs, ws = z[order][first:last], w[first:last]
+        return zs.mean() - ws.mean() if regularization == "l2" else log_sum_exp(zs) - np.log(ws.sum())
+
+    blocks = []
+    for i in range(len(z)):
+        blocks.append((i, i + 1))
+        while len(blocks) > 1 and value(blocks[-2]) <= value(blocks[-1]):
+            last = blocks.pop()
+            blocks[-1] = (blocks[-1][0], last[1])
+    v = np.concatenate([np.full(b[1] - b[0], value(b)) for b in blocks])
+    positions = np.empty(len(z))
+    positions[order] = z[order] - v
+    return positions if regularization == "l2" else np.exp(positions)
+
+
+def log_sum_exp(values):
+    return values.max() + np.log(np.exp(values - values.max()).sum())
+
+
+def gradient(ranking, scores, weights):
+    scores = tf.constant(scores[np.newaxis])
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        total = tf.reduce_sum(ranking.positions(scores)[0] * weights)
+    return tape.gradient(total, scores).numpy()[0]
+
+
+@pytest.mark.parametrize(
+    ("scores", "strength", "expected"),
+    [
+        # Nearer than the strength: the mean rank, less the score over the strength, about its mean.
+        ([0.0, 0.5], 1.0, [1.75, 1.25]),
+        ([0.0, 0.5], 0.5, [2.0, 1.0]),
+        ([0.0, 3.0, 1.0], 1.0, [3.0, 1.0, 2.0]),
+        ([0.0, 0.5, 3.0], 1.0, [2.75, 2.25, 1.0]),
+        ([1.0, 5.0, 2.0], 2.0, [2.75, 1.0, 2.25]),
+        ([0.0, 0.0, 3.0], 1e6, [2.000001, 2.000001, 1.999998]),
+    ],
+)
+def test_l2_by_hand(scores, strength, expected):
+    found = FastSort(strength).positions(tf.constant([scores], tf.float64)).numpy()[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_kl_by_hand():
+    """Two documents in one block share the ranks' sum 3 by exp(-s / epsilon), until the upper one has rank 1."""
+    shares = np.exp([0.0, -0.5])
+    found = FastSort(1.0, "kl").positions(tf.constant([[0.0, 0.5]], tf.float64)).numpy()[0]
+    np.testing.assert_allclose(found, 3.0 * shares / shares.sum(), rtol=1e-14)
+    edge = FastSort(0.5 / np.log(2.0), "kl").positions(tf.constant([[0.0, 0.5]], tf.float64)).numpy()[0]
+    np.testing.assert_allclose(edge, [2.0, 1.0], rtol=1e-14)
+
+
+@BOTH
+@pytest.mark.parametrize("strength", [0.01, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize("length", [1, 2, 7, 60])
+def test_equals_the_paper(length, strength, regularization):
+    random = np.random.RandomState(length)
+    scores, weights = random.randn(length), random.randn(length)
+    ranking = FastSort(strength, regularization)
+    expected = paper(scores, strength, regularization)
+    np.testing.assert_allclose(ranking.positions(scores[None])[0], expected, rtol=1e-11)
+    slopes = references.central_differences(lambda s: weights @ paper(s, strength, regularization), scores)
+    np.testing.assert_allclose(gradient(ranking, scores, weights), slopes, rtol=1e-5, atol=1e-6)
+
+
+def hard_lists():
+    length = 40
+    yield "merges one document a round", -1.01 * np.minimum(np.arange(length), length // 2)
+    yield "steps", np.repeat([3.0, 2.5, 0.0, -4.0], 10)
+    yield "at the edge of pooling", -np.arange(length, dtype=np.float64)
+    yield "concave", -(np.arange(length) ** 2) / 20.0
+    yield "convex", np.arange(length)[::-1] ** 2 / 20.0
+
+
+@BOTH
+@pytest.mark.parametrize(("name", "scores"), list(hard_lists()), ids=[name for name, _ in hard_lists()])
+def test_pooling_all_violators_at_once_ends_at_the_solution(name, scores, regularization):
+    for strength in (0.3, 1.0, 3.0):
+        found = FastSort(strength, regularization).positions(scores[None]).numpy()[0]
+        np.testing.assert_allclose(found, paper(scores, strength, regularization), rtol=1e-11)
+
+
+def test_l2_equals_tensorflow_s_isotonic_regression():
+    scores = np.sort(np.random.RandomState(0).randn(5, 30))[:, ::-1].copy()
+    ranks = np.arange(1.0, 31.0)
+    dual, _ = tf.nn.isotonic_regression(tf.constant(scores / 0.2 + ranks), decreasing=True)
+    np.testing.assert_allclose(FastSort(0.2).positions(scores), dual - scores / 0.2, rtol=1e-11)
+
+
+@BOTH
+def test_is_the_projection_onto_the_permutahedron(regularization):
+    """No corner lies on the far side of the plane through the solution across the way to what is projected."""
+    for seed in range(5):
+        scores = np.random.RandomState(seed).randn(5)
+        positions = FastSort(0.8, regularization).positions(scores[None]).numpy()[0]
+        target = -scores / 0.8
+        way = target - positions if regularization == "l2" else target - np.log(positions)
+        best = max(way @ np.array(corner) for corner in itertools.permutations(range(1, 6)))
+        assert best <= way @ positions + 1e-10
+
+
+@BOTH
+def test_proposition_4_the_gradient_of_a_list_in_one_block(regularization):
+    scores = np.array([0.3, 0.1, 0.2])
+    positions = FastSort(10.0, regularization).positions(scores[None]).numpy()[0]
+    if regularization == "l2":
+        expected = -(np.eye(3) - np.full((3, 3), 1 / 3)) / 10.0
+    else:
+        expected = -positions[:, None] * (np.eye(3) - references.softmax(-scores / 10.0)) / 10.0
+    for i in range(3):
+        np.testing.assert_allclose(gradient(FastSort(10.0, regularization), scores, np.eye(3)[i]), expected[i])
+
+
+@pytest.mark.parametrize(("regularization", "gap"), [("l2", 1.0), ("kl", np.log(2.0))])
+def test_the_ranks_are_exact_up_to_a_strength_and_have_no_gradient(regularization, gap):
+    scores = np.array([2.0, 0.0, 1.0])
+    exact, smooth = (FastSort(s / gap, regularization) for s in (0.999, 1.001))
+    np.testing.assert_allclose(exact.positions(scores[None])[0], [1.0, 3.0, 2.0], rtol=1e-14)
+    np.testing.assert_allclose(gradient(exact, scores, np.arange(3.0)), 0.0, atol=1e-14)
+    assert np.abs(gradient(smooth, scores, np.arange(3.0))).max() > 0.1
+
+
+def test_rounds_are_few(monkeypatch):
+    rounds = []
+    solve = fastsort._euclidean
+    monkeypatch.setattr(fastsort, "_euclidean", lambda *args: rounds.append(1) or solve(*args))
+    FastSort(0.5).positions(np.random.RandomState(0).randn(4, 300))
+    assert len(rounds) < 30

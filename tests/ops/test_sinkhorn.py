@@ -1,0 +1,160 @@
+"""Sinkhorn ranks against the paper: the transport, its marginals, its implicit gradient, where it stops."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import references
+from tfr_smooth.ops import sinkhorn
+from tfr_smooth.ops.sinkhorn import Sinkhorn
+
+CONVERGED = {"threshold": 1e-13, "max_iterations": 20000}
+
+
+def squash(scores):
+    deviation = max(np.std(scores), 1e-6)
+    return 1.0 / (1.0 + np.exp(-(scores - np.mean(scores)) / deviation * np.pi / np.sqrt(3.0)))
+
+
+def log_sum_exp(values, axis):
+    highest = values.max(axis=axis, keepdims=True)
+    return np.log(np.exp(values - highest).sum(axis=axis)) + highest.squeeze(axis)
+
+
+def paper(scores, epsilon):
+    """n P: Sinkhorn's algorithm on the logarithms, from 0, until it stands still."""
+    x, y = squash(np.asarray(scores, np.float64)), np.linspace(1.0, 0.0, len(scores))
+    exponents = -((x[:, None] - y) ** 2) / epsilon
+    f, g = np.zeros(len(x)), np.full(len(x), np.inf)
+    for _ in range(20000):
+        before, g = g, -log_sum_exp(exponents + f[:, None], 0)
+        f = -log_sum_exp(exponents + g, 1)
+        if np.abs(g - before).max() < 1e-14:
+            break
+    return np.exp(exponents + f[:, None] + g)
+
+
+def ranks(scores, epsilon):
+    return paper(scores, epsilon) @ np.arange(1.0, len(scores) + 1.0)
+
+
+def gradient(ranking, scores, weights):
+    scores = tf.constant(scores[np.newaxis])
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        total = tf.reduce_sum(ranking.positions(scores)[0] * weights)
+    return tape.gradient(total, scores).numpy()[0]
+
+
+def test_two_documents_by_hand():
+    """Q is ((p, 1 - p), (1 - p, p)), and an exchange costs 2 (x_1 - x_2) (y_1 - y_2) = epsilon log (p / (1 - p))^2."""
+    upper = 1.0 / (1.0 + np.exp(-np.pi / np.sqrt(3.0)))  # standardised, two scores are 1 and -1
+    stays = 1.0 / (1.0 + np.exp(-(2.0 * upper - 1.0) / 0.5))
+    found = Sinkhorn(0.5, **CONVERGED).positions(tf.constant([[-3.0, 8.0]], tf.float64)).numpy()[0]
+    np.testing.assert_allclose(found, [1.0 + stays, 2.0 - stays], rtol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.03, 0.1, 1.0, 10.0])  # below, the paper's steps from 0 take too long
+@pytest.mark.parametrize("length", [1, 2, 5, 20])
+def test_equals_the_paper(length, epsilon):
+    random = np.random.RandomState(length)
+    scores, weights = random.randn(length), random.randn(length)
+    ranking = Sinkhorn(epsilon, **CONVERGED)
+    np.testing.assert_allclose(ranking.indicators(scores[None])[0], paper(scores, epsilon).T, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(ranking.positions(scores[None])[0], ranks(scores, epsilon), rtol=1e-9)
+    slopes = references.central_differences(lambda s: weights @ ranks(s, epsilon), scores, step=1e-5)
+    np.testing.assert_allclose(gradient(ranking, scores, weights), slopes, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.1, 10.0])
+def test_rows_and_columns_sum_to_one(epsilon):
+    scores = np.random.RandomState(0).standard_cauchy((3, 30))
+    plan = Sinkhorn(epsilon, threshold=1e-4).indicators(scores).numpy()
+    np.testing.assert_allclose(plan.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(plan.sum(axis=2), 1.0, atol=1e-4)
+    assert (plan >= 0.0).all()
+
+
+def test_topn_cuts_the_ranks_of_the_transport():
+    scores = np.random.RandomState(0).randn(2, 8)
+    every = Sinkhorn().indicators(scores).numpy()
+    np.testing.assert_array_equal(Sinkhorn().indicators(scores, topn=3).numpy(), every[:, :3])
+    np.testing.assert_allclose(np.arange(1, 9) @ every, Sinkhorn().positions(scores), rtol=1e-12)
+
+
+def test_a_large_epsilon_gives_the_mean_rank():
+    scores = np.random.RandomState(0).randn(1, 9)
+    np.testing.assert_allclose(Sinkhorn(1e7).positions(scores), 5.0, rtol=1e-5)
+
+
+def test_stops_at_the_threshold_or_at_the_last_iteration(monkeypatch):
+    scores = np.random.RandomState(1).randn(2, 12)
+    errors = []
+    for threshold in (1e-1, 1e-3, 1e-6):
+        plan = Sinkhorn(0.02, threshold).indicators(scores).numpy()
+        errors.append(np.abs(plan.sum(axis=2) - 1.0).max())
+        assert errors[-1] <= threshold
+    assert errors[0] > errors[1] > errors[2]
+
+    products = []
+    matvec = tf.linalg.matvec
+    monkeypatch.setattr(sinkhorn.tf.linalg, "matvec", lambda *a, **k: products.append(1) or matvec(*a, **k))
+    Sinkhorn(0.02, 1e-13, max_iterations=3).indicators(scores)
+    assert len(products) == 1 + 2 * 3
+    stopped = Sinkhorn(0.02, 1e-13, max_iterations=1).indicators(scores).numpy()
+    np.testing.assert_allclose(stopped.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_gradient_of_a_stopped_transport_is_exact_for_the_sums_it_has():
+    """Weights on the rows and columns that undo nothing: the same transport, reached from its own sums."""
+    scores, weights = np.random.RandomState(2).randn(6), np.random.RandomState(3).randn(6)
+    ranking = Sinkhorn(0.05, threshold=0.2)
+    order = np.argsort(-scores)
+    plan = ranking.indicators(scores[None]).numpy()[0].T[order]
+    row_sums, column_sums = plan.sum(axis=1), plan.sum(axis=0)
+    assert np.abs(column_sums - 1.0).max() > 0.01
+
+    def stopped(s):
+        x, y = squash(s)[order], np.linspace(1.0, 0.0, 6)
+        kernel, v = np.exp(-((x[:, None] - y) ** 2) / 0.05), np.ones(6)
+        for _ in range(3000):
+            u = row_sums / (kernel @ v)
+            v = column_sums / (u @ kernel)
+        return (u[:, None] * kernel * v) @ np.arange(1.0, 7.0) @ weights[order]
+
+    slopes = references.central_differences(stopped, scores, step=1e-5)
+    np.testing.assert_allclose(gradient(ranking, scores, weights), slopes, rtol=1e-6, atol=1e-8)
+
+
+def test_two_documents_have_no_gradient_and_near_ties_a_bounded_one():
+    """The squash leaves nothing but a shift and a factor of two scores; a deviation under 1e-6 is taken as 1e-6."""
+    np.testing.assert_allclose(gradient(Sinkhorn(), np.array([0.0, 5.0]), np.array([1.0, 0.0])), 0.0, atol=1e-12)
+    tied = gradient(Sinkhorn(), np.zeros(3), np.array([1.0, 0.0, 0.0]))
+    assert 1e5 < np.abs(tied).max() < 1e7
+
+
+@pytest.mark.parametrize("epsilon", [1e-8, 1e-5, 1e-3, 1e-2])
+def test_a_small_epsilon_neither_overflows_nor_takes_long(epsilon):
+    random = np.random.RandomState(0)
+    for scores in (random.randn(2, 50), random.randint(0, 3, (2, 50)), random.standard_cauchy((2, 50))):
+        plan = Sinkhorn(epsilon, max_iterations=500).indicators(scores.astype(np.float32)).numpy()
+        np.testing.assert_allclose(plan.sum(axis=1), 1.0, rtol=1e-5)
+        np.testing.assert_allclose(plan.sum(axis=2), 1.0, atol=1.1e-3)
+
+
+def test_memory_does_not_grow_with_the_iterations():
+    """The gradient of the loop is not TensorFlow's, which keeps every step."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None])])
+    def step(scores):
+        with tf.GradientTape() as tape:
+            tape.watch(scores)
+            total = tf.reduce_sum(Sinkhorn().positions(scores))
+        return tape.gradient(total, scores)
+
+    graph = step.get_concrete_function().graph.as_graph_def()
+    operations = {node.op for node in graph.node}
+    for function in graph.library.function:
+        operations |= {node.op for node in function.node_def}
+    assert "TensorListPushBack" not in operations
+    assert operations & {"While", "StatelessWhile"}

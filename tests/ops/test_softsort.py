@@ -1,0 +1,72 @@
+"""SoftSort against the paper."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import references
+from tfr_smooth.ops.softsort import SoftSort
+
+
+def paper(scores, temperature, power):
+    """softmax(-d(sort(s), s) / tau), row by row."""
+    rows = [-(np.abs(high - scores) ** power) / temperature for high in np.sort(scores)[::-1]]
+    return np.array([references.softmax(row) for row in rows])
+
+
+def gradient(ranking, scores, weights):
+    scores = tf.constant(scores[np.newaxis])
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        total = tf.reduce_sum(ranking.indicators(scores)[0] * weights)
+    return tape.gradient(total, scores).numpy()[0]
+
+
+@pytest.mark.parametrize(("power", "distance"), [(1.0, 3.0), (2.0, 9.0)])
+def test_two_documents_by_hand(power, distance):
+    one = 1.0 / (1.0 + np.exp(-distance / 2.0))
+    found = SoftSort(2.0, power).indicators(tf.constant([[1.0, 4.0]], tf.float64)).numpy()[0]
+    np.testing.assert_allclose(found, [[1.0 - one, one], [one, 1.0 - one]], rtol=1e-13)
+
+
+def test_three_documents_by_hand():
+    found = SoftSort().indicators(tf.constant([[2.0, 1.0, 0.0]], tf.float64)).numpy()[0]
+    expected = [references.softmax(-np.array(row)) for row in ([0.0, 1, 2], [1.0, 0, 1], [2.0, 1, 0])]
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("temperature", [0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("length", [1, 2, 30])
+def test_equals_the_paper(length, temperature, power):
+    random = np.random.RandomState(length)
+    scores, weights = random.randn(length), random.randn(length, length)
+    ranking = SoftSort(temperature, power)
+    expected = paper(scores, temperature, power)
+    np.testing.assert_allclose(ranking.indicators(scores[None])[0], expected, rtol=1e-10, atol=1e-14)
+    slopes = references.central_differences(lambda s: np.sum(weights * paper(s, temperature, power)), scores)
+    np.testing.assert_allclose(gradient(ranking, scores, weights), slopes, rtol=1e-5, atol=1e-6)
+
+
+def test_tied_documents_share_the_gradient_of_their_ranks():
+    """Document 0 and 2 are at ranks 1 and 2: each stands for half of either, whichever is sorted first."""
+    scores, weights = np.array([1.0, 0.0, 1.0]), np.array([[0.0, 1.0, 0.0], [0.0, 5.0, 0.0], [0.0, 0.0, 0.0]])
+    found = gradient(SoftSort(), scores, weights)
+    assert found[0] == pytest.approx(found[2], rel=1e-12)
+    # As document 1 rises by h, rows 1 and 2 gain 6 dP, with P = e^-1 / (2 + e^-1).
+    share = np.exp(-1.0) / (2.0 + np.exp(-1.0))
+    np.testing.assert_allclose(found, 6.0 * share * (1.0 - share) * np.array([-0.5, 1.0, -0.5]), rtol=1e-12)
+
+
+def test_rows_are_highest_at_the_sorted_document():
+    scores = np.random.RandomState(4).randn(1, 12)
+    np.testing.assert_array_equal(SoftSort().indicators(scores).numpy()[0].argmax(axis=1), np.argsort(-scores[0]))
+
+
+@pytest.mark.parametrize("temperature", [1e-300, 1e-30, 1e30, 1e300])
+@pytest.mark.parametrize("power", [0.01, 0.5, 1.0, 7.0])
+def test_no_argument_overflows(power, temperature):
+    scores, weights = np.array([3.0, 1e-20, 0.0, -1e30, 1e30], np.float32), np.random.RandomState(0).randn(5, 5)
+    ranking = SoftSort(temperature, power)
+    np.testing.assert_allclose(ranking.indicators(scores[None]).numpy().sum(axis=2), 1.0, rtol=1e-6)
+    assert np.isfinite(gradient(ranking, scores, weights.astype(np.float32))).all()

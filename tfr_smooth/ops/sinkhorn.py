@@ -1,0 +1,315 @@
+r"""Sinkhorn ranks: an optimal transport from the scores to sorted targets, smoothed by entropy.
+
+Cuturi, Teboul, Vert: "Differentiable Ranks and Sorting using Optimal Transport", NeurIPS 2019 (arXiv:1905.11885). The
+n scores of a list, squashed to x in [0, 1], are moved onto n evenly spaced targets $y_1 = 1 > .. > y_n = 0$, one a
+rank. The cheapest way under the cost $C_{jk} = (x_j - y_k)^2$ sends each document to its rank; with entropy of strength
+epsilon it spreads,
+
+$$Q_{jk} = \exp((f_j + g_k - C_{jk}) / \epsilon), \qquad Q \mathbf{1} = Q^\top \mathbf{1} = \mathbf{1}, \qquad
+  \pi_j = \sum_k k \, Q_{jk}$$
+
+which are the paper's Sinkhorn ranks (its plan is Q / n, its weights are 1 / n). Sinkhorn's algorithm finds f and g by
+scaling rows and columns in turn.
+
+It starts from the f and g of the transport without entropy, which are known in closed form for sorted scores. With them
+the exponents are computed once, in float64: they are 0 for a document at its rank and negative elsewhere. So no row
+or column is ever empty, however small epsilon is, and a step is two products of a matrix and a vector.
+
+The gradient is implicit: it comes from the equations that define Q, by one linear system a list, not from the steps,
+of which none is kept. It is the gradient of the transport with the sums of rows and columns that Q has in fact, which
+is exact however early the steps stop; Q itself differs from the paper's by the threshold.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.ops import exact, lists
+from tfr_smooth.ops.positions import PositionRanking
+
+# The authors' floor of the standard deviation: tied scores are not divided by 0.
+_LEAST_DEVIATION = 1e-6
+# Infinite scores stand here (in float64): far out, but with finite squares.
+_LARGEST = 1e150
+# The gradient's linear system: where to stop, and what is added to the diagonal (documents with ranks for themselves
+# have next to nothing there but rounding).
+_TOLERANCE = 1e-10
+_RIDGE = 1e-12
+
+
+@dataclasses.dataclass(frozen=True)
+class Sinkhorn(PositionRanking):
+    r"""The Sinkhorn ranking: positions by entropic optimal transport (arXiv:1905.11885).
+
+    The scores of a list are squashed as the authors do it: standardised by the list's mean and standard deviation (no
+    less than 1e-6), then $\sigma(\pi x / \sqrt 3)$, the distribution function of the logistic law of variance 1. So the
+    positions are invariant to padding, to the order of the documents, and to a shift and a positive factor of the
+    scores: epsilon means the same for every list and at every time of a training. It also means that a list of two
+    documents has no gradient (a shift and a factor are all that can happen to it), and that one whose scores are
+    nearly tied has a large one: up to 1e6 times that of scores with deviation 1.
+
+    A list stops when its columns sum to 1 within `threshold`, or after `max_iterations`; its rows sum to 1 in any case.
+    No list waits for another, so its positions do not depend on the batch.
+
+    Args:
+      epsilon: Strength of the entropy, > 0; the SmoothI paper searches {0.01, 0.1, 1, 10}. All positions tend to
+        (n + 1) / 2 for a large one, to the exact ranks for a small one.
+      threshold: Largest error of a column's sum at which to stop, > 0.
+      max_iterations: Largest number of steps, >= 1.
+      beta: Inverse temperature of the comparisons of positions, > 0 (`PositionRanking`).
+
+    Raises:
+      ValueError: If an argument is out of its range.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth.ops.sinkhorn import Sinkhorn
+      >>> print(Sinkhorn(0.01).positions(tf.constant([[0.0, 3.0, 1.0]])).numpy().round(2))
+      [[3. 1. 2.]]
+    """
+
+    epsilon: float = 0.1
+    threshold: float = 1e-3
+    max_iterations: int = 2000
+    beta: float = 10.0
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        object.__setattr__(self, "beta", _arguments.real("beta", self.beta, above=0.0))
+        object.__setattr__(self, "epsilon", _arguments.real("epsilon", self.epsilon, above=0.0))
+        object.__setattr__(self, "threshold", _arguments.real("threshold", self.threshold, above=0.0))
+        object.__setattr__(self, "max_iterations", _arguments.integer("max_iterations", self.max_iterations, least=1))
+
+    def positions(self, scores: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
+        """Returns the soft ranks; see `sinkhorn_positions`."""
+        return sinkhorn_positions(scores, mask, **self._hyperparameters())
+
+    def indicators(self, scores: tf.Tensor, mask: tf.Tensor | None = None, topn: int | None = None) -> tf.Tensor:
+        """Returns the transport as rank indicators; see `sinkhorn_indicators`."""
+        return sinkhorn_indicators(scores, mask, topn=topn, **self._hyperparameters())
+
+    def _hyperparameters(self) -> dict[str, Any]:
+        return {"epsilon": self.epsilon, "threshold": self.threshold, "max_iterations": self.max_iterations}
+
+
+def sinkhorn_positions(
+    scores: tf.Tensor,
+    mask: tf.Tensor | None = None,
+    *,
+    epsilon: float = 0.1,
+    threshold: float = 1e-3,
+    max_iterations: int = 2000,
+) -> tf.Tensor:
+    r"""The soft rank of each document, 1 for the top: $\pi_j = \sum_k k \, Q_{jk}$ (arXiv:1905.11885).
+
+    Args:
+      scores: [batch, list], any float type. float16 and bfloat16 are computed in float32.
+      mask: [batch, list] bool, False for padding. None: all documents are real. What stands in a padded place,
+        NaN too, reaches nothing.
+      epsilon: Strength of the entropy, > 0.
+      threshold: Largest error of a column's sum at which to stop, > 0.
+      max_iterations: Largest number of steps, >= 1.
+
+    Returns:
+      [batch, list], float64 for float64 scores, else float32; in [1, n] for n real documents, with the sum
+      n (n + 1) / 2 up to a factor 1 +- `threshold`. 0 at padding, which is no rank: use the mask.
+
+    Raises:
+      ValueError: If an argument is out of its range or the shapes do not match.
+
+    Time O(T N^2) a list for T steps, and as much for its gradient: T is 5 to 20 at epsilon 0.01 to 0.1 for lists of 5
+    to 1,000 documents. Memory O(N^2), whatever T is. Runs in graphs and under XLA.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth.ops.sinkhorn import sinkhorn_positions
+      >>> print(sinkhorn_positions(tf.constant([[0.0, 3.0, 1.0]])).numpy().round(2))
+      [[2.79 1.06 2.16]]
+    """
+    ranking = Sinkhorn(epsilon, threshold, max_iterations)
+    scores, mask, poison = lists.clean(scores, mask)
+    plan, order = _sorted_plan(scores, mask, ranking)
+    ranks = tf.cast(tf.range(1, tf.shape(scores)[1] + 1), scores.dtype)
+    positions = tf.linalg.matvec(plan, ranks[tf.newaxis])
+    return poison * tf.gather(positions, tf.argsort(order, axis=1), batch_dims=1)
+
+
+def sinkhorn_indicators(
+    scores: tf.Tensor,
+    mask: tf.Tensor | None = None,
+    *,
+    epsilon: float = 0.1,
+    threshold: float = 1e-3,
+    max_iterations: int = 2000,
+    topn: int | None = None,
+) -> tf.Tensor:
+    r"""The transport itself: how much of document j is at rank r, $Q_{jr}$ (arXiv:1905.11885).
+
+    Args:
+      scores: [batch, list], any float type.
+      mask: [batch, list] bool, False for padding. None: all documents are real.
+      epsilon: Strength of the entropy, > 0.
+      threshold: Largest error of a rank's sum at which to stop, > 0.
+      max_iterations: Largest number of steps, >= 1.
+      topn: The number of ranks K; None or more than the list has: the list's length.
+
+    Returns:
+      [batch, K, list], float64 for float64 scores, else float32. Over all ranks a document sums to 1; each rank sums to
+      1 within the threshold; padded documents and ranks beyond the number of real documents hold 0.
+
+    Raises:
+      ValueError: If an argument is out of its range or the shapes do not match.
+
+    Time and memory: as `sinkhorn_positions`, whatever K is.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth.ops.sinkhorn import sinkhorn_indicators
+      >>> print(sinkhorn_indicators(tf.constant([[1.0, 3.0, 2.0]]), epsilon=0.01).numpy().round(2))
+      [[[0. 1. 0.]
+        [0. 0. 1.]
+        [1. 0. 0.]]]
+    """
+    ranking, topn = Sinkhorn(epsilon, threshold, max_iterations), _arguments.topn(topn)
+    scores, mask, poison = lists.clean(scores, mask)
+    plan, order = _sorted_plan(scores, mask, ranking)
+    rows = tf.transpose(plan, [0, 2, 1])[:, : lists.cut(scores, topn)]
+    return poison[:, :, tf.newaxis] * tf.gather(rows, tf.argsort(order, axis=1), axis=2, batch_dims=1)
+
+
+def _sorted_plan(scores: tf.Tensor, mask: tf.Tensor, ranking: Sinkhorn) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the transport with the documents in sorted order, [batch, list, rank], and that order."""
+    order = exact.descending_order(scores, mask)
+    squashed = tf.gather(_squash(tf.cast(scores, tf.float64), mask), order, batch_dims=1)
+    return _plan(squashed, tf.gather(mask, order, batch_dims=1), ranking, scores.dtype), order
+
+
+def _squash(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """The scores standardised over their list, then squashed to [0, 1]; float64."""
+    scores = tf.where(mask, tf.clip_by_value(scores, -_LARGEST, _LARGEST), -_LARGEST)
+    count = tf.maximum(tf.reduce_sum(tf.cast(mask, scores.dtype), axis=1, keepdims=True), 1.0)
+    # Less the highest first: then tied scores are exactly 0, and rounding is not blown up to a difference.
+    scores -= tf.stop_gradient(tf.reduce_max(scores, axis=1, keepdims=True))
+    scores = tf.where(mask, scores, 0.0)
+    scores = tf.where(mask, scores - tf.reduce_sum(scores, axis=1, keepdims=True) / count, 0.0)
+    variance = tf.reduce_sum(tf.square(scores), axis=1, keepdims=True) / count
+    deviation = tf.sqrt(tf.maximum(variance, _LEAST_DEVIATION**2))
+    return tf.sigmoid(scores / deviation * (math.pi / math.sqrt(3.0)))
+
+
+def _plan(squashed: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn, dtype: tf.DType) -> tf.Tensor:
+    """Q, [batch, list, rank] in `dtype`, 0 at padding, from squashed scores in falling order."""
+    real = tf.cast(places, tf.float64)
+    count = tf.reduce_sum(real, axis=1, keepdims=True)
+    ranks = tf.cast(tf.range(tf.shape(squashed)[1]), tf.float64)
+    targets = 1.0 - ranks / tf.maximum(count - 1.0, 1.0)
+
+    @tf.custom_gradient
+    def plan(squashed: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        kernel = tf.cast(_kernel(squashed, targets, places, ranking.epsilon), dtype)
+        rows, columns = _scaled(kernel, places, ranking)
+        found = rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis]
+
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            q, upstream = tf.cast(found, tf.float64), tf.cast(upstream, tf.float64)
+            to_cost = _gradient_to_cost(q, upstream, places, ranking.epsilon)
+            return tf.reduce_sum(to_cost * 2.0 * (squashed[:, :, tf.newaxis] - targets[:, tf.newaxis]), axis=2)
+
+        return found, gradient
+
+    return plan(squashed)
+
+
+def _kernel(x: tf.Tensor, y: tf.Tensor, places: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """exp((f + g - C) / epsilon) for the f and g without entropy, [batch, list, rank] float64; 0 at padding.
+
+    Neighbours in falling order must not gain by an exchange: that bounds f_{j+1} - f_j on both sides, and the middle is
+    where entropy tends to. The diagonal is 1, everything else below.
+    """
+    cost = tf.math.squared_difference(x[:, :, tf.newaxis], y[:, tf.newaxis])
+    steps = (x[:, 1:] - x[:, :-1]) * (x[:, 1:] + x[:, :-1] - y[:, 1:] - y[:, :-1])
+    f = tf.pad(tf.cumsum(tf.where(places[:, 1:], steps, 0.0), axis=1), [[0, 0], [1, 0]])
+    g = tf.math.squared_difference(x, y) - f
+    exponents = tf.minimum((f[:, :, tf.newaxis] + g[:, tf.newaxis] - cost) / epsilon, 0.0)
+    pairs = tf.logical_and(places[:, :, tf.newaxis], places[:, tf.newaxis])
+    return tf.where(pairs, tf.exp(exponents), tf.zeros_like(exponents))
+
+
+def _scaled(kernel: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn) -> tuple[tf.Tensor, tf.Tensor]:
+    """Factors of the rows and of the columns, [batch, list] each, with which all sums are 1; 0 at padding."""
+
+    def inverse(sums: tf.Tensor) -> tf.Tensor:
+        return tf.math.divide_no_nan(tf.ones_like(sums), sums)
+
+    def step(rows: tf.Tensor, columns: tf.Tensor, is_done: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        sums = tf.linalg.matvec(kernel, rows, transpose_a=True)
+        error = tf.reduce_max(tf.where(places, tf.abs(sums * columns - 1.0), 0.0), axis=1, keepdims=True)
+        next_columns = tf.where(is_done, columns, inverse(sums))
+        next_rows = tf.where(is_done, rows, inverse(tf.linalg.matvec(kernel, next_columns)))
+        return next_rows, next_columns, tf.logical_or(is_done, error <= ranking.threshold)
+
+    columns = tf.cast(places, kernel.dtype)
+    rows = inverse(tf.linalg.matvec(kernel, columns))
+    state = (rows, columns, tf.zeros_like(places[:, :1]))
+    rows, columns, _ = tf.while_loop(
+        lambda *state: tf.logical_not(tf.reduce_all(state[2])), step, state, maximum_iterations=ranking.max_iterations
+    )
+    return rows, columns
+
+
+def _gradient_to_cost(found: tf.Tensor, upstream: tf.Tensor, places: tf.Tensor, epsilon: float) -> tf.Tensor:
+    r"""The gradient of $\sum upstream \cdot Q$ to the cost, with the sums R of the rows and c of the columns held.
+
+    With $H = upstream \cdot Q$ it is $(Q_{jk} (\lambda_j + \mu_k) - H_{jk}) / \epsilon$, where
+    $R \lambda + Q \mu = H \mathbf{1}$ and $Q^\top \lambda + c \mu = H^\top \mathbf{1}$. Eliminating lambda leaves
+    $(c - Q^\top R^{-1} Q) \mu = H^\top \mathbf{1} - Q^\top R^{-1} H \mathbf{1}$.
+    """
+    weighted = upstream * found
+    padding = tf.cast(tf.logical_not(places), found.dtype)
+    row_sums = tf.reduce_sum(found, axis=2) + padding
+    column_sums = tf.reduce_sum(found, axis=1) + padding
+    scaled = found / row_sums[:, :, tf.newaxis]
+
+    def product(mu: tf.Tensor) -> tf.Tensor:
+        return (column_sums + _RIDGE) * mu - tf.linalg.matvec(found, tf.linalg.matvec(scaled, mu), transpose_a=True)
+
+    in_rows, in_columns = tf.reduce_sum(weighted, axis=2), tf.reduce_sum(weighted, axis=1)
+    diagonal = tf.maximum(column_sums - tf.reduce_sum(found * scaled, axis=1), 0.0) + _RIDGE
+    right = in_columns - tf.linalg.matvec(scaled, in_rows, transpose_a=True)
+    mu = _conjugate_gradients(product, diagonal, right)
+    shares = in_rows / row_sums - tf.linalg.matvec(scaled, mu)
+    return (found * (shares[:, :, tf.newaxis] + mu[:, tf.newaxis]) - weighted) / epsilon
+
+
+def _conjugate_gradients(product: Callable[[tf.Tensor], tf.Tensor], diagonal: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """Solves product(x) = right, [batch, list], for a symmetric product >= 0, preconditioned by its diagonal.
+
+    It takes fewer steps than the scaling of rows and columns took, and, unlike a factorisation, XLA runs it quickly.
+    That the product is 0 for a constant (what f gains, g may lose) is no obstacle.
+    """
+
+    def dot(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_sum(left * right, axis=1, keepdims=True)
+
+    def is_left(size: tf.Tensor) -> tf.Tensor:
+        return size > _TOLERANCE**2 * start
+
+    def step(x: tf.Tensor, rest: tf.Tensor, way: tf.Tensor, size: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        along = product(way)
+        curvature = dot(way, along)
+        # A list that is done, or whose rest is rounding, stays where it is.
+        length = tf.where(tf.logical_and(is_left(size), curvature > 0.0), size / curvature, 0.0)
+        x, rest = x + length * way, rest - length * along
+        next_size = tf.where(length > 0.0, dot(rest, rest / diagonal), 0.0)
+        return x, rest, rest / diagonal + tf.math.divide_no_nan(next_size, size) * way, next_size
+
+    start = dot(right, right / diagonal)
+    state = (tf.zeros_like(right), right, right / diagonal, start)
+    limit = 2 * tf.shape(right)[1]
+    return tf.while_loop(lambda *state: tf.reduce_any(is_left(state[3])), step, state, maximum_iterations=limit)[0]
