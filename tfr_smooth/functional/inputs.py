@@ -78,7 +78,7 @@ def list_weights(sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mas
 
     Args:
       sample_weight: None, a number, [batch], [batch, 1] or [batch, list].
-      labels: [batch, list], 0 at padding.
+      labels: [batch, list], of a float type; what stands at padding reaches nothing.
       mask: [batch, list] bool.
 
     Returns:
@@ -108,7 +108,7 @@ def list_weights(sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mas
         )
     if weights.shape[1] == 1:
         return weights[:, 0]
-    weights = tf.where(mask, weights, tf.zeros_like(labels))
+    labels, weights = (tf.where(mask, t, tf.zeros_like(labels)) for t in (labels, weights))
     total = tf.reduce_sum(labels, axis=1)
     by_label = tf.math.divide_no_nan(tf.reduce_sum(weights * labels, axis=1), total)
     mean = tf.math.divide_no_nan(tf.reduce_sum(weights, axis=1), tf.reduce_sum(tf.cast(mask, labels.dtype), axis=1))

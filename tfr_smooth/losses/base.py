@@ -75,9 +75,7 @@ class RankingLoss(tf.keras.losses.Loss):
             labels, scores = to_dense(y_true, y_pred, self._ragged)
             losses, counts = self.list_losses(labels, scores)
             real = real_documents(labels)
-            weights = list_weights(
-                sample_weight, tf.where(real, tf.cast(labels, losses.dtype), tf.zeros([], losses.dtype)), real
-            )
+            weights = list_weights(sample_weight, tf.cast(labels, losses.dtype), real)
             losses = tf.where(counts, weights * losses, tf.zeros_like(losses))
             if self.reduction == "none":
                 return losses

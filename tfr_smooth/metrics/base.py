@@ -57,9 +57,7 @@ class MeanOverLists(tf.keras.metrics.Metric):
         counts = tf.reduce_any(real, axis=1)
         if self._no_relevant == "skip":
             counts = tf.logical_and(counts, self._metric.has_relevant(labels))
-        weights = list_weights(
-            sample_weight, tf.where(real, tf.cast(labels, values.dtype), tf.zeros([], values.dtype)), real
-        )
+        weights = list_weights(sample_weight, tf.cast(labels, values.dtype), real)
         weights = tf.cast(tf.where(counts, weights, tf.zeros_like(weights)), tf.float64)
         values = tf.where(counts, tf.cast(values, tf.float64), tf.zeros([], tf.float64))
         self._total.assign_add(tf.reduce_sum(weights * values))
