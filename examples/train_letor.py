@@ -32,11 +32,7 @@ from tfr_smooth import _files, data, evaluation, losses, metrics, models, servin
 _TRAIN = flags.DEFINE_string("train", None, "Training files: a path or a glob pattern. Default: synthetic data.")
 _VALID = flags.DEFINE_string("valid", None, "Validation files: a path or a glob pattern.")
 _TEST = flags.DEFINE_string("test", None, "Test files: a path or a glob pattern.")
-_LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.TABLE), "The loss to train with.")
-_ALPHA = flags.DEFINE_float("alpha", None, "Inverse temperature, > 0. Default: the loss's own.")
-_SIGMA = flags.DEFINE_float("sigma", None, "SoftRank's deviation of a score, > 0. Default: the loss's own.")
-_DELTA = flags.DEFINE_float("delta", None, "SmoothI's delta, in (0, 0.5). Default: the loss's own.")
-_TOPN = flags.DEFINE_integer("topn", None, "Cut-off of the metric that the loss is made of. Default: the loss's own.")
+_LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.NAMES), "The loss to train with.")
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 0.001, "Adam's learning rate.")
 _EPOCHS = flags.DEFINE_integer("epochs", 50, "Passes over the training set.", lower_bound=1)
 _PATIENCE = flags.DEFINE_integer("patience", None, "Stop after so many epochs without a better one. Default: never.")
@@ -56,6 +52,30 @@ _SELECT_BY = flags.DEFINE_enum(
     "steadier on few queries), or exact NDCG (always with a loss that is not made of a metric).",
 )
 _CACHE = flags.DEFINE_bool("cache", True, "Keep the parsed files in memory.")
+
+
+def _hyperparameter_flags() -> list[flags.FlagHolder[Any]]:
+    """One flag for each hyperparameter that any loss has."""
+    defaults: dict[str, Any] = {}
+    takers: dict[str, list[str]] = {}
+    for loss in losses.NAMES:
+        for name, default in losses.hyperparameters(loss).items():
+            defaults[name] = default
+            takers.setdefault(name, []).append(loss)
+    kinds = {
+        bool: flags.DEFINE_bool,
+        float: flags.DEFINE_float,
+        str: flags.DEFINE_string,
+        int: flags.DEFINE_integer,
+        type(None): flags.DEFINE_integer,  # topn
+    }
+    return [
+        kinds[type(default)](name, None, f"Hyperparameter of {', '.join(takers[name])}. Default: the loss's own.")
+        for name, default in defaults.items()
+    ]
+
+
+_HYPERPARAMETERS = _hyperparameter_flags()
 
 
 def main(argv: list[str]) -> None:
@@ -123,9 +143,8 @@ def hidden_layers() -> str | list[int]:
 
 def loss_arguments() -> dict[str, Any]:
     """The flags that were given; the loss refuses what it does not take."""
-    given = {"alpha": _ALPHA.value, "delta": _DELTA.value, "sigma": _SIGMA.value, "topn": _TOPN.value}
-    given = {name: value for name, value in given.items() if value is not None}
-    unknown = set(given) - set(losses.get(_LOSS.value).get_config())
+    given = {flag.name: flag.value for flag in _HYPERPARAMETERS if flag.value is not None}
+    unknown = set(given) - set(losses.hyperparameters(_LOSS.value))
     if unknown:
         raise app.UsageError(f"--loss={_LOSS.value} takes no --{sorted(unknown)[0]}.")
     return given
@@ -145,10 +164,7 @@ def settings(files: dict[str, str]) -> dict[str, Any]:
     """What must not change when a training is resumed."""
     chosen = (
         _LOSS,
-        _ALPHA,
-        _DELTA,
-        _SIGMA,
-        _TOPN,
+        *_HYPERPARAMETERS,
         _LEARNING_RATE,
         _BATCH_SIZE,
         _HIDDEN,
