@@ -15,7 +15,6 @@ import dataclasses
 import io
 import pathlib
 import time
-from collections.abc import Callable
 from typing import Any
 
 import matplotlib
@@ -27,7 +26,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from tfr_smooth import _files, functional, ops
+from tfr_smooth import _files, functional, losses, ops
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,46 +34,39 @@ class Relaxation:
     """A ranking with the argument that makes it sharp, over a range from soft to sharp."""
 
     title: str
-    make: Callable[[float], Any]
+    ranking: type
     argument: str
     soft: float
     sharp: float
-    shown: tuple[float, ...]  # for the plot of the ranking itself
-    searched: tuple[float, float]  # what the papers tried
-    variants: dict[str, Callable[[float], Any]] = dataclasses.field(default_factory=dict)
+    loss: str
+    shown: tuple[float, ...] = ()  # for the plot of the ranking; none: positions over the whole range
+    variants: tuple[dict[str, Any], ...] = ({},)
+
+    def make(self, value: float, **kwargs: Any) -> Any:
+        return self.ranking(**{self.argument: float(value)}, **kwargs)
 
     def values(self, count: int) -> np.ndarray:
         return np.geomspace(self.soft, self.sharp, count)
 
+    @property
+    def searched(self) -> tuple[float, ...]:
+        """What papers tried."""
+        # Of SoftRank's sigma its paper (section 4.5) tells a range alone.
+        return losses.TABLE[self.loss].searched.get(self.argument, (1e-4, 1.0) if self.argument == "sigma" else ())
 
+
+REGULARIZATIONS = ({"regularization": "l2"}, {"regularization": "kl"})
+COLD = (10.0, 1.0, 0.1, 0.01)
 RELAXATIONS = {
-    "smoothi": Relaxation("SmoothI", lambda v: ops.SmoothI(alpha=v), "alpha", 0.1, 1e4, (1, 10, 100, 1000), (0.1, 100)),
-    "approx": Relaxation("Approx", lambda v: ops.Approx(alpha=v), "alpha", 0.1, 1e3, (), (0.1, 100)),
-    "softrank": Relaxation(
-        "SoftRank", lambda v: ops.SoftRank(sigma=v), "sigma", 10, 1e-4, (1, 0.3, 0.1, 0.03), (1, 1e-4)
-    ),
-    "neuralsort": Relaxation(
-        "NeuralSort", lambda v: ops.NeuralSort(temperature=v), "temperature", 100, 1e-3, (10, 1, 0.1, 0.01), (100, 0.1)
-    ),
-    "softsort": Relaxation(
-        "SoftSort", lambda v: ops.SoftSort(temperature=v), "temperature", 100, 1e-3, (10, 1, 0.1, 0.01), (100, 0.1)
-    ),
+    "smoothi": Relaxation("SmoothI", ops.SmoothI, "alpha", 0.1, 1e4, "smoothi_ndcg", (1, 10, 100, 1000)),
+    "approx": Relaxation("Approx", ops.Approx, "alpha", 0.1, 1e3, "approx_ndcg"),
+    "softrank": Relaxation("SoftRank", ops.SoftRank, "sigma", 10, 1e-4, "soft_ndcg", (1, 0.3, 0.1, 0.03)),
+    "neuralsort": Relaxation("NeuralSort", ops.NeuralSort, "temperature", 100, 1e-3, "neuralsort_ndcg", COLD),
+    "softsort": Relaxation("SoftSort", ops.SoftSort, "temperature", 100, 1e-3, "softsort_ndcg", COLD),
     "fastsort": Relaxation(
-        "FastSort",
-        lambda v: ops.FastSort(regularization_strength=v),
-        "regularization_strength",
-        100,
-        1e-3,
-        (),
-        (10, 0.01),
-        {
-            'regularization="l2"': lambda v: ops.FastSort(regularization_strength=v),
-            'regularization="kl"': lambda v: ops.FastSort(regularization_strength=v, regularization="kl"),
-        },
+        "FastSort", ops.FastSort, "regularization_strength", 100, 1e-3, "fastsort_ndcg", variants=REGULARIZATIONS
     ),
-    "sinkhorn": Relaxation(
-        "Sinkhorn", lambda v: ops.Sinkhorn(epsilon=v), "epsilon", 10, 1e-5, (0.1, 0.01, 0.001, 0.0001), (10, 0.01)
-    ),
+    "sinkhorn": Relaxation("Sinkhorn", ops.Sinkhorn, "epsilon", 10, 1e-5, "sinkhorn_ndcg", (0.1, 0.01, 0.001, 0.0001)),
 }
 METRICS = {
     "NDCG": functional.NDCG(),
@@ -153,7 +145,7 @@ def value_and_gradient(ranking: Any, labels: Any, scores: tf.Tensor) -> tuple[tf
 
 def milliseconds(relaxation: Relaxation) -> np.ndarray:
     """The time of value and gradient of NDCG for one float32 list of each length, at the ranking's defaults."""
-    ranking = type(relaxation.make(1.0))()
+    ranking = relaxation.ranking()
     found = []
     for length in LENGTHS:
         labels, scores = (tf.constant(array, tf.float32) for array in random_lists(BATCH, length))
@@ -178,7 +170,7 @@ def draw_indicators(relaxation: Relaxation) -> Figure:
     scores = tf.constant([FIVE_SCORES], tf.float64)
     all_axes = figure.subplots(1, len(relaxation.shown), sharey=True)
     for axes, value in zip(all_axes, relaxation.shown, strict=True):
-        found = indicators(relaxation.make(float(value)), scores)
+        found = indicators(relaxation.make(value), scores)
         axes.imshow(found, cmap="Blues", vmin=0.0, vmax=1.3)  # the darkest blue would hide the numbers
         for (rank, document), share in np.ndenumerate(found):
             axes.text(document, rank, f"{share:.2f}", ha="center", va="center", fontsize=8)
@@ -204,19 +196,19 @@ def indicators(ranking: Any, scores: tf.Tensor) -> np.ndarray:
 
 def draw_positions(relaxation: Relaxation) -> Figure:
     """A curve of smooth positions for each document."""
-    variants = relaxation.variants or {"": relaxation.make}
+    variants = relaxation.variants
     figure = Figure(figsize=(4.5 * len(variants) + 1.5, 3.6))
     scores, values = tf.constant([FIVE_SCORES], tf.float64), relaxation.values(100)
     all_axes = figure.subplots(1, len(variants), sharey=True, squeeze=False)[0]
-    for axes, (name, make) in zip(all_axes, variants.items(), strict=True):
-        curves = np.array([make(value).positions(scores).numpy()[0] for value in values])
+    for axes, variant in zip(all_axes, variants, strict=True):
+        curves = np.array([relaxation.make(value, **variant).positions(scores).numpy()[0] for value in values])
         for document, score in enumerate(FIVE_SCORES):
             (line,) = axes.plot(values, curves[:, document])
             axes.annotate(
                 f" score {score:g}", (values[-1], curves[-1, document]), color=line.get_color(), va="center", fontsize=9
             )
         temperature_axis(axes, relaxation)
-        axes.set_title(name, fontsize=10)
+        axes.set_title(", ".join(f'{name}="{value}"' for name, value in variant.items()), fontsize=10)
         axes.margins(x=0.0)
     all_axes[0].set_yticks(range(1, len(FIVE_SCORES) + 1))
     all_axes[0].invert_yaxis()
@@ -308,10 +300,8 @@ def temperature_axis(axes: Axes, relaxation: Relaxation) -> None:
 
 
 def mark_searched(axes: Axes, relaxation: Relaxation) -> None:
-    axes.axvspan(
-        *relaxation.searched, facecolor="#F4F4F4", edgecolor="#BBBBBB", linewidth=0.8, zorder=0,
-        label="searched in the papers",
-    )  # fmt: skip
+    style = {"facecolor": "#F4F4F4", "edgecolor": "#BBBBBB", "linewidth": 0.8, "zorder": 0}
+    axes.axvspan(min(relaxation.searched), max(relaxation.searched), **style, label="searched in the papers")
 
 
 def save(figure: Figure, name: str) -> None:
