@@ -51,8 +51,7 @@ class Relaxation:
     @property
     def searched(self) -> tuple[float, ...]:
         """What papers tried."""
-        # Of SoftRank's sigma its paper (section 4.5) tells a range alone.
-        return losses.TABLE[self.loss].searched.get(self.argument, (1e-4, 1.0) if self.argument == "sigma" else ())
+        return losses.TABLE[self.loss].searched[self.argument]
 
 
 REGULARIZATIONS = ({"regularization": "l2"}, {"regularization": "kl"})

@@ -6,8 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _keras, _parts
-from tfr_smooth.functional import Ranking, RankingMetric, list_weights, real_documents, to_dense
+from tfr_smooth import _arguments, _keras
+from tfr_smooth.functional import Ranking, RankingMetric, list_weights, parts, real_documents, to_dense
 
 REDUCTIONS = ("sum_over_batch_size", "sum", "none")
 
@@ -122,7 +122,7 @@ class MetricLoss(RankingLoss):
       ValueError: If an argument is not one of these.
 
     Time and memory are the ranking's. A config names the two parts; so that a model with a ranking or metric of your
-    own loads again, register its class with `tf.keras.utils.register_keras_serializable`.
+    own loads again, give its class a `get_config` and register it with `tf.keras.utils.register_keras_serializable`.
 
     Example:
       >>> import tensorflow as tf
@@ -161,9 +161,9 @@ class MetricLoss(RankingLoss):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments: those of the ranking, of the metric and of every loss."""
-        return {**_parts.config_of(type(self), self._ranking, self._metric), **super().get_config()}
+        return {**parts.config_of(type(self), self._ranking, self._metric), **super().get_config()}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> MetricLoss:
         """Makes the loss from what `get_config` returned."""
-        return cls(**{name: _parts.decode(value) for name, value in config.items()})
+        return cls(**{name: parts.decode(value) for name, value in config.items()})

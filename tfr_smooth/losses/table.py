@@ -7,7 +7,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from tfr_smooth import _arguments, _parts
+from tfr_smooth import _arguments
+from tfr_smooth.functional import parts
 from tfr_smooth.losses import approx, fastsort, neuralsort, sinkhorn, smoothi, softrank, softsort
 from tfr_smooth.losses.base import MetricLoss, RankingLoss
 from tfr_smooth.losses.lambda_loss import LambdaLoss
@@ -60,7 +61,7 @@ _SOFTSORT = "Prillo, Eisenschlos 2020 (arXiv:2006.16038)"
 _FASTSORT = "Blondel et al. 2020 (arXiv:2002.08871), Section 5"
 _SINKHORN = "Cuturi et al. 2019 (arXiv:1905.11885)"
 
-# All by Thonet et al. 2022, Section 5.1, but for Bruch et al.'s of the untruncated ApproxNDCG.
+# By Thonet et al. 2022, Section 5.1, but for SoftRank's, and some of Bruch et al. among those of ApproxNDCG.
 _POWERS = (0.1, 1.0, 10.0, 100.0)
 _STRENGTHS = (0.01, 0.1, 1.0, 10.0)
 
@@ -92,7 +93,13 @@ TABLE: dict[str, Entry] = {
     ),
     "approx_precision": Entry(approx.ApproxPrecisionLoss, _APPROX, "N^2", "N^2", {"alpha": _POWERS, "beta": _POWERS}),
     "approx_map": Entry(approx.ApproxMAPLoss, _APPROX, "N^2", "N^2", {"alpha": _POWERS, "beta": _POWERS}),
-    "soft_ndcg": Entry(softrank.SoftNDCGLoss, _SOFTRANK + "Eq. 9 to 15", "20 N^2; with a cut-off K N^2", "N^2"),
+    "soft_ndcg": Entry(
+        softrank.SoftNDCGLoss,
+        _SOFTRANK + "Eq. 9 to 15",
+        "20 N^2; with a cut-off K N^2",
+        "N^2",
+        {"sigma": (1.0, 1e-4)},  # the ends of a range; section 4.5
+    ),
     "soft_precision": Entry(softrank.SoftPrecisionLoss, _SOFTRANK + "Eq. 12", "K N^2", "N^2 + (N / 16 + 16) K N"),
     "neuralsort_ndcg": Entry(
         neuralsort.NeuralSortNDCGLoss, _NEURALSORT, "N log N + K N", "K N", {"temperature": _POWERS}
@@ -129,7 +136,7 @@ TABLE: dict[str, Entry] = {
 }
 
 # Every name that `get` takes: the table's, and each smooth ranking with each metric.
-NAMES: tuple[str, ...] = (*TABLE, *(name for name in _parts.PAIRS if name not in TABLE))
+NAMES: tuple[str, ...] = (*TABLE, *(name for name in parts.PAIRS if name not in TABLE))
 
 
 def get(name: str, /, **kwargs: Any) -> RankingLoss:
@@ -157,7 +164,7 @@ def get(name: str, /, **kwargs: Any) -> RankingLoss:
     """
     if _arguments.choice("name", name, NAMES) in TABLE:
         return TABLE[name].loss(**kwargs)
-    ranking, metric, rest = _parts.make_pair(name, kwargs)
+    ranking, metric, rest = parts.make_pair(name, kwargs)
     return MetricLoss(ranking, metric, **{"name": f"{name}_loss", **rest})
 
 
@@ -180,4 +187,4 @@ def hyperparameters(name: str, /) -> dict[str, Any]:
     """
     if _arguments.choice("name", name, NAMES) in TABLE:
         return TABLE[name].defaults
-    return {field.name: field.default for part in _parts.PAIRS[name] for field in dataclasses.fields(part)}
+    return parts.hyperparameters(name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfr_smooth import _arguments, _parts
+from tfr_smooth import _arguments
+from tfr_smooth.functional import parts
 from tfr_smooth.metrics.base import MeanOverLists
 from tfr_smooth.metrics.exact import ERRMetric, MeanAveragePrecisionMetric, MRRMetric, NDCGMetric, PrecisionMetric
 from tfr_smooth.metrics.smooth import (
@@ -62,7 +63,7 @@ TABLE: dict[str, type[MeanOverLists]] = {
 }
 
 # Every name that `get` takes: the table's, and each smooth ranking with each metric.
-NAMES: tuple[str, ...] = (*TABLE, *(name for name in _parts.PAIRS if name not in TABLE))
+NAMES: tuple[str, ...] = (*TABLE, *(name for name in parts.PAIRS if name not in TABLE))
 
 
 def get(name: str, /, **kwargs: Any) -> MeanOverLists:
@@ -86,7 +87,7 @@ def get(name: str, /, **kwargs: Any) -> MeanOverLists:
     """
     if _arguments.choice("name", name, NAMES) in TABLE:
         return TABLE[name](**kwargs)
-    ranking, metric, rest = _parts.make_pair(name, kwargs)
+    ranking, metric, rest = parts.make_pair(name, kwargs)
     return MeanOverLists(ranking, metric, **{"no_relevant": "skip", "name": name, **rest})
 
 

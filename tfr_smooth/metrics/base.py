@@ -6,8 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _parts
-from tfr_smooth.functional import Ranking, RankingMetric, list_weights, real_documents, to_dense
+from tfr_smooth import _arguments
+from tfr_smooth.functional import Ranking, RankingMetric, list_weights, parts, real_documents, to_dense
 
 NO_RELEVANT = ("zero", "skip")
 
@@ -97,10 +97,10 @@ class MeanOverLists(tf.keras.metrics.Metric):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        parts = _parts.config_of(type(self), self._ranking, self._metric)
-        return {**parts, "no_relevant": self._no_relevant, "ragged": self._ragged, "name": self.name}
+        own = parts.config_of(type(self), self._ranking, self._metric)
+        return {**own, "no_relevant": self._no_relevant, "ragged": self._ragged, "name": self.name}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> MeanOverLists:
         """Makes the metric from what `get_config` returned."""
-        return cls(**{name: _parts.decode(value) for name, value in config.items()})
+        return cls(**{name: parts.decode(value) for name, value in config.items()})

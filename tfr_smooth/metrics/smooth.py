@@ -7,31 +7,28 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import losses
+from tfr_smooth.functional import parts
 from tfr_smooth.metrics.base import MeanOverLists
-
-# What every loss takes: not for a metric.
-_OF_EVERY_LOSS = frozenset(inspect.signature(losses.RankingLoss.__init__).parameters)
 
 _register = tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 
 
 class SmoothMetric(MeanOverLists):
-    """Base of the smooth metrics: the mean over lists of one minus a loss.
+    """Base of the smooth metrics: the mean over lists of a metric read off a smooth ranking.
 
-    A subclass names its loss, `class MyMetric(SmoothMetric, loss=MyLoss)`, and takes that loss's hyperparameters.
+    A subclass names the two, `class MyMetric(SmoothMetric, pair="smoothi_ndcg")`, and takes their arguments.
 
     Args:
       no_relevant: What a list without a relevant document counts: "skip", as in the loss, or "zero".
       ragged: Whether labels and scores come as `tf.RaggedTensor`.
-      name: Name of the metric; by default the loss's, without "_loss".
+      name: Name of the metric; by default the pair's.
       dtype: Keras' argument; the mean is kept in float64.
-      **hyperparameters: Those of the loss.
+      **hyperparameters: Those of the ranking and of the metric.
 
     Raises:
       ValueError: If an argument is out of its range or the shapes do not match.
 
-    Time and memory are the loss's.
+    Time and memory are the ranking's.
 
     Example:
       >>> import tensorflow as tf
@@ -42,23 +39,25 @@ class SmoothMetric(MeanOverLists):
       smoothi_ndcg 1.0
     """
 
-    _loss: type[losses.MetricLoss]
+    _pair: str
 
-    def __init_subclass__(cls, *, loss: type[losses.MetricLoss] | None = None, **kwargs: Any) -> None:
-        """Gives the class its loss, and a constructor that shows that loss's hyperparameters."""
+    def __init_subclass__(cls, *, pair: str | None = None, **kwargs: Any) -> None:
+        """Gives the class its pair, and a constructor that shows the arguments of the two."""
         super().__init_subclass__(**kwargs)
-        if loss is None:
+        if pair is None:
             return
 
         def constructor(self: SmoothMetric, **arguments: Any) -> None:
             SmoothMetric.__init__(self, **arguments)
 
-        own = inspect.signature(SmoothMetric.__init__).parameters.values()
-        theirs = [p for p in inspect.signature(loss.__init__).parameters.values() if p.name not in _OF_EVERY_LOSS]
-        shown = [p for p in own if p.kind is not inspect.Parameter.VAR_KEYWORD]
-        constructor.__signature__ = inspect.Signature([shown[0], *theirs, *shown[1:]])  # type: ignore[attr-defined]
+        theirs = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            for name, default in parts.hyperparameters(pair).items()
+        ]
+        own = list(inspect.signature(SmoothMetric.__init__).parameters.values())[:-1]  # without **hyperparameters
+        constructor.__signature__ = inspect.Signature([own[0], *theirs, *own[1:]])  # type: ignore[attr-defined]
         constructor.__name__ = "__init__"
-        cls._loss = loss
+        cls._pair = pair
         cls.__init__ = constructor  # type: ignore[method-assign]
 
     def __init__(
@@ -70,115 +69,107 @@ class SmoothMetric(MeanOverLists):
         dtype: Any = None,
         **hyperparameters: Any,
     ) -> None:
-        unknown = _OF_EVERY_LOSS.intersection(hyperparameters)
-        if unknown:
-            raise TypeError(f"{type(self).__name__} takes no argument {sorted(unknown)[0]!r}.")
-        loss = self._loss(**hyperparameters)
-        super().__init__(
-            loss.ranking,
-            loss.metric,
-            no_relevant=no_relevant,
-            ragged=ragged,
-            name=name or loss.name.removesuffix("_loss"),
-            dtype=dtype,
-        )
+        ranking, metric, rest = parts.make_pair(self._pair, hyperparameters)
+        if rest:
+            raise TypeError(f"{type(self).__name__} takes no argument {sorted(rest)[0]!r}.")
+        super().__init__(ranking, metric, no_relevant=no_relevant, ragged=ragged, name=name or self._pair, dtype=dtype)
 
 
 @_register
-class SmoothINDCGMetric(SmoothMetric, loss=losses.SmoothINDCGLoss):
+class SmoothINDCGMetric(SmoothMetric, pair="smoothi_ndcg"):
     """Mean smooth NDCG@K over lists: 1 - `losses.SmoothINDCGLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class SmoothIPrecisionMetric(SmoothMetric, loss=losses.SmoothIPrecisionLoss):
+class SmoothIPrecisionMetric(SmoothMetric, pair="smoothi_precision"):
     """Mean smooth P@K over lists: 1 - `losses.SmoothIPrecisionLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class SmoothIMAPMetric(SmoothMetric, loss=losses.SmoothIMAPLoss):
+class SmoothIMAPMetric(SmoothMetric, pair="smoothi_map"):
     """Mean smooth average precision over lists: 1 - `losses.SmoothIMAPLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class ApproxNDCGMetric(SmoothMetric, loss=losses.ApproxNDCGLoss):
+class ApproxNDCGMetric(SmoothMetric, pair="approx_ndcg"):
     """Mean smooth NDCG@K over lists: 1 - `losses.ApproxNDCGLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class ApproxPrecisionMetric(SmoothMetric, loss=losses.ApproxPrecisionLoss):
+class ApproxPrecisionMetric(SmoothMetric, pair="approx_precision"):
     """Mean smooth P@K over lists: 1 - `losses.ApproxPrecisionLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class ApproxMAPMetric(SmoothMetric, loss=losses.ApproxMAPLoss):
+class ApproxMAPMetric(SmoothMetric, pair="approx_map"):
     """Mean smooth average precision over lists: 1 - `losses.ApproxMAPLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class SoftNDCGMetric(SmoothMetric, loss=losses.SoftNDCGLoss):
+class SoftNDCGMetric(SmoothMetric, pair="soft_ndcg"):
     """Mean smooth NDCG@K over lists: 1 - `losses.SoftNDCGLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class SoftPrecisionMetric(SmoothMetric, loss=losses.SoftPrecisionLoss):
+class SoftPrecisionMetric(SmoothMetric, pair="soft_precision"):
     """Mean smooth P@K over lists: 1 - `losses.SoftPrecisionLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class NeuralSortNDCGMetric(SmoothMetric, loss=losses.NeuralSortNDCGLoss):
+class NeuralSortNDCGMetric(SmoothMetric, pair="neuralsort_ndcg"):
     """Mean smooth NDCG@K over lists: 1 - `losses.NeuralSortNDCGLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class NeuralSortPrecisionMetric(SmoothMetric, loss=losses.NeuralSortPrecisionLoss):
+class NeuralSortPrecisionMetric(SmoothMetric, pair="neuralsort_precision"):
     """Mean smooth P@K over lists: 1 - `losses.NeuralSortPrecisionLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class NeuralSortMAPMetric(SmoothMetric, loss=losses.NeuralSortMAPLoss):
+class NeuralSortMAPMetric(SmoothMetric, pair="neuralsort_map"):
     """Mean smooth average precision over lists: 1 - `losses.NeuralSortMAPLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class SoftSortNDCGMetric(SmoothMetric, loss=losses.SoftSortNDCGLoss):
+class SoftSortNDCGMetric(SmoothMetric, pair="softsort_ndcg"):
     """Mean smooth NDCG@K over lists: 1 - `losses.SoftSortNDCGLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class SoftSortPrecisionMetric(SmoothMetric, loss=losses.SoftSortPrecisionLoss):
+class SoftSortPrecisionMetric(SmoothMetric, pair="softsort_precision"):
     """Mean smooth P@K over lists: 1 - `losses.SoftSortPrecisionLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class SoftSortMAPMetric(SmoothMetric, loss=losses.SoftSortMAPLoss):
+class SoftSortMAPMetric(SmoothMetric, pair="softsort_map"):
     """Mean smooth average precision over lists: 1 - `losses.SoftSortMAPLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class FastSortNDCGMetric(SmoothMetric, loss=losses.FastSortNDCGLoss):
+class FastSortNDCGMetric(SmoothMetric, pair="fastsort_ndcg"):
     """Mean smooth NDCG@K over lists: 1 - `losses.FastSortNDCGLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class FastSortPrecisionMetric(SmoothMetric, loss=losses.FastSortPrecisionLoss):
+class FastSortPrecisionMetric(SmoothMetric, pair="fastsort_precision"):
     """Mean smooth P@K over lists: 1 - `losses.FastSortPrecisionLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class FastSortMAPMetric(SmoothMetric, loss=losses.FastSortMAPLoss):
+class FastSortMAPMetric(SmoothMetric, pair="fastsort_map"):
     """Mean smooth average precision over lists: 1 - `losses.FastSortMAPLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class SinkhornNDCGMetric(SmoothMetric, loss=losses.SinkhornNDCGLoss):
+class SinkhornNDCGMetric(SmoothMetric, pair="sinkhorn_ndcg"):
     """Mean smooth NDCG@K over lists: 1 - `losses.SinkhornNDCGLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class SinkhornPrecisionMetric(SmoothMetric, loss=losses.SinkhornPrecisionLoss):
+class SinkhornPrecisionMetric(SmoothMetric, pair="sinkhorn_precision"):
     """Mean smooth P@K over lists: 1 - `losses.SinkhornPrecisionLoss`, whose hyperparameters it takes."""
 
 
 @_register
-class SinkhornMAPMetric(SmoothMetric, loss=losses.SinkhornMAPLoss):
+class SinkhornMAPMetric(SmoothMetric, pair="sinkhorn_map"):
     """Mean smooth average precision over lists: 1 - `losses.SinkhornMAPLoss`, whose hyperparameters it takes."""

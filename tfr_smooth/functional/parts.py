@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import functional, ops
+from tfr_smooth import ops
+from tfr_smooth.functional.average_precision import AveragePrecision
+from tfr_smooth.functional.metric import Ranking, RankingMetric
+from tfr_smooth.functional.ndcg import NDCG
+from tfr_smooth.functional.precision import Precision
+from tfr_smooth.functional.reciprocal_rank import ExpectedReciprocalRank, ReciprocalRank
 
 RANKINGS: dict[str, type] = {
     "smoothi": ops.SmoothI,
@@ -21,12 +26,12 @@ RANKINGS: dict[str, type] = {
     "fastsort": ops.FastSort,
     "sinkhorn": ops.Sinkhorn,
 }
-METRICS: dict[str, type[functional.RankingMetric]] = {
-    "ndcg": functional.NDCG,
-    "precision": functional.Precision,
-    "map": functional.AveragePrecision,
-    "mrr": functional.ReciprocalRank,
-    "err": functional.ExpectedReciprocalRank,
+METRICS: dict[str, type[RankingMetric]] = {
+    "ndcg": NDCG,
+    "precision": Precision,
+    "map": AveragePrecision,
+    "mrr": ReciprocalRank,
+    "err": ExpectedReciprocalRank,
 }
 # "smoothi_err" -> (its ranking, its metric), for each of one with each of the other.
 PAIRS = {f"{r}_{m}": (RANKINGS[r], METRICS[m]) for r, m in itertools.product(RANKINGS, METRICS)}
@@ -44,6 +49,11 @@ def make_pair(name: str, arguments: dict[str, Any]) -> tuple[Any, Any, dict[str,
     return parts[0], parts[1], rest
 
 
+def hyperparameters(name: str) -> dict[str, Any]:
+    """Returns the arguments of the ranking and of the metric of `PAIRS[name]`, with default values."""
+    return {field.name: field.default for part in PAIRS[name] for field in dataclasses.fields(part)}
+
+
 def config_of(owner: type, ranking: Any, metric: Any) -> dict[str, Any]:
     """Returns what the owner's constructor takes of the two: the parts themselves, or fields of theirs."""
     taken = inspect.signature(owner.__init__).parameters  # type: ignore[misc]
@@ -57,14 +67,14 @@ def config_of(owner: type, ranking: Any, metric: Any) -> dict[str, Any]:
 def encode(value: Any) -> Any:
     """Returns what a config holds of a part: its class's name and arguments. Anything else stays what it is.
 
-    A class of the user's own is named as it is registered with Keras; its arguments are its `get_config()`, or its
-    fields if it is a dataclass.
+    A class of the user's own is named as it is registered with Keras, which asks for a `get_config`; without one, the
+    fields of a dataclass are told.
     """
     if hasattr(value, "get_config"):
         arguments = value.get_config()
     elif dataclasses.is_dataclass(value):
         arguments = {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    elif isinstance(value, functional.Ranking | functional.RankingMetric):
+    elif isinstance(value, Ranking | RankingMetric):
         arguments = {}
     else:
         return value.tolist() if isinstance(value, np.ndarray) else value
