@@ -116,7 +116,8 @@ def test_named_features_are_read_in_their_order(tmp_path, protos):
 def test_a_document_that_cannot_be_scored_leaves_the_others_alone(bad, tmp_path):
     """Also where the normalisation looks at the whole list."""
     model = models.FeedForwardScorer(hidden=[4], normalization="min_max")
-    features = np.random.RandomState(2).randn(2, 4, 3).astype(np.float32)
+    # Far from 0, which is what a model would see in place of the bad feature.
+    features = 10.0 + np.random.RandomState(2).randn(2, 4, 3).astype(np.float32)
     path = serving.export_ranker(model, tmp_path, num_features=3, warmup_list_sizes=())
     features[0, 2, 1] = bad
     answer = ask(path, features)
@@ -216,6 +217,25 @@ def test_a_model_of_named_features_with_a_lookup_table(tmp_path, protos):
     flat = tf.constant([example(kind=[b"blog"], price=[1.0, 2.0], query_length=[5.0]).SerializeToString()])
     regressed = loaded.signatures["regress"](inputs=flat)["outputs"].numpy()
     np.testing.assert_allclose(regressed, expected[0, :1], rtol=1e-6, atol=1e-6)
+
+
+class AddsTheSum(tf.keras.Model):
+    """Looks at the whole list and takes no mask."""
+
+    def call(self, inputs, training=False):
+        price = inputs["price"][:, :, 0]
+        return price + tf.reduce_sum(price, axis=1, keepdims=True)
+
+
+def test_padding_holds_the_default_of_a_feature(tmp_path, protos):
+    example, example_list = protos
+    spec = {"price": tf.io.FixedLenFeature([1], tf.float32, default_value=[0.5])}
+    path = serving.export_ranker(AddsTheSum(), tmp_path, example_feature_spec=spec)
+    loaded = tf.saved_model.load(str(path))
+    documents = [example(price=[4.0]), example(), example(price=[2.0])]
+    serialized = tf.constant([example_list(documents), example_list(documents[:1])])
+    found = loaded.signatures["predict"](inputs=serialized)["outputs"].numpy()
+    assert found.tolist() == [[10.5, 7.0, 8.5], [4.0 + 5.0, PADDING, PADDING]]
 
 
 @pytest.mark.parametrize("default", ["scores", "predict", "regress"])
