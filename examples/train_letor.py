@@ -196,9 +196,14 @@ def report(
         if part == "test":
             evaluation.write_run(output / "test.run", lists, tag=f"tfr_smooth-{tfr_smooth.__version__}")
     evaluation.plot_training_curves(output / "curves.png", validation.history, best_epoch=validation.best_epoch)
-    trained_on = {**settings(files), "queries": summary.queries, "documents": summary.documents}
     card = serving.ModelCard(
-        data={"features": f"LETOR's 1 to {summary.num_features}, in this order", "test": files["test"], **trained_on},
+        data={
+            **files,
+            "queries": summary.queries,
+            "documents": summary.documents,
+            "features": f"LETOR's 1 to {summary.num_features}, in this order",
+        },
+        training={name: value for name, value in settings(files).items() if name not in files},
         loss=losses.get(_LOSS.value, **loss_arguments()),
         metrics=figures,
     )

@@ -34,7 +34,7 @@ def test_markdown_card(exported):
     headings = re.findall(r"^## (.*)$", text, re.M)
     assert headings == [
         *("Model", "Features", "Signatures", "Special scores"),
-        *("Description", "Data", "Loss", "Metrics", "Software"),
+        *("Description", "Data", "Training", "Loss", "Metrics", "Software"),
     ]
     assert "\nFor the tests.\n" in text
     assert "|  | ndcg | map |\n| --- | --- | --- |\n| valid | 0.5 | nan |\n| test | 0.25 | 0.125 |\n" in text

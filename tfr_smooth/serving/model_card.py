@@ -25,6 +25,7 @@ class ModelCard:
     Args:
       description: What the model is for, and what it is not for.
       data: What it was trained on.
+      training: How it was trained, such as its hyperparameters.
       loss: What it was trained with.
       metrics: What it achieved, and on what.
 
@@ -39,6 +40,7 @@ class ModelCard:
 
     description: Any = None
     data: Any = None
+    training: Any = None
     loss: Any = None
     metrics: Any = None
 
