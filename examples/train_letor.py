@@ -10,7 +10,7 @@ goes on from the last finished epoch. In the end OUTPUT_DIR holds
     test.run      the ranking of the test queries in TREC's run format
     curves.png    loss, smooth and exact metrics by epoch
     best.keras    the model of the best epoch
-    export/       the same as a SavedModel, which loads with TensorFlow alone
+    export/1/     the same as a SavedModel with a model card, which loads with TensorFlow alone
     checkpoints/  what a resumed training needs
 """
 
@@ -212,7 +212,18 @@ def report(
         if part == "test":
             evaluation.write_run(output / "test.run", lists, tag=f"tfr_smooth-{tfr_smooth.__version__}")
     evaluation.plot_training_curves(output / "curves.png", validation.history, best_epoch=validation.best_epoch)
-    serving.export_ranker(model, output / "export", num_features=summary.num_features)
+    card = serving.ModelCard(
+        data={
+            **files,
+            "queries": summary.queries,
+            "documents": summary.documents,
+            "features": f"LETOR's 1 to {summary.num_features}, in this order",
+        },
+        training={name: value for name, value in settings(files).items() if name not in files},
+        loss=losses.get(_LOSS.value, **loss_arguments()),
+        metrics=figures,
+    )
+    serving.export_ranker(model, output / "export", num_features=summary.num_features, card=card)
     # The figures last: where they are, everything is.
     _files.write_text(output / "metrics.json", [json.dumps(figures, indent=2) + "\n"])
 

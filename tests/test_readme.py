@@ -17,7 +17,7 @@ def test_all_snippets_run_in_order(tmp_path):
     assert len(SNIPPETS) >= 5
     done = documents.run("\n".join(SNIPPETS), tmp_path)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "letor" / "export" / "saved_model.pb").exists()
+    assert (tmp_path / "letor" / "export" / "1" / "saved_model.pb").exists()
 
 
 def test_linked_files_exist():
