@@ -219,7 +219,7 @@ def report(
             "documents": summary.documents,
             "features": f"LETOR's 1 to {summary.num_features}, in this order",
         },
-        training={name: value for name, value in settings(files).items() if name not in files},
+        training={name: value for name, value in settings(files).items() if name not in files and value is not None},
         loss=losses.get(_LOSS.value, **loss_arguments()),
         metrics=figures,
     )

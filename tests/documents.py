@@ -25,6 +25,6 @@ def run(program, folder):
 
 def links_to_nothing(page):
     """The page's relative links, images too, to files that are not there."""
-    text = (ROOT / page).read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.M | re.S)  # no code
     links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)", text)
     return [link for link in links if not ((ROOT / page).parent / link).exists()]
