@@ -73,7 +73,7 @@ def test_wheel_metadata_has_the_version_and_both_stacks(metadata):
 
 
 def test_wheel_declares_every_package_that_the_library_imports(metadata):
-    distributions = {"absl": "absl-py", "pytrec_eval": "pytrec_eval-terrier"}
+    distributions = {"absl": "absl-py", "google": "protobuf", "pytrec_eval": "pytrec_eval-terrier"}
     imported = {name.partition(".")[0] for path in package_files() for name in imports(path)}
     outside = imported - set(sys.stdlib_module_names) - {"tfr_smooth", "tensorflow_ranking"}
     declared = {re.match(r"[\w-]+", need)[0] for need in metadata.get_all("Requires-Dist") if "extra ==" not in need}
