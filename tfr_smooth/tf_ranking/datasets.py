@@ -25,7 +25,8 @@ def share_by_data(dataset: tf.data.Dataset) -> tf.data.Dataset:
 class EpochDatasets(abc.ABC):
     """What the pipelines ask of a dataset builder beyond TF-Ranking's interface."""
 
-    mask_feature_name: str | None = None
+    # The name of the input that tells documents from padding.
+    mask_feature_name: str | None
 
     @abc.abstractmethod
     def train_batches(self) -> int:
@@ -36,7 +37,7 @@ class EpochDatasets(abc.ABC):
         """Returns the endless training dataset, for a training that has seen `first_batch` batches."""
 
 
-class _ElwcDatasets(EpochDatasets):
+class _ElwcDatasets(EpochDatasets, tfr.keras.pipeline.BaseDatasetBuilder):
     """What the two builders of ELWC records share: mixed into those of TF-Ranking."""
 
     def __init__(
@@ -64,7 +65,7 @@ class _ElwcDatasets(EpochDatasets):
 
     def _features_and_labels(self, features: dict[str, tf.Tensor]) -> tuple[Any, ...]:
         """TF-Ranking's hook: (features, labels) or (features, labels, weights)."""
-        features, labels, *weights = super()._features_and_labels(features)  # type: ignore[misc]
+        features, labels, *weights = super()._features_and_labels(features)
         if not self.mask_feature_name:
             return (features, labels, *weights)
         mask = features[self.mask_feature_name]
@@ -251,10 +252,10 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
             "num_features", num_features or max(train.num_features, valid.num_features), least=1
         )
         self._queries = {"train": train.queries, "valid": valid.queries}
-        self._order = {"shuffle_buffer": shuffle_buffer, "seed": seed}
+        self._shuffle_buffer, self._seed = shuffle_buffer, seed
         self._cache = cache
         self._scalars = "{}" in features
-        self.mask_feature_name = mask_feature_name
+        self.mask_feature_name: str = mask_feature_name
         self.context_feature_spec: dict[str, Any] = {}
         self.example_feature_spec = ElwcSchema(features=features).feature_spec(self._num_features)
 
@@ -278,7 +279,7 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
 
     def build_train_dataset(self, first_batch: int = 0) -> tf.data.Dataset:
         """Returns the endless training dataset, for a training that has seen `first_batch` batches."""
-        passes, batches = divmod(first_batch, self.train_batches()) if self._order["seed"] is not None else (0, 0)
+        passes, batches = divmod(first_batch, self.train_batches()) if self._seed is not None else (0, 0)
         dataset = read_letor(
             self._hparams.train_input_pattern,
             batch_size=self._hparams.train_batch_size,
@@ -286,8 +287,9 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
             list_size=self._hparams.list_size,
             num_epochs=None,
             first_epoch=passes,
+            shuffle_buffer=self._shuffle_buffer,
+            seed=self._seed,
             cache=self._cache,
-            **self._order,
         )
         return dataset.skip(batches).map(self._inputs_and_labels)
 

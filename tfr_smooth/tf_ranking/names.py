@@ -55,8 +55,9 @@ def get(
         _check_names(loss, kwargs, set(losses.get(loss).get_config()))
         kwargs["reduction"] = "sum_over_batch_size" if reduction == "auto" else reduction
         return losses.get(loss, **(kwargs if name is None else {**kwargs, "name": name}))
+    known = inspect.signature(type(tfr.keras.losses.get(loss))).parameters
+    _check_names(loss, kwargs, set(known) - {"kwargs"})
     made = tfr.keras.losses.get(loss, reduction, lambda_weight, name, **kwargs)
-    _check_names(loss, kwargs, set(inspect.signature(type(made).__init__).parameters) - {"self", "kwargs"})
     if lambda_weight is not None and not any(value is lambda_weight for value in vars(made).values()):
         raise ValueError(f"`lambda_weight` must be None for {loss!r}, got {lambda_weight!r}.")
     return made
