@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import data
 from tfr_smooth.data import elwc
 from tfr_smooth.data.letor_parser import Query
 
@@ -22,10 +21,10 @@ def make_queries(count, seed, longest=6):
     return queries
 
 
-def write_records(path, queries, schema=data.ElwcSchema()):
+def write_records(path, queries):
     with tf.io.TFRecordWriter(str(path)) as writer:
         for query in queries:
-            writer.write(elwc.encode_query(query, schema))
+            writer.write(elwc.encode_query(query))
     return str(path)
 
 

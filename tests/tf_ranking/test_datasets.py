@@ -37,7 +37,8 @@ def names(dataset, queries):
 
 @pytest.mark.parametrize("default", [0.0, -1.0, 3.0, None])
 def test_padding_has_the_label_minus_one_whatever_the_spec_says(default, records, queries):
-    rows = [(f["mask"].numpy()[i], y.numpy()[i]) for f, y in simple(records, default).build_valid_dataset() for i in range(len(y))]
+    batches = simple(records, default).build_valid_dataset()
+    rows = [row for features, y in batches for row in zip(features["mask"].numpy(), y.numpy(), strict=True)]
     assert len(rows) == len(queries["valid"])
     for (mask, labels), query in zip(rows, queries["valid"], strict=True):
         np.testing.assert_array_equal(labels[mask], query.labels)
@@ -77,7 +78,8 @@ def test_documents_without_a_label(tmp_path):
     ],
 )
 def test_bad_label_specs(mask, label, problem, records):
-    for builder, given in ((tf_ranking.SimpleDatasetBuilder, label), (tf_ranking.MultiLabelDatasetBuilder, {"t": label})):
+    simple, multi = tf_ranking.SimpleDatasetBuilder, tf_ranking.MultiLabelDatasetBuilder
+    for builder, given in ((simple, label), (multi, {"t": label})):
         with pytest.raises(ValueError) as raised:
             builder({}, SPEC, mask, given, hparams(records))
         assert problem in str(raised.value)
@@ -138,7 +140,9 @@ def test_two_workers_share_one_file(part, records, letor, queries):
         assert sorted(sum(shares, [])) == sorted(query.query_id for query in queries["valid"])
 
 
-@pytest.mark.parametrize("arguments", [{}, {"list_size": 3}, {"valid_list_size": 2}, {"convert_labels_to_binary": True}])
+@pytest.mark.parametrize(
+    "arguments", [{}, {"list_size": 3}, {"valid_list_size": 2}, {"convert_labels_to_binary": True}]
+)
 def test_letor_text_gives_what_the_records_give(arguments, letor, tmp_path):
     files = {part: str(tmp_path / part) for part in letor}
     for part, path in files.items():
