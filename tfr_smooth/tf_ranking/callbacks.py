@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 from typing import Any
@@ -55,7 +56,6 @@ class BestCheckpoint(_Surviving, tf.keras.callbacks.ModelCheckpoint):
         )
         # The best epoch, counted from 0.
         self.best_epoch: int | None = None
-        self._previous: int | None = None
 
     def path(self, epoch: int) -> str:
         """Returns the prefix of an epoch's checkpoint."""
@@ -72,7 +72,8 @@ class BestCheckpoint(_Surviving, tf.keras.callbacks.ModelCheckpoint):
             for index in glob.glob(glob.escape(os.path.dirname(self.filepath)) + "/ckpt-*.index"):
                 if index.removesuffix(".index") not in kept:
                     for file in glob.glob(glob.escape(index.removesuffix(".index")) + ".*"):
-                        os.remove(file)
+                        with contextlib.suppress(FileNotFoundError):  # Several workers do the same.
+                            os.remove(file)
 
 
 class EarlyStopping(_Surviving, tf.keras.callbacks.EarlyStopping):
