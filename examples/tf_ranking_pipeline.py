@@ -27,7 +27,7 @@ _FORMAT = flags.DEFINE_enum("format", "letor", ["letor", "elwc"], "LETOR text, o
 _NUM_FEATURES = flags.DEFINE_integer("num_features", None, "Features of a document; for --format=elwc.", lower_bound=1)
 _MODEL_DIR = flags.DEFINE_string("model_dir", "output/pipeline", "Where everything is written.")
 _LOSS = flags.DEFINE_enum(
-    "loss", "smoothi_ndcg", [*losses.TABLE, *tfr.keras.losses.RankingLossKey.all_keys()], "The loss to train with."
+    "loss", "smoothi_ndcg", [*losses.NAMES, *tfr.keras.losses.RankingLossKey.all_keys()], "The loss to train with."
 )
 _LOSS_KWARGS = flags.DEFINE_string("loss_kwargs", "{}", 'Its arguments as JSON, such as {"alpha": 10, "topn": 5}.')
 _METRICS = flags.DEFINE_list("metrics", "ndcg@5,ndcg@10,map", "What to evaluate; tfr/NAME for those of TF-Ranking.")

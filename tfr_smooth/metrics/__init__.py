@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from tfr_smooth import _arguments
@@ -91,6 +92,30 @@ def get(name: str, /, **kwargs: Any) -> MeanOverLists:
     return MeanOverLists(ranking, metric, **{"no_relevant": "skip", "name": name, **rest})
 
 
+def hyperparameters(name: str, /) -> dict[str, Any]:
+    """Returns what `get(name)` takes beside `no_relevant`, `ragged`, `name` and `dtype`, with default values.
+
+    Args:
+      name: A name that `get` takes.
+
+    Returns:
+      Name -> default value.
+
+    Raises:
+      ValueError: If there is no such metric.
+
+    Example:
+      >>> import tfr_smooth
+      >>> tfr_smooth.metrics.hyperparameters("err")
+      {'topn': None, 'max_grade': 4.0}
+    """
+    if _arguments.choice("name", name, NAMES) in parts.PAIRS:
+        return parts.hyperparameters(name)
+    found = inspect.signature(TABLE[name].__init__).parameters
+    common = inspect.signature(MeanOverLists.__init__).parameters
+    return {key: parameter.default for key, parameter in found.items() if key not in common}
+
+
 __all__ = [
     "ApproxMAPMetric",
     "ApproxNDCGMetric",
@@ -122,4 +147,5 @@ __all__ = [
     "SoftSortPrecisionMetric",
     "TABLE",
     "get",
+    "hyperparameters",
 ]

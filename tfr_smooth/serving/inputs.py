@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
-from google.protobuf import descriptor_pb2
+
+from tfr_smooth.data import elwc
 
 Tensors = dict[str, Any]
 
@@ -174,19 +175,9 @@ def _decode_lists(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tenso
     """
     sizes, (contexts, examples) = tf.io.decode_proto(
         serialized,
-        message_type="tfr_smooth.SerializedLists",
+        message_type="tfr_smooth.ExampleListWithContext",
         field_names=["context", "examples"],
         output_types=[tf.string, tf.string],
-        descriptor_source=b"bytes://" + _lists_descriptor().SerializeToString(),
+        descriptor_source=b"bytes://" + elwc.file_descriptor_set().SerializeToString(),
     )
     return sizes[:, 1], tf.reshape(contexts, [-1]), examples
-
-
-def _lists_descriptor() -> descriptor_pb2.FileDescriptorSet:
-    """ExampleListWithContext, whose two fields are left as bytes: a message and bytes look the same on the wire."""
-    field = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="serialized_lists.proto", package="tfr_smooth", syntax="proto3")
-    message = file.message_type.add(name="SerializedLists")
-    message.field.add(name="examples", number=1, type=field.TYPE_BYTES, label=field.LABEL_REPEATED)
-    message.field.add(name="context", number=2, type=field.TYPE_BYTES, label=field.LABEL_OPTIONAL)
-    return descriptor_pb2.FileDescriptorSet(file=[file])

@@ -24,7 +24,7 @@ def get(
     """Makes a loss of either library: stands in for `tfr.keras.losses.get`, with the same arguments.
 
     Args:
-      loss: A name in `tfr_smooth.losses.TABLE` ("smoothi_ndcg") or a `tfr.keras.losses.RankingLossKey`
+      loss: A name that `tfr_smooth.losses.get` takes ("smoothi_ndcg") or a `tfr.keras.losses.RankingLossKey`
         ("approx_ndcg_loss").
       reduction: A `tf.keras.losses.Reduction`; "auto" is "sum_over_batch_size".
       lambda_weight: A lambda weight of TF-Ranking; only for those of its losses that take one.
@@ -48,11 +48,11 @@ def get(
       'PairwiseLogisticLoss'
     """
     theirs = tfr.keras.losses.RankingLossKey.all_keys()
-    _arguments.choice("loss", loss, (*losses.TABLE, *theirs))
-    if loss in losses.TABLE:
+    _arguments.choice("loss", loss, (*losses.NAMES, *theirs))
+    if loss in losses.NAMES:
         if lambda_weight is not None:
             raise ValueError(f"`lambda_weight` must be None for {loss!r}, got {lambda_weight!r}.")
-        _check_names(loss, kwargs, set(losses.get(loss).get_config()))
+        _check_names(loss, kwargs, {*losses.hyperparameters(loss), "ragged", "name", "reduction"})
         kwargs["reduction"] = "sum_over_batch_size" if reduction == "auto" else reduction
         return losses.get(loss, **(kwargs if name is None else {**kwargs, "name": name}))
     known = inspect.signature(type(tfr.keras.losses.get(loss))).parameters
@@ -74,7 +74,7 @@ def get_metric(metric: str, name: str | None = None, **kwargs: Any) -> tf.keras.
     """Makes a metric of either library.
 
     Args:
-      metric: A name in `tfr_smooth.metrics.TABLE` ("ndcg"), or "tfr/" and a `tfr.keras.metrics.RankingMetricKey`
+      metric: A name that `tfr_smooth.metrics.get` takes ("ndcg"), or "tfr/" and a `tfr.keras.metrics.RankingMetricKey`
         ("tfr/mrr"). "@K" at its end is short for `topn=K`: "ndcg@10".
       name: Name of the metric; None for the name here and the cut-off, such as "ndcg_10" and "mrr".
       **kwargs: The metric's other arguments, such as `topn`, `gain` or `ragged`.
@@ -92,13 +92,13 @@ def get_metric(metric: str, name: str | None = None, **kwargs: Any) -> tf.keras.
     """
     theirs = [TFR_PREFIX + key for key in _tfr_metrics()]
     key, at, topn = metric.partition("@") if isinstance(metric, str) else (metric, "", "")
-    _arguments.choice("metric", key, (*metrics.TABLE, *theirs))
+    _arguments.choice("metric", key, (*metrics.NAMES, *theirs))
     if at:
         if not topn.isdigit() or "topn" in kwargs:
             raise ValueError(f"`metric` must end in '@K' for a whole number K, or `topn` be given, got {metric!r}.")
         kwargs["topn"] = int(topn)
-    if key in metrics.TABLE:
-        _check_names(metric, kwargs, {*inspect.signature(metrics.TABLE[key]).parameters})
+    if key in metrics.NAMES:
+        _check_names(metric, kwargs, {*metrics.hyperparameters(key), "no_relevant", "ragged", "name", "dtype"})
         return metrics.get(key, name=name, **kwargs) if name is not None else metrics.get(key, **kwargs)
     cut = kwargs.get("topn")
     name = name or key.removeprefix(TFR_PREFIX) + (f"_{cut}" if cut else "")
