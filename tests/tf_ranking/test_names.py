@@ -160,7 +160,7 @@ def test_names_of_metrics():
 @pytest.mark.parametrize(
     ("metric", "arguments", "problem"),
     [
-        ("mrr", {}, "`metric` must be one of 'ndcg', "),
+        ("arp", {}, "`metric` must be one of 'ndcg', "),
         (5, {}, "`metric` must be one of 'ndcg', "),
         ("ndcg@x", {}, "`metric` must end in '@K' for a whole number K, or `topn` be given, got 'ndcg@x'."),
         ("ndcg@5", {"topn": 5}, "`metric` must end in '@K' for a whole number K, or `topn` be given, got 'ndcg@5'."),
