@@ -54,9 +54,9 @@ def test_the_files_are_parsed_once_while_they_stay_as_they_are(path, tmp_path):
 
 def test_bad_input_leaves_nothing_behind(path, tmp_path):
     path.write_text(TEXT + "1 qid:d 1:x\n")
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"train.txt:7: value of feature 1: 'x' is no finite"):
+    with pytest.raises(ValueError, match=r"train.txt:7: value of feature 1: 'x' is no finite"):
         read(path, cache=tmp_path / "kept")
-    assert list((tmp_path / "kept").iterdir()) == []
+    assert not (tmp_path / "kept").exists()
 
 
 def test_it_needs_no_python(path, tmp_path):

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.letor_parser import FilePattern, expand_paths, read_queries, scan_letor
+from tfr_smooth.data.letor_parser import FilePattern, expand_paths, read_blocks, read_queries, scan_letor
 
 _MAX_INT64 = 2**63 - 1
 
@@ -78,9 +78,9 @@ def read_letor(
 
     Raises:
       ValueError: A bad argument, a pattern that matches no file, or bad input that the first scan
-        meets, as `path:line: what is wrong`.
-      tf.errors.InvalidArgumentError: While iterating, or in this call if `cache` is a folder: bad
-        input, with `path:line: what is wrong` in its message. That is a label or value that is no finite float32 number, a negative
+        meets (or the parsing into the folder `cache`), as `path:line: what is wrong`.
+      tf.errors.InvalidArgumentError: While iterating: bad input, with `path:line: what is wrong`
+        in its message. That is a label or value that is no finite float32 number, a negative
         label, no query id, an index below 1, twice in a line or over `num_features`, a query that
         comes back after its lines ended (in another file too), a file without a document, damaged
         gzip data, or text that is not UTF-8.
@@ -168,6 +168,8 @@ def _kept_on_disk(queries: tf.data.Dataset, folder: str, read_as: list[Any]) -> 
     key = hashlib.sha256(json.dumps([1, read_as, versions]).encode()).hexdigest()[:16]
     kept = os.path.join(folder, key)
     if not os.path.isdir(kept):
+        for _ in read_blocks(read_as[0], read_as[1]):
+            pass  # Raises on bad input, at which `save` would wait for ever.
         os.makedirs(folder, exist_ok=True)
         unfinished = tempfile.mkdtemp(prefix=f".{key}.", dir=folder)
         try:
