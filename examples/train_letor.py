@@ -104,9 +104,9 @@ def main(argv: list[str]) -> None:
         print(f"Going on after {finished} finished epochs in {output}")
     if finished < _EPOCHS.value and not validation.stopped:
         train(model, files["train"], summary, finished, [validation, resumable])
-    if not training.is_chief(strategy):
-        return
-    report(files, summary, validation, output)
+    if training.is_chief(strategy):
+        report(files, summary, validation, output)
+    training.wait_for_workers(strategy)  # all end together, so that all are started again if one fails
     print(f"Done in {time.time() - start:.0f} s: see {output}")
 
 
