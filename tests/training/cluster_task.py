@@ -98,14 +98,17 @@ class KillAt(tf.keras.callbacks.Callback):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def train(strategy, folder, victim):
-    """Trains to the end, or until worker `victim` is killed in the second epoch; all print where they started."""
+def train(strategy, folder, how):
+    """Trains to the end, or kills worker 1 in the second epoch (`how` is "kill").
+
+    Each worker has a folder for its output if `how` is "apart", else all have the same.
+    """
+    index = task()["index"]
+    output = folder / (f"output{index}" if how == "apart" else "output0")
     tf.config.experimental.enable_op_determinism()
     model = a_model(strategy)
-    validation = training.ExactValidation(
-        read(folder / "vali.txt"), [metrics.NDCGMetric()], path=folder / "output" / "best.keras"
-    )
-    resumable = training.ResumableTraining(folder / "output" / "checkpoints", validation=validation)
+    validation = training.ExactValidation(read(folder / "vali.txt"), [metrics.NDCGMetric()], path=output / "best.keras")
+    resumable = training.ResumableTraining(output / "checkpoints", validation=validation)
     start = resumable.restore(model)
     order = {"shuffle_buffer": 30, "seed": 5, "first_epoch": start, "num_epochs": EPOCHS - start}
     model.fit(
@@ -115,11 +118,11 @@ def train(strategy, folder, victim):
         steps_per_epoch=4,
         shuffle=False,
         verbose=0,
-        callbacks=[validation, resumable, *([KillAt(1)] if str(task()["index"]) == victim else [])],
+        callbacks=[validation, resumable, *([KillAt(1)] if how == "kill" and index == 1 else [])],
     )
     weights = [weight.tolist() for weight in model.get_weights()]
     found = {"start": start, "weights": weights, "validation": validation.get_state()}
-    (folder / f"{task()['index']}.json").write_text(json.dumps(found))
+    (folder / f"{index}.json").write_text(json.dumps(found))
 
 
 def train_asynchronously(strategy, folder, _):

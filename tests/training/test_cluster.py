@@ -114,7 +114,7 @@ def test_each_worker_sees_the_figures_of_one_device(compared):
 @pytest.fixture(scope="module")
 def undisturbed(files, tmp_path_factory):
     folder = prepare(files, tmp_path_factory.mktemp("undisturbed"))
-    with a_cluster({"worker": 2}, "train", folder) as processes:
+    with a_cluster({"worker": 2}, "train", folder, "apart") as processes:
         finish(processes, folder)
     return folder
 
@@ -124,20 +124,25 @@ def findings(folder, index):
 
 
 def test_the_chief_alone_writes(undisturbed):
-    output = undisturbed / "output"
+    output = undisturbed / "output0"
     assert sorted(path.name for path in output.iterdir()) == ["best.keras", "checkpoints"]
-    assert {path.name.partition(".")[0] for path in (output / "checkpoints").iterdir()} == {
-        "checkpoint",
-        "ckpt-2",
-        "ckpt-3",
-    }
+    kept = {path.name.partition(".")[0] for path in (output / "checkpoints").iterdir()}
+    assert kept == {"checkpoint", "ckpt-2", "ckpt-3"}
+    assert not (undisturbed / "output1").exists()
     assert findings(undisturbed, 0) == findings(undisturbed, 1)
     assert findings(undisturbed, 0)["start"] == 0
 
 
+def test_workers_that_see_different_checkpoints_refuse_to_train(undisturbed):
+    with a_cluster({"worker": 2}, "train", undisturbed, "apart") as processes:
+        assert all(process.wait(120) > 0 for process in processes.values())
+    message = "`directory` must be the same for all workers, got checkpoints of epochs [3, 0]."
+    assert message in (undisturbed / "worker0.log").read_text() + (undisturbed / "worker1.log").read_text()
+
+
 def test_a_killed_worker_costs_no_more_than_the_epoch(files, undisturbed, tmp_path):
     folder = prepare(files, tmp_path)
-    with a_cluster({"worker": 2}, "train", folder, "1") as processes:
+    with a_cluster({"worker": 2}, "train", folder, "kill") as processes:
         assert processes["worker", 1].wait(120) == -9
         assert processes["worker", 0].wait(60) > 0  # it fails by itself, instead of waiting for ever
     assert not (folder / "0.json").exists() and not (folder / "1.json").exists()
@@ -150,7 +155,7 @@ def test_a_killed_worker_costs_no_more_than_the_epoch(files, undisturbed, tmp_pa
         assert found["validation"]["best_epoch"] == expected["validation"]["best_epoch"]
         for ours, theirs in zip(found["weights"], expected["weights"], strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
-    best, expected_best = (tf.keras.models.load_model(f / "output" / "best.keras") for f in (folder, undisturbed))
+    best, expected_best = (tf.keras.models.load_model(f / "output0" / "best.keras") for f in (folder, undisturbed))
     for ours, theirs in zip(best.get_weights(), expected_best.get_weights(), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
 
