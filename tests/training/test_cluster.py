@@ -30,7 +30,13 @@ def free_ports(count):
 
 @contextlib.contextmanager
 def a_cluster(jobs, what, folder, *arguments):
-    """Starts a process for each task, and leaves none behind. Yields them by job and index."""
+    """Starts cluster_task.py once for each task, and leaves none behind. Yields the processes by job and index."""
+    with processes_of(jobs, [SCRIPT, what, folder, *arguments], folder) as processes:
+        yield processes
+
+
+@contextlib.contextmanager
+def processes_of(jobs, command, folder):
     ports = iter(free_ports(sum(jobs.values())))
     cluster = {job: [f"localhost:{next(ports)}" for _ in range(count)] for job, count in jobs.items()}
     processes = {}
@@ -44,8 +50,8 @@ def a_cluster(jobs, what, folder, *arguments):
                     "CUDA_VISIBLE_DEVICES": "-1",
                 }
                 with open(folder / f"{job}{index}.log", "w") as log:
-                    command = [sys.executable, SCRIPT, what, folder, *arguments]
-                    processes[job, index] = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+                    program = [sys.executable, *command]
+                    processes[job, index] = subprocess.Popen(program, env=environment, stdout=log, stderr=log)
         yield processes
     finally:
         for process in processes.values():
@@ -171,3 +177,21 @@ def test_parameter_server(files, tmp_path):
     assert found["after"] > found["before"] + 0.05
     assert len(found["history"]["val_ndcg"]) == 6
     assert (folder / "output" / "best.keras").exists()
+
+
+def test_the_example_gives_the_figures_of_one_process(files, tmp_path):
+    def command(output, *more):
+        given = [f"--train={files / 'train.txt'}", f"--valid={files / 'vali.txt'}", f"--test={files / 'test.txt'}"]
+        sizes = ["--hidden=8", "--batch_size=8", "--learning_rate=0.01", "--epochs=2"]
+        return [SCRIPT.parents[2] / "examples" / "train_letor.py", *given, *sizes, f"--output_dir={output}", *more]
+
+    with processes_of({"worker": 2}, command(tmp_path / "two", "--strategy=multi_worker"), tmp_path) as processes:
+        finish(processes, tmp_path)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
+    subprocess.run([sys.executable, *command(tmp_path / "one")], env=environment, check=True, timeout=240)
+    expected, found = (json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("one", "two"))
+    assert list(found) == ["valid", "test"]
+    for part, figures in expected.items():
+        assert found[part] == {name: pytest.approx(value, abs=1e-6) for name, value in figures.items()}
+    written = [sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("one", "two")]
+    assert written[0] == written[1]
