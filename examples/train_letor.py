@@ -43,7 +43,13 @@ _NORMALIZATION = flags.DEFINE_enum(
 )
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the weights, the order of the lists and the synthetic data.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/letor", "Where everything is written.")
-_STRATEGY = flags.DEFINE_enum("strategy", "none", training.STRATEGIES, "One device, or all GPUs of this machine.")
+_STRATEGY = flags.DEFINE_enum(
+    "strategy",
+    "none",
+    training.STRATEGIES,
+    "One device; all GPUs of this machine; or several processes, as TF_CONFIG says (docs/distributed.md). All of these "
+    "train alike but for parameter_server, whose workers take their steps independently.",
+)
 _SELECT_BY = flags.DEFINE_enum(
     "select_by",
     "smooth",
@@ -82,16 +88,19 @@ def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"What is {argv[1]!r}?")
     start = time.time()
+    strategy = training.get_strategy(_STRATEGY.value)  # first: the processes of a cluster meet here
     output = pathlib.Path(_OUTPUT_DIR.value)
     output.mkdir(parents=True, exist_ok=True)
-    files = data_files(output)
+    files = data_files(output, write=training.is_chief(strategy))
+    training.wait_for_workers(strategy)
     summary = data.scan_letor(files["train"])
     print(
         f"{summary.queries} queries with {summary.documents} documents of {summary.num_features} features to train on"
     )
 
-    tf.keras.utils.set_random_seed(_SEED.value)
-    with training.get_strategy(_STRATEGY.value).scope():
+    if _STRATEGY.value != "parameter_server":  # where it would give all workers one order
+        tf.keras.utils.set_random_seed(_SEED.value)
+    with strategy.scope():
         model = models.FeedForwardScorer(
             hidden=hidden_layers(), normalization=None if _NORMALIZATION.value == "none" else _NORMALIZATION.value
         )
@@ -115,25 +124,29 @@ def main(argv: list[str]) -> None:
         print(f"Going on after {finished} finished epochs in {output}")
     if finished < _EPOCHS.value and not validation.stopped:
         train(model, files["train"], summary, finished, [validation, resumable])
-    report(files, summary, validation, output)
+    if training.is_chief(strategy):
+        report(files, summary, validation, output)
+    training.wait_for_workers(strategy)  # all end together, so that all are started again if one fails
     print(f"Done in {time.time() - start:.0f} s: see {output}")
 
 
-def data_files(output: pathlib.Path) -> dict[str, str]:
-    """The files to work on; written first where none were given."""
+def data_files(output: pathlib.Path, write: bool) -> dict[str, str]:
+    """The files to work on; where none were given, the chief writes them first."""
     given = {"train": _TRAIN.value, "valid": _VALID.value, "test": _TEST.value}
     if all(given.values()):
         return given
     if any(given.values()):
         raise app.UsageError("--train, --valid and --test go together: give all three or none.")
+    if not write:  # the chief does, under these names
+        names = {"train": "train.txt", "valid": "vali.txt", "test": "test.txt"}
+        return {part: str(output / "data" / name) for part, name in names.items()}
     print(f"No files given: writing synthetic data to {output / 'data'}")
     return {name: str(path) for name, path in data.write_synthetic_letor(output / "data", seed=_SEED.value).items()}
 
 
 def read(pattern: str, num_features: int, **kwargs: Any) -> tf.data.Dataset:
-    return data.read_letor(
-        pattern, batch_size=_BATCH_SIZE.value, num_features=num_features, cache=_CACHE.value, **kwargs
-    )
+    arguments = {"batch_size": _BATCH_SIZE.value, "num_features": num_features, "cache": _CACHE.value, **kwargs}
+    return data.read_letor(pattern, **arguments)
 
 
 def hidden_layers() -> str | list[int]:
@@ -179,14 +192,10 @@ def train(model: tf.keras.Model, pattern: str, summary: data.LetorSummary, finis
     epochs = _EPOCHS.value
     if not finished:
         model.adapt(read(pattern, summary.num_features))
-    lists = read(
-        pattern,
-        summary.num_features,
-        shuffle_buffer=summary.queries,
-        seed=_SEED.value,
-        first_epoch=finished,
-        num_epochs=epochs - finished,
-    )
+    order: dict[str, Any] = {"seed": _SEED.value, "first_epoch": finished, "num_epochs": epochs - finished}
+    if _STRATEGY.value == "parameter_server":  # each worker goes through the lists in an order of its own
+        order = {"num_epochs": None, "cache": pathlib.Path(_OUTPUT_DIR.value) / "cache"}
+    lists = read(pattern, summary.num_features, shuffle_buffer=summary.queries, **order)
     model.fit(
         lists,
         initial_epoch=finished,

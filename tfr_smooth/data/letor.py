@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.letor_parser import FilePattern, expand_paths, read_queries, scan_letor
+from tfr_smooth.data.letor_parser import FilePattern, expand_paths, read_blocks, read_queries, scan_letor
 
 _MAX_INT64 = 2**63 - 1
 
@@ -26,7 +31,7 @@ def read_letor(
     first_epoch: int = 0,
     drop_remainder: bool = False,
     return_ids: bool = False,
-    cache: bool = False,
+    cache: bool | str | os.PathLike[str] = False,
 ) -> tf.data.Dataset:
     r"""Reads ranking files into batches of queries.
 
@@ -58,7 +63,10 @@ def read_letor(
       drop_remainder: Whether to leave out a last batch of an epoch that is not full.
       return_ids: Whether to add the ids "query_id" and "doc_id". The latter is X of a comment
         `#docid = X`, and "" where there is none.
-      cache: Whether to keep the parsed queries in memory, so that the files are parsed once.
+      cache: Whether to keep the parsed queries in memory, so that the files are parsed once. Or a
+        folder to keep them in, for every later training on the same files: they are parsed in this
+        call, unless an earlier one did and the files are as they were. Such a dataset needs no
+        Python to be read, and so can be sent to the workers of a parameter server.
 
     Returns:
       A dataset of `(inputs, labels)`, labels float32 [batch, list] with -1 for padding, where
@@ -70,7 +78,7 @@ def read_letor(
 
     Raises:
       ValueError: A bad argument, a pattern that matches no file, or bad input that the first scan
-        meets, as `path:line: what is wrong`.
+        meets (or the parsing into the folder `cache`), as `path:line: what is wrong`.
       tf.errors.InvalidArgumentError: While iterating: bad input, with `path:line: what is wrong`
         in its message. That is a label or value that is no finite float32 number, a negative
         label, no query id, an index below 1, twice in a line or over `num_features`, a query that
@@ -79,7 +87,9 @@ def read_letor(
 
     Files are streamed: memory holds the query being read, `shuffle_buffer` queries, a few batches,
     and the ids of the queries seen (with `cache=True` all queries). Time is linear in the size of
-    the files. Under `tf.distribute`, every worker reads all files and keeps its share of the data.
+    the files. Under `tf.distribute`, every worker reads all files and keeps its share of each
+    batch, so that no list comes twice or never: where there is more than one process, `seed` must
+    be given with `shuffle_buffer`, as the shares are cut from one order.
 
     Example:
       >>> import os, tempfile
@@ -101,7 +111,8 @@ def read_letor(
     _arguments.integer("first_epoch", first_epoch, least=0)
     _arguments.boolean("drop_remainder", drop_remainder)
     _arguments.boolean("return_ids", return_ids)
-    _arguments.boolean("cache", cache)
+    if not isinstance(cache, (bool, str, os.PathLike)):
+        raise ValueError(f"`cache` must be True, False or a folder, got {cache!r}.")
     paths = expand_paths(file_pattern)
     if num_features is None:
         num_features = scan_letor(file_pattern).num_features
@@ -109,7 +120,9 @@ def read_letor(
             raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
 
     queries = _query_dataset(paths, num_features, list_size, return_ids)
-    if cache:
+    if not isinstance(cache, bool):
+        queries = _kept_on_disk(queries, os.fspath(cache), [paths, num_features, list_size, return_ids])
+    elif cache:
         queries = queries.cache()
 
     def batches(shuffled: tf.data.Dataset) -> tf.data.Dataset:
@@ -147,6 +160,27 @@ def _query_dataset(paths: list[str], num_features: int, list_size: int | None, r
             yield element
 
     return tf.data.Dataset.from_generator(generate, output_signature=signature)
+
+
+def _kept_on_disk(queries: tf.data.Dataset, folder: str, read_as: list[Any]) -> tf.data.Dataset:
+    """The same queries from a folder, which is written first if these files were not yet read like this."""
+    versions = [[os.path.getsize(path), os.stat(path).st_mtime_ns] for path in read_as[0]]
+    key = hashlib.sha256(json.dumps([1, read_as, versions]).encode()).hexdigest()[:16]
+    kept = os.path.join(folder, key)
+    if not os.path.isdir(kept):
+        for _ in read_blocks(read_as[0], read_as[1]):
+            pass  # Raises on bad input, at which `save` would wait for ever.
+        os.makedirs(folder, exist_ok=True)
+        unfinished = tempfile.mkdtemp(prefix=f".{key}.", dir=folder)
+        try:
+            queries.save(unfinished)
+            os.rename(unfinished, kept)
+        except OSError:  # Another process was faster.
+            if not os.path.isdir(kept):
+                raise
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+    return tf.data.Dataset.load(kept)
 
 
 def _padded_batches(
