@@ -21,6 +21,9 @@ _UNIFORM = 1e-8
 _FLOAT32_RANGE = 16.0
 # Inputs of the softmax are cut here, far from overflow: exp is long exactly 0 or 1.
 LARGEST = 1e37
+# The axis of a list's documents in the loops. XLA since TensorFlow 2.16 is quicker with sums of rows, which it adds
+# several columns at a time; before, it was quicker with sums along rows.
+_DOCUMENTS = 0 if tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 16) else 1
 # The logit of a padded document: below all others, also times any c of a rank before the uniform ones.
 _PADDING = {tf.float32: -1e37, tf.float64: -1e300}
 
@@ -120,55 +123,55 @@ def _cut(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
 
 
 class _Recursion:
-    """The recursion over ranks: its arrays are [list, batch].
+    """The recursion over ranks.
 
-    So sums over the documents of a list are sums of rows, which a processor adds several columns at a time.
+    Its arrays of documents are [list, batch] or [batch, list] as `_DOCUMENTS` says, and what belongs to a list is
+    [1, batch] or [batch, 1].
     """
 
     def __init__(self, batch: Batch, looped: tf.Tensor, precision: tf.DType) -> None:
         self._batch = batch
         scores, relevance, real = (tf.cast(t, precision) for t in (batch.scores, batch.relevance, batch.mask))
         alpha_scores = logits(scores, batch.mask, batch.alpha, batch.shift)
-        self._logits = tf.transpose(tf.where(batch.mask, alpha_scores, tf.constant(_PADDING[precision], precision)))
-        self._relevance = tf.transpose(relevance)
-        self._real = tf.transpose(real)
-        self._count = tf.maximum(tf.reduce_sum(self._real, axis=0), 1.0)
+        marked = tf.where(batch.mask, alpha_scores, tf.constant(_PADDING[precision], precision))
+        self._logits, self._relevance, self._real = (_turned(t) for t in (marked, relevance, real))
+        self._count = tf.maximum(_sum(self._real), 1.0)
         self._keep = tf.cast(1.0 - batch.delta, precision)
         # Ranks from this one on have a closed form, or no document.
         self.looped = looped
         # What each of the uniform ranks finds.
-        self.mean = tf.reduce_sum(self._relevance, axis=0) / self._count
+        self.mean = _sum(self._relevance) / self._count
         self.start = tf.ones_like(self._logits)
 
     def at_ranks(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns [batch, K] values as [K, batch], with 0 at ranks that no document has."""
-        ranks = tf.cast(tf.range(tf.shape(values)[1]), self._count.dtype)[:, tf.newaxis]
-        values = tf.transpose(tf.cast(values, self._count.dtype))
+        """Returns [batch, K] values as [K, ..], by rank what belongs to a list; 0 at ranks that no document has."""
+        values = tf.expand_dims(tf.transpose(tf.cast(values, self._count.dtype)), 1 + _DOCUMENTS)
+        ranks = tf.cast(tf.range(tf.shape(values)[0]), self._count.dtype)[:, tf.newaxis, tf.newaxis]
         return tf.where(ranks < self._count, values, tf.zeros_like(values))
 
     def step(self, factors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns a rank's indicators, the relevance found [batch], and the next rank's factors (Eq. 7)."""
+        """Returns a rank's indicators, the relevance found, and the next rank's factors (Eq. 7)."""
         inputs = self._logits * factors
         if inputs.dtype == tf.float64:  # In float32 come only inputs so small that exp needs no help.
-            highest = tf.reduce_max(inputs, axis=0)
+            highest = tf.reduce_max(inputs, axis=_DOCUMENTS, keepdims=True)
             # XLA multiplies and subtracts at once: the highest may come out as far from 0 as it was rounded.
             inputs = tf.where(inputs >= highest, tf.zeros_like(inputs), inputs - highest)
         weights = tf.exp(inputs)
         # The minimum is for a list of padding alone.
-        indicators = weights * (1.0 / tf.maximum(tf.reduce_sum(weights, axis=0), 1e-30))
-        return indicators, tf.reduce_sum(self._relevance * indicators, axis=0), factors * (self._keep - indicators)
+        indicators = weights * (1.0 / tf.maximum(_sum(weights), 1e-30))
+        return indicators, _sum(self._relevance * indicators), factors * (self._keep - indicators)
 
     def slopes(self, indicators: tf.Tensor, found: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
         """Returns the gradient of what a rank finds to the logits."""
         slopes = indicators * (self._relevance - found)
         # They sum to 0 but for the rounding of `found`. Where the softmax is flat that adds up over the list, and
         # where it is sharp nothing but that would be left of the highest document's slope.
-        return factors * (slopes - indicators * tf.reduce_sum(slopes, axis=0))
+        return factors * (slopes - indicators * _sum(slopes))
 
     def uniform(self, at_ranks: tf.Tensor) -> tf.Tensor:
-        """Returns [K, batch] values with 0 at the ranks before the uniform ones."""
+        """Returns [K, ..] values with 0 at the ranks before the uniform ones."""
         later = tf.range(tf.shape(at_ranks)[0]) >= self.looped
-        return tf.where(later[:, tf.newaxis], at_ranks, tf.zeros_like(at_ranks))
+        return tf.where(later[:, tf.newaxis, tf.newaxis], at_ranks, tf.zeros_like(at_ranks))
 
     def uniform_slopes(self, factors: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
         """Returns the gradient of sum(upstream * what the uniform ranks find) to the logits.
@@ -178,18 +181,27 @@ class _Recursion:
         """
         shrink = tf.math.log(tf.maximum(self._keep - 1.0 / self._count, 1e-30))
         later = tf.cast(tf.maximum(tf.range(tf.shape(upstream)[0]) - self.looped, 0), upstream.dtype)
-        powers = tf.exp(later[:, tf.newaxis] * shrink)
+        powers = tf.exp(later[:, tf.newaxis, tf.newaxis] * shrink)
         weight = tf.reduce_sum(self.uniform(upstream) * powers, axis=0) / self._count
         return weight * (self._relevance - self.mean) * factors * self._real
 
     def to_scores(self, slopes: tf.Tensor) -> tf.Tensor:
         """Returns the gradient to the scores, [batch, list] in their type, from that to the logits."""
-        slopes = tf.transpose(slopes)
         scores = tf.cast(self._batch.scores, slopes.dtype)
         with tf.GradientTape() as tape:
             tape.watch(scores)
             alpha_scores = logits(scores, self._batch.mask, self._batch.alpha, self._batch.shift)
-        return tf.cast(tape.gradient(alpha_scores, scores, slopes), self._batch.scores.dtype)
+        return tf.cast(tape.gradient(alpha_scores, scores, _turned(slopes)), self._batch.scores.dtype)
+
+
+def _turned(values: tf.Tensor) -> tf.Tensor:
+    """From [batch, list] to how the loops have it, and back."""
+    return values if _DOCUMENTS == 1 else tf.transpose(values)
+
+
+def _sum(values: tf.Tensor) -> tf.Tensor:
+    """The sum over the documents of each list."""
+    return tf.reduce_sum(values, axis=_DOCUMENTS, keepdims=True)
 
 
 @compiled.once_for_each_size
@@ -206,12 +218,12 @@ def _gain_and_slopes(
         slopes += worth[rank] * gains.slope(gained, gain) * recursion.slopes(indicators, found, factors)
         return rank + 1, later, value, slopes
 
-    state = (0, recursion.start, tf.zeros_like(worth[0], tf.float64), tf.zeros_like(recursion.start))
-    _, factors, value, slopes = tf.while_loop(lambda rank, *_: rank < recursion.looped, body, state)
+    state = (0, recursion.start, tf.zeros_like(recursion.mean, tf.float64), tf.zeros_like(recursion.start))
+    _, factors, value, slopes = tf.while_loop(lambda rank, *_: rank < looped, body, state)
     gained = gains.gained(recursion.mean, gain)
     value += tf.cast(tf.reduce_sum(recursion.uniform(worth), axis=0) * gained, tf.float64)
     slopes += recursion.uniform_slopes(factors, worth * gains.slope(gained, gain))
-    return tf.cast(value, batch.scores.dtype), recursion.to_scores(slopes)
+    return tf.cast(tf.squeeze(value, _DOCUMENTS), batch.scores.dtype), recursion.to_scores(slopes)
 
 
 @compiled.once_for_each_size
@@ -223,10 +235,9 @@ def _found_at_ranks(batch: Batch, at_ranks: tf.Tensor, looped: tf.Tensor, *, pre
         _, found, later = recursion.step(factors)
         return rank + 1, later, rows.write(rank, found)
 
-    found = tf.while_loop(lambda rank, *_: rank < recursion.looped, body, (0, recursion.start, rows))[2].stack()
-    return tf.where(
-        lists.rank_mask(batch.mask, tf.shape(at_ranks)[1]), tf.cast(tf.transpose(found), at_ranks.dtype), at_ranks
-    )
+    found = tf.while_loop(lambda rank, *_: rank < looped, body, (0, recursion.start, rows))[2].stack()
+    found = tf.cast(tf.transpose(tf.squeeze(found, 1 + _DOCUMENTS)), at_ranks.dtype)
+    return tf.where(lists.rank_mask(batch.mask, tf.shape(at_ranks)[1]), found, at_ranks)
 
 
 @compiled.once_for_each_size
@@ -239,7 +250,7 @@ def _slopes_of_found(batch: Batch, upstream: tf.Tensor, looped: tf.Tensor, *, pr
         return rank + 1, later, slopes + upstream[rank] * recursion.slopes(indicators, found, factors)
 
     state = (0, recursion.start, tf.zeros_like(recursion.start))
-    _, factors, slopes = tf.while_loop(lambda rank, *_: rank < recursion.looped, body, state)
+    _, factors, slopes = tf.while_loop(lambda rank, *_: rank < looped, body, state)
     return recursion.to_scores(slopes + recursion.uniform_slopes(factors, upstream))
 
 
