@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,7 +11,10 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.letor_parser import FilePattern, expand_paths, read_queries, scan_letor
+from tfr_smooth.data.cached_batches import CachedBatches
+from tfr_smooth.data.dense_text import read_dense
+from tfr_smooth.data.letor_parser import FilePattern, Query, expand_paths, read_queries, summary_of, width_of_first_row
+from tfr_smooth.data.query_cache import QueryCache, cached_queries
 
 _MAX_INT64 = 2**63 - 1
 
@@ -27,6 +32,8 @@ def read_letor(
     drop_remainder: bool = False,
     return_ids: bool = False,
     cache: bool = False,
+    cache_dir: str | os.PathLike[str] | None = None,
+    group_by_length: bool = False,
 ) -> tf.data.Dataset:
     r"""Reads ranking files into batches of queries.
 
@@ -59,6 +66,12 @@ def read_letor(
       return_ids: Whether to add the ids "query_id" and "doc_id". The latter is X of a comment
         `#docid = X`, and "" where there is none.
       cache: Whether to keep the parsed queries in memory, so that the files are parsed once.
+      cache_dir: A folder for a binary copy of the files, from which batches come many times as fast as from text. It is
+        made at this call unless it is there from an earlier one, in any process, and made anew when a file has changed
+        (its size or time). The batches are the same, shuffled or not, as without it.
+      group_by_length: Whether a batch holds lists of similar length, so that little of it is padding; needs
+        `cache_dir`. Of 50 batches' worth of queries, in their shuffled order, those of similar length come together,
+        and the batches in an order of chance: each epoch still holds every query once, in batches of the same size.
 
     Returns:
       A dataset of `(inputs, labels)`, labels float32 [batch, list] with -1 for padding, where
@@ -92,40 +105,82 @@ def read_letor(
       >>> inputs["features"].shape, inputs["mask"].numpy().tolist(), labels.numpy().tolist()
       (TensorShape([2, 2, 2]), [[True, True], [True, False]], [[1.0, 0.0], [0.0, -1.0]])
     """
-    _arguments.integer("batch_size", batch_size, least=1)
-    _integer_or_none("num_features", num_features, least=1)
-    _integer_or_none("list_size", list_size, least=1)
-    _arguments.integer("shuffle_buffer", shuffle_buffer, least=0)
-    _integer_or_none("seed", seed, least=0)
-    _integer_or_none("num_epochs", num_epochs, least=1)
-    _arguments.integer("first_epoch", first_epoch, least=0)
+    batch_size = _arguments.integer("batch_size", batch_size, least=1)
+    num_features = _integer_or_none("num_features", num_features, least=1)
+    list_size = _integer_or_none("list_size", list_size, least=1)
+    shuffle_buffer = _arguments.integer("shuffle_buffer", shuffle_buffer, least=0)
+    seed = _integer_or_none("seed", seed, least=0)
+    num_epochs = _integer_or_none("num_epochs", num_epochs, least=1)
+    first_epoch = _arguments.integer("first_epoch", first_epoch, least=0)
     _arguments.boolean("drop_remainder", drop_remainder)
     _arguments.boolean("return_ids", return_ids)
     _arguments.boolean("cache", cache)
+    _arguments.boolean("group_by_length", group_by_length)
+    if cache and cache_dir is not None:
+        raise ValueError("`cache` must be False with a `cache_dir`, got True.")
+    if group_by_length and cache_dir is None:
+        raise ValueError("`group_by_length` must be False without a `cache_dir`, got True.")
     paths = expand_paths(file_pattern)
-    if num_features is None:
-        num_features = scan_letor(file_pattern).num_features
-        if num_features == 0:
-            raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
 
-    queries = _query_dataset(paths, num_features, list_size, return_ids)
-    if cache:
-        queries = queries.cache()
-
-    def batches(shuffled: tf.data.Dataset) -> tf.data.Dataset:
-        return _padded_batches(shuffled, batch_size, num_features, list_size, drop_remainder)
+    if cache_dir is None:
+        width = num_features or _width(paths)
+        queries = _query_dataset(paths, width, list_size, return_ids)
+        queries = queries.cache() if cache else queries
+        batches = functools.partial(
+            _padded_batches,
+            batch_size=batch_size,
+            num_features=width,
+            list_size=list_size,
+            drop_remainder=drop_remainder,
+        )
+    else:
+        cached = CachedBatches(
+            _cache(cache_dir, paths, num_features),
+            batch_size,
+            list_size,
+            drop_remainder,
+            return_ids,
+            group_by_length,
+            is_shuffled=shuffle_buffer > 0,
+        )
+        queries, batches = cached.queries(), functools.partial(cached.batches)
 
     if shuffle_buffer and seed is not None:
         dataset = _seeded_epochs(queries, shuffle_buffer, seed, first_epoch, num_epochs, batches)
     else:
         if shuffle_buffer:
             queries = queries.shuffle(shuffle_buffer, reshuffle_each_iteration=True)
-        dataset = batches(queries).repeat(num_epochs)
+        dataset = batches(queries, None).repeat(num_epochs)
 
     options = tf.data.Options()
     # Sharding by file, the default, fails with fewer files than workers.
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
     return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
+
+
+def _width(paths: list[str]) -> int:
+    """The highest feature index of some files."""
+    width = summary_of(paths, read_dense, _workers()).num_features
+    if width == 0:
+        raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
+    return width
+
+
+def _cache(cache_dir: str | os.PathLike[str], paths: list[str], num_features: int | None) -> QueryCache:
+    def cached(width: int | None) -> QueryCache:
+        def parse() -> tuple[int, Iterator[Query]]:
+            highest = width or _width(paths)
+            return highest, read_queries(paths, highest, read_dense=read_dense, workers=_workers())
+
+        return cached_queries(cache_dir, paths, {"num_features": num_features}, parse)
+
+    try:
+        # Mostly the first row has as many features as any: that saves reading all for the highest index.
+        return cached(num_features or width_of_first_row(paths))
+    except ValueError:
+        if num_features is not None:
+            raise
+        return cached(None)
 
 
 def _query_dataset(paths: list[str], num_features: int, list_size: int | None, return_ids: bool) -> tf.data.Dataset:
@@ -139,7 +194,8 @@ def _query_dataset(paths: list[str], num_features: int, list_size: int | None, r
         signature["doc_id"] = tf.TensorSpec([None], tf.string)
 
     def generate() -> Iterator[dict[str, Any]]:
-        for query in read_queries(paths, num_features, list_size):
+        queries = read_queries(paths, num_features, list_size, read_dense=read_dense, workers=_workers())
+        for query in queries:
             element: dict[str, Any] = {"features": query.features, "labels": query.labels}
             if return_ids:
                 element["query_id"] = query.query_id
@@ -151,6 +207,8 @@ def _query_dataset(paths: list[str], num_features: int, list_size: int | None, r
 
 def _padded_batches(
     queries: tf.data.Dataset,
+    _: tf.Tensor | None,
+    *,
     batch_size: int,
     num_features: int,
     list_size: int | None,
@@ -178,7 +236,7 @@ def _seeded_epochs(
     seed: int,
     first_epoch: int,
     num_epochs: int | None,
-    batches: Callable[[tf.data.Dataset], tf.data.Dataset],
+    batches: Callable[[tf.data.Dataset, tf.Tensor | None], tf.data.Dataset],
 ) -> tf.data.Dataset:
     """The batches of each epoch in an order that depends on (`seed`, epoch) and nothing else."""
 
@@ -188,7 +246,7 @@ def _seeded_epochs(
         if not tf.executing_eagerly():
             # It is taken modulo 2**31 - 1, and must not be 0, which tf.data treats specially.
             tf.compat.v1.set_random_seed(1 + seed % (2**31 - 2))
-        return batches(queries.shuffle(shuffle_buffer, epoch, reshuffle_each_iteration=False))
+        return batches(queries.shuffle(shuffle_buffer, epoch, reshuffle_each_iteration=False), epoch)
 
     end = _MAX_INT64 if num_epochs is None else first_epoch + num_epochs
     dataset = tf.data.Dataset.range(first_epoch, end).flat_map(one_epoch)
@@ -198,9 +256,15 @@ def _seeded_epochs(
     return dataset
 
 
-def _integer_or_none(name: str, value: Any, *, least: int) -> None:
-    if value is not None:
-        try:
-            _arguments.integer(name, value, least=least)
-        except ValueError:
-            raise ValueError(f"`{name}` must be an integer >= {least} or None, got {value!r}.") from None
+def _workers() -> int:
+    """Threads that parse: more gain nothing, as one thread cuts the files into lines."""
+    return min(os.cpu_count() or 1, 4)
+
+
+def _integer_or_none(name: str, value: Any, *, least: int) -> int | None:
+    if value is None:
+        return None
+    try:
+        return _arguments.integer(name, value, least=least)
+    except ValueError:
+        raise ValueError(f"`{name}` must be an integer >= {least} or None, got {value!r}.") from None
