@@ -58,6 +58,12 @@ _SELECT_BY = flags.DEFINE_enum(
     "steadier on few queries), or exact NDCG (always with a loss that is not made of a metric).",
 )
 _CACHE = flags.DEFINE_bool("cache", True, "Keep the parsed files in memory.")
+_CACHE_DIR = flags.DEFINE_string(
+    "cache_dir", None, "Instead of in memory, keep a binary copy of the files in this folder, for this and later runs."
+)
+_GROUP_BY_LENGTH = flags.DEFINE_bool(
+    "group_by_length", False, "Train on batches of lists of similar length, which are quicker; needs --cache_dir."
+)
 
 
 def _hyperparameter_flags() -> list[flags.FlagHolder[Any]]:
@@ -145,8 +151,8 @@ def data_files(output: pathlib.Path, write: bool) -> dict[str, str]:
 
 
 def read(pattern: str, num_features: int, **kwargs: Any) -> tf.data.Dataset:
-    arguments = {"batch_size": _BATCH_SIZE.value, "num_features": num_features, "cache": _CACHE.value, **kwargs}
-    return data.read_letor(pattern, **arguments)
+    cache = {"cache": _CACHE.value} if _CACHE_DIR.value is None else {"cache_dir": _CACHE_DIR.value}
+    return data.read_letor(pattern, batch_size=_BATCH_SIZE.value, num_features=num_features, **{**cache, **kwargs})
 
 
 def hidden_layers() -> str | list[int]:
@@ -184,6 +190,7 @@ def settings(files: dict[str, str]) -> dict[str, Any]:
         _NORMALIZATION,
         _SEED,
         _SELECT_BY,
+        _GROUP_BY_LENGTH,
     )
     return {**{flag.name: flag.value for flag in chosen}, "train": files["train"], "valid": files["valid"]}
 
@@ -193,8 +200,10 @@ def train(model: tf.keras.Model, pattern: str, summary: data.LetorSummary, finis
     if not finished:
         model.adapt(read(pattern, summary.num_features))
     order: dict[str, Any] = {"seed": _SEED.value, "first_epoch": finished, "num_epochs": epochs - finished}
+    order["group_by_length"] = _GROUP_BY_LENGTH.value
     if _STRATEGY.value == "parameter_server":  # each worker goes through the lists in an order of its own
-        order = {"num_epochs": None, "cache": pathlib.Path(_OUTPUT_DIR.value) / "cache"}
+        folder = _CACHE_DIR.value or pathlib.Path(_OUTPUT_DIR.value) / "cache"
+        order = {"num_epochs": None, "cache": False, "cache_dir": folder, "portable": True}
     lists = read(pattern, summary.num_features, shuffle_buffer=summary.queries, **order)
     model.fit(
         lists,

@@ -191,8 +191,8 @@ def test_endless_dataset_says_so(path, kwargs):
 def test_cache_parses_once(path, monkeypatch, seed, cache):
     parsed = []
 
-    def counting(*args):
-        for query in read_queries(*args):
+    def counting(*args, **kwargs):
+        for query in read_queries(*args, **kwargs):
             parsed.append(query.query_id)
             yield query
 

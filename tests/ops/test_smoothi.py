@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests import references
 from tfr_smooth import ops
-from tfr_smooth.ops import smoothi as implementation
+from tfr_smooth.ops import smoothi_loops
 
 SEEDS = range(4)
 
@@ -192,7 +192,7 @@ def test_the_closed_form_of_late_ranks_equals_the_whole_recursion(alpha, monkeyp
     scores, relevance = a_list(8, 400)
     upstream = references.discounts(400)
     early = value_and_gradient(scores, relevance, upstream, alpha=alpha)
-    monkeypatch.setattr(implementation, "_ranks_until_uniform", lambda *_: tf.constant(10**6))
+    monkeypatch.setattr(smoothi_loops, "ranks_until_uniform", lambda *_: tf.constant(10**6))
     whole = value_and_gradient(scores, relevance, upstream, alpha=alpha)
     np.testing.assert_allclose(early[0], whole[0], rtol=1e-6)
     np.testing.assert_allclose(early[1], whole[1], rtol=1e-5, atol=1e-8)
@@ -200,7 +200,7 @@ def test_the_closed_form_of_late_ranks_equals_the_whole_recursion(alpha, monkeyp
 
 @pytest.mark.parametrize(("largest", "at_most"), [(0.0, 0), (1.0, 176), (16.0, 203), (1e6, 310)])
 def test_ranks_computed_do_not_grow_with_the_list(largest, at_most):
-    ranks = int(implementation._ranks_until_uniform(tf.constant(largest, tf.float64), 0.1))
+    ranks = int(smoothi_loops.ranks_until_uniform(tf.constant(largest, tf.float64), 0.1))
     assert ranks <= at_most
     assert largest * 0.9**ranks <= 1.01e-8
 

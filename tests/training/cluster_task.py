@@ -134,7 +134,7 @@ def train_asynchronously(strategy, folder, _):
     )
     resumable = training.ResumableTraining(folder / "output" / "checkpoints", validation=validation)
     resumable.restore(model)
-    lists = read(folder / "train.txt", shuffle_buffer=30, num_epochs=None, cache=folder / "cache")
+    lists = read(folder / "train.txt", shuffle_buffer=30, num_epochs=None, cache_dir=folder / "cache", portable=True)
     model.fit(lists, epochs=6, steps_per_epoch=10, verbose=0, callbacks=[validation, resumable])
     after = exact_ndcg(model, folder)
     found = {"chief": training.is_chief(strategy), "before": before, "after": after, "history": validation.history}

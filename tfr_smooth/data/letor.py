@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -14,7 +15,17 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.letor_parser import FilePattern, expand_paths, read_blocks, read_queries, scan_letor
+from tfr_smooth.data.cached_batches import CachedBatches
+from tfr_smooth.data.dense_text import read_dense
+from tfr_smooth.data.letor_parser import (
+    FilePattern,
+    Query,
+    expand_paths,
+    read_queries,
+    summary_of,
+    width_of_first_row,
+)
+from tfr_smooth.data.query_cache import QueryCache, cached_queries
 
 _MAX_INT64 = 2**63 - 1
 
@@ -31,7 +42,10 @@ def read_letor(
     first_epoch: int = 0,
     drop_remainder: bool = False,
     return_ids: bool = False,
-    cache: bool | str | os.PathLike[str] = False,
+    cache: bool = False,
+    cache_dir: str | os.PathLike[str] | None = None,
+    group_by_length: bool = False,
+    portable: bool = False,
 ) -> tf.data.Dataset:
     r"""Reads ranking files into batches of queries.
 
@@ -63,10 +77,15 @@ def read_letor(
       drop_remainder: Whether to leave out a last batch of an epoch that is not full.
       return_ids: Whether to add the ids "query_id" and "doc_id". The latter is X of a comment
         `#docid = X`, and "" where there is none.
-      cache: Whether to keep the parsed queries in memory, so that the files are parsed once. Or a
-        folder to keep them in, for every later training on the same files: they are parsed in this
-        call, unless an earlier one did and the files are as they were. Such a dataset needs no
-        Python to be read, and so can be sent to the workers of a parameter server.
+      cache: Whether to keep the parsed queries in memory, so that the files are parsed once.
+      cache_dir: A folder for a binary copy of the files, from which batches come many times as fast as from text. It is
+        made at this call unless it is there from an earlier one, in any process, and made anew when a file has changed
+        (its size or time). The batches are the same, shuffled or not, as without it.
+      group_by_length: Whether a batch holds lists of similar length, so that little of it is padding; needs
+        `cache_dir`. Of 50 batches' worth of queries, in their shuffled order, those of similar length come together,
+        and the batches in an order of chance: each epoch still holds every query once, in batches of the same size.
+      portable: Whether the dataset must do without Python, so that it can be sent to the workers of a parameter server;
+        needs `cache_dir`, in a place that they all see. It is slower than without.
 
     Returns:
       A dataset of `(inputs, labels)`, labels float32 [batch, list] with -1 for padding, where
@@ -78,7 +97,7 @@ def read_letor(
 
     Raises:
       ValueError: A bad argument, a pattern that matches no file, or bad input that the first scan
-        meets (or the parsing into the folder `cache`), as `path:line: what is wrong`.
+        meets, as `path:line: what is wrong`.
       tf.errors.InvalidArgumentError: While iterating: bad input, with `path:line: what is wrong`
         in its message. That is a label or value that is no finite float32 number, a negative
         label, no query id, an index below 1, twice in a line or over `num_features`, a query that
@@ -87,9 +106,7 @@ def read_letor(
 
     Files are streamed: memory holds the query being read, `shuffle_buffer` queries, a few batches,
     and the ids of the queries seen (with `cache=True` all queries). Time is linear in the size of
-    the files. Under `tf.distribute`, every worker reads all files and keeps its share of each
-    batch, so that no list comes twice or never: where there is more than one process, `seed` must
-    be given with `shuffle_buffer`, as the shares are cut from one order.
+    the files. Under `tf.distribute`, every worker reads all files and keeps its share of the data.
 
     Example:
       >>> import os, tempfile
@@ -102,43 +119,86 @@ def read_letor(
       >>> inputs["features"].shape, inputs["mask"].numpy().tolist(), labels.numpy().tolist()
       (TensorShape([2, 2, 2]), [[True, True], [True, False]], [[1.0, 0.0], [0.0, -1.0]])
     """
-    _arguments.integer("batch_size", batch_size, least=1)
-    _integer_or_none("num_features", num_features, least=1)
-    _integer_or_none("list_size", list_size, least=1)
-    _arguments.integer("shuffle_buffer", shuffle_buffer, least=0)
-    _integer_or_none("seed", seed, least=0)
-    _integer_or_none("num_epochs", num_epochs, least=1)
-    _arguments.integer("first_epoch", first_epoch, least=0)
+    batch_size = _arguments.integer("batch_size", batch_size, least=1)
+    num_features = _integer_or_none("num_features", num_features, least=1)
+    list_size = _integer_or_none("list_size", list_size, least=1)
+    shuffle_buffer = _arguments.integer("shuffle_buffer", shuffle_buffer, least=0)
+    seed = _integer_or_none("seed", seed, least=0)
+    num_epochs = _integer_or_none("num_epochs", num_epochs, least=1)
+    first_epoch = _arguments.integer("first_epoch", first_epoch, least=0)
     _arguments.boolean("drop_remainder", drop_remainder)
     _arguments.boolean("return_ids", return_ids)
-    if not isinstance(cache, (bool, str, os.PathLike)):
-        raise ValueError(f"`cache` must be True, False or a folder, got {cache!r}.")
+    _arguments.boolean("cache", cache)
+    _arguments.boolean("group_by_length", group_by_length)
+    if cache and cache_dir is not None:
+        raise ValueError("`cache` must be False with a `cache_dir`, got True.")
+    if group_by_length and cache_dir is None:
+        raise ValueError("`group_by_length` must be False without a `cache_dir`, got True.")
+    if _arguments.boolean("portable", portable) and (cache_dir is None or group_by_length):
+        raise ValueError("`portable` must be False without a `cache_dir` and with `group_by_length`, got True.")
     paths = expand_paths(file_pattern)
-    if num_features is None:
-        num_features = scan_letor(file_pattern).num_features
-        if num_features == 0:
-            raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
 
-    queries = _query_dataset(paths, num_features, list_size, return_ids)
-    if not isinstance(cache, bool):
-        queries = _kept_on_disk(queries, os.fspath(cache), [paths, num_features, list_size, return_ids])
-    elif cache:
-        queries = queries.cache()
-
-    def batches(shuffled: tf.data.Dataset) -> tf.data.Dataset:
-        return _padded_batches(shuffled, batch_size, num_features, list_size, drop_remainder)
+    if cache_dir is None or portable:
+        width = num_features or _width(paths)
+        queries = _query_dataset(paths, width, list_size, return_ids)
+        if cache_dir is not None:
+            queries = _portable(queries, os.fspath(cache_dir), [paths, width, list_size, return_ids])
+        queries = queries.cache() if cache else queries
+        batches = functools.partial(
+            _padded_batches,
+            batch_size=batch_size,
+            num_features=width,
+            list_size=list_size,
+            drop_remainder=drop_remainder,
+        )
+    else:
+        cached = CachedBatches(
+            _cache(cache_dir, paths, num_features),
+            batch_size,
+            list_size,
+            drop_remainder,
+            return_ids,
+            group_by_length,
+            is_shuffled=shuffle_buffer > 0,
+        )
+        queries, batches = cached.queries(), functools.partial(cached.batches)
 
     if shuffle_buffer and seed is not None:
         dataset = _seeded_epochs(queries, shuffle_buffer, seed, first_epoch, num_epochs, batches)
     else:
         if shuffle_buffer:
             queries = queries.shuffle(shuffle_buffer, reshuffle_each_iteration=True)
-        dataset = batches(queries).repeat(num_epochs)
+        dataset = batches(queries, None).repeat(num_epochs)
 
     options = tf.data.Options()
     # Sharding by file, the default, fails with fewer files than workers.
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
     return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
+
+
+def _width(paths: list[str]) -> int:
+    """The highest feature index of some files."""
+    width = summary_of(paths, read_dense, _workers()).num_features
+    if width == 0:
+        raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
+    return width
+
+
+def _cache(cache_dir: str | os.PathLike[str], paths: list[str], num_features: int | None) -> QueryCache:
+    def cached(width: int | None) -> QueryCache:
+        def parse() -> tuple[int, Iterator[Query]]:
+            highest = width or _width(paths)
+            return highest, read_queries(paths, highest, read_dense=read_dense, workers=_workers())
+
+        return cached_queries(cache_dir, paths, {"num_features": num_features}, parse)
+
+    try:
+        # Mostly the first row has as many features as any: that saves reading all for the highest index.
+        return cached(num_features or width_of_first_row(paths))
+    except ValueError:
+        if num_features is not None:
+            raise
+        return cached(None)
 
 
 def _query_dataset(paths: list[str], num_features: int, list_size: int | None, return_ids: bool) -> tf.data.Dataset:
@@ -152,7 +212,8 @@ def _query_dataset(paths: list[str], num_features: int, list_size: int | None, r
         signature["doc_id"] = tf.TensorSpec([None], tf.string)
 
     def generate() -> Iterator[dict[str, Any]]:
-        for query in read_queries(paths, num_features, list_size):
+        queries = read_queries(paths, num_features, list_size, read_dense=read_dense, workers=_workers())
+        for query in queries:
             element: dict[str, Any] = {"features": query.features, "labels": query.labels}
             if return_ids:
                 element["query_id"] = query.query_id
@@ -162,13 +223,13 @@ def _query_dataset(paths: list[str], num_features: int, list_size: int | None, r
     return tf.data.Dataset.from_generator(generate, output_signature=signature)
 
 
-def _kept_on_disk(queries: tf.data.Dataset, folder: str, read_as: list[Any]) -> tf.data.Dataset:
+def _portable(queries: tf.data.Dataset, folder: str, read_as: list[Any]) -> tf.data.Dataset:
     """The same queries from a folder, which is written first if these files were not yet read like this."""
     versions = [[os.path.getsize(path), os.stat(path).st_mtime_ns] for path in read_as[0]]
     key = hashlib.sha256(json.dumps([1, read_as, versions]).encode()).hexdigest()[:16]
     kept = os.path.join(folder, key)
     if not os.path.isdir(kept):
-        for _ in read_blocks(read_as[0], read_as[1]):
+        for _ in read_queries(read_as[0], read_as[1], read_dense=read_dense, workers=_workers()):
             pass  # Raises on bad input, at which `save` would wait for ever.
         os.makedirs(folder, exist_ok=True)
         unfinished = tempfile.mkdtemp(prefix=f".{key}.", dir=folder)
@@ -185,6 +246,8 @@ def _kept_on_disk(queries: tf.data.Dataset, folder: str, read_as: list[Any]) -> 
 
 def _padded_batches(
     queries: tf.data.Dataset,
+    _: tf.Tensor | None,
+    *,
     batch_size: int,
     num_features: int,
     list_size: int | None,
@@ -212,7 +275,7 @@ def _seeded_epochs(
     seed: int,
     first_epoch: int,
     num_epochs: int | None,
-    batches: Callable[[tf.data.Dataset], tf.data.Dataset],
+    batches: Callable[[tf.data.Dataset, tf.Tensor | None], tf.data.Dataset],
 ) -> tf.data.Dataset:
     """The batches of each epoch in an order that depends on (`seed`, epoch) and nothing else."""
 
@@ -222,7 +285,7 @@ def _seeded_epochs(
         if not tf.executing_eagerly():
             # It is taken modulo 2**31 - 1, and must not be 0, which tf.data treats specially.
             tf.compat.v1.set_random_seed(1 + seed % (2**31 - 2))
-        return batches(queries.shuffle(shuffle_buffer, epoch, reshuffle_each_iteration=False))
+        return batches(queries.shuffle(shuffle_buffer, epoch, reshuffle_each_iteration=False), epoch)
 
     end = _MAX_INT64 if num_epochs is None else first_epoch + num_epochs
     dataset = tf.data.Dataset.range(first_epoch, end).flat_map(one_epoch)
@@ -232,9 +295,15 @@ def _seeded_epochs(
     return dataset
 
 
-def _integer_or_none(name: str, value: Any, *, least: int) -> None:
-    if value is not None:
-        try:
-            _arguments.integer(name, value, least=least)
-        except ValueError:
-            raise ValueError(f"`{name}` must be an integer >= {least} or None, got {value!r}.") from None
+def _workers() -> int:
+    """Threads that parse: more gain nothing, as one thread cuts the files into lines."""
+    return min(os.cpu_count() or 1, 4)
+
+
+def _integer_or_none(name: str, value: Any, *, least: int) -> int | None:
+    if value is None:
+        return None
+    try:
+        return _arguments.integer(name, value, least=least)
+    except ValueError:
+        raise ValueError(f"`{name}` must be an integer >= {least} or None, got {value!r}.") from None

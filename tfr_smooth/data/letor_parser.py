@@ -6,6 +6,7 @@ whitespace only, so that query ids may hold any other text.
 
 from __future__ import annotations
 
+import collections
 import glob
 import gzip
 import io
@@ -13,8 +14,9 @@ import itertools
 import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
-from typing import BinaryIO, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,6 +27,28 @@ _MAX_INDEX_DIGITS = 9
 _DOC_ID = re.compile(rb"\s*docid\s*=\s*(\S+)")
 # "1:", "2:", ...: what the features of a dense line start with; grows to the longest line seen.
 _dense_prefixes: list[bytes] = []
+
+
+class Head(NamedTuple):
+    """One document line, but for its features, which are text still."""
+
+    number: int
+    label: float
+    query_id: bytes
+    doc_id: bytes
+    features: bytes
+
+
+class Block(NamedTuple):
+    """The lines of one query; not `complete` where bad input follows, so that only their own faults matter."""
+
+    path: str
+    heads: list[Head]
+    complete: bool = True
+
+
+# Reads the text of rows that all have the features 1..n, in order: float32 [rows, n], or None for anything else.
+DenseReader: TypeAlias = "Callable[[list[bytes], int], np.ndarray | None]"
 
 
 class Row(NamedTuple):
@@ -87,23 +111,50 @@ def scan_letor(file_pattern: FilePattern) -> LetorSummary:
       >>> summary.queries, summary.documents, summary.num_features, summary.longest_list
       (2, 3, 3, 2)
     """
-    paths = expand_paths(file_pattern)
+    return summary_of(expand_paths(file_pattern))
+
+
+def summary_of(paths: Sequence[str], read_dense: DenseReader | None = None, workers: int = 0) -> LetorSummary:
+    """Does what `scan_letor` does, with `read_dense` and `workers` as for `read_queries`."""
+
+    def counted(block: Block) -> tuple[int, int]:
+        width = block.heads[0].features.count(b":")
+        if read_dense is not None and width and read_dense([head.features for head in block.heads], width) is not None:
+            return len(block.heads), width
+        rows = _rows(block)
+        return len(rows), max(row.highest_index for row in rows)
+
     queries = documents = num_features = longest_list = 0
-    for rows in read_blocks(paths):
+    for length, highest_index in _parsed(counted, read_blocks(paths), workers):
         queries += 1
-        documents += len(rows)
-        longest_list = max(longest_list, len(rows))
-        num_features = max(num_features, max(row.highest_index for row in rows))
+        documents += length
+        longest_list = max(longest_list, length)
+        num_features = max(num_features, highest_index)
     return LetorSummary(tuple(paths), queries, documents, num_features, longest_list)
 
 
-def read_queries(paths: Sequence[str], num_features: int, list_size: int | None = None) -> Iterator[Query]:
+def width_of_first_row(paths: Sequence[str]) -> int | None:
+    """Returns the highest feature index of the first document; None if that has no features."""
+    block = next(read_blocks(paths))
+    return _rows(Block(block.path, block.heads[:1]))[0].highest_index or None
+
+
+def read_queries(
+    paths: Sequence[str],
+    num_features: int,
+    list_size: int | None = None,
+    *,
+    read_dense: DenseReader | None = None,
+    workers: int = 0,
+) -> Iterator[Query]:
     """Yields the queries of some ranking files in file order.
 
     Args:
       paths: Files to read, one after the other; names that end in `.gz` are unpacked.
       num_features: Width of the feature matrix; a higher index in a file is an error.
       list_size: Keeps only the first `list_size` documents of a query; None keeps them all.
+      read_dense: What to try on the rows of a query before the exact parser, which also says what is wrong.
+      workers: Threads that parse, a few queries ahead of what is yielded; 0 parses when asked for.
 
     Yields:
       A `Query` for each block of lines with one query id.
@@ -111,38 +162,91 @@ def read_queries(paths: Sequence[str], num_features: int, list_size: int | None 
     Raises:
       ValueError: Bad input (`path:line: what is wrong`), also in the lines that are cut off.
 
-    Linear in the size of the files; memory for one query and for the query ids seen.
+    Linear in the size of the files; memory for one query (and `2 * workers` more) and for the query ids seen.
     """
-    for rows in read_blocks(paths, num_features):
-        yield _to_query(rows[:list_size], num_features)
+
+    def parsed(block: Block) -> Query:
+        features = None
+        if read_dense is not None:
+            features = read_dense([head.features for head in block.heads], num_features)
+        if features is None:
+            features = _features(_rows(block, num_features), num_features)
+        heads = block.heads[:list_size]
+        labels = np.array([head.label for head in heads], dtype=np.float32)
+        return Query(heads[0].query_id, features[:list_size], labels, [head.doc_id for head in heads])
+
+    yield from _parsed(parsed, read_blocks(paths), workers)
 
 
-def read_blocks(paths: Sequence[str], num_features: int | None = None) -> Iterator[list[Row]]:
-    """Yields the rows of each query; checks all lines and that no query comes back."""
+def _parsed(parse: Callable[[Block], Any], blocks: Iterator[Block], workers: int) -> Iterator[Any]:
+    """Yields what `parse` makes of each complete block, in their order, and raises the first fault of the files."""
+    if workers == 0:
+        for block in blocks:
+            result = parse(block)
+            if block.complete:
+                yield result
+        return
+    pending: collections.deque[futures.Future[tuple[Block, Any]]] = collections.deque()
+    fault = None
+    with futures.ThreadPoolExecutor(workers) as pool:
+        try:
+            while pending or fault is None:
+                if fault is None and len(pending) <= 2 * workers:
+                    try:
+                        pending.append(pool.submit(lambda block: (block, parse(block)), next(blocks)))
+                    except (StopIteration, ValueError, OSError) as error:
+                        fault = error  # of a later line than those which are being parsed
+                else:
+                    block, result = pending.popleft().result()
+                    if block.complete:
+                        yield result
+        finally:
+            for future in pending:
+                future.cancel()
+    if not isinstance(fault, StopIteration):
+        raise fault
+
+
+def read_blocks(paths: Sequence[str]) -> Iterator[Block]:
+    """Yields the lines of each query; checks them but for their features, and that no query comes back."""
     seen: set[bytes] = set()
     for path in paths:
-        block: list[Row] = []
-        query_id = None
+        block: list[Head] = []
         number = 0
-        for number, line in _numbered_lines(path):  # noqa: B007 (used after the loop)
-            try:
-                row = parse_row(line, num_features)
-                if row is None:
+        try:
+            for number, line in _numbered_lines(path):  # noqa: B007 (used after the loop)
+                head = _located(path, number, parse_head, line, number)
+                if head is None:
                     continue
-                if row.query_id != query_id:
+                if not block or head.query_id != block[0].query_id:
                     if block:
-                        yield block
-                    query_id = row.query_id
-                    if query_id in seen:
-                        raise ValueError(f"query {_shown(query_id)} comes back after its block ended")
-                    seen.add(query_id)
+                        yield Block(path, block)
                     block = []
-            except ValueError as error:
-                raise ValueError(f"{path}:{number}: {error}") from None
-            block.append(row)
+                    if head.query_id in seen:
+                        again = f"query {_shown(head.query_id)} comes back after its block ended"
+                        raise ValueError(f"{path}:{number}: {again}")
+                    seen.add(head.query_id)
+                block.append(head)
+        except ValueError:
+            if block:
+                yield Block(path, block, complete=False)
+            raise
         if not block:
             raise ValueError(f"{path}:{max(number, 1)}: the file ends without a document")
-        yield block
+        yield Block(path, block)
+
+
+def _located(path: str, number: int, parse: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls `parse`, and says in its errors where the line is."""
+    try:
+        return parse(*arguments)
+    except ValueError as error:
+        raise ValueError(f"{path}:{number}: {error}") from None
+
+
+def _rows(block: Block, num_features: int | None = None) -> list[Row]:
+    """The rows of a query, by the exact parser."""
+    return [_located(block.path, head.number, _to_row, head, num_features) for head in block.heads]
 
 
 def parse_row(line: bytes, num_features: int | None = None) -> Row | None:
@@ -158,6 +262,12 @@ def parse_row(line: bytes, num_features: int | None = None) -> Row | None:
     Raises:
       ValueError: Says what is wrong with the line.
     """
+    head = parse_head(line, number=1)
+    return None if head is None else _to_row(head, num_features)
+
+
+def parse_head(line: bytes, number: int) -> Head | None:
+    """Parses all of a line but its features; raises and returns None as `parse_row` does."""
     try:
         line.decode()
     except UnicodeDecodeError as error:
@@ -174,11 +284,15 @@ def parse_row(line: bytes, num_features: int | None = None) -> Row | None:
         raise ValueError(f"no query id: expected 'qid:<text>' after the label, got {found}")
     features, _, comment = words[2].partition(b"#") if len(words) > 2 else (b"", b"", b"")
     match = _DOC_ID.match(comment)
+    return Head(number, label, words[1][4:], match[1] if match else b"", features)
+
+
+def _to_row(head: Head, num_features: int | None) -> Row:
     indexes: list[int] | None = None
-    values = _parse_dense(features)
+    values = _parse_dense(head.features)
     if values is None:
-        indexes, values = _parse_sparse(features)
-    row = Row(label, words[1][4:], match[1] if match else b"", indexes, values)
+        indexes, values = _parse_sparse(head.features)
+    row = Row(head.label, head.query_id, head.doc_id, indexes, values)
     if num_features is not None and row.highest_index > num_features:
         raise ValueError(f"feature index {row.highest_index} is over num_features={num_features}")
     return row
@@ -237,18 +351,17 @@ def _parse_float32(text: bytes, what: str) -> float:
     return value
 
 
-def _to_query(rows: Sequence[Row], num_features: int) -> Query:
+def _features(rows: Sequence[Row], num_features: int) -> np.ndarray:
+    """The values of some rows, float32 [rows, num_features], 0 where a row has none."""
     if all(row.indexes is None and len(row.values) == num_features for row in rows):
-        features = np.array([row.values for row in rows], dtype=np.float32)
-    else:
-        features = np.zeros((len(rows), num_features), dtype=np.float32)
-        for features_row, row in zip(features, rows, strict=True):
-            if row.indexes is None:
-                features_row[: len(row.values)] = row.values
-            elif row.indexes:
-                features_row[np.array(row.indexes) - 1] = row.values
-    labels = np.array([row.label for row in rows], dtype=np.float32)
-    return Query(rows[0].query_id, features, labels, [row.doc_id for row in rows])
+        return np.array([row.values for row in rows], dtype=np.float32)
+    features = np.zeros((len(rows), num_features), dtype=np.float32)
+    for features_row, row in zip(features, rows, strict=True):
+        if row.indexes is None:
+            features_row[: len(row.values)] = row.values
+        elif row.indexes:
+            features_row[np.array(row.indexes) - 1] = row.values
+    return features
 
 
 def _numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:

@@ -9,8 +9,8 @@ import tensorflow as tf
 from tfr_smooth import _arguments, ops
 from tfr_smooth.functional import rank_net
 from tfr_smooth.functional.metric import binary
-from tfr_smooth.functional.ndcg import exponential_gain
 from tfr_smooth.ops.discounts import log2_discount
+from tfr_smooth.ops.gains import exponential_gain
 
 METRICS = ("ndcg_loss1", "ndcg_loss2", "ndcg_loss2++", "lambda_rank", "precision")
 

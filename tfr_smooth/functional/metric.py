@@ -33,6 +33,16 @@ class DocumentRanking(Protocol):
         """Returns [batch, list]: the discount at each document's place; 0 at padding."""
 
 
+@runtime_checkable
+class GainRanking(Protocol):
+    """A ranking that has value and gradient of a sum over ranks quicker than by way of the relevance at each rank."""
+
+    def gained(
+        self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, worth: tf.Tensor, gain: str = "linear"
+    ) -> tf.Tensor:
+        """Returns [batch]: the sum over ranks of `worth` [batch or 1, K] times the gain of the relevance found."""
+
+
 # A ranking finds relevance at ranks, or gives documents positions (`ops.Approx`).
 Ranking = IndicatorRanking | PositionRanking
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, ops
-from tfr_smooth.functional.metric import DocumentRanking, Ranking, RankingMetric
-from tfr_smooth.ops import discounts
-
-GAINS = ("exponential", "linear")
+from tfr_smooth import _arguments
+from tfr_smooth.functional.metric import DocumentRanking, GainRanking, Ranking, RankingMetric
+from tfr_smooth.ops import discounts, gains, lists
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,28 +48,30 @@ class NDCG(RankingMetric):
     def __post_init__(self) -> None:
         """Checks the arguments."""
         object.__setattr__(self, "topn", _arguments.topn(self.topn))
-        _arguments.choice("gain", self.gain, GAINS)
+        _arguments.choice("gain", self.gain, gains.GAINS)
         discounts.checked(self.discount)
 
     def _value(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
-        exact = ops.ExactRanking().relevance(tf.stop_gradient(relevance), relevance, mask, self.topn)
-        ideal = self._gained(exact, mask)
+        known, _, poison = lists.clean(relevance, mask)
+        best = tf.math.top_k(tf.stop_gradient(known), lists.cut(known, self.topn)).values
+        ideal = poison[:, 0] * self._gained(best, mask)
         if isinstance(ranking, DocumentRanking):
             worth = ranking.document_discounts(scores, mask, self.discount, self.topn)
             gained = tf.reduce_sum(self._gains(relevance) * worth, axis=1)
+        elif isinstance(ranking, GainRanking):
+            worth = self._worth(lists.cut(scores, self.topn), mask)
+            gained = ranking.gained(scores, relevance, mask, worth, self.gain)
         else:
             gained = self._gained(ranking.relevance(scores, relevance, mask, self.topn), mask)
         return tf.math.divide_no_nan(gained, ideal)
 
     def _gains(self, relevance: tf.Tensor) -> tf.Tensor:
-        return exponential_gain(relevance) if self.gain == "exponential" else relevance
+        return gains.gained(relevance, self.gain)
 
     def _gained(self, found: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        count = tf.maximum(tf.reduce_sum(tf.cast(mask, tf.float64), axis=1, keepdims=True), 1.0)
-        worth = discounts.at_ranks(discounts.checked(self.discount), tf.shape(found)[1], count)
+        worth = self._worth(tf.shape(found)[1], mask)
         return tf.reduce_sum(self._gains(found) * tf.cast(worth, found.dtype), axis=1)
 
-
-def exponential_gain(relevance: tf.Tensor) -> tf.Tensor:
-    """Returns 2^y - 1, exact for small y."""
-    return tf.math.expm1(math.log(2.0) * relevance)
+    def _worth(self, ranks: int | tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        count = tf.maximum(tf.reduce_sum(tf.cast(mask, tf.float64), axis=1, keepdims=True), 1.0)
+        return discounts.at_ranks(discounts.checked(self.discount), ranks, count)

@@ -7,8 +7,8 @@ import dataclasses
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.functional.metric import Ranking, RankingMetric, binary
-from tfr_smooth.ops import PositionRanking
+from tfr_smooth.functional.metric import GainRanking, Ranking, RankingMetric, binary
+from tfr_smooth.ops import PositionRanking, lists
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,10 @@ class Precision(RankingMetric):
             found = relevance
             if self.topn is not None:
                 found *= ranking.within(ranking.positions(scores, mask), self.topn)
+            found = tf.reduce_sum(found, axis=1)
+        elif isinstance(ranking, GainRanking):
+            found = ranking.gained(scores, relevance, mask, tf.ones([1, lists.cut(scores, self.topn)]))
         else:
-            found = ranking.relevance(scores, relevance, mask, self.topn)
+            found = tf.reduce_sum(ranking.relevance(scores, relevance, mask, self.topn), axis=1)
         depth = self.topn or tf.reduce_sum(tf.cast(mask, found.dtype), axis=1)
-        return tf.math.divide_no_nan(tf.reduce_sum(found, axis=1), tf.cast(depth, found.dtype))
+        return tf.math.divide_no_nan(found, tf.cast(depth, found.dtype))

@@ -12,30 +12,23 @@ which the gradient flows; so everything here is invariant to a shift of the scor
 
 Why this is quick: with the stop-gradient, rank r enters the gradient through its own softmax alone,
 $\partial y_r / \partial S_j = \alpha c^r_j I^r_j (rel_j - y_r)$ for $y_r = \sum_j rel_j I^r_j$. One running vector c
-[batch, list] serves the value, and once more the gradient: nothing of size [rank, list] is kept. And as
-$|c^r_j| \le (1-\delta)^{r-1}$, from some rank on every softmax is uniform to the last bit. That rank is
-known before the loop starts, and the ranks after it have a closed form.
+[batch, list] serves value and gradient: nothing of size [rank, list] is kept, and where the metric's gradient to y_r is
+known at rank r, one pass does both (`SmoothI.gained`). As $|c^r_j| \le (1-\delta)^{r-1}$, from some rank on every
+softmax is uniform to the last bit. That rank is known before the loop starts, and the ranks after it have a closed
+form. XLA compiles the loops (`smoothi_loops`), for batches that are padded to few sizes: a new size takes it some
+tenths of a second, once.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.ops import lists
-
-# A softmax over inputs below this size is uniform in float32 (its resolution is 6e-8).
-_UNIFORM = 1e-8
-# Up to this size of the softmax's inputs float32 gives 1e-6 (value) and 1e-5 (gradient). A sharper softmax
-# multiplies the rounding of its inputs, so such a batch is computed in float64.
-_FLOAT32_RANGE = 16.0
-# Inputs of the softmax are cut here, far from overflow in float32: exp is long exactly 0 or 1.
-_LARGEST = 1e37
+from tfr_smooth.ops import gains, lists, smoothi_loops
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +78,47 @@ class SmoothI:
     ) -> tf.Tensor:
         """Returns the relevance found at ranks 1..K; see `smoothi_relevance`."""
         return smoothi_relevance(scores, relevance, mask, topn=topn, **dataclasses.asdict(self))
+
+    def gained(
+        self,
+        scores: tf.Tensor,
+        relevance: tf.Tensor,
+        mask: tf.Tensor,
+        worth: tf.Tensor,
+        gain: str = "linear",
+    ) -> tf.Tensor:
+        r"""What the ranks give together: $\sum_r w_r g(y_r)$, $y_r$ being the relevance found at rank r.
+
+        Sums of this form are P@K and NDCG@K (Corollary 1 of arXiv:2105.00942 is about them). As their gradient to y_r
+        is known at rank r, one pass over the ranks gives value and gradient.
+
+        Args:
+          scores: [batch, list], any float type.
+          relevance: [batch, list], what is found at a document; a constant, no gradient flows to it.
+          mask: [batch, list] bool, False for padding.
+          worth: [batch, K] or [1, K], the w of ranks 1..K; a constant. Ranks beyond the real documents give nothing.
+          gain: g: "linear" for y, "exponential" for 2^y - 1.
+
+        Returns:
+          [batch], float64 for float64 scores, else float32.
+
+        Time O(min(K, R) N) a list, as for `smoothi_relevance`, memory O(N + K).
+        """
+        _arguments.choice("gain", gain, gains.GAINS)
+        if not self.stop_gradient:
+            found = self.relevance(scores, relevance, mask)
+            worth = tf.cast(worth[:, : tf.shape(found)[1]], found.dtype)
+            return tf.reduce_sum(worth * gains.gained(found[:, : tf.shape(worth)[1]], gain), axis=1)
+        scores, mask, poison = lists.clean(scores, mask)
+        relevance = lists.aligned("relevance", relevance, scores, mask)
+
+        @tf.custom_gradient
+        def total(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+            batch = smoothi_loops.Batch(scores, relevance, mask, self.alpha, self.delta, self.shift)
+            value, slopes = smoothi_loops.gain_and_slopes(batch, worth, gain)
+            return value, lambda upstream: upstream[:, tf.newaxis] * slopes
+
+        return poison[:, 0] * total(scores)
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor | None = None, topn: int | None = None) -> tf.Tensor:
         """Returns the rank indicators; see `smoothi_indicators`."""
@@ -137,13 +171,12 @@ def smoothi_relevance(
     topn = _arguments.topn(topn)
     scores, mask, poison = lists.clean(scores, mask)
     relevance = lists.aligned("relevance", relevance, scores, mask)
-    logits = _logits(scores, mask, ranking)
     ranks = lists.cut(scores, topn)
     if stop_gradient:
-        found = _relevance_by_custom_gradient(logits, relevance, mask, ranks, ranking, scores.dtype)
-    else:
-        found = _relevance_by_recursion(logits, relevance, mask, ranks, ranking)
-    found = tf.cast(tf.transpose(found), scores.dtype)
+        return poison * _relevance_by_loops(scores, relevance, mask, ranks, ranking)
+    logits = smoothi_loops.logits(tf.cast(scores, tf.float64), mask, alpha, shift)
+    found = tf.transpose(_relevance_by_recursion(logits, relevance, mask, ranks, ranking))
+    found = tf.cast(found, scores.dtype)
     return poison * tf.where(lists.rank_mask(mask, ranks), found, tf.zeros_like(found))
 
 
@@ -192,7 +225,7 @@ def smoothi_indicators(
     topn = _arguments.topn(topn)
     scores, mask, poison = lists.clean(scores, mask)
     ranks = lists.cut(scores, topn)
-    logits, real = _logits(scores, mask, ranking), tf.cast(mask, tf.float64)
+    logits, real = smoothi_loops.logits(tf.cast(scores, tf.float64), mask, alpha, shift), tf.cast(mask, tf.float64)
     rows = tf.TensorArray(tf.float64, size=ranks, element_shape=logits.shape)
 
     def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
@@ -207,20 +240,10 @@ def smoothi_indicators(
     return poison[:, :, tf.newaxis] * tf.cast(indicators, scores.dtype)
 
 
-def _logits(scores: tf.Tensor, mask: tf.Tensor, ranking: SmoothI) -> tf.Tensor:
-    """Returns alpha S of Eq. 7 in float64, 0 at padding; float64 so that the shift loses nothing."""
-    scores = tf.cast(scores, tf.float64)
-    if ranking.shift:
-        largest = tf.constant(scores.dtype.max, scores.dtype)
-        lowest = tf.reduce_min(tf.where(mask, scores, largest), axis=1, keepdims=True)
-        scores = tf.where(mask, scores - lowest, tf.zeros_like(scores))
-    return tf.clip_by_value(ranking.alpha * scores, -_LARGEST, _LARGEST)
-
-
 def _softmax(inputs: tf.Tensor, real: tf.Tensor, ranking: SmoothI) -> tf.Tensor:
     """Softmax over the documents with `real` = 1; all zero for a list without any."""
     if not ranking.shift:  # With the shift, the lowest document's input is 0 too: padding never is the highest.
-        inputs = tf.where(real > 0, inputs, tf.constant(-_LARGEST, inputs.dtype))
+        inputs = tf.where(real > 0, inputs, tf.constant(-smoothi_loops.LARGEST, inputs.dtype))
     highest = tf.stop_gradient(tf.reduce_max(inputs, axis=1, keepdims=True))
     weights = tf.exp(inputs - highest) * real
     # The highest contributes exp(0) = 1: the maximum is a no-op except for a list of padding.
@@ -244,94 +267,15 @@ def _relevance_by_recursion(
     return found.stack()
 
 
-def _relevance_by_custom_gradient(
-    logits: tf.Tensor,
-    relevance: tf.Tensor,
-    mask: tf.Tensor,
-    ranks: tf.Tensor | int,
-    ranking: SmoothI,
-    dtype: tf.DType,
+def _relevance_by_loops(
+    scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor | int, ranking: SmoothI
 ) -> tf.Tensor:
-    """[K, batch] float64, with the gradient of Eq. 9 in memory O(N + K)."""
-    largest = tf.reduce_max(tf.abs(logits))
-    looped = tf.minimum(ranks, _ranks_until_uniform(largest, ranking.delta))
-    is_mild = tf.logical_and(largest <= _FLOAT32_RANGE, tf.constant(dtype != tf.float64))
-
-    def in_precision(function: Callable[..., tf.Tensor], *tensors: tf.Tensor) -> tf.Tensor:
-        """Runs `function` in float32 where that is enough, else in float64."""
-
-        def run(precision: tf.DType) -> tf.Tensor:
-            return tf.cast(function(*(tf.cast(t, precision) for t in tensors), ranks, looped, ranking), tf.float64)
-
-        return tf.cond(is_mild, lambda: run(tf.float32), lambda: run(tf.float64))
+    """[batch, K], with the gradient of Eq. 9 in memory O(N + K)."""
 
     @tf.custom_gradient
-    def found_at_ranks(logits: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        found = in_precision(_forward, logits, relevance, mask)
-        return found, lambda upstream: in_precision(_backward, logits, relevance, mask, found, upstream)
+    def found_at_ranks(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        batch = smoothi_loops.Batch(scores, relevance, mask, ranking.alpha, ranking.delta, ranking.shift)
+        found = smoothi_loops.found_at_ranks(batch, ranks)
+        return found, lambda upstream: smoothi_loops.slopes_of_found(batch, upstream)
 
-    return found_at_ranks(logits)
-
-
-def _ranks_until_uniform(largest: tf.Tensor, delta: float) -> tf.Tensor:
-    """The number of ranks before |alpha S c| < 1e-8 everywhere, by |c_r| <= (1 - delta)^(r - 1)."""
-    decades = tf.math.log(tf.maximum(largest, _UNIFORM) / _UNIFORM)
-    return tf.cast(tf.math.ceil(decades / -math.log1p(-delta)), tf.int32)
-
-
-def _forward(
-    logits: tf.Tensor,
-    relevance: tf.Tensor,
-    real: tf.Tensor,
-    ranks: tf.Tensor | int,
-    looped: tf.Tensor,
-    ranking: SmoothI,
-) -> tf.Tensor:
-    """The relevance found at each rank, [K, batch]."""
-    count = tf.maximum(tf.reduce_sum(real, axis=1), 1.0)
-    # Ranks after `looped` are uniform: their value is filled in before the loop overwrites the ranks before.
-    found = tf.repeat((tf.reduce_sum(relevance, axis=1) / count)[tf.newaxis], ranks, axis=0)
-
-    def body(rank: tf.Tensor, factors: tf.Tensor, found: tf.Tensor) -> tuple[Any, ...]:
-        indicators = _softmax(logits * factors, real, ranking)
-        at_rank = tf.reduce_sum(relevance * indicators, axis=1)
-        found = tf.tensor_scatter_nd_update(found, [[rank]], at_rank[tf.newaxis])
-        return rank + 1, factors * (1.0 - indicators - ranking.delta), found
-
-    return tf.while_loop(lambda rank, *_: rank < looped, body, (0, tf.ones_like(logits), found))[2]
-
-
-def _backward(
-    logits: tf.Tensor,
-    relevance: tf.Tensor,
-    real: tf.Tensor,
-    found: tf.Tensor,
-    upstream: tf.Tensor,
-    ranks: tf.Tensor | int,
-    looped: tf.Tensor,
-    ranking: SmoothI,
-) -> tf.Tensor:
-    """The gradient of sum(upstream * found) to the logits alpha S, [batch, list]."""
-
-    def body(rank: tf.Tensor, factors: tf.Tensor, total: tf.Tensor) -> tuple[Any, ...]:
-        indicators = _softmax(logits * factors, real, ranking)
-        slopes = indicators * (relevance - found[rank][:, tf.newaxis])
-        # They sum to 0 but for the rounding of `found`. Where the softmax is flat that adds up over the list, and
-        # where it is sharp nothing but that would be left of the highest document's slope.
-        slopes -= indicators * tf.reduce_sum(slopes, axis=1, keepdims=True)
-        # In float64: the gradient of the list's minimum is minus the sum of all others.
-        total += tf.cast(upstream[rank][:, tf.newaxis] * factors * slopes, tf.float64)
-        return rank + 1, factors * (1.0 - indicators - ranking.delta), total
-
-    state = (0, tf.ones_like(logits), tf.zeros_like(logits, tf.float64))
-    _, factors, total = tf.while_loop(lambda rank, *_: rank < looped, body, state)
-    # After `looped` the indicators are 1/n, so c shrinks by the same q = 1 - 1/n - delta at each rank, and the rest
-    # of the sum over ranks is a geometric one. (A list of one document has no gradient; q < 0 there.)
-    count = tf.maximum(tf.reduce_sum(real, axis=1), 1.0)
-    mean = tf.reduce_sum(relevance, axis=1) / count
-    shrink = tf.maximum(1.0 - 1.0 / count - ranking.delta, 0.0)
-    later = tf.cast(tf.range(ranks) - looped, logits.dtype)[:, tf.newaxis]
-    powers = tf.where(later >= 0, tf.pow(shrink, tf.maximum(later, 0)), tf.zeros_like(upstream))
-    weight = tf.reduce_sum(upstream * powers, axis=0) / count
-    tail = weight[:, tf.newaxis] * (relevance - mean[:, tf.newaxis]) * factors * real
-    return total + tf.cast(tail, tf.float64)
+    return found_at_ranks(scores)

@@ -1,0 +1,105 @@
+"""The quick reader of dense rows against the exact parser: the same numbers, or no answer."""
+
+import numpy as np
+import pytest
+
+from tfr_smooth.data.dense_text import read_dense
+from tfr_smooth.data.letor_parser import read_queries, scan_letor, summary_of
+
+FORMATS = ["{:.4f}", "{:g}", "{:.9e}", "{:.0f}", "{!r}"]
+
+
+@pytest.mark.parametrize("text_format", FORMATS)
+def test_reads_what_python_reads(text_format):
+    random = np.random.RandomState(0)
+    # Numbers of more than 31 letters are the exact parser's in TensorFlow 2.15.
+    scale = 10.0 ** (random.randint(-30, 30, (50, 7)) if "f" not in text_format else random.randint(-3, 9, (50, 7)))
+    texts = [[text_format.format(float(v)) for v in row] for row in random.randn(50, 7) * scale]
+    rows = [" ".join(f"{i}:{t}" for i, t in enumerate(row, 1)).encode() for row in texts]
+    expected = np.array([[float(t) for t in row] for row in texts]).astype(np.float32)
+    np.testing.assert_array_equal(read_dense(rows, 7), expected)
+
+
+def test_spaces_around_a_row_do_not_matter():
+    np.testing.assert_array_equal(read_dense([b" 1:1 2:2 ", b"1:3 2:4\r\n"], 2), [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        b"1:1",  # one is missing
+        b"1:1 2:2 3:3",
+        b"2:2 1:1",  # another order
+        b"1:1 3:2",
+        b"1:1  2:2",  # two spaces
+        b"1:1\t2:2",
+        b"1:1 2:nan",
+        b"1:1 2:inf",
+        b"1:1 2:1e39",  # more than float32 holds
+        b"1:1 2:1e999",
+        b"1:1 2:0x10",
+        b"1:1 2:1_0",
+        b"1:1 2:",
+        b"1:1 2:-",
+        b"1:1 2:1-2",
+        b"1:1 2 2:",
+        b"1.0:1 2:2",
+        b"1:1:2 2",
+        b"",
+    ],
+)
+def test_leaves_everything_else_to_the_exact_parser(row):
+    assert read_dense([b"1:1 2:2", row], 2) is None
+    assert read_dense([row], 2) is None
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_files_read_the_same_with_it_and_with_threads(tmp_path, workers):
+    random = np.random.RandomState(1)
+    lines = []
+    for query in range(40):
+        for _ in range(random.randint(1, 6)):
+            kept = [i for i in range(1, 6) if query % 3 or random.rand() < 0.6]
+            lines.append(f"1 qid:{query} " + " ".join(f"{i}:{random.randn():.3f}" for i in kept) + " # docid = x\n")
+    path = tmp_path / "a.txt"
+    path.write_text("".join(lines))
+    expected = list(read_queries([str(path)], 5))
+    found = list(read_queries([str(path)], 5, read_dense=read_dense, workers=workers))
+    assert [q.query_id for q in found] == [q.query_id for q in expected]
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one.features, other.features)
+        np.testing.assert_array_equal(one.labels, other.labels)
+        assert one.doc_ids == other.doc_ids
+    assert summary_of([str(path)], read_dense, workers) == scan_letor(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 qid:9 1:1 2:NULL\nNULL qid:9 1:1\n", ":41: value of feature 2: 'NULL'"),
+        ("1 qid:9 1:1 2:1\nNULL qid:9 1:1\n", ":42: label 'NULL'"),
+        ("1 qid:9 1:1 2:1 3:1\n1 qid:8 1:1 2:NULL\n", ":41: feature index 3 is over num_features=2"),
+    ],
+)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_first_fault_is_the_one_that_is_raised_and_comes_after_all_queries_before_it(
+    tmp_path, text, message, workers
+):
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"0 qid:q{i // 4} 1:1 2:{i}\n" for i in range(40)) + text)
+    read = []
+    with pytest.raises(ValueError, match=message):
+        read.extend(query.query_id for query in read_queries([str(path)], 2, read_dense=read_dense, workers=workers))
+        pytest.fail("no fault was raised")
+    queries = read_queries([str(path)], 2, read_dense=read_dense, workers=workers)
+    assert [next(queries).query_id for _ in range(10)] == [b"q%d" % i for i in range(10)]
+    with pytest.raises(ValueError, match=message):
+        next(queries)
+
+
+def test_threads_read_a_few_queries_ahead_only(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"0 qid:{i} 1:1\n" for i in range(100)) + "NULL qid:x 1:1\n")
+    queries = read_queries([str(path)], 1, read_dense=read_dense, workers=2)
+    assert [next(queries).query_id for _ in range(50)] == [b"%d" % i for i in range(50)]
+    queries.close()

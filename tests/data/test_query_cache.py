@@ -1,0 +1,214 @@
+"""Batches from the binary cache are those from text; the cache follows its source; lists grouped by length."""
+
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth.data import letor, query_cache, read_letor
+
+
+def write(path, lengths, width=3):
+    with open(path, "w") as file:
+        for query, length in enumerate(lengths):
+            for place in range(length):
+                file.write(f"{place % 3} qid:q{query} 1:{query} 2:{place} {width}:0.5 #docid = d{place}\n")
+    return str(path)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return write(tmp_path / "a.txt", [1 + i % 5 for i in range(23)])
+
+
+def as_numpy(dataset):
+    return [tf.nest.map_structure(lambda t: t.numpy(), batch) for batch in dataset]
+
+
+def order(dataset):
+    """The queries of each batch, from feature 1."""
+    return [inputs["features"].numpy()[:, 0, 0].astype(int).tolist() for inputs, _ in dataset]
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {},
+        {"list_size": 2},
+        {"list_size": 9, "drop_remainder": True},
+        {"return_ids": True},
+        {"shuffle_buffer": 7, "seed": 3, "num_epochs": 2, "return_ids": True},
+        {"shuffle_buffer": 50, "seed": 0, "first_epoch": 4},
+        {"num_features": 6},
+    ],
+)
+def test_batches_are_those_from_text(path, tmp_path, kwargs):
+    expected = read_letor(path, batch_size=4, **kwargs)
+    found = read_letor(path, batch_size=4, cache_dir=tmp_path / "cache", **kwargs)
+    assert found.element_spec == expected.element_spec
+    found, expected = as_numpy(found), as_numpy(expected)
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        tf.nest.map_structure(np.testing.assert_array_equal, one, other)
+
+
+def test_unseeded_epochs_differ_and_hold_each_query_once(path, tmp_path):
+    dataset = read_letor(path, batch_size=4, cache_dir=tmp_path, shuffle_buffer=30)
+    epochs = [sum(order(dataset), []) for _ in range(3)]
+    assert all(sorted(epoch) == list(range(23)) for epoch in epochs)
+    assert epochs[0] != epochs[1] != epochs[2]
+
+
+def test_several_files_and_a_wider_row_later(tmp_path):
+    files = [write(tmp_path / "a.txt", [2, 1]), str(tmp_path / "b.txt")]
+    (tmp_path / "b.txt").write_text("1 qid:x 5:1.5\n")
+    inputs, labels = next(iter(read_letor(files, batch_size=9, cache_dir=tmp_path / "cache")))
+    assert inputs["features"].shape == (3, 2, 5) and float(inputs["features"][2, 0, 4]) == 1.5
+    np.testing.assert_array_equal(labels, [[0, 1], [0, -1], [1, -1]])
+
+
+@pytest.fixture
+def parses(monkeypatch):
+    """Counts how often files are parsed."""
+    calls = []
+    read_queries = letor.read_queries
+
+    def counting(*args, **kwargs):
+        calls.append(args)
+        return read_queries(*args, **kwargs)
+
+    monkeypatch.setattr(letor, "read_queries", counting)
+    return calls
+
+
+def test_the_cache_is_made_once_and_anew_when_the_source_changes(path, tmp_path, parses):
+    cache = tmp_path / "cache"
+    for _ in range(3):
+        assert len(order(read_letor(path, batch_size=4, cache_dir=cache))) == 6
+    read_letor(path, batch_size=7, list_size=2, cache_dir=cache, shuffle_buffer=5)
+    assert len(parses) == 1 and len(list(cache.iterdir())) == 1
+    write(path, [2, 2])
+    assert order(read_letor(path, batch_size=4, cache_dir=cache)) == [[0, 1]]
+    assert len(parses) == 2 and len(list(cache.iterdir())) == 1
+    # The same size: the time of change tells.
+    write(path, [2, 2])
+    os.utime(path, ns=(1, 1))
+    read_letor(path, batch_size=4, cache_dir=cache)
+    assert len(parses) == 3
+
+
+def test_a_newer_format_and_another_width_have_caches_of_their_own(path, tmp_path, parses, monkeypatch):
+    read_letor(path, batch_size=4, cache_dir=tmp_path)
+    read_letor(path, batch_size=4, cache_dir=tmp_path, num_features=5)
+    assert len(parses) == 2
+    monkeypatch.setattr(query_cache, "_FORMAT", query_cache._FORMAT + 1)
+    read_letor(path, batch_size=4, cache_dir=tmp_path)
+    assert len(parses) == 3
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "text"])
+def test_a_damaged_cache_is_made_anew(path, tmp_path, damage, parses):
+    cache = tmp_path / "cache"
+    read_letor(path, batch_size=4, cache_dir=cache)
+    (file,) = cache.iterdir()
+    content = file.read_bytes()
+    file.write_bytes({"empty": b"", "cut": content[:-40], "text": b"nonsense" * 9}[damage])
+    assert order(read_letor(path, batch_size=23, cache_dir=cache)) == [list(range(23))]
+    assert len(parses) == 2 and file.read_bytes() == content
+
+
+def test_bad_input_and_an_interruption_leave_no_cache(path, tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+    bad = tmp_path / "bad.txt"
+    bad.write_text("1 qid:a 1:1\n1 qid:b 1:NULL\n")
+    with pytest.raises(ValueError) as raised:
+        read_letor(bad, batch_size=2, cache_dir=cache)
+    assert str(raised.value) == f"{bad}:2: value of feature 1: 'NULL' is no finite float32 number"
+    with pytest.raises(ValueError, match="feature index 3 is over num_features=2"):
+        read_letor(path, batch_size=2, cache_dir=cache, num_features=2)
+
+    def interrupted(*_, **__):
+        yield from [next(iter(read_queries([path], 3)))]
+        raise KeyboardInterrupt
+
+    read_queries = letor.read_queries
+    monkeypatch.setattr(letor, "read_queries", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        read_letor(path, batch_size=2, cache_dir=cache)
+    assert list(cache.iterdir()) == []
+
+
+def mslr_like(queries):
+    """Lengths as in MSLR-WEB30K: 1 to 1,251 documents, 120 on average, a long tail."""
+    random = np.random.RandomState(0)
+    return np.clip(random.lognormal(4.6, 0.6, queries), 1, 1251).astype(int)
+
+
+def padding(dataset):
+    masks = [inputs["mask"].numpy() for inputs, _ in dataset]
+    return 1.0 - sum(mask.sum() for mask in masks) / sum(mask.size for mask in masks)
+
+
+@pytest.fixture(scope="module")
+def long_lists(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("long")
+    path = folder / "a.txt"
+    with open(path, "w") as file:
+        for query, length in enumerate(mslr_like(500)):
+            file.write(f"1 qid:{query} 1:{query}\n" * length)
+    return str(path), folder / "cache"
+
+
+def grouped(long_lists, **kwargs):
+    path, cache = long_lists
+    return read_letor(path, batch_size=16, cache_dir=cache, group_by_length=True, **kwargs)
+
+
+@pytest.mark.parametrize("kwargs", [{"shuffle_buffer": 500}, {"shuffle_buffer": 500, "seed": 1}, {}])
+def test_groups_by_length_waste_little_and_hold_every_query_once(long_lists, kwargs):
+    path, cache = long_lists
+    assert padding(read_letor(path, batch_size=16, cache_dir=cache)) > 0.4
+    dataset = grouped(long_lists, **kwargs)
+    assert padding(dataset) < 0.2
+    batches = order(dataset)
+    assert sorted(sum(batches, [])) == list(range(500))
+    assert sorted(map(len, batches)) == [500 % 16] + [16] * (500 // 16)
+
+
+def test_groups_by_length_come_in_an_order_of_chance_that_the_seed_repeats(long_lists):
+    dataset = grouped(long_lists, shuffle_buffer=500, seed=1, num_epochs=2)
+    batches = order(dataset)
+    first, second = batches[:32], batches[32:]
+    assert {frozenset(batch) for batch in first} != {frozenset(batch) for batch in second}
+    assert order(dataset) == batches
+    assert order(grouped(long_lists, shuffle_buffer=500, seed=1, first_epoch=1)) == second
+    lengths = mslr_like(500)
+    of_batches = [lengths[batch].mean() for batch in first]
+    # Neither rising nor falling: neighbours in time are no neighbours in length.
+    assert abs(np.corrcoef(of_batches, np.arange(32))[0, 1]) < 0.6
+    unseeded = grouped(long_lists, shuffle_buffer=500)
+    assert order(unseeded) != order(unseeded)
+
+
+def test_a_dropped_remainder_is_of_any_length(long_lists):
+    batches = order(grouped(long_lists, shuffle_buffer=500, seed=2, drop_remainder=True))
+    assert list(map(len, batches)) == [16] * 31
+    dropped = sorted(set(range(500)) - set(sum(batches, [])))
+    lengths = mslr_like(500)
+    assert len(dropped) == 4
+    assert lengths[dropped].min() < np.median(lengths)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"group_by_length": True}, "`group_by_length` must be False without a `cache_dir`, got True."),
+        ({"group_by_length": 1}, "`group_by_length` must be True or False, got 1."),
+        ({"cache": True, "cache_dir": "x"}, "`cache` must be False with a `cache_dir`, got True."),
+    ],
+)
+def test_bad_arguments_are_named(path, kwargs, message):
+    with pytest.raises(ValueError) as error:
+        read_letor(path, batch_size=2, **kwargs)
+    assert str(error.value) == message

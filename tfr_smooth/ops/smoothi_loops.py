@@ -1,0 +1,261 @@
+r"""The loops over ranks of SmoothI under the stop-gradient of Eq. 9 (arXiv:2105.00942), compiled.
+
+Every loop walks through the ranks with one running array c of the batch's size, the product of Eq. 7. With the product
+held constant, rank r enters the gradient through its own softmax alone,
+$\partial y_r / \partial (\alpha S_j) = c^r_j I^r_j (rel_j - y_r)$ for $y_r = \sum_j rel_j I^r_j$.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfr_smooth.ops import compiled, gains, lists
+
+# A softmax over inputs below this size is uniform in float32 (its resolution is 6e-8).
+_UNIFORM = 1e-8
+# Up to this size of the softmax's inputs float32 gives 1e-6 (value) and 1e-5 (gradient), and exp does not overflow. A
+# sharper softmax multiplies the rounding of its inputs, so such a batch is computed in float64.
+_FLOAT32_RANGE = 16.0
+# Inputs of the softmax are cut here, far from overflow: exp is long exactly 0 or 1.
+LARGEST = 1e37
+# The axis of a list's documents in the loops. XLA since TensorFlow 2.16 is quicker with sums of rows, which it adds
+# several columns at a time; before, it was quicker with sums along rows.
+_DOCUMENTS = 0 if tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 16) else 1
+# The logit of a padded document: below all others, also times any c of a rank before the uniform ones.
+_PADDING = {tf.float32: -1e37, tf.float64: -1e300}
+
+
+class Batch(NamedTuple):
+    """What the indicators of a batch of lists, and what they find, are made of.
+
+    Args:
+      scores: [batch, list], float32 or float64, without NaN, 0 at padding.
+      relevance: [batch, list], of the scores' type, 0 at padding.
+      mask: [batch, list] bool, False for padding.
+      alpha: Inverse temperature; a float or float64 scalar.
+      delta: What remains of a document's weight after its rank; a float or float64 scalar.
+      shift: Whether to subtract the list's minimum from the scores.
+    """
+
+    scores: tf.Tensor
+    relevance: tf.Tensor
+    mask: tf.Tensor
+    alpha: float | tf.Tensor
+    delta: float | tf.Tensor
+    shift: bool
+
+
+def logits(scores: tf.Tensor, mask: tf.Tensor, alpha: float | tf.Tensor, shift: bool) -> tf.Tensor:
+    """Returns alpha S of Eq. 7, [batch, list], 0 at padding."""
+    if shift:
+        largest = tf.constant(scores.dtype.max, scores.dtype)
+        scores -= tf.reduce_min(tf.where(mask, scores, largest), axis=1, keepdims=True)
+    scores = tf.where(mask, scores, tf.zeros_like(scores))
+    return tf.clip_by_value(tf.cast(alpha, scores.dtype) * scores, -LARGEST, LARGEST)
+
+
+def gain_and_slopes(batch: Batch, worth: tf.Tensor, gain: str) -> tuple[tf.Tensor, tf.Tensor]:
+    r"""Computes $\sum_r w_r g(y_r)$ and its gradient to the scores in one pass over the ranks.
+
+    Args:
+      batch: The lists.
+      worth: [batch, K] or [1, K]: w. Ranks beyond the real documents count for nothing.
+      gain: The name of g.
+
+    Returns:
+      [batch] and [batch, list], of the scores' type.
+    """
+    value, slopes = _run(_gain_and_slopes, batch, worth, gain=gain)
+    return value[: tf.shape(batch.scores)[0]], _cut(slopes, batch.scores)
+
+
+def found_at_ranks(batch: Batch, ranks: tf.Tensor | int) -> tf.Tensor:
+    """Returns the relevance found at each rank, [batch, K], of the scores' type; 0 beyond the real documents."""
+    at_ranks = tf.zeros([tf.shape(batch.scores)[0], ranks], batch.scores.dtype)
+    return _cut(_run(_found_at_ranks, batch, at_ranks), at_ranks)
+
+
+def slopes_of_found(batch: Batch, upstream: tf.Tensor) -> tf.Tensor:
+    """Returns the gradient of sum(upstream * found_at_ranks), `upstream` being [batch, K], to the scores."""
+    return _cut(_run(_slopes_of_found, batch, upstream), batch.scores)
+
+
+def _run(loop: Callable[..., Any], batch: Batch, at_ranks: tf.Tensor, **constants: Any) -> Any:
+    """Hands a loop the batch, grown to a size of the compiler's grid: in float32 where that is enough, else float64."""
+    # So that no tape records the loop: its gradient is made here.
+    scores, relevance, at_ranks = (tf.stop_gradient(t) for t in (batch.scores, batch.relevance, at_ranks))
+    ranks = tf.shape(at_ranks)[1]
+    largest = _largest_logit(batch)
+    longest = tf.reduce_max(tf.reduce_sum(tf.cast(batch.mask, tf.int32), axis=1))
+    looped = tf.minimum(tf.minimum(ranks, longest), ranks_until_uniform(largest, batch.delta))
+    at_ranks = tf.cast(at_ranks, scores.dtype)
+    scores, relevance, mask, at_ranks = (compiled.pad(t) for t in (scores, relevance, batch.mask, at_ranks))
+    # Tensors, as each number would be compiled anew.
+    alpha, delta = (tf.constant(t, tf.float64) for t in (batch.alpha, batch.delta))
+
+    grown = Batch(scores, relevance, mask, alpha, delta, batch.shift)
+
+    def in_precision(precision: tf.DType) -> Any:
+        return loop(grown, at_ranks, looped, precision=precision, **constants)
+
+    if scores.dtype == tf.float64:
+        return in_precision(tf.float64)
+    return tf.cond(largest <= _FLOAT32_RANGE, lambda: in_precision(tf.float32), lambda: in_precision(tf.float64))
+
+
+def _largest_logit(batch: Batch) -> tf.Tensor:
+    """The largest |alpha S| of the batch, float64."""
+    scores = batch.scores
+    highest = tf.reduce_max(tf.where(batch.mask, scores, tf.constant(scores.dtype.min, scores.dtype)), axis=1)
+    lowest = tf.reduce_min(tf.where(batch.mask, scores, tf.constant(scores.dtype.max, scores.dtype)), axis=1)
+    spread = highest - lowest if batch.shift else tf.maximum(highest, -lowest)
+    return tf.clip_by_value(batch.alpha * tf.cast(tf.reduce_max(spread), tf.float64), 0.0, LARGEST)
+
+
+def _cut(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
+    if values.shape == like.shape and values.shape.is_fully_defined():
+        return values
+    shape = tf.shape(like)
+    return tf.ensure_shape(values[: shape[0], : shape[1]], like.shape)
+
+
+class _Recursion:
+    """The recursion over ranks.
+
+    Its arrays of documents are [list, batch] or [batch, list] as `_DOCUMENTS` says, and what belongs to a list is
+    [1, batch] or [batch, 1].
+    """
+
+    def __init__(self, batch: Batch, looped: tf.Tensor, precision: tf.DType) -> None:
+        self._batch = batch
+        scores, relevance, real = (tf.cast(t, precision) for t in (batch.scores, batch.relevance, batch.mask))
+        alpha_scores = logits(scores, batch.mask, batch.alpha, batch.shift)
+        marked = tf.where(batch.mask, alpha_scores, tf.constant(_PADDING[precision], precision))
+        self._logits, self._relevance, self._real = (_turned(t) for t in (marked, relevance, real))
+        self._count = tf.maximum(_sum(self._real), 1.0)
+        self._keep = tf.cast(1.0 - batch.delta, precision)
+        # Ranks from this one on have a closed form, or no document.
+        self.looped = looped
+        # What each of the uniform ranks finds.
+        self.mean = _sum(self._relevance) / self._count
+        self.start = tf.ones_like(self._logits)
+
+    def at_ranks(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns [batch, K] values as [K, ..], by rank what belongs to a list; 0 at ranks that no document has."""
+        values = tf.expand_dims(tf.transpose(tf.cast(values, self._count.dtype)), 1 + _DOCUMENTS)
+        ranks = tf.cast(tf.range(tf.shape(values)[0]), self._count.dtype)[:, tf.newaxis, tf.newaxis]
+        return tf.where(ranks < self._count, values, tf.zeros_like(values))
+
+    def step(self, factors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns a rank's indicators, the relevance found, and the next rank's factors (Eq. 7)."""
+        inputs = self._logits * factors
+        if inputs.dtype == tf.float64:  # In float32 come only inputs so small that exp needs no help.
+            highest = tf.reduce_max(inputs, axis=_DOCUMENTS, keepdims=True)
+            # XLA multiplies and subtracts at once: the highest may come out as far from 0 as it was rounded.
+            inputs = tf.where(inputs >= highest, tf.zeros_like(inputs), inputs - highest)
+        weights = tf.exp(inputs)
+        # The minimum is for a list of padding alone.
+        indicators = weights * (1.0 / tf.maximum(_sum(weights), 1e-30))
+        return indicators, _sum(self._relevance * indicators), factors * (self._keep - indicators)
+
+    def slopes(self, indicators: tf.Tensor, found: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
+        """Returns the gradient of what a rank finds to the logits."""
+        slopes = indicators * (self._relevance - found)
+        # They sum to 0 but for the rounding of `found`. Where the softmax is flat that adds up over the list, and
+        # where it is sharp nothing but that would be left of the highest document's slope.
+        return factors * (slopes - indicators * _sum(slopes))
+
+    def uniform(self, at_ranks: tf.Tensor) -> tf.Tensor:
+        """Returns [K, ..] values with 0 at the ranks before the uniform ones."""
+        later = tf.range(tf.shape(at_ranks)[0]) >= self.looped
+        return tf.where(later[:, tf.newaxis, tf.newaxis], at_ranks, tf.zeros_like(at_ranks))
+
+    def uniform_slopes(self, factors: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
+        """Returns the gradient of sum(upstream * what the uniform ranks find) to the logits.
+
+        There c shrinks by the same q = 1 - 1/n - delta at each rank, so the sum over ranks is a geometric one. (A list
+        of one document has no gradient; q < 0 there.)
+        """
+        shrink = tf.math.log(tf.maximum(self._keep - 1.0 / self._count, 1e-30))
+        later = tf.cast(tf.maximum(tf.range(tf.shape(upstream)[0]) - self.looped, 0), upstream.dtype)
+        powers = tf.exp(later[:, tf.newaxis, tf.newaxis] * shrink)
+        weight = tf.reduce_sum(self.uniform(upstream) * powers, axis=0) / self._count
+        return weight * (self._relevance - self.mean) * factors * self._real
+
+    def to_scores(self, slopes: tf.Tensor) -> tf.Tensor:
+        """Returns the gradient to the scores, [batch, list] in their type, from that to the logits."""
+        scores = tf.cast(self._batch.scores, slopes.dtype)
+        with tf.GradientTape() as tape:
+            tape.watch(scores)
+            alpha_scores = logits(scores, self._batch.mask, self._batch.alpha, self._batch.shift)
+        return tf.cast(tape.gradient(alpha_scores, scores, _turned(slopes)), self._batch.scores.dtype)
+
+
+def _turned(values: tf.Tensor) -> tf.Tensor:
+    """From [batch, list] to how the loops have it, and back."""
+    return values if _DOCUMENTS == 1 else tf.transpose(values)
+
+
+def _sum(values: tf.Tensor) -> tf.Tensor:
+    """The sum over the documents of each list."""
+    return tf.reduce_sum(values, axis=_DOCUMENTS, keepdims=True)
+
+
+@compiled.once_for_each_size
+def _gain_and_slopes(
+    batch: Batch, worth: tf.Tensor, looped: tf.Tensor, *, gain: str, precision: tf.DType
+) -> tuple[tf.Tensor, tf.Tensor]:
+    recursion = _Recursion(batch, looped, precision)
+    worth = recursion.at_ranks(worth)
+
+    def body(rank: tf.Tensor, factors: tf.Tensor, value: tf.Tensor, slopes: tf.Tensor) -> tuple[Any, ...]:
+        indicators, found, later = recursion.step(factors)
+        gained = gains.gained(found, gain)
+        value += tf.cast(worth[rank] * gained, tf.float64)
+        slopes += worth[rank] * gains.slope(gained, gain) * recursion.slopes(indicators, found, factors)
+        return rank + 1, later, value, slopes
+
+    state = (0, recursion.start, tf.zeros_like(recursion.mean, tf.float64), tf.zeros_like(recursion.start))
+    _, factors, value, slopes = tf.while_loop(lambda rank, *_: rank < looped, body, state)
+    gained = gains.gained(recursion.mean, gain)
+    value += tf.cast(tf.reduce_sum(recursion.uniform(worth), axis=0) * gained, tf.float64)
+    slopes += recursion.uniform_slopes(factors, worth * gains.slope(gained, gain))
+    return tf.cast(tf.squeeze(value, _DOCUMENTS), batch.scores.dtype), recursion.to_scores(slopes)
+
+
+@compiled.once_for_each_size
+def _found_at_ranks(batch: Batch, at_ranks: tf.Tensor, looped: tf.Tensor, *, precision: tf.DType) -> tf.Tensor:
+    recursion = _Recursion(batch, looped, precision)
+    rows = tf.TensorArray(precision, size=tf.shape(at_ranks)[1]).unstack(recursion.at_ranks(at_ranks) + recursion.mean)
+
+    def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
+        _, found, later = recursion.step(factors)
+        return rank + 1, later, rows.write(rank, found)
+
+    found = tf.while_loop(lambda rank, *_: rank < looped, body, (0, recursion.start, rows))[2].stack()
+    found = tf.cast(tf.transpose(tf.squeeze(found, 1 + _DOCUMENTS)), at_ranks.dtype)
+    return tf.where(lists.rank_mask(batch.mask, tf.shape(at_ranks)[1]), found, at_ranks)
+
+
+@compiled.once_for_each_size
+def _slopes_of_found(batch: Batch, upstream: tf.Tensor, looped: tf.Tensor, *, precision: tf.DType) -> tf.Tensor:
+    recursion = _Recursion(batch, looped, precision)
+    upstream = recursion.at_ranks(upstream)
+
+    def body(rank: tf.Tensor, factors: tf.Tensor, slopes: tf.Tensor) -> tuple[Any, ...]:
+        indicators, found, later = recursion.step(factors)
+        return rank + 1, later, slopes + upstream[rank] * recursion.slopes(indicators, found, factors)
+
+    state = (0, recursion.start, tf.zeros_like(recursion.start))
+    _, factors, slopes = tf.while_loop(lambda rank, *_: rank < looped, body, state)
+    return recursion.to_scores(slopes + recursion.uniform_slopes(factors, upstream))
+
+
+def ranks_until_uniform(largest: tf.Tensor, delta: float | tf.Tensor) -> tf.Tensor:
+    """Returns the number of ranks before |alpha S c| < 1e-8 everywhere, by |c_r| <= (1 - delta)^(r - 1)."""
+    decades = tf.math.log(tf.maximum(largest, _UNIFORM) / _UNIFORM)
+    keep = tf.cast(1.0 - delta, largest.dtype)
+    return tf.cast(tf.math.ceil(decades / -tf.math.log(keep)), tf.int32)
