@@ -9,8 +9,8 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.functional.cascade import stopped
 from tfr_smooth.functional.metric import Ranking, RankingMetric, binary
-from tfr_smooth.ops.gains import exponential_gain
 from tfr_smooth.ops import PositionRanking
+from tfr_smooth.ops.gains import exponential_gain
 
 
 @dataclasses.dataclass(frozen=True)
