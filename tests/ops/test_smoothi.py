@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests import references
 from tfr_smooth import ops
-from tfr_smooth.ops import smoothi_loops
+from tfr_smooth.ops import compiled, smoothi_loops
 
 SEEDS = range(4)
 
@@ -205,33 +205,18 @@ def test_ranks_computed_do_not_grow_with_the_list(largest, at_most):
     assert largest * 0.9**ranks <= 1.01e-8
 
 
-def test_gradient_memory_is_linear_in_the_list():
-    """No tensor of the training graph, nor anything that its loops accumulate, has a [rank, list] shape."""
-    length = 64
-
-    @tf.function(input_signature=[tf.TensorSpec([1, length])] * 2)
-    def gradient(scores, relevance):
-        with tf.GradientTape() as tape:
-            tape.watch(scores)
-            total = tf.reduce_sum(ops.smoothi_relevance(scores, relevance))
-        return tape.gradient(total, scores)
-
-    graph = gradient.get_concrete_function().graph
-    graphs, sizes, operations = [graph], [], set()
-    while graphs:
-        graph = graphs.pop()
-        for operation in graph.get_operations():
-            operations.add(operation.type)
-            sizes += [out.shape.num_elements() for out in operation.outputs if out.shape.is_fully_defined()]
-            for attribute in ("body", "cond", "then_branch", "else_branch"):
-                if attribute in operation.node_def.attr:
-                    name = operation.node_def.attr[attribute].func.name
-                    definition = graph._get_function(name) if hasattr(graph, "_get_function") else None
-                    inner = getattr(definition, "graph", None)
-                    if inner is not None:
-                        graphs.append(inner)
-    assert max(sizes) <= length
-    assert "TensorListPushBack" not in operations  # what TensorFlow saves for the gradient of a loop
+def test_the_loops_give_the_same_without_xla(monkeypatch):
+    """As on a Mac with a GPU."""
+    scores, relevance = a_list(9, 30)
+    scores[4] = scores[7]
+    with_xla = value_and_gradient(scores, relevance, references.discounts(30), alpha=2.0)
+    monkeypatch.setattr(compiled, "_has_xla", lambda: False)
+    for name in ("_found_at_ranks", "_slopes_of_found"):
+        loop = getattr(smoothi_loops, name).__wrapped__
+        monkeypatch.setattr(smoothi_loops, name, compiled.once_for_each_size(loop))
+    without = value_and_gradient(scores, relevance, references.discounts(30), alpha=2.0)
+    np.testing.assert_allclose(without[0], with_xla[0], rtol=1e-6)
+    np.testing.assert_allclose(without[1], with_xla[1], rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize(

@@ -214,8 +214,8 @@ def _gain_and_slopes(
     def body(rank: tf.Tensor, factors: tf.Tensor, value: tf.Tensor, slopes: tf.Tensor) -> tuple[Any, ...]:
         indicators, found, later = recursion.step(factors)
         gained = gains.gained(found, gain)
-        value += tf.cast(worth[rank] * gained, tf.float64)
-        slopes += worth[rank] * gains.slope(gained, gain) * recursion.slopes(indicators, found, factors)
+        value += tf.cast(tf.gather(worth, rank) * gained, tf.float64)
+        slopes += tf.gather(worth, rank) * gains.slope(gained, gain) * recursion.slopes(indicators, found, factors)
         return rank + 1, later, value, slopes
 
     state = (0, recursion.start, tf.zeros_like(recursion.mean, tf.float64), tf.zeros_like(recursion.start))
@@ -247,7 +247,7 @@ def _slopes_of_found(batch: Batch, upstream: tf.Tensor, looped: tf.Tensor, *, pr
 
     def body(rank: tf.Tensor, factors: tf.Tensor, slopes: tf.Tensor) -> tuple[Any, ...]:
         indicators, found, later = recursion.step(factors)
-        return rank + 1, later, slopes + upstream[rank] * recursion.slopes(indicators, found, factors)
+        return rank + 1, later, slopes + tf.gather(upstream, rank) * recursion.slopes(indicators, found, factors)
 
     state = (0, recursion.start, tf.zeros_like(recursion.start))
     _, factors, slopes = tf.while_loop(lambda rank, *_: rank < looped, body, state)
