@@ -18,9 +18,9 @@ SUBMAKE = $(MAKE) --no-print-directory
 BAZEL_OFFLINE = $(foreach name,rules_cc rules_java remote_coverage_tools,\
 	--override_repository=$(name)=$(CURDIR)/tools/bazel_offline)
 EXTRAS_ranking = ranking,test
-EXTRAS_latest = test,dev
+EXTRAS_latest = test,dev,docs
 
-.PHONY: help train test test-ranking test-latest lint build-file wheel bazel-test clean
+.PHONY: help train test test-ranking test-latest docs plots lint build-file wheel bazel-test clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -44,6 +44,12 @@ lint: $(VENV)/latest/.installed  ## run ruff and mypy
 	$(VENV)/latest/bin/ruff check .
 	$(VENV)/latest/bin/ruff format --check .
 	$(VENV)/latest/bin/mypy
+
+docs: $(VENV)/latest/.installed  ## build the documentation's site into output/site (ARGS=MkDocs's)
+	NO_MKDOCS_2_WARNING=1 $(VENV)/latest/bin/python -m mkdocs build --strict $(ARGS)
+
+plots: $(VENV)/latest/.installed  ## draw the documentation's plots again, into docs/images (ARGS=the script's)
+	$(VENV)/latest/bin/python tools/plot_relaxations.py $(ARGS)
 
 build-file:  ## bring Bazel's BUILD in line with the tree
 	$(PYTHON) tools/update_build.py

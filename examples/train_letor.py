@@ -10,7 +10,7 @@ goes on from the last finished epoch. In the end OUTPUT_DIR holds
     test.run      the ranking of the test queries in TREC's run format
     curves.png    loss, smooth and exact metrics by epoch
     best.keras    the model of the best epoch
-    export/       the same as a SavedModel, which loads with TensorFlow alone
+    export/1/     the same as a SavedModel with a model card, which loads with TensorFlow alone
     checkpoints/  what a resumed training needs
 """
 
@@ -32,11 +32,7 @@ from tfr_smooth import _files, data, evaluation, losses, metrics, models, servin
 _TRAIN = flags.DEFINE_string("train", None, "Training files: a path or a glob pattern. Default: synthetic data.")
 _VALID = flags.DEFINE_string("valid", None, "Validation files: a path or a glob pattern.")
 _TEST = flags.DEFINE_string("test", None, "Test files: a path or a glob pattern.")
-_LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.TABLE), "The loss to train with.")
-_ALPHA = flags.DEFINE_float("alpha", None, "Inverse temperature, > 0. Default: the loss's own.")
-_SIGMA = flags.DEFINE_float("sigma", None, "SoftRank's deviation of a score, > 0. Default: the loss's own.")
-_DELTA = flags.DEFINE_float("delta", None, "SmoothI's delta, in (0, 0.5). Default: the loss's own.")
-_TOPN = flags.DEFINE_integer("topn", None, "Cut-off of the metric that the loss is made of. Default: the loss's own.")
+_LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.NAMES), "The loss to train with.")
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 0.001, "Adam's learning rate.")
 _EPOCHS = flags.DEFINE_integer("epochs", 50, "Passes over the training set.", lower_bound=1)
 _PATIENCE = flags.DEFINE_integer("patience", None, "Stop after so many epochs without a better one. Default: never.")
@@ -47,7 +43,13 @@ _NORMALIZATION = flags.DEFINE_enum(
 )
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the weights, the order of the lists and the synthetic data.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/letor", "Where everything is written.")
-_STRATEGY = flags.DEFINE_enum("strategy", "none", training.STRATEGIES, "One device, or all GPUs of this machine.")
+_STRATEGY = flags.DEFINE_enum(
+    "strategy",
+    "none",
+    training.STRATEGIES,
+    "One device; all GPUs of this machine; or several processes, as TF_CONFIG says (docs/distributed.md). All of these "
+    "train alike but for parameter_server, whose workers take their steps independently.",
+)
 _SELECT_BY = flags.DEFINE_enum(
     "select_by",
     "smooth",
@@ -56,22 +58,55 @@ _SELECT_BY = flags.DEFINE_enum(
     "steadier on few queries), or exact NDCG (always with a loss that is not made of a metric).",
 )
 _CACHE = flags.DEFINE_bool("cache", True, "Keep the parsed files in memory.")
+_CACHE_DIR = flags.DEFINE_string(
+    "cache_dir", None, "Instead of in memory, keep a binary copy of the files in this folder, for this and later runs."
+)
+_GROUP_BY_LENGTH = flags.DEFINE_bool(
+    "group_by_length", False, "Train on batches of lists of similar length, which are quicker; needs --cache_dir."
+)
+
+
+def _hyperparameter_flags() -> list[flags.FlagHolder[Any]]:
+    """One flag for each hyperparameter that any loss has."""
+    defaults: dict[str, Any] = {}
+    takers: dict[str, list[str]] = {}
+    for loss in losses.NAMES:
+        for name, default in losses.hyperparameters(loss).items():
+            defaults[name] = default
+            takers.setdefault(name, []).append(loss)
+    kinds = {
+        bool: flags.DEFINE_bool,
+        float: flags.DEFINE_float,
+        str: flags.DEFINE_string,
+        int: flags.DEFINE_integer,
+        type(None): flags.DEFINE_integer,  # topn
+    }
+    return [
+        kinds[type(default)](name, None, f"Hyperparameter of {', '.join(takers[name])}. Default: the loss's own.")
+        for name, default in defaults.items()
+    ]
+
+
+_HYPERPARAMETERS = _hyperparameter_flags()
 
 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"What is {argv[1]!r}?")
     start = time.time()
+    strategy = training.get_strategy(_STRATEGY.value)  # first: the processes of a cluster meet here
     output = pathlib.Path(_OUTPUT_DIR.value)
     output.mkdir(parents=True, exist_ok=True)
-    files = data_files(output)
+    files = data_files(output, write=training.is_chief(strategy))
+    training.wait_for_workers(strategy)
     summary = data.scan_letor(files["train"])
     print(
         f"{summary.queries} queries with {summary.documents} documents of {summary.num_features} features to train on"
     )
 
-    tf.keras.utils.set_random_seed(_SEED.value)
-    with training.get_strategy(_STRATEGY.value).scope():
+    if _STRATEGY.value != "parameter_server":  # where it would give all workers one order
+        tf.keras.utils.set_random_seed(_SEED.value)
+    with strategy.scope():
         model = models.FeedForwardScorer(
             hidden=hidden_layers(), normalization=None if _NORMALIZATION.value == "none" else _NORMALIZATION.value
         )
@@ -95,25 +130,29 @@ def main(argv: list[str]) -> None:
         print(f"Going on after {finished} finished epochs in {output}")
     if finished < _EPOCHS.value and not validation.stopped:
         train(model, files["train"], summary, finished, [validation, resumable])
-    report(files, summary, validation, output)
+    if training.is_chief(strategy):
+        report(files, summary, validation, output)
+    training.wait_for_workers(strategy)  # all end together, so that all are started again if one fails
     print(f"Done in {time.time() - start:.0f} s: see {output}")
 
 
-def data_files(output: pathlib.Path) -> dict[str, str]:
-    """The files to work on; written first where none were given."""
+def data_files(output: pathlib.Path, write: bool) -> dict[str, str]:
+    """The files to work on; where none were given, the chief writes them first."""
     given = {"train": _TRAIN.value, "valid": _VALID.value, "test": _TEST.value}
     if all(given.values()):
         return given
     if any(given.values()):
         raise app.UsageError("--train, --valid and --test go together: give all three or none.")
+    if not write:  # the chief does, under these names
+        names = {"train": "train.txt", "valid": "vali.txt", "test": "test.txt"}
+        return {part: str(output / "data" / name) for part, name in names.items()}
     print(f"No files given: writing synthetic data to {output / 'data'}")
     return {name: str(path) for name, path in data.write_synthetic_letor(output / "data", seed=_SEED.value).items()}
 
 
 def read(pattern: str, num_features: int, **kwargs: Any) -> tf.data.Dataset:
-    return data.read_letor(
-        pattern, batch_size=_BATCH_SIZE.value, num_features=num_features, cache=_CACHE.value, **kwargs
-    )
+    cache = {"cache": _CACHE.value} if _CACHE_DIR.value is None else {"cache_dir": _CACHE_DIR.value}
+    return data.read_letor(pattern, batch_size=_BATCH_SIZE.value, num_features=num_features, **{**cache, **kwargs})
 
 
 def hidden_layers() -> str | list[int]:
@@ -123,9 +162,8 @@ def hidden_layers() -> str | list[int]:
 
 def loss_arguments() -> dict[str, Any]:
     """The flags that were given; the loss refuses what it does not take."""
-    given = {"alpha": _ALPHA.value, "delta": _DELTA.value, "sigma": _SIGMA.value, "topn": _TOPN.value}
-    given = {name: value for name, value in given.items() if value is not None}
-    unknown = set(given) - set(losses.get(_LOSS.value).get_config())
+    given = {flag.name: flag.value for flag in _HYPERPARAMETERS if flag.value is not None}
+    unknown = set(given) - set(losses.hyperparameters(_LOSS.value))
     if unknown:
         raise app.UsageError(f"--loss={_LOSS.value} takes no --{sorted(unknown)[0]}.")
     return given
@@ -145,16 +183,14 @@ def settings(files: dict[str, str]) -> dict[str, Any]:
     """What must not change when a training is resumed."""
     chosen = (
         _LOSS,
-        _ALPHA,
-        _DELTA,
-        _SIGMA,
-        _TOPN,
+        *_HYPERPARAMETERS,
         _LEARNING_RATE,
         _BATCH_SIZE,
         _HIDDEN,
         _NORMALIZATION,
         _SEED,
         _SELECT_BY,
+        _GROUP_BY_LENGTH,
     )
     return {**{flag.name: flag.value for flag in chosen}, "train": files["train"], "valid": files["valid"]}
 
@@ -163,14 +199,12 @@ def train(model: tf.keras.Model, pattern: str, summary: data.LetorSummary, finis
     epochs = _EPOCHS.value
     if not finished:
         model.adapt(read(pattern, summary.num_features))
-    lists = read(
-        pattern,
-        summary.num_features,
-        shuffle_buffer=summary.queries,
-        seed=_SEED.value,
-        first_epoch=finished,
-        num_epochs=epochs - finished,
-    )
+    order: dict[str, Any] = {"seed": _SEED.value, "first_epoch": finished, "num_epochs": epochs - finished}
+    order["group_by_length"] = _GROUP_BY_LENGTH.value
+    if _STRATEGY.value == "parameter_server":  # each worker goes through the lists in an order of its own
+        folder = _CACHE_DIR.value or pathlib.Path(_OUTPUT_DIR.value) / "cache"
+        order = {"num_epochs": None, "cache": False, "cache_dir": folder, "portable": True}
+    lists = read(pattern, summary.num_features, shuffle_buffer=summary.queries, **order)
     model.fit(
         lists,
         initial_epoch=finished,
@@ -196,7 +230,18 @@ def report(
         if part == "test":
             evaluation.write_run(output / "test.run", lists, tag=f"tfr_smooth-{tfr_smooth.__version__}")
     evaluation.plot_training_curves(output / "curves.png", validation.history, best_epoch=validation.best_epoch)
-    serving.export_ranker(model, output / "export", num_features=summary.num_features)
+    card = serving.ModelCard(
+        data={
+            **files,
+            "queries": summary.queries,
+            "documents": summary.documents,
+            "features": f"LETOR's 1 to {summary.num_features}, in this order",
+        },
+        training={name: value for name, value in settings(files).items() if name not in files and value is not None},
+        loss=losses.get(_LOSS.value, **loss_arguments()),
+        metrics=figures,
+    )
+    serving.export_ranker(model, output / "export", num_features=summary.num_features, card=card)
     # The figures last: where they are, everything is.
     _files.write_text(output / "metrics.json", [json.dumps(figures, indent=2) + "\n"])
 

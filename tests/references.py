@@ -100,6 +100,39 @@ def exact_map(labels, scores):
     return (found * found.cumsum() / np.arange(1, len(found) + 1)).sum() / found.sum()
 
 
+def cascade(chances):
+    """The mean of 1 / rank of where a reader stops, who stops at rank r with the chance `chances[r - 1]`."""
+    value, reached = 0.0, 1.0
+    for rank, chance in enumerate(chances, start=1):
+        value += reached * chance / rank
+        reached *= 1.0 - chance
+    return value
+
+
+def exact_rr(labels, scores, topn=None):
+    return cascade(binary(sorted_labels(labels, scores))[:topn])
+
+
+def satisfaction(labels, max_grade=4.0):
+    return (2.0 ** np.minimum(labels, max_grade) - 1.0) / 2.0**max_grade
+
+
+def exact_err(labels, scores, topn=None, max_grade=4.0):
+    return cascade(satisfaction(sorted_labels(labels, scores)[:topn], max_grade))
+
+
+def list_ap(labels, scores, num_bins=20, temperature=1.0):
+    """ListAP with the triangular kernels of the paper, over all bins (arXiv:1906.07589, Section 3.2)."""
+    x = np.tanh((np.asarray(scores, np.float64) - np.mean(scores)) / temperature)
+    width = 2.0 / (num_bins - 1)
+    centres = 1.0 - width * np.arange(num_bins)
+    kernel = np.maximum(1.0 - np.abs(x[:, None] - centres) / width, 0.0)
+    found, documents = binary(labels) @ kernel, kernel.sum(axis=0)
+    seen = documents.cumsum()
+    precisions = np.divide(found.cumsum(), seen, out=np.zeros(num_bins), where=seen > 0)
+    return (precisions * found).sum() / binary(labels).sum()
+
+
 def central_differences(function, scores, step=1e-6):
     """The gradient of a scalar function at `scores` by central differences in float64."""
     gradient = np.zeros(len(scores))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 import math
 import numbers
 from collections.abc import Sequence
@@ -58,9 +56,3 @@ def choice(name: str, value: Any, choices: Sequence[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         _refuse(name, "one of " + ", ".join(repr(c) for c in choices), value)
     return value
-
-
-def config_of(owner: Any, *parts: Any) -> dict[str, Any]:
-    """Returns those of the parts' (dataclasses') fields that the owner's constructor takes: its config."""
-    names = inspect.signature(type(owner).__init__).parameters
-    return {f.name: getattr(part, f.name) for part in parts for f in dataclasses.fields(part) if f.name in names}

@@ -305,7 +305,7 @@ def test_files_without_features_are_refused(tmp_path):
         ("first_epoch", None, "an integer >= 0"),
         ("drop_remainder", 1, "True or False"),
         ("return_ids", None, "True or False"),
-        ("cache", "yes", "True or False"),
+        ("cache", 1, "True or False"),
     ],
 )
 def test_bad_arguments_are_refused(path, argument, value, expected):

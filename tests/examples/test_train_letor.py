@@ -76,8 +76,8 @@ def test_figures_are_those_of_the_run_file(finished, files):
 def test_model_and_export_give_the_scores_of_the_run(finished, files):
     output, _ = finished
     model = tf.keras.models.load_model(output / "best.keras")
-    exported = tf.saved_model.load(str(output / "export"))
-    rank = exported.signatures["serving_default"]
+    exported = tf.saved_model.load(str(output / "export" / "1"))
+    rank = exported.signatures["rank"]
     written = evaluation.read_run(output / "test.run")
     for inputs, _ in data.read_letor(str(files["test"]), batch_size=7, return_ids=True):
         ours = model(inputs, training=False).numpy()
@@ -89,6 +89,14 @@ def test_model_and_export_give_the_scores_of_the_run(finished, files):
                 if document:
                     score = written[query.decode()][document.decode()]
                     assert ours[row, column] == pytest.approx(score, rel=1e-4, abs=1e-4)
+
+
+def test_model_card_has_data_loss_and_figures(finished, files):
+    output, _ = finished
+    card = json.loads((output / "export" / "1" / "assets.extra" / "model_card.json").read_text())
+    assert card["metrics"] == json.loads((output / "metrics.json").read_text())
+    assert card["loss"]["class"] == "SmoothINDCGLoss"
+    assert card["data"]["train"] == str(files["train"]) and card["data"]["queries"] == 60
 
 
 def test_killed_and_started_again_it_ends_as_if_undisturbed(finished, files, tmp_path):

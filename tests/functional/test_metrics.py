@@ -14,6 +14,10 @@ EXACT = {
     "p@1": (functional.Precision(topn=1), lambda y, s: references.exact_precision(y, s, 1)),
     "p@10": (functional.Precision(), references.exact_precision),
     "map": (functional.AveragePrecision(), references.exact_map),
+    "rr": (functional.ReciprocalRank(), references.exact_rr),
+    "rr@2": (functional.ReciprocalRank(topn=2), lambda y, s: references.exact_rr(y, s, 2)),
+    "err": (functional.ExpectedReciprocalRank(), references.exact_err),
+    "err@3, 2 grades": (functional.ExpectedReciprocalRank(3, 2), lambda y, s: references.exact_err(y, s, 3, 2.0)),
 }
 
 
@@ -60,6 +64,29 @@ def test_precision_divides_by_the_cut_off_of_short_lists_too():
 def test_precision_without_cut_off_is_over_the_real_documents():
     value = functional.Precision(topn=None)(tf.constant([[1, 0, -1, -1]]), tf.constant([[1.0, 2.0, 3.0, 4.0]]))
     np.testing.assert_allclose(value.numpy(), [0.5], rtol=1e-6)
+
+
+def test_expected_reciprocal_rank_by_hand():
+    labels, scores = tf.constant([[2, 0, 1], [4, 0, 0]]), tf.constant([[1.0, 3.0, 2.0], [3.0, 2.0, 1.0]])
+    # Ranks hold 0, 1, 2: the chances to stop are 0, 1/16, 3/16; 4 alone has 15/16.
+    expected = [1.0 / 16.0 / 2.0 + 15.0 / 16.0 * 3.0 / 16.0 / 3.0, 15.0 / 16.0]
+    np.testing.assert_allclose(functional.ExpectedReciprocalRank()(labels, scores).numpy(), expected, rtol=1e-6)
+
+
+def test_labels_above_the_highest_grade_count_as_it():
+    err = functional.ExpectedReciprocalRank(max_grade=2)
+    scores = tf.constant([[1.0, 2.0]])
+    np.testing.assert_array_equal(err(tf.constant([[7, 0]]), scores), err(tf.constant([[2, 0]]), scores))
+
+
+def test_a_reciprocal_rank_of_found_relevance_is_the_cascade():
+    labels, scores = np.array([1, 0, 2, 0, 1]), np.array([0.3, 1.0, 0.5, -0.2, 0.1])
+    found = np.minimum(references.smoothi_indicators(scores) @ references.binary(labels), 1.0)
+    value = functional.ReciprocalRank()(labels[None], scores[None], ranking=ops.SmoothI())
+    np.testing.assert_allclose(value.numpy(), [references.cascade(found)], rtol=1e-6)
+    found = np.minimum(references.smoothi_indicators(scores) @ references.satisfaction(labels), 1.0)
+    value = functional.ExpectedReciprocalRank()(labels[None], scores[None], ranking=ops.SmoothI())
+    np.testing.assert_allclose(value.numpy(), [references.cascade(found)], rtol=1e-6)
 
 
 def test_what_counts_as_relevant():

@@ -1,12 +1,22 @@
 """The general loss: any metric read off any ranking, the user's own too."""
 
+import dataclasses
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import functional, losses, ops
+from tfr_smooth import functional, losses, metrics, ops
 
-METRICS = [functional.NDCG(topn=3), functional.Precision(topn=2), functional.AveragePrecision()]
+METRICS = [
+    functional.NDCG(topn=3),
+    functional.Precision(topn=2),
+    functional.AveragePrecision(),
+    functional.ReciprocalRank(),
+    functional.ReciprocalRank(topn=2),
+    functional.ExpectedReciprocalRank(max_grade=2),
+]
 
 
 class TemperedSoftmax:
@@ -71,3 +81,58 @@ def test_every_ranking_goes_with_every_metric_and_is_exact_when_sharp(ranking, m
     np.testing.assert_allclose(metric(labels, scores, ranking=ranking).numpy(), expected, atol=1e-4)
     labels, scores = np.pad(labels, [(0, 0), (0, 2)], constant_values=-1), np.pad(scores, [(0, 0), (0, 2)])
     np.testing.assert_allclose(metric(labels, scores, ranking=ranking).numpy(), expected, atol=1e-4)
+
+
+@tf.keras.utils.register_keras_serializable(package="tests")
+@dataclasses.dataclass(frozen=True)
+class Temperate:
+    """A ranking of the user's own: a dataclass, registered with Keras."""
+
+    temperature: float = 1.0
+
+    def relevance(self, scores, relevance, mask=None, topn=None):
+        return TemperedSoftmax().relevance(scores / self.temperature, relevance, mask, topn)
+
+    def get_config(self):
+        return {"temperature": self.temperature}
+
+
+@dataclasses.dataclass(frozen=True)
+class Success(functional.RankingMetric):
+    """A metric of the user's own: is the first document relevant?"""
+
+    def _value(self, relevance, scores, mask, ranking):
+        return ranking.relevance(scores, relevance, mask, 1)[:, 0]
+
+
+@pytest.mark.parametrize("form", ["loss", "metric"])
+@pytest.mark.parametrize("ranking", [ops.FastSort(2.0, "kl"), ops.SoftRank(0.5), Temperate(3.0)])
+@pytest.mark.parametrize(
+    "metric", [functional.ExpectedReciprocalRank(3, 2), functional.NDCG(discount=ops.ShallowDiscount(0.5))]
+)
+def test_the_config_names_the_parts(form, ranking, metric):
+    if isinstance(ranking, ops.FastSort):
+        metric = dataclasses.replace(metric, topn=2) if not isinstance(metric, functional.NDCG) else functional.NDCG()
+    whole = losses.MetricLoss(ranking, metric) if form == "loss" else metrics.MeanOverLists(ranking, metric)
+    package = tf.keras.losses if form == "loss" else tf.keras.metrics
+    described = package.serialize(whole)
+    again = package.deserialize(json.loads(json.dumps(described)))
+    assert type(again) is type(whole)
+    assert again.get_config() == whole.get_config()
+    labels, scores = np.array([[2, 0, 1, 0]]), np.array([[0.3, 0.1, 0.5, 0.2]], np.float32)
+    np.testing.assert_array_equal(again(labels, scores), whole(labels, scores))
+
+
+def test_a_part_that_keras_does_not_know_is_named():
+    config = losses.MetricLoss(ops.SmoothI(), Success()).get_config()
+    assert config["metric"]["class_name"] == "Success"
+    with pytest.raises(ValueError, match="`class_name` must be a ranking or metric of .*, got 'Success'"):
+        losses.MetricLoss.from_config(config)
+
+
+@pytest.mark.parametrize("name", ["smoothi", "soft", "neuralsort", "softsort"])
+def test_a_metric_of_the_users_own_goes_with_rankings_that_find_relevance(name):
+    ranking = losses.get(f"{name}_ndcg").ranking
+    labels, scores = np.array([[1, 0, 1], [0, 1, 0]]), np.array([[3.0, 2.0, 1.0]] * 2, np.float32)
+    value = losses.MetricLoss(ranking, Success(), reduction="none")(labels, scores).numpy()
+    assert 0.0 < value[0] < value[1] < 1.0

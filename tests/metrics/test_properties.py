@@ -1,4 +1,4 @@
-"""What is true of every metric in the table."""
+"""What is true of every metric that has a name."""
 
 import inspect
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import metrics
+from tfr_smooth import losses, metrics
 
-NAMES = sorted(metrics.TABLE)
+NAMES = sorted(metrics.NAMES)
 every_metric = pytest.mark.parametrize("name", NAMES)
 
 
@@ -143,9 +143,10 @@ def test_config_round_trip(name):
 
 @every_metric
 def test_constructor_arguments_are_keyword_only_and_in_the_config(name):
-    parameters = list(inspect.signature(metrics.TABLE[name].__init__).parameters.values())[1:]
+    parameters = list(inspect.signature(type(metrics.get(name)).__init__).parameters.values())[1:]
     assert {p.name for p in parameters} - {"dtype"} == set(metrics.get(name).get_config())
-    assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters)
+    if name in metrics.TABLE:
+        assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters)
 
 
 @every_metric
@@ -183,12 +184,33 @@ def test_bad_arguments_are_named(name, arguments, message):
     assert str(error.value) == message
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if name in losses.NAMES])
+def test_a_smooth_metric_is_one_minus_its_loss(name):
+    labels, scores = a_batch()
+    labels[2] = 0.0
+    hyperparameters = losses.hyperparameters(name)
+    metric = metrics.get(name, **hyperparameters)
+    np.testing.assert_allclose(value(metric, labels, scores), 1.0 - losses.get(name)(labels, scores), rtol=1e-5)
+    assert metric.name == name
+    for key, default in hyperparameters.items():
+        assert metric.get_config().get(key, default) == default
+    with pytest.raises(TypeError, match="reduction"):
+        metrics.get(name, reduction="sum")
+    with pytest.raises(TypeError, match="steepness"):
+        metrics.get(name, steepness=1.0)
+
+
 def test_names_tell_the_cut_off():
     assert metrics.NDCGMetric().name == "ndcg"
     assert metrics.NDCGMetric(topn=5).name == "ndcg_5"
     assert metrics.PrecisionMetric(topn=1).name == "precision_1"
+    assert metrics.MRRMetric(topn=5).name == "mrr_5"
+    assert metrics.ERRMetric().name == "err"
 
 
-def test_the_table_has_every_public_metric():
+def test_the_table_has_every_public_metric_and_every_loss_of_a_metric():
     public = {c for c in vars(metrics).values() if isinstance(c, type) and issubclass(c, metrics.MeanOverLists)}
-    assert public - {metrics.MeanOverLists} == set(metrics.TABLE.values())
+    assert public - {metrics.MeanOverLists, metrics.SmoothMetric} == set(metrics.TABLE.values())
+    smooth = {name for name, entry in losses.TABLE.items() if issubclass(entry.loss, losses.MetricLoss)}
+    assert {name for name, metric in metrics.TABLE.items() if issubclass(metric, metrics.SmoothMetric)} == smooth
+    assert set(losses.NAMES) - set(losses.TABLE) <= set(NAMES)

@@ -40,6 +40,7 @@ CASES = {
     "P_10": (metrics.PrecisionMetric(topn=10), lambda y: y),
     "P_100": (metrics.PrecisionMetric(topn=100), lambda y: y),
     "map": (metrics.MeanAveragePrecisionMetric(), lambda y: y),
+    "recip_rank": (metrics.MRRMetric(), lambda y: y),
 }
 
 

@@ -1,7 +1,6 @@
-"""The exported SavedModel: same scores, raw tensors, TensorFlow alone."""
+"""The exported SavedModel: its signatures, its scores, and that it needs TensorFlow alone."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -9,121 +8,332 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import models, serving
+from tfr_smooth import _keras, models, serving
 
+FLOATS, BOOLS = tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None, None], tf.bool)
+PLACES, STRINGS = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.string)
+FEATURES = tf.TensorSpec([None, None, 3], tf.float32)
+PADDING, INVALID = np.float32(models.PADDING_SCORE), np.float32(serving.INVALID_SCORE)
 
-def make_model(normalization=None):
-    tf.keras.utils.set_random_seed(3)
-    model = models.FeedForwardScorer(hidden=[8], normalization=normalization)
-    features = np.random.RandomState(0).randn(4, 5, 3).astype(np.float32)
-    mask = np.random.RandomState(1).rand(4, 5) < 0.7
-    model({"features": features, "mask": mask}, training=True)  # so that the batch statistics are not trivial
-    return model, features, mask
-
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    model, features, mask = make_model()
-    path = tmp_path_factory.mktemp("serving") / "export"
-    serving.export_ranker(model, path, num_features=3)
-    return model, features, mask, str(path)
-
-
-def test_signature(exported):
-    signature = tf.saved_model.load(exported[-1]).signatures["serving_default"]
-    assert signature.structured_input_signature == (
-        (),
+SIGNATURES = {
+    "serving_default": ({"features": FEATURES}, {"scores": FLOATS}),
+    "rank": (
+        {"features": FEATURES, "mask": BOOLS},
         {
-            "features": tf.TensorSpec([None, None, 3], tf.float32, name="features"),
-            "mask": tf.TensorSpec([None, None], tf.bool, name="mask"),
+            "scores": FLOATS,
+            "valid": BOOLS,
+            "order": PLACES,
+            "top_k": tf.TensorSpec([None, 3], tf.int32),
+            "top_k_scores": tf.TensorSpec([None, 3], tf.float32),
         },
+    ),
+    "predict": ({"inputs": STRINGS}, {"outputs": FLOATS}),
+    "regress": ({"inputs": STRINGS}, {"outputs": tf.TensorSpec([None], tf.float32)}),
+}
+SIGNATURES["tensorflow/serving/predict"] = SIGNATURES["predict"]
+SIGNATURES["tensorflow/serving/regress"] = SIGNATURES["regress"]
+
+
+def unnamed(specs):
+    return {name: tf.TensorSpec(spec.shape, spec.dtype) for name, spec in specs.items()}
+
+
+def ask(path, *inputs):
+    """What `rank` of an export answers, in NumPy's arrays."""
+    loaded = tf.saved_model.load(str(path))  # with a name: functions do not keep their variables alive
+    return {name: values.numpy() for name, values in loaded.rank(*inputs).items()}
+
+
+def small_model():
+    return models.FeedForwardScorer(hidden=[4], batch_norm=False)
+
+
+def test_signatures(loaded):
+    assert set(loaded.signatures) == set(SIGNATURES)
+    for name, (inputs, outputs) in SIGNATURES.items():
+        signature = loaded.signatures[name]
+        assert unnamed(signature.structured_input_signature[1]) == inputs, name
+        assert unnamed(signature.structured_outputs) == outputs, name
+
+
+def test_scores_are_those_of_the_model(exported, loaded):
+    found = loaded.signatures["serving_default"](features=tf.constant(exported.features))["scores"].numpy()
+    np.testing.assert_allclose(found, exported.scores(), rtol=1e-6, atol=1e-6)
+    rank = loaded.signatures["rank"](features=tf.constant(exported.features), mask=tf.constant(exported.mask))
+    expected = exported.scores(mask=exported.mask)
+    np.testing.assert_allclose(rank["scores"].numpy(), expected, rtol=1e-6, atol=1e-6)
+    assert (rank["scores"].numpy()[~exported.mask] == PADDING).all()
+    np.testing.assert_array_equal(rank["valid"].numpy(), exported.mask)
+
+
+def test_python_may_leave_the_mask_out(exported, loaded):
+    np.testing.assert_allclose(
+        loaded.rank(exported.features)["scores"].numpy(), exported.scores(), rtol=1e-6, atol=1e-6
     )
-    assert list(signature.structured_outputs) == ["scores"]
-    assert signature.structured_outputs["scores"].dtype == tf.float32
+    np.testing.assert_array_equal(loaded.rank(exported.features, exported.mask)["valid"].numpy(), exported.mask)
 
 
-def test_scores_are_those_of_the_model(exported):
-    model, features, mask, path = exported
-    loaded = tf.saved_model.load(path)
-    expected = model({"features": features, "mask": mask}, training=False).numpy()
-    signature = loaded.signatures["serving_default"]
-    found = signature(features=tf.constant(features), mask=tf.constant(mask))["scores"].numpy()
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-    assert (found[~mask] == models.PADDING_SCORE).all()
-    without = loaded.rank(tf.constant(features))["scores"].numpy()
-    np.testing.assert_allclose(without, model(features, training=False).numpy(), rtol=1e-6)
+def test_order_and_top_k_are_those_of_a_stable_sort(exported, loaded):
+    answer = loaded.rank(exported.features, exported.mask)
+    for row, (scores, mask) in enumerate(zip(answer["scores"].numpy(), exported.mask, strict=True)):
+        real = sorted(np.flatnonzero(mask).tolist(), key=lambda place: -scores[place])
+        assert answer["order"].numpy()[row].tolist() == real + [-1] * (5 - len(real))
+        best = real[:3] + [-1] * (3 - len(real))
+        assert answer["top_k"].numpy()[row].tolist() == best
+        expected = [PADDING if place < 0 else scores[place] for place in best]
+        assert answer["top_k_scores"].numpy()[row].tolist() == expected
 
 
-def test_the_mask_may_be_left_out_where_a_server_runs_the_signature(exported):
-    """As TF Serving does: a session, the signature's tensor names, only the inputs that came."""
-    model, features, mask, path = exported
-    with tf.compat.v1.Session(graph=tf.Graph()) as session:
-        signature = tf.compat.v1.saved_model.load(session, ["serve"], path).signature_def["serving_default"]
-        assert signature.defaults["mask"].bool_val == [True]
-        fetch = signature.outputs["scores"].name
-        feed = {signature.inputs["features"].name: features}
-        without = session.run(fetch, feed)
-        masked = session.run(fetch, {**feed, signature.inputs["mask"].name: mask})
-    np.testing.assert_allclose(without, model(features, training=False).numpy(), rtol=1e-6)
-    expected = model({"features": features, "mask": mask}, training=False).numpy()
-    np.testing.assert_allclose(masked, expected, rtol=1e-6)
+def test_equal_scores_stay_in_the_order_they_came(loaded):
+    answer = loaded.rank(np.ones([1, 6, 3], np.float32), np.array([[True, False, True, True, False, True]]))
+    assert answer["order"].numpy().tolist() == [[0, 2, 3, 5, -1, -1]]
+
+
+def test_protos_may_be_padded_by_the_longest_list_and_keep_a_context(exported, loaded, protos):
+    example, example_list = protos
+    documents = [example(features=row) for row in exported.features[0].tolist()]
+    serialized = [example_list(documents), example_list(documents[:2], query=[b"x"]), example_list([])]
+    outputs = loaded.predict(tf.constant(serialized))["outputs"].numpy()
+    expected = np.full([3, 5], PADDING)
+    expected[0], expected[1, :2] = exported.scores()[0], exported.scores()[0, :2]
+    np.testing.assert_allclose(outputs, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_named_features_are_read_in_their_order(tmp_path, protos):
+    example, example_list = protos
+    model = small_model()
+    path = serving.export_ranker(model, tmp_path, feature_names=["price", "7"], warmup_list_sizes=[2])
+    loaded = tf.saved_model.load(str(path))
+    documents = [example(**{"7": [2.0], "price": [1.0]}), example(**{"7": [4.0], "price": [3.0], "label": [1.0]})]
+    expected = model(np.array([[[1.0, 2.0], [3.0, 4.0]]], np.float32)).numpy()
+    found = loaded.predict(tf.constant([example_list(documents)]))["outputs"].numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    flat = loaded.regress(tf.constant([document.SerializeToString() for document in documents]))["outputs"].numpy()
+    np.testing.assert_allclose(flat, expected[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_document_that_cannot_be_scored_leaves_the_others_alone(bad, tmp_path):
+    """Also where the normalisation looks at the whole list."""
+    model = models.FeedForwardScorer(hidden=[4], normalization="min_max")
+    # Far from 0, which is what a model would see in place of the bad feature.
+    features = 10.0 + np.random.RandomState(2).randn(2, 4, 3).astype(np.float32)
+    path = serving.export_ranker(model, tmp_path, num_features=3, warmup_list_sizes=())
+    features[0, 2, 1] = bad
+    answer = ask(path, features)
+    others = model(features[:1, [0, 1, 3]]).numpy()[0]
+    np.testing.assert_allclose(answer["scores"][0, [0, 1, 3]], others, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(answer["scores"][1], model(features[1:]).numpy()[0], rtol=1e-6, atol=1e-6)
+    assert answer["scores"][0, 2] == INVALID
+    assert answer["valid"].tolist() == [[True, True, False, True], [True] * 4]
+    assert answer["order"][0, 3] == 2
+
+
+def test_scores_that_are_no_numbers_are_invalid(tmp_path):
+    model = small_model()
+    model(tf.ones([1, 1, 2]))
+    model.set_weights([np.full(weight.shape, 1e30, np.float32) for weight in model.get_weights()])
+    path = serving.export_ranker(model, tmp_path, num_features=2, warmup_list_sizes=())
+    answer = ask(path, np.full([1, 1, 2], 1e30, np.float32))
+    assert answer["scores"].tolist() == [[INVALID]] and not answer["valid"].any()
+
+
+def test_the_two_special_scores_are_below_any_score_of_a_model():
+    assert PADDING < INVALID < -1e28
 
 
 def test_loads_with_tensorflow_alone(exported, tmp_path):
-    model, features, _, path = exported
-    np.save(tmp_path / "features.npy", features)
+    np.save(tmp_path / "features.npy", exported.features)
     program = """
 import json, sys
 import numpy, tensorflow as tf
 loaded = tf.saved_model.load(sys.argv[1])
-scores = loaded.signatures["serving_default"](
-    features=tf.constant(numpy.load(sys.argv[2])), mask=tf.constant([[True]]))["scores"]
-ours = [name for name in sys.modules if name.startswith("tfr_smooth")]
-print(json.dumps({"scores": scores.numpy().tolist(), "ours": ours}))
+scores = loaded.signatures["serving_default"](features=tf.constant(numpy.load(sys.argv[2])))["scores"]
+foreign = ("tfr_smooth", "tensorflow_ranking", "tensorflow_serving")
+print(json.dumps({"scores": scores.numpy().tolist(), "imported": [n for n in sys.modules if n.startswith(foreign)]}))
 """
-    arguments = [sys.executable, "-c", program, path, str(tmp_path / "features.npy")]
+    arguments = [sys.executable, "-c", program, str(exported.path), str(tmp_path / "features.npy")]
     done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout.splitlines()[-1])
-    assert answer["ours"] == []
-    np.testing.assert_allclose(answer["scores"], model(features, training=False).numpy(), rtol=1e-6)
+    assert answer["imported"] == []
+    np.testing.assert_allclose(answer["scores"], exported.scores(), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("normalization", ["min_max", "standardize", "log1p"])
-def test_normalisation_is_inside(normalization, tmp_path):
-    model, features, mask = make_model(normalization)
-    model.adapt([({"features": features, "mask": mask}, None)])
-    serving.export_ranker(model, tmp_path / "export", num_features=3)
-    loaded = tf.saved_model.load(str(tmp_path / "export"))
-    expected = model({"features": features, "mask": mask}, training=False).numpy()
-    np.testing.assert_allclose(loaded.rank(features, mask)["scores"].numpy(), expected, rtol=1e-6)
+@pytest.mark.parametrize("normalization", ["min_max", "log1p"])
+def test_normalisation_is_inside(normalization, exported, tmp_path):
+    """(And "standardize" in all other tests.)"""
+    model = models.FeedForwardScorer(hidden=[4], normalization=normalization)
+    inputs = {"features": exported.features, "mask": exported.mask}
+    expected = model(inputs, training=False).numpy()
+    path = serving.export_ranker(model, tmp_path, num_features=3, warmup_list_sizes=())
+    found = ask(path, exported.features, exported.mask)["scores"]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_replaces_the_export_before_and_leaves_nothing_else(tmp_path):
-    model, features, _ = make_model()
-    path = tmp_path / "export"
-    serving.export_ranker(model, path, num_features=3)
-    (path / "old").touch()
-    serving.export_ranker(model, path, num_features=3)
-    assert os.listdir(tmp_path) == ["export"]
-    assert not (path / "old").exists()
-
-
-def test_a_failed_export_leaves_the_one_before(tmp_path, monkeypatch):
-    model, features, _ = make_model()
-    path = tmp_path / "export"
-    serving.export_ranker(model, path, num_features=3)
-
-    def fail(*args, **kwargs):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(tf.saved_model, "save", fail)
-    with pytest.raises(OSError, match="disk full"):
-        serving.export_ranker(model, path, num_features=3)
+def test_a_model_of_named_features_with_a_lookup_table(tmp_path, protos):
+    """A plain Keras model: strings, a feature of the list, features that may be missing, and a mask."""
+    example, example_list = protos
+    table = tf.keras.layers.StringLookup(vocabulary=["news", "blog"])
+    kind = tf.keras.Input([None, 1], dtype=tf.string, name="kind")
+    price = tf.keras.Input([None, 2], name="price")
+    query = tf.keras.Input([1], name="query_length")
+    mask = tf.keras.Input([None], dtype=tf.bool, name="example_list_mask")
+    embedded = tf.keras.layers.Reshape([-1, 4])(tf.keras.layers.Embedding(3, 4)(table(kind)))
+    scores = tf.keras.layers.Dense(1)(tf.keras.layers.Concatenate()([embedded, price]))
+    scores = tf.keras.layers.Reshape([-1])(scores) + query
+    inputs = {"kind": kind, "price": price, "query_length": query, "example_list_mask": mask}
+    model = tf.keras.Model(inputs, scores)
+    path = serving.export_ranker(
+        model,
+        tmp_path,
+        example_feature_spec={
+            "kind": tf.io.FixedLenFeature([1], tf.string, default_value=["other"]),
+            "price": tf.io.FixedLenFeature([2], tf.float32),
+        },
+        context_feature_spec={"query_length": tf.io.FixedLenFeature([1], tf.float32, default_value=[0.0])},
+        mask_feature_name="example_list_mask",
+        top_k=None,
+    )
     loaded = tf.saved_model.load(str(path))
-    assert loaded.rank(features)["scores"].shape == (4, 5)
+    documents = [example(kind=[kind], price=[price, 2.0]) for kind, price in ((b"blog", 1.0), (b"news", 3.0))]
+    documents.append(example(price=[5.0, 6.0]))
+    serialized = tf.constant([example_list(documents, query_length=[5.0]), example_list(documents[:1])])
+    prices = [[1.0, 2.0], [3.0, 2.0], [5.0, 6.0]]
+    tensors = {
+        "kind": tf.constant([[["blog"], ["news"], ["other"]], [["blog"], [""], [""]]]),
+        "price": tf.constant([prices, [prices[0], [0.0, 0.0], [0.0, 0.0]]]),
+        "query_length": tf.constant([[5.0], [0.0]]),
+        "example_list_mask": tf.constant([[True, True, True], [True, False, False]]),
+    }
+    expected = np.where(tensors["example_list_mask"], model(tensors).numpy(), PADDING)
+    predicted = loaded.signatures["predict"](inputs=serialized)["outputs"].numpy()
+    ranked = loaded.signatures["rank"](**tensors)
+    np.testing.assert_allclose(predicted, expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(ranked["scores"].numpy(), expected, rtol=1e-6, atol=1e-6)
+    assert set(ranked) == {"scores", "valid", "order"}
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`price` must be of as many lists and documents as"):
+        loaded.signatures["rank"](**{**tensors, "price": tensors["price"][:1]})
+    flat = tf.constant([example(kind=[b"blog"], price=[1.0, 2.0], query_length=[5.0]).SerializeToString()])
+    regressed = loaded.signatures["regress"](inputs=flat)["outputs"].numpy()
+    np.testing.assert_allclose(regressed, expected[0, :1], rtol=1e-6, atol=1e-6)
 
 
-def test_bad_arguments_are_named(tmp_path):
-    with pytest.raises(ValueError, match="`num_features` must be an integer >= 1, got 0"):
-        serving.export_ranker(make_model()[0], tmp_path / "export", num_features=0)
+class AddsTheSum(tf.keras.Model):
+    """Looks at the whole list and takes no mask."""
+
+    def call(self, inputs, training=False):
+        price = inputs["price"][:, :, 0]
+        return price + tf.reduce_sum(price, axis=1, keepdims=True)
+
+
+def test_padding_holds_the_default_of_a_feature(tmp_path, protos):
+    example, example_list = protos
+    spec = {"price": tf.io.FixedLenFeature([1], tf.float32, default_value=[0.5])}
+    path = serving.export_ranker(AddsTheSum(), tmp_path, example_feature_spec=spec)
+    loaded = tf.saved_model.load(str(path))
+    documents = [example(price=[4.0]), example(), example(price=[2.0])]
+    serialized = tf.constant([example_list(documents), example_list(documents[:1])])
+    found = loaded.signatures["predict"](inputs=serialized)["outputs"].numpy()
+    assert found.tolist() == [[10.5, 7.0, 8.5], [4.0 + 5.0, PADDING, PADDING]]
+
+
+@pytest.mark.parametrize("default", ["scores", "predict", "regress"])
+def test_the_default_signature_can_be_chosen(default, tmp_path):
+    path = serving.export_ranker(small_model(), tmp_path, num_features=3, serving_default=default, warmup_list_sizes=())
+    signature = tf.saved_model.load(str(path)).signatures["serving_default"]
+    inputs, outputs = SIGNATURES["serving_default" if default == "scores" else default]
+    assert unnamed(signature.structured_input_signature[1]) == inputs
+    assert unnamed(signature.structured_outputs) == outputs
+
+
+def two_towers(names=("click", "buy")):
+    features = tf.keras.Input([None, 2], name="x")
+    outputs = {name: tf.keras.layers.Reshape([-1])(tf.keras.layers.Dense(1)(features)) for name in names}
+    return tf.keras.Model({"x": features}, outputs)
+
+
+TWO = {"example_feature_spec": {"x": tf.io.FixedLenFeature([2], tf.float32)}, "warmup_list_sizes": ()}
+
+
+def test_a_model_with_several_outputs_is_ordered_by_the_one_that_is_named(tmp_path):
+    model = two_towers()
+    path = serving.export_ranker(model, tmp_path, rank_by="buy", **TWO)
+    features = np.random.RandomState(0).randn(1, 4, 2).astype(np.float32)
+    signatures = tf.saved_model.load(str(path)).signatures
+    answer = signatures["rank"](x=tf.constant(features), mask=tf.constant([[True] * 4]))
+    expected = {name: scores.numpy() for name, scores in model({"x": features}).items()}
+    for name, scores in expected.items():
+        np.testing.assert_allclose(answer[name].numpy(), scores, rtol=1e-6, atol=1e-6)
+    assert answer["order"].numpy().tolist() == np.argsort(-expected["buy"]).tolist()
+    assert set(signatures["predict"].structured_outputs) == {"click", "buy"}
+    assert set(signatures["regress"].structured_outputs) == {"click", "buy"}
+
+
+RAGGED = {"words": tf.io.RaggedFeature(tf.int64)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_features": 0}, "`num_features` must be an integer >= 1, got 0"),
+        ({}, "`num_features` must be an integer >= 1, got None"),
+        ({"feature_names": ["a", "a"]}, "`feature_names` must be a list of different names"),
+        ({"feature_names": "ab"}, "`feature_names` must be a list of different names, got 'ab'"),
+        ({"feature_names": ["a", "b"], "num_features": 3}, "`feature_names` must be 3 names, got 2"),
+        ({"num_features": 3, "version": 0}, "`version` must be an integer >= 1, got 0"),
+        ({"num_features": 3, "top_k": 0}, "`top_k` must be an integer >= 1, got 0"),
+        ({"num_features": 3, "warmup_list_sizes": [0]}, "`warmup_list_sizes` must be an integer >= 1, got 0"),
+        ({"num_features": 3, "rank_by": "buy"}, "`rank_by` must be None for a model with one output, got 'buy'"),
+        ({"num_features": 3, "serving_default": "rank"}, "`serving_default` must be one of 'scores', 'predict'"),
+        ({"num_features": 3, "mask_feature_name": "m"}, "`mask_feature_name` must be None without"),
+        ({"num_features": 3, "example_feature_spec": RAGGED}, "`num_features` must be None beside"),
+        ({"example_feature_spec": {}}, "`example_feature_spec` must hold a feature"),
+        ({"example_feature_spec": {"x": tf.io.VarLenFeature(tf.float32)}}, "must hold tf.io.FixedLenFeature or"),
+        ({"example_feature_spec": RAGGED, "mask_feature_name": "words"}, "got \\['words'\\]"),
+        (
+            {"example_feature_spec": RAGGED, "serving_default": "scores"},
+            "must be one of 'predict', 'regress' for these",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        serving.export_ranker(small_model(), tmp_path / "ranker", **arguments)
+    assert not (tmp_path / "ranker").exists() or list((tmp_path / "ranker").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "rank_by", "message"),
+    [
+        (("click", "buy"), None, "`rank_by` must be one of 'click', 'buy', got None"),
+        (("click", "order"), "click", "`model` must have no output named as one of the signature's, got 'order'"),
+    ],
+)
+def test_outputs_that_do_not_fit_are_named(names, rank_by, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        serving.export_ranker(two_towers(names), tmp_path, rank_by=rank_by, **TWO)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_does_not_score_lists_is_refused(tmp_path):
+    features = tf.keras.Input([None, 2], name="x")
+    model = tf.keras.Model({"x": features}, tf.keras.layers.Dense(1)(features))
+    with pytest.raises(
+        ValueError, match=r"`model` must return scores \[batch, list\], got the shape \(None, None, 1\)"
+    ):
+        serving.export_ranker(model, tmp_path, **TWO)
+
+
+def test_mixed_precision_scores_are_float32(tmp_path):
+    policy = tf.keras.mixed_precision.global_policy() if not _keras.IS_KERAS_3 else tf.keras.config.dtype_policy()
+    tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    try:
+        model = small_model()
+        path = serving.export_ranker(model, tmp_path, num_features=3, warmup_list_sizes=())
+    finally:
+        tf.keras.mixed_precision.set_global_policy(policy)
+    features = np.random.RandomState(0).randn(1, 4, 3).astype(np.float32)
+    scores = ask(path, features)["scores"]
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, model(features).numpy(), rtol=1e-6, atol=1e-6)

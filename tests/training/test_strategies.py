@@ -1,13 +1,83 @@
-"""Strategies by name."""
+"""Strategies by name, what TF_CONFIG must say, and who the chief is."""
+
+import json
+import types
 
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import training
+from tfr_smooth import _keras, training
 
 
 def test_by_name():
     assert training.get_strategy("none").num_replicas_in_sync == 1
     assert isinstance(training.get_strategy("mirrored"), tf.distribute.MirroredStrategy)
-    with pytest.raises(ValueError, match="`name` must be one of 'none', 'mirrored', got 'tpu'"):
+    with pytest.raises(
+        ValueError, match="`name` must be one of 'none', 'mirrored', 'multi_worker', 'parameter_server'"
+    ):
         training.get_strategy("tpu")
+
+
+CLUSTER = {"worker": ["localhost:1", "localhost:2"]}
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("", "TF_CONFIG must say for 'multi_worker' who is in the cluster and which of them this process is, as in "),
+        ("{", "which of them this process is, as in {\"cluster\": .*, got '{'"),
+        ("[]", "must say for 'multi_worker' who is"),
+        ({"cluster": CLUSTER}, "must say for 'multi_worker' who is"),
+        ({"cluster": {"worker": 3}, "task": {"type": "worker", "index": 0}}, "must say for 'multi_worker' who is"),
+        ({"cluster": CLUSTER, "task": {"type": "worker", "index": "one"}}, "must say for 'multi_worker' who is"),
+        ({"cluster": CLUSTER, "task": {"type": "worker", "index": 2}}, "a task of the cluster, not worker 2 for"),
+        ({"cluster": CLUSTER, "task": {"type": "chief", "index": 0}}, "a task of the cluster, not chief 0 for"),
+        (
+            {"cluster": {**CLUSTER, "ps": ["localhost:3"]}, "task": {"type": "ps", "index": 0}},
+            "TF_CONFIG must have no jobs but chief, worker for 'multi_worker', got '{.*ps",
+        ),
+        (
+            {"cluster": {"chief": ["localhost:3"]}, "task": {"type": "chief", "index": 0}},
+            "TF_CONFIG must have the jobs worker for 'multi_worker', got",
+        ),
+    ],
+)
+def test_a_wrong_tf_config_is_explained(monkeypatch, config, message):
+    monkeypatch.setenv("TF_CONFIG", config if isinstance(config, str) else json.dumps(config))
+    with pytest.raises(ValueError, match=message):
+        training.get_strategy("multi_worker")
+
+
+@pytest.mark.skipif(_keras.IS_KERAS_3, reason="the fit of Keras 3 has no parameter servers")
+def test_a_cluster_without_parameter_servers_is_refused(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": CLUSTER, "task": {"type": "worker", "index": 0}}))
+    with pytest.raises(ValueError, match="must have the jobs chief, ps, worker for 'parameter_server'"):
+        training.get_strategy("parameter_server")
+
+
+@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 has parameter servers")
+def test_no_parameter_servers_with_keras_3():
+    with pytest.raises(ValueError, match="with Keras 3, whose `fit` has no parameter servers"):
+        training.get_strategy("parameter_server")
+
+
+@pytest.mark.parametrize(
+    ("jobs", "job", "index", "expected"),
+    [
+        ({"worker": 2}, "worker", 0, True),
+        ({"worker": 2}, "worker", 1, False),
+        ({"worker": 2, "chief": 1}, "chief", 0, True),
+        ({"worker": 2, "chief": 1}, "worker", 0, False),
+        ({"worker": 2, "chief": 1, "ps": 1}, "ps", 0, False),
+    ],
+)
+def test_there_is_one_chief(jobs, job, index, expected):
+    spec = tf.train.ClusterSpec({name: [f"{name}{i}:1" for i in range(count)] for name, count in jobs.items()})
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, task_type=job, task_id=index)
+    assert training.is_chief(types.SimpleNamespace(cluster_resolver=resolver)) is expected
+
+
+def test_one_process_is_its_own_chief():
+    assert training.is_chief()
+    assert training.is_chief(training.get_strategy("none"))
+    assert training.is_chief(training.get_strategy("mirrored"))

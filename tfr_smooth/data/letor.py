@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +17,14 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.data.cached_batches import CachedBatches
 from tfr_smooth.data.dense_text import read_dense
-from tfr_smooth.data.letor_parser import FilePattern, Query, expand_paths, read_queries, summary_of, width_of_first_row
+from tfr_smooth.data.letor_parser import (
+    FilePattern,
+    Query,
+    expand_paths,
+    read_queries,
+    summary_of,
+    width_of_first_row,
+)
 from tfr_smooth.data.query_cache import QueryCache, cached_queries
 
 _MAX_INT64 = 2**63 - 1
@@ -34,6 +45,7 @@ def read_letor(
     cache: bool = False,
     cache_dir: str | os.PathLike[str] | None = None,
     group_by_length: bool = False,
+    portable: bool = False,
 ) -> tf.data.Dataset:
     r"""Reads ranking files into batches of queries.
 
@@ -72,6 +84,8 @@ def read_letor(
       group_by_length: Whether a batch holds lists of similar length, so that little of it is padding; needs
         `cache_dir`. Of 50 batches' worth of queries, in their shuffled order, those of similar length come together,
         and the batches in an order of chance: each epoch still holds every query once, in batches of the same size.
+      portable: Whether the dataset must do without Python, so that it can be sent to the workers of a parameter server;
+        needs `cache_dir`, in a place that they all see. It is slower than without.
 
     Returns:
       A dataset of `(inputs, labels)`, labels float32 [batch, list] with -1 for padding, where
@@ -120,11 +134,15 @@ def read_letor(
         raise ValueError("`cache` must be False with a `cache_dir`, got True.")
     if group_by_length and cache_dir is None:
         raise ValueError("`group_by_length` must be False without a `cache_dir`, got True.")
+    if _arguments.boolean("portable", portable) and (cache_dir is None or group_by_length):
+        raise ValueError("`portable` must be False without a `cache_dir` and with `group_by_length`, got True.")
     paths = expand_paths(file_pattern)
 
-    if cache_dir is None:
+    if cache_dir is None or portable:
         width = num_features or _width(paths)
         queries = _query_dataset(paths, width, list_size, return_ids)
+        if cache_dir is not None:
+            queries = _portable(queries, os.fspath(cache_dir), [paths, width, list_size, return_ids])
         queries = queries.cache() if cache else queries
         batches = functools.partial(
             _padded_batches,
@@ -203,6 +221,27 @@ def _query_dataset(paths: list[str], num_features: int, list_size: int | None, r
             yield element
 
     return tf.data.Dataset.from_generator(generate, output_signature=signature)
+
+
+def _portable(queries: tf.data.Dataset, folder: str, read_as: list[Any]) -> tf.data.Dataset:
+    """The same queries from a folder, which is written first if these files were not yet read like this."""
+    versions = [[os.path.getsize(path), os.stat(path).st_mtime_ns] for path in read_as[0]]
+    key = hashlib.sha256(json.dumps([1, read_as, versions]).encode()).hexdigest()[:16]
+    kept = os.path.join(folder, key)
+    if not os.path.isdir(kept):
+        for _ in read_queries(read_as[0], read_as[1], read_dense=read_dense, workers=_workers()):
+            pass  # Raises on bad input, at which `save` would wait for ever.
+        os.makedirs(folder, exist_ok=True)
+        unfinished = tempfile.mkdtemp(prefix=f".{key}.", dir=folder)
+        try:
+            queries.save(unfinished)
+            os.rename(unfinished, kept)
+        except OSError:  # Another process was faster.
+            if not os.path.isdir(kept):
+                raise
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+    return tf.data.Dataset.load(kept)
 
 
 def _padded_batches(

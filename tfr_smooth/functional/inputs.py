@@ -30,11 +30,15 @@ def to_dense(labels: tf.Tensor, scores: tf.Tensor, ragged: bool) -> tuple[tf.Ten
         return tf.convert_to_tensor(labels), tf.convert_to_tensor(scores)
     if isinstance(scores, tf.RaggedTensor):
         scores = scores.to_tensor()
-    shape = tf.shape(scores)
     if not labels.dtype.is_floating:
         labels = tf.cast(labels, tf.float32)
-    labels = labels.to_tensor(default_value=-1.0, shape=[None, shape[1]])
+    labels = labels.to_tensor(default_value=-1.0, shape=_width_of(scores))
     return tf.ensure_shape(labels, scores.shape), scores
+
+
+def _width_of(tensor: tf.Tensor) -> tf.Tensor:
+    """The shape [any, list] that `tf.RaggedTensor.to_tensor` takes, also where the list's length is not known yet."""
+    return tf.stack([-1, tf.shape(tensor)[1]])
 
 
 def real_documents(labels: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
@@ -91,7 +95,7 @@ def list_weights(sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mas
     if sample_weight is None:
         return tf.ones(batch, labels.dtype)
     if isinstance(sample_weight, tf.RaggedTensor):
-        sample_weight = sample_weight.to_tensor(shape=[None, tf.shape(labels)[1]])
+        sample_weight = sample_weight.to_tensor(shape=_width_of(labels))
     weights = tf.cast(tf.convert_to_tensor(sample_weight), labels.dtype)
     if weights.shape.rank == 0:
         return tf.broadcast_to(weights, batch)

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _keras
-from tfr_smooth.functional import Ranking, RankingMetric, list_weights, real_documents, to_dense
+from tfr_smooth.functional import Ranking, RankingMetric, list_weights, parts, real_documents, to_dense
 
 REDUCTIONS = ("sum_over_batch_size", "sum", "none")
 
@@ -105,6 +105,7 @@ def _mean_over_replicas(total: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
     return part + tf.stop_gradient(mean - part)
 
 
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 class MetricLoss(RankingLoss):
     r"""1 - metric, for any metric read off any ranking: $1 - m(y, s; \mathrm{ranking})$.
 
@@ -120,7 +121,8 @@ class MetricLoss(RankingLoss):
     Raises:
       ValueError: If an argument is not one of these.
 
-    Time and memory are the ranking's.
+    Time and memory are the ranking's. A config names the two parts; so that a model with a ranking or metric of your
+    own loads again, give its class a `get_config` and register it with `tf.keras.utils.register_keras_serializable`.
 
     Example:
       >>> import tensorflow as tf
@@ -159,4 +161,9 @@ class MetricLoss(RankingLoss):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments: those of the ranking, of the metric and of every loss."""
-        return {**_arguments.config_of(self, self._ranking, self._metric), **super().get_config()}
+        return {**parts.config_of(type(self), self._ranking, self._metric), **super().get_config()}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> MetricLoss:
+        """Makes the loss from what `get_config` returned."""
+        return cls(**{name: parts.decode(value) for name, value in config.items()})

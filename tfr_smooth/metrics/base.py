@@ -7,16 +7,38 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.functional import Ranking, RankingMetric, list_weights, real_documents, to_dense
+from tfr_smooth.functional import Ranking, RankingMetric, list_weights, parts, real_documents, to_dense
 
 NO_RELEVANT = ("zero", "skip")
 
 
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 class MeanOverLists(tf.keras.metrics.Metric):
     """The weighted mean over lists of a metric read off a ranking.
 
     A list of padding alone never counts. A list with documents but without a relevant one counts as `no_relevant` says:
     "zero" as trec_eval and the papers have it, "skip" leaves it out. NaN among the real scores of a list gives NaN.
+
+    Args:
+      ranking: A ranking, such as `ops.ExactRanking()` or `ops.SmoothI(alpha=10.0)`.
+      metric: A metric, such as `functional.NDCG(topn=10)`.
+      no_relevant: "skip" or "zero".
+      ragged: Whether labels and scores come as `tf.RaggedTensor`.
+      name: Name of the metric.
+      dtype: Keras' argument; the mean is kept in float64.
+
+    Raises:
+      ValueError: If an argument is not one of these.
+
+    Time and memory are the ranking's. A config names the two parts (see `losses.MetricLoss`).
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import functional, metrics, ops
+      >>> metric = metrics.MeanOverLists(ops.ExactRanking(), functional.ReciprocalRank(), name="mrr")
+      >>> metric.update_state(tf.constant([[0, 0, 1]]), tf.constant([[3.0, 2.0, 1.0]]))
+      >>> print(round(float(metric.result()), 4))
+      0.3333
     """
 
     def __init__(
@@ -24,9 +46,9 @@ class MeanOverLists(tf.keras.metrics.Metric):
         ranking: Ranking,
         metric: RankingMetric,
         *,
-        no_relevant: str,
-        ragged: bool,
-        name: str | None,
+        no_relevant: str = "skip",
+        ragged: bool = False,
+        name: str | None = "mean_over_lists",
         dtype: Any = None,
     ) -> None:
         super().__init__(name=name, dtype=dtype)
@@ -75,5 +97,10 @@ class MeanOverLists(tf.keras.metrics.Metric):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        parts = _arguments.config_of(self, self._ranking, self._metric)
-        return {**parts, "no_relevant": self._no_relevant, "ragged": self._ragged, "name": self.name}
+        own = parts.config_of(type(self), self._ranking, self._metric)
+        return {**own, "no_relevant": self._no_relevant, "ragged": self._ragged, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> MeanOverLists:
+        """Makes the metric from what `get_config` returned."""
+        return cls(**{name: parts.decode(value) for name, value in config.items()})

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth.functional import NDCG, AveragePrecision, Precision
+from tfr_smooth.functional import NDCG, AveragePrecision, ExpectedReciprocalRank, Precision, ReciprocalRank
 from tfr_smooth.metrics.base import MeanOverLists
 from tfr_smooth.ops import ExactRanking
 
@@ -137,4 +137,99 @@ class MeanAveragePrecisionMetric(MeanOverLists):
     ) -> None:
         super().__init__(
             ExactRanking(), AveragePrecision(), no_relevant=no_relevant, ragged=ragged, name=name, dtype=dtype
+        )
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+class MRRMetric(MeanOverLists):
+    r"""Mean reciprocal rank: one over the rank of the first document with a label >= 1, 0 if it is behind rank K.
+
+    (trec_eval's `recip_rank`.) Deterministic: tied documents stand in falling order of position, which is trec_eval's
+    rule for documents named by position.
+
+    Args:
+      topn: The cut-off K; None for the whole list.
+      no_relevant: What a list without a relevant document counts: "zero" (trec_eval, the papers) or "skip".
+      ragged: Whether labels and scores come as `tf.RaggedTensor`.
+      name: Name of the metric; by default "mrr", or "mrr_K".
+      dtype: Keras' argument; the mean is kept in float64.
+
+    Raises:
+      ValueError: If an argument is out of its range or the shapes do not match.
+
+    Time O(N log N), memory O(N) a list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> import tfr_smooth
+      >>> metric = tfr_smooth.metrics.MRRMetric()
+      >>> metric.update_state(tf.constant([[0, 2, 1, -1]]), tf.constant([[3.0, 2.0, 1.0, 9.0]]))
+      >>> print(float(metric.result()))
+      0.5
+    """
+
+    def __init__(
+        self,
+        *,
+        topn: int | None = None,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        name = name or ("mrr" if topn is None else f"mrr_{topn}")
+        super().__init__(
+            ExactRanking(), ReciprocalRank(topn), no_relevant=no_relevant, ragged=ragged, name=name, dtype=dtype
+        )
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+class ERRMetric(MeanOverLists):
+    r"""Mean expected reciprocal rank: $\sum_{r \le K} \frac{1}{r} R_r \prod_{l<r} (1 - R_l)$.
+
+    $R = (2^y - 1) / 2^{y_{max}}$ is the chance that the document at rank r satisfies the reader (Chapelle, Metzler,
+    Zhang, Grinspan, "Expected Reciprocal Rank for Graded Relevance", CIKM 2009). Deterministic: tied documents stand
+    in falling order of position, which is trec_eval's rule for documents named by position.
+
+    Args:
+      topn: The cut-off K; None for the whole list.
+      max_grade: The highest label there is, > 0; higher ones count as this one. 4 for MSLR-WEB30K and Yahoo's data, 2
+        for LETOR 4.0.
+      no_relevant: What a list without a relevant document counts: "zero" (trec_eval, the papers) or "skip".
+      ragged: Whether labels and scores come as `tf.RaggedTensor`.
+      name: Name of the metric; by default "err", or "err_K".
+      dtype: Keras' argument; the mean is kept in float64.
+
+    Raises:
+      ValueError: If an argument is out of its range or the shapes do not match.
+
+    Time O(N log N), memory O(N) a list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> import tfr_smooth
+      >>> metric = tfr_smooth.metrics.ERRMetric(max_grade=2)
+      >>> metric.update_state(tf.constant([[0, 2, 1, -1]]), tf.constant([[3.0, 2.0, 1.0, 9.0]]))
+      >>> print(round(float(metric.result()), 4))
+      0.3958
+    """
+
+    def __init__(
+        self,
+        *,
+        topn: int | None = None,
+        max_grade: float = 4.0,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        name = name or ("err" if topn is None else f"err_{topn}")
+        super().__init__(
+            ExactRanking(),
+            ExpectedReciprocalRank(topn, max_grade),
+            no_relevant=no_relevant,
+            ragged=ragged,
+            name=name,
+            dtype=dtype,
         )

@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _keras
+from tfr_smooth.training import cluster
 from tfr_smooth.training.validation import ExactValidation
 
 
@@ -33,8 +34,10 @@ class ResumableTraining(tf.keras.callbacks.Callback):
     data whose order depends on the epoch alone (`data.read_letor` with `seed` and `first_epoch`), the resumed training
     ends where an undisturbed one does. Put this callback behind the validation callback.
 
+    Of several workers the chief writes, and all restore what it wrote: after a failure start all of them again.
+
     Args:
-      directory: Where the checkpoints are; made if missing.
+      directory: Where the checkpoints are; made if missing. Several workers need one that all of them see.
       validation: The callback whose findings are saved too.
       settings: Whatever tells one training from another (JSON values). To restore with others is an error.
 
@@ -68,7 +71,8 @@ class ResumableTraining(tf.keras.callbacks.Callback):
         self._validation = validation
         self._settings = json.loads(json.dumps(settings or {}))
         self._progress = _Json()
-        self._manager: tf.train.CheckpointManager | None = None
+        self._checkpoint: tf.train.Checkpoint | None = None
+        self._strategy: tf.distribute.Strategy | None = None
 
     def restore(self, model: tf.keras.Model) -> int:
         """Restores the last checkpoint into a built and compiled model.
@@ -80,20 +84,25 @@ class ResumableTraining(tf.keras.callbacks.Callback):
           The number of finished epochs: the `initial_epoch` of `fit`. 0 if there is no checkpoint.
 
         Raises:
-          ValueError: If the checkpoint was made with other settings.
+          ValueError: If the checkpoint was made with other settings, or the workers found different ones.
         """
-        with model.distribute_strategy.scope():
+        self._strategy = model.distribute_strategy
+        with self._strategy.scope():
             model.optimizer.build(model.trainable_variables)
         # As lists of variables: of a Keras 3 model, TensorFlow sees no layers that are kept in a list.
-        checkpoint = tf.train.Checkpoint(
+        self._checkpoint = tf.train.Checkpoint(
             model=_keras.tensorflow_variables(model.variables),
             optimizer=_keras.tensorflow_variables(model.optimizer.variables),
             progress=self._progress,
         )
-        self._manager = tf.train.CheckpointManager(checkpoint, self._directory, max_to_keep=2)
-        if self._manager.latest_checkpoint is None:
+        latest = tf.train.latest_checkpoint(self._directory)
+        # Also so that the chief overwrites nothing before all have found it.
+        found = cluster.number_by_worker(self._strategy, 0 if latest is None else int(latest.rpartition("-")[2]))
+        if len(set(found)) > 1:
+            raise ValueError(f"`directory` must be the same for all workers, got checkpoints of epochs {found}.")
+        if latest is None:
             return 0
-        checkpoint.restore(self._manager.latest_checkpoint).assert_consumed()
+        self._checkpoint.restore(latest).assert_consumed()
         progress = self._progress.value
         if progress["settings"] != self._settings:
             names = sorted(set(progress["settings"]) | set(self._settings))
@@ -109,15 +118,17 @@ class ResumableTraining(tf.keras.callbacks.Callback):
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras."""
-        if self._manager is None:
+        if self._checkpoint is None:
             raise ValueError("`restore` must be called before `fit`, as it tells the epoch to start from.")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras: saves the state of the training."""
-        assert self._manager is not None
+        assert self._checkpoint is not None and self._strategy is not None
         self._progress.value = {
             "finished_epochs": epoch + 1,
             "settings": self._settings,
             "validation": None if self._validation is None else self._validation.get_state(),
         }
-        self._manager.save(checkpoint_number=epoch + 1)
+        with cluster.path_to_save(self._strategy, self._directory) as directory:
+            manager = tf.train.CheckpointManager(self._checkpoint, directory, max_to_keep=2)
+            manager.save(checkpoint_number=epoch + 1)

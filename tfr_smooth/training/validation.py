@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth.training import cluster
 
 MODES = ("max", "min")
 
@@ -20,6 +21,9 @@ class ExactValidation(tf.keras.callbacks.Callback):
     the progress bar, the history and later callbacks see them; put this callback before those. After training,
     `best_epoch` and `best_value` tell the best epoch (counted from 0; ties go to the earlier one) and `history` has
     the logs of all epochs.
+
+    Under a `tf.distribute` strategy each replica scores its share of a batch, and each worker computes the metrics of
+    all lists, so that all of them see the figures of one device; of several workers the chief writes.
 
     Args:
       dataset: A finite dataset of (inputs, labels), as `data.read_letor` makes.
@@ -71,6 +75,7 @@ class ExactValidation(tf.keras.callbacks.Callback):
         self._sign = 1.0 if _arguments.choice("mode", mode, MODES) == "max" else -1.0
         self._path = None if path is None else os.fspath(path)
         self._patience = None if patience is None else _arguments.integer("patience", patience, least=1)
+        self._shared = dataset
         self._step: Any = None
         self.best_epoch: int | None = None
         self.best_value: float | None = None
@@ -81,9 +86,19 @@ class ExactValidation(tf.keras.callbacks.Callback):
         """Called by Keras before training."""
         super().set_model(model)
 
+        strategy = model.distribute_strategy
+        ragged = any(isinstance(spec, tf.RaggedTensorSpec) for spec in tf.nest.flatten(self._dataset.element_spec))
+        # Ragged tensors cannot be gathered: then each process scores all lists.
+        shared = strategy.num_replicas_in_sync > 1 and not ragged
+        self._shared = strategy.experimental_distribute_dataset(_by_data(self._dataset)) if shared else self._dataset
+
         @tf.function(reduce_retracing=True)
         def step(inputs: Any, labels: tf.Tensor) -> None:
-            scores = model(inputs, training=False)
+            if shared:
+                scores = strategy.run(lambda share: model(share, training=False), args=(inputs,))
+                labels, scores = strategy.gather(labels, axis=0), strategy.gather(scores, axis=0)
+            else:
+                scores = model(inputs, training=False)
             for metric in self._metrics:
                 metric.update_state(labels, scores)
 
@@ -93,7 +108,7 @@ class ExactValidation(tf.keras.callbacks.Callback):
         """Returns the metrics of the model as it stands, by name."""
         for metric in self._metrics:
             metric.reset_state()
-        for inputs, labels in self._dataset:
+        for inputs, labels in self._shared:
             self._step(inputs, labels)
         return {metric.name: float(metric.result()) for metric in self._metrics}
 
@@ -128,9 +143,17 @@ class ExactValidation(tf.keras.callbacks.Callback):
         self.stopped, self.history = state["stopped"], state["history"]
 
 
+def _by_data(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Shares each batch among the workers: of different files their lists would be padded to different lengths."""
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+    return dataset.with_options(options)
+
+
 def _save_atomically(model: tf.keras.Model, path: str) -> None:
     """Saves under another name first: an interruption leaves the file of the best epoch before."""
-    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-    unfinished = path[: -len(".keras")] + ".unfinished.keras"
-    model.save(unfinished)
-    os.replace(unfinished, path)
+    with cluster.path_to_save(model.distribute_strategy, path) as own_path:
+        os.makedirs(os.path.dirname(os.path.abspath(own_path)), exist_ok=True)
+        unfinished = own_path[: -len(".keras")] + ".unfinished.keras"
+        model.save(unfinished)
+        os.replace(unfinished, own_path)

@@ -1,0 +1,110 @@
+"""Trains TF-Ranking's model by its pipeline, with a loss of either library, on LETOR files or on its records.
+
+    python examples/tf_ranking_pipeline.py --model_dir=output/pipeline
+    python examples/tf_ranking_pipeline.py --model_dir=output/pipeline --train=Fold1/train.txt --valid=Fold1/vali.txt \
+        --loss=smoothi_ndcg --loss_kwargs='{"alpha": 10, "topn": 10}' --best=ndcg_10
+    python examples/tf_ranking_pipeline.py --model_dir=output/pipeline --format=elwc --num_features=136 \
+        --train='train.tfrecord*' --valid='valid.tfrecord*'
+
+Without files it trains on synthetic data that it writes to MODEL_DIR/data. Started again, it goes on after the last
+finished epoch. Needs TF-Ranking: pip install 'tfr_smooth[ranking]'.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import tensorflow as tf
+import tensorflow_ranking as tfr
+from absl import app, flags
+
+from tfr_smooth import data, losses, tf_ranking
+
+_TRAIN = flags.DEFINE_string("train", None, "Training files: a path or a glob pattern. Default: synthetic data.")
+_VALID = flags.DEFINE_string("valid", None, "Validation files: a path or a glob pattern.")
+_FORMAT = flags.DEFINE_enum("format", "letor", ["letor", "elwc"], "LETOR text, or records as data.convert writes them.")
+_NUM_FEATURES = flags.DEFINE_integer("num_features", None, "Features of a document; for --format=elwc.", lower_bound=1)
+_MODEL_DIR = flags.DEFINE_string("model_dir", "output/pipeline", "Where everything is written.")
+_LOSS = flags.DEFINE_enum(
+    "loss", "smoothi_ndcg", [*losses.NAMES, *tfr.keras.losses.RankingLossKey.all_keys()], "The loss to train with."
+)
+_LOSS_KWARGS = flags.DEFINE_string("loss_kwargs", "{}", 'Its arguments as JSON, such as {"alpha": 10, "topn": 5}.')
+_METRICS = flags.DEFINE_list("metrics", "ndcg@5,ndcg@10,map", "What to evaluate; tfr/NAME for those of TF-Ranking.")
+_BEST = flags.DEFINE_string("best", "ndcg_10", "What tells the best epoch: loss, or a metric with _K for @K.")
+_SCORER = flags.DEFINE_enum("scorer", "dnn", ["dnn", "gam"], "TF-Ranking's scorer.")
+_HIDDEN = flags.DEFINE_list("hidden", "64,32", "Widths of the hidden layers.")
+_LEARNING_RATE = flags.DEFINE_float("learning_rate", 0.01, "The optimizer's learning rate.")
+_OPTIMIZER = flags.DEFINE_string("optimizer", "adam", "A Keras optimizer.")
+_EPOCHS = flags.DEFINE_integer("epochs", 10, "Passes over the training set.", lower_bound=1)
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Queries in a batch.", lower_bound=1)
+_SIGNATURE = flags.DEFINE_enum("signature", "predict", ["predict", "regress", "raw"], "What the exports serve.")
+_STRATEGY = flags.DEFINE_enum("strategy", None, ["MirroredStrategy", "MultiWorkerMirroredStrategy"], "Several devices.")
+_SEED = flags.DEFINE_integer("seed", 0, "Seed of the weights and of the order of LETOR lists.")
+
+
+def main(argv: list[str]) -> None:
+    if len(argv) > 1:
+        raise app.UsageError(f"What is {argv[1]!r}?")
+    tf.keras.utils.set_random_seed(_SEED.value)
+    builder, example_feature_spec = dataset_builder()
+    hidden = [int(width) for width in _HIDDEN.value]
+    if _SCORER.value == "dnn":
+        scorer = tfr.keras.model.DNNScorer(hidden_layer_dims=hidden, output_units=1, dropout=0.0)
+    else:
+        scorer = tfr.keras.model.GAMScorer(example_hidden_layer_dims=hidden, dropout=0.0)
+    model_builder = tfr.keras.model.ModelBuilder(
+        input_creator=tfr.keras.model.FeatureSpecInputCreator({}, example_feature_spec),
+        preprocessor=tfr.keras.model.PreprocessorWithSpec(),
+        scorer=scorer,
+        mask_feature_name=builder.mask_feature_name,
+    )
+    hparams = tf_ranking.PipelineHparams(
+        model_dir=_MODEL_DIR.value,
+        num_epochs=_EPOCHS.value,
+        learning_rate=_LEARNING_RATE.value,
+        optimizer=_OPTIMIZER.value,
+        loss=_LOSS.value,
+        loss_kwargs=json.loads(_LOSS_KWARGS.value),
+        metrics=_METRICS.value,
+        export_best_model=True,
+        best_exporter_metric=_BEST.value,
+        default_signature=_SIGNATURE.value,
+        strategy=_STRATEGY.value,
+    )
+    tf_ranking.SimplePipeline(model_builder, builder, hparams).train_and_validate(verbose=2)
+    print(f"See {os.path.join(_MODEL_DIR.value, 'export')}")
+
+
+def dataset_builder() -> tuple[tfr.keras.pipeline.AbstractDatasetBuilder, dict[str, tf.io.FixedLenFeature]]:
+    """The data, and what a document has."""
+    train, valid = _TRAIN.value, _VALID.value
+    if (train is None) != (valid is None):
+        raise app.UsageError("--train and --valid go together: give both or none.")
+    if train is None:
+        if _FORMAT.value != "letor":
+            raise app.UsageError("--format=elwc needs --train and --valid.")
+        folder = os.path.join(_MODEL_DIR.value, "data")
+        print(f"No files given: writing synthetic data to {folder}")
+        paths = data.write_synthetic_letor(folder, seed=_SEED.value)
+        train, valid = str(paths["train"]), str(paths["valid"])
+    files = tfr.keras.pipeline.DatasetHparams(
+        train_input_pattern=train,
+        valid_input_pattern=valid,
+        train_batch_size=_BATCH_SIZE.value,
+        valid_batch_size=_BATCH_SIZE.value,
+    )
+    if _FORMAT.value == "letor":
+        # A GAM takes each feature by itself.
+        names = "custom_features_{}" if _SCORER.value == "gam" else "features"
+        builder = tf_ranking.LetorDatasetBuilder(files, features=names, seed=_SEED.value)
+        return builder, builder.example_feature_spec
+    if _NUM_FEATURES.value is None:
+        raise app.UsageError("--format=elwc needs --num_features.")
+    spec = data.ElwcSchema().feature_spec(_NUM_FEATURES.value)
+    label = ("utility", tf.io.FixedLenFeature([1], tf.float32, -1.0))
+    return tf_ranking.SimpleDatasetBuilder({}, spec, "mask", label, files), spec
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,291 @@
+"""LETOR text to TF-Ranking's records and back."""
+
+import gzip
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth import data
+from tfr_smooth.data import convert, elwc
+from tfr_smooth.data.letor_parser import read_queries
+
+ROOT = pathlib.Path(__file__).absolute().parents[2]
+
+LETOR = """\
+# a comment line
+2 qid:q/ü#1 1:0.1 2:-3e-38 3:16777217 #docid = GX-1 inc = 1
+0 qid:q/ü#1 3:1e-45
+1.5 qid:7 1:3.4028234e38 2:0.3333333333 #docid = d
+0 qid:7 1:-0.0
+4 qid:8 2:1
+"""
+
+
+@pytest.fixture
+def letor(tmp_path):
+    path = tmp_path / "in.txt"
+    path.write_text(LETOR, encoding="utf-8")
+    return path
+
+
+def queries(path, num_features=3):
+    return [
+        (query.query_id, query.features.tobytes(), query.labels.tobytes(), query.doc_ids)
+        for query in read_queries([str(path)], num_features)
+    ]
+
+
+def message(features):
+    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+
+
+def number(*values):
+    return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+
+
+def text(*values):
+    return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
+
+
+def integer(*values):
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+
+def field(tag, payload):
+    """One field of a message on the wire, written from protobuf's encoding: tag, length as a varint, bytes."""
+    length, size = b"", len(payload)
+    while size >= 128:
+        length += bytes([size % 128 + 128])
+        size //= 128
+    return bytes([tag * 8 + 2]) + length + bytes([size]) + payload
+
+
+def write(path, *records):
+    """A TFRecord file; a record is (context features, features of each document), or bytes as they are."""
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in records:
+            if not isinstance(record, bytes):
+                context, documents = record
+                record = b"".join(field(1, message(d)) for d in documents) + field(2, message(context))
+            writer.write(record)
+    return path
+
+
+def records(paths):
+    return list(tf.data.TFRecordDataset([str(path) for path in paths]).as_numpy_iterator())
+
+
+@pytest.mark.parametrize("features", ["custom_features_{}", "x"])
+@pytest.mark.parametrize("num_shards", [1, 2, 3])
+def test_round_trip_keeps_every_bit(letor, tmp_path, features, num_shards):
+    schema = data.ElwcSchema(features=features)
+    paths = data.letor_to_elwc(letor, tmp_path / "r", schema=schema, num_shards=num_shards)
+    assert len(paths) == num_shards and sorted(tmp_path.glob("r*")) == sorted(paths)
+    data.elwc_to_letor(paths, tmp_path / "out.txt", schema=schema)
+    assert queries(tmp_path / "out.txt") == queries(letor)
+    again = data.letor_to_elwc(tmp_path / "out.txt", tmp_path / "again", schema=schema)
+    assert records(again) == records(paths)
+
+
+def test_round_trip_of_the_synthetic_set(tmp_path):
+    source = data.write_synthetic_letor(tmp_path, num_queries=(30, 2, 2))["train"]
+    paths = data.letor_to_elwc(source, tmp_path / "train.tfrecord", num_shards=4)
+    data.elwc_to_letor(str(tmp_path / "train.tfrecord-*"), tmp_path / "out.txt")
+    assert queries(tmp_path / "out.txt", 32) == queries(source, 32)
+    sizes = [len(records([path])) for path in paths]
+    assert sum(sizes) == 30 and set(sizes) == {7, 8}
+
+
+def test_a_record_is_what_the_wire_format_says(letor, tmp_path):
+    """Against bytes put together by hand."""
+    (record, *_) = records(data.letor_to_elwc(letor, tmp_path / "r", schema=data.ElwcSchema(features="x")))
+    first = message({"x": number(0.1, -3e-38, 16777217), "utility": number(2), "doc_id": text(b"GX-1")})
+    second = message({"x": number(0, 0, 1e-45), "utility": number(0)})
+    context = message({"query_id": text("q/ü#1".encode())})
+    by_hand = field(1, first) + field(1, second) + field(2, context)
+    # The order of a map's entries is free: compare field by field.
+    ours = elwc._message_class().FromString(record)
+    assert [tf.train.Example.FromString(e) for e in ours.examples] == [
+        tf.train.Example.FromString(e) for e in (first, second)
+    ]
+    assert tf.train.Example.FromString(ours.context) == tf.train.Example.FromString(context)
+    assert ours.SerializeToString() == record and len(record) == len(by_hand)
+
+
+def test_tensorflow_serving_reads_the_records(letor, tmp_path):
+    input_pb2 = pytest.importorskip(
+        "tensorflow_serving.apis.input_pb2", reason="tensorflow-serving-api is not installed on this stack"
+    )
+    (_, record, _) = records(data.letor_to_elwc(letor, tmp_path / "r"))
+    parsed = input_pb2.ExampleListWithContext.FromString(record)
+    assert [e.features.feature["utility"].float_list.value[:] for e in parsed.examples] == [[1.5], [0.0]]
+    assert parsed.context.features.feature["query_id"].bytes_list.value[:] == [b"7"]
+
+
+def test_feature_spec_parses_what_was_written(letor, tmp_path):
+    for schema in (data.ElwcSchema(), data.ElwcSchema(features="x")):
+        (record, *_) = records(data.letor_to_elwc(letor, tmp_path / "r", schema=schema))
+        examples = list(elwc._message_class().FromString(record).examples)
+        parsed = tf.io.parse_example(examples, schema.feature_spec(num_features=3))
+        values = np.concatenate([parsed[name].numpy() for name in schema.feature_spec(3)], axis=1)
+        np.testing.assert_array_equal(values, next(read_queries([str(letor)], 3)).features)
+
+
+def test_files_that_belong_together_get_one_width(letor, tmp_path):
+    schema = data.ElwcSchema(features="x")
+    (record, *_) = records(data.letor_to_elwc(letor, tmp_path / "r", schema=schema, num_features=5))
+    (example, _) = elwc._message_class().FromString(record).examples
+    assert len(tf.train.Example.FromString(example).features.feature["x"].float_list.value) == 5
+    with pytest.raises(ValueError, match=r"in.txt:2: feature index 3 is over num_features=2"):
+        data.letor_to_elwc(letor, tmp_path / "r2", num_features=2)
+
+
+def test_records_of_others(tmp_path):
+    """Integer labels and ids, features that are missing, no query id."""
+    path = write(
+        tmp_path / "r",
+        ({"query_id": integer(-5)}, [{"utility": integer(3), "custom_features_2": integer(7)}]),
+        ({}, [{"utility": number(0.0), "custom_features_10": number(1), "custom_features_9": number(2)}]),
+    )
+    data.elwc_to_letor(path, tmp_path / "out.txt")
+    assert (tmp_path / "out.txt").read_text() == "3 qid:-5 2:7\n0 qid:record-2 9:2 10:1\n"
+
+
+def test_packed_output(letor, tmp_path):
+    paths = data.letor_to_elwc(letor, tmp_path / "r")
+    data.elwc_to_letor(paths, tmp_path / "out.txt.gz")
+    data.elwc_to_letor(paths, tmp_path / "out.txt")
+    assert gzip.decompress((tmp_path / "out.txt.gz").read_bytes()) == (tmp_path / "out.txt").read_bytes()
+
+
+GOOD = {"utility": number(1), "custom_features_1": number(1)}
+
+
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        (b"\x0a\xff", "no ExampleListWithContext"),
+        (({}, []), "a list without documents"),
+        (({}, [GOOD, {"custom_features_1": number(1)}]), "no label 'utility'"),
+        (({}, [{"utility": number(-1)}]), "label -1 is negative, which would mean padding"),
+        (({}, [{"utility": number(1, 2)}]), "feature 'utility' must hold one number, got 2"),
+        (({}, [{"utility": text(b"1")}]), "feature 'utility' must hold one number, got 0"),
+        (({}, [{**GOOD, "custom_features_2": number(float("nan"))}]), "feature 'custom_features_2' must hold finite"),
+        (({}, [{**GOOD, "custom_features_2": integer(2**24 + 1)}]), "feature 'custom_features_2' must hold finite"),
+        (({}, [{**GOOD, "doc_id": text(b"a b")}]), "'doc_id' must be without whitespace, got 'a b'"),
+        (({"query_id": text(b"\xff")}, [GOOD]), "'query_id' must be UTF-8 text"),
+        (({"query_id": text(b"a", b"b")}, [GOOD]), "'query_id' must hold one text or integer, got 2"),
+        (({"query_id": text(b"first")}, [GOOD]), "query 'first' was there before"),
+        (({"user": text(b"u")}, [{**GOOD, "price": number(1)}]), "features that would be lost: 'price', 'user'"),
+    ],
+)
+def test_what_letor_cannot_hold_is_an_error_with_its_place(record, problem, tmp_path):
+    path = write(tmp_path / "r", ({"query_id": text(b"first")}, [GOOD]), record)
+    (tmp_path / "out.txt").write_text("what was there")
+    with pytest.raises(ValueError, match="r:2: ") as raised:
+        data.elwc_to_letor(path, tmp_path / "out.txt")
+    assert problem in str(raised.value)
+    assert (tmp_path / "out.txt").read_text() == "what was there"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.txt", "r"]
+
+
+def test_damaged_file(tmp_path):
+    path = write(tmp_path / "r", ({}, [GOOD]), ({}, [GOOD]))
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(ValueError, match="r:2: "):
+        data.elwc_to_letor(path, tmp_path / "out.txt")
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match="r:1: the file ends without a record"):
+        data.elwc_to_letor(path, tmp_path / "out.txt")
+
+
+def test_other_features_are_dropped_on_request(tmp_path):
+    path = write(tmp_path / "r", ({"user": text(b"u")}, [GOOD]))
+    data.elwc_to_letor(path, tmp_path / "out.txt", drop_others=True)
+    assert (tmp_path / "out.txt").read_text() == "1 qid:record-1 1:1\n"
+
+
+class Stop(Exception):
+    """Stands for an interruption."""
+
+
+def test_interrupted_it_goes_on_after_the_last_finished_file(letor, tmp_path):
+    def stop(done, total):
+        assert total == 3
+        if done == 2:
+            raise Stop
+
+    with pytest.raises(Stop):
+        data.letor_to_elwc(letor, tmp_path / "r", num_shards=3, progress=stop)
+    first = tmp_path / "r-00000-of-00003"
+    assert sorted(tmp_path.glob("*r-*")) == [first]
+    written = first.stat().st_mtime_ns
+    calls = []
+    paths = data.letor_to_elwc(letor, tmp_path / "r", num_shards=3, progress=lambda done, total: calls.append(done))
+    assert calls == [2, 3] and first.stat().st_mtime_ns == written
+    assert records(paths) == records(data.letor_to_elwc(letor, tmp_path / "whole"))
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_interrupted_with_other_arguments_it_starts_anew(letor, tmp_path):
+    def stop(done, total):
+        if done == 2:
+            raise Stop
+
+    with pytest.raises(Stop):
+        data.letor_to_elwc(letor, tmp_path / "r", num_shards=3, progress=stop)
+    calls = []
+    schema = data.ElwcSchema(features="x")
+    data.letor_to_elwc(letor, tmp_path / "r", num_shards=3, schema=schema, progress=lambda done, _: calls.append(done))
+    assert calls == [1, 2, 3]
+
+
+def test_shards_of_another_number_are_not_mixed_in(letor, tmp_path):
+    data.letor_to_elwc(letor, tmp_path / "r", num_shards=3)
+    with pytest.raises(ValueError, match=r"that of the files that are there, got 2 and .*of-00003"):
+        data.letor_to_elwc(letor, tmp_path / "r", num_shards=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"num_shards": 0}, "`num_shards` must be an integer >= 1, got 0."),
+        ({"num_shards": 4}, "`num_shards` must be at most the number of queries, 3, got 4."),
+        ({"num_features": 0}, "`num_features` must be an integer >= 1, got 0."),
+    ],
+)
+def test_bad_arguments(arguments, problem, letor, tmp_path):
+    with pytest.raises(ValueError) as raised:
+        data.letor_to_elwc(letor, tmp_path / "r", **arguments)
+    assert str(raised.value) == problem
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"label": "query_id"}, "`label` must be a name that no other has, got 'query_id'."),
+        ({"doc_id": ""}, "`doc_id` must be a name that no other has, got ''."),
+        ({"features": "{}{}"}, "`features` must hold '{}' at most once, got '{}{}'."),
+    ],
+)
+def test_bad_schemas(arguments, problem):
+    with pytest.raises(ValueError) as raised:
+        data.ElwcSchema(**arguments)
+    assert str(raised.value) == problem
+
+
+def test_the_command(letor, tmp_path, capsys):
+    program = [sys.executable, "-m", "tfr_smooth.data.convert"]
+    arguments = ["letor_to_elwc", str(letor), f"--output={tmp_path / 'r'}", "--num_shards=2", "--label=grade"]
+    done = subprocess.run([*program, *arguments], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert "3 queries of 3" in done.stderr and "r-00001-of-00002" in done.stdout
+    out = tmp_path / "out.txt"
+    assert convert.main(["elwc_to_letor", str(tmp_path / "r-*"), f"--output={out}", "--label=grade"]) == 0
+    assert queries(out) == queries(letor)
+    assert convert.main(["elwc_to_letor", str(tmp_path / "r-*"), f"--output={out}"]) == 1
+    assert "r-00000-of-00002:1: no label 'utility'" in capsys.readouterr().err

@@ -1,0 +1,30 @@
+"""What the tests of README.md and docs/ share: the pages, their Python snippets and their links."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).absolute().parents[1]
+
+
+def snippets(page):
+    """The page's Python snippets, which are one program in the order of the page."""
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S)
+
+
+def in_folder(program, folder):
+    """The program, writing below a folder of the test's own: snippets write below /tmp/letor."""
+    return program.replace("/tmp/letor", str(folder / "letor"))
+
+
+def run(program, folder):
+    program = in_folder(program, folder)
+    return subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+
+
+def links_to_nothing(page):
+    """The page's relative links, images too, to files that are not there."""
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.M | re.S)  # no code
+    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)", text)
+    return [link for link in links if not ((ROOT / page).parent / link).exists()]

@@ -1,0 +1,54 @@
+"""The model card says what was exported, and what it was told."""
+
+import json
+import re
+
+import numpy as np
+import tensorflow as tf
+
+import tfr_smooth
+from tfr_smooth import losses
+from tfr_smooth.serving import model_card
+
+
+def test_json_card(exported):
+    text = (exported.path / "assets.extra" / "model_card.json").read_text()
+    card = json.loads(text, parse_constant=lambda name: 1 / 0)  # strict: no NaN, no Infinity
+    assert card["model"]["class"] == "FeedForwardScorer" and card["model"]["version"] == 1
+    assert card["model"]["parameters"] == exported.model.count_params()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", card["model"]["exported"])
+    assert card["features"] == [{"name": "features", "of": "document", "type": "float32", "shape": [3]}]
+    assert card["data"] == {"train": "synthetic | made up", "queries": 4}
+    assert card["loss"]["class"] == "SmoothINDCGLoss" and card["loss"]["config"]["topn"] == 5
+    assert card["metrics"] == {"valid": {"ndcg": 0.5, "map": "nan"}, "test": {"ndcg": 0.25, "map": 0.125}}
+    assert card["software"]["tensorflow"] == tf.__version__
+    assert card["software"]["tfr_smooth"] == tfr_smooth.__version__
+    assert card["software"]["numpy"] == np.__version__
+    assert card["special_scores"] == {"padding": -1e30, "invalid": -1e29}
+    assert card["signatures"]["rank"]["inputs"] == {"features": "float32 [None, None, 3]", "mask": "bool [None, None]"}
+    assert card["signatures"]["regress"]["outputs"] == {"outputs": "float32 [None]"}
+
+
+def test_markdown_card(exported):
+    text = (exported.path / "assets.extra" / "model_card.md").read_text()
+    headings = re.findall(r"^## (.*)$", text, re.M)
+    assert headings == [
+        *("Model", "Features", "Signatures", "Special scores"),
+        *("Description", "Data", "Training", "Loss", "Metrics", "Software"),
+    ]
+    assert "\nFor the tests.\n" in text
+    assert "|  | ndcg | map |\n| --- | --- | --- |\n| valid | 0.5 | nan |\n| test | 0.25 | 0.125 |\n" in text
+    assert "| train | synthetic \\| made up |\n" in text
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.M):
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1, table
+
+
+def test_features_are_listed_in_their_order():
+    content = {"features": [{"name": name, "of": "document"} for name in ("b", "a")]}
+    assert "| 0 | b | document |\n| 1 | a | document |\n" in model_card.to_markdown(content)
+
+
+def test_what_was_not_given_is_said_to_be_missing():
+    content = model_card.ModelCard(loss=losses.SmoothIMAPLoss()).complete(model={"name": "x"})
+    assert content["data"] is None and content["loss"]["class"] == "SmoothIMAPLoss"
+    assert "## Metrics\n\nnot given\n" in model_card.to_markdown(content)

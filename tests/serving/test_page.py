@@ -1,0 +1,62 @@
+"""The request bodies that docs/serving.md shows are answered by an export of three features."""
+
+import base64
+import json
+import pathlib
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth import models
+
+PAGE = pathlib.Path(__file__).absolute().parents[2] / "docs" / "serving.md"
+BODIES = [
+    json.loads(body) for body in re.findall(r"^```json\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+]
+DOCUMENTS = np.array([[1.0, 2.0, 3.0], [0.5, 0.0, -1.0]], np.float32)
+
+
+def tensors(body, names):
+    """The inputs that TF Serving makes of a body for the Predict API."""
+    if "inputs" in body:
+        columns = body["inputs"]
+    elif len(names) == 1 and not (isinstance(body["instances"][0], dict) and set(body["instances"][0]) == set(names)):
+        columns = {names[0]: body["instances"]}
+    else:
+        assert all(set(row) == set(names) for row in body["instances"])  # each instance has every input
+        columns = {name: [row[name] for row in body["instances"]] for name in names}
+    assert set(columns) == set(names)
+    return {name: tf.constant([from_base64(value) for value in column]) for name, column in columns.items()}
+
+
+def from_base64(value):
+    return base64.b64decode(value["b64"], validate=True) if isinstance(value, dict) else value
+
+
+def test_each_signature_has_a_body():
+    assert len(BODIES) == 5
+    assert {body.get("signature_name", "serving_default") for body in BODIES} == {
+        *("serving_default", "rank", "predict", "regress")
+    }
+
+
+@pytest.mark.parametrize("body", [body for body in BODIES if "examples" not in body])
+def test_predict_bodies_score_the_documents_they_show(body, exported, loaded):
+    name = body.get("signature_name", "serving_default")
+    signature = loaded.signatures[name]
+    outputs = signature(**tensors(body, list(signature.structured_input_signature[1])))
+    scores = outputs["outputs" if name == "predict" else "scores"].numpy()
+    expected = exported.scores(DOCUMENTS[np.newaxis])[0]
+    np.testing.assert_allclose(scores[0], expected[: scores.shape[1]], rtol=1e-6, atol=1e-6)
+    if name == "rank":
+        np.testing.assert_allclose(scores[1], [expected[0], models.PADDING_SCORE], rtol=1e-6, atol=1e-6)
+
+
+def test_the_regress_body_scores_the_documents_it_shows(exported, loaded, protos):
+    example, _ = protos
+    (body,) = [body for body in BODIES if "examples" in body]
+    serialized = [example(**values).SerializeToString() for values in body["examples"]]
+    scores = loaded.signatures[body["signature_name"]](inputs=tf.constant(serialized))["outputs"].numpy()
+    np.testing.assert_allclose(scores, exported.scores(DOCUMENTS[np.newaxis])[0], rtol=1e-6, atol=1e-6)

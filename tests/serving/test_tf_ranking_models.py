@@ -1,0 +1,142 @@
+"""Models built by TF-Ranking's ModelBuilder, beside TF-Ranking's own signatures."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth import models, serving
+
+if importlib.util.find_spec("tensorflow_ranking") is None:
+    pytest.skip("this stack has no TF-Ranking", allow_module_level=True)
+
+import tensorflow_ranking as tfr
+
+CONTEXT = {"query": tf.io.FixedLenFeature([2], tf.float32, default_value=[0.0, 0.0])}
+EXAMPLE = {
+    "price": tf.io.FixedLenFeature([1], tf.float32, default_value=[0.0]),
+    "embedding": tf.io.FixedLenFeature([3], tf.float32, default_value=[0.0] * 3),
+}
+MASK = "example_list_mask"
+SPECS = {"context_feature_spec": CONTEXT, "example_feature_spec": EXAMPLE, "mask_feature_name": MASK}
+
+
+class TwoTasks(tfr.keras.model.UnivariateScorer):
+    def _score_flattened(self, context_features, example_features):
+        features = tf.concat([*context_features.values(), *example_features.values()], axis=1)
+        return {name: tf.keras.layers.Dense(1)(features) for name in ("click", "buy")}
+
+
+def build(scorer):
+    tf.keras.utils.set_random_seed(1)
+    return tfr.keras.model.ModelBuilder(
+        input_creator=tfr.keras.model.FeatureSpecInputCreator(CONTEXT, EXAMPLE),
+        preprocessor=tfr.keras.model.PreprocessorWithSpec(),
+        scorer=scorer,
+        mask_feature_name=MASK,
+        name="ranker",
+    ).build()
+
+
+@pytest.fixture(scope="module")
+def lists(protos):
+    """Serialised lists of 3, 1, 0 and 5 documents, and the documents with their context."""
+    example, example_list = protos
+    random = np.random.RandomState(0)
+    serialized, flat = [], []
+    for size in (3, 1, 0, 5):
+        query = random.randn(2).tolist()
+        rows = [{"price": random.randn(1).tolist(), "embedding": (50 * random.randn(3)).tolist()} for _ in range(size)]
+        serialized.append(example_list([example(**row) for row in rows], query=query))
+        flat += [example(query=query, **row).SerializeToString() for row in rows]
+    return tf.constant(serialized), tf.constant(flat), np.arange(5) < np.array([[3], [1], [0], [5]])
+
+
+SCORERS = {
+    "dnn": lambda: tfr.keras.model.DNNScorer(hidden_layer_dims=[8], output_units=1),
+    "gam": lambda: tfr.keras.model.GAMScorer(example_hidden_layer_dims=[4], context_hidden_layer_dims=[4]),
+    "tasks": TwoTasks,
+}
+
+
+@pytest.mark.parametrize("scorer", list(SCORERS))
+def test_scores_are_those_of_tf_rankings_signatures(scorer, lists, tmp_path):
+    serialized, flat, mask = lists
+    model = build(SCORERS[scorer]())
+    theirs = tfr.keras.saved_model.Signatures(model, CONTEXT, EXAMPLE, MASK)()
+    path = serving.export_ranker(model, tmp_path, rank_by="buy" if scorer == "tasks" else None, **SPECS)
+    ours = tf.saved_model.load(str(path)).signatures
+    for signature in ("tensorflow/serving/predict", "predict"):
+        found = ours[signature](inputs=serialized)
+        expected = theirs["tensorflow/serving/predict"](serialized)
+        assert set(found) == set(expected)
+        for name in found:
+            np.testing.assert_allclose(found[name].numpy()[mask], expected[name].numpy()[mask], rtol=1e-5, atol=1e-5)
+            assert (found[name].numpy()[~mask] == np.float32(models.PADDING_SCORE)).all()
+    for signature in ("tensorflow/serving/regress", "regress"):
+        found, expected = ours[signature](inputs=flat), theirs["tensorflow/serving/regress"](flat)
+        assert set(found) == set(expected)
+        for name in found:
+            np.testing.assert_allclose(found[name].numpy(), expected[name].numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_padding_is_below_documents_that_score_less_than_tf_rankings_padding(lists, tmp_path):
+    serialized, _, mask = lists
+    model = build(SCORERS["dnn"]())
+    theirs = tfr.keras.saved_model.Signatures(model, CONTEXT, EXAMPLE, MASK)()["tensorflow/serving/predict"]
+    confused = theirs(serialized)["outputs"].numpy()
+    assert confused[mask].min() < confused[~mask].max()  # the reason for all this
+    path = serving.export_ranker(model, tmp_path, warmup_list_sizes=(), **SPECS)
+    scores = tf.saved_model.load(str(path)).signatures["predict"](inputs=serialized)["outputs"].numpy()
+    assert scores[~mask].max() < scores[mask].min()
+
+
+def test_tensors_without_documents_and_with_nan(tmp_path):
+    model = build(SCORERS["dnn"]())
+    path = serving.export_ranker(model, tmp_path, top_k=2, warmup_list_sizes=(), **SPECS)
+    rank = tf.saved_model.load(str(path)).signatures["rank"]
+    empty = rank(
+        **{
+            "query": tf.zeros([1, 2]),
+            "price": tf.zeros([1, 0, 1]),
+            "embedding": tf.zeros([1, 0, 3]),
+            MASK: tf.zeros([1, 0], tf.bool),
+        }
+    )
+    assert empty["scores"].shape == (1, 0) and empty["top_k"].numpy().tolist() == [[-1, -1]]
+    price = tf.constant([[[1.0], [2.0]], [[np.nan], [3.0]], [[1.0], [2.0]]])
+    query = tf.constant([[1.0, 1.0], [1.0, 1.0], [1.0, np.nan]])
+    answer = rank(**{"query": query, "price": price, "embedding": tf.ones([3, 2, 3]), MASK: tf.ones([3, 2], tf.bool)})
+    assert answer["valid"].numpy().tolist() == [[True, True], [False, True], [False, False]]
+    assert answer["order"].numpy()[1].tolist() == [1, 0]
+    assert (answer["scores"].numpy()[~answer["valid"].numpy()] == np.float32(serving.INVALID_SCORE)).all()
+
+
+def test_ragged_features_leave_the_protos(protos, tmp_path):
+    """The signatures of tensors cannot carry them."""
+    example, example_list = protos
+    words = tf.keras.Input([None, None], dtype=tf.int64, ragged=True, name="words")
+    price = tf.keras.Input([None, 1], name="price")
+    mask = tf.keras.Input([None], dtype=tf.bool, name=MASK)
+    summed = tf.reduce_sum(tf.keras.layers.Embedding(10, 4)(words), axis=2).to_tensor()
+    scores = tf.keras.layers.Dense(1)(tf.concat([summed, price], axis=-1))[..., 0]
+    model = tf.keras.Model({"words": words, "price": price, MASK: mask}, scores)
+    spec = {"words": tf.io.RaggedFeature(tf.int64), "price": EXAMPLE["price"]}
+    path = serving.export_ranker(model, tmp_path, example_feature_spec=spec, mask_feature_name=MASK)
+    signatures = tf.saved_model.load(str(path)).signatures
+    assert "rank" not in signatures
+    documents = [example(words=[1, 2, 3], price=[1.0]), example(price=[2.0]), example(words=[4], price=[3.0])]
+    inputs = {
+        "words": tf.ragged.constant([[[1, 2, 3], [], [4]]], dtype=tf.int64),
+        "price": tf.constant([[[1.0], [2.0], [3.0]]]),
+        MASK: tf.ones([1, 3], tf.bool),
+    }
+    expected = model(inputs).numpy()
+    for name in ("serving_default", "predict"):
+        found = signatures[name](inputs=tf.constant([example_list(documents), example_list(documents[:1])]))["outputs"]
+        np.testing.assert_allclose(found.numpy()[0], expected[0], rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(found.numpy()[1, 0], expected[0, 0], rtol=1e-6, atol=1e-6)
+        assert (found.numpy()[1, 1:] == np.float32(models.PADDING_SCORE)).all()
+    flat = tf.constant([document.SerializeToString() for document in documents])
+    np.testing.assert_allclose(signatures["regress"](inputs=flat)["outputs"], expected[0], rtol=1e-6, atol=1e-6)

@@ -1,0 +1,107 @@
+"""Version folders appear whole or not at all."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import tensorflow as tf
+
+from tfr_smooth import models, serving
+from tfr_smooth.serving import versions
+
+ROOT = pathlib.Path(__file__).absolute().parents[2]
+
+
+def write_a_file(folder, number):
+    (folder / "saved_model.pb").write_text(str(number))
+
+
+def names(path):
+    return sorted(child.name for child in path.iterdir())
+
+
+def test_versions_count_up_from_one_behind_the_last(tmp_path):
+    path = tmp_path / "new" / "ranker"
+    first, second = (versions.publish(path, None, write_a_file) for _ in range(2))
+    assert (first.name, second.name) == ("1", "2")
+    assert (second / "saved_model.pb").read_text() == "2"
+    versions.publish(path, 20, write_a_file)
+    (path / "notes").mkdir()
+    (path / "30b").mkdir()
+    assert versions.publish(path, None, write_a_file).name == "21"
+    assert names(path) == ["1", "2", "20", "21", "30b", "notes"]
+
+
+def test_a_version_is_never_replaced(tmp_path):
+    versions.publish(tmp_path, 3, write_a_file)
+    with pytest.raises(ValueError, match="`version` must be a new one, got 3: .*/3 is there already"):
+        versions.publish(tmp_path, 3, lambda folder, number: (folder / "other").touch())
+    assert names(tmp_path / "3") == ["saved_model.pb"]
+
+
+def test_the_loser_of_a_race_leaves_the_winner_alone(tmp_path):
+    def lose(folder, number):
+        (folder / "loser").touch()
+        versions.publish(tmp_path, number, write_a_file)
+
+    with pytest.raises(ValueError, match="is there already"):
+        versions.publish(tmp_path, None, lose)
+    assert names(tmp_path) == ["1"] and names(tmp_path / "1") == ["saved_model.pb"]
+
+
+def test_while_it_is_written_a_version_has_a_name_that_no_server_takes(tmp_path):
+    seen = []
+    versions.publish(tmp_path, None, lambda folder, number: seen.extend(names(tmp_path)))
+    assert len(seen) == 1
+    with pytest.raises(ValueError):
+        int(seen[0])
+
+
+def test_others_may_read_a_version(tmp_path):
+    assert versions.publish(tmp_path, None, write_a_file).stat().st_mode & 0o777 == 0o755
+
+
+def test_remote_folders_are_refused():
+    with pytest.raises(ValueError, match="`path` must be a local folder .* got 'gs://bucket/ranker'"):
+        versions.publish("gs://bucket/ranker", None, write_a_file)
+
+
+def test_a_failed_export_leaves_nothing(tmp_path, monkeypatch):
+    def fail(obj, folder, **kwargs):
+        pathlib.Path(folder, "half").touch()
+        raise OSError("disk full")
+
+    monkeypatch.setattr(tf.saved_model, "save", fail)
+    with pytest.raises(OSError, match="disk full"):
+        serving.export_ranker(models.FeedForwardScorer(hidden=[4]), tmp_path, num_features=3)
+    assert names(tmp_path) == []
+
+
+def test_a_killed_export_leaves_no_version_and_the_next_one_counts_as_if_it_had_not_been(tmp_path):
+    program = """
+import sys, time
+import tensorflow as tf
+from tfr_smooth import models, serving
+save = tf.saved_model.save
+def save_and_wait(*args, **kwargs):
+    save(*args, **kwargs)
+    time.sleep(600)
+tf.saved_model.save = save_and_wait
+serving.export_ranker(models.FeedForwardScorer(hidden=[4]), sys.argv[1], num_features=3)
+"""
+    process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.time() + 300
+        while not list(tmp_path.glob("*/saved_model.pb")):
+            assert time.time() < deadline and process.poll() is None
+            time.sleep(0.02)
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    (left,) = names(tmp_path)
+    assert left.startswith(".unfinished-1-")
+    assert versions.publish(tmp_path, None, write_a_file).name == "1"

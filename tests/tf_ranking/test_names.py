@@ -1,0 +1,173 @@
+"""Losses and metrics of both libraries by name, and our losses in TF-Ranking's models."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth import losses, metrics
+
+tfr = pytest.importorskip("tensorflow_ranking", reason="TF-Ranking has no release for TensorFlow >= 2.16")
+tf_ranking = pytest.importorskip("tfr_smooth.tf_ranking")
+
+LABELS = tf.constant([[2.0, 0.0, 1.0, -1.0], [0.0, 1.0, -1.0, -1.0], [0.0, 0.0, 0.0, 0.0]])
+SCORES = tf.constant([[0.3, 1.2, -0.4, 9.0], [0.1, -0.2, 9.0, 9.0], [0.5, 0.1, 0.2, 0.3]])
+THEIRS = tfr.keras.losses.RankingLossKey.all_keys()
+
+
+def test_the_names_of_the_libraries_do_not_collide():
+    assert not set(losses.TABLE) & set(THEIRS)
+
+
+@pytest.mark.parametrize("name", sorted(losses.TABLE))
+def test_our_losses(name):
+    ours = tf_ranking.get(name)
+    assert ours.get_config() == losses.get(name).get_config()
+    assert float(ours(LABELS, SCORES)) == float(losses.get(name)(LABELS, SCORES))
+    assert tf_ranking.get(loss=name, reduction=tf.keras.losses.Reduction.NONE)(LABELS, SCORES).shape == [3]
+    assert tf_ranking.get(name, name="mine").name == "mine"
+
+
+@pytest.mark.parametrize("name", sorted(THEIRS))
+def test_their_losses(name):
+    ours, theirs = tf_ranking.get(name, name="x"), tfr.keras.losses.get(name, name="x")
+    assert type(ours) is type(theirs) and ours.get_config() == theirs.get_config()
+
+
+def test_lambda_weights():
+    weight = tfr.keras.losses.NDCGLambdaWeight(topn=2)
+    for name in ("pairwise_logistic_loss", "softmax_loss"):
+        ours, theirs = (get(name, lambda_weight=weight) for get in (tf_ranking.get, tfr.keras.losses.get))
+        assert float(ours(LABELS, SCORES)) == float(theirs(LABELS, SCORES))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "problem"),
+    [
+        ("ndcg", {}, "`loss` must be one of 'smoothi_ndcg'"),
+        ("smoothi_ndcg", {"alpha": -1.0}, "`alpha` must be a finite number > 0, got -1.0."),
+        ("smoothi_map", {"topn": 5}, "`topn` is no argument of 'smoothi_map', which takes alpha, delta, "),
+        ("approx_ndcg_loss", {"alpha": 5}, "`alpha` is no argument of 'approx_ndcg_loss', which takes ragged, temp"),
+        ("softmax_loss", {"temprature": 5}, "`temprature` is no argument of 'softmax_loss', which takes ragged, temp"),
+        ("calibrated_softmax_loss", {"ragged": True}, "`ragged` is no argument of 'calibrated_softmax_loss', which"),
+        ("smoothi_ndcg", {"lambda_weight": 1}, "`lambda_weight` must be None for 'smoothi_ndcg', got 1."),
+        ("approx_ndcg_loss", {"lambda_weight": 1}, "`lambda_weight` must be None for 'approx_ndcg_loss', got 1."),
+    ],
+)
+def test_arguments_that_a_loss_does_not_take(name, arguments, problem):
+    with pytest.raises(ValueError) as raised:
+        tf_ranking.get(name, **arguments)
+    assert problem in str(raised.value)
+
+
+@pytest.mark.parametrize("name", sorted(losses.TABLE))
+def test_weights_of_documents(name):
+    """TF-Ranking hands them over as [batch, list]; the list's weight is sum(w y) / sum(y)."""
+    weights = tf.constant([[1.0, 7.0, 4.0, 99.0], [5.0, 3.0, 99.0, 99.0], [1.0, 1.0, 1.0, 1.0]])
+    by_list = tf.constant([(1.0 * 2 + 4.0 * 1) / 3.0, 3.0, 1.0])
+    loss = tf_ranking.get(name)
+    np.testing.assert_allclose(
+        loss(LABELS, SCORES, sample_weight=weights), loss(LABELS, SCORES, sample_weight=by_list), rtol=1e-6
+    )
+
+
+def ragged(tensor):
+    return tf.ragged.boolean_mask(tensor, LABELS >= 0.0)
+
+
+class RaggedModel(tf.keras.Model):
+    """Scores ragged documents, as the models for text do."""
+
+    def __init__(self):
+        super().__init__()
+        self.tower = tf.keras.layers.Dense(1, kernel_initializer="ones")
+
+    def call(self, inputs):
+        return tf.ragged.map_flat_values(lambda values: tf.squeeze(self.tower(values[:, tf.newaxis]), 1), inputs)
+
+
+@pytest.mark.parametrize("name", sorted(losses.TABLE))
+def test_ragged_models(name):
+    model = RaggedModel()
+    model.compile(optimizer="sgd", loss=tf_ranking.get(name, ragged=True), run_eagerly=True)
+    trained = model.train_on_batch(ragged(SCORES), ragged(LABELS))
+    expected = float(losses.get(name)(LABELS, SCORES))
+    assert trained == pytest.approx(expected, rel=1e-6)
+
+
+FEATURES = {name: tf.io.FixedLenFeature([1], tf.float32, 0.0) for name in ("a", "b")}
+SCORERS = {
+    "dnn": lambda: tfr.keras.model.DNNScorer(hidden_layer_dims=[4], output_units=1, dropout=0.0),
+    "gam": lambda: tfr.keras.model.GAMScorer(example_hidden_layer_dims=[4], dropout=0.0),
+}
+
+
+def build_model(scorer):
+    return tfr.keras.model.ModelBuilder(
+        tfr.keras.model.FeatureSpecInputCreator({}, FEATURES),
+        tfr.keras.model.PreprocessorWithSpec(),
+        SCORERS[scorer](),
+        mask_feature_name="mask",
+    ).build()
+
+
+@pytest.mark.parametrize("scorer", sorted(SCORERS))
+@pytest.mark.parametrize("name", sorted(losses.TABLE))
+def test_models_of_a_model_builder(name, scorer):
+    """A training step with weights of documents moves the weights, and padding has no part in it."""
+    tf.keras.utils.set_random_seed(1)
+    model = build_model(scorer)
+    start = model.get_weights()
+    model.compile(optimizer=tf.keras.optimizers.SGD(0.1), loss=tf_ranking.get(name), run_eagerly=True)
+    trained = []
+    for padding in (0.0, 1e6):
+        inputs = {n: tf.where(LABELS < 0.0, padding, x)[..., tf.newaxis] for n, x in (("a", SCORES), ("b", -SCORES))}
+        inputs["mask"] = LABELS >= 0.0
+        model.set_weights(start)
+        value = model.train_on_batch(inputs, LABELS, sample_weight=tf.ones_like(LABELS))
+        assert np.isfinite(value)
+        trained.append(model.get_weights())
+    assert any((before != after).any() for before, after in zip(start, trained[0], strict=True))
+    for one, other in zip(*trained, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+# Metrics.
+
+
+def value(metric):
+    metric.update_state(LABELS, SCORES)
+    return float(metric.result())
+
+
+@pytest.mark.parametrize("name", sorted(metrics.TABLE))
+def test_our_metrics(name):
+    assert value(tf_ranking.get_metric(name)) == value(metrics.get(name))
+
+
+@pytest.mark.parametrize("name", ["mrr", "arp", "ndcg", "dcg", "precision", "map", "ordered_pair_accuracy", "hits"])
+def test_their_metrics(name):
+    assert value(tf_ranking.get_metric("tfr/" + name)) == value(tfr.keras.metrics.get(name))
+
+
+def test_names_of_metrics():
+    assert tf_ranking.get_metric("ndcg@3").get_config()["topn"] == 3
+    assert tf_ranking.get_metric("tfr/ndcg@3").get_config()["topn"] == 3
+    names = [tf_ranking.get_metric(metric).name for metric in ("ndcg@3", "precision", "tfr/ndcg@3", "tfr/arp")]
+    assert names == ["ndcg_3", "precision_10", "ndcg_3", "arp"]
+    assert tf_ranking.get_metric("map", name="x").name == "x"
+
+
+@pytest.mark.parametrize(
+    ("metric", "arguments", "problem"),
+    [
+        ("arp", {}, "`metric` must be one of 'ndcg', "),
+        (5, {}, "`metric` must be one of 'ndcg', "),
+        ("ndcg@x", {}, "`metric` must end in '@K' for a whole number K, or `topn` be given, got 'ndcg@x'."),
+        ("ndcg@5", {"topn": 5}, "`metric` must end in '@K' for a whole number K, or `topn` be given, got 'ndcg@5'."),
+        ("map@5", {}, "`topn` is no argument of 'map@5', which takes "),
+    ],
+)
+def test_bad_metrics(metric, arguments, problem):
+    with pytest.raises(ValueError) as raised:
+        tf_ranking.get_metric(metric, **arguments)
+    assert problem in str(raised.value)

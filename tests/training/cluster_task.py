@@ -1,0 +1,164 @@
+"""One process of a cluster, as test_cluster.py starts it: `python cluster_task.py WHAT FOLDER [ARGUMENT]`.
+
+TF_CONFIG says which process it is.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+from tests.training import replicas
+from tfr_smooth import data, losses, metrics, models, training
+
+EPOCHS, BATCH_SIZE, NUM_FEATURES = 3, 8, 16
+
+
+def read(path, **kwargs):
+    return data.read_letor(str(path), batch_size=BATCH_SIZE, num_features=NUM_FEATURES, **kwargs)
+
+
+def a_model(strategy):
+    tf.keras.utils.set_random_seed(3)
+    with strategy.scope():
+        model = models.FeedForwardScorer(hidden=[8])
+        model.compile(optimizer=tf.keras.optimizers.Adam(0.01, epsilon=1e-3), loss=losses.SmoothINDCGLoss())
+        model.build((None, None, NUM_FEATURES))
+    return model
+
+
+def shares(strategy, folder):
+    """What this worker reads of the training set: the queries of each step, for several ways to read."""
+    found = {}
+    for name, kwargs in {
+        "in order": {},
+        "two epochs": {"num_epochs": 2},
+        "shuffled": {"num_epochs": 2, "shuffle_buffer": 30, "seed": 4},
+        "kept in memory": {"shuffle_buffer": 30, "seed": 4, "cache": True},
+        "kept on disk": {"shuffle_buffer": 30, "seed": 4, "cache": folder / "cache"},
+    }.items():
+        dataset = read(folder / "train.txt", return_ids=True, **kwargs)
+        own = [queries(strategy, inputs) for inputs, _ in strategy.experimental_distribute_dataset(dataset)]
+        everything = [queries(strategy, inputs) for inputs, _ in dataset]
+        found[name] = {"own": own, "everything": everything}
+    return found
+
+
+def queries(strategy, inputs):
+    (share,) = strategy.experimental_local_results(inputs["query_id"])
+    return [query.decode() for query in share.numpy()]
+
+
+def exact_figures(strategy, folder):
+    """The validation figures with and without the strategy, for the same weights."""
+
+    def figures(model):
+        dataset = read(folder / "vali.txt")
+        chosen = [metrics.NDCGMetric(topn=5), metrics.MeanAveragePrecisionMetric(), metrics.SmoothINDCGMetric()]
+        validation = training.ExactValidation(dataset, chosen)
+        validation.set_model(model)
+        return validation.evaluate()
+
+    model = a_model(strategy)
+    together = {**figures(model), **model.evaluate(read(folder / "vali.txt"), verbose=0, return_dict=True)}
+    alone = a_model(tf.distribute.get_strategy())
+    alone.set_weights(model.get_weights())
+    return together, {**figures(alone), **alone.evaluate(read(folder / "vali.txt"), verbose=0, return_dict=True)}
+
+
+def compare(strategy, folder, _):
+    """Writes what this worker found out."""
+    together, alone = exact_figures(strategy, folder)
+    found = {
+        "replicas": strategy.num_replicas_in_sync,
+        "chief": training.is_chief(strategy),
+        "steps": replicas.compare(strategy, ["smoothi_ndcg", "mean_squared"]),
+        "shares": shares(strategy, folder),
+        "figures": {"together": together, "alone": alone},
+    }
+    (folder / f"{task()['index']}.json").write_text(json.dumps(found))
+
+
+class KillAt(tf.keras.callbacks.Callback):
+    """Kills this process in the middle of an epoch, as an operator or the kernel would."""
+
+    def __init__(self, epoch):
+        super().__init__()
+        self._epoch, self._current = epoch, None
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._current = epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self._current == self._epoch and batch == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def train(strategy, folder, how):
+    """Trains to the end, or kills worker 1 in the second epoch (`how` is "kill").
+
+    Each worker has a folder for its output if `how` is "apart", else all have the same.
+    """
+    index = task()["index"]
+    output = folder / (f"output{index}" if how == "apart" else "output0")
+    tf.config.experimental.enable_op_determinism()
+    model = a_model(strategy)
+    validation = training.ExactValidation(read(folder / "vali.txt"), [metrics.NDCGMetric()], path=output / "best.keras")
+    resumable = training.ResumableTraining(output / "checkpoints", validation=validation)
+    start = resumable.restore(model)
+    order = {"shuffle_buffer": 30, "seed": 5, "first_epoch": start, "num_epochs": EPOCHS - start}
+    model.fit(
+        read(folder / "train.txt", **order),
+        initial_epoch=start,
+        epochs=EPOCHS,
+        steps_per_epoch=4,
+        shuffle=False,
+        verbose=0,
+        callbacks=[validation, resumable, *([KillAt(1)] if how == "kill" and index == 1 else [])],
+    )
+    weights = [weight.tolist() for weight in model.get_weights()]
+    found = {"start": start, "weights": weights, "validation": validation.get_state()}
+    (folder / f"{index}.json").write_text(json.dumps(found))
+
+
+def train_asynchronously(strategy, folder, _):
+    """Trains with a parameter server: the chief alone gets here."""
+    model = a_model(strategy)
+    before = exact_ndcg(model, folder)
+    validation = training.ExactValidation(
+        read(folder / "vali.txt"), [metrics.NDCGMetric()], path=folder / "output" / "best.keras"
+    )
+    resumable = training.ResumableTraining(folder / "output" / "checkpoints", validation=validation)
+    resumable.restore(model)
+    lists = read(folder / "train.txt", shuffle_buffer=30, num_epochs=None, cache_dir=folder / "cache", portable=True)
+    model.fit(lists, epochs=6, steps_per_epoch=10, verbose=0, callbacks=[validation, resumable])
+    after = exact_ndcg(model, folder)
+    found = {"chief": training.is_chief(strategy), "before": before, "after": after, "history": validation.history}
+    (folder / "chief.json").write_text(json.dumps(found))
+
+
+def exact_ndcg(model, folder):
+    metric = metrics.NDCGMetric()
+    for inputs, labels in read(folder / "train.txt"):
+        metric.update_state(labels, model(inputs, training=False))
+    return float(np.float32(metric.result()))
+
+
+def task():
+    return json.loads(os.environ["TF_CONFIG"])["task"]
+
+
+def main(what, folder, argument=None):
+    signal.alarm(300)  # ends this process also where who started it cannot
+    name = "parameter_server" if what == "train_asynchronously" else "multi_worker"
+    strategy = training.get_strategy(name)
+    functions = {"compare": compare, "train": train, "train_asynchronously": train_asynchronously}
+    functions[what](strategy, pathlib.Path(folder), argument)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

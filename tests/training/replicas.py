@@ -1,0 +1,150 @@
+"""One training step with a batch split over two replicas in many ways, and the same step on one device.
+
+test_replicas.py and test_cluster.py have it run in processes of their own: TensorFlow must be told of two logical CPUs,
+or of a cluster, before it starts.
+"""
+
+import json
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _keras, losses, models
+
+NUM_FEATURES = 4
+# Lists of a batch by replica. Lists 4 and 5 have no relevant document, 6 has one document alone.
+SPLITS = {
+    "even": [[0, 1, 4], [2, 3, 5]],
+    "uneven": [[0, 1, 2, 3, 4], [6]],
+    "one list on one side": [[0], [1, 2, 3, 4]],
+    "one list in all": [[1], []],
+    "the first replica empty": [[], [0, 1, 2]],
+    "nothing relevant on one side": [[4, 5], [0, 1]],
+    "nothing relevant on the other": [[0, 6, 1], [5]],
+    "nothing relevant": [[4], [5]],
+}
+# Beyond the table: other ways to reduce, and half precision (a policy).
+VARIANTS = {
+    "smoothi_ndcg, sum": ("smoothi_ndcg", {"reduction": "sum"}, "float32"),
+    "smoothi_ndcg, mixed_float16": ("smoothi_ndcg", {}, "mixed_float16"),
+    "smoothi_ndcg, mixed_bfloat16": ("smoothi_ndcg", {}, "mixed_bfloat16"),
+}
+if _keras.IS_KERAS_3:  # Its LossScaleOptimizer fails on several replicas: github.com/keras-team/keras/issues/19246
+    del VARIANTS["smoothi_ndcg, mixed_float16"]
+CASES = {**{name: (name, {}, "float32") for name in losses.TABLE}, **VARIANTS}
+# So that P@10 of seven documents depends on their order.
+ARGUMENTS = {name: {"topn": 3} for name in losses.TABLE if name.endswith("_precision")}
+
+
+def a_batch(lists):
+    """Those lists, padded to the longest of them."""
+    length = max((1 if i == 6 else 2 + i for i in lists), default=1)
+    features = np.zeros((len(lists), length, NUM_FEATURES), np.float32)
+    labels = np.full((len(lists), length), -1.0, np.float32)
+    for row, i in enumerate(lists):
+        size = 1 if i == 6 else 2 + i
+        features[row, :size] = np.random.RandomState(i).randn(size, NUM_FEATURES)
+        labels[row, :size] = 0.0 if i in (4, 5) else (np.arange(size) * 7 + i + 2) % 3
+        labels[row, 0] = labels[row, 0] if i in (4, 5) else 2.0
+    weights = np.array([0.5 + 0.3 * i for i in lists], np.float32)
+    return {"features": features, "mask": labels >= 0.0}, labels, weights
+
+
+def a_dataset(shares):
+    """A batch for each item of `shares`, of unknown size."""
+    inputs = {"features": tf.TensorSpec([None, None, NUM_FEATURES]), "mask": tf.TensorSpec([None, None], tf.bool)}
+    spec = (inputs, tf.TensorSpec([None, None]), tf.TensorSpec([None]))
+    return tf.data.Dataset.from_generator(lambda: map(a_batch, shares), output_signature=spec)
+
+
+class Trainer:
+    """Steps of a model that starts anew for each of them, and is traced once for each loss."""
+
+    def __init__(self, strategy):
+        self.strategy = strategy
+        tf.keras.utils.set_random_seed(1)
+        with strategy.scope():
+            self.model = models.FeedForwardScorer(hidden=[8], batch_norm=False)
+            self.model.build((None, None, NUM_FEATURES))
+        self.start = [weight.copy() for weight in self.model.get_weights()]
+
+    def steps(self, name, arguments, shares_by_split, context_to_share):
+        with self.strategy.scope():
+            optimizer = tf.keras.optimizers.SGD(0.5)
+            optimizer.build(self.model.trainable_variables)
+            loss = losses.get(name, **{**ARGUMENTS.get(name, {}), **arguments})
+            self.model.compile(optimizer, loss)
+        dataset = self.strategy.distribute_datasets_from_function(
+            lambda context: a_dataset(context_to_share(context, shares_by_split))
+        )
+
+        @tf.function
+        def step(batches):
+            self.strategy.run(self.model.train_step, args=(next(batches),))
+
+        found = []
+        batches = iter(dataset)
+        for _ in SPLITS:
+            self.model.set_weights(self.start)
+            step(batches)
+            found.append(self.model.get_weights())
+        return found
+
+
+def furthest(some, others):
+    """The largest difference, relative to the size of the weights where that is above 1."""
+    return max(float(np.abs(a - b).max() / max(1.0, np.abs(a).max())) for a, b in zip(some, others, strict=True))
+
+
+def compare(strategy, cases):
+    """How far the step of two replicas is from that of one device, and how far that goes, by case and split."""
+    per_worker = 2 // (2 if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) else 1)
+
+    def own_shares(context, shares_by_split):
+        first = per_worker * context.input_pipeline_id
+        return [share for shares in shares_by_split for share in shares[first : first + per_worker]]
+
+    results = {}
+    trainers = {}
+    for case in cases:
+        name, arguments, policy = CASES[case]
+        if policy not in trainers:
+            tf.keras.mixed_precision.set_global_policy(policy)
+            trainers[policy] = Trainer(tf.distribute.get_strategy()), Trainer(strategy)
+        one, two = trainers[policy]
+        together = two.steps(name, arguments, list(SPLITS.values()), own_shares)
+        alone = one.steps(name, arguments, [[sum(shares, [])] for shares in SPLITS.values()], lambda _, s: sum(s, []))
+        results[case] = {
+            split: {
+                "difference": furthest(a, t),
+                "step": furthest(one.start, a),
+                "start": furthest(one.start, two.start),
+            }
+            for split, a, t in zip(SPLITS, alone, together, strict=True)
+        }
+    return results
+
+
+def check(result, case):
+    """Fails unless the steps of that case are the same."""
+    # Half precision rounds sums over documents, so that their order matters.
+    tolerance = {"mixed_float16": 1e-4, "mixed_bfloat16": 1e-3}.get(CASES[case][2], 1e-6)
+    assert list(result) == list(SPLITS)
+    for split, found in result.items():
+        assert found["start"] == 0.0, split
+        assert found["difference"] < tolerance, split
+    assert max(found["step"] for found in result.values()) > 5e-3
+
+
+def main(path):
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    assert strategy.num_replicas_in_sync == 2
+    with open(path, "w") as file:
+        json.dump(compare(strategy, CASES), file)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

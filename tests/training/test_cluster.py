@@ -1,0 +1,197 @@
+"""Trainings of several real processes on this machine, that find each other by TF_CONFIG."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.training import replicas
+from tfr_smooth import _keras, data
+
+SCRIPT = pathlib.Path(__file__).absolute().parent / "cluster_task.py"
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("localhost", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+@contextlib.contextmanager
+def a_cluster(jobs, what, folder, *arguments):
+    """Starts cluster_task.py once for each task, and leaves none behind. Yields the processes by job and index."""
+    with processes_of(jobs, [SCRIPT, what, folder, *arguments], folder) as processes:
+        yield processes
+
+
+@contextlib.contextmanager
+def processes_of(jobs, command, folder):
+    ports = iter(free_ports(sum(jobs.values())))
+    cluster = {job: [f"localhost:{next(ports)}" for _ in range(count)] for job, count in jobs.items()}
+    processes = {}
+    try:
+        for job, count in jobs.items():
+            for index in range(count):
+                environment = {
+                    **os.environ,
+                    "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": job, "index": index}}),
+                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                    "CUDA_VISIBLE_DEVICES": "-1",
+                }
+                with open(folder / f"{job}{index}.log", "w") as log:
+                    program = [sys.executable, *command]
+                    processes[job, index] = subprocess.Popen(program, env=environment, stdout=log, stderr=log)
+        yield processes
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
+
+
+def finish(processes, folder, timeout=240):
+    """Waits for these processes, all of which must succeed."""
+    deadline = time.time() + timeout
+    for (job, index), process in processes.items():
+        returned = process.wait(max(1.0, deadline - time.time()))
+        assert returned == 0, (folder / f"{job}{index}.log").read_text()[-4000:]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("letor")
+    data.write_synthetic_letor(folder, num_queries=(30, 13, 5), num_features=16, max_documents=20)
+    return folder
+
+
+def prepare(files, folder):
+    for name in ("train.txt", "vali.txt"):
+        shutil.copy(files / name, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def compared(files, tmp_path_factory):
+    """What each of two workers found."""
+    folder = prepare(files, tmp_path_factory.mktemp("compare"))
+    with a_cluster({"worker": 2}, "compare", folder) as processes:
+        finish(processes, folder)
+    return [json.loads((folder / f"{index}.json").read_text()) for index in range(2)]
+
+
+def test_one_worker_is_the_chief(compared):
+    assert [worker["chief"] for worker in compared] == [True, False]
+    assert [worker["replicas"] for worker in compared] == [2, 2]
+
+
+@pytest.mark.parametrize("case", ["smoothi_ndcg", "mean_squared"])
+def test_a_step_of_two_workers_is_that_of_one_device(compared, case):
+    for worker in compared:
+        replicas.check(worker["steps"][case], case)
+
+
+@pytest.mark.parametrize("way", ["in order", "two epochs", "shuffled", "kept in memory", "kept on disk"])
+def test_workers_share_each_batch_and_miss_no_list(compared, way):
+    first, second = (worker["shares"][way] for worker in compared)
+    assert first["everything"] == second["everything"]  # one order, of which each worker takes its part
+    assert [len(batch) for batch in first["everything"]][:4] == [8, 8, 8, 6]
+    for batch, ours, theirs in zip(first["everything"], first["own"], second["own"], strict=True):
+        assert len(ours) == len(theirs) == len(batch) / 2
+        assert sorted(ours + theirs) == sorted(batch)
+
+
+def test_each_worker_sees_the_figures_of_one_device(compared):
+    for worker in compared:
+        figures = worker["figures"]
+        assert len(figures["alone"]) == 4
+        assert figures["together"] == {name: pytest.approx(v, rel=1e-6) for name, v in figures["alone"].items()}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(files, tmp_path_factory):
+    folder = prepare(files, tmp_path_factory.mktemp("undisturbed"))
+    with a_cluster({"worker": 2}, "train", folder, "apart") as processes:
+        finish(processes, folder)
+    return folder
+
+
+def findings(folder, index):
+    return json.loads((folder / f"{index}.json").read_text())
+
+
+def test_the_chief_alone_writes(undisturbed):
+    output = undisturbed / "output0"
+    assert sorted(path.name for path in output.iterdir()) == ["best.keras", "checkpoints"]
+    kept = {path.name.partition(".")[0] for path in (output / "checkpoints").iterdir()}
+    assert kept == {"checkpoint", "ckpt-2", "ckpt-3"}
+    assert not (undisturbed / "output1").exists()
+    assert findings(undisturbed, 0) == findings(undisturbed, 1)
+    assert findings(undisturbed, 0)["start"] == 0
+
+
+def test_workers_that_see_different_checkpoints_refuse_to_train(undisturbed):
+    with a_cluster({"worker": 2}, "train", undisturbed, "apart") as processes:
+        assert all(process.wait(120) > 0 for process in processes.values())
+    message = "`directory` must be the same for all workers, got checkpoints of epochs [3, 0]."
+    assert message in (undisturbed / "worker0.log").read_text() + (undisturbed / "worker1.log").read_text()
+
+
+def test_a_killed_worker_costs_no_more_than_the_epoch(files, undisturbed, tmp_path):
+    folder = prepare(files, tmp_path)
+    with a_cluster({"worker": 2}, "train", folder, "kill") as processes:
+        assert processes["worker", 1].wait(120) == -9
+        assert processes["worker", 0].wait(60) > 0  # it fails by itself, instead of waiting for ever
+    assert not (folder / "0.json").exists() and not (folder / "1.json").exists()
+    with a_cluster({"worker": 2}, "train", folder) as processes:
+        finish(processes, folder)
+    expected = findings(undisturbed, 0)
+    for index in range(2):
+        found = findings(folder, index)
+        assert found["start"] == 1
+        assert found["validation"]["best_epoch"] == expected["validation"]["best_epoch"]
+        for ours, theirs in zip(found["weights"], expected["weights"], strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+    best, expected_best = (tf.keras.models.load_model(f / "output0" / "best.keras") for f in (folder, undisturbed))
+    for ours, theirs in zip(best.get_weights(), expected_best.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.skipif(_keras.IS_KERAS_3, reason="the fit of Keras 3 has no parameter servers")
+def test_parameter_server(files, tmp_path):
+    folder = prepare(files, tmp_path)
+    with a_cluster({"ps": 1, "worker": 2, "chief": 1}, "train_asynchronously", folder) as processes:
+        finish({("chief", 0): processes["chief", 0]}, folder)
+        assert all(process.poll() is None for (job, _), process in processes.items() if job != "chief")  # they serve on
+    found = json.loads((folder / "chief.json").read_text())
+    assert found["chief"]
+    assert found["after"] > found["before"] + 0.05
+    assert len(found["history"]["val_ndcg"]) == 6
+    assert (folder / "output" / "best.keras").exists()
+
+
+def test_the_example_gives_the_figures_of_one_process(files, tmp_path):
+    def command(output, *more):
+        given = [f"--train={files / 'train.txt'}", f"--valid={files / 'vali.txt'}", f"--test={files / 'test.txt'}"]
+        sizes = ["--hidden=8", "--batch_size=8", "--learning_rate=0.01", "--epochs=2"]
+        return [SCRIPT.parents[2] / "examples" / "train_letor.py", *given, *sizes, f"--output_dir={output}", *more]
+
+    with processes_of({"worker": 2}, command(tmp_path / "two", "--strategy=multi_worker"), tmp_path) as processes:
+        finish(processes, tmp_path)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
+    subprocess.run([sys.executable, *command(tmp_path / "one")], env=environment, check=True, timeout=240)
+    expected, found = (json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("one", "two"))
+    assert list(found) == ["valid", "test"]
+    for part, figures in expected.items():
+        assert found[part] == {name: pytest.approx(value, abs=1e-6) for name, value in figures.items()}
+    written = [sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("one", "two")]
+    assert written[0] == written[1]

@@ -1,0 +1,90 @@
+"""Training under a policy of half precision: layers in half precision, loss and gradient in float32."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth import losses, models
+
+
+@pytest.fixture(params=["mixed_float16", "mixed_bfloat16"])
+def policy(request):
+    before = tf.keras.mixed_precision.global_policy()
+    tf.keras.mixed_precision.set_global_policy(request.param)
+    yield request.param
+    tf.keras.mixed_precision.set_global_policy(before)
+
+
+def a_batch(lists=6, length=7):
+    random = np.random.RandomState(0)
+    labels = random.randint(0, 3, (lists, length)).astype(np.float32)
+    labels[:, 0], labels[::2, -1] = 2.0, -1.0
+    return {"features": random.randn(lists, length, 4).astype(np.float32), "mask": labels >= 0.0}, labels
+
+
+def a_model(loss, learning_rate=0.5):
+    tf.keras.utils.set_random_seed(2)
+    model = models.FeedForwardScorer(hidden=[16])
+    model.compile(tf.keras.optimizers.SGD(learning_rate), loss)
+    model.build((None, None, 4))
+    return model
+
+
+class Watched(losses.SmoothINDCGLoss):
+    """Remembers the types of what went in and what came out."""
+
+    def __init__(self):
+        super().__init__(alpha=10.0)
+        self.types = set()
+
+    def list_losses(self, labels, scores):
+        values, counts = super().list_losses(labels, scores)
+        self.types.add((scores.dtype, values.dtype))
+        return values, counts
+
+
+def test_a_scorer_trains(policy):
+    inputs, labels = a_batch()
+    loss = Watched()
+    model = a_model(loss)
+    assert {layer.compute_dtype for layer in model.tower} == {policy.removeprefix("mixed_")}
+    assert ("LossScale" in type(model.optimizer).__name__) == (policy == "mixed_float16")
+    history = model.fit(tf.data.Dataset.from_tensors((inputs, labels)), epochs=15, verbose=0).history["loss"]
+    assert history[-1] < history[0] - 0.05
+    assert loss.types == {(tf.float32, tf.float32)}
+    assert {weight.dtype for weight in model.get_weights()} == {np.dtype(np.float32)}
+
+
+def test_a_step_is_nearly_that_of_full_precision(policy):
+    inputs, labels = a_batch()
+    steps = {}
+    for name in (policy, "float32"):
+        tf.keras.mixed_precision.set_global_policy(name)
+        model = a_model(losses.SmoothINDCGLoss(alpha=10.0))
+        before = model.get_weights()
+        model.fit(tf.data.Dataset.from_tensors((inputs, labels)), verbose=0)
+        steps[name] = [after - weight for after, weight in zip(model.get_weights(), before, strict=True)]
+    tf.keras.mixed_precision.set_global_policy(policy)
+    assert any((ours != theirs).any() for ours, theirs in zip(*steps.values(), strict=True))  # it was half indeed
+    size = max(np.abs(step).max() for step in steps["float32"])
+    assert size > 1e-2
+    tolerance = {"mixed_float16": 0.01, "mixed_bfloat16": 0.08}[policy] * size
+    for ours, theirs in zip(steps[policy], steps["float32"], strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=tolerance)
+
+
+def test_scores_in_half_precision_get_the_float32_gradient(policy):
+    """Of a scorer that does not cast its scores back; documents differ by less than half precision can add up."""
+    _, labels = a_batch()
+    dtype = tf.as_dtype(policy.removeprefix("mixed_"))
+    half = tf.cast(tf.random.stateless_normal(labels.shape, [1, 2]), dtype)
+    found = {}
+    for scores in (half, tf.cast(half, tf.float32)):
+        with tf.GradientTape() as tape:
+            tape.watch(scores)
+            value = losses.SmoothINDCGLoss(alpha=10.0)(labels, scores)
+        found[scores.dtype] = value, tape.gradient(value, scores)
+    assert found[dtype][0].dtype == tf.float32
+    np.testing.assert_array_equal(found[dtype][0], found[tf.float32][0])
+    assert found[dtype][1].dtype == dtype
+    np.testing.assert_array_equal(found[dtype][1], tf.cast(found[tf.float32][1], dtype))

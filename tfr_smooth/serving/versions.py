@@ -1,0 +1,59 @@
+"""Version folders as TF Serving watches them: PATH/1, PATH/2, ..., each there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tfr_smooth import _arguments
+
+
+def next_version(path: str | os.PathLike[str]) -> int:
+    """Returns the number behind the last version in a folder; 1 where there is none."""
+    path = Path(path)
+    names = [child.name for child in path.iterdir()] if path.is_dir() else []
+    return max((int(name) for name in names if name.isascii() and name.isdigit()), default=0) + 1
+
+
+def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[Path, int], None]) -> Path:
+    """Makes a version folder.
+
+    It is written as PATH/.unfinished-..., which a server passes over because the name is no number, and then renamed in
+    one step. A process that is killed leaves that folder behind, and nothing else.
+
+    Args:
+      path: A folder of this machine, made if it is not there.
+      version: Its number, >= 1, or None for the next one.
+      write: Fills the folder it is given; also gets the number.
+
+    Returns:
+      The version's folder.
+
+    Raises:
+      ValueError: If the path is on a remote file system, where a folder cannot be renamed in one step, the number is
+        not an integer >= 1 or None, or that version is there already.
+    """
+    if "://" in os.fspath(path):
+        raise ValueError(f"`path` must be a local folder (copy the finished version from there), got {path!r}.")
+    if version is None:
+        version = next_version(path)
+    target = Path(path) / str(_arguments.integer("version", version, least=1))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _refuse_to_replace(target)
+    unfinished = Path(tempfile.mkdtemp(prefix=f".unfinished-{version}-", dir=target.parent))
+    try:
+        unfinished.chmod(0o755)  # mkdtemp's folders are private, and a server may run as another user
+        write(unfinished, version)
+        _refuse_to_replace(target)
+        unfinished.rename(target)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return target
+
+
+def _refuse_to_replace(target: Path) -> None:
+    if target.exists():
+        raise ValueError(f"`version` must be a new one, got {target.name}: {target} is there already.")
