@@ -60,9 +60,9 @@ def ranks_computed(monkeypatch):
     for name in ("_gain_and_slopes", "_found_at_ranks", "_slopes_of_found"):
         loop = getattr(smoothi_loops, name)
 
-        def counting(batch, at_ranks, looped, loop=loop, **constants):
-            computed.append(int(looped))
-            return loop(batch, at_ranks, looped, **constants)
+        def counting(batch, at_ranks, ends, loop=loop, **constants):
+            computed.append(int(ends[0]))
+            return loop(batch, at_ranks, ends, **constants)
 
         monkeypatch.setattr(smoothi_loops, name, counting)
     return computed

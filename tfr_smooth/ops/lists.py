@@ -15,6 +15,20 @@ def clean(scores: tf.Tensor, mask: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tens
     Raises:
       ValueError: If the scores are no [batch, list] of floats, or the mask has another shape.
     """
+    scores, mask = checked(scores, mask)
+    unknown = tf.math.is_nan(scores)
+    poisoned = tf.reduce_any(tf.logical_and(unknown, mask), axis=1, keepdims=True)
+    poison = tf.where(poisoned, tf.constant(float("nan"), scores.dtype), tf.ones([], scores.dtype))
+    usable = tf.logical_and(mask, tf.logical_not(unknown))
+    return tf.where(usable, scores, tf.zeros_like(scores)), mask, poison
+
+
+def checked(scores: tf.Tensor, mask: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the scores as float32 or float64 and the mask as bool, for what cleans them by itself.
+
+    Raises:
+      ValueError: If the scores are no [batch, list] of floats, or the mask has another shape.
+    """
     scores = tf.convert_to_tensor(scores)
     if not scores.dtype.is_floating:
         raise ValueError(f"`scores` must be floats, got {scores.dtype.name}.")
@@ -27,11 +41,7 @@ def clean(scores: tf.Tensor, mask: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tens
     else:
         mask = tf.cast(tf.convert_to_tensor(mask), tf.bool)
         check_same_shape("mask", mask, scores)
-    unknown = tf.math.is_nan(scores)
-    poisoned = tf.reduce_any(tf.logical_and(unknown, mask), axis=1, keepdims=True)
-    poison = tf.where(poisoned, tf.constant(float("nan"), scores.dtype), tf.ones([], scores.dtype))
-    usable = tf.logical_and(mask, tf.logical_not(unknown))
-    return tf.where(usable, scores, tf.zeros_like(scores)), mask, poison
+    return scores, mask
 
 
 def aligned(name: str, values: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -40,9 +50,19 @@ def aligned(name: str, values: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) ->
     Raises:
       ValueError: If the shape is not that of the scores.
     """
+    values = typed(name, values, scores)
+    return tf.where(mask, values, tf.zeros_like(values))
+
+
+def typed(name: str, values: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Returns [batch, list] `values` in the type of the scores.
+
+    Raises:
+      ValueError: If the shape is not that of the scores.
+    """
     values = tf.cast(tf.convert_to_tensor(values), scores.dtype)
     check_same_shape(name, values, scores)
-    return tf.where(mask, values, tf.zeros_like(values))
+    return values
 
 
 def check_same_shape(name: str, values: tf.Tensor, scores: tf.Tensor) -> None:

@@ -109,8 +109,8 @@ class SmoothI:
             found = self.relevance(scores, relevance, mask)
             worth = tf.cast(worth[:, : tf.shape(found)[1]], found.dtype)
             return tf.reduce_sum(worth * gains.gained(found[:, : tf.shape(worth)[1]], gain), axis=1)
-        scores, mask, poison = lists.clean(scores, mask)
-        relevance = lists.aligned("relevance", relevance, scores, mask)
+        scores, mask = lists.checked(scores, mask)
+        relevance = lists.typed("relevance", relevance, scores)
 
         @tf.custom_gradient
         def total(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
@@ -118,7 +118,7 @@ class SmoothI:
             value, slopes = smoothi_loops.gain_and_slopes(batch, worth, gain)
             return value, lambda upstream: upstream[:, tf.newaxis] * slopes
 
-        return poison[:, 0] * total(scores)
+        return total(scores)
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor | None = None, topn: int | None = None) -> tf.Tensor:
         """Returns the rank indicators; see `smoothi_indicators`."""
@@ -169,11 +169,13 @@ def smoothi_relevance(
     """
     ranking = SmoothI(alpha, delta, stop_gradient, shift)
     topn = _arguments.topn(topn)
+    if stop_gradient:
+        scores, mask = lists.checked(scores, mask)
+        relevance = lists.typed("relevance", relevance, scores)
+        return _relevance_by_loops(scores, relevance, mask, lists.cut(scores, topn), ranking)
     scores, mask, poison = lists.clean(scores, mask)
     relevance = lists.aligned("relevance", relevance, scores, mask)
     ranks = lists.cut(scores, topn)
-    if stop_gradient:
-        return poison * _relevance_by_loops(scores, relevance, mask, ranks, ranking)
     logits = smoothi_loops.logits(tf.cast(scores, tf.float64), mask, alpha, shift)
     found = tf.transpose(_relevance_by_recursion(logits, relevance, mask, ranks, ranking))
     found = tf.cast(found, scores.dtype)

@@ -32,8 +32,8 @@ class Batch(NamedTuple):
     """What the indicators of a batch of lists, and what they find, are made of.
 
     Args:
-      scores: [batch, list], float32 or float64, without NaN, 0 at padding.
-      relevance: [batch, list], of the scores' type, 0 at padding.
+      scores: [batch, list], float32 or float64; a NaN among its real ones makes a list's results NaN.
+      relevance: [batch, list], of the scores' type.
       mask: [batch, list] bool, False for padding.
       alpha: Inverse temperature; a float or float64 scalar.
       delta: What remains of a document's weight after its rank; a float or float64 scalar.
@@ -90,7 +90,8 @@ def _run(loop: Callable[..., Any], batch: Batch, at_ranks: tf.Tensor, **constant
     ranks = tf.shape(at_ranks)[1]
     largest = _largest_logit(batch)
     longest = tf.reduce_max(tf.reduce_sum(tf.cast(batch.mask, tf.int32), axis=1))
-    looped = tf.minimum(tf.minimum(ranks, longest), ranks_until_uniform(largest, batch.delta))
+    counted = tf.minimum(ranks, longest)
+    ends = tf.stack([tf.minimum(counted, ranks_until_uniform(largest, batch.delta)), counted])
     at_ranks = tf.cast(at_ranks, scores.dtype)
     scores, relevance, mask, at_ranks = (compiled.pad(t) for t in (scores, relevance, batch.mask, at_ranks))
     # Tensors, as each number would be compiled anew.
@@ -99,7 +100,7 @@ def _run(loop: Callable[..., Any], batch: Batch, at_ranks: tf.Tensor, **constant
     grown = Batch(scores, relevance, mask, alpha, delta, batch.shift)
 
     def in_precision(precision: tf.DType) -> Any:
-        return loop(grown, at_ranks, looped, precision=precision, **constants)
+        return loop(grown, at_ranks, ends, precision=precision, **constants)
 
     if scores.dtype == tf.float64:
         return in_precision(tf.float64)
@@ -112,6 +113,8 @@ def _largest_logit(batch: Batch) -> tf.Tensor:
     highest = tf.reduce_max(tf.where(batch.mask, scores, tf.constant(scores.dtype.min, scores.dtype)), axis=1)
     lowest = tf.reduce_min(tf.where(batch.mask, scores, tf.constant(scores.dtype.max, scores.dtype)), axis=1)
     spread = highest - lowest if batch.shift else tf.maximum(highest, -lowest)
+    # A list with a NaN comes out as NaN whatever is done, and must not speak for the others.
+    spread = tf.where(tf.math.is_nan(spread), tf.zeros_like(spread), spread)
     return tf.clip_by_value(batch.alpha * tf.cast(tf.reduce_max(spread), tf.float64), 0.0, LARGEST)
 
 
@@ -129,16 +132,18 @@ class _Recursion:
     [1, batch] or [batch, 1].
     """
 
-    def __init__(self, batch: Batch, looped: tf.Tensor, precision: tf.DType) -> None:
-        self._batch = batch
-        scores, relevance, real = (tf.cast(t, precision) for t in (batch.scores, batch.relevance, batch.mask))
+    def __init__(self, batch: Batch, ends: tf.Tensor, precision: tf.DType) -> None:
+        scores, _, self.poison = lists.clean(batch.scores, batch.mask)
+        self._batch = batch = batch._replace(scores=scores)
+        relevance = lists.aligned("relevance", batch.relevance, scores, batch.mask)
+        scores, relevance, real = (tf.cast(t, precision) for t in (scores, relevance, batch.mask))
         alpha_scores = logits(scores, batch.mask, batch.alpha, batch.shift)
         marked = tf.where(batch.mask, alpha_scores, tf.constant(_PADDING[precision], precision))
         self._logits, self._relevance, self._real = (_turned(t) for t in (marked, relevance, real))
         self._count = tf.maximum(_sum(self._real), 1.0)
         self._keep = tf.cast(1.0 - batch.delta, precision)
-        # Ranks from this one on have a closed form, or no document.
-        self.looped = looped
+        # Ranks before the first of these take the loop, those before the second have a closed form.
+        self.looped, self._counted = ends[0], ends[1]
         # What each of the uniform ranks finds.
         self.mean = _sum(self._relevance) / self._count
         self.start = tf.ones_like(self._logits)
@@ -168,22 +173,25 @@ class _Recursion:
         # where it is sharp nothing but that would be left of the highest document's slope.
         return factors * (slopes - indicators * _sum(slopes))
 
-    def uniform(self, at_ranks: tf.Tensor) -> tf.Tensor:
-        """Returns [K, ..] values with 0 at the ranks before the uniform ones."""
-        later = tf.range(tf.shape(at_ranks)[0]) >= self.looped
-        return tf.where(later[:, tf.newaxis, tf.newaxis], at_ranks, tf.zeros_like(at_ranks))
-
-    def uniform_slopes(self, factors: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
-        """Returns the gradient of sum(upstream * what the uniform ranks find) to the logits.
+    def uniform(self, at_ranks: tf.Tensor, factors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the sum of [K, ..] values over the uniform ranks, and the gradient of sum(values * found) over these.
 
         There c shrinks by the same q = 1 - 1/n - delta at each rank, so the sum over ranks is a geometric one. (A list
         of one document has no gradient; q < 0 there.)
         """
-        shrink = tf.math.log(tf.maximum(self._keep - 1.0 / self._count, 1e-30))
-        later = tf.cast(tf.maximum(tf.range(tf.shape(upstream)[0]) - self.looped, 0), upstream.dtype)
-        powers = tf.exp(later[:, tf.newaxis, tf.newaxis] * shrink)
-        weight = tf.reduce_sum(self.uniform(upstream) * powers, axis=0) / self._count
-        return weight * (self._relevance - self.mean) * factors * self._real
+
+        def closed_form() -> tuple[tf.Tensor, tf.Tensor]:
+            later = tf.range(tf.shape(at_ranks)[0])[:, tf.newaxis, tf.newaxis] - self.looped
+            values = tf.where(later >= 0, at_ranks, tf.zeros_like(at_ranks))
+            shrink = tf.math.log(tf.maximum(self._keep - 1.0 / self._count, 1e-30))
+            powers = tf.exp(tf.cast(tf.maximum(later, 0), shrink.dtype) * shrink)
+            weight = tf.reduce_sum(values * powers, axis=0) / self._count
+            slopes = weight * (self._relevance - self.mean) * factors * self._real
+            return tf.reduce_sum(values, axis=0), slopes
+
+        # Mostly there are none: lists are shorter than that, or the cut-off is.
+        nothing = tf.zeros_like(self.mean), tf.zeros_like(factors)
+        return tf.cond(self.looped < self._counted, closed_form, lambda: nothing)
 
     def to_scores(self, slopes: tf.Tensor) -> tf.Tensor:
         """Returns the gradient to the scores, [batch, list] in their type, from that to the logits."""
@@ -191,7 +199,7 @@ class _Recursion:
         with tf.GradientTape() as tape:
             tape.watch(scores)
             alpha_scores = logits(scores, self._batch.mask, self._batch.alpha, self._batch.shift)
-        return tf.cast(tape.gradient(alpha_scores, scores, _turned(slopes)), self._batch.scores.dtype)
+        return self.poison * tf.cast(tape.gradient(alpha_scores, scores, _turned(slopes)), self.poison.dtype)
 
 
 def _turned(values: tf.Tensor) -> tf.Tensor:
@@ -206,9 +214,9 @@ def _sum(values: tf.Tensor) -> tf.Tensor:
 
 @compiled.once_for_each_size
 def _gain_and_slopes(
-    batch: Batch, worth: tf.Tensor, looped: tf.Tensor, *, gain: str, precision: tf.DType
+    batch: Batch, worth: tf.Tensor, ends: tf.Tensor, *, gain: str, precision: tf.DType
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    recursion = _Recursion(batch, looped, precision)
+    recursion = _Recursion(batch, ends, precision)
     worth = recursion.at_ranks(worth)
 
     def body(rank: tf.Tensor, factors: tf.Tensor, value: tf.Tensor, slopes: tf.Tensor) -> tuple[Any, ...]:
@@ -219,30 +227,32 @@ def _gain_and_slopes(
         return rank + 1, later, value, slopes
 
     state = (0, recursion.start, tf.zeros_like(recursion.mean, tf.float64), tf.zeros_like(recursion.start))
-    _, factors, value, slopes = tf.while_loop(lambda rank, *_: rank < looped, body, state)
+    _, factors, value, slopes = tf.while_loop(lambda rank, *_: rank < recursion.looped, body, state)
     gained = gains.gained(recursion.mean, gain)
-    value += tf.cast(tf.reduce_sum(recursion.uniform(worth), axis=0) * gained, tf.float64)
-    slopes += recursion.uniform_slopes(factors, worth * gains.slope(gained, gain))
-    return tf.cast(tf.squeeze(value, _DOCUMENTS), batch.scores.dtype), recursion.to_scores(slopes)
+    left, left_slopes = recursion.uniform(worth, factors)
+    value += tf.cast(left * gained, tf.float64)
+    slopes += gains.slope(gained, gain) * left_slopes
+    value = tf.cast(tf.squeeze(value, _DOCUMENTS), batch.scores.dtype)
+    return recursion.poison[:, 0] * value, recursion.to_scores(slopes)
 
 
 @compiled.once_for_each_size
-def _found_at_ranks(batch: Batch, at_ranks: tf.Tensor, looped: tf.Tensor, *, precision: tf.DType) -> tf.Tensor:
-    recursion = _Recursion(batch, looped, precision)
+def _found_at_ranks(batch: Batch, at_ranks: tf.Tensor, ends: tf.Tensor, *, precision: tf.DType) -> tf.Tensor:
+    recursion = _Recursion(batch, ends, precision)
     rows = tf.TensorArray(precision, size=tf.shape(at_ranks)[1]).unstack(recursion.at_ranks(at_ranks) + recursion.mean)
 
     def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
         _, found, later = recursion.step(factors)
         return rank + 1, later, rows.write(rank, found)
 
-    found = tf.while_loop(lambda rank, *_: rank < looped, body, (0, recursion.start, rows))[2].stack()
+    found = tf.while_loop(lambda rank, *_: rank < recursion.looped, body, (0, recursion.start, rows))[2].stack()
     found = tf.cast(tf.transpose(tf.squeeze(found, 1 + _DOCUMENTS)), at_ranks.dtype)
-    return tf.where(lists.rank_mask(batch.mask, tf.shape(at_ranks)[1]), found, at_ranks)
+    return recursion.poison * tf.where(lists.rank_mask(batch.mask, tf.shape(at_ranks)[1]), found, at_ranks)
 
 
 @compiled.once_for_each_size
-def _slopes_of_found(batch: Batch, upstream: tf.Tensor, looped: tf.Tensor, *, precision: tf.DType) -> tf.Tensor:
-    recursion = _Recursion(batch, looped, precision)
+def _slopes_of_found(batch: Batch, upstream: tf.Tensor, ends: tf.Tensor, *, precision: tf.DType) -> tf.Tensor:
+    recursion = _Recursion(batch, ends, precision)
     upstream = recursion.at_ranks(upstream)
 
     def body(rank: tf.Tensor, factors: tf.Tensor, slopes: tf.Tensor) -> tuple[Any, ...]:
@@ -250,8 +260,8 @@ def _slopes_of_found(batch: Batch, upstream: tf.Tensor, looped: tf.Tensor, *, pr
         return rank + 1, later, slopes + tf.gather(upstream, rank) * recursion.slopes(indicators, found, factors)
 
     state = (0, recursion.start, tf.zeros_like(recursion.start))
-    _, factors, slopes = tf.while_loop(lambda rank, *_: rank < looped, body, state)
-    return recursion.to_scores(slopes + recursion.uniform_slopes(factors, upstream))
+    _, factors, slopes = tf.while_loop(lambda rank, *_: rank < recursion.looped, body, state)
+    return recursion.to_scores(slopes + recursion.uniform(upstream, factors)[1])
 
 
 def ranks_until_uniform(largest: tf.Tensor, delta: float | tf.Tensor) -> tf.Tensor:

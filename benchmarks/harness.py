@@ -1,0 +1,193 @@
+"""What the benchmarks share: sides that run in turn on the same inputs, their ratios, tables and JSON."""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import importlib.util
+import json
+import math
+import os
+import pathlib
+import platform
+import sys
+import time
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from absl import flags
+
+_RUNS = flags.DEFINE_integer("runs", 30, "Timed runs of each side; their median counts.", lower_bound=1)
+_WARM = flags.DEFINE_integer("warm_runs", 3, "Runs of each side before the timed ones.", lower_bound=1)
+_THREADS = flags.DEFINE_integer("threads", os.cpu_count(), "Threads of each side.", lower_bound=1)
+_OUTPUT = flags.DEFINE_string("output", None, "Where to write the results as JSON.")
+
+# From nothing to (value, gradient) as arrays of NumPy, which the caller has waited for.
+Side = Callable[[], tuple[Any, Any]]
+
+
+def threads() -> int:
+    return _THREADS.value
+
+
+def use_threads() -> None:
+    """Gives TensorFlow, and PyTorch where it is imported later by `torch`, the number of threads of the flag."""
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(_THREADS.value)
+    tf.config.threading.set_inter_op_parallelism_threads(_THREADS.value)
+
+
+def torch() -> ModuleType:
+    """PyTorch, with the number of threads of the flag."""
+    module = importlib.import_module("torch")
+    module.set_num_threads(_THREADS.value)
+    return module
+
+
+def module_at(path: str | os.PathLike[str], name: str) -> ModuleType:
+    """A peer's module from its file, with its folder where it looks for others."""
+    path = pathlib.Path(path)
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def tensorflow_side(
+    loss: Callable[[Any, Any], Any], labels: np.ndarray, scores: np.ndarray, *, jit_compile: bool = False
+) -> Side:
+    """Value and gradient to the scores of a loss, in a `tf.function`."""
+    import tensorflow as tf
+
+    @tf.function(jit_compile=jit_compile)
+    def step(labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        with tf.GradientTape() as tape:
+            tape.watch(scores)
+            value = loss(labels, scores)
+        return value, tape.gradient(value, scores)
+
+    inputs = tf.constant(labels), tf.constant(scores)
+    return lambda: tuple(tensor.numpy() for tensor in step(*inputs))
+
+
+def torch_side(loss: Callable[[Any, Any], Any], labels: np.ndarray, scores: np.ndarray) -> Side:
+    """Value and gradient of a PyTorch loss, called as `loss(labels, scores)`."""
+    labels, scores = torch().from_numpy(labels), torch().from_numpy(scores)
+
+    def run() -> tuple[Any, Any]:
+        leaf = scores.detach().requires_grad_()
+        value = loss(labels, leaf)
+        value.backward()
+        return value.detach().numpy(), leaf.grad.numpy()
+
+    return run
+
+
+def a_batch(lists: int, documents: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels 0 to 4, mostly 0, and normal scores, float32 [lists, documents]; every list counts."""
+    random = np.random.RandomState(documents)
+    labels = random.choice(5, size=(lists, documents), p=[0.5, 0.3, 0.1, 0.06, 0.04]).astype(np.float32)
+    labels[:, 0] = 4.0
+    return labels, random.randn(lists, documents).astype(np.float32)
+
+
+def shape_of(text: str) -> tuple[int, int]:
+    lists, documents = map(int, text.split("x"))
+    return lists, documents
+
+
+def same(found: tuple[Any, Any], expected: tuple[Any, Any], *, value: float, gradient: float, name: str) -> None:
+    """Checks that two sides compute the same: relative to the value, and to the largest gradient."""
+    np.testing.assert_allclose(found[0], expected[0], rtol=value, err_msg=name)
+    largest = np.abs(expected[1]).max()
+    np.testing.assert_allclose(found[1], expected[1], atol=gradient * largest, rtol=0, err_msg=name)
+
+
+def race(sides: dict[str, Callable[[], Any]], **about: Any) -> dict[str, Any]:
+    """Runs the sides in turn and returns what `table` and `report` take.
+
+    The ratio of a side is the median over rounds of its time by that of the first side in the same round: what else the
+    machine does falls on both. Of the processor's time, which counts all threads, there is the median too.
+    """
+    first = {}
+    for name, side in sides.items():
+        start = time.perf_counter()
+        side()
+        first[name] = 1e3 * (time.perf_counter() - start)
+    wall: dict[str, list[float]] = {name: [] for name in sides}
+    cpu: dict[str, list[float]] = {name: [] for name in sides}
+    for run in range(_RUNS.value + _WARM.value):
+        for name, side in sides.items():
+            start, cpu_start = time.perf_counter(), time.process_time()
+            side()
+            if run >= _WARM.value:
+                wall[name].append(1e3 * (time.perf_counter() - start))
+                cpu[name].append(1e3 * (time.process_time() - cpu_start))
+    ours = next(iter(sides))
+    result = {
+        **about,
+        "milliseconds": {name: float(np.median(times)) for name, times in wall.items()},
+        "cpu_milliseconds": {name: float(np.median(times)) for name, times in cpu.items()},
+        "ratio": {name: float(np.median(np.divide(times, wall[ours]))) for name, times in wall.items()},
+        "first_call_milliseconds": first,
+    }
+    print(_row(result, about), flush=True)
+    return result
+
+
+def _row(result: dict[str, Any], about: dict[str, Any]) -> str:
+    cells = [f"{name} {_shown(ms)} ({result['ratio'][name]:.3g}x)" for name, ms in result["milliseconds"].items()]
+    return "  ".join([*map(str, about.values()), *cells])
+
+
+def _shown(number: float) -> str:
+    return f"{number:.{max(0, 2 - math.floor(math.log10(number)))}f}" if number > 0 else "0"
+
+
+def table(results: Sequence[dict[str, Any]], key: str = "milliseconds", *, ratios: bool = True) -> str:
+    """A Markdown table: a row for each result; with `ratios` also how many times as long as ours each side takes."""
+    names = list(dict.fromkeys(name for result in results for name in result["milliseconds"]))
+    about = [name for name, value in results[0].items() if not isinstance(value, dict)]
+    rows = [[*about, *names], [*["---"] * len(about), *["---:"] * len(names)]]
+    for result in results:
+        cells = []
+        for name in names:
+            ratio = f" ({result['ratio'][name]:.2g}x)" if ratios and name in result["ratio"] else ""
+            cells.append(_shown(result[key][name]) + ratio if name in result[key] else "")
+        rows.append([*(str(result[name]) for name in about), *cells])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def report(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), **more: Any) -> None:
+    """Prints the table, and writes the results with date, machine and versions if a path was given."""
+    versions = {"python": platform.python_version()}
+    for name in ("tensorflow", "numpy", *packages):
+        versions[name] = getattr(importlib.import_module(name), "__version__", "unknown")
+    print(f"\n{cpu_model()}, {_THREADS.value} threads, {versions}")
+    print(f"Milliseconds, median of {_RUNS.value} (times the first side's, median of the rounds):\n")
+    print(table(results))
+    if _OUTPUT.value:
+        content = {
+            "date": datetime.date.today().isoformat(),
+            "cpu": cpu_model(),
+            "cores": os.cpu_count(),
+            "threads": _THREADS.value,
+            "versions": versions,
+            "runs": _RUNS.value,
+            **more,
+            "results": list(results),
+        }
+        pathlib.Path(_OUTPUT.value).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def cpu_model() -> str:
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
