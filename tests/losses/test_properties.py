@@ -36,7 +36,7 @@ every_loss_of_differences = pytest.mark.parametrize("name", [name for name in NA
 # Where the defaults say nothing about the short lists here: P@10 of nine documents is what it is in any order.
 ARGUMENTS = {name: {"topn": 3} for name in NAMES if name.endswith("_precision")}
 # Nor where positions are compared sharply: the gradient of the comparison is next to 0.
-for compared in ("fastsort_precision", "sinkhorn_map"):
+for compared in ("fastsort_precision", "sinkhorn_precision", "sinkhorn_map"):
     ARGUMENTS.setdefault(compared, {})["beta"] = 1.0
 
 

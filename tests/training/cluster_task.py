@@ -39,7 +39,7 @@ def shares(strategy, folder):
         "two epochs": {"num_epochs": 2},
         "shuffled": {"num_epochs": 2, "shuffle_buffer": 30, "seed": 4},
         "kept in memory": {"shuffle_buffer": 30, "seed": 4, "cache": True},
-        "kept on disk": {"shuffle_buffer": 30, "seed": 4, "cache": folder / "cache"},
+        "kept on disk": {"shuffle_buffer": 30, "seed": 4, "cache_dir": folder / "cache", "portable": True},
     }.items():
         dataset = read(folder / "train.txt", return_ids=True, **kwargs)
         own = [queries(strategy, inputs) for inputs, _ in strategy.experimental_distribute_dataset(dataset)]
