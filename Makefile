@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV ?= .venv
 OUTPUT ?= output/demo
 ARGS ?=
+JOBS ?= 2
 
 export PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
@@ -36,9 +37,9 @@ test: lint  ## lint, check types, and run the tests on every stack this machine 
 	for stack in $$stacks; do $(SUBMAKE) test-$$stack || exit 1; done && \
 	echo "All tests passed on: $$stacks"
 
-test-ranking test-latest: test-%: $(VENV)/%/.installed  ## run the tests on that stack (ARGS=pytest's)
+test-ranking test-latest: test-%: $(VENV)/%/.installed  ## run the tests on that stack (JOBS=at once, ARGS=pytest's)
 	@echo "== Tests on the stack '$*'"
-	$(VENV)/$*/bin/python -m pytest $(ARGS)
+	$(VENV)/$*/bin/python -m pytest --numprocesses=$(JOBS) --dist=loadfile $(ARGS)
 
 lint: $(VENV)/latest/.installed  ## run ruff and mypy
 	$(VENV)/latest/bin/ruff check .
