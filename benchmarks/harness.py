@@ -10,6 +10,7 @@ import math
 import os
 import pathlib
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -147,6 +148,31 @@ def _row(result: dict[str, Any], about: dict[str, Any]) -> str:
 
 def _shown(number: float) -> str:
     return f"{number:.{max(0, 2 - math.floor(math.log10(number)))}f}" if number > 0 else "0"
+
+
+def peak_megabytes(arguments: Sequence[str], runs: int = 3) -> float:
+    """The most memory that a fresh process of the calling script takes for one side, over what it takes at rest.
+
+    The script, given `arguments`, must call `alone`.
+    """
+    command = [sys.executable, sys.argv[0], *arguments, f"--threads={_THREADS.value}", f"--runs={runs}"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(done.stdout.strip().splitlines()[-1])
+
+
+def alone(side: Callable[[], Any]) -> None:
+    """Runs one side a few times and prints the megabytes that this took at most; for `peak_megabytes`. Linux only."""
+    at_rest = _status("VmRSS")
+    pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # The peak starts anew.
+    for _ in range(_RUNS.value):
+        side()
+    print((_status("VmHWM") - at_rest) / 1024.0)
+
+
+def _status(name: str) -> int:
+    """Kilobytes that the system says of this process."""
+    lines = pathlib.Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name + ":"))
 
 
 def table(results: Sequence[dict[str, Any]], key: str = "milliseconds", *, ratios: bool = True) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -62,8 +63,27 @@ class Approx(PositionRanking):
         # product.
         limit = scores.dtype.max / (4.0 * max(self.alpha, 1.0))
         scores = tf.clip_by_value(scores, -limit, limit)
-        ahead = tf.sigmoid(self.alpha * (scores[:, tf.newaxis, :] - scores[:, :, tf.newaxis]))
         real = tf.cast(mask, scores.dtype)
         # The sum with i = j has sigmoid(0) = 1/2 too much.
-        positions = 0.5 + tf.reduce_sum(ahead * real[:, tf.newaxis, :], axis=2)
-        return poison * positions * real
+        return poison * (0.5 + _others_ahead(self.alpha * scores, real)) * real
+
+
+def _others_ahead(logits: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
+    """Returns [batch, j]: the sum over real i of sigmoid(x_i - x_j), i = j included.
+
+    The derivative of the sigmoid is symmetric in i and j. So one product with a matrix gives the whole gradient, where
+    automatic differentiation would go over the pairs several times more.
+    """
+
+    @tf.custom_gradient
+    def summed(logits: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        ahead = tf.sigmoid(logits[:, tf.newaxis, :] - logits[:, :, tf.newaxis])
+
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            slopes = ahead - tf.square(ahead)
+            sums = tf.linalg.matmul(slopes, tf.stack([upstream, real], axis=2))
+            return real * sums[:, :, 0] - upstream * sums[:, :, 1]
+
+        return tf.linalg.matvec(ahead, real), gradient
+
+    return summed(logits)

@@ -1,0 +1,71 @@
+"""SoftNDCG's value and gradient: ours against the Rank-Binomial recursion of the paper in TensorFlow.
+
+python benchmarks/softndcg.py --threads=1 --output=softndcg.json
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import harness
+import numpy as np
+import tensorflow as tf
+from absl import app, flags
+
+from tfr_smooth import losses
+
+_SHAPES = flags.DEFINE_list("shapes", ["128x40", "32x120"], "Batches for both, as lists x documents.")
+_ONLY_OURS = flags.DEFINE_list("only_ours", ["8x1000"], "Batches for ours alone.")
+_ALONE = flags.DEFINE_string("alone", None, "For the measuring of memory: a shape.")
+
+SIGMA = 1.0
+
+
+def recursion(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Sum over lists of 1 - SoftNDCG, by Eq. 9 to 15: one contest after the other, O(N^3)."""
+    documents = scores.shape[1]
+    gaps = scores[:, :, tf.newaxis] - scores[:, tf.newaxis, :]  # [batch, i, j]: i against j
+    wins = 0.5 * tf.math.erfc(-gaps / (SIGMA * np.sqrt(2.0) * np.sqrt(2.0)))
+    wins = tf.linalg.set_diag(wins, tf.zeros_like(scores))  # nobody meets himself: the rank stays as it is
+    ranks = tf.one_hot(tf.zeros_like(scores, tf.int32), documents)  # [batch, j, r]
+
+    def body(i: tf.Tensor, ranks: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        beaten = wins[:, i, :, tf.newaxis]
+        moved = tf.pad(ranks, [[0, 0], [0, 0], [1, 0]])[:, :, :-1]
+        return i + 1, moved * beaten + ranks * (1.0 - beaten)
+
+    ranks = tf.while_loop(lambda *_: True, body, (0, ranks), maximum_iterations=documents)[1]
+    discounts = tf.constant(1.0 / np.log2(np.arange(documents) + 2.0), tf.float32)
+    expected = tf.linalg.matvec(ranks, discounts)
+    dcg = tf.reduce_sum((2.0**labels - 1.0) * expected, axis=1)
+    ideal = tf.linalg.matvec(2.0 ** tf.sort(labels, direction="DESCENDING") - 1.0, discounts)
+    return tf.reduce_sum(1.0 - dcg / ideal)
+
+
+def sides_of(shape: str) -> dict[str, Callable[[], Any]]:
+    labels, scores = harness.a_batch(*harness.shape_of(shape))
+    ours = losses.SoftNDCGLoss(sigma=SIGMA, reduction="sum")
+    sides = {"ours": harness.tensorflow_side(ours, labels, scores)}
+    if shape not in _ONLY_OURS.value:
+        sides["recursion"] = harness.tensorflow_side(recursion, labels, scores)
+        harness.same(sides["recursion"](), sides["ours"](), value=1e-5, gradient=1e-4, name=shape)
+    return sides
+
+
+def main(_: list[str]) -> None:
+    harness.use_threads()
+    if _ALONE.value:
+        return harness.alone(sides_of(_ALONE.value)["ours"])
+    results = []
+    for shape in _SHAPES.value + _ONLY_OURS.value:
+        result = harness.race(sides_of(shape), shape=shape)
+        result["megabytes"] = {"ours": harness.peak_megabytes([f"--alone={shape}"])}
+        print(f"    megabytes: {result['megabytes']}", flush=True)
+        results.append(result)
+    harness.report(results, sigma=SIGMA)
+    return None
+
+
+if __name__ == "__main__":
+    app.run(main)

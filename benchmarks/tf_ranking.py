@@ -1,0 +1,109 @@
+"""ApproxNDCG, ListMLE, LambdaLoss and ListNet, and the exact NDCG metric, against TF-Ranking's.
+
+python benchmarks/tf_ranking.py --threads=1 --output=tf_ranking.json     (TensorFlow 2.15 with tensorflow-ranking)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import harness
+import numpy as np
+import tensorflow as tf
+import tensorflow_ranking as tfr
+from absl import app, flags
+
+from tfr_smooth import losses, metrics
+
+_SHAPES = flags.DEFINE_list("shapes", ["128x120", "32x500"], "Batches, as lists x documents.")
+_NAMES = flags.DEFINE_list("names", ["approx_ndcg", "list_mle", "lambda", "list_net", "ndcg_metric"], "What to run.")
+_ALONE = flags.DEFINE_string("alone", None, "For the measuring of memory: NAME,SHAPE,SIDE.")
+
+# What is not the same on both sides:
+#   approx_ndcg  nothing but rounding (their temperature 0.1 is our alpha of 10; they have no cut-off, nor do we here);
+#   list_mle     documents with the same label: they take an order by chance, we the mean over orders;
+#   lambda       NDCG-Loss2++ is not theirs; both take LambdaRank's weights here. They give ties an order by position,
+#                we the mean over orders, and sum in natural logarithms where we have base 2;
+#   list_net     their targets are y / sum(y), ours softmax(y).
+SAME = {"approx_ndcg", "ndcg_metric"}
+
+
+def pairs() -> dict[str, tuple[Any, Any]]:
+    theirs = tfr.keras.losses
+    swaps = theirs.DCGLambdaWeight(
+        gain_fn=lambda y: tf.pow(2.0, y) - 1.0, rank_discount_fn=lambda r: 1.0 / tf.math.log1p(r), normalized=True
+    )
+    return {
+        "approx_ndcg": (losses.ApproxNDCGLoss(alpha=10.0, reduction="sum"), theirs.ApproxNDCGLoss(reduction="sum")),
+        "list_mle": (losses.ListMLELoss(reduction="sum"), theirs.ListMLELoss(reduction="sum")),
+        "lambda": (
+            losses.LambdaLoss(metric="lambda_rank", reduction="sum"),
+            theirs.PairwiseLogisticLoss(reduction="sum", lambda_weight=swaps),
+        ),
+        "list_net": (losses.ListNetLoss(reduction="sum"), theirs.SoftmaxLoss(reduction="sum")),
+    }
+
+
+def metric_side(metric: tf.keras.metrics.Metric, labels: np.ndarray, scores: np.ndarray) -> Callable[[], Any]:
+    """One update of a metric, in a `tf.function`, and its result."""
+    inputs = tf.constant(labels), tf.constant(scores)
+
+    @tf.function
+    def update(labels: tf.Tensor, scores: tf.Tensor) -> None:
+        metric.update_state(labels, scores)
+
+    def run() -> Any:
+        metric.reset_state()
+        update(*inputs)
+        return metric.result().numpy()
+
+    return run
+
+
+def sides_of(name: str, shape: str) -> dict[str, Callable[[], Any]]:
+    labels, scores = harness.a_batch(*harness.shape_of(shape))
+    if name == "ndcg_metric":
+        return {
+            "ours": metric_side(metrics.NDCGMetric(topn=10), labels, scores),
+            "TF-Ranking": metric_side(tfr.keras.metrics.NDCGMetric(topn=10), labels, scores),
+        }
+    ours, theirs = pairs()[name]
+    return {
+        "ours": harness.tensorflow_side(ours, labels, scores),
+        "TF-Ranking": harness.tensorflow_side(theirs, labels, scores),
+        "ours, XLA": harness.tensorflow_side(ours, labels, scores, jit_compile=True),
+    }
+
+
+def check(name: str, sides: dict[str, Callable[[], Any]], lists: int) -> None:
+    if name == "ndcg_metric":
+        np.testing.assert_allclose(sides["ours"](), sides["TF-Ranking"](), rtol=1e-5)
+    elif name == "approx_ndcg":  # They are minus the metric, we one minus it.
+        value, gradient = sides["TF-Ranking"]()
+        harness.same((lists + value, gradient), sides["ours"](), value=1e-4, gradient=1e-3, name=name)
+
+
+def main(_: list[str]) -> None:
+    harness.use_threads()
+    if _ALONE.value:
+        name, shape, side = _ALONE.value.split(",")
+        sides = sides_of(name, shape)
+        return harness.alone(sides[side])
+    results = []
+    for name in _NAMES.value:
+        for shape in _SHAPES.value:
+            sides = sides_of(name, shape)
+            check(name, sides, harness.shape_of(shape)[0])
+            result = harness.race(sides, name=name, shape=shape)
+            if name != "ndcg_metric":
+                memory = {s: harness.peak_megabytes([f"--alone={name},{shape},{s}"]) for s in ("ours", "TF-Ranking")}
+                print(f"    megabytes: {memory}", flush=True)
+                result["megabytes"] = memory
+            results.append(result)
+    harness.report(results, packages=["tensorflow_ranking"])
+    return None
+
+
+if __name__ == "__main__":
+    app.run(main)
