@@ -1,6 +1,6 @@
 """ApproxNDCG, ListMLE, LambdaLoss and ListNet, and the exact NDCG metric, against TF-Ranking's.
 
-python benchmarks/against_tf_ranking.py --threads=1 --output=tf_ranking.json     (TensorFlow 2.15 with tensorflow-ranking)
+python benchmarks/against_tf_ranking.py --threads=1 --output=tf_ranking.json  (TensorFlow 2.15 with tensorflow-ranking)
 """
 
 from __future__ import annotations
