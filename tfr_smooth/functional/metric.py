@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfr_smooth import ops
 from tfr_smooth.functional import inputs
+from tfr_smooth.ops import lists
 from tfr_smooth.ops.positions import PositionRanking
 
 
@@ -79,7 +80,9 @@ class RankingMetric(abc.ABC):
           ValueError: If the shapes do not match.
         """
         labels, scores, mask = inputs.clean(labels, scores, mask)
-        return self._value(self._relevance(labels), scores, mask, ranking or ops.ExactRanking())
+        values = self._value(self._relevance(labels), scores, mask, ranking or ops.ExactRanking())
+        # Rankings hand on a NaN, but XLA takes an exponential of what it knows to be NaN for anything.
+        return values * lists.clean(scores, mask)[2][:, 0]
 
     def has_relevant(self, labels: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
         """Returns [batch] bool: False for a list for which the metric says nothing."""

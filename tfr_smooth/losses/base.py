@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _keras
 from tfr_smooth.functional import Ranking, RankingMetric, list_weights, parts, real_documents, to_dense
+from tfr_smooth.losses import compiled
 
 REDUCTIONS = ("sum_over_batch_size", "sum", "none")
 
@@ -48,10 +49,24 @@ class RankingLoss(tf.keras.losses.Loss):
         """
         raise NotImplementedError
 
+    def over_pairs(self) -> bool:
+        """Returns whether time goes over all pairs of documents.
+
+        In graphs (as `model.fit` has them) such a loss is compiled where the batch is large: the program takes about
+        half the time, and compiling it, about a second for each size of batches, has paid after some tens of steps.
+        Losses of one class with the same `get_config` share their programs.
+        """
+        return False
+
+    def _values(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        if tf.executing_eagerly() or not self.over_pairs():
+            return self.list_losses(labels, scores)
+        return compiled.list_losses(self, labels, scores)
+
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Returns the unweighted loss of each list, [batch]; 0 for lists that do not count."""
         labels, scores = to_dense(y_true, y_pred, self._ragged)
-        losses, counts = self.list_losses(labels, scores)
+        losses, counts = self._values(labels, scores)
         return tf.where(counts, losses, tf.zeros_like(losses))
 
     def __call__(
@@ -73,7 +88,7 @@ class RankingLoss(tf.keras.losses.Loss):
         """
         with tf.name_scope(self.name or type(self).__name__):
             labels, scores = to_dense(y_true, y_pred, self._ragged)
-            losses, counts = self.list_losses(labels, scores)
+            losses, counts = self._values(labels, scores)
             real = real_documents(labels)
             weights = list_weights(sample_weight, tf.cast(labels, losses.dtype), real)
             losses = tf.where(counts, weights * losses, tf.zeros_like(losses))
@@ -154,6 +169,11 @@ class MetricLoss(RankingLoss):
     def metric(self) -> RankingMetric:
         """The metric that the loss is one minus of, when read off `ranking`."""
         return self._metric
+
+    def over_pairs(self) -> bool:
+        """Returns what the ranking says of itself."""
+        over_pairs = getattr(self._ranking, "over_pairs", None)
+        return over_pairs is not None and over_pairs(getattr(self._metric, "topn", None))
 
     def list_losses(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns ([batch] 1 - metric, [batch] whether the list has a relevant document)."""

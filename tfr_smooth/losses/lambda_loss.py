@@ -83,6 +83,10 @@ class LambdaLoss(RankingLoss):
         self._mu = _arguments.real("mu", mu, above=0.0)
         self._topn = cut_off(metric, topn)
 
+    def over_pairs(self) -> bool:
+        """Returns True."""
+        return True
+
     def list_losses(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns ([batch] losses, [batch] whether the list has a pair)."""
         losses = lambda_loss(labels, scores, metric=self._metric, sigma=self._sigma, mu=self._mu, topn=self._topn)

@@ -56,6 +56,10 @@ class RankNetLoss(RankingLoss):
         super().__init__(ragged=ragged, name=name, reduction=reduction)
         self._sigma = _arguments.real("sigma", sigma, above=0.0)
 
+    def over_pairs(self) -> bool:
+        """Returns True."""
+        return True
+
     def list_losses(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns ([batch] losses, [batch] whether the list has two different labels)."""
         return rank_net(labels, scores, sigma=self._sigma), has_preferences(labels)

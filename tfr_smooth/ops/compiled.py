@@ -20,7 +20,7 @@ def once_for_each_size(function: Callable[..., Any]) -> Callable[..., Any]:
     `tf.function`.
     """
 
-    @functools.cache  # made at the first call, as listing the devices starts TensorFlow
+    @functools.lru_cache(maxsize=256)  # made at the first call, as listing the devices starts TensorFlow
     def made(**constants: Any) -> Callable[..., Any]:
         constant = functools.partial(function, **constants)
         return tf.function(constant, jit_compile=_has_xla(), reduce_retracing=True, autograph=False)
@@ -61,12 +61,12 @@ def padded_size(size: int | tf.Tensor) -> int | tf.Tensor:
     return tf.maximum((size + step - 1) // step, 1) * step
 
 
-def pad(values: tf.Tensor) -> tf.Tensor:
-    """Returns a matrix that grew at its ends, by zeros, to a size of the grid; a single row, for all lists, stays."""
+def pad(values: tf.Tensor, with_value: float = 0.0) -> tf.Tensor:
+    """Returns a matrix that grew at its ends to a size of the grid; a single row, for all lists, stays one."""
     sizes = [values.shape[axis] or tf.shape(values)[axis] for axis in (0, 1)]
     more = [padded_size(size) - size for size in sizes]
     if values.shape[0] == 1:
         more[0] = 0
     if all(isinstance(count, int) and count == 0 for count in more):
         return values
-    return tf.pad(values, [[0, more[0]], [0, more[1]]])
+    return tf.pad(values, [[0, more[0]], [0, more[1]]], constant_values=tf.cast(with_value, values.dtype))

@@ -52,24 +52,26 @@ class ExactRanking:
         scores, mask, poison = lists.clean(scores, mask)
         relevance = lists.aligned("relevance", relevance, scores, mask)
         ranks = lists.cut(scores, topn)
-        order = descending_order(scores, mask)[:, :ranks]
+        order = descending_order(scores, mask, ranks)
         return poison * tf.gather(relevance, order, batch_dims=1)
 
 
-def descending_order(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Returns [batch, list] positions by falling score; ties by falling position; padding last.
+def descending_order(scores: tf.Tensor, mask: tf.Tensor, ranks: int | tf.Tensor | None = None) -> tf.Tensor:
+    """Returns positions by falling score; ties by falling position; padding last.
 
     Args:
       scores: [batch, list] floats without NaN.
       mask: [batch, list] bool, False for padding.
+      ranks: How many of them, K; None: all.
 
     Returns:
-      [batch, list] int32.
+      [batch, K] int32.
     """
     # Padding must come after every real document, also after one whose score is -inf. (And XLA sorts -0.0 below 0.0.)
     lowest = tf.constant(scores.dtype.min, scores.dtype)
     scores = tf.where(tf.equal(scores, 0.0), tf.zeros_like(scores), tf.maximum(scores, lowest))
     scores = tf.where(mask, scores, tf.constant(float("-inf"), scores.dtype))
-    # Reversed, so that a stable sort puts the later of two tied documents first.
-    backwards = tf.argsort(tf.reverse(scores, axis=[1]), axis=1, direction="DESCENDING", stable=True)
-    return tf.shape(scores)[1] - 1 - backwards
+    # Reversed: of two tied documents, top_k takes the earlier one first.
+    length = tf.shape(scores)[1]
+    backwards = tf.math.top_k(tf.reverse(scores, axis=[1]), length if ranks is None else ranks).indices
+    return length - 1 - backwards

@@ -56,6 +56,10 @@ class NeuralSort:
         """Checks the arguments."""
         object.__setattr__(self, "temperature", _arguments.real("temperature", self.temperature, above=0.0))
 
+    def over_pairs(self, topn: int | None) -> bool:
+        """Returns whether time goes over all pairs of documents: not with a cut-off."""
+        return topn is None
+
     def relevance(
         self,
         scores: tf.Tensor,

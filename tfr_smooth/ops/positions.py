@@ -61,4 +61,5 @@ class PositionRanking(abc.ABC):
     def ahead(self, positions: tf.Tensor) -> tf.Tensor:
         """Returns [batch, j, i]: how far document i is ahead of document j, in [0, 1]; 0 for i = j."""
         ahead = tf.sigmoid(self.beta * (positions[:, :, tf.newaxis] - 0.5 - positions[:, tf.newaxis, :]))
-        return tf.linalg.set_diag(ahead, tf.zeros_like(positions))
+        # Not set_diag, whose gradient XLA takes only where the graph knows the length.
+        return ahead * (1.0 - tf.eye(tf.shape(positions)[1], dtype=ahead.dtype))

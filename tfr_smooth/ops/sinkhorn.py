@@ -86,6 +86,10 @@ class Sinkhorn(PositionRanking):
         object.__setattr__(self, "threshold", _arguments.real("threshold", self.threshold, above=0.0))
         object.__setattr__(self, "max_iterations", _arguments.integer("max_iterations", self.max_iterations, least=1))
 
+    def over_pairs(self, topn: int | None) -> bool:
+        """Returns True: time goes over all pairs of documents, with a cut-off too."""
+        return True
+
     def positions(self, scores: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the soft ranks; see `sinkhorn_positions`."""
         return sinkhorn_positions(scores, mask, **self._hyperparameters())

@@ -59,6 +59,10 @@ class SoftRank:
         """Checks the argument."""
         object.__setattr__(self, "sigma", _arguments.real("sigma", self.sigma, above=0.0))
 
+    def over_pairs(self, topn: int | None) -> bool:
+        """Returns True: time goes over all pairs of documents, with a cut-off too."""
+        return True
+
     def relevance(
         self,
         scores: tf.Tensor,

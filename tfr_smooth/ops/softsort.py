@@ -59,6 +59,10 @@ class SoftSort:
         object.__setattr__(self, "temperature", _arguments.real("temperature", self.temperature, above=0.0))
         object.__setattr__(self, "power", _arguments.real("power", self.power, above=0.0))
 
+    def over_pairs(self, topn: int | None) -> bool:
+        """Returns whether time goes over all pairs of documents: not with a cut-off."""
+        return topn is None
+
     def relevance(
         self,
         scores: tf.Tensor,

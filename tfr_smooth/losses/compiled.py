@@ -1,0 +1,108 @@
+"""The values and gradients of a loss in one program of XLA, compiled once for each size of batches."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth.functional import inputs
+from tfr_smooth.ops import compiled
+
+# Batches with fewer pairs of documents take a few milliseconds anyway, and so hundreds of steps to win back the second
+# that compiling takes; those with more win it back within 5 to 100 steps.
+LEAST_PAIRS = 2**20
+
+
+@dataclasses.dataclass(frozen=True)
+class _Named:
+    """A loss that equals all that compute the same."""
+
+    key: Hashable
+    loss: Any = dataclasses.field(compare=False)
+
+
+def _named(loss: Any) -> _Named:
+    config = {name: value for name, value in loss.get_config().items() if name not in ("name", "ragged", "reduction")}
+    try:
+        return _Named((type(loss), json.dumps(config, sort_keys=True)), loss)
+    except (TypeError, ValueError):  # Not what Keras asks of a config: it shares with no other loss.
+        return _Named(loss, loss)
+
+
+def list_losses(loss: Any, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns what `loss.list_losses(labels, scores)` does, from a compiled program where the batch is large.
+
+    Args:
+      loss: A `RankingLoss`, whose value for a list depends on nothing but that list.
+      labels: [batch, list].
+      scores: [batch, list].
+
+    Raises:
+      NotImplementedError: When a second derivative is taken: the program has the first only.
+    """
+    inputs.clean(labels, scores)  # for its checks
+    scores = tf.convert_to_tensor(scores)
+    scores = tf.cast(scores, tf.float64 if scores.dtype == tf.float64 else tf.float32)
+    labels = tf.cast(labels, scores.dtype)
+    lists, documents = (scores.shape[axis] or tf.shape(scores)[axis] for axis in (0, 1))
+    is_large = _pairs(lists, documents) >= LEAST_PAIRS
+    if is_large is False:
+        return loss.list_losses(labels, scores)
+
+    @tf.custom_gradient
+    def values(scores: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., tf.Tensor]]:
+        # So that no tape records the program: it has the gradient already.
+        fixed = tf.stop_gradient(scores)
+
+        def plain() -> tuple[tf.Tensor, ...]:
+            return _values_and_slopes(labels, fixed, loss)
+
+        def program() -> tuple[tf.Tensor, ...]:
+            padded = compiled.pad(labels, with_value=-1.0), compiled.pad(fixed)
+            found, counts, slopes = _program(*padded, named=_named(loss))
+            return found[:lists], counts[:lists], slopes[:lists, :documents]
+
+        found, counts, slopes = program() if is_large is True else tf.cond(is_large, program, plain)
+        slopes = _first_derivative(scores, tf.ensure_shape(slopes, scores.shape))
+        found, counts = (tf.ensure_shape(each, scores.shape[:1]) for each in (found, counts))
+
+        def gradient(upstream: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
+            return upstream[:, tf.newaxis] * slopes
+
+        return (found, counts), gradient
+
+    return values(scores)
+
+
+def _pairs(lists: int | tf.Tensor, documents: int | tf.Tensor) -> int | tf.Tensor:
+    if isinstance(lists, int) and isinstance(documents, int):
+        return lists * documents**2
+    return tf.cast(lists, tf.int64) * tf.cast(documents, tf.int64) ** 2
+
+
+def _values_and_slopes(labels: tf.Tensor, scores: tf.Tensor, loss: Any) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        losses, counts = loss.list_losses(labels, scores)
+    return losses, counts, tape.gradient(losses, scores)
+
+
+@compiled.once_for_each_size
+def _program(labels: tf.Tensor, scores: tf.Tensor, *, named: _Named) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    return _values_and_slopes(labels, scores, named.loss)
+
+
+@tf.custom_gradient
+def _first_derivative(scores: tf.Tensor, slopes: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
+    """Returns the slopes, which cannot be differentiated: better an error than no gradient."""
+
+    def gradient(_: tf.Tensor) -> Any:
+        raise NotImplementedError(
+            "A compiled loss has no second derivative; differentiate its `list_losses`, or call it outside tf.function."
+        )
+
+    return tf.identity(slopes), gradient
