@@ -82,10 +82,10 @@ def smoothi() -> Iterator[dict[str, Any]]:
         exponentials = lists * ranks * documents
         each = harness.exp_nanoseconds()
         limits = {f"exponentials, {name}": 1e-6 * exponentials * nanoseconds for name, nanoseconds in each.items()}
-        for what, jit_compile in (("SmoothI-NDCG", False), ("SmoothI-NDCG, step in XLA", True)):
-            side = harness.tensorflow_side(loss, labels, scores, jit_compile=jit_compile)
-            milliseconds = harness.median_milliseconds(side)
-            yield result(what, shape, milliseconds, limits, ranks=ranks, exponentials=exponentials, nanoseconds=each)
+        milliseconds = harness.median_milliseconds(harness.tensorflow_side(loss, labels, scores))
+        yield result(
+            "SmoothI-NDCG", shape, milliseconds, limits, ranks=ranks, exponentials=exponentials, nanoseconds=each
+        )
 
 
 def softndcg() -> Iterator[dict[str, Any]]:
