@@ -175,12 +175,12 @@ def _status(name: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(name + ":"))
 
 
-def median_milliseconds(run: Callable[[], Any], runs: int | None = None) -> float:
-    """The median time of one call, after some to warm up; as many runs as the flag says unless given."""
+def median_milliseconds(run: Callable[[], Any]) -> float:
+    """The median time of one call, of as many as the flag says, after some to warm up."""
     times = []
     for _ in range(_WARM.value):
         run()
-    for _ in range(runs or _RUNS.value):
+    for _ in range(_RUNS.value):
         start = time.perf_counter()
         run()
         times.append(1e3 * (time.perf_counter() - start))
@@ -207,7 +207,7 @@ def nanoseconds_of(function: Callable[[Any], Any], dtype: str, *, jit_compile: b
     def repeated(values: tf.Tensor) -> tf.Tensor:
         return tf.while_loop(lambda i, _: i < 200, lambda i, x: (i + 1, function(x)), (0, values))[1]
 
-    return 1e6 * median_milliseconds(lambda: repeated(values).numpy(), runs=20) / 200 / 128 / 120
+    return 1e6 * median_milliseconds(lambda: repeated(values).numpy()) / 200 / 128 / 120
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
