@@ -15,9 +15,11 @@ larger half shows the fixed time more than the growth.
 
 from __future__ import annotations
 
+import importlib
 import io
 import itertools
 import math
+import pathlib
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -161,6 +163,7 @@ def draw(results: Sequence[dict[str, Any]], path: str) -> None:
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=9.5, title=note)
         drawn = io.BytesIO()
         figure.savefig(drawn, format="png", dpi=130)
+        pathlib.Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
         with _files.replacing(path) as unfinished:  # in few colours: a third of the size
             Image.open(drawn).convert("RGB").quantize(128).save(unfinished, format="png", optimize=True)
 
@@ -168,8 +171,11 @@ def draw(results: Sequence[dict[str, Any]], path: str) -> None:
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"What is {argv[1]!r}?")
+    # What is wrong with a name, or missing for the plot, shows before the first is measured.
     for name in _NAMES.value:
-        loss_of(name)  # so that a wrong one shows before the first is measured
+        loss_of(name)
+    if _PLOT.value:
+        importlib.import_module("matplotlib")
     harness.use_threads()
     tf.get_logger().setLevel("ERROR")  # It takes a function for each size for one that is traced again and again.
     results = [measure(name, growth) for name in _NAMES.value for growth in GROWTHS]

@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from absl import flags
 
+from tfr_smooth import _files
+
 _RUNS = flags.DEFINE_integer("runs", 30, "Timed runs of each side; their median counts.", lower_bound=1)
 _WARM = flags.DEFINE_integer("warm_runs", 3, "Runs of each side before the timed ones.", lower_bound=1)
 _THREADS = flags.DEFINE_integer("threads", os.cpu_count(), "Threads of each side.", lower_bound=1)
@@ -254,7 +256,9 @@ def write(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), **
             **more,
             "results": list(results),
         }
-        pathlib.Path(_OUTPUT.value).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        path = pathlib.Path(_OUTPUT.value).absolute()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _files.write_text(path, [json.dumps(content, indent=1) + "\n"])
 
 
 def cpu_model() -> str:

@@ -9,10 +9,10 @@ stores, sums, sorts and calls around it are not counted, so nothing can reach 1:
   TensorFlow's rate and at XLA's (float32, values in the cache). K is the number of ranks before all later ones are
   uniform to float32: log(1e-8 / (alpha max|S|)) / log(1 - delta), or N if that is less.
 - SoftNDCG, value and gradient: each of the M terms of the discount's mixture has, for each of the N^2 pairs, a factor
-  1 - c pi and its place in a product, and on the way back again the factor and its quotient's place in a sum: 4 M N^2
-  multiply-adds a list with the division taken as one of them, at the rate of TensorFlow's float64 matrix product. To
-  these, as a second limit, an erfc for each of the N (N - 1) / 2 pairs of documents, at TensorFlow's rate (float64),
-  and on the way back an exponential, taken as free.
+  1 - c pi and its place in a product, and on the way back the factor again and the place of its reciprocal, times a
+  constant, in a sum: 4 M N^2 multiply-adds a list, at the rate of TensorFlow's float64 matrix product. The division is
+  taken as free. As a second limit, to these an erfc for each of the N (N - 1) / 2 pairs of two documents, at
+  TensorFlow's rate (float64); the exponentials of its gradient are taken as free.
 - A training step of FeedForwardScorer with one hidden layer of 1024 on 136 features, batch normalisation, Adam and
   SmoothI-NDCG: 3 matrix products (forward, gradient to the weights, and to the inputs, which the scale and offset of
   the batch normalisation before each layer need), each of documents x weights multiply-adds, at the rate of
