@@ -12,9 +12,10 @@ from tfr_smooth import losses
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     folder = tmp_path_factory.mktemp("growth")
-    sizes = ["--lengths=16,4,8", "--lists=2", "--batches=1,2", "--documents=4", f"--plot={folder / 'new' / 'growth.png'}"]
+    plot = folder / "new" / "growth.png"
+    sizes = ["--lengths=16,4,8", "--lists=2", "--batches=1,2", "--documents=4", f"--plot={plot}"]
     report, printed = scripts.run("growth.py", "--names=smoothi_ndcg@2,list_net,soft_err", *sizes, folder=folder)
-    return report, printed, folder / "new" / "growth.png"
+    return report, printed, plot
 
 
 def test_it_measures_each_size_in_rising_order(measured):

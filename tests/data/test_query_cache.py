@@ -220,6 +220,16 @@ def test_a_dropped_remainder_is_of_any_length(long_lists):
     assert lengths[dropped].min() < np.median(lengths)
 
 
+@pytest.mark.parametrize("kwargs", [{"shuffle_buffer": 500}, {"shuffle_buffer": 500, "seed": 1}, {}])
+def test_fewer_queries_than_a_batch_are_one_batch_or_none(long_lists, kwargs):
+    path, cache = long_lists
+    for drop_remainder, expected in ((False, [500]), (True, [])):
+        dataset = read_letor(
+            path, batch_size=501, cache_dir=cache, group_by_length=True, drop_remainder=drop_remainder, **kwargs
+        )
+        assert [len(batch) for batch in order(dataset)] == expected
+
+
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
