@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from absl import flags
 
+from tfr_smooth import _files
+
 _RUNS = flags.DEFINE_integer("runs", 30, "Timed runs of each side; their median counts.", lower_bound=1)
 _WARM = flags.DEFINE_integer("warm_runs", 3, "Runs of each side before the timed ones.", lower_bound=1)
 _THREADS = flags.DEFINE_integer("threads", os.cpu_count(), "Threads of each side.", lower_bound=1)
@@ -142,11 +144,11 @@ def race(sides: dict[str, Callable[[], Any]], **about: Any) -> dict[str, Any]:
 
 
 def _row(result: dict[str, Any], about: dict[str, Any]) -> str:
-    cells = [f"{name} {_shown(ms)} ({result['ratio'][name]:.3g}x)" for name, ms in result["milliseconds"].items()]
+    cells = [f"{name} {shown(ms)} ({result['ratio'][name]:.3g}x)" for name, ms in result["milliseconds"].items()]
     return "  ".join([*map(str, about.values()), *cells])
 
 
-def _shown(number: float) -> str:
+def shown(number: float) -> str:
     return f"{number:.{max(0, 2 - math.floor(math.log10(number)))}f}" if number > 0 else "0"
 
 
@@ -175,28 +177,74 @@ def _status(name: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(name + ":"))
 
 
+def median_milliseconds(run: Callable[[], Any]) -> float:
+    """The median time of one call, of as many as the flag says, after some to warm up."""
+    times = []
+    for _ in range(_WARM.value):
+        run()
+    for _ in range(_RUNS.value):
+        start = time.perf_counter()
+        run()
+        times.append(1e3 * (time.perf_counter() - start))
+    return float(np.median(times))
+
+
+def exp_nanoseconds() -> dict[str, float]:
+    """This machine's time for one exponential in float32, which SmoothI cannot do without: TensorFlow's and XLA's."""
+    import tensorflow as tf
+
+    return {
+        "TensorFlow": nanoseconds_of(lambda x: tf.exp(-x), "float32"),
+        "XLA": nanoseconds_of(lambda x: tf.exp(-x), "float32", jit_compile=True),
+    }
+
+
+def nanoseconds_of(function: Callable[[Any], Any], dtype: str, *, jit_compile: bool = False) -> float:
+    """This machine's time for one value of an elementwise function that can be repeated, from and to the cache."""
+    import tensorflow as tf
+
+    values = tf.random.normal([128, 120], dtype=dtype)
+
+    @tf.function(jit_compile=jit_compile)
+    def repeated(values: tf.Tensor) -> tf.Tensor:
+        return tf.while_loop(lambda i, _: i < 200, lambda i, x: (i + 1, function(x)), (0, values))[1]
+
+    return 1e6 * median_milliseconds(lambda: repeated(values).numpy()) / 200 / 128 / 120
+
+
+def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
+    """A Markdown table whose first `left` columns are text and whose others are numbers."""
+    rule = [*["---"] * left, *["---:"] * (len(columns) - left)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (columns, rule, *rows))
+
+
 def table(results: Sequence[dict[str, Any]], key: str = "milliseconds", *, ratios: bool = True) -> str:
     """A Markdown table: a row for each result; with `ratios` also how many times as long as ours each side takes."""
     names = list(dict.fromkeys(name for result in results for name in result["milliseconds"]))
     about = [name for name, value in results[0].items() if not isinstance(value, dict)]
-    rows = [[*about, *names], [*["---"] * len(about), *["---:"] * len(names)]]
+    rows = []
     for result in results:
         cells = []
         for name in names:
             ratio = f" ({result['ratio'][name]:.2g}x)" if ratios and name in result["ratio"] else ""
-            cells.append(_shown(result[key][name]) + ratio if name in result[key] else "")
+            cells.append(shown(result[key][name]) + ratio if name in result[key] else "")
         rows.append([*(str(result[name]) for name in about), *cells])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return markdown([*about, *names], rows, left=len(about))
 
 
 def report(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), **more: Any) -> None:
     """Prints the table, and writes the results with date, machine and versions if a path was given."""
+    print(f"\nMilliseconds, median of {_RUNS.value} (times the first side's, median of the rounds):\n")
+    print(table(results))
+    write(results, packages=packages, **more)
+
+
+def write(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), **more: Any) -> None:
+    """Prints machine and versions, and writes the results with these and the date if a path was given."""
     versions = {"python": platform.python_version()}
     for name in ("tensorflow", "numpy", *packages):
         versions[name] = getattr(importlib.import_module(name), "__version__", "unknown")
     print(f"\n{cpu_model()}, {_THREADS.value} threads, {versions}")
-    print(f"Milliseconds, median of {_RUNS.value} (times the first side's, median of the rounds):\n")
-    print(table(results))
     if _OUTPUT.value:
         content = {
             "date": datetime.date.today().isoformat(),
@@ -208,7 +256,9 @@ def report(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), *
             **more,
             "results": list(results),
         }
-        pathlib.Path(_OUTPUT.value).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        path = pathlib.Path(_OUTPUT.value).absolute()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _files.write_text(path, [json.dumps(content, indent=1) + "\n"])
 
 
 def cpu_model() -> str:

@@ -6,7 +6,6 @@ python benchmarks/smoothi.py --authors_src=SmoothI/src --threads=1 --output=smoo
 from __future__ import annotations
 
 import pathlib
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -133,31 +132,12 @@ def measure(metric: str, shape: str) -> dict[str, Any]:
     return harness.race(sides, metric=metric, shape=shape)
 
 
-def exp_nanoseconds() -> dict[str, float]:
-    """This machine's time for one exponential, which SmoothI cannot do without: TensorFlow's and XLA's."""
-    values = tf.random.normal([128, 120])
-
-    def repeated(values: tf.Tensor) -> tf.Tensor:
-        return tf.while_loop(lambda i, _: i < 200, lambda i, x: (i + 1, tf.exp(-x)), (0, values))[1]
-
-    found = {}
-    for name, jit_compile in (("TensorFlow", False), ("XLA", True)):
-        function = tf.function(repeated, jit_compile=jit_compile)
-        times = []
-        for _ in range(20):
-            start = time.perf_counter()
-            function(values).numpy()
-            times.append(time.perf_counter() - start)
-        found[name] = 1e9 * float(np.median(times)) / 200 / 128 / 120
-    return found
-
-
 def main(_: list[str]) -> None:
     harness.use_threads()
     if not _AUTHORS_SRC.value:
         print("--authors_src is not given: the authors' PyTorch code is left out.")
     results = [measure(metric, shape) for metric in _METRICS.value for shape in _SHAPES.value]
-    limit = exp_nanoseconds()
+    limit = harness.exp_nanoseconds()
     print(f"Nanoseconds for one exponential: {limit}")
     packages = ["torch"] if _AUTHORS_SRC.value else []
     harness.report(results, packages=packages, alpha=ALPHA, delta=DELTA, exp_nanoseconds=limit)

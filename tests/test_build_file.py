@@ -66,6 +66,12 @@ def test_every_test_file_has_exactly_one_py_test_that_runs_it():
         assert values["args"] == [f"$(location {values['srcs'][-1]})"]
 
 
+@pytest.mark.parametrize("name", ["test_readme", "test_docs", "benchmarks_test_padding"])
+def test_a_test_that_reads_the_tree_itself_or_by_its_helper_gets_it(name):
+    (values,) = [values for values in rules_of("py_test") if values["name"] == name]
+    assert values["data"] == [":tree"]
+
+
 def test_every_listed_file_exists():
     listed = [
         path

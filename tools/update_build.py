@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).absolute().parents[1]
 PACKAGE = "tfr_smooth"
 SCRIPT_FOLDERS = ["benchmarks", "examples"]
 TEST_MAIN = "tests/bazel_main.py"
-# A test that imports one of these reads files, or starts programs, that its imports don't name.
+# A test that imports one of these, or whose helper does, reads files, or starts programs, that its imports don't name.
 READS_THE_TREE = {"importlib", "pathlib", "runpy", "subprocess"}
 
 HEADER = """\
@@ -116,7 +116,9 @@ def is_test(path: str) -> bool:
 def test(path: str) -> str:
     """The py_test that runs one test file under pytest."""
     needed = imported_units([path])
-    tops = {name.partition(".")[0] for name in imports(path)}
+    helpers = [name.replace(".", "/") + ".py" for name in imports(path) if name.startswith("tests.")]
+    all_imports = imports(path).union(*(imports(helper) for helper in helpers if (ROOT / helper).is_file()))
+    tops = {name.partition(".")[0] for name in all_imports}
     reads_tree = bool(tops & READS_THE_TREE)
     if reads_tree:
         needed.add(PACKAGE)

@@ -1,5 +1,6 @@
 """Batches from the binary cache are those from text; the cache follows its source; lists grouped by length."""
 
+import itertools
 import os
 
 import numpy as np
@@ -191,6 +192,25 @@ def test_groups_by_length_come_in_an_order_of_chance_that_the_seed_repeats(long_
     assert order(unseeded) != order(unseeded)
 
 
+def test_queries_of_a_small_set_come_with_others_in_the_next_epoch(long_lists):
+    batches = order(grouped(long_lists, shuffle_buffer=500, seed=1, num_epochs=2))
+    first, second = batches[:32], batches[32:]
+    pairs = {pair for batch in first for pair in itertools.combinations(sorted(batch), 2)}
+    again = pairs & {pair for batch in second for pair in itertools.combinations(sorted(batch), 2)}
+    assert len(again) < 0.5 * len(pairs)
+
+
+def test_the_batch_that_is_not_full_holds_lists_of_one_length_which_chance_decides(long_lists):
+    lengths, spreads, means = mslr_like(500), [], []
+    for epoch in range(8):
+        batches = order(grouped(long_lists, shuffle_buffer=500, seed=1, first_epoch=epoch))
+        (few,) = [lengths[batch] for batch in batches if len(batch) < 16]
+        spreads.append(few.max() / few.min())
+        means.append(few.mean())
+    assert np.median(spreads) < 1.3
+    assert min(means) < 0.8 * np.median(lengths) < 1.2 * np.median(lengths) < max(means)
+
+
 def test_a_dropped_remainder_is_of_any_length(long_lists):
     batches = order(grouped(long_lists, shuffle_buffer=500, seed=2, drop_remainder=True))
     assert list(map(len, batches)) == [16] * 31
@@ -198,6 +218,16 @@ def test_a_dropped_remainder_is_of_any_length(long_lists):
     lengths = mslr_like(500)
     assert len(dropped) == 4
     assert lengths[dropped].min() < np.median(lengths)
+
+
+@pytest.mark.parametrize("kwargs", [{"shuffle_buffer": 500}, {"shuffle_buffer": 500, "seed": 1}, {}])
+def test_fewer_queries_than_a_batch_are_one_batch_or_none(long_lists, kwargs):
+    path, cache = long_lists
+    for drop_remainder, expected in ((False, [500]), (True, [])):
+        dataset = read_letor(
+            path, batch_size=501, cache_dir=cache, group_by_length=True, drop_remainder=drop_remainder, **kwargs
+        )
+        assert [len(batch) for batch in order(dataset)] == expected
 
 
 @pytest.mark.parametrize(

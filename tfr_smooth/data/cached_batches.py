@@ -12,6 +12,9 @@ from tfr_smooth.data.query_cache import QueryCache
 
 # Batches whose queries are sorted by length together. More would save little padding and shuffle less.
 _POOL = 50
+# Of shuffled queries each length counts as up to this much longer, by chance: else the queries of a small data set
+# would come with the same others in every epoch. More would mix more, and pad more.
+_LONGER = 0.1
 # Copying is what takes the time here: one thread copies while another fills the next batch.
 _PARALLEL = 2
 
@@ -41,14 +44,23 @@ class CachedBatches:
         return grouped.map(self._load, num_parallel_calls=_PARALLEL, deterministic=True)
 
     def _grouped(self, pool: tf.Tensor, seed: tf.Tensor | None) -> tf.data.Dataset:
-        # The pool comes shuffled: so its first queries, which are no full batch, are of any length.
         rest = tf.size(pool) % self.batch_size
-        lengths = tf.gather(tf.constant(self.cache.lengths), pool[rest:])
-        by_length = tf.gather(pool[rest:], tf.argsort(lengths, stable=True))
-        batches = tf.data.Dataset.from_tensor_slices(by_length).batch(self.batch_size)
-        if not self.drop_remainder:
-            few = tf.data.Dataset.from_tensors(pool[:rest]).filter(lambda places: tf.size(places) > 0)
-            batches = batches.concatenate(few)
+        if self.drop_remainder:
+            pool = pool[rest:]  # It comes shuffled: so what is dropped is of any length.
+        lengths = tf.gather(tf.constant(self.cache.lengths, tf.float32), pool)
+        if self.is_shuffled:
+            # The place of a query in the pool is by chance.
+            lengths *= tf.linspace(1.0, 1.0 + _LONGER, tf.size(pool))
+        by_length = tf.gather(pool, tf.argsort(lengths, stable=True))
+        if self.drop_remainder:
+            batches = tf.data.Dataset.from_tensor_slices(by_length).batch(self.batch_size)
+        else:
+            # The batch that is not full is as likely of long lists as of short ones.
+            start = self.batch_size * (tf.cast(pool[0], tf.int32) % (tf.size(pool) // self.batch_size + 1))
+            full = tf.concat([by_length[:start], by_length[start + rest :]], axis=0)
+            batches = tf.data.Dataset.from_tensor_slices(full).batch(self.batch_size)
+            few = tf.data.Dataset.from_tensors(by_length[start : start + rest])
+            batches = batches.concatenate(few.filter(lambda places: tf.size(places) > 0))
         if not self.is_shuffled:
             return batches
         return batches.shuffle(_POOL + 1, seed, reshuffle_each_iteration=seed is None)

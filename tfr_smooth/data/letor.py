@@ -82,8 +82,9 @@ def read_letor(
         made at this call unless it is there from an earlier one, in any process, and made anew when a file has changed
         (its size or time). The batches are the same, shuffled or not, as without it.
       group_by_length: Whether a batch holds lists of similar length, so that little of it is padding; needs
-        `cache_dir`. Of 50 batches' worth of queries, in their shuffled order, those of similar length come together,
-        and the batches in an order of chance: each epoch still holds every query once, in batches of the same size.
+        `cache_dir`. Of 50 batches' worth of queries, in their shuffled order, those of similar length come together
+        (to a tenth, with chance in it, so that batches differ from epoch to epoch), and the batches in an order of
+        chance: each epoch still holds every query once, in batches of the same size.
       portable: Whether the dataset must do without Python, so that it can be sent to the workers of a parameter server;
         needs `cache_dir`, in a place that they all see. It is slower than without.
 

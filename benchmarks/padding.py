@@ -1,0 +1,148 @@
+"""How much of a batch is padding, with and without `group_by_length` of `read_letor`, and what else that changes.
+
+    python benchmarks/padding.py --output=padding.json
+
+The lists are as long as MSLR-WEB30K's, and come shuffled: 120 documents on average with a deviation of 75 (a gamma
+distribution, whose hundredth part has 13 at most), and one of 1,251. 6,000 queries are what a fold of MSLR-WEB10K
+trains on. No time is measured, and the figures are the same on every machine.
+
+What training sees besides: it is checked that each epoch holds every query once, in an order of its own. Printed are
+the correlation of a batch's mean length with its place in the epoch, next to its deviation if places are by chance, and
+of the queries that are together in a batch the share of pairs that are so again in the next epoch: without grouping,
+that is about the batch size over the number of queries.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+import pathlib
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import harness
+import numpy as np
+from absl import app, flags
+
+from tfr_smooth import data
+
+_QUERIES = flags.DEFINE_integer("queries", 6000, "Queries of the file.", lower_bound=2)
+_BATCH_SIZES = flags.DEFINE_list("batch_sizes", ["32", "64", "128"], "Queries in a batch.")
+_EPOCHS = flags.DEFINE_integer("epochs", 5, "Epochs that are read.", lower_bound=2)
+_SEED = flags.DEFINE_integer("seed", 0, "Seed of the lengths and of the orders.", lower_bound=0)
+
+MEAN, DEVIATION, LONGEST = 120.0, 75.0, 1251
+
+
+def some_lengths(queries: int, seed: int) -> np.ndarray:
+    """Documents of each query."""
+    random = np.random.RandomState(seed)
+    drawn = random.gamma((MEAN / DEVIATION) ** 2, DEVIATION**2 / MEAN, queries)
+    lengths = np.clip(drawn.round(), 1, LONGEST).astype(int)
+    lengths[random.randint(queries)] = LONGEST
+    return lengths
+
+
+def write_file(path: pathlib.Path, lengths: np.ndarray) -> None:
+    """Two features; a query's id is its number."""
+    with open(path, "w", encoding="ascii") as file:
+        for query, length in enumerate(lengths):
+            file.write(f"1 qid:{query} 1:{query} 2:1\n" * length)
+
+
+def epochs(path: pathlib.Path, batch_size: int, **kwargs: Any) -> Iterator[tuple[list[list[int]], float]]:
+    """The queries of each batch, and the padding's share of all places, by epoch."""
+    for epoch in range(_EPOCHS.value):
+        batches, places, documents = [], 0, 0
+        dataset = data.read_letor(
+            path,
+            batch_size=batch_size,
+            shuffle_buffer=_QUERIES.value,
+            seed=_SEED.value,
+            first_epoch=epoch,
+            return_ids=True,
+            cache_dir=path.parent / "cache",
+            **kwargs,
+        )
+        for inputs, labels in dataset:
+            batches.append([int(query) for query in inputs["query_id"].numpy()])
+            places += labels.numpy().size
+            documents += int(inputs["mask"].numpy().sum())
+        yield batches, 1.0 - documents / places
+
+
+def together_again(before: list[list[int]], batches: list[list[int]]) -> float:
+    """Of the pairs of queries in a batch, the share that is in one batch again."""
+    batch_of = {query: number for number, batch in enumerate(batches) for query in batch}
+    pairs = again = 0
+    for batch in before:
+        pairs += len(batch) * (len(batch) - 1)
+        again += sum(count * (count - 1) for count in collections.Counter(batch_of[query] for query in batch).values())
+    return again / pairs
+
+
+def measure(path: pathlib.Path, lengths: np.ndarray, batch_size: int, grouped: bool) -> dict[str, Any]:
+    padding, correlations, again, before = [], [], [], []
+    for batches, share in epochs(path, batch_size, group_by_length=grouped):
+        if sorted(sum(batches, [])) != list(range(len(lengths))):
+            raise AssertionError("An epoch does not hold each query once.")
+        if batches == before:
+            raise AssertionError("Two epochs have the same order.")
+        if before:
+            again.append(together_again(before, batches))
+        before = batches
+        padding.append(share)
+        means = [lengths[batch].mean() for batch in batches]
+        correlations.append(np.corrcoef(means, np.arange(len(batches)))[0, 1])
+    return {
+        "batch_size": batch_size,
+        "group_by_length": grouped,
+        "batches": len(batches),
+        "padding": float(np.mean(padding)),
+        "most_padding_of_an_epoch": float(max(padding)),
+        "correlation_of_length_and_place": float(np.mean(correlations)),
+        "its_deviation_by_chance": 1.0 / math.sqrt(_EPOCHS.value * (len(batches) - 1)),
+        "together_again": float(np.mean(again)),
+    }
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    rows = []
+    for found in results:
+        cells = [str(found["batch_size"]), "yes" if found["group_by_length"] else "no", str(found["batches"])]
+        cells += [f"{100 * found[name]:.1f} %" for name in ("padding", "most_padding_of_an_epoch")]
+        correlation, deviation = found["correlation_of_length_and_place"], found["its_deviation_by_chance"]
+        rows.append([*cells, f"{correlation:+.2f} ± {deviation:.2f}", f"{100 * found['together_again']:.1f} %"])
+    columns = ["batch size", "grouped", "batches", "padding", "at most", "length and place", "together again"]
+    return harness.markdown(columns, rows, left=2)
+
+
+def main(argv: list[str]) -> None:
+    if len(argv) > 1:
+        raise app.UsageError(f"What is {argv[1]!r}?")
+    if any(2 * int(size) >= _QUERIES.value for size in _BATCH_SIZES.value):
+        raise app.UsageError("--queries must be more than two batches.")
+    lengths = some_lengths(_QUERIES.value, _SEED.value)
+    about = {
+        "queries": len(lengths),
+        "mean": float(lengths.mean()),
+        "deviation": float(lengths.std()),
+        "hundredth": float(np.quantile(lengths, 0.01)),
+        "longest": int(lengths.max()),
+    }
+    print(f"Lengths: {about}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "lists.txt"
+        write_file(path, lengths)
+        results = []
+        for batch_size in map(int, _BATCH_SIZES.value):
+            for grouped in (False, True):
+                results.append(measure(path, lengths, batch_size, grouped))
+                print(results[-1], flush=True)
+    print(f"\nMean over {_EPOCHS.value} epochs:\n\n{table(results)}")
+    harness.write(results, lengths=about, epochs=_EPOCHS.value)
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,57 @@
+"""The growth script runs, writes and draws what it measured, and fits the exponent that it says."""
+
+import math
+
+import pytest
+from PIL import Image
+
+from tests.benchmarks import scripts
+from tfr_smooth import losses
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("growth")
+    plot = folder / "new" / "growth.png"
+    sizes = ["--lengths=16,4,8", "--lists=2", "--batches=1,2", "--documents=4", f"--plot={plot}"]
+    report, printed = scripts.run("growth.py", "--names=smoothi_ndcg@2,list_net,soft_err", *sizes, folder=folder)
+    return report, printed, plot
+
+
+def test_it_measures_each_size_in_rising_order(measured):
+    results = measured[0]["results"]
+    names = ["smoothi_ndcg@2", "list_net", "soft_err"]
+    assert [(r["loss"], r["growth"]) for r in results] == [(n, g) for n in names for g in ("documents", "lists")]
+    for result in results:
+        times = result["milliseconds"]
+        assert list(times) == (["4", "8", "16"] if result["growth"] == "documents" else ["1", "2"])
+        assert min(times.values()) > 0.0
+
+
+def test_the_exponent_is_the_slope_of_the_larger_half(measured):
+    for result in measured[0]["results"]:
+        times = result["milliseconds"]
+        if result["growth"] == "documents":  # of three sizes, the last two
+            assert result["exponent"] == pytest.approx(math.log2(times["16"] / times["8"]))
+        else:
+            assert result["exponent"] is None
+
+
+def test_the_table_has_the_stated_costs(measured):
+    _, printed, _ = measured
+    assert f"| smoothi_ndcg@2 | {losses.TABLE['smoothi_ndcg'].time}, K = 2 |" in printed
+    assert f"| list_net | {losses.TABLE['list_net'].time} |" in printed
+    assert "| soft_err | not stated |" in printed
+
+
+def test_the_plot_can_be_read_and_is_small(measured):
+    with Image.open(measured[2]) as image:
+        assert image.format == "PNG" and image.width >= 900
+        assert len(image.convert("RGB").getcolors(image.width * image.height)) > 5  # both panels and the lines
+    assert measured[2].stat().st_size < 100_000
+
+
+def test_it_goes_no_further_once_a_step_takes_too_long(tmp_path):
+    sizes = ["--lengths=4,8,16", "--batches=1,2,4", "--most_seconds=0"]
+    report, _ = scripts.run("growth.py", "--names=list_net", *sizes, folder=tmp_path)
+    assert [list(result["milliseconds"]) for result in report["results"]] == [["4"], ["1"]]
