@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import importlib
+import importlib.metadata
 import importlib.util
 import json
 import math
@@ -245,7 +246,7 @@ def report(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), *
     """Prints the table, and writes the results with date, machine and versions if a path was given."""
     versions = {"python": platform.python_version()}
     for name in ("tensorflow", "numpy", *packages):
-        versions[name] = getattr(importlib.import_module(name), "__version__", "unknown")
+        versions[name] = getattr(importlib.import_module(name), "__version__", None) or _installed_version(name)
     print(f"\n{cpu_model()}, {_THREADS.value} threads, {versions}")
     print(f"Milliseconds, median of {_RUNS.value} (times the first side's, median of the rounds):\n")
     print(table(results))
@@ -261,6 +262,13 @@ def report(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), *
             "results": list(results),
         }
         pathlib.Path(_OUTPUT.value).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _installed_version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def cpu_model() -> str:
