@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import importlib
+import importlib.metadata
 import importlib.util
 import json
 import math
@@ -50,6 +52,37 @@ def torch() -> ModuleType:
     return module
 
 
+@functools.cache
+def jax() -> ModuleType:
+    """JAX on the CPU, with the number of threads of the flag; nothing may have computed with it before."""
+    os.environ["NPROC"] = str(_THREADS.value)  # What it takes as the size of its pool, at the first computation.
+    if _THREADS.value == 1:
+        os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+    module = importlib.import_module("jax")
+    module.config.update("jax_platforms", "cpu")
+    return module
+
+
+def is_installed(name: str) -> bool:
+    """Whether there is such a package; if not, says that its sides are left out."""
+    found = importlib.util.find_spec(name) is not None
+    if not found:
+        _say_once(f"{name} is not installed: left out.")
+    return found
+
+
+def is_given(flag: flags.FlagHolder) -> bool:
+    """Whether a flag has a peer's path; if not, says that its sides are left out."""
+    if not flag.value:
+        _say_once(f"--{flag.name} is not given: left out.")
+    return bool(flag.value)
+
+
+@functools.cache
+def _say_once(line: str) -> None:
+    print(line, flush=True)
+
+
 def module_at(path: str | os.PathLike[str], name: str) -> ModuleType:
     """A peer's module from its file, with its folder where it looks for others."""
     path = pathlib.Path(path)
@@ -91,6 +124,13 @@ def torch_side(loss: Callable[[Any, Any], Any], labels: np.ndarray, scores: np.n
     return run
 
 
+def jax_side(loss: Callable[[Any, Any], Any], labels: np.ndarray, scores: np.ndarray) -> Side:
+    """Value and gradient of a loss of JAX, called as `loss(labels, scores)`, compiled."""
+    step = jax().jit(jax().value_and_grad(loss, argnums=1))
+    labels, scores = jax().numpy.asarray(labels), jax().numpy.asarray(scores)
+    return lambda: tuple(np.asarray(array) for array in step(labels, scores))
+
+
 def a_batch(lists: int, documents: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels 0 to 4, mostly 0, and normal scores, float32 [lists, documents]; every list counts."""
     random = np.random.RandomState(documents)
@@ -102,6 +142,14 @@ def a_batch(lists: int, documents: int) -> tuple[np.ndarray, np.ndarray]:
 def shape_of(text: str) -> tuple[int, int]:
     lists, documents = map(int, text.split("x"))
     return lists, documents
+
+
+def differences(found: tuple[Any, Any], expected: tuple[Any, Any]) -> dict[str, float]:
+    """How far two sides are apart: relative to the value, and to the largest gradient."""
+    return {
+        "value": float(abs(found[0] - expected[0]) / abs(expected[0])),
+        "gradient": float(np.abs(found[1] - expected[1]).max() / np.abs(expected[1]).max()),
+    }
 
 
 def same(found: tuple[Any, Any], expected: tuple[Any, Any], *, value: float, gradient: float, name: str) -> None:
@@ -140,6 +188,9 @@ def race(sides: dict[str, Callable[[], Any]], **about: Any) -> dict[str, Any]:
         "first_call_milliseconds": first,
     }
     print(_row(result, about), flush=True)
+    for name, milliseconds in result["cpu_milliseconds"].items():
+        if milliseconds > 1.2 * _THREADS.value * result["milliseconds"][name]:
+            print(f"    {name} took more of the processors than {_THREADS.value} threads can.", flush=True)
     return result
 
 
@@ -220,6 +271,8 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int) -
 
 def table(results: Sequence[dict[str, Any]], key: str = "milliseconds", *, ratios: bool = True) -> str:
     """A Markdown table: a row for each result; with `ratios` also how many times as long as ours each side takes."""
+    if not results:
+        return "Nothing was run."
     names = list(dict.fromkeys(name for result in results for name in result["milliseconds"]))
     about = [name for name, value in results[0].items() if not isinstance(value, dict)]
     rows = []
@@ -243,7 +296,7 @@ def write(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), **
     """Prints machine and versions, and writes the results with these and the date if a path was given."""
     versions = {"python": platform.python_version()}
     for name in ("tensorflow", "numpy", *packages):
-        versions[name] = getattr(importlib.import_module(name), "__version__", "unknown")
+        versions[name] = getattr(importlib.import_module(name), "__version__", None) or _installed_version(name)
     print(f"\n{cpu_model()}, {_THREADS.value} threads, {versions}")
     if _OUTPUT.value:
         content = {
@@ -259,6 +312,13 @@ def write(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), **
         path = pathlib.Path(_OUTPUT.value).absolute()
         path.parent.mkdir(parents=True, exist_ok=True)
         _files.write_text(path, [json.dumps(content, indent=1) + "\n"])
+
+
+def _installed_version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def cpu_model() -> str:
