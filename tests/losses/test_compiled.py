@@ -8,7 +8,7 @@ from tests.losses.test_properties import NAMES, a_batch, get, pad, value_and_gra
 from tfr_smooth import functional, losses, ops
 from tfr_smooth.losses import compiled
 
-COMPILED = [name for name in NAMES if get(name).over_pairs()]
+COMPILED = [name for name in NAMES if get(name).passes_over_pairs()]
 UNKNOWN = [tf.TensorSpec([None, None])] * 2
 
 

@@ -58,6 +58,18 @@ def clean(
     Raises:
       ValueError: If the shapes do not match or the scores are no floats.
     """
+    labels, scores, mask = checked(labels, scores, mask)
+    return (*(tf.where(mask, values, tf.zeros_like(values)) for values in (labels, scores)), mask)
+
+
+def checked(
+    labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """As `clean`, but with whatever stands at padding.
+
+    Raises:
+      ValueError: If the shapes do not match or the scores are no floats.
+    """
     scores = tf.convert_to_tensor(scores)
     labels = tf.convert_to_tensor(labels)
     if scores.dtype not in (tf.float32, tf.float64) and scores.dtype.is_floating:
@@ -70,8 +82,7 @@ def clean(
     if mask is not None:
         mask = tf.convert_to_tensor(mask)
         lists.check_same_shape("mask", mask, scores)
-    mask = real_documents(labels, mask)
-    return lists.aligned("labels", labels, scores, mask), tf.where(mask, scores, tf.zeros_like(scores)), mask
+    return tf.cast(labels, scores.dtype), scores, real_documents(labels, mask)
 
 
 def list_weights(sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

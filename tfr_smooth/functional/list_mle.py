@@ -8,6 +8,9 @@ import tensorflow as tf
 
 from tfr_smooth.functional import inputs
 
+# From a list's highest score to its lowest; float64 ends at e^-745.
+_WIDEST = 600.0
+
 
 def list_mle(
     labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None, *, position_aware: bool = False
@@ -46,36 +49,88 @@ def list_mle(
     labels, scores, mask = inputs.clean(labels, scores, mask)
     scores = tf.where(tf.math.is_nan(labels), labels, scores)  # A NaN label shows like a NaN score.
     # From the last position to the first, so that the sums run forwards; then padding, which they never reach.
-    keys = tf.where(mask, labels, tf.constant(float("inf"), labels.dtype))
-    order = tf.argsort(keys, axis=1, stable=True)
-    keys, scores, mask = (tf.gather(x, order, batch_dims=1) for x in (keys, scores, mask))
+    falling = tf.where(mask, -labels, tf.constant(float("-inf"), labels.dtype))
+    falling, order = tf.math.top_k(falling, tf.shape(labels)[1])
+    keys, mask = -falling, tf.not_equal(falling, float("-inf"))
+    scores = tf.gather(scores, order, batch_dims=1)
 
-    # Each sum of e^s is kept relative to its highest term: as the score itself it would drown what is added to it.
-    highest, mean, mean_exp = _over_ties(keys, scores)
-    peak = _running_maximum(highest)
-    decay = tf.exp(tf.concat([peak[:, :1], peak[:, :-1]], axis=1) - peak)
-    sums = _decaying_sum(decay, mean_exp * tf.exp(highest - peak))
-    terms = (peak - highest) + tf.math.log(sums) - mean
-    if position_aware:
+    ties = _Ties(keys)
+    # What padding has reaches nothing, as it comes last: but it may not widen the range.
+    terms = _log_sums(ties, tf.where(mask, scores, scores[:, :1]))
+    if position_aware:  # Else the sum of the scores is that of their means.
+        below = scores - ties.highest(scores)
+        terms += below - ties.mean(below)
         terms *= _position_weights(mask, scores.dtype)
     return tf.reduce_sum(tf.where(mask, terms, tf.zeros_like(terms)), axis=1)
 
 
-def _over_ties(keys: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns (h, mean of s - h, mean of e^(s - h)) with h = max s, over the documents with a position's key."""
-    rows, columns = tf.shape(keys)[0], tf.shape(keys)[1]
-    steps = tf.cast(tf.not_equal(keys[:, 1:], keys[:, :-1]), tf.int32)
-    groups = tf.pad(tf.cumsum(steps, axis=1), [[0, 0], [1, 0]])[:, :columns]  # The cut is for lists of length 0.
-    groups = tf.reshape(groups + columns * tf.range(rows)[:, tf.newaxis], [-1])
+class _Ties:
+    """Positions with the same key, which are neighbours."""
 
-    def over_groups(reduce: Callable[..., tf.Tensor], values: tf.Tensor) -> tf.Tensor:
-        return tf.reshape(tf.gather(reduce(tf.reshape(values, [-1]), groups, rows * columns), groups), tf.shape(keys))
+    def __init__(self, keys: tf.Tensor):
+        self._shape = tf.shape(keys)
+        rows, columns = self._shape[0], self._shape[1]
+        steps = tf.cast(tf.not_equal(keys[:, 1:], keys[:, :-1]), tf.int32)
+        groups = tf.pad(tf.cumsum(steps, axis=1), [[0, 0], [1, 0]])[:, :columns]  # The cut is for lists of length 0.
+        self._groups = tf.reshape(groups + columns * tf.range(rows)[:, tf.newaxis], [-1])
+        self._size = rows * columns
+        self._counts = tf.maximum(self._reduced(tf.math.unsorted_segment_sum, tf.ones_like(keys)), 1.0)
 
-    highest = over_groups(tf.math.unsorted_segment_max, tf.stop_gradient(scores))
-    below = scores - highest
-    count = over_groups(tf.math.unsorted_segment_sum, tf.ones_like(scores))
-    mean, mean_exp = (over_groups(tf.math.unsorted_segment_sum, x) / count for x in (below, tf.exp(below)))
-    return highest, mean, mean_exp
+    def mean(self, values: tf.Tensor) -> tf.Tensor:
+        """The mean over the ties of each position, [batch, list]."""
+        return self._spread(self._reduced(tf.math.unsorted_segment_sum, values) / tf.cast(self._counts, values.dtype))
+
+    def highest(self, values: tf.Tensor) -> tf.Tensor:
+        """The maximum over the ties of each position, [batch, list], as a constant."""
+        return self._spread(self._reduced(tf.math.unsorted_segment_max, tf.stop_gradient(values)))
+
+    def _reduced(self, reduce: Callable[..., tf.Tensor], values: tf.Tensor) -> tf.Tensor:
+        return reduce(tf.reshape(values, [-1]), self._groups, self._size)
+
+    def _spread(self, of_groups: tf.Tensor) -> tf.Tensor:
+        return tf.reshape(tf.gather(of_groups, self._groups), self._shape)
+
+
+def _log_sums(ties: _Ties, scores: tf.Tensor) -> tf.Tensor:
+    """Returns log(sum_{i <= k} e^{s_i}) - s_k at each k, [batch, list], with the mean of e^s over ties."""
+    fixed = tf.stop_gradient(scores)
+    spread = tf.reduce_max(fixed, axis=1) - tf.reduce_min(fixed, axis=1)
+    is_narrow = tf.reduce_all(spread < _WIDEST)
+    below = tf.cast(fixed, tf.float64)
+    below -= tf.reduce_max(below, axis=1, keepdims=True)
+
+    def of_narrow() -> tf.Tensor:
+        return tf.cast(tf.math.log(tf.cumsum(ties.mean(tf.exp(below)), axis=1)) - below, scores.dtype)
+
+    def of_any(scores: tf.Tensor) -> tf.Tensor:
+        # Each sum of e^s relative to the highest so far: relative to the highest of all it may be nothing.
+        highest = ties.highest(scores)
+        peak = _running_maximum(highest)
+        decay = tf.exp(tf.concat([peak[:, :1], peak[:, :-1]], axis=1) - peak)
+        sums = _decaying_sum(decay, ties.mean(tf.exp(scores - highest)) * tf.exp(highest - peak))
+        return (peak - highest) + tf.math.log(sums) - (scores - highest)
+
+    @tf.custom_gradient
+    def log_sums(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        found = tf.cond(is_narrow, of_narrow, lambda: of_any(scores))
+
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            def narrow() -> tf.Tensor:
+                over_sums = tf.cast(upstream, tf.float64) * tf.exp(-below - tf.cast(found, tf.float64))
+                later = ties.mean(tf.cumsum(over_sums, axis=1, reverse=True))
+                return tf.cast(tf.exp(below) * later, scores.dtype) - upstream
+
+            def wide() -> tf.Tensor:
+                with tf.GradientTape() as tape:
+                    tape.watch(scores)
+                    again = of_any(scores)
+                return tape.gradient(again, scores, upstream)
+
+            return tf.cond(is_narrow, narrow, wide)
+
+        return found, gradient
+
+    return log_sums(scores)
 
 
 def _position_weights(mask: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
@@ -90,13 +145,12 @@ def _position_weights(mask: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 def _doubling(step: Callable[..., tuple[tf.Tensor, ...]], arrays: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
     """Runs `step(take, reaches, *arrays)` for a reach of 1, 2, 4, ... < N along [batch, list].
 
-    `take(array)` is the array that much earlier, where there is one: where `reaches` is True. Else it is the first.
+    `take(array)` is the array that much earlier, where there is one: where `reaches` is True. Else it is anything.
     """
     positions = tf.range(tf.shape(arrays[0])[1])
 
     def double(reach: tf.Tensor, *arrays: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        sources = tf.maximum(positions - reach, 0)
-        return (2 * reach, *step(lambda array: tf.gather(array, sources, axis=1), positions >= reach, *arrays))
+        return (2 * reach, *step(lambda array: tf.roll(array, reach, axis=1), positions >= reach, *arrays))
 
     return tf.while_loop(lambda reach, *_: reach < tf.size(positions), double, (tf.constant(1), *arrays))[1:]
 
@@ -104,8 +158,8 @@ def _doubling(step: Callable[..., tuple[tf.Tensor, ...]], arrays: tuple[tf.Tenso
 def _running_maximum(values: tf.Tensor) -> tf.Tensor:
     """The maximum of the first k of [batch, list] at each k; a constant to the gradient."""
 
-    def step(take: Callable[[tf.Tensor], tf.Tensor], _: tf.Tensor, highest: tf.Tensor) -> tuple[tf.Tensor]:
-        return (tf.maximum(highest, take(highest)),)
+    def step(take: Callable[[tf.Tensor], tf.Tensor], reaches: tf.Tensor, highest: tf.Tensor) -> tuple[tf.Tensor]:
+        return (tf.where(reaches, tf.maximum(highest, take(highest)), highest),)
 
     return _doubling(step, (tf.stop_gradient(values),))[0]
 

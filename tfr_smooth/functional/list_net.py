@@ -34,8 +34,9 @@ def list_net(
       >>> print(list_net(tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[1.0, 0.0, 5.0]])).numpy().round(4))
       [0.5822]
     """
-    labels, scores, mask = inputs.clean(labels, scores, mask)
-    nothing = tf.constant(scores.dtype.min, scores.dtype)  # Whose exponential is 0, and that is no -inf * 0.
-    targets = tf.nn.softmax(tf.where(mask, labels, nothing), axis=1)
-    found = tf.nn.log_softmax(tf.where(mask, scores / temperature, nothing), axis=1)
-    return -tf.reduce_sum(tf.where(mask, targets * found, tf.zeros_like(scores)), axis=1)
+    labels, scores, mask = inputs.checked(labels, scores, mask)
+    nothing = tf.constant(scores.dtype.min / 4.0, scores.dtype)  # Whose exponential is 0, and that is no -inf * 0.
+    targets = tf.stop_gradient(tf.nn.softmax(tf.where(mask, labels, nothing), axis=1))
+    # The last axis is 1, but called 1 it would be transposed.
+    values = tf.nn.softmax_cross_entropy_with_logits(targets, tf.where(mask, scores / temperature, nothing))
+    return tf.where(tf.reduce_any(mask, axis=1), values, tf.zeros_like(values))

@@ -49,17 +49,17 @@ class RankingLoss(tf.keras.losses.Loss):
         """
         raise NotImplementedError
 
-    def over_pairs(self) -> bool:
-        """Returns whether time goes over all pairs of documents.
+    def passes_over_pairs(self) -> int:
+        """Returns about how often the loss passes over all pairs of documents, an `ops.Approx` being 1 pass.
 
-        In graphs (as `model.fit` has them) such a loss is compiled where the batch is large: the program takes about
-        half the time, and compiling it, about a second for each size of batches, has paid after some tens of steps.
-        Losses of one class with the same `get_config` share their programs.
+        In graphs (as `model.fit` has them) a loss that does is compiled where the batch is large: the program takes
+        about half the time, and compiling it, about a second for each size of batches, has paid after some tens of
+        steps. Losses of one class with the same `get_config` share their programs.
         """
-        return False
+        return 0
 
     def _values(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        if tf.executing_eagerly() or not self.over_pairs():
+        if tf.executing_eagerly() or not self.passes_over_pairs():
             return self.list_losses(labels, scores)
         return compiled.list_losses(self, labels, scores)
 
@@ -89,9 +89,10 @@ class RankingLoss(tf.keras.losses.Loss):
         with tf.name_scope(self.name or type(self).__name__):
             labels, scores = to_dense(y_true, y_pred, self._ragged)
             losses, counts = self._values(labels, scores)
-            real = real_documents(labels)
-            weights = list_weights(sample_weight, tf.cast(labels, losses.dtype), real)
-            losses = tf.where(counts, weights * losses, tf.zeros_like(losses))
+            if sample_weight is not None:
+                labels = tf.cast(labels, losses.dtype)
+                losses *= list_weights(sample_weight, labels, real_documents(labels))
+            losses = tf.where(counts, losses, tf.zeros_like(losses))
             if self.reduction == "none":
                 return losses
             if self.reduction == "sum":
@@ -170,10 +171,10 @@ class MetricLoss(RankingLoss):
         """The metric that the loss is one minus of, when read off `ranking`."""
         return self._metric
 
-    def over_pairs(self) -> bool:
-        """Returns what the ranking says of itself."""
-        over_pairs = getattr(self._ranking, "over_pairs", None)
-        return over_pairs is not None and over_pairs(getattr(self._metric, "topn", None))
+    def passes_over_pairs(self) -> int:
+        """Returns what the ranking says of itself; 0 for one that says nothing."""
+        passes = getattr(self._ranking, "passes_over_pairs", None)
+        return 0 if passes is None else passes(getattr(self._metric, "topn", None))
 
     def list_losses(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns ([batch] 1 - metric, [batch] whether the list has a relevant document)."""

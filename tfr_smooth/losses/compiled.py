@@ -12,8 +12,8 @@ import tensorflow as tf
 from tfr_smooth.functional import inputs
 from tfr_smooth.ops import compiled
 
-# Batches with fewer pairs of documents take a few milliseconds anyway, and so hundreds of steps to win back the second
-# that compiling takes; those with more win it back within 5 to 100 steps.
+# Pairs of documents times passes over them. Batches with fewer take a few milliseconds anyway, and so many hundreds of
+# steps to win back the second that compiling takes; those with more win it back within 5 to 200 steps.
 LEAST_PAIRS = 2**20
 
 
@@ -49,7 +49,7 @@ def list_losses(loss: Any, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Ten
     scores = tf.cast(scores, tf.float64 if scores.dtype == tf.float64 else tf.float32)
     labels = tf.cast(labels, scores.dtype)
     lists, documents = (scores.shape[axis] or tf.shape(scores)[axis] for axis in (0, 1))
-    is_large = _pairs(lists, documents) >= LEAST_PAIRS
+    is_large = _pairs(lists, documents) * loss.passes_over_pairs() >= LEAST_PAIRS
     if is_large is False:
         return loss.list_losses(labels, scores)
 

@@ -83,9 +83,9 @@ class LambdaLoss(RankingLoss):
         self._mu = _arguments.real("mu", mu, above=0.0)
         self._topn = cut_off(metric, topn)
 
-    def over_pairs(self) -> bool:
-        """Returns True."""
-        return True
+    def passes_over_pairs(self) -> int:
+        """Returns 4."""
+        return 4
 
     def list_losses(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns ([batch] losses, [batch] whether the list has a pair)."""

@@ -56,9 +56,9 @@ class RankNetLoss(RankingLoss):
         super().__init__(ragged=ragged, name=name, reduction=reduction)
         self._sigma = _arguments.real("sigma", sigma, above=0.0)
 
-    def over_pairs(self) -> bool:
-        """Returns True."""
-        return True
+    def passes_over_pairs(self) -> int:
+        """Returns 1."""
+        return 1
 
     def list_losses(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns ([batch] losses, [batch] whether the list has two different labels)."""

@@ -45,9 +45,9 @@ class Approx(PositionRanking):
         object.__setattr__(self, "alpha", _arguments.real("alpha", self.alpha, above=0.0))
         object.__setattr__(self, "beta", _arguments.real("beta", self.beta, above=0.0))
 
-    def over_pairs(self, topn: int | None) -> bool:
-        """Returns True: time goes over all pairs of documents, with a cut-off too."""
-        return True
+    def passes_over_pairs(self, topn: int | None) -> int:
+        """Returns about how often it passes over all pairs of documents, with a cut-off too."""
+        return 1
 
     def positions(self, scores: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
         """The smooth position of each document.

@@ -130,7 +130,7 @@ def fastsort_positions(
     solve = _euclidean if ranking.regularization == "l2" else _entropic
     starts = _blocks(tf.stop_gradient(rising), places, solve)
     positions, _ = solve(rising, _Blocks(starts))
-    positions = tf.gather(positions, tf.argsort(order, axis=1), batch_dims=1)
+    positions = exact.unsorted(positions, order)
     return poison * tf.cast(tf.where(mask, positions, tf.zeros_like(positions)), scores.dtype)
 
 
@@ -164,8 +164,8 @@ class _Blocks:
 
 def _euclidean(rising: tf.Tensor, blocks: _Blocks) -> tf.Tensor:
     """The positions in these blocks, and the value (of w - z) that is falling over the blocks of the solution."""
-    ranks, middle = blocks.mean(blocks.ranks), blocks.mean(rising)
-    return ranks + (rising - middle), ranks - middle
+    level = blocks.mean(blocks.ranks - rising)
+    return rising + level, level
 
 
 def _entropic(rising: tf.Tensor, blocks: _Blocks) -> tf.Tensor:

@@ -56,9 +56,9 @@ class NeuralSort:
         """Checks the arguments."""
         object.__setattr__(self, "temperature", _arguments.real("temperature", self.temperature, above=0.0))
 
-    def over_pairs(self, topn: int | None) -> bool:
-        """Returns whether time goes over all pairs of documents: not with a cut-off."""
-        return topn is None
+    def passes_over_pairs(self, topn: int | None) -> int:
+        """Returns about how often it passes over all pairs of documents: with a cut-off never."""
+        return 4 if topn is None else 0
 
     def relevance(
         self,

@@ -86,9 +86,9 @@ class Sinkhorn(PositionRanking):
         object.__setattr__(self, "threshold", _arguments.real("threshold", self.threshold, above=0.0))
         object.__setattr__(self, "max_iterations", _arguments.integer("max_iterations", self.max_iterations, least=1))
 
-    def over_pairs(self, topn: int | None) -> bool:
-        """Returns True: time goes over all pairs of documents, with a cut-off too."""
-        return True
+    def passes_over_pairs(self, topn: int | None) -> int:
+        """Returns about how often it passes over all pairs of documents, with a cut-off too."""
+        return 4
 
     def positions(self, scores: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the soft ranks; see `sinkhorn_positions`."""
@@ -141,7 +141,7 @@ def sinkhorn_positions(
     plan, order = _sorted_plan(scores, mask, ranking)
     ranks = tf.cast(tf.range(1, tf.shape(scores)[1] + 1), scores.dtype)
     positions = tf.linalg.matvec(plan, ranks[tf.newaxis])
-    return poison * tf.gather(positions, tf.argsort(order, axis=1), batch_dims=1)
+    return poison * exact.unsorted(positions, order)
 
 
 def sinkhorn_indicators(

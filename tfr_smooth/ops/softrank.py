@@ -59,9 +59,9 @@ class SoftRank:
         """Checks the argument."""
         object.__setattr__(self, "sigma", _arguments.real("sigma", self.sigma, above=0.0))
 
-    def over_pairs(self, topn: int | None) -> bool:
-        """Returns True: time goes over all pairs of documents, with a cut-off too."""
-        return True
+    def passes_over_pairs(self, topn: int | None) -> int:
+        """Returns about how often it passes over all pairs of documents, with a cut-off too."""
+        return 16
 
     def relevance(
         self,

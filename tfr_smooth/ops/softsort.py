@@ -59,9 +59,9 @@ class SoftSort:
         object.__setattr__(self, "temperature", _arguments.real("temperature", self.temperature, above=0.0))
         object.__setattr__(self, "power", _arguments.real("power", self.power, above=0.0))
 
-    def over_pairs(self, topn: int | None) -> bool:
-        """Returns whether time goes over all pairs of documents: not with a cut-off."""
-        return topn is None
+    def passes_over_pairs(self, topn: int | None) -> int:
+        """Returns about how often it passes over all pairs of documents: with a cut-off never."""
+        return 2 if topn is None else 0
 
     def relevance(
         self,
@@ -195,7 +195,7 @@ def _highest(scores: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor | int) -> tf.T
             totals = tf.pad(tf.cumsum(tf.cast(upstream, tf.float64), axis=1), [[0, 0], [1, 0]])
             until, before = (tf.gather(totals, tf.minimum(index, ranks), batch_dims=1) for index in (end, first))
             shared = tf.cast(until - before, upstream.dtype) / tf.cast(end - first, upstream.dtype)
-            return tf.gather(shared, tf.argsort(order, axis=1), batch_dims=1)
+            return exact.unsorted(shared, order)
 
         return falling[:, :ranks], gradient
 
