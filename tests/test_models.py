@@ -66,6 +66,29 @@ def test_is_the_network_of_the_docstring(hidden, batch_norm):
     np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("documents", [1, 2, 7, 300])
+def test_batch_normalization_is_that_of_keras(documents):
+    inputs = tf.constant(np.random.RandomState(0).randn(documents, 5) * 3.0 + 10.0, tf.float32)
+    upstream = tf.constant(np.random.RandomState(1).randn(documents, 5), tf.float32)
+    found = []
+    for kind in (models.BatchNormalization, tf.keras.layers.BatchNormalization):
+        layer = kind(momentum=0.9)
+        layer.build((None, 5))
+        layer.set_weights([np.linspace(0.5, 2.0, 5) + i for i in range(4)])
+
+        @tf.function(input_signature=[tf.TensorSpec([None, 5])])
+        def step(inputs, layer=layer):
+            with tf.GradientTape() as tape:
+                tape.watch(inputs)
+                outputs = layer(inputs, training=True)
+            return outputs, tape.gradient(outputs, [inputs, layer.gamma, layer.beta], upstream)
+
+        found.append([*tf.nest.flatten(step(inputs)), *layer.get_weights(), layer(inputs, training=False)])
+        assert found[-1][0].shape == inputs.shape
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+
+
 def test_size_of_the_default_network():
     scorer = models.FeedForwardScorer()
     scorer.build({"features": (None, None, 46)})

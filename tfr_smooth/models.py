@@ -26,11 +26,28 @@ PADDING_SCORE = -1e30
 
 
 class BatchNormalization(tf.keras.layers.BatchNormalization):
-    """Keras's, but with the moving statistics of the global batch also where a replica has no list.
+    """Keras's, but with the moving statistics of the global batch also where a replica has no list; and quicker.
 
     Keras 2 leaves them as they are on such a replica, and then takes the mean over replicas. (Weights are saved under
-    the name of the class, so that name stays.)
+    the name of the class, so that name stays.) On one replica the fused kernels, which Keras has for images alone, take
+    40% of the time.
     """
+
+    def call(self, inputs: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        """Returns [documents, width] normalised."""
+        if training is not True or not self.trainable or self.synchronized:
+            return super().call(inputs, training=training)
+        documents, width = tf.shape(inputs)[0], inputs.shape[1]
+        # As an image. oneDNN is quicker along the first axis, and cuDNN has a limit there.
+        image = [1, documents, 1, width] if tf.config.list_physical_devices("GPU") else [documents, 1, 1, width]
+        normalized, mean, variance = tf.compat.v1.nn.fused_batch_norm(
+            tf.reshape(tf.cast(inputs, self.gamma.dtype), image), self.gamma, self.beta, epsilon=self.epsilon
+        )
+        count = tf.cast(documents, variance.dtype)
+        biased = variance * (count - 1.0) / count  # As Keras has it for all but images.
+        for moving, now in ((self.moving_mean, mean), (self.moving_variance, biased)):
+            moving.assign(moving * self.momentum + tf.cast(now, moving.dtype) * (1.0 - self.momentum))
+        return tf.cast(tf.reshape(normalized, tf.shape(inputs)), self.compute_dtype)
 
     def _support_zero_size_input(self) -> bool:
         return False
