@@ -165,11 +165,6 @@ def race(sides: dict[str, Callable[[], Any]], **about: Any) -> dict[str, Any]:
     The ratio of a side is the median over rounds of its time by that of the first side in the same round: what else the
     machine does falls on both. Of the processor's time, which counts all threads, there is the median too.
     """
-    first = {}
-    for name, side in sides.items():
-        start = time.perf_counter()
-        side()
-        first[name] = 1e3 * (time.perf_counter() - start)
     wall: dict[str, list[float]] = {name: [] for name in sides}
     cpu: dict[str, list[float]] = {name: [] for name in sides}
     for run in range(_RUNS.value + _WARM.value):
@@ -185,7 +180,6 @@ def race(sides: dict[str, Callable[[], Any]], **about: Any) -> dict[str, Any]:
         "milliseconds": {name: float(np.median(times)) for name, times in wall.items()},
         "cpu_milliseconds": {name: float(np.median(times)) for name, times in cpu.items()},
         "ratio": {name: float(np.median(np.divide(times, wall[ours]))) for name, times in wall.items()},
-        "first_call_milliseconds": first,
     }
     print(_row(result, about), flush=True)
     for name, milliseconds in result["cpu_milliseconds"].items():
