@@ -26,7 +26,6 @@ _ALONE = flags.DEFINE_string("alone", None, "For the measuring of memory: NAME,S
 #   lambda       NDCG-Loss2++ is not theirs; both take LambdaRank's weights here. They give ties an order by position,
 #                we the mean over orders, and sum in natural logarithms where we have base 2;
 #   list_net     their targets are y / sum(y), ours softmax(y).
-SAME = {"approx_ndcg", "ndcg_metric"}
 
 
 def pairs() -> dict[str, tuple[Any, Any]]:

@@ -1,16 +1,10 @@
 """The benchmarks run without any peer, and write what they measured."""
 
-import json
 import math
-import os
-import pathlib
-import subprocess
-import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).absolute().parents[2]
-BENCHMARKS = ROOT / "benchmarks"
+from tests.benchmarks import scripts
 
 # Sides that take 2 and 6 ms by a clock of our own.
 RACE = """
@@ -47,21 +41,10 @@ app.run(main)
 """
 
 
-def run(script, *arguments):
-    """What a script prints, in a process of its own: its flags are for a whole process."""
-    path = os.pathsep.join(filter(None, [str(BENCHMARKS), *sys.path]))
-    environment = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": "-1"}
-    command = [sys.executable, script, "--runs=2", "--warm_runs=1", "--threads=1", *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout
-
-
 def test_a_race_reports_medians_and_ratios(tmp_path):
     (tmp_path / "race.py").write_text(RACE)
-    printed = run(tmp_path / "race.py", f"--output={tmp_path / 'race.json'}")
+    report, printed = scripts.run(tmp_path / "race.py", "--runs=2", folder=tmp_path)
     assert "| 4x6 | 2.00 (1x) | 6.00 (3x) |" in printed
-    report = json.loads((tmp_path / "race.json").read_text())
     assert report["more"] == 1 and report["runs"] == 2 and report["threads"] == 1
     (result,) = report["results"]
     assert result["milliseconds"] == pytest.approx({"ours": 2.0, "theirs": 6.0})
@@ -83,20 +66,18 @@ def test_a_race_reports_medians_and_ratios(tmp_path):
 )
 def test_a_script_runs_without_peers(tmp_path, arguments, sides, left_out):
     script, *rest = arguments
-    printed = run(BENCHMARKS / script, *rest, f"--output={tmp_path / 'results.json'}")
+    report, printed = scripts.run(script, *rest, folder=tmp_path)
     assert left_out is None or f"{left_out} is not given" in printed
-    results = json.loads((tmp_path / "results.json").read_text())["results"]
-    assert results
-    for result in results:
+    assert report["results"]
+    for result in report["results"]:
         assert sides <= result["ratio"].keys() == result["milliseconds"].keys()
         assert all(math.isfinite(ratio) and ratio > 0.0 for ratio in result["ratio"].values())
         assert result["ratio"]["ours"] == 1.0
 
 
 def test_peers_that_are_not_there_are_left_out(tmp_path):
-    printed = run(BENCHMARKS / "peers.py", "--shapes=4x6", f"--output={tmp_path / 'results.json'}")
+    report, printed = scripts.run("peers.py", "--shapes=4x6", folder=tmp_path)
     assert "--allrank_path is not given" in printed and "--ptranking_path is not given" in printed
-    report = json.loads((tmp_path / "results.json").read_text())
     # Rax is taken where it is installed.
     assert {result["name"].split()[0] for result in report["results"]} <= {"Rax"}
     assert ("rax is not installed" in printed) == (not report["results"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.losses.test_properties import NAMES, a_batch, get, pad, value_and_gradient
+from tests.losses.test_properties import NAMES, a_batch, get, in_a_graph, pad, value_and_gradient
 from tfr_smooth import functional, losses, ops
 from tfr_smooth.losses import compiled
 
@@ -27,17 +27,6 @@ def programs(monkeypatch):
     return seen
 
 
-def in_a_graph(loss, labels, scores, weights=None, signature=None):
-    @tf.function(input_signature=signature)
-    def step(labels, scores):
-        with tf.GradientTape() as tape:
-            tape.watch(scores)
-            value = loss(labels, scores, weights)
-        return value, tape.gradient(value, scores)
-
-    return step(tf.constant(labels), tf.constant(scores))
-
-
 def test_those_are_compiled_that_pass_over_all_pairs():
     assert {"lambda_loss", "rank_net", "soft_ndcg", "approx_precision", "neuralsort_map", "sinkhorn_err"} < {*COMPILED}
     others = {"smoothi_ndcg", "fastsort_ndcg", "list_net", "list_mle", "neuralsort_precision", "softsort_precision"}
@@ -49,7 +38,7 @@ def test_the_same_as_in_eager_mode(name, signature, programs):
     labels, scores = pad(a_batch()[0], 2, -1.0), pad(a_batch()[1], 2, np.nan)
     labels[4] = -1.0  # a list of padding only
     scores[0, :3] = scores[0, 0]  # ties
-    value, gradient = in_a_graph(get(name), labels, scores, signature=signature)
+    value, gradient = in_a_graph(get(name), labels, scores, input_signature=signature)
     assert len(programs) == 1
     expected, expected_gradient = value_and_gradient(get(name), labels, scores)
     np.testing.assert_allclose(value, expected, rtol=2e-6)
@@ -69,7 +58,7 @@ def test_only_large_batches_are_compiled(programs, monkeypatch):
     for lists, documents, large in ((3, 5, False), (4, 5, True), (1, 10, True), (1, 9, False)):
         for signature in (None, UNKNOWN):
             ran.clear()
-            in_a_graph(losses.RankNetLoss(), *a_batch(batch=lists, length=documents), signature=signature)
+            in_a_graph(losses.RankNetLoss(), *a_batch(batch=lists, length=documents), input_signature=signature)
             assert bool(ran) == large, (lists, documents, signature)
 
 

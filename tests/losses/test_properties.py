@@ -59,6 +59,19 @@ def value_and_gradient(loss, labels, scores, sample_weight=None):
     return value.numpy(), tape.gradient(value, scores).numpy()
 
 
+def in_a_graph(loss, labels, scores, sample_weight=None, **kwargs):
+    """Value and gradient from a `tf.function` with these arguments."""
+
+    @tf.function(**kwargs)
+    def step(labels, scores):
+        with tf.GradientTape() as tape:
+            tape.watch(scores)
+            value = loss(labels, scores, sample_weight)
+        return value, tape.gradient(value, scores)
+
+    return step(tf.constant(labels), tf.constant(scores))
+
+
 def pad(array, columns, value):
     return np.pad(array, [(0, 0), (0, columns)], constant_values=value)
 
@@ -185,15 +198,8 @@ def test_nan_in_a_real_score_is_nan(name):
     loss = get(name, reduction="none")
     np.testing.assert_array_equal(np.isnan(loss(labels, scores)), [False, True, False, False, False])
 
-    @tf.function(jit_compile=True)
-    def under_xla(labels, scores):
-        with tf.GradientTape() as tape:
-            tape.watch(scores)
-            each = loss(labels, scores)
-        return each, tape.gradient(each, scores)
-
     # With the gradient, as XLA compiles the value alone in another way.
-    for found in under_xla(tf.constant(labels), tf.constant(scores)):
+    for found in in_a_graph(loss, labels, scores, jit_compile=True):
         np.testing.assert_array_equal(np.isnan(found.numpy().reshape(5, -1)).any(axis=1), np.arange(5) == 1)
 
 
@@ -295,15 +301,8 @@ def test_same_in_a_graph_and_under_xla(name, mode):
     labels, scores = pad(a_batch()[0], 2, -1.0), pad(a_batch()[1], 2, np.nan)
     loss = get(name)
 
-    def run(labels, scores):
-        with tf.GradientTape() as tape:
-            tape.watch(scores)
-            value = loss(labels, scores)
-        return value, tape.gradient(value, scores)
-
     signature = [tf.TensorSpec([None, None], tf.float32)] * 2 if mode == "unknown shapes" else None
-    compiled = tf.function(run, jit_compile=mode == "xla", input_signature=signature)
-    value, gradient = compiled(tf.constant(labels), tf.constant(scores))
+    value, gradient = in_a_graph(loss, labels, scores, jit_compile=mode == "xla", input_signature=signature)
     expected, expected_gradient = value_and_gradient(loss, labels, scores)
     np.testing.assert_allclose(value, expected, rtol=1e-6)
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-5, atol=1e-5 * np.abs(expected_gradient).max())

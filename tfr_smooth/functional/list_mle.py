@@ -7,6 +7,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfr_smooth.functional import inputs
+from tfr_smooth.ops.neighbours import Neighbours
 
 # From a list's highest score to its lowest; float64 ends at e^-745.
 _WIDEST = 600.0
@@ -54,7 +55,9 @@ def list_mle(
     keys, mask = -falling, tf.not_equal(falling, float("-inf"))
     scores = tf.gather(scores, order, batch_dims=1)
 
-    ties = _Ties(keys)
+    changes = tf.not_equal(keys[:, 1:], keys[:, :-1])
+    # The cut is for lists of length 0.
+    ties = Neighbours(tf.pad(changes, [[0, 0], [1, 0]], constant_values=True)[:, : tf.shape(keys)[1]])
     # What padding has reaches nothing, as it comes last: but it may not widen the range.
     terms = _log_sums(ties, tf.where(mask, scores, scores[:, :1]))
     if position_aware:  # Else the sum of the scores is that of their means.
@@ -64,34 +67,7 @@ def list_mle(
     return tf.reduce_sum(tf.where(mask, terms, tf.zeros_like(terms)), axis=1)
 
 
-class _Ties:
-    """Positions with the same key, which are neighbours."""
-
-    def __init__(self, keys: tf.Tensor):
-        self._shape = tf.shape(keys)
-        rows, columns = self._shape[0], self._shape[1]
-        steps = tf.cast(tf.not_equal(keys[:, 1:], keys[:, :-1]), tf.int32)
-        groups = tf.pad(tf.cumsum(steps, axis=1), [[0, 0], [1, 0]])[:, :columns]  # The cut is for lists of length 0.
-        self._groups = tf.reshape(groups + columns * tf.range(rows)[:, tf.newaxis], [-1])
-        self._size = rows * columns
-        self._counts = tf.maximum(self._reduced(tf.math.unsorted_segment_sum, tf.ones_like(keys)), 1.0)
-
-    def mean(self, values: tf.Tensor) -> tf.Tensor:
-        """The mean over the ties of each position, [batch, list]."""
-        return self._spread(self._reduced(tf.math.unsorted_segment_sum, values) / tf.cast(self._counts, values.dtype))
-
-    def highest(self, values: tf.Tensor) -> tf.Tensor:
-        """The maximum over the ties of each position, [batch, list], as a constant."""
-        return self._spread(self._reduced(tf.math.unsorted_segment_max, tf.stop_gradient(values)))
-
-    def _reduced(self, reduce: Callable[..., tf.Tensor], values: tf.Tensor) -> tf.Tensor:
-        return reduce(tf.reshape(values, [-1]), self._groups, self._size)
-
-    def _spread(self, of_groups: tf.Tensor) -> tf.Tensor:
-        return tf.reshape(tf.gather(of_groups, self._groups), self._shape)
-
-
-def _log_sums(ties: _Ties, scores: tf.Tensor) -> tf.Tensor:
+def _log_sums(ties: Neighbours, scores: tf.Tensor) -> tf.Tensor:
     """Returns log(sum_{i <= k} e^{s_i}) - s_k at each k, [batch, list], with the mean of e^s over ties."""
     fixed = tf.stop_gradient(scores)
     spread = tf.reduce_max(fixed, axis=1) - tf.reduce_min(fixed, axis=1)

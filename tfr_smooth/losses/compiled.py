@@ -44,10 +44,7 @@ def list_losses(loss: Any, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Ten
     Raises:
       NotImplementedError: When a second derivative is taken: the program has the first only.
     """
-    inputs.clean(labels, scores)  # for its checks
-    scores = tf.convert_to_tensor(scores)
-    scores = tf.cast(scores, tf.float64 if scores.dtype == tf.float64 else tf.float32)
-    labels = tf.cast(labels, scores.dtype)
+    labels, scores, _ = inputs.checked(labels, scores)
     lists, documents = (scores.shape[axis] or tf.shape(scores)[axis] for axis in (0, 1))
     is_large = _pairs(lists, documents) * loss.passes_over_pairs() >= LEAST_PAIRS
     if is_large is False:

@@ -28,6 +28,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.ops import exact, lists
+from tfr_smooth.ops.neighbours import Neighbours
 from tfr_smooth.ops.positions import PositionRanking
 
 REGULARIZATIONS = ("l2", "kl")
@@ -134,32 +135,13 @@ def fastsort_positions(
     return poison * tf.cast(tf.where(mask, positions, tf.zeros_like(positions)), scores.dtype)
 
 
-class _Blocks:
-    """Neighbours in one block: sums over it, and what all of its documents share."""
+class _Blocks(Neighbours):
+    """Neighbours in one block, and the ranks."""
 
     def __init__(self, starts: tf.Tensor):
-        self._shape = tf.shape(starts)
-        rows = tf.range(self._shape[0])[:, tf.newaxis] * self._shape[1]
-        self._ids = tf.reshape(rows + tf.cumsum(tf.cast(starts, tf.int32), axis=1) - 1, [-1])
+        super().__init__(starts)
         ranks = tf.cast(tf.range(1, self._shape[1] + 1), tf.float64)[tf.newaxis]
         self.ranks = tf.broadcast_to(ranks, self._shape)
-
-    def total(self, values: tf.Tensor) -> tf.Tensor:
-        """The sum over the document's block, [batch, list]."""
-        return self._reduced(tf.math.unsorted_segment_sum, values)
-
-    def mean(self, values: tf.Tensor) -> tf.Tensor:
-        """The mean over the document's block, [batch, list]."""
-        return self.total(values) / self.total(tf.ones_like(values))
-
-    def highest(self, values: tf.Tensor) -> tf.Tensor:
-        """The maximum over the document's block, [batch, list], as a constant."""
-        return self._reduced(tf.math.unsorted_segment_max, tf.stop_gradient(values))
-
-    def _reduced(self, reduction: Callable[..., tf.Tensor], values: tf.Tensor) -> tf.Tensor:
-        size = self._shape[0] * self._shape[1]
-        reduced = reduction(tf.reshape(values, [-1]), self._ids, num_segments=size)
-        return tf.reshape(tf.gather(reduced, self._ids), self._shape)
 
 
 def _euclidean(rising: tf.Tensor, blocks: _Blocks) -> tf.Tensor:
