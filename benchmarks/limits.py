@@ -6,8 +6,8 @@
 stores, sums, sorts and calls around it are not counted, so nothing can reach 1:
 
 - SmoothI-NDCG, value and gradient: an exponential for each document at each rank that is computed, K N a list, at
-  TensorFlow's rate and at XLA's (float32, values in the cache). K is the number of ranks before all later ones are
-  uniform to float32: log(1e-8 / (alpha max|S|)) / log(1 - delta), or N if that is less.
+  TensorFlow's rate and at XLA's (float32, values in the cache). K is the number of ranks before all later ones have
+  their closed form: log(0.002 / (alpha max|S|)) / log(1 - delta), or N if that is less.
 - SoftNDCG, value and gradient: each of the M terms of the discount's mixture has, for each of the N^2 pairs, a factor
   1 - c pi and its place in a product, and on the way back the factor again and the place of its reciprocal, times a
   constant, in a sum: 4 M N^2 multiply-adds a list, at the rate of TensorFlow's float64 matrix product. The division is
@@ -78,7 +78,7 @@ def smoothi() -> Iterator[dict[str, Any]]:
         lists, documents = harness.shape_of(shape)
         labels, scores = harness.a_batch(lists, documents)
         largest = tf.constant(ALPHA * np.ptp(scores, axis=1).max(), tf.float64)
-        ranks = min(documents, int(smoothi_loops.ranks_until_uniform(largest, DELTA)))
+        ranks = min(documents, int(smoothi_loops.ranks_until_small(largest, DELTA)))
         exponentials = lists * ranks * documents
         each = harness.exp_nanoseconds()
         limits = {f"exponentials, {name}": 1e-6 * exponentials * nanoseconds for name, nanoseconds in each.items()}

@@ -27,17 +27,17 @@ def smoothi_indicators(scores, alpha=1.0, delta=0.1, topn=None, shift=True):
     return np.array([softmax(alpha * scores * f) for f in smoothi_factors(scores, alpha, delta, ranks)])
 
 
-def relevance_and_slopes(scores, relevance, alpha=1.0, delta=0.1, topn=None):
+def relevance_and_slopes(scores, relevance, alpha=1.0, delta=0.1, topn=None, shift=True):
     """y_r = sum_j rel_j I^r_j, [K], and d y_r / d S_j with the products held constant (Eq. 9), [K, N]."""
     scores, relevance = np.asarray(scores, np.float64), np.asarray(relevance, np.float64)
-    lowest = scores == scores.min()
-    shifted = scores - scores.min()
+    lowest = (scores == scores.min()) * float(shift)
+    shifted = scores - scores.min() * float(shift)
     found, slopes = [], []
     for factors in smoothi_factors(shifted, alpha, delta, min(topn or len(scores), len(scores))):
         row = softmax(alpha * shifted * factors)
         found.append(row @ relevance)
         slope = alpha * factors * row * (relevance - found[-1])
-        slopes.append(slope - lowest / lowest.sum() * slope.sum())  # through the subtracted minimum
+        slopes.append(slope - lowest / max(lowest.sum(), 1.0) * slope.sum())  # through the subtracted minimum
     return np.array(found), np.array(slopes)
 
 

@@ -1,5 +1,7 @@
 """Losses that XLA compiles in graphs: which, when, how often, and that nothing but time tells."""
 
+import math
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -29,8 +31,13 @@ def programs(monkeypatch):
 
 def test_those_are_compiled_that_pass_over_all_pairs():
     assert {"lambda_loss", "rank_net", "soft_ndcg", "approx_precision", "neuralsort_map", "sinkhorn_err"} < {*COMPILED}
-    others = {"smoothi_ndcg", "fastsort_ndcg", "list_net", "list_mle", "neuralsort_precision", "softsort_precision"}
+    others = {"fastsort_ndcg", "list_net", "list_mle", "neuralsort_precision", "softsort_precision"}
     assert not others & {*COMPILED}
+
+
+def test_smoothi_is_compiled_whatever_the_batch_unless_the_recursion_is_differentiated():
+    assert losses.SmoothIPrecisionLoss().passes_over_pairs() == math.inf
+    assert losses.SmoothIPrecisionLoss(stop_gradient=False).passes_over_pairs() == 0
 
 
 @pytest.mark.parametrize(("name", "signature"), [("rank_net", None), *((name, UNKNOWN) for name in COMPILED)])
@@ -39,7 +46,7 @@ def test_the_same_as_in_eager_mode(name, signature, programs):
     labels[4] = -1.0  # a list of padding only
     scores[0, :3] = scores[0, 0]  # ties
     value, gradient = in_a_graph(get(name), labels, scores, input_signature=signature)
-    assert len(programs) == 1
+    assert len(programs) == (2 if name.startswith("smoothi") else 1)  # SmoothI's are for two precisions.
     expected, expected_gradient = value_and_gradient(get(name), labels, scores)
     np.testing.assert_allclose(value, expected, rtol=2e-6)
     np.testing.assert_allclose(gradient, expected_gradient, atol=1e-5 * np.abs(expected_gradient).max())
@@ -109,6 +116,24 @@ def test_scaled_half_precision_gradients_do_not_underflow(programs):
 
     np.testing.assert_allclose(step(scores), 2.0**15 * tiny, rtol=2e-2, atol=1e-6)
     assert len(programs) == 1
+
+
+@pytest.mark.parametrize(("spread", "expected"), [(1.0, tf.float32), (40.0, tf.float64)])
+def test_smoothi_runs_the_program_of_the_precision_that_the_scores_need(spread, expected, programs, monkeypatch):
+    ran = []
+    program = compiled._program
+
+    def running(labels, scores, *, named):
+        tf.py_function(lambda: ran.append(named.loss.ranking._precision), [], [])
+        return program(labels, scores, named=named)
+
+    monkeypatch.setattr(compiled, "_program", running)
+    labels, scores = a_batch()
+    scores *= spread / np.ptp(scores, axis=1).max()
+    found = in_a_graph(losses.SmoothINDCGLoss(), labels, scores)
+    assert ran == [expected]
+    for one, other in zip(found, value_and_gradient(losses.SmoothINDCGLoss(), labels, scores), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
 def test_a_second_derivative_is_refused(programs):

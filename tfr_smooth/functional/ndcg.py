@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.functional.metric import DocumentRanking, GainRanking, Ranking, RankingMetric
-from tfr_smooth.ops import discounts, gains, lists
+from tfr_smooth.ops import best_order, discounts, gains, lists
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,9 +52,8 @@ class NDCG(RankingMetric):
         discounts.checked(self.discount)
 
     def _value(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
-        known, _, poison = lists.clean(relevance, mask)
-        best = tf.math.top_k(tf.stop_gradient(known), lists.cut(known, self.topn)).values
-        ideal = poison[:, 0] * self._gained(best, mask)
+        known, _, poison = lists.clean(tf.stop_gradient(relevance), mask)
+        ideal = poison[:, 0] * best_order.gained(known, self._worth(lists.cut(known, self.topn), mask), self.gain)
         if isinstance(ranking, DocumentRanking):
             worth = ranking.document_discounts(scores, mask, self.discount, self.topn)
             gained = tf.reduce_sum(self._gains(relevance) * worth, axis=1)

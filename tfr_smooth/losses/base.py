@@ -49,14 +49,22 @@ class RankingLoss(tf.keras.losses.Loss):
         """
         raise NotImplementedError
 
-    def passes_over_pairs(self) -> int:
+    def passes_over_pairs(self) -> float:
         """Returns about how often the loss passes over all pairs of documents, an `ops.Approx` being 1 pass.
 
         In graphs (as `model.fit` has them) a loss that does is compiled where the batch is large: the program takes
         about half the time, and compiling it, about a second for each size of batches, has paid after some tens of
-        steps. Losses of one class with the same `get_config` share their programs.
+        steps. Infinity: it is compiled whatever the batch. Losses of one class with the same `get_config` share their
+        programs.
         """
         return 0
+
+    def cases(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tuple[RankingLoss, ...]]:
+        """Returns which of some losses is this one for a batch (an int32 scalar), and those losses.
+
+        Each of them is compiled when it is first needed, in place of this one.
+        """
+        return tf.constant(0), (self,)
 
     def _values(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         if tf.executing_eagerly() or not self.passes_over_pairs():
@@ -171,10 +179,18 @@ class MetricLoss(RankingLoss):
         """The metric that the loss is one minus of, when read off `ranking`."""
         return self._metric
 
-    def passes_over_pairs(self) -> int:
+    def passes_over_pairs(self) -> float:
         """Returns what the ranking says of itself; 0 for one that says nothing."""
         passes = getattr(self._ranking, "passes_over_pairs", None)
         return 0 if passes is None else passes(getattr(self._metric, "topn", None))
+
+    def cases(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tuple[RankingLoss, ...]]:
+        """Returns the cases of the ranking, if it has some."""
+        cases = getattr(self._ranking, "cases", None)
+        if cases is None:
+            return super().cases(labels, scores)
+        which, rankings = cases(scores, real_documents(labels))
+        return which, tuple(MetricLoss(ranking, self._metric) for ranking in rankings)
 
     def list_losses(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns ([batch] 1 - metric, [batch] whether the list has a relevant document)."""

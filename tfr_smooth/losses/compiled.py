@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
+import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -25,12 +27,12 @@ class _Named:
     loss: Any = dataclasses.field(compare=False)
 
 
-def _named(loss: Any) -> _Named:
+def _named(loss: Any, case: int, case_loss: Any) -> _Named:
     config = {name: value for name, value in loss.get_config().items() if name not in ("name", "ragged", "reduction")}
     try:
-        return _Named((type(loss), json.dumps(config, sort_keys=True)), loss)
+        return _Named((type(loss), json.dumps(config, sort_keys=True), case), case_loss)
     except (TypeError, ValueError):  # Not what Keras asks of a config: it shares with no other loss.
-        return _Named(loss, loss)
+        return _Named((loss, case), case_loss)
 
 
 def list_losses(loss: Any, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -46,7 +48,8 @@ def list_losses(loss: Any, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Ten
     """
     labels, scores, _ = inputs.checked(labels, scores)
     lists, documents = (scores.shape[axis] or tf.shape(scores)[axis] for axis in (0, 1))
-    is_large = _pairs(lists, documents) * loss.passes_over_pairs() >= LEAST_PAIRS
+    passes = loss.passes_over_pairs()
+    is_large = passes == math.inf or _pairs(lists, documents) * passes >= LEAST_PAIRS
     if is_large is False:
         return loss.list_losses(labels, scores)
 
@@ -60,7 +63,12 @@ def list_losses(loss: Any, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Ten
 
         def program() -> tuple[tf.Tensor, ...]:
             padded = compiled.pad(labels, with_value=-1.0), compiled.pad(fixed)
-            found, counts, slopes = _program(*padded, named=_named(loss))
+            which, cases = loss.cases(labels, fixed)
+            programs = [
+                functools.partial(_program, *padded, named=_named(loss, number, case))
+                for number, case in enumerate(cases)
+            ]
+            found, counts, slopes = programs[0]() if len(programs) == 1 else tf.switch_case(which, programs)
             return found[:lists], counts[:lists], slopes[:lists, :documents]
 
         found, counts, slopes = program() if is_large is True else tf.cond(is_large, program, plain)

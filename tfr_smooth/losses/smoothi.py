@@ -36,7 +36,7 @@ class SmoothINDCGLoss(MetricLoss):
     Raises:
       ValueError: If an argument is out of its range or the shapes do not match.
 
-    Time O(min(K, R) N) a list with R about 200 at delta = 0.1 (`ops.smoothi_relevance`), memory O(N + K).
+    Time O(min(K, R) N) a list with R about 80 at delta = 0.1 (`ops.smoothi_relevance`), memory O(N + K).
 
     Example:
       >>> import tensorflow as tf
@@ -89,7 +89,7 @@ class SmoothIPrecisionLoss(MetricLoss):
     Raises:
       ValueError: If an argument is out of its range or the shapes do not match.
 
-    Time O(min(K, R) N) a list with R about 200 at delta = 0.1 (`ops.smoothi_relevance`), memory O(N + K).
+    Time O(min(K, R) N) a list with R about 80 at delta = 0.1 (`ops.smoothi_relevance`), memory O(N + K).
 
     Example:
       >>> import tensorflow as tf
@@ -139,7 +139,7 @@ class SmoothIMAPLoss(MetricLoss):
     Raises:
       ValueError: If an argument is out of its range or the shapes do not match.
 
-    Time O(min(N, R) N) a list with R about 200 at delta = 0.1 (`ops.smoothi_relevance`), memory O(N).
+    Time O(min(N, R) N) a list with R about 80 at delta = 0.1 (`ops.smoothi_relevance`), memory O(N).
 
     Example:
       >>> import tensorflow as tf

@@ -70,14 +70,14 @@ TABLE: dict[str, Entry] = {
     "smoothi_ndcg": Entry(
         smoothi.SmoothINDCGLoss,
         _SMOOTHI + "Eq. 9 and 12",
-        "min(K, 200) N",
+        "min(K, 80) N",
         "N + K",
         {"alpha": _POWERS, "delta": (0.1,)},
     ),
     "smoothi_precision": Entry(
         smoothi.SmoothIPrecisionLoss,
         _SMOOTHI + "Eq. 9 and 10",
-        "min(K, 200) N",
+        "min(K, 80) N",
         "N + K",
         {"alpha": _POWERS, "delta": (0.1,)},
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import platform
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 _SMALLEST = 8
+_IS_INSIDE: contextvars.ContextVar[bool] = contextvars.ContextVar("is_inside", default=False)
 
 
 def once_for_each_size(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -22,14 +24,25 @@ def once_for_each_size(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.lru_cache(maxsize=256)  # made at the first call, as listing the devices starts TensorFlow
     def made(**constants: Any) -> Callable[..., Any]:
-        constant = functools.partial(function, **constants)
-        return tf.function(constant, jit_compile=_has_xla(), reduce_retracing=True, autograph=False)
+        def traced(*arguments: Any) -> Any:
+            token = _IS_INSIDE.set(True)
+            try:
+                return function(*arguments, **constants)
+            finally:
+                _IS_INSIDE.reset(token)
+
+        return tf.function(traced, jit_compile=_has_xla(), reduce_retracing=True, autograph=False)
 
     @functools.wraps(function)
     def call(*arguments: Any, **constants: Any) -> Any:
         return made(**constants)(*arguments)
 
     return call
+
+
+def is_inside() -> bool:
+    """Returns whether what calls this is compiled by `once_for_each_size`: what is quick there is not so outside."""
+    return _IS_INSIDE.get()
 
 
 def _has_xla() -> bool:

@@ -13,17 +13,18 @@ which the gradient flows; so everything here is invariant to a shift of the scor
 Why this is quick: with the stop-gradient, rank r enters the gradient through its own softmax alone,
 $\partial y_r / \partial S_j = \alpha c^r_j I^r_j (rel_j - y_r)$ for $y_r = \sum_j rel_j I^r_j$. One running vector c
 [batch, list] serves value and gradient: nothing of size [rank, list] is kept, and where the metric's gradient to y_r is
-known at rank r, one pass does both (`SmoothI.gained`). As $|c^r_j| \le (1-\delta)^{r-1}$, from some rank on every
-softmax is uniform to the last bit. That rank is known before the loop starts, and the ranks after it have a closed
-form. XLA compiles the loops (`smoothi_loops`), for batches that are padded to few sizes: a new size takes it some
-tenths of a second, once.
+known at rank r, one pass does both (`SmoothI.gained`). As $|c^r_j| \le (1-\delta)^{r-1}$, from some rank on the inputs
+of every softmax are so small that two terms of the exponential's series give it to the last bit. That rank is known
+before the loop starts, and the ranks after it have a closed form, in two moments of the inputs. XLA compiles the loops
+(`smoothi_loops`), for batches that are padded to few sizes: a new size takes it some tenths of a second, once.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorflow as tf
 
@@ -62,12 +63,35 @@ class SmoothI:
     stop_gradient: bool = True
     shift: bool = True
 
+    # What the loops compute in; None: what the scores need.
+    _precision: ClassVar[tf.DType | None] = None
+
     def __post_init__(self) -> None:
         """Checks the arguments."""
         object.__setattr__(self, "alpha", _arguments.real("alpha", self.alpha, above=0.0))
         object.__setattr__(self, "delta", _arguments.real("delta", self.delta, above=0.0, below=0.5))
         _arguments.boolean("stop_gradient", self.stop_gradient)
         _arguments.boolean("shift", self.shift)
+
+    def passes_over_pairs(self, topn: int | None) -> float:
+        """Returns infinity: the loops over ranks are compiled in any case, and with them the loss may as well be."""
+        return math.inf if self.stop_gradient else 0
+
+    def cases(self, scores: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, tuple[SmoothI, ...]]:
+        """Returns which of some rankings does for these scores (an int32 scalar), and those rankings.
+
+        Each is this one, but computed in one precision: a program that XLA has to compile for all scores has the loops
+        twice, and takes twice the time.
+
+        Args:
+          scores: [batch, list], float32 or float64.
+          mask: [batch, list] bool, False for padding.
+        """
+        if scores.dtype == tf.float64:
+            return tf.constant(0), (self,)
+        fields = dataclasses.asdict(self)
+        is_sharp = smoothi_loops.needs_float64(self._batch(scores, scores, mask))
+        return tf.cast(is_sharp, tf.int32), (_InFloat32(**fields), _InFloat64(**fields))
 
     def relevance(
         self,
@@ -77,7 +101,18 @@ class SmoothI:
         topn: int | None = None,
     ) -> tf.Tensor:
         """Returns the relevance found at ranks 1..K; see `smoothi_relevance`."""
-        return smoothi_relevance(scores, relevance, mask, topn=topn, **dataclasses.asdict(self))
+        topn = _arguments.topn(topn)
+        if self.stop_gradient:
+            scores, mask = lists.checked(scores, mask)
+            return self._relevance_by_loops(
+                scores, lists.typed("relevance", relevance, scores), mask, lists.cut(scores, topn)
+            )
+        scores, mask, poison = lists.clean(scores, mask)
+        relevance = lists.aligned("relevance", relevance, scores, mask)
+        ranks = lists.cut(scores, topn)
+        logits = smoothi_loops.logits(tf.cast(scores, tf.float64), mask, self.alpha, self.shift)
+        found = tf.cast(tf.transpose(_relevance_by_recursion(logits, relevance, mask, ranks, self)), scores.dtype)
+        return poison * tf.where(lists.rank_mask(mask, ranks), found, tf.zeros_like(found))
 
     def gained(
         self,
@@ -114,8 +149,7 @@ class SmoothI:
 
         @tf.custom_gradient
         def total(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-            batch = smoothi_loops.Batch(scores, relevance, mask, self.alpha, self.delta, self.shift)
-            value, slopes = smoothi_loops.gain_and_slopes(batch, worth, gain)
+            value, slopes = smoothi_loops.gain_and_slopes(self._batch(scores, relevance, mask), worth, gain)
             return value, lambda upstream: upstream[:, tf.newaxis] * slopes
 
         return total(scores)
@@ -123,6 +157,30 @@ class SmoothI:
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor | None = None, topn: int | None = None) -> tf.Tensor:
         """Returns the rank indicators; see `smoothi_indicators`."""
         return smoothi_indicators(scores, mask, topn=topn, **dataclasses.asdict(self))
+
+    def _batch(self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor) -> smoothi_loops.Batch:
+        return smoothi_loops.Batch(scores, relevance, mask, self.alpha, self.delta, self.shift, self._precision)
+
+    def _relevance_by_loops(
+        self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor | int
+    ) -> tf.Tensor:
+        """[batch, K], with the gradient of Eq. 9 in memory O(N + K)."""
+
+        @tf.custom_gradient
+        def found_at_ranks(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+            batch = self._batch(scores, relevance, mask)
+            found = smoothi_loops.found_at_ranks(batch, ranks)
+            return found, lambda upstream: smoothi_loops.slopes_of_found(batch, upstream)
+
+        return found_at_ranks(scores)
+
+
+class _InFloat32(SmoothI):
+    _precision = tf.float32
+
+
+class _InFloat64(SmoothI):
+    _precision = tf.float64
 
 
 def smoothi_relevance(
@@ -157,8 +215,9 @@ def smoothi_relevance(
     Raises:
       ValueError: If an argument is out of its range or the shapes do not match.
 
-    Time O(K N) a list, or O(R N) if fewer: R = log(1e-8 / (alpha max|S|)) / log(1 - delta), 175 to 220 ranks at
-    delta = 0.1 whatever N is. Memory O(N + K) a list for value and gradient; O(K N) with `stop_gradient=False`.
+    Time O(K N) a list, or O(R N) if fewer: R = log(0.002 / (alpha max|S|)) / log(1 - delta), 55 to 120 ranks
+    at delta = 0.1 whatever N is (for float64 scores log(1e-5 / ..), 50 more). Memory O(N + K) a list for value and
+    gradient; O(K N) with `stop_gradient=False`.
 
     Example:
       >>> import tensorflow as tf
@@ -167,19 +226,7 @@ def smoothi_relevance(
       >>> print(y.numpy().round(4))
       [[0.6652 0.3534]]
     """
-    ranking = SmoothI(alpha, delta, stop_gradient, shift)
-    topn = _arguments.topn(topn)
-    if stop_gradient:
-        scores, mask = lists.checked(scores, mask)
-        relevance = lists.typed("relevance", relevance, scores)
-        return _relevance_by_loops(scores, relevance, mask, lists.cut(scores, topn), ranking)
-    scores, mask, poison = lists.clean(scores, mask)
-    relevance = lists.aligned("relevance", relevance, scores, mask)
-    ranks = lists.cut(scores, topn)
-    logits = smoothi_loops.logits(tf.cast(scores, tf.float64), mask, alpha, shift)
-    found = tf.transpose(_relevance_by_recursion(logits, relevance, mask, ranks, ranking))
-    found = tf.cast(found, scores.dtype)
-    return poison * tf.where(lists.rank_mask(mask, ranks), found, tf.zeros_like(found))
+    return SmoothI(alpha, delta, stop_gradient, shift).relevance(scores, relevance, mask, topn)
 
 
 def smoothi_indicators(
@@ -267,17 +314,3 @@ def _relevance_by_recursion(
     state = (0, tf.ones_like(logits), found)
     _, _, found = tf.while_loop(lambda rank, *_: rank < ranks, body, state, maximum_iterations=ranks)
     return found.stack()
-
-
-def _relevance_by_loops(
-    scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor | int, ranking: SmoothI
-) -> tf.Tensor:
-    """[batch, K], with the gradient of Eq. 9 in memory O(N + K)."""
-
-    @tf.custom_gradient
-    def found_at_ranks(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        batch = smoothi_loops.Batch(scores, relevance, mask, ranking.alpha, ranking.delta, ranking.shift)
-        found = smoothi_loops.found_at_ranks(batch, ranks)
-        return found, lambda upstream: smoothi_loops.slopes_of_found(batch, upstream)
-
-    return found_at_ranks(scores)

@@ -14,8 +14,9 @@ import tensorflow as tf
 
 from tfr_smooth.ops import compiled, gains, lists
 
-# A softmax over inputs below this size is uniform in float32 (its resolution is 6e-8).
-_UNIFORM = 1e-8
+# Inputs of a softmax that are below this size, by the type of the scores. What the closed form of the ranks after that
+# leaves out is the third power of it in the values (1e-8), and the second, of their own size, in the gradient.
+_SMALL = {tf.float32: 2e-3, tf.float64: 1e-5}
 # Up to this size of the softmax's inputs float32 gives 1e-6 (value) and 1e-5 (gradient), and exp does not overflow. A
 # sharper softmax multiplies the rounding of its inputs, so such a batch is computed in float64.
 _FLOAT32_RANGE = 16.0
@@ -24,7 +25,7 @@ LARGEST = 1e37
 # The axis of a list's documents in the loops. XLA since TensorFlow 2.16 is quicker with sums of rows, which it adds
 # several columns at a time; before, it was quicker with sums along rows.
 _DOCUMENTS = 0 if tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 16) else 1
-# The logit of a padded document: below all others, also times any c of a rank before the uniform ones.
+# The logit of a padded document: below all others, also times any c of a rank that takes the loop.
 _PADDING = {tf.float32: -1e37, tf.float64: -1e300}
 
 
@@ -38,6 +39,7 @@ class Batch(NamedTuple):
       alpha: Inverse temperature; a float or float64 scalar.
       delta: What remains of a document's weight after its rank; a float or float64 scalar.
       shift: Whether to subtract the list's minimum from the scores.
+      precision: What the loops compute in; None: float32 where that is enough, else float64.
     """
 
     scores: tf.Tensor
@@ -46,6 +48,7 @@ class Batch(NamedTuple):
     alpha: float | tf.Tensor
     delta: float | tf.Tensor
     shift: bool
+    precision: tf.DType | None = None
 
 
 def logits(scores: tf.Tensor, mask: tf.Tensor, alpha: float | tf.Tensor, shift: bool) -> tf.Tensor:
@@ -91,7 +94,7 @@ def _run(loop: Callable[..., Any], batch: Batch, at_ranks: tf.Tensor, **constant
     largest = _largest_logit(batch)
     longest = tf.reduce_max(tf.reduce_sum(tf.cast(batch.mask, tf.int32), axis=1))
     counted = tf.minimum(ranks, longest)
-    ends = tf.stack([tf.minimum(counted, ranks_until_uniform(largest, batch.delta)), counted])
+    ends = tf.stack([tf.minimum(counted, ranks_until_small(largest, batch.delta, scores.dtype)), counted])
     at_ranks = tf.cast(at_ranks, scores.dtype)
     scores, relevance, mask, at_ranks = (compiled.pad(t) for t in (scores, relevance, batch.mask, at_ranks))
     # Tensors, as each number would be compiled anew.
@@ -102,9 +105,18 @@ def _run(loop: Callable[..., Any], batch: Batch, at_ranks: tf.Tensor, **constant
     def in_precision(precision: tf.DType) -> Any:
         return loop(grown, at_ranks, ends, precision=precision, **constants)
 
-    if scores.dtype == tf.float64:
-        return in_precision(tf.float64)
-    return tf.cond(largest <= _FLOAT32_RANGE, lambda: in_precision(tf.float32), lambda: in_precision(tf.float64))
+    if scores.dtype == tf.float64 or batch.precision:
+        return in_precision(batch.precision or tf.float64)
+    return tf.cond(_is_sharp(largest), lambda: in_precision(tf.float64), lambda: in_precision(tf.float32))
+
+
+def needs_float64(batch: Batch) -> tf.Tensor:
+    """Returns a bool scalar: whether a softmax of float32 scores is too sharp for the loops to compute in float32."""
+    return _is_sharp(_largest_logit(batch))
+
+
+def _is_sharp(largest: tf.Tensor) -> tf.Tensor:
+    return largest > _FLOAT32_RANGE
 
 
 def _largest_logit(batch: Batch) -> tf.Tensor:
@@ -144,9 +156,8 @@ class _Recursion:
         self._keep = tf.cast(1.0 - batch.delta, precision)
         # Ranks before the first of these take the loop, those before the second have a closed form.
         self.looped, self._counted = ends[0], ends[1]
-        # What each of the uniform ranks finds.
-        self.mean = _sum(self._relevance) / self._count
         self.start = tf.ones_like(self._logits)
+        self.nothing = tf.zeros_like(self._count)
 
     def at_ranks(self, values: tf.Tensor) -> tf.Tensor:
         """Returns [batch, K] values as [K, ..], by rank what belongs to a list; 0 at ranks that no document has."""
@@ -173,25 +184,15 @@ class _Recursion:
         # where it is sharp nothing but that would be left of the highest document's slope.
         return factors * (slopes - indicators * _sum(slopes))
 
-    def uniform(self, at_ranks: tf.Tensor, factors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the sum of [K, ..] values over the uniform ranks, and the gradient of sum(values * found) over these.
+    def after_loop(self, factors: tf.Tensor, ranks: tf.Tensor) -> _Flat:
+        """Returns what ranks find from the end of the loop on, given the factors of its end."""
+        later = tf.range(ranks)[:, tf.newaxis, tf.newaxis] - self.looped
+        inputs = self._real * self._logits * factors
+        return _Flat(inputs, self._relevance, self._real, factors, self._count, later, self._keep)
 
-        There c shrinks by the same q = 1 - 1/n - delta at each rank, so the sum over ranks is a geometric one. (A list
-        of one document has no gradient; q < 0 there.)
-        """
-
-        def closed_form() -> tuple[tf.Tensor, tf.Tensor]:
-            later = tf.range(tf.shape(at_ranks)[0])[:, tf.newaxis, tf.newaxis] - self.looped
-            values = tf.where(later >= 0, at_ranks, tf.zeros_like(at_ranks))
-            shrink = tf.math.log(tf.maximum(self._keep - 1.0 / self._count, 1e-30))
-            powers = tf.exp(tf.cast(tf.maximum(later, 0), shrink.dtype) * shrink)
-            weight = tf.reduce_sum(values * powers, axis=0) / self._count
-            slopes = weight * (self._relevance - self.mean) * factors * self._real
-            return tf.reduce_sum(values, axis=0), slopes
-
-        # Mostly there are none: lists are shorter than that, or the cut-off is.
-        nothing = tf.zeros_like(self.mean), tf.zeros_like(factors)
-        return tf.cond(self.looped < self._counted, closed_form, lambda: nothing)
+    def if_ranks_are_left(self, otherwise: Any, closed_form: Callable[[], Any]) -> Any:
+        """Returns what the closed form gives, or the other where the loop did it all: short lists, or a cut-off."""
+        return tf.cond(self.looped < self._counted, closed_form, lambda: otherwise)
 
     def to_scores(self, slopes: tf.Tensor) -> tf.Tensor:
         """Returns the gradient to the scores, [batch, list] in their type, from that to the logits."""
@@ -200,6 +201,65 @@ class _Recursion:
             tape.watch(scores)
             alpha_scores = logits(scores, self._batch.mask, self._batch.alpha, self._batch.shift)
         return self.poison * tf.cast(tape.gradient(alpha_scores, scores, _turned(slopes)), self.poison.dtype)
+
+
+class _Flat:
+    r"""The recursion from a rank on where all inputs $x_j = \alpha S_j c_j$ of the softmax are small.
+
+    With n documents, $\bar x$ the mean over them, $u_j = x_j - \bar x$, $p_j = rel_j - \overline{rel}$ and
+    $q = 1 - \delta - 1/n$, the k-th rank after that one (k = 0, 1, ..) has, by the series of the exponential,
+
+    $$x^k_j = q^k x_j - \gamma_k x_j u_j, \quad \gamma_k = \frac{q^{k-1}(1 - q^k)}{n(1 - q)}, \qquad
+      n I^k_j = 1 + z_j + \tfrac{1}{2} (z_j^2 - \overline{z^2}), \quad z_j = x^k_j - \overline{x^k}$$
+
+    up to third powers of the inputs. So it finds
+
+    $$y_k = \overline{rel} + q^k \overline{pu} - \gamma_k (\overline{pu^2} + \bar x \, \overline{pu})
+      + \tfrac{1}{2} q^{2k} \overline{pu^2}$$
+
+    and the slope of that is $\frac{c_j}{n} (q^k (p_j - y_k + \overline{rel}) + (q^{2k} - \gamma_k) p_j u_j)$, up to
+    second powers. (One document has no gradient; q < 0 there.)
+    """
+
+    def __init__(
+        self,
+        inputs: tf.Tensor,
+        relevance: tf.Tensor,
+        real: tf.Tensor,
+        factors: tf.Tensor,
+        count: tf.Tensor,
+        later: tf.Tensor,
+        keep: tf.Tensor,
+    ) -> None:
+        mean_input, mean = _sum(inputs) / count, _sum(relevance) / count
+        self._inputs, self._relevance = real * (inputs - mean_input), real * (relevance - mean)
+        self._share = real * factors / count
+        self._is_later = later >= 0
+        shrink = tf.maximum(keep - 1.0 / count, 1e-30)
+        later = tf.cast(tf.maximum(later, 0), shrink.dtype)
+        self._powers = tf.exp(later * tf.math.log(shrink))
+        before = tf.exp((later - 1.0) * tf.math.log(shrink))
+        self._lag = before * (1.0 - self._powers) / (count * (1.0 - shrink))
+        first = _sum(self._relevance * self._inputs) / count
+        second = _sum(self._relevance * self._inputs**2) / count
+        self._above_mean = (
+            self._powers * first - self._lag * (second + mean_input * first) + 0.5 * self._powers**2 * second
+        )
+        # [K, ..]: the relevance found at each rank; at ranks before these it is anything.
+        self.found = mean + self._above_mean
+
+    def weighted(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns [K, ..] values, with 0 at the ranks before these."""
+        return tf.where(self._is_later, values, tf.zeros_like(values))
+
+    def slopes(self, weights: tf.Tensor) -> tf.Tensor:
+        """Returns the gradient of sum(weights * found) over these ranks to the logits, given [K, ..] weights."""
+        weights = self.weighted(weights)
+        constant, linear, found = (
+            tf.reduce_sum(weights * each, axis=0)
+            for each in (self._powers, self._powers**2 - self._lag, self._powers * self._above_mean)
+        )
+        return self._share * (self._relevance * (constant + linear * self._inputs) - found)
 
 
 def _turned(values: tf.Tensor) -> tf.Tensor:
@@ -226,12 +286,16 @@ def _gain_and_slopes(
         slopes += tf.gather(worth, rank) * gains.slope(gained, gain) * recursion.slopes(indicators, found, factors)
         return rank + 1, later, value, slopes
 
-    state = (0, recursion.start, tf.zeros_like(recursion.mean, tf.float64), tf.zeros_like(recursion.start))
+    state = (0, recursion.start, tf.cast(recursion.nothing, tf.float64), tf.zeros_like(recursion.start))
     _, factors, value, slopes = tf.while_loop(lambda rank, *_: rank < recursion.looped, body, state)
-    gained = gains.gained(recursion.mean, gain)
-    left, left_slopes = recursion.uniform(worth, factors)
-    value += tf.cast(left * gained, tf.float64)
-    slopes += gains.slope(gained, gain) * left_slopes
+
+    def others() -> tuple[tf.Tensor, tf.Tensor]:
+        flat = recursion.after_loop(factors, tf.shape(worth)[0])
+        gained = gains.gained(flat.found, gain)
+        total = tf.reduce_sum(tf.cast(flat.weighted(worth * gained), tf.float64), axis=0)
+        return value + total, slopes + flat.slopes(worth * gains.slope(gained, gain))
+
+    value, slopes = recursion.if_ranks_are_left((value, slopes), others)
     value = tf.cast(tf.squeeze(value, _DOCUMENTS), batch.scores.dtype)
     return recursion.poison[:, 0] * value, recursion.to_scores(slopes)
 
@@ -239,15 +303,23 @@ def _gain_and_slopes(
 @compiled.once_for_each_size
 def _found_at_ranks(batch: Batch, at_ranks: tf.Tensor, ends: tf.Tensor, *, precision: tf.DType) -> tf.Tensor:
     recursion = _Recursion(batch, ends, precision)
-    rows = tf.TensorArray(precision, size=tf.shape(at_ranks)[1]).unstack(recursion.at_ranks(at_ranks) + recursion.mean)
+    ranks = tf.shape(at_ranks)[1]
+    rows = tf.TensorArray(precision, size=ranks).unstack(recursion.at_ranks(at_ranks) + recursion.nothing)
 
     def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
         _, found, later = recursion.step(factors)
         return rank + 1, later, rows.write(rank, found)
 
-    found = tf.while_loop(lambda rank, *_: rank < recursion.looped, body, (0, recursion.start, rows))[2].stack()
+    _, factors, rows = tf.while_loop(lambda rank, *_: rank < recursion.looped, body, (0, recursion.start, rows))
+    found = rows.stack()
+
+    def others() -> tf.Tensor:
+        flat = recursion.after_loop(factors, ranks)
+        return found + flat.weighted(flat.found)
+
+    found = recursion.if_ranks_are_left(found, others)
     found = tf.cast(tf.transpose(tf.squeeze(found, 1 + _DOCUMENTS)), at_ranks.dtype)
-    return recursion.poison * tf.where(lists.rank_mask(batch.mask, tf.shape(at_ranks)[1]), found, at_ranks)
+    return recursion.poison * tf.where(lists.rank_mask(batch.mask, ranks), found, at_ranks)
 
 
 @compiled.once_for_each_size
@@ -261,11 +333,22 @@ def _slopes_of_found(batch: Batch, upstream: tf.Tensor, ends: tf.Tensor, *, prec
 
     state = (0, recursion.start, tf.zeros_like(recursion.start))
     _, factors, slopes = tf.while_loop(lambda rank, *_: rank < recursion.looped, body, state)
-    return recursion.to_scores(slopes + recursion.uniform(upstream, factors)[1])
+
+    def others() -> tf.Tensor:
+        return slopes + recursion.after_loop(factors, tf.shape(upstream)[0]).slopes(upstream)
+
+    return recursion.to_scores(recursion.if_ranks_are_left(slopes, others))
 
 
-def ranks_until_uniform(largest: tf.Tensor, delta: float | tf.Tensor) -> tf.Tensor:
-    """Returns the number of ranks before |alpha S c| < 1e-8 everywhere, by |c_r| <= (1 - delta)^(r - 1)."""
-    decades = tf.math.log(tf.maximum(largest, _UNIFORM) / _UNIFORM)
+def ranks_until_small(largest: tf.Tensor, delta: float | tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:
+    """Returns the number of ranks before |alpha S c| is small everywhere, by |c_r| <= (1 - delta)^(r - 1).
+
+    Args:
+      largest: The largest |alpha S|, float64.
+      delta: What remains of a document's weight after its rank.
+      dtype: The type of the scores.
+    """
+    small = _SMALL[dtype]
+    decades = tf.math.log(tf.maximum(largest, small) / small)
     keep = tf.cast(1.0 - delta, largest.dtype)
     return tf.cast(tf.math.ceil(decades / -tf.math.log(keep)), tf.int32)
