@@ -48,23 +48,34 @@ def test_smoothi_passes_over_the_ranks_and_keeps_no_array_of_ranks_times_documen
     # One loop a pass, with one exponential of the batch's size in each. (NDCG has one over the levels of relevance.)
     assert len(re.findall(r" while\(", program)) == passes + isinstance(loss.metric, functional.NDCG)
     of_batch = rf"f64\[(?:{lists},{documents}|{documents},{lists})\]\S* exponential\("
-    # MAP's running sums are over [batch, rank]; so is what the ranks after the loop weigh, [rank, .., batch].
     assert len(re.findall(of_batch, program)) == passes
-    assert largest_array(program) == lists * documents
+    # The five moments that the closed form needs are summed at once.
+    assert largest_array(program) == 5 * lists * documents
 
 
 @pytest.fixture
 def ranks_computed(monkeypatch):
     """The number of ranks that each call of a loop computes."""
     computed = []
+    monkeypatch.setattr(compiled, "_has_xla", lambda: False)  # It knows no calls of Python.
     for name in ("_gain_and_slopes", "_found_at_ranks", "_slopes_of_found"):
-        loop = getattr(smoothi_loops, name)
+        loop = getattr(smoothi_loops, name).__wrapped__
 
-        def counting(batch, at_ranks, ends, loop=loop, **constants):
-            computed.append(int(ends[0]))
-            return loop(batch, at_ranks, ends, **constants)
+        def starting(*arguments, loop=loop, **constants):
+            tf.py_function(lambda: computed.append(0), [], [])
+            return loop(*arguments, **constants)
 
-        monkeypatch.setattr(smoothi_loops, name, counting)
+        monkeypatch.setattr(smoothi_loops, name, compiled.once_for_each_size(starting))
+    step = smoothi_loops._Recursion.step
+
+    def counting(recursion, factors):
+        def count():
+            computed[-1] += 1
+
+        tf.py_function(count, [], [])
+        return step(recursion, factors)
+
+    monkeypatch.setattr(smoothi_loops._Recursion, "step", counting)
     return computed
 
 

@@ -187,13 +187,24 @@ def test_ties_share_value_and_gradient():
     np.testing.assert_allclose(gradient[1], gradient[3], rtol=1e-6)
 
 
+@pytest.fixture(scope="module")
+def closed_form():
+    """Short lists have the closed form too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(smoothi_loops, "_FEW_RANKS", 0)
+        for name in ("_found_at_ranks", "_slopes_of_found"):
+            loop = getattr(smoothi_loops, name).__wrapped__
+            patch.setattr(smoothi_loops, name, compiled.once_for_each_size(loop))
+        yield
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shift", [True, False])
 @pytest.mark.parametrize(
     ("alpha", "delta"), [(1e-3, 0.1), (0.1, 0.1), (1.0, 0.1), (10.0, 0.1), (1.0, 0.02), (1.0, 0.49)]
 )
 @pytest.mark.parametrize("length", [1, 2, 3, 20, 400])
-def test_the_closed_form_of_late_ranks_equals_the_whole_recursion(length, alpha, delta, shift, dtype):
+def test_the_closed_form_of_late_ranks_equals_the_whole_recursion(length, alpha, delta, shift, dtype, closed_form):
     """In float32 to its accuracy; with the scores in float64, where less is left to the closed form, to more."""
     scores, relevance = a_list(8, length)
     if length == 3:  # No rank takes the loop, and what is relevant stands at both ends.

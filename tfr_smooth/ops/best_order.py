@@ -6,8 +6,9 @@ import tensorflow as tf
 
 from tfr_smooth.ops import compiled, gains
 
-# Of more different relevances a list is sorted.
+# Of more different relevances a list is sorted; and for fewer ranks, as that is less to compile.
 _MOST_LEVELS = 8
+_LEAST_RANKS = 64
 
 
 def gained(relevance: tf.Tensor, worth: tf.Tensor, gain: str) -> tf.Tensor:
@@ -21,7 +22,8 @@ def gained(relevance: tf.Tensor, worth: tf.Tensor, gain: str) -> tf.Tensor:
     Returns:
       [batch], in the type of the relevance.
 
-    Time O(N log N) a list, in compiled programs O(L N) where no list has more than L <= 8 relevances above 0.
+    Time O(N log N) a list; in compiled programs, for K >= 64, O(L N) where no list has more than L <= 8 relevances
+    above 0.
 
     Example:
       >>> import tensorflow as tf
@@ -32,8 +34,13 @@ def gained(relevance: tf.Tensor, worth: tf.Tensor, gain: str) -> tf.Tensor:
     """
     if not compiled.is_inside():
         return _by_sorting(relevance, worth, gain)
-    found, is_left = _by_levels(relevance, worth, gain)
-    return tf.cond(is_left, lambda: _by_sorting(relevance, worth, gain), lambda: found)
+
+    def by_levels() -> tf.Tensor:
+        found, is_left = _by_levels(relevance, worth, gain)
+        return tf.cond(is_left, lambda: _by_sorting(relevance, worth, gain), lambda: found)
+
+    # XLA knows the shape, and then leaves one of the two out.
+    return tf.cond(tf.shape(worth)[1] < _LEAST_RANKS, lambda: _by_sorting(relevance, worth, gain), by_levels)
 
 
 def _by_sorting(relevance: tf.Tensor, worth: tf.Tensor, gain: str) -> tf.Tensor:

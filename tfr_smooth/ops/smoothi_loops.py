@@ -17,6 +17,8 @@ from tfr_smooth.ops import compiled, gains, lists
 # Inputs of a softmax that are below this size, by the type of the scores. What the closed form of the ranks after that
 # leaves out is the third power of it in the values (1e-8), and the second, of their own size, in the gradient.
 _SMALL = {tf.float32: 2e-3, tf.float64: 1e-5}
+# So few ranks all take the loop, as the closed form is a third more to compile.
+_FEW_RANKS = 64
 # Up to this size of the softmax's inputs float32 gives 1e-6 (value) and 1e-5 (gradient), and exp does not overflow. A
 # sharper softmax multiplies the rounding of its inputs, so such a batch is computed in float64.
 _FLOAT32_RANGE = 16.0
@@ -90,12 +92,8 @@ def _run(loop: Callable[..., Any], batch: Batch, at_ranks: tf.Tensor, **constant
     """Hands a loop the batch, grown to a size of the compiler's grid: in float32 where that is enough, else float64."""
     # So that no tape records the loop: its gradient is made here.
     scores, relevance, at_ranks = (tf.stop_gradient(t) for t in (batch.scores, batch.relevance, at_ranks))
-    ranks = tf.shape(at_ranks)[1]
-    largest = _largest_logit(batch)
-    longest = tf.reduce_max(tf.reduce_sum(tf.cast(batch.mask, tf.int32), axis=1))
-    counted = tf.minimum(ranks, longest)
-    ends = tf.stack([tf.minimum(counted, ranks_until_small(largest, batch.delta, scores.dtype)), counted])
     at_ranks = tf.cast(at_ranks, scores.dtype)
+    ranks = tf.shape(at_ranks)[1]  # Padding has more of them.
     scores, relevance, mask, at_ranks = (compiled.pad(t) for t in (scores, relevance, batch.mask, at_ranks))
     # Tensors, as each number would be compiled anew.
     alpha, delta = (tf.constant(t, tf.float64) for t in (batch.alpha, batch.delta))
@@ -103,31 +101,22 @@ def _run(loop: Callable[..., Any], batch: Batch, at_ranks: tf.Tensor, **constant
     grown = Batch(scores, relevance, mask, alpha, delta, batch.shift)
 
     def in_precision(precision: tf.DType) -> Any:
-        return loop(grown, at_ranks, ends, precision=precision, **constants)
+        return loop(grown, at_ranks, ranks, precision=precision, **constants)
 
     if scores.dtype == tf.float64 or batch.precision:
         return in_precision(batch.precision or tf.float64)
-    return tf.cond(_is_sharp(largest), lambda: in_precision(tf.float64), lambda: in_precision(tf.float32))
+    return tf.cond(needs_float64(batch), lambda: in_precision(tf.float64), lambda: in_precision(tf.float32))
 
 
 def needs_float64(batch: Batch) -> tf.Tensor:
     """Returns a bool scalar: whether a softmax of float32 scores is too sharp for the loops to compute in float32."""
-    return _is_sharp(_largest_logit(batch))
-
-
-def _is_sharp(largest: tf.Tensor) -> tf.Tensor:
-    return largest > _FLOAT32_RANGE
-
-
-def _largest_logit(batch: Batch) -> tf.Tensor:
-    """The largest |alpha S| of the batch, float64."""
     scores = batch.scores
     highest = tf.reduce_max(tf.where(batch.mask, scores, tf.constant(scores.dtype.min, scores.dtype)), axis=1)
     lowest = tf.reduce_min(tf.where(batch.mask, scores, tf.constant(scores.dtype.max, scores.dtype)), axis=1)
     spread = highest - lowest if batch.shift else tf.maximum(highest, -lowest)
     # A list with a NaN comes out as NaN whatever is done, and must not speak for the others.
     spread = tf.where(tf.math.is_nan(spread), tf.zeros_like(spread), spread)
-    return tf.clip_by_value(batch.alpha * tf.cast(tf.reduce_max(spread), tf.float64), 0.0, LARGEST)
+    return batch.alpha * tf.cast(tf.reduce_max(spread), tf.float64) > _FLOAT32_RANGE
 
 
 def _cut(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
@@ -144,7 +133,7 @@ class _Recursion:
     [1, batch] or [batch, 1].
     """
 
-    def __init__(self, batch: Batch, ends: tf.Tensor, precision: tf.DType) -> None:
+    def __init__(self, batch: Batch, at_ranks: tf.Tensor, ranks: tf.Tensor, precision: tf.DType) -> None:
         scores, _, self.poison = lists.clean(batch.scores, batch.mask)
         self._batch = batch = batch._replace(scores=scores)
         relevance = lists.aligned("relevance", batch.relevance, scores, batch.mask)
@@ -155,7 +144,11 @@ class _Recursion:
         self._count = tf.maximum(_sum(self._real), 1.0)
         self._keep = tf.cast(1.0 - batch.delta, precision)
         # Ranks before the first of these take the loop, those before the second have a closed form.
-        self.looped, self._counted = ends[0], ends[1]
+        largest = tf.cast(tf.reduce_max(tf.abs(alpha_scores)), tf.float64)
+        self._counted = tf.minimum(ranks, tf.cast(tf.reduce_max(self._count), tf.int32))
+        until_small = tf.minimum(self._counted, ranks_until_small(largest, batch.delta, batch.scores.dtype))
+        # XLA knows the shape, and then leaves out what never runs.
+        self.looped = tf.where(tf.shape(at_ranks)[1] <= _FEW_RANKS, self._counted, until_small)
         self.start = tf.ones_like(self._logits)
         self.nothing = tf.zeros_like(self._count)
 
@@ -231,35 +224,34 @@ class _Flat:
         later: tf.Tensor,
         keep: tf.Tensor,
     ) -> None:
-        mean_input, mean = _sum(inputs) / count, _sum(relevance) / count
-        self._inputs, self._relevance = real * (inputs - mean_input), real * (relevance - mean)
-        self._share = real * factors / count
+        self._real = real
+        # Few sums of many arrays, and few operations: each would be a kernel to compile.
+        powers = tf.stack([inputs, relevance, relevance * inputs, inputs**2, relevance * inputs**2])
+        x, y, yx, xx, yxx = tf.unstack(tf.reduce_sum(powers, axis=1 + _DOCUMENTS, keepdims=True) / count)
+        first, second = yx - x * y, (yxx - 2.0 * x * yx + x * x * y) - y * (xx - x * x)
+        self._inputs, self._relevance = real * (inputs - x), real * (relevance - y)
+        self._share = factors / count
+
         self._is_later = later >= 0
         shrink = tf.maximum(keep - 1.0 / count, 1e-30)
-        later = tf.cast(tf.maximum(later, 0), shrink.dtype)
-        self._powers = tf.exp(later * tf.math.log(shrink))
-        before = tf.exp((later - 1.0) * tf.math.log(shrink))
-        self._lag = before * (1.0 - self._powers) / (count * (1.0 - shrink))
-        first = _sum(self._relevance * self._inputs) / count
-        second = _sum(self._relevance * self._inputs**2) / count
-        self._above_mean = (
-            self._powers * first - self._lag * (second + mean_input * first) + 0.5 * self._powers**2 * second
-        )
+        self._powers = tf.exp(tf.cast(tf.maximum(later, 0), shrink.dtype) * tf.math.log(shrink))
+        lag = self._powers * (1.0 - self._powers) / (shrink * count * (1.0 - shrink))
+        self._above_mean = self._powers * first - lag * (second + x * first) + 0.5 * self._powers**2 * second
+        self._linear = self._powers**2 - lag
         # [K, ..]: the relevance found at each rank; at ranks before these it is anything.
-        self.found = mean + self._above_mean
+        self.found = y + self._above_mean
 
     def weighted(self, values: tf.Tensor) -> tf.Tensor:
         """Returns [K, ..] values, with 0 at the ranks before these."""
         return tf.where(self._is_later, values, tf.zeros_like(values))
 
-    def slopes(self, weights: tf.Tensor) -> tf.Tensor:
-        """Returns the gradient of sum(weights * found) over these ranks to the logits, given [K, ..] weights."""
-        weights = self.weighted(weights)
-        constant, linear, found = (
-            tf.reduce_sum(weights * each, axis=0)
-            for each in (self._powers, self._powers**2 - self._lag, self._powers * self._above_mean)
-        )
-        return self._share * (self._relevance * (constant + linear * self._inputs) - found)
+    def sum_and_slopes(self, values: tf.Tensor, weights: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the sum of [K, ..] values over these ranks, and the slopes of sum(weights * found) to the logits."""
+        of_slopes = [weights * each for each in (self._powers, self._linear, self._powers * self._above_mean)]
+        summed = tf.reduce_sum(tf.cast(self.weighted(tf.stack([values, *of_slopes])), tf.float64), axis=1)
+        total, *of_slopes = tf.unstack(summed)
+        constant, linear, found = (tf.cast(each, self._share.dtype) for each in of_slopes)
+        return total, self._share * (self._relevance * (constant + linear * self._inputs) - self._real * found)
 
 
 def _turned(values: tf.Tensor) -> tf.Tensor:
@@ -274,9 +266,9 @@ def _sum(values: tf.Tensor) -> tf.Tensor:
 
 @compiled.once_for_each_size
 def _gain_and_slopes(
-    batch: Batch, worth: tf.Tensor, ends: tf.Tensor, *, gain: str, precision: tf.DType
+    batch: Batch, worth: tf.Tensor, ranks: tf.Tensor, *, gain: str, precision: tf.DType
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    recursion = _Recursion(batch, ends, precision)
+    recursion = _Recursion(batch, worth, ranks, precision)
     worth = recursion.at_ranks(worth)
 
     def body(rank: tf.Tensor, factors: tf.Tensor, value: tf.Tensor, slopes: tf.Tensor) -> tuple[Any, ...]:
@@ -292,8 +284,8 @@ def _gain_and_slopes(
     def others() -> tuple[tf.Tensor, tf.Tensor]:
         flat = recursion.after_loop(factors, tf.shape(worth)[0])
         gained = gains.gained(flat.found, gain)
-        total = tf.reduce_sum(tf.cast(flat.weighted(worth * gained), tf.float64), axis=0)
-        return value + total, slopes + flat.slopes(worth * gains.slope(gained, gain))
+        total, later_slopes = flat.sum_and_slopes(worth * gained, worth * gains.slope(gained, gain))
+        return value + total, slopes + later_slopes
 
     value, slopes = recursion.if_ranks_are_left((value, slopes), others)
     value = tf.cast(tf.squeeze(value, _DOCUMENTS), batch.scores.dtype)
@@ -301,10 +293,11 @@ def _gain_and_slopes(
 
 
 @compiled.once_for_each_size
-def _found_at_ranks(batch: Batch, at_ranks: tf.Tensor, ends: tf.Tensor, *, precision: tf.DType) -> tf.Tensor:
-    recursion = _Recursion(batch, ends, precision)
-    ranks = tf.shape(at_ranks)[1]
-    rows = tf.TensorArray(precision, size=ranks).unstack(recursion.at_ranks(at_ranks) + recursion.nothing)
+def _found_at_ranks(batch: Batch, at_ranks: tf.Tensor, ranks: tf.Tensor, *, precision: tf.DType) -> tf.Tensor:
+    recursion = _Recursion(batch, at_ranks, ranks, precision)
+    rows = tf.TensorArray(precision, size=tf.shape(at_ranks)[1]).unstack(
+        recursion.at_ranks(at_ranks) + recursion.nothing
+    )
 
     def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
         _, found, later = recursion.step(factors)
@@ -314,17 +307,17 @@ def _found_at_ranks(batch: Batch, at_ranks: tf.Tensor, ends: tf.Tensor, *, preci
     found = rows.stack()
 
     def others() -> tf.Tensor:
-        flat = recursion.after_loop(factors, ranks)
+        flat = recursion.after_loop(factors, tf.shape(at_ranks)[1])
         return found + flat.weighted(flat.found)
 
     found = recursion.if_ranks_are_left(found, others)
     found = tf.cast(tf.transpose(tf.squeeze(found, 1 + _DOCUMENTS)), at_ranks.dtype)
-    return recursion.poison * tf.where(lists.rank_mask(batch.mask, ranks), found, at_ranks)
+    return recursion.poison * tf.where(lists.rank_mask(batch.mask, tf.shape(at_ranks)[1]), found, at_ranks)
 
 
 @compiled.once_for_each_size
-def _slopes_of_found(batch: Batch, upstream: tf.Tensor, ends: tf.Tensor, *, precision: tf.DType) -> tf.Tensor:
-    recursion = _Recursion(batch, ends, precision)
+def _slopes_of_found(batch: Batch, upstream: tf.Tensor, ranks: tf.Tensor, *, precision: tf.DType) -> tf.Tensor:
+    recursion = _Recursion(batch, upstream, ranks, precision)
     upstream = recursion.at_ranks(upstream)
 
     def body(rank: tf.Tensor, factors: tf.Tensor, slopes: tf.Tensor) -> tuple[Any, ...]:
@@ -335,7 +328,7 @@ def _slopes_of_found(batch: Batch, upstream: tf.Tensor, ends: tf.Tensor, *, prec
     _, factors, slopes = tf.while_loop(lambda rank, *_: rank < recursion.looped, body, state)
 
     def others() -> tf.Tensor:
-        return slopes + recursion.after_loop(factors, tf.shape(upstream)[0]).slopes(upstream)
+        return slopes + recursion.after_loop(factors, tf.shape(upstream)[0]).sum_and_slopes(upstream, upstream)[1]
 
     return recursion.to_scores(recursion.if_ranks_are_left(slopes, others))
 
