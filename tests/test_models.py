@@ -89,6 +89,42 @@ def test_batch_normalization_is_that_of_keras(documents):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("trainable", [True, False])
+def test_the_first_normalisation_may_go_into_the_dense_layer(trainable, policy):
+    """Value, all gradients and moving statistics are those of the two layers one after the other."""
+    inputs = tf.constant(np.random.RandomState(0).randn(50, 5) * 3.0 + 10.0, tf.float32)
+    upstream = tf.constant(np.random.RandomState(1).randn(50, 4), tf.float32)
+
+    def run(together):
+        normalize = models.BatchNormalization(momentum=0.9, trainable=trainable, dtype=policy)
+        dense = tf.keras.layers.Dense(4, activation="relu", dtype=policy)
+        for layer, seed in ((normalize, 2), (dense, 3)):
+            layer.build((None, 5))
+            layer.built = True
+            random = np.random.RandomState(seed)
+            layer.set_weights([random.rand(*weight.shape) + 0.5 for weight in layer.get_weights()])
+        weights = [*normalize.trainable_weights, *dense.trainable_weights]
+        assert len(weights) == (4 if trainable else 2)
+
+        @tf.function
+        def step():
+            with tf.GradientTape() as tape:
+                tape.watch(inputs)
+                if together:
+                    outputs = normalize.before(dense, inputs, training=True)
+                else:
+                    outputs = dense(normalize(inputs, training=True))
+                outputs = tf.cast(outputs, tf.float32)
+            return outputs, tape.gradient(outputs, [inputs, *weights], upstream)
+
+        return [*tf.nest.flatten(step()), *normalize.get_weights()]
+
+    for one, other in zip(run(together=True), run(together=False), strict=True):
+        largest = np.abs(other).max()
+        np.testing.assert_allclose(one, other, atol=(3e-5 if policy == "float32" else 6e-2) * largest)
+
+
 def test_size_of_the_default_network():
     scorer = models.FeedForwardScorer()
     scorer.build({"features": (None, None, 46)})
