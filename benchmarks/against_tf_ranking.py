@@ -44,34 +44,42 @@ def pairs() -> dict[str, tuple[Any, Any]]:
     }
 
 
-def metric_side(metric: tf.keras.metrics.Metric, labels: np.ndarray, scores: np.ndarray) -> Callable[[], Any]:
-    """One update of a metric, in a `tf.function`, and its result."""
-    inputs = tf.constant(labels), tf.constant(scores)
+class MetricSide:
+    """Updates of a metric, in a `tf.function`, and its result."""
 
-    @tf.function
-    def update(labels: tf.Tensor, scores: tf.Tensor) -> None:
-        metric.update_state(labels, scores)
+    def __init__(self, metric: tf.keras.metrics.Metric, labels: np.ndarray, scores: np.ndarray) -> None:
+        @tf.function
+        def update(labels: tf.Tensor, scores: tf.Tensor) -> None:
+            for i in tf.range(tf.shape(labels)[0]):
+                metric.update_state(labels[i], scores[i])
 
-    def run() -> Any:
-        metric.reset_state()
-        update(*inputs)
-        return metric.result().numpy()
+        self._metric, self._update = metric, update
+        self._inputs = labels, scores
+        self._repeated = {1: (tf.constant(labels[np.newaxis]), tf.constant(scores[np.newaxis]))}
 
-    return run
+    def __call__(self) -> Any:
+        return self.repeat(1)
+
+    def repeat(self, times: int) -> Any:
+        if times not in self._repeated:
+            self._repeated[times] = tuple(tf.stack([values] * times) for values in self._inputs)
+        self._metric.reset_state()
+        self._update(*self._repeated[times])
+        return self._metric.result().numpy()
 
 
 def sides_of(name: str, shape: str) -> dict[str, Callable[[], Any]]:
     labels, scores = harness.a_batch(*harness.shape_of(shape))
     if name == "ndcg_metric":
         return {
-            "ours": metric_side(metrics.NDCGMetric(topn=10), labels, scores),
-            "TF-Ranking": metric_side(tfr.keras.metrics.NDCGMetric(topn=10), labels, scores),
+            "ours": MetricSide(metrics.NDCGMetric(topn=10), labels, scores),
+            "TF-Ranking": MetricSide(tfr.keras.metrics.NDCGMetric(topn=10), labels, scores),
         }
     ours, theirs = pairs()[name]
     return {
-        "ours": harness.tensorflow_side(ours, labels, scores),
-        "TF-Ranking": harness.tensorflow_side(theirs, labels, scores),
-        "ours, XLA": harness.tensorflow_side(ours, labels, scores, jit_compile=True),
+        "ours": harness.TensorFlowSide(ours, labels, scores),
+        "TF-Ranking": harness.TensorFlowSide(theirs, labels, scores),
+        "ours, XLA": harness.TensorFlowSide(ours, labels, scores, jit_compile=True),
     }
 
 
@@ -94,7 +102,7 @@ def main(_: list[str]) -> None:
         for shape in _SHAPES.value:
             sides = sides_of(name, shape)
             check(name, sides, harness.shape_of(shape)[0])
-            result = harness.race(sides, name=name, shape=shape)
+            result = harness.race(sides, batches=harness.batches(), name=name, shape=shape)
             if name != "ndcg_metric":
                 memory = {s: harness.peak_megabytes([f"--alone={name},{shape},{s}"]) for s in ("ours", "TF-Ranking")}
                 print(f"    megabytes: {memory}", flush=True)

@@ -76,7 +76,7 @@ def shapes(growth: str) -> dict[int, tuple[int, int]]:
 def measure(name: str, growth: str) -> dict[str, Any]:
     sides: dict[str, harness.Side] = {}
     for size, shape in shapes(growth).items():
-        side = sides[str(size)] = harness.tensorflow_side(loss_of(name), *harness.a_batch(*shape))
+        side = sides[str(size)] = harness.TensorFlowSide(loss_of(name), *harness.a_batch(*shape))
         side()  # traces and compiles
         start = time.perf_counter()
         side()

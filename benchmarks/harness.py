@@ -27,10 +27,21 @@ from tfr_smooth import _files
 _RUNS = flags.DEFINE_integer("runs", 30, "Timed runs of each side; their median counts.", lower_bound=1)
 _WARM = flags.DEFINE_integer("warm_runs", 3, "Runs of each side before the timed ones.", lower_bound=1)
 _THREADS = flags.DEFINE_integer("threads", os.cpu_count(), "Threads of each side.", lower_bound=1)
+_BATCHES = flags.DEFINE_integer(
+    "batches",
+    10,
+    "Batches that a side takes one after the other where a loss may take less than a call of TensorFlow; times are "
+    "those of one batch. 1 for a call each.",
+    lower_bound=1,
+)
 _OUTPUT = flags.DEFINE_string("output", None, "Where to write the results as JSON.")
 
 # From nothing to (value, gradient) as arrays of NumPy, which the caller has waited for.
 Side = Callable[[], tuple[Any, Any]]
+
+
+def batches() -> int:
+    return _BATCHES.value
 
 
 def threads() -> int:
@@ -94,21 +105,52 @@ def module_at(path: str | os.PathLike[str], name: str) -> ModuleType:
     return module
 
 
-def tensorflow_side(
-    loss: Callable[[Any, Any], Any], labels: np.ndarray, scores: np.ndarray, *, jit_compile: bool = False
-) -> Side:
+class TensorFlowSide:
     """Value and gradient to the scores of a loss, in a `tf.function`."""
-    import tensorflow as tf
 
-    @tf.function(jit_compile=jit_compile)
-    def step(labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        with tf.GradientTape() as tape:
-            tape.watch(scores)
-            value = loss(labels, scores)
-        return value, tape.gradient(value, scores)
+    def __init__(
+        self,
+        loss: Callable[[Any, Any], Any],
+        labels: np.ndarray,
+        scores: np.ndarray,
+        *,
+        jit_compile: bool = False,
+    ) -> None:
+        import tensorflow as tf
 
-    inputs = tf.constant(labels), tf.constant(scores)
-    return lambda: tuple(tensor.numpy() for tensor in step(*inputs))
+        def step(labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            with tf.GradientTape() as tape:
+                tape.watch(scores)
+                value = loss(labels, scores)
+            return value, tape.gradient(value, scores)
+
+        def steps(labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            count = labels.shape[0]
+
+            def body(i: tf.Tensor, *found: tf.TensorArray) -> tuple[Any, ...]:
+                one = step(labels[i], tf.ensure_shape(scores[i], scores.shape[1:]))
+                return i + 1, *(array.write(i, value) for array, value in zip(found, one, strict=True))
+
+            state = (0, *(tf.TensorArray(scores.dtype, size=count) for _ in range(2)))
+            found = tf.while_loop(lambda i, *_: i < count, body, state, parallel_iterations=1, maximum_iterations=count)
+            return tuple(array.stack() for array in found[1:])
+
+        self._inputs = tf.constant(labels), tf.constant(scores)
+        self._step = tf.function(step, jit_compile=jit_compile)
+        self._steps = tf.function(steps, jit_compile=jit_compile)
+        self._repeated: tuple[Any, ...] = ()
+
+    def __call__(self) -> tuple[Any, Any]:
+        """Takes one batch, in one call."""
+        return tuple(tensor.numpy() for tensor in self._step(*self._inputs))
+
+    def repeat(self, times: int) -> Any:
+        """Takes that many batches one after the other in one call of TensorFlow, as a step of training is one call."""
+        import tensorflow as tf
+
+        if not self._repeated or self._repeated[0].shape[0] != times:
+            self._repeated = tuple(tf.stack([values] * times) for values in self._inputs)
+        return tuple(tensor.numpy() for tensor in self._steps(*self._repeated))
 
 
 def torch_side(loss: Callable[[Any, Any], Any], labels: np.ndarray, scores: np.ndarray) -> Side:
@@ -159,21 +201,22 @@ def same(found: tuple[Any, Any], expected: tuple[Any, Any], *, value: float, gra
     np.testing.assert_allclose(found[1], expected[1], atol=gradient * largest, rtol=0, err_msg=name)
 
 
-def race(sides: dict[str, Callable[[], Any]], **about: Any) -> dict[str, Any]:
+def race(sides: dict[str, Callable[[], Any]], *, batches: int = 1, **about: Any) -> dict[str, Any]:
     """Runs the sides in turn and returns what `table` and `report` take.
 
-    The ratio of a side is the median over rounds of its time by that of the first side in the same round: what else the
-    machine does falls on both. Of the processor's time, which counts all threads, there is the median too.
+    With several batches, a side takes as many one after the other, and times are those of one. The ratio of a side is
+    the median over rounds of its time by that of the first side in the same round: what else the machine does falls on
+    both. Of the processor's time, which counts all threads, there is the median too.
     """
     wall: dict[str, list[float]] = {name: [] for name in sides}
     cpu: dict[str, list[float]] = {name: [] for name in sides}
     for run in range(_RUNS.value + _WARM.value):
         for name, side in sides.items():
             start, cpu_start = time.perf_counter(), time.process_time()
-            side()
+            _take(side, batches)
             if run >= _WARM.value:
-                wall[name].append(1e3 * (time.perf_counter() - start))
-                cpu[name].append(1e3 * (time.process_time() - cpu_start))
+                wall[name].append(1e3 * (time.perf_counter() - start) / batches)
+                cpu[name].append(1e3 * (time.process_time() - cpu_start) / batches)
     ours = next(iter(sides))
     result = {
         **about,
@@ -186,6 +229,14 @@ def race(sides: dict[str, Callable[[], Any]], **about: Any) -> dict[str, Any]:
         if milliseconds > 1.2 * _THREADS.value * result["milliseconds"][name]:
             print(f"    {name} took more of the processors than {_THREADS.value} threads can.", flush=True)
     return result
+
+
+def _take(side: Callable[[], Any], batches: int) -> None:
+    if batches > 1 and hasattr(side, "repeat"):
+        side.repeat(batches)
+        return
+    for _ in range(batches):
+        side()
 
 
 def _row(result: dict[str, Any], about: dict[str, Any]) -> str:
@@ -281,7 +332,7 @@ def table(results: Sequence[dict[str, Any]], key: str = "milliseconds", *, ratio
 
 def report(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), **more: Any) -> None:
     """Prints the table, and writes the results with date, machine and versions if a path was given."""
-    print(f"\nMilliseconds, median of {_RUNS.value} (times the first side's, median of the rounds):\n")
+    print(f"\nMilliseconds a batch, median of {_RUNS.value} (times the first side's, median of the rounds):\n")
     print(table(results))
     write(results, packages=packages, **more)
 
@@ -300,6 +351,7 @@ def write(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), **
             "threads": _THREADS.value,
             "versions": versions,
             "runs": _RUNS.value,
+            "batches": _BATCHES.value,
             **more,
             "results": list(results),
         }

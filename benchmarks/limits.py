@@ -82,7 +82,7 @@ def smoothi() -> Iterator[dict[str, Any]]:
         exponentials = lists * ranks * documents
         each = harness.exp_nanoseconds()
         limits = {f"exponentials, {name}": 1e-6 * exponentials * nanoseconds for name, nanoseconds in each.items()}
-        milliseconds = harness.median_milliseconds(harness.tensorflow_side(loss, labels, scores))
+        milliseconds = harness.median_milliseconds(harness.TensorFlowSide(loss, labels, scores))
         yield result(
             "SmoothI-NDCG", shape, milliseconds, limits, ranks=ranks, exponentials=exponentials, nanoseconds=each
         )
@@ -100,7 +100,7 @@ def softndcg() -> Iterator[dict[str, Any]]:
         yield result(
             "SoftNDCG",
             shape,
-            harness.median_milliseconds(harness.tensorflow_side(loss, *harness.a_batch(lists, documents))),
+            harness.median_milliseconds(harness.TensorFlowSide(loss, *harness.a_batch(lists, documents))),
             {"multiply-adds": limit, "multiply-adds, erfc": limit + 1e-6 * pairs * each},
             terms=terms,
             multiply_adds=multiply_adds,

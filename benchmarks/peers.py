@@ -229,9 +229,9 @@ def inputs(shape: str, without_ties: bool) -> tuple[np.ndarray, np.ndarray]:
 def measure(name: str, pair: Pair, shape: str) -> dict[str, Any]:
     labels, scores = inputs(shape, pair.without_ties)
     sides = {
-        "ours": harness.tensorflow_side(pair.ours, labels, scores),
+        "ours": harness.TensorFlowSide(pair.ours, labels, scores),
         "theirs": pair.side(labels, scores),
-        "ours, XLA": harness.tensorflow_side(pair.ours, labels, scores, jit_compile=True),
+        "ours, XLA": harness.TensorFlowSide(pair.ours, labels, scores, jit_compile=True),
     }
     expected = sides["ours"]()
     found = pair.in_ours(*sides["theirs"](), *scores.shape)
@@ -240,7 +240,7 @@ def measure(name: str, pair: Pair, shape: str) -> dict[str, Any]:
     harness.same(sides["ours, XLA"](), expected, value=1e-4, gradient=1e-3, name=name)
     if not pair.difference:
         harness.same(found, expected, value=1e-4, gradient=1e-3, name=name)
-    result = harness.race(sides, name=name, shape=shape)
+    result = harness.race(sides, batches=harness.batches(), name=name, shape=shape)
     result["differences"] = harness.differences(found, expected)
     print(f"    {'another quantity' if pair.difference else 'the same'}: {result['differences']}", flush=True)
     return result

@@ -178,7 +178,7 @@ def sinkhorn_steps(scores: np.ndarray) -> dict[str, int]:
 def strictly_same(name: str, labels: np.ndarray, scores: np.ndarray) -> None:
     """Checks a few lists with a threshold so strict that the rules for stopping do not matter."""
     labels, scores = labels[:4], scores[:4]
-    expected = harness.tensorflow_side(ours(name, threshold=1e-6), labels, scores)()
+    expected = harness.TensorFlowSide(ours(name, threshold=1e-6), labels, scores)()
     for side, loss in ott_peers(name, threshold=1e-6):
         harness.same(harness.jax_side(loss, labels, scores)(), expected, **CLOSE[name], name=side)
 
@@ -186,8 +186,8 @@ def strictly_same(name: str, labels: np.ndarray, scores: np.ndarray) -> None:
 def measure(name: str, shape: str) -> dict[str, Any]:
     labels, scores = harness.a_batch(*harness.shape_of(shape))
     sides = {
-        "ours": harness.tensorflow_side(ours(name), labels, scores),
-        "ours, step in XLA": harness.tensorflow_side(ours(name), labels, scores, jit_compile=True),
+        "ours": harness.TensorFlowSide(ours(name), labels, scores),
+        "ours, step in XLA": harness.TensorFlowSide(ours(name), labels, scores, jit_compile=True),
     }
     sides |= {side: harness.torch_side(loss, labels, scores) for side, loss in torch_peers(name)}
     sides |= {side: harness.jax_side(loss, labels, scores) for side, loss in ott_peers(name)}

@@ -116,10 +116,10 @@ def measure(metric: str, shape: str) -> dict[str, Any]:
     lists, documents = harness.shape_of(shape)
     labels, scores = harness.a_batch(lists, documents)
     sides = {
-        "ours": harness.tensorflow_side(OURS[metric], labels, scores),
-        "ours, step in XLA": harness.tensorflow_side(OURS[metric], labels, scores, jit_compile=True),
-        "plain TensorFlow": harness.tensorflow_side(plain_tensorflow(metric), labels, scores),
-        "plain, XLA": harness.tensorflow_side(plain_tensorflow(metric), labels, scores, jit_compile=True),
+        "ours": harness.TensorFlowSide(OURS[metric], labels, scores),
+        "ours, step in XLA": harness.TensorFlowSide(OURS[metric], labels, scores, jit_compile=True),
+        "plain TensorFlow": harness.TensorFlowSide(plain_tensorflow(metric), labels, scores),
+        "plain, XLA": harness.TensorFlowSide(plain_tensorflow(metric), labels, scores, jit_compile=True),
     }
     expected = sides["ours"]()
     for name, side in sides.items():
@@ -129,7 +129,7 @@ def measure(metric: str, shape: str) -> dict[str, Any]:
         sides[name] = harness.torch_side(authors(metric, documents), labels, scores)
         theirs = in_our_gain(metric, labels, scores, sides[name])
         harness.same(theirs, expected, value=1e-5, gradient=1e-4, name=name)
-    return harness.race(sides, metric=metric, shape=shape)
+    return harness.race(sides, batches=harness.batches(), metric=metric, shape=shape)
 
 
 def main(_: list[str]) -> None:

@@ -46,9 +46,9 @@ def recursion(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
 def sides_of(shape: str) -> dict[str, Callable[[], Any]]:
     labels, scores = harness.a_batch(*harness.shape_of(shape))
     ours = losses.SoftNDCGLoss(sigma=SIGMA, reduction="sum")
-    sides = {"ours": harness.tensorflow_side(ours, labels, scores)}
+    sides = {"ours": harness.TensorFlowSide(ours, labels, scores)}
     if shape not in _ONLY_OURS.value:
-        sides["recursion"] = harness.tensorflow_side(recursion, labels, scores)
+        sides["recursion"] = harness.TensorFlowSide(recursion, labels, scores)
         harness.same(sides["recursion"](), sides["ours"](), value=1e-5, gradient=1e-4, name=shape)
     return sides
 

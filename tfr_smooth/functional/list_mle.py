@@ -7,6 +7,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfr_smooth.functional import inputs
+from tfr_smooth.ops import lists
 from tfr_smooth.ops.neighbours import Neighbours
 
 # From a list's highest score to its lowest; float64 ends at e^-745.
@@ -50,7 +51,7 @@ def list_mle(
     labels, scores, mask = inputs.clean(labels, scores, mask)
     scores = tf.where(tf.math.is_nan(labels), labels, scores)  # A NaN label shows like a NaN score.
     # From the last position to the first, so that the sums run forwards; then padding, which they never reach.
-    falling = tf.where(mask, -labels, tf.constant(float("-inf"), labels.dtype))
+    falling = lists.filled(-labels, mask, float("-inf"))
     falling, order = tf.math.top_k(falling, tf.shape(labels)[1])
     keys, mask = -falling, tf.not_equal(falling, float("-inf"))
     scores = tf.gather(scores, order, batch_dims=1)
@@ -58,8 +59,8 @@ def list_mle(
     changes = tf.not_equal(keys[:, 1:], keys[:, :-1])
     # The cut is for lists of length 0.
     ties = Neighbours(tf.pad(changes, [[0, 0], [1, 0]], constant_values=True)[:, : tf.shape(keys)[1]])
-    # What padding has reaches nothing, as it comes last: but it may not widen the range.
-    terms = _log_sums(ties, tf.where(mask, scores, scores[:, :1]))
+    # The 0 that padding has reaches nothing, as it comes last.
+    terms = _log_sums(ties, scores)
     if position_aware:  # Else the sum of the scores is that of their means.
         below = scores - ties.highest(scores)
         terms += below - ties.mean(below)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from tfr_smooth.functional import inputs
+from tfr_smooth.ops import lists
 
 
 def list_net(
@@ -35,8 +36,8 @@ def list_net(
       [0.5822]
     """
     labels, scores, mask = inputs.checked(labels, scores, mask)
-    nothing = tf.constant(scores.dtype.min / 4.0, scores.dtype)  # Whose exponential is 0, and that is no -inf * 0.
-    targets = tf.stop_gradient(tf.nn.softmax(tf.where(mask, labels, nothing), axis=1))
+    nothing = scores.dtype.min / 4.0  # Its exponential is 0, and that is no -inf * 0.
+    targets = tf.stop_gradient(tf.nn.softmax(lists.filled(labels, mask, nothing), axis=1))
     # The last axis is 1, but called 1 it would be transposed.
-    values = tf.nn.softmax_cross_entropy_with_logits(targets, tf.where(mask, scores / temperature, nothing))
+    values = tf.nn.softmax_cross_entropy_with_logits(targets, lists.filled(scores / temperature, mask, nothing))
     return tf.where(tf.reduce_any(mask, axis=1), values, tf.zeros_like(values))

@@ -126,7 +126,7 @@ def fastsort_positions(
     # the blocks differences of z are all that counts: a wider gap is cut without a change, and 1e30 loses nothing.
     length = tf.cast(tf.shape(falling)[1], falling.dtype)
     gaps = tf.minimum((falling[:, :-1] - falling[:, 1:]) / ranking.regularization_strength, length)
-    rising = tf.pad(tf.cumsum(tf.where(places[:, 1:], gaps, 0.0), axis=1), [[0, 0], [1, 0]])
+    rising = tf.pad(tf.cumsum(lists.filled(gaps, places[:, 1:], 0.0), axis=1), [[0, 0], [1, 0]])
 
     solve = _euclidean if ranking.regularization == "l2" else _entropic
     starts = _blocks(tf.stop_gradient(rising), places, solve)

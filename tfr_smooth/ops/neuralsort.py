@@ -181,7 +181,7 @@ def _logits(
     def logits(falling: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         step = tf.cast(tf.range(1, tf.shape(falling)[1]), falling.dtype)
         gaps = tf.minimum((falling[:, :-1] - falling[:, 1:]) / temperature, _LARGEST_GAP)
-        gaps = tf.where(places[:, 1:], gaps, 0.0)
+        gaps = lists.filled(gaps, places[:, 1:], 0.0)
         fallen = tf.pad(tf.cumsum(gaps, axis=1), [[0, 0], [1, 0]])
         weighted = tf.pad(tf.cumsum(gaps * (2.0 * step + 1.0), axis=1), [[0, 0], [1, 0]])
         across, rows = weighted[:, tf.newaxis] - weighted[:, :ranks, tf.newaxis], tf.cast(rank, falling.dtype)
@@ -189,7 +189,7 @@ def _logits(
         return tf.cast(-tf.maximum(below, 0.0), dtype), gradient
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
-        rising = tf.where(places, -falling, tf.constant(float("inf"), falling.dtype))
+        rising = lists.filled(-falling, places, float("inf"))
         above = tf.searchsorted(rising, rising, side="left")
         not_below = tf.searchsorted(rising, rising, side="right")
         # A document's own share is 2 (rank - r), with the mean rank of its ties ...

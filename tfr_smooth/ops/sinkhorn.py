@@ -196,12 +196,12 @@ def _sorted_plan(scores: tf.Tensor, mask: tf.Tensor, ranking: Sinkhorn) -> tuple
 
 def _squash(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """The scores standardised over their list, then squashed to [0, 1]; float64."""
-    scores = tf.where(mask, tf.clip_by_value(scores, -_LARGEST, _LARGEST), -_LARGEST)
+    scores = lists.filled(tf.clip_by_value(scores, -_LARGEST, _LARGEST), mask, -_LARGEST)
     count = tf.maximum(tf.reduce_sum(tf.cast(mask, scores.dtype), axis=1, keepdims=True), 1.0)
     # Less the highest first: then tied scores are exactly 0, and rounding is not blown up to a difference.
     scores -= tf.stop_gradient(tf.reduce_max(scores, axis=1, keepdims=True))
-    scores = tf.where(mask, scores, 0.0)
-    scores = tf.where(mask, scores - tf.reduce_sum(scores, axis=1, keepdims=True) / count, 0.0)
+    scores = lists.filled(scores, mask, 0.0)
+    scores = lists.filled(scores - tf.reduce_sum(scores, axis=1, keepdims=True) / count, mask, 0.0)
     variance = tf.reduce_sum(tf.square(scores), axis=1, keepdims=True) / count
     deviation = tf.sqrt(tf.maximum(variance, _LEAST_DEVIATION**2))
     return tf.sigmoid(scores / deviation * (math.pi / math.sqrt(3.0)))
@@ -238,7 +238,7 @@ def _kernel(x: tf.Tensor, y: tf.Tensor, places: tf.Tensor, epsilon: float) -> tf
     """
     cost = tf.math.squared_difference(x[:, :, tf.newaxis], y[:, tf.newaxis])
     steps = (x[:, 1:] - x[:, :-1]) * (x[:, 1:] + x[:, :-1] - y[:, 1:] - y[:, :-1])
-    f = tf.pad(tf.cumsum(tf.where(places[:, 1:], steps, 0.0), axis=1), [[0, 0], [1, 0]])
+    f = tf.pad(tf.cumsum(lists.filled(steps, places[:, 1:], 0.0), axis=1), [[0, 0], [1, 0]])
     g = tf.math.squared_difference(x, y) - f
     exponents = tf.minimum((f[:, :, tf.newaxis] + g[:, tf.newaxis] - cost) / epsilon, 0.0)
     pairs = tf.logical_and(places[:, :, tf.newaxis], places[:, tf.newaxis])
@@ -253,7 +253,7 @@ def _scaled(kernel: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn) -> tuple[tf
 
     def step(rows: tf.Tensor, columns: tf.Tensor, is_done: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         sums = tf.linalg.matvec(kernel, rows, transpose_a=True)
-        error = tf.reduce_max(tf.where(places, tf.abs(sums * columns - 1.0), 0.0), axis=1, keepdims=True)
+        error = tf.reduce_max(lists.filled(tf.abs(sums * columns - 1.0), places, 0.0), axis=1, keepdims=True)
         next_columns = tf.where(is_done, columns, inverse(sums))
         next_rows = tf.where(is_done, rows, inverse(tf.linalg.matvec(kernel, next_columns)))
         return next_rows, next_columns, tf.logical_or(is_done, error <= ranking.threshold)

@@ -56,8 +56,7 @@ class Batch(NamedTuple):
 def logits(scores: tf.Tensor, mask: tf.Tensor, alpha: float | tf.Tensor, shift: bool) -> tf.Tensor:
     """Returns alpha S of Eq. 7, [batch, list], 0 at padding."""
     if shift:
-        largest = tf.constant(scores.dtype.max, scores.dtype)
-        scores -= tf.reduce_min(tf.where(mask, scores, largest), axis=1, keepdims=True)
+        scores -= tf.reduce_min(lists.filled(scores, mask, scores.dtype.max), axis=1, keepdims=True)
     scores = tf.where(mask, scores, tf.zeros_like(scores))
     return tf.clip_by_value(tf.cast(alpha, scores.dtype) * scores, -LARGEST, LARGEST)
 
@@ -111,8 +110,8 @@ def _run(loop: Callable[..., Any], batch: Batch, at_ranks: tf.Tensor, **constant
 def needs_float64(batch: Batch) -> tf.Tensor:
     """Returns a bool scalar: whether a softmax of float32 scores is too sharp for the loops to compute in float32."""
     scores = batch.scores
-    highest = tf.reduce_max(tf.where(batch.mask, scores, tf.constant(scores.dtype.min, scores.dtype)), axis=1)
-    lowest = tf.reduce_min(tf.where(batch.mask, scores, tf.constant(scores.dtype.max, scores.dtype)), axis=1)
+    highest = tf.reduce_max(lists.filled(scores, batch.mask, scores.dtype.min), axis=1)
+    lowest = tf.reduce_min(lists.filled(scores, batch.mask, scores.dtype.max), axis=1)
     spread = highest - lowest if batch.shift else tf.maximum(highest, -lowest)
     # A list with a NaN comes out as NaN whatever is done, and must not speak for the others.
     spread = tf.where(tf.math.is_nan(spread), tf.zeros_like(spread), spread)
@@ -139,7 +138,7 @@ class _Recursion:
         relevance = lists.aligned("relevance", batch.relevance, scores, batch.mask)
         scores, relevance, real = (tf.cast(t, precision) for t in (scores, relevance, batch.mask))
         alpha_scores = logits(scores, batch.mask, batch.alpha, batch.shift)
-        marked = tf.where(batch.mask, alpha_scores, tf.constant(_PADDING[precision], precision))
+        marked = lists.filled(alpha_scores, batch.mask, _PADDING[precision])
         self._logits, self._relevance, self._real = (_turned(t) for t in (marked, relevance, real))
         self._count = tf.maximum(_sum(self._real), 1.0)
         self._keep = tf.cast(1.0 - batch.delta, precision)

@@ -190,7 +190,7 @@ def _highest(scores: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor | int) -> tf.T
         falling = tf.gather(scores, order, batch_dims=1)
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            rising = tf.where(tf.gather(mask, order, batch_dims=1), -falling, tf.constant(math.inf, falling.dtype))
+            rising = lists.filled(-falling, tf.gather(mask, order, batch_dims=1), math.inf)
             first, end = (tf.searchsorted(rising, rising, side=side) for side in ("left", "right"))
             totals = tf.pad(tf.cumsum(tf.cast(upstream, tf.float64), axis=1), [[0, 0], [1, 0]])
             until, before = (tf.gather(totals, tf.minimum(index, ranks), batch_dims=1) for index in (end, first))
