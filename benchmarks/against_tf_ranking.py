@@ -102,7 +102,7 @@ def main(_: list[str]) -> None:
         for shape in _SHAPES.value:
             sides = sides_of(name, shape)
             check(name, sides, harness.shape_of(shape)[0])
-            result = harness.race(sides, batches=harness.batches(), name=name, shape=shape)
+            result = harness.race(sides, repeats=harness.repeats(), name=name, shape=shape)
             if name != "ndcg_metric":
                 memory = {s: harness.peak_megabytes([f"--alone={name},{shape},{s}"]) for s in ("ours", "TF-Ranking")}
                 print(f"    megabytes: {memory}", flush=True)

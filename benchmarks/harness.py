@@ -27,11 +27,11 @@ from tfr_smooth import _files
 _RUNS = flags.DEFINE_integer("runs", 30, "Timed runs of each side; their median counts.", lower_bound=1)
 _WARM = flags.DEFINE_integer("warm_runs", 3, "Runs of each side before the timed ones.", lower_bound=1)
 _THREADS = flags.DEFINE_integer("threads", os.cpu_count(), "Threads of each side.", lower_bound=1)
-_BATCHES = flags.DEFINE_integer(
-    "batches",
+_REPEATS = flags.DEFINE_integer(
+    "repeats",
     10,
-    "Batches that a side takes one after the other where a loss may take less than a call of TensorFlow; times are "
-    "those of one batch. 1 for a call each.",
+    "How often a side takes its batch, one after the other, where a loss may take less than a call of TensorFlow; "
+    "times are those of one batch. 1 for a call each.",
     lower_bound=1,
 )
 _OUTPUT = flags.DEFINE_string("output", None, "Where to write the results as JSON.")
@@ -40,8 +40,8 @@ _OUTPUT = flags.DEFINE_string("output", None, "Where to write the results as JSO
 Side = Callable[[], tuple[Any, Any]]
 
 
-def batches() -> int:
-    return _BATCHES.value
+def repeats() -> int:
+    return _REPEATS.value
 
 
 def threads() -> int:
@@ -145,7 +145,7 @@ class TensorFlowSide:
         return tuple(tensor.numpy() for tensor in self._step(*self._inputs))
 
     def repeat(self, times: int) -> Any:
-        """Takes that many batches one after the other in one call of TensorFlow, as a step of training is one call."""
+        """Takes the batch so often in one call of TensorFlow, as a step of training is one; returns all results."""
         import tensorflow as tf
 
         if not self._repeated or self._repeated[0].shape[0] != times:
@@ -201,22 +201,22 @@ def same(found: tuple[Any, Any], expected: tuple[Any, Any], *, value: float, gra
     np.testing.assert_allclose(found[1], expected[1], atol=gradient * largest, rtol=0, err_msg=name)
 
 
-def race(sides: dict[str, Callable[[], Any]], *, batches: int = 1, **about: Any) -> dict[str, Any]:
+def race(sides: dict[str, Callable[[], Any]], *, repeats: int = 1, **about: Any) -> dict[str, Any]:
     """Runs the sides in turn and returns what `table` and `report` take.
 
-    With several batches, a side takes as many one after the other, and times are those of one. The ratio of a side is
-    the median over rounds of its time by that of the first side in the same round: what else the machine does falls on
-    both. Of the processor's time, which counts all threads, there is the median too.
+    With repeats, a side takes its batch so often, one after the other, and times are those of one. The ratio of a side
+    is the median over rounds of its time by that of the first side in the same round: what else the machine does falls
+    on both. Of the processor's time, which counts all threads, there is the median too.
     """
     wall: dict[str, list[float]] = {name: [] for name in sides}
     cpu: dict[str, list[float]] = {name: [] for name in sides}
     for run in range(_RUNS.value + _WARM.value):
         for name, side in sides.items():
             start, cpu_start = time.perf_counter(), time.process_time()
-            _take(side, batches)
+            _take(side, repeats)
             if run >= _WARM.value:
-                wall[name].append(1e3 * (time.perf_counter() - start) / batches)
-                cpu[name].append(1e3 * (time.process_time() - cpu_start) / batches)
+                wall[name].append(1e3 * (time.perf_counter() - start) / repeats)
+                cpu[name].append(1e3 * (time.process_time() - cpu_start) / repeats)
     ours = next(iter(sides))
     result = {
         **about,
@@ -231,11 +231,11 @@ def race(sides: dict[str, Callable[[], Any]], *, batches: int = 1, **about: Any)
     return result
 
 
-def _take(side: Callable[[], Any], batches: int) -> None:
-    if batches > 1 and hasattr(side, "repeat"):
-        side.repeat(batches)
+def _take(side: Callable[[], Any], repeats: int) -> None:
+    if repeats > 1 and hasattr(side, "repeat"):
+        side.repeat(repeats)
         return
-    for _ in range(batches):
+    for _ in range(repeats):
         side()
 
 
@@ -351,7 +351,7 @@ def write(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), **
             "threads": _THREADS.value,
             "versions": versions,
             "runs": _RUNS.value,
-            "batches": _BATCHES.value,
+            "repeats": _REPEATS.value,
             **more,
             "results": list(results),
         }

@@ -14,9 +14,8 @@ stores, sums, sorts and calls around it are not counted, so nothing can reach 1:
   taken as free. As a second limit, to these an erfc for each of the N (N - 1) / 2 pairs of two documents, at
   TensorFlow's rate (float64); the exponentials of its gradient are taken as free.
 - A training step of FeedForwardScorer with one hidden layer of 1024 on 136 features, batch normalisation, Adam and
-  SmoothI-NDCG: 3 matrix products (forward, gradient to the weights, and to the inputs, which the scale and offset of
-  the batch normalisation before each layer need), each of documents x weights multiply-adds, at the rate of
-  TensorFlow's float32 matrix product.
+  SmoothI-NDCG: matrix products forward, of the gradient to the weights, and, but for the first layer, of that to the
+  inputs; each of documents x weights multiply-adds, at the rate of TensorFlow's float32 matrix product.
 - The reader, over a whole file: as many bytes as the file has, copied in memory by NumPy, and read by `cat` from the
   system's file cache. Once for the text, once for the binary cache, whose batches come out padded.
 
@@ -120,8 +119,8 @@ def training() -> Iterator[dict[str, Any]]:
         model.compile(optimizer=tf.keras.optimizers.Adam(1e-3), loss=losses.SmoothINDCGLoss(alpha=ALPHA, delta=DELTA))
         batch = ({"features": features, "mask": np.ones(labels.shape, bool)}, labels)
         dataset = tf.data.Dataset.from_tensors(batch).cache().repeat(_STEPS.value)
-        weights = (FEATURES + 1) * HIDDEN  # of the products: from the features, and to the score
-        multiply_adds = 3 * lists * documents * weights
+        products = 2 * FEATURES * HIDDEN + 3 * HIDDEN  # from the features, and to the score
+        multiply_adds = lists * documents * products
         rate = multiply_adds_a_second("float32")
         yield result(
             "training step",

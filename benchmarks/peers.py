@@ -240,7 +240,7 @@ def measure(name: str, pair: Pair, shape: str) -> dict[str, Any]:
     harness.same(sides["ours, XLA"](), expected, value=1e-4, gradient=1e-3, name=name)
     if not pair.difference:
         harness.same(found, expected, value=1e-4, gradient=1e-3, name=name)
-    result = harness.race(sides, batches=harness.batches(), name=name, shape=shape)
+    result = harness.race(sides, repeats=harness.repeats(), name=name, shape=shape)
     result["differences"] = harness.differences(found, expected)
     print(f"    {'another quantity' if pair.difference else 'the same'}: {result['differences']}", flush=True)
     return result

@@ -129,7 +129,7 @@ def measure(metric: str, shape: str) -> dict[str, Any]:
         sides[name] = harness.torch_side(authors(metric, documents), labels, scores)
         theirs = in_our_gain(metric, labels, scores, sides[name])
         harness.same(theirs, expected, value=1e-5, gradient=1e-4, name=name)
-    return harness.race(sides, batches=harness.batches(), metric=metric, shape=shape)
+    return harness.race(sides, repeats=harness.repeats(), metric=metric, shape=shape)
 
 
 def main(_: list[str]) -> None:

@@ -26,14 +26,14 @@ def test_every_part_has_its_time_its_limits_and_their_ratio(measured):
 
 def test_what_is_counted(measured):
     smooth, soft, training, *_ = measured[0]["results"]
-    # log(1e-8 / 6) / log(0.9), the scores being spread over about 6.
-    assert smooth["ranks"] == pytest.approx(192, abs=4)
+    # log(0.002 / 6) / log(0.9), the scores being spread over about 6.
+    assert smooth["ranks"] == pytest.approx(76, abs=4)
     assert smooth["exponentials"] == 2 * 400 * smooth["ranks"]
     for name, nanoseconds in smooth["nanoseconds"].items():
         limit = smooth["at_least_milliseconds"][f"exponentials, {name}"]
         assert limit == pytest.approx(1e-6 * smooth["exponentials"] * nanoseconds)
     assert (soft["terms"], soft["multiply_adds"], soft["erfc"]) == (12, 4 * 2 * 12 * 100, 2 * 45)
-    assert training["multiply_adds"] == 3 * 10 * (136 * 1024 + 1024)
+    assert training["multiply_adds"] == 10 * (2 * 136 * 1024 + 3 * 1024)
 
 
 def test_the_reader_reads_the_file_that_is_copied(measured):

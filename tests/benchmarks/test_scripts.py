@@ -14,6 +14,7 @@ import numpy as np
 from absl import app
 
 now = 0.0
+BATCH = np.ones((1, 2), "f"), np.array([[3.0, 4.0]], "f")
 
 def side(milliseconds):
     def run():
@@ -35,6 +36,13 @@ def main(_):
         raise AssertionError("Other gradients passed as the same.")
     result = harness.race({"ours": side(2), "theirs": side(6)}, shape="4x6")
     print(harness.table([result]))
+    several = harness.race({"ours": side(2), "theirs": side(6)}, repeats=harness.repeats(), shape="4x6")
+    assert all(abs(several["milliseconds"][name] - result["milliseconds"][name]) < 1e-6 for name in ("ours", "theirs"))
+    assert now > 0.05
+    loss = harness.TensorFlowSide(lambda labels, scores: scores[0, 0] ** 2, *BATCH)
+    value, gradient = loss()
+    values, gradients = loss.repeat(3)
+    assert values.tolist() == [value] * 3 and (gradients == gradient).all() and gradients.shape == (3, 1, 2), gradients
     harness.report([result], more=1)
 
 app.run(main)
