@@ -136,6 +136,23 @@ def test_smoothi_runs_the_program_of_the_precision_that_the_scores_need(spread, 
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
+def test_what_a_subclass_overrides_is_compiled(programs):
+    class Halved(losses.SmoothINDCGLoss):
+        def list_losses(self, labels, scores):
+            values, counts = super().list_losses(labels, scores)
+            return 0.5 * values, counts
+
+    class Other(ops.SmoothI):
+        def gained(self, *arguments, **named):
+            return 0.5 * super().gained(*arguments, **named)
+
+    batch = a_batch()
+    for loss in (Halved(), losses.MetricLoss(Other(), functional.NDCG())):
+        for one, other in zip(in_a_graph(loss, *batch), value_and_gradient(loss, *batch), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
+    assert len(programs) == 2
+
+
 def test_a_second_derivative_is_refused(programs):
     @tf.function
     def second(labels, scores):

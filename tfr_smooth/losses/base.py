@@ -187,7 +187,7 @@ class MetricLoss(RankingLoss):
     def cases(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tuple[RankingLoss, ...]]:
         """Returns the cases of the ranking, if it has some."""
         cases = getattr(self._ranking, "cases", None)
-        if cases is None:
+        if cases is None or type(self).list_losses is not MetricLoss.list_losses:
             return super().cases(labels, scores)
         which, rankings = cases(scores, real_documents(labels))
         return which, tuple(MetricLoss(ranking, self._metric) for ranking in rankings)

@@ -87,7 +87,7 @@ class SmoothI:
           scores: [batch, list], float32 or float64.
           mask: [batch, list] bool, False for padding.
         """
-        if scores.dtype == tf.float64:
+        if scores.dtype == tf.float64 or type(self) is not SmoothI:
             return tf.constant(0), (self,)
         fields = dataclasses.asdict(self)
         is_sharp = smoothi_loops.needs_float64(self._batch(scores, scores, mask))
