@@ -136,6 +136,18 @@ def test_smoothi_runs_the_program_of_the_precision_that_the_scores_need(spread, 
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("order", [(np.float32, np.float64), (np.float64, np.float32)])
+def test_float64_scores_are_computed_in_float64_whatever_came_before(order):
+    labels, scores = a_batch()
+    loss = losses.SmoothINDCGLoss(alpha=1.1 if order[0] == np.float32 else 1.2)  # that no other test has compiled
+    found = {dtype: in_a_graph(loss, labels, scores.astype(dtype)) for dtype in order}
+    expected = value_and_gradient(loss, labels, scores.astype(np.float64))
+    assert found[np.float64][0].dtype == np.float64
+    for dtype, error in ((np.float64, 1e-12), (np.float32, 1e-5)):
+        for one, other in zip(found[dtype], expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=error, atol=0.1 * error)
+
+
 def test_what_a_subclass_overrides_is_compiled(programs):
     class Halved(losses.SmoothINDCGLoss):
         def list_losses(self, labels, scores):

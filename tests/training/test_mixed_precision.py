@@ -42,6 +42,9 @@ class Watched(losses.SmoothINDCGLoss):
         self.types.add((scores.dtype, values.dtype))
         return values, counts
 
+    def get_config(self):
+        return {**super().get_config(), "watched": id(self)}  # Else it shares another one's program, and sees nothing.
+
 
 def test_a_scorer_trains(policy):
     inputs, labels = a_batch()

@@ -27,7 +27,7 @@ class _Named:
     loss: Any = dataclasses.field(compare=False)
 
 
-def _named(loss: Any, case: int, case_loss: Any) -> _Named:
+def _named(loss: Any, case: Hashable, case_loss: Any) -> _Named:
     config = {name: value for name, value in loss.get_config().items() if name not in ("name", "ragged", "reduction")}
     try:
         return _Named((type(loss), json.dumps(config, sort_keys=True), case), case_loss)
@@ -65,7 +65,8 @@ def list_losses(loss: Any, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Ten
             padded = compiled.pad(labels, with_value=-1.0), compiled.pad(fixed)
             which, cases = loss.cases(labels, fixed)
             programs = [
-                functools.partial(_program, *padded, named=_named(loss, number, case))
+                # The type too, as for other scores there may be other cases.
+                functools.partial(_program, *padded, named=_named(loss, (number, fixed.dtype), case))
                 for number, case in enumerate(cases)
             ]
             found, counts, slopes = programs[0]() if len(programs) == 1 else tf.switch_case(which, programs)
