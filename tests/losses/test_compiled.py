@@ -192,6 +192,22 @@ def test_losses_whose_config_tells_nothing_share_no_program(programs):
     assert programs[0] == programs[1] != programs[2]
 
 
+def test_a_class_defined_again_under_its_name_is_compiled_again(programs):
+    """As when the cell of a notebook is edited and run again."""
+
+    def loss(factor):
+        class Mine(ops.Approx):
+            def relevance(self, *arguments, **named):
+                return factor * super().relevance(*arguments, **named)
+
+        return losses.MetricLoss(Mine(), functional.NDCG())
+
+    for factor in (1.0, 0.5):
+        found = in_a_graph(loss(factor), *a_batch())
+        np.testing.assert_allclose(found[0], loss(factor)(*a_batch()), rtol=1e-6)
+    assert programs[0] != programs[1]
+
+
 def test_a_discount_of_ones_own_is_compiled(programs):
     for discount in ([1.0, 0.5, 0.25], [1.0, 0.5]):
         loss = losses.MetricLoss(ops.SoftRank(), functional.NDCG(discount=discount))

@@ -25,6 +25,13 @@ def value_and_gradient(scores, relevance, upstream, **kwargs):
     return found.numpy()[0], tape.gradient(total, scores).numpy()[0]
 
 
+def forget_programs(patch):
+    """The loops are compiled anew, by what else was patched."""
+    for name in ("_found_at_ranks", "_slopes_of_found"):
+        loop = getattr(smoothi_loops, name).__wrapped__
+        patch.setattr(smoothi_loops, name, compiled.once_for_each_size(loop))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0, 100.0])
 @pytest.mark.parametrize("length", [1, 2, 7, 120, 1000])
@@ -192,9 +199,7 @@ def closed_form():
     """Short lists have the closed form too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(smoothi_loops, "_FEW_RANKS", 0)
-        for name in ("_found_at_ranks", "_slopes_of_found"):
-            loop = getattr(smoothi_loops, name).__wrapped__
-            patch.setattr(smoothi_loops, name, compiled.once_for_each_size(loop))
+        forget_programs(patch)
         yield
 
 
@@ -233,9 +238,7 @@ def test_the_loops_give_the_same_without_xla(monkeypatch):
     scores[4] = scores[7]
     with_xla = value_and_gradient(scores, relevance, references.discounts(30), alpha=2.0)
     monkeypatch.setattr(compiled, "_has_xla", lambda: False)
-    for name in ("_found_at_ranks", "_slopes_of_found"):
-        loop = getattr(smoothi_loops, name).__wrapped__
-        monkeypatch.setattr(smoothi_loops, name, compiled.once_for_each_size(loop))
+    forget_programs(monkeypatch)
     without = value_and_gradient(scores, relevance, references.discounts(30), alpha=2.0)
     np.testing.assert_allclose(without[0], with_xla[0], rtol=1e-6)
     np.testing.assert_allclose(without[1], with_xla[1], rtol=1e-5, atol=1e-7)

@@ -53,23 +53,20 @@ class NDCG(RankingMetric):
 
     def _value(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         known, _, poison = lists.clean(tf.stop_gradient(relevance), mask)
-        ideal = poison[:, 0] * best_order.gained(known, self._worth(lists.cut(known, self.topn), mask), self.gain)
+        at_ranks = self._worth(lists.cut(known, self.topn), mask)
+        ideal = poison[:, 0] * best_order.gained(known, at_ranks, self.gain)
         if isinstance(ranking, DocumentRanking):
             worth = ranking.document_discounts(scores, mask, self.discount, self.topn)
             gained = tf.reduce_sum(self._gains(relevance) * worth, axis=1)
         elif isinstance(ranking, GainRanking):
-            worth = self._worth(lists.cut(scores, self.topn), mask)
-            gained = ranking.gained(scores, relevance, mask, worth, self.gain)
+            gained = ranking.gained(scores, relevance, mask, at_ranks, self.gain)
         else:
-            gained = self._gained(ranking.relevance(scores, relevance, mask, self.topn), mask)
+            found = ranking.relevance(scores, relevance, mask, self.topn)
+            gained = tf.reduce_sum(self._gains(found) * tf.cast(at_ranks, found.dtype), axis=1)
         return tf.math.divide_no_nan(gained, ideal)
 
     def _gains(self, relevance: tf.Tensor) -> tf.Tensor:
         return gains.gained(relevance, self.gain)
-
-    def _gained(self, found: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        worth = self._worth(tf.shape(found)[1], mask)
-        return tf.reduce_sum(self._gains(found) * tf.cast(worth, found.dtype), axis=1)
 
     def _worth(self, ranks: int | tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         count = tf.maximum(tf.reduce_sum(tf.cast(mask, tf.float64), axis=1, keepdims=True), 1.0)

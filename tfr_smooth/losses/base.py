@@ -59,10 +59,14 @@ class RankingLoss(tf.keras.losses.Loss):
         """
         return 0
 
-    def cases(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tuple[RankingLoss, ...]]:
+    def cases(self, scores: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, tuple[RankingLoss, ...]]:
         """Returns which of some losses is this one for a batch (an int32 scalar), and those losses.
 
         Each of them is compiled when it is first needed, in place of this one.
+
+        Args:
+          scores: [batch, list], float32 or float64.
+          mask: [batch, list] bool, False for padding.
         """
         return tf.constant(0), (self,)
 
@@ -184,12 +188,12 @@ class MetricLoss(RankingLoss):
         passes = getattr(self._ranking, "passes_over_pairs", None)
         return 0 if passes is None else passes(getattr(self._metric, "topn", None))
 
-    def cases(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tuple[RankingLoss, ...]]:
+    def cases(self, scores: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, tuple[RankingLoss, ...]]:
         """Returns the cases of the ranking, if it has some."""
         cases = getattr(self._ranking, "cases", None)
         if cases is None or type(self).list_losses is not MetricLoss.list_losses:
-            return super().cases(labels, scores)
-        which, rankings = cases(scores, real_documents(labels))
+            return super().cases(scores, mask)
+        which, rankings = cases(scores, mask)
         return which, tuple(MetricLoss(ranking, self._metric) for ranking in rankings)
 
     def list_losses(self, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -27,12 +27,14 @@ class _Named:
     loss: Any = dataclasses.field(compare=False)
 
 
-def _named(loss: Any, case: Hashable, case_loss: Any) -> _Named:
+def _named(loss: Any) -> _Named:
     config = {name: value for name, value in loss.get_config().items() if name not in ("name", "ragged", "reduction")}
+    # The config names the classes of the loss's parts, but a name may be given to another class.
+    types = type(loss), *map(type, vars(loss).values())
     try:
-        return _Named((type(loss), json.dumps(config, sort_keys=True), case), case_loss)
+        return _Named((types, json.dumps(config, sort_keys=True)), loss)
     except (TypeError, ValueError):  # Not what Keras asks of a config: it shares with no other loss.
-        return _Named((loss, case), case_loss)
+        return _Named(loss, loss)
 
 
 def list_losses(loss: Any, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -46,7 +48,7 @@ def list_losses(loss: Any, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Ten
     Raises:
       NotImplementedError: When a second derivative is taken: the program has the first only.
     """
-    labels, scores, _ = inputs.checked(labels, scores)
+    labels, scores, mask = inputs.checked(labels, scores)
     lists, documents = (scores.shape[axis] or tf.shape(scores)[axis] for axis in (0, 1))
     passes = loss.passes_over_pairs()
     is_large = passes == math.inf or _pairs(lists, documents) * passes >= LEAST_PAIRS
@@ -63,12 +65,8 @@ def list_losses(loss: Any, labels: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Ten
 
         def program() -> tuple[tf.Tensor, ...]:
             padded = compiled.pad(labels, with_value=-1.0), compiled.pad(fixed)
-            which, cases = loss.cases(labels, fixed)
-            programs = [
-                # The type too, as for other scores there may be other cases.
-                functools.partial(_program, *padded, named=_named(loss, (number, fixed.dtype), case))
-                for number, case in enumerate(cases)
-            ]
+            which, cases = loss.cases(fixed, mask)
+            programs = [functools.partial(_program, *padded, named=_named(case)) for case in cases]
             found, counts, slopes = programs[0]() if len(programs) == 1 else tf.switch_case(which, programs)
             return found[:lists], counts[:lists], slopes[:lists, :documents]
 

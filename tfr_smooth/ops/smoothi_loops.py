@@ -140,22 +140,21 @@ class _Recursion:
         alpha_scores = logits(scores, batch.mask, batch.alpha, batch.shift)
         marked = lists.filled(alpha_scores, batch.mask, _PADDING[precision])
         self._logits, self._relevance, self._real = (_turned(t) for t in (marked, relevance, real))
-        self._count = tf.maximum(_sum(self._real), 1.0)
+        self.count = tf.maximum(_sum(self._real), 1.0)
         self._keep = tf.cast(1.0 - batch.delta, precision)
         # Ranks before the first of these take the loop, those before the second have a closed form.
         largest = tf.cast(tf.reduce_max(tf.abs(alpha_scores)), tf.float64)
-        self._counted = tf.minimum(ranks, tf.cast(tf.reduce_max(self._count), tf.int32))
-        until_small = tf.minimum(self._counted, ranks_until_small(largest, batch.delta, batch.scores.dtype))
+        self.counted = tf.minimum(ranks, tf.cast(tf.reduce_max(self.count), tf.int32))
+        until_small = tf.minimum(self.counted, ranks_until_small(largest, batch.delta, batch.scores.dtype))
         # XLA knows the shape, and then leaves out what never runs.
-        self.looped = tf.where(tf.shape(at_ranks)[1] <= _FEW_RANKS, self._counted, until_small)
+        self.looped = tf.where(tf.shape(at_ranks)[1] <= _FEW_RANKS, self.counted, until_small)
         self.start = tf.ones_like(self._logits)
-        self.nothing = tf.zeros_like(self._count)
 
     def at_ranks(self, values: tf.Tensor) -> tf.Tensor:
         """Returns [batch, K] values as [K, ..], by rank what belongs to a list; 0 at ranks that no document has."""
-        values = tf.expand_dims(tf.transpose(tf.cast(values, self._count.dtype)), 1 + _DOCUMENTS)
-        ranks = tf.cast(tf.range(tf.shape(values)[0]), self._count.dtype)[:, tf.newaxis, tf.newaxis]
-        return tf.where(ranks < self._count, values, tf.zeros_like(values))
+        values = tf.expand_dims(tf.transpose(tf.cast(values, self.count.dtype)), 1 + _DOCUMENTS)
+        ranks = tf.cast(tf.range(tf.shape(values)[0]), self.count.dtype)[:, tf.newaxis, tf.newaxis]
+        return tf.where(ranks < self.count, values, tf.zeros_like(values))
 
     def step(self, factors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Returns a rank's indicators, the relevance found, and the next rank's factors (Eq. 7)."""
@@ -180,11 +179,11 @@ class _Recursion:
         """Returns what ranks find from the end of the loop on, given the factors of its end."""
         later = tf.range(ranks)[:, tf.newaxis, tf.newaxis] - self.looped
         inputs = self._real * self._logits * factors
-        return _Flat(inputs, self._relevance, self._real, factors, self._count, later, self._keep)
+        return _Flat(inputs, self._relevance, self._real, factors, self.count, later, self._keep)
 
     def if_ranks_are_left(self, otherwise: Any, closed_form: Callable[[], Any]) -> Any:
         """Returns what the closed form gives, or the other where the loop did it all: short lists, or a cut-off."""
-        return tf.cond(self.looped < self._counted, closed_form, lambda: otherwise)
+        return tf.cond(self.looped < self.counted, closed_form, lambda: otherwise)
 
     def to_scores(self, slopes: tf.Tensor) -> tf.Tensor:
         """Returns the gradient to the scores, [batch, list] in their type, from that to the logits."""
@@ -277,7 +276,7 @@ def _gain_and_slopes(
         slopes += tf.gather(worth, rank) * gains.slope(gained, gain) * recursion.slopes(indicators, found, factors)
         return rank + 1, later, value, slopes
 
-    state = (0, recursion.start, tf.cast(recursion.nothing, tf.float64), tf.zeros_like(recursion.start))
+    state = (0, recursion.start, tf.zeros_like(recursion.count, tf.float64), tf.zeros_like(recursion.start))
     _, factors, value, slopes = tf.while_loop(lambda rank, *_: rank < recursion.looped, body, state)
 
     def others() -> tuple[tf.Tensor, tf.Tensor]:
@@ -294,9 +293,7 @@ def _gain_and_slopes(
 @compiled.once_for_each_size
 def _found_at_ranks(batch: Batch, at_ranks: tf.Tensor, ranks: tf.Tensor, *, precision: tf.DType) -> tf.Tensor:
     recursion = _Recursion(batch, at_ranks, ranks, precision)
-    rows = tf.TensorArray(precision, size=tf.shape(at_ranks)[1]).unstack(
-        recursion.at_ranks(at_ranks) + recursion.nothing
-    )
+    rows = tf.TensorArray(precision, size=tf.shape(at_ranks)[1]).unstack(recursion.at_ranks(at_ranks))
 
     def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
         _, found, later = recursion.step(factors)
