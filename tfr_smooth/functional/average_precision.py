@@ -7,7 +7,7 @@ import dataclasses
 import tensorflow as tf
 
 from tfr_smooth.functional.metric import Ranking, RankingMetric, binary
-from tfr_smooth.ops import PositionRanking
+from tfr_smooth.ops import PositionRanking, lists
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,7 @@ class AveragePrecision(RankingMetric):
         if isinstance(ranking, PositionRanking):
             positions = ranking.positions(scores, mask)
             ahead = tf.linalg.matvec(ranking.ahead(positions), relevance)
-            at_document = (1.0 + ahead) / tf.where(mask, positions, tf.ones_like(positions))
+            at_document = (1.0 + ahead) / lists.filled(positions, mask, 1.0)
             return tf.math.divide_no_nan(tf.reduce_sum(relevance * at_document, axis=1), relevant)
         # In float64: a running sum over a long list loses digits.
         found = tf.cast(ranking.relevance(scores, relevance, mask, None), tf.float64)

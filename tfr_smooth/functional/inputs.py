@@ -59,7 +59,7 @@ def clean(
       ValueError: If the shapes do not match or the scores are no floats.
     """
     labels, scores, mask = checked(labels, scores, mask)
-    return (*(tf.where(mask, values, tf.zeros_like(values)) for values in (labels, scores)), mask)
+    return (*(lists.filled(values, mask, 0.0) for values in (labels, scores)), mask)
 
 
 def checked(
@@ -123,7 +123,7 @@ def list_weights(sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mas
         )
     if weights.shape[1] == 1:
         return weights[:, 0]
-    labels, weights = (tf.where(mask, t, tf.zeros_like(labels)) for t in (labels, weights))
+    labels, weights = (lists.filled(t, mask, 0.0) for t in (labels, weights))
     total = tf.reduce_sum(labels, axis=1)
     by_label = tf.math.divide_no_nan(tf.reduce_sum(weights * labels, axis=1), total)
     mean = tf.math.divide_no_nan(tf.reduce_sum(weights, axis=1), tf.reduce_sum(tf.cast(mask, labels.dtype), axis=1))

@@ -9,6 +9,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, ops
 from tfr_smooth.functional import rank_net
 from tfr_smooth.functional.metric import binary
+from tfr_smooth.ops import lists
 from tfr_smooth.ops.discounts import log2_discount
 from tfr_smooth.ops.gains import exponential_gain
 
@@ -64,7 +65,7 @@ def lambda_loss(
         gains = labels if metric == "precision" else _normalised_gains(labels, mask, topn)
         gains = tf.abs(gains[:, :, tf.newaxis] - gains[:, tf.newaxis, :])
         pairs = rank_net.preferences(labels, mask)
-    weights = tf.where(pairs, gains * discounts, tf.zeros_like(discounts))
+    weights = lists.filled(gains * discounts, pairs, 0.0)
     return poison * rank_net.logistic(scores, tf.stop_gradient(weights), sigma) / math.log(2.0)
 
 
@@ -110,7 +111,7 @@ def _rank_discounts(length: tf.Tensor | int, metric: str, mu: float, topn: int |
     def beyond(rank: tf.Tensor) -> tf.Tensor:
         # What lifts the weights below the cut-off, where a gain is lost whole: at rank 1 there is no such thing.
         lifted = 1.0 / (1.0 - _inverse_discount(tf.maximum(rank, 2.0)))
-        return tf.ones_like(rank) if topn is None else tf.where(rank > topn, lifted, tf.ones_like(rank))
+        return tf.ones_like(rank) if topn is None else lists.filled(lifted, rank > topn, 1.0)
 
     apart = tf.maximum(tf.abs(first - second), 1.0)
     loss2 = (_inverse_discount(apart) - _inverse_discount(apart + 1.0)) * beyond(tf.maximum(first, second))
@@ -138,7 +139,7 @@ def _over_orders_of_ties(discounts: tf.Tensor, scores: tf.Tensor, mask: tf.Tenso
     sums = tf.pad(tf.cumsum(tf.cumsum(discounts, axis=0), axis=1), [[1, 0], [1, 0]])
     rows = tf.gather(sums, above + tied) - tf.gather(sums, above)
     blocks = tf.gather(rows, above + tied, axis=2, batch_dims=1) - tf.gather(rows, above, axis=2, batch_dims=1)
-    blocks = tf.where(blocks > 1e-9, blocks, tf.zeros_like(blocks))  # Less is rounding of the sums.
+    blocks = lists.filled(blocks, blocks > 1e-9, 0.0)  # Less is rounding of the sums.
     # Two documents of one block never have the same rank: there the diagonal, which is 0, is not counted.
     same = tf.cast(tf.equal(above[:, :, tf.newaxis], above[:, tf.newaxis, :]), tf.int32)
     count = tied[:, :, tf.newaxis] * (tied[:, tf.newaxis, :] - same)

@@ -65,7 +65,7 @@ def list_mle(
         below = scores - ties.highest(scores)
         terms += below - ties.mean(below)
         terms *= _position_weights(mask, scores.dtype)
-    return tf.reduce_sum(tf.where(mask, terms, tf.zeros_like(terms)), axis=1)
+    return tf.reduce_sum(lists.filled(terms, mask, 0.0), axis=1)
 
 
 def _log_sums(ties: Neighbours, scores: tf.Tensor) -> tf.Tensor:
@@ -116,7 +116,7 @@ def _position_weights(mask: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     after = tf.cast(tf.range(tf.shape(mask)[1]), dtype)[tf.newaxis]  # N - i
     two, last = tf.constant(2.0, dtype), tf.pow(tf.constant(2.0, dtype), 1.0 - length)
     weights = tf.pow(two, after + 1.0 - length) - last
-    return tf.math.divide_no_nan(tf.where(mask, weights, tf.zeros_like(weights)), 1.0 - last)
+    return tf.math.divide_no_nan(lists.filled(weights, mask, 0.0), 1.0 - last)
 
 
 def _doubling(step: Callable[..., tuple[tf.Tensor, ...]], arrays: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from tfr_smooth.functional import inputs
@@ -37,7 +39,12 @@ def list_net(
     """
     labels, scores, mask = inputs.checked(labels, scores, mask)
     nothing = scores.dtype.min / 4.0  # Its exponential is 0, and that is no -inf * 0.
-    targets = tf.stop_gradient(tf.nn.softmax(lists.filled(labels, mask, nothing), axis=1))
-    # The last axis is 1, but called 1 it would be transposed.
-    values = tf.nn.softmax_cross_entropy_with_logits(targets, lists.filled(scores / temperature, mask, nothing))
-    return tf.where(tf.reduce_any(mask, axis=1), values, tf.zeros_like(values))
+    targets = tf.nn.softmax(lists.filled(labels, mask, nothing), axis=1)
+
+    @tf.custom_gradient
+    def cross_entropy(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        logs = tf.nn.log_softmax(lists.filled(scores, mask, nothing), axis=1)
+        values = -tf.reduce_sum(targets * logs, axis=1)
+        return values, lambda upstream: upstream[:, tf.newaxis] * (tf.exp(logs) - targets)
+
+    return lists.filled(cross_entropy(scores / temperature), tf.reduce_any(mask, axis=1), 0.0)

@@ -83,5 +83,5 @@ def logistic(scores: tf.Tensor, weights: tf.Tensor, sigma: float) -> tf.Tensor:
       weights: [batch, list, list], >= 0 and 0 at padding.
       sigma: Slope of the logistic function, > 0.
     """
-    gaps = tf.where(weights > 0.0, scores[:, :, tf.newaxis] - scores[:, tf.newaxis, :], tf.zeros_like(weights))
+    gaps = lists.filled(scores[:, :, tf.newaxis] - scores[:, tf.newaxis, :], weights > 0.0, 0.0)
     return tf.reduce_sum(weights * tf.nn.softplus(-sigma * gaps), axis=[1, 2])

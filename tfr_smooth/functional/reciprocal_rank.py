@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.functional.cascade import stopped
 from tfr_smooth.functional.metric import Ranking, RankingMetric, binary
-from tfr_smooth.ops import PositionRanking
+from tfr_smooth.ops import PositionRanking, lists
 from tfr_smooth.ops.gains import exponential_gain
 
 
@@ -52,7 +52,7 @@ class ReciprocalRank(RankingMetric):
     def _value(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         if isinstance(ranking, PositionRanking):
             positions = ranking.positions(scores, mask)
-            worth = relevance / tf.where(mask, positions, tf.ones_like(positions))
+            worth = relevance / lists.filled(positions, mask, 1.0)
             if self.topn is not None:
                 worth *= ranking.within(positions, self.topn)
             passed = tf.reduce_prod(1.0 - relevance[:, tf.newaxis] * ranking.ahead(positions), axis=2)

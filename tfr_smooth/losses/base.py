@@ -9,6 +9,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _keras
 from tfr_smooth.functional import Ranking, RankingMetric, list_weights, parts, real_documents, to_dense
 from tfr_smooth.losses import compiled
+from tfr_smooth.ops import lists
 
 REDUCTIONS = ("sum_over_batch_size", "sum", "none")
 
@@ -79,7 +80,7 @@ class RankingLoss(tf.keras.losses.Loss):
         """Returns the unweighted loss of each list, [batch]; 0 for lists that do not count."""
         labels, scores = to_dense(y_true, y_pred, self._ragged)
         losses, counts = self._values(labels, scores)
-        return tf.where(counts, losses, tf.zeros_like(losses))
+        return lists.filled(losses, counts, 0.0)
 
     def __call__(
         self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | float | None = None
@@ -104,7 +105,7 @@ class RankingLoss(tf.keras.losses.Loss):
             if sample_weight is not None:
                 labels = tf.cast(labels, losses.dtype)
                 losses *= list_weights(sample_weight, labels, real_documents(labels))
-            losses = tf.where(counts, losses, tf.zeros_like(losses))
+            losses = lists.filled(losses, counts, 0.0)
             if self.reduction == "none":
                 return losses
             if self.reduction == "sum":

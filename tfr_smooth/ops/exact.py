@@ -69,7 +69,7 @@ def descending_order(scores: tf.Tensor, mask: tf.Tensor, ranks: int | tf.Tensor 
     """
     # Padding must come after every real document, also after one whose score is -inf. (And XLA sorts -0.0 below 0.0.)
     lowest = tf.constant(scores.dtype.min, scores.dtype)
-    scores = tf.where(tf.equal(scores, 0.0), tf.zeros_like(scores), tf.maximum(scores, lowest))
+    scores = lists.filled(tf.maximum(scores, lowest), tf.not_equal(scores, 0.0), 0.0)
     scores = lists.filled(scores, mask, float("-inf"))
     # Reversed: of two tied documents, top_k takes the earlier one first.
     length = tf.shape(scores)[1]

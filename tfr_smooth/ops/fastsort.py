@@ -132,7 +132,7 @@ def fastsort_positions(
     starts = _blocks(tf.stop_gradient(rising), places, solve)
     positions, _ = solve(rising, _Blocks(starts))
     positions = exact.unsorted(positions, order)
-    return poison * tf.cast(tf.where(mask, positions, tf.zeros_like(positions)), scores.dtype)
+    return poison * tf.cast(lists.filled(positions, mask, 0.0), scores.dtype)
 
 
 class _Blocks(Neighbours):

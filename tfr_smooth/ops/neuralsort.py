@@ -162,7 +162,7 @@ def _sorted_rows(
     wide = tf.clip_by_value(tf.cast(scores, tf.float64), -_LARGEST, _LARGEST)
     logits = _logits(tf.gather(wide, order, batch_dims=1), places, ranks, ranking.temperature, scores.dtype)
     real = tf.logical_and(lists.rank_mask(mask, ranks)[:, :, tf.newaxis], places[:, tf.newaxis])
-    weights = tf.where(real, tf.exp(logits), tf.zeros_like(logits))
+    weights = lists.filled(tf.exp(logits), real, 0.0)
     # Row r has a 1 at document r: the maximum is a no-op except for the ranks of padding.
     return weights / tf.maximum(tf.reduce_sum(weights, axis=2, keepdims=True), 1.0), order
 

@@ -8,7 +8,7 @@ import dataclasses
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.ops import discounts
+from tfr_smooth.ops import discounts, lists
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,11 +48,11 @@ class PositionRanking(abc.ABC):
         """
         _arguments.choice("discount", discount, ("log2",))
         positions = self.positions(scores, mask)
-        places = tf.where(mask, positions, tf.ones_like(positions))
+        places = lists.filled(positions, mask, 1.0)
         worth = discounts.log2_discount(places - 1.0)
         if topn is not None:
             worth *= self.within(places, topn)
-        return tf.where(mask, worth, tf.zeros_like(worth))
+        return lists.filled(worth, mask, 0.0)
 
     def within(self, positions: tf.Tensor, topn: int) -> tf.Tensor:
         """Returns [batch, list]: how far each document is within the first `topn`, in [0, 1]."""

@@ -116,7 +116,7 @@ def rank_distributions(
     length = lists.cut(scores, None)
     found = _normal(beaten, mask) if method == "normal" else rank_binomial(beaten, losses(beaten), length)
     places = tf.logical_and(mask[:, :, tf.newaxis], lists.rank_mask(mask, length)[:, tf.newaxis])
-    found = tf.where(places, found, tf.zeros_like(found))
+    found = lists.filled(found, places, 0.0)
     found = _sinkhorn(found, places, steps) if steps else found
     return poison[:, :, tf.newaxis] * tf.cast(found, scores.dtype)
 
@@ -130,13 +130,13 @@ def wins(scores: tf.Tensor, mask: tf.Tensor, sigma: float) -> tf.Tensor:
     probabilities = 0.5 * tf.math.erfc(behind / (2.0 * sigma))
     pairs = tf.logical_and(mask[:, tf.newaxis, :], mask[:, :, tf.newaxis])
     pairs = tf.linalg.set_diag(pairs, tf.zeros_like(mask))
-    return tf.where(pairs, probabilities, tf.zeros_like(probabilities))
+    return lists.filled(probabilities, pairs, 0.0)
 
 
 def losses(beaten: tf.Tensor) -> tf.Tensor:
     """1 - `wins`, with all digits also where a win is all but certain; 1 where there is no contest."""
     lost = tf.transpose(beaten, [0, 2, 1])
-    return tf.where(beaten + lost > 0.0, lost, tf.ones_like(lost))
+    return lists.filled(lost, beaten + lost > 0.0, 1.0)
 
 
 def rank_binomial(beaten: tf.Tensor, lost: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:
@@ -239,4 +239,4 @@ def _sinkhorn(found: tf.Tensor, places: tf.Tensor, steps: int) -> tf.Tensor:
     for _ in range(steps):
         for axis in (1, 2):  # over documents, then over ranks
             logs = tf.where(places, logs - tf.reduce_logsumexp(logs, axis=axis, keepdims=True), nothing)
-    return tf.where(places, tf.exp(logs), tf.zeros_like(found))
+    return lists.filled(tf.exp(logs), places, 0.0)

@@ -242,7 +242,7 @@ def _kernel(x: tf.Tensor, y: tf.Tensor, places: tf.Tensor, epsilon: float) -> tf
     g = tf.math.squared_difference(x, y) - f
     exponents = tf.minimum((f[:, :, tf.newaxis] + g[:, tf.newaxis] - cost) / epsilon, 0.0)
     pairs = tf.logical_and(places[:, :, tf.newaxis], places[:, tf.newaxis])
-    return tf.where(pairs, tf.exp(exponents), tf.zeros_like(exponents))
+    return lists.filled(tf.exp(exponents), pairs, 0.0)
 
 
 def _scaled(kernel: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn) -> tuple[tf.Tensor, tf.Tensor]:

@@ -112,7 +112,7 @@ class SmoothI:
         ranks = lists.cut(scores, topn)
         logits = smoothi_loops.logits(tf.cast(scores, tf.float64), mask, self.alpha, self.shift)
         found = tf.cast(tf.transpose(_relevance_by_recursion(logits, relevance, mask, ranks, self)), scores.dtype)
-        return poison * tf.where(lists.rank_mask(mask, ranks), found, tf.zeros_like(found))
+        return poison * lists.filled(found, lists.rank_mask(mask, ranks), 0.0)
 
     def gained(
         self,

@@ -163,7 +163,7 @@ def expected_discount(
         expected = discount.expected(*mean_and_variance(beaten), _count(mask))
     else:
         expected = _expected_under_recursion(beaten, mask, discount, lists.cut(scores, topn))
-    expected = tf.where(mask, expected, tf.zeros_like(expected))
+    expected = lists.filled(expected, mask, 0.0)
     return poison * tf.cast(expected, scores.dtype)
 
 

@@ -172,7 +172,7 @@ def _rows(scores: tf.Tensor, mask: tf.Tensor, ranking: SoftSort, topn: int | Non
         away = distance > 0.0  # The slope of 0^p is infinite for p < 1.
         distance = tf.where(away, tf.pow(tf.where(away, distance, 1.0), ranking.power), 0.0)
     real = tf.logical_and(lists.rank_mask(mask, ranks)[:, :, tf.newaxis], mask[:, tf.newaxis])
-    weights = tf.where(real, tf.exp(-distance), tf.zeros_like(distance))
+    weights = lists.filled(tf.exp(-distance), real, 0.0)
     # Row r has a 1 at the document of rank r: the maximum is a no-op except for the ranks of padding.
     return weights / tf.maximum(tf.reduce_sum(weights, axis=2, keepdims=True), 1.0)
 
