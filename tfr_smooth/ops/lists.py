@@ -27,6 +27,8 @@ def filled(values: tf.Tensor, mask: tf.Tensor, padding: float) -> tf.Tensor:
     """Returns the values, with this number where the mask, of their shape, is False."""
     # TensorFlow has a kernel for arrays of one shape, and one that broadcasts and takes three times as long; `tf.where`
     # has the latter.
+    if padding == 0.0:  # `tf.fill` would be an array in the graph that XLA gets, which is large for pairs.
+        return tf.compat.v1.where(mask, values, tf.zeros_like(values))
     return tf.compat.v1.where(mask, values, tf.fill(tf.shape(values), tf.constant(padding, values.dtype)))
 
 
