@@ -197,14 +197,16 @@ def test_a_class_defined_again_under_its_name_is_compiled_again(programs):
 
     def loss(factor):
         class Mine(ops.Approx):
-            def relevance(self, *arguments, **named):
-                return factor * super().relevance(*arguments, **named)
+            def positions(self, *arguments, **named):
+                return factor * super().positions(*arguments, **named)
 
         return losses.MetricLoss(Mine(), functional.NDCG())
 
-    for factor in (1.0, 0.5):
+    expected = [loss(factor)(*a_batch()) for factor in (1.0, 1.5)]
+    assert abs(expected[0] - expected[1]) > 0.01
+    for factor, value in zip((1.0, 1.5), expected, strict=True):
         found = in_a_graph(loss(factor), *a_batch())
-        np.testing.assert_allclose(found[0], loss(factor)(*a_batch()), rtol=1e-6)
+        np.testing.assert_allclose(found[0], value, rtol=1e-6)
     assert programs[0] != programs[1]
 
 

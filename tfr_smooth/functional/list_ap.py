@@ -68,7 +68,7 @@ def _bins(scores: tf.Tensor, real: tf.Tensor, num_bins: int, temperature: float)
     edge = scores.dtype.max * 1e-8
     scores = tf.clip_by_value(scores, -edge, edge)
     # Less the highest first: then the mean of scores that were shifted rounds as it did.
-    highest = tf.reduce_max(tf.where(real > 0.0, scores, -edge), axis=1, keepdims=True)
+    highest = tf.reduce_max(lists.filled(scores, real > 0.0, -edge), axis=1, keepdims=True)
     scores = real * (scores - tf.stop_gradient(highest))
     count = tf.maximum(tf.reduce_sum(real, axis=1, keepdims=True), 1.0)
     mean = tf.reduce_sum(real * scores, axis=1, keepdims=True) / count

@@ -68,8 +68,8 @@ def has_preferences(labels: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tens
     """Returns [batch] bool: False for a list whose labels are all the same. In O(N), without the pairs."""
     labels = tf.cast(tf.convert_to_tensor(labels), tf.float32)
     real = inputs.real_documents(labels, mask)
-    highest = tf.reduce_max(tf.where(real, labels, tf.constant(float("-inf"))), axis=1)
-    lowest = tf.reduce_min(tf.where(real, labels, tf.constant(float("inf"))), axis=1)
+    highest = tf.reduce_max(lists.filled(labels, real, float("-inf")), axis=1)
+    lowest = tf.reduce_min(lists.filled(labels, real, float("inf")), axis=1)
     # A list with a NaN label counts and shows it.
     unknown = tf.reduce_any(tf.logical_and(real, tf.math.is_nan(labels)), axis=1)
     return tf.logical_or(highest > lowest, unknown)

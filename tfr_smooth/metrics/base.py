@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.functional import Ranking, RankingMetric, list_weights, parts, real_documents, to_dense
+from tfr_smooth.ops import lists
 
 NO_RELEVANT = ("zero", "skip")
 
@@ -80,8 +81,8 @@ class MeanOverLists(tf.keras.metrics.Metric):
         if self._no_relevant == "skip":
             counts = tf.logical_and(counts, self._metric.has_relevant(labels))
         weights = list_weights(sample_weight, tf.cast(labels, values.dtype), real)
-        weights = tf.cast(tf.where(counts, weights, tf.zeros_like(weights)), tf.float64)
-        values = tf.where(counts, tf.cast(values, tf.float64), tf.zeros([], tf.float64))
+        weights = tf.cast(lists.filled(weights, counts, 0.0), tf.float64)
+        values = lists.filled(tf.cast(values, tf.float64), counts, 0.0)
         self._total.assign_add(tf.reduce_sum(weights * values))
         self._count.assign_add(tf.reduce_sum(weights))
 

@@ -62,12 +62,11 @@ def smoothi_error_bound(
     count = tf.reduce_sum(tf.cast(mask, tf.float64), axis=1)
     ranks = count if topn is None else tf.minimum(count, float(topn))
 
-    padded = tf.where(mask, scores, tf.constant(-math.inf, tf.float64))
-    falling = tf.sort(padded, axis=1, direction="DESCENDING")
+    falling = tf.sort(lists.filled(scores, mask, -math.inf), axis=1, direction="DESCENDING")
     pairs = tf.math.is_finite(falling[:, 1:])
-    ratios = tf.where(pairs, falling[:, :-1] / falling[:, 1:], tf.constant(math.inf, tf.float64))
+    ratios = lists.filled(falling[:, :-1] / falling[:, 1:], pairs, math.inf)
     smallest_ratio = tf.reduce_min(ratios, axis=1)
-    smallest = tf.reduce_min(tf.where(mask, scores, tf.constant(math.inf, tf.float64)), axis=1)
+    smallest = tf.reduce_min(lists.filled(scores, mask, math.inf), axis=1)
 
     step = tf.pow((smallest_ratio + 1.0) / 2.0, 1.0 / tf.maximum(ranks - 1.0, 1.0))
     # At K = 1 nothing was found before, and with it the third condition (c -> infinity) falls away.
@@ -77,8 +76,8 @@ def smoothi_error_bound(
     bound = (count - 1.0) * tf.exp(-alpha * smallest * gap / tf.pow(tf.constant(2.0, tf.float64), ranks - 1.0))
 
     holds = tf.logical_and(tf.logical_and(smallest > 0.0, smallest_ratio > 1.0), bound < gamma)
-    bound = tf.where(holds, bound, tf.constant(math.inf, tf.float64))
-    return tf.where(count > 1.0, bound, tf.zeros_like(bound))
+    bound = lists.filled(bound, holds, math.inf)
+    return lists.filled(bound, count > 1.0, 0.0)
 
 
 def smoothi_metric_error_bound(

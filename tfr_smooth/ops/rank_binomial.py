@@ -223,7 +223,7 @@ def _normal(beaten: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     below = tf.where((ranks < last)[:, tf.newaxis], below, tf.ones_like(below))
     found = below - tf.pad(below[:, :, :-1], [[0, 0], [0, 0], [1, 0]])
 
-    extreme = tf.where(mask, tf.abs(mean - last / 2.0), -tf.ones_like(mean))
+    extreme = lists.filled(tf.abs(mean - last / 2.0), mask, -1.0)
     ends = tf.math.top_k(extreme, tf.minimum(_EXACT_AT_ENDS, length)).indices
     beaten_there, lost_there = (tf.gather(pairs, ends, axis=2, batch_dims=1) for pairs in (beaten, losses(beaten)))
     exact = rank_binomial(beaten_there, lost_there, length)

@@ -57,7 +57,7 @@ def logits(scores: tf.Tensor, mask: tf.Tensor, alpha: float | tf.Tensor, shift: 
     """Returns alpha S of Eq. 7, [batch, list], 0 at padding."""
     if shift:
         scores -= tf.reduce_min(lists.filled(scores, mask, scores.dtype.max), axis=1, keepdims=True)
-    scores = tf.where(mask, scores, tf.zeros_like(scores))
+    scores = lists.filled(scores, mask, 0.0)
     return tf.clip_by_value(tf.cast(alpha, scores.dtype) * scores, -LARGEST, LARGEST)
 
 
@@ -144,10 +144,10 @@ class _Recursion:
         self._keep = tf.cast(1.0 - batch.delta, precision)
         # Ranks before the first of these take the loop, those before the second have a closed form.
         largest = tf.cast(tf.reduce_max(tf.abs(alpha_scores)), tf.float64)
-        self.counted = tf.minimum(ranks, tf.cast(tf.reduce_max(self.count), tf.int32))
-        until_small = tf.minimum(self.counted, ranks_until_small(largest, batch.delta, batch.scores.dtype))
+        self._counted = tf.minimum(ranks, tf.cast(tf.reduce_max(self.count), tf.int32))
+        until_small = tf.minimum(self._counted, ranks_until_small(largest, batch.delta, batch.scores.dtype))
         # XLA knows the shape, and then leaves out what never runs.
-        self.looped = tf.where(tf.shape(at_ranks)[1] <= _FEW_RANKS, self.counted, until_small)
+        self.looped = tf.where(tf.shape(at_ranks)[1] <= _FEW_RANKS, self._counted, until_small)
         self.start = tf.ones_like(self._logits)
 
     def at_ranks(self, values: tf.Tensor) -> tf.Tensor:
@@ -183,7 +183,7 @@ class _Recursion:
 
     def if_ranks_are_left(self, otherwise: Any, closed_form: Callable[[], Any]) -> Any:
         """Returns what the closed form gives, or the other where the loop did it all: short lists, or a cut-off."""
-        return tf.cond(self.looped < self.counted, closed_form, lambda: otherwise)
+        return tf.cond(self.looped < self._counted, closed_form, lambda: otherwise)
 
     def to_scores(self, slopes: tf.Tensor) -> tf.Tensor:
         """Returns the gradient to the scores, [batch, list] in their type, from that to the logits."""
