@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
+
+T = TypeVar("T")
 
 
 def _refuse(name: str, expected: str, value: Any) -> NoReturn:
@@ -55,4 +57,11 @@ def choice(name: str, value: Any, choices: Sequence[str]) -> str:
     """Returns `value` if it is one of `choices`."""
     if not isinstance(value, str) or value not in choices:
         _refuse(name, "one of " + ", ".join(repr(c) for c in choices), value)
+    return value
+
+
+def instance(name: str, value: T, expected: type) -> T:
+    """Returns `value` if it is an instance of the class."""
+    if not isinstance(value, expected):
+        _refuse(name, f"an instance of {expected.__module__.rpartition('.')[0]}.{expected.__name__}", value)
     return value

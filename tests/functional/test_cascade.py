@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tfr_smooth.functional.cascade import stopped
 
 from tests import references
-from tfr_smooth.functional.cascade import stopped
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 8, 100, 1000])

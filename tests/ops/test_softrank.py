@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
+from tfr_smooth.ops.rank_binomial import pairwise_probabilities, rank_distributions
 
 from tests import references
 from tfr_smooth.ops.discounts import ShallowDiscount
-from tfr_smooth.ops.rank_binomial import pairwise_probabilities, rank_distributions
 from tfr_smooth.ops.softrank import SoftRank, expected_discount
 
 SIGMAS = [0.01, 0.3, 1.0, 10.0, 100.0]

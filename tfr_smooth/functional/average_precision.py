@@ -6,8 +6,8 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth.functional.metric import Ranking, RankingMetric, binary
-from tfr_smooth.ops import PositionRanking, lists
+from tfr_smooth.functional.metric import RankingMetric, binary
+from tfr_smooth.ops import Ranking
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,9 +15,11 @@ class AveragePrecision(RankingMetric):
     r"""AP of each list: $\mathrm{AP} = \frac{1}{R} \sum_{K=1}^N y_K \, \mathrm{P@}K$.
 
     $y_K$ is 1 if the document at rank K is relevant (label >= 1), or under a smooth ranking $\sum_j rel_j I^K_j$; R
-    is the number of relevant documents (Eq. 2 and 11 of arXiv:2105.00942).
+    is the number of relevant documents (Eq. 2 and 11 of arXiv:2105.00942). With a ranking by positions the sum is over
+    documents, $\frac{1}{R} \sum_j \frac{rel_j}{\pi_j} (1 + \sum_i rel_i A_{ji})$ with $A_{ji}$ for how far document i
+    is before j (Qin, Liu, Li 2010).
 
-    Time and memory O(N) a list on top of the ranking's.
+    Time and memory O(N) per list on top of the ranking's; O(N^2) with a ranking by positions.
 
     Example:
       >>> import tensorflow as tf
@@ -27,19 +29,14 @@ class AveragePrecision(RankingMetric):
       [0.8333]
     """
 
-    def _relevance(self, labels: tf.Tensor) -> tf.Tensor:
+    def relevance(self, labels: tf.Tensor) -> tf.Tensor:
+        """Returns 1 for labels >= 1, else 0."""
         return binary(labels)
 
-    def _value(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
-        relevant = tf.reduce_sum(relevance, axis=1)
-        if isinstance(ranking, PositionRanking):
-            positions = ranking.positions(scores, mask)
-            ahead = tf.linalg.matvec(ranking.ahead(positions), relevance)
-            at_document = (1.0 + ahead) / lists.filled(positions, mask, 1.0)
-            return tf.math.divide_no_nan(tf.reduce_sum(relevance * at_document, axis=1), relevant)
-        # In float64: a running sum over a long list loses digits.
-        found = tf.cast(ranking.relevance(scores, relevance, mask, None), tf.float64)
-        ranks = tf.cast(tf.range(1, tf.shape(found)[1] + 1), found.dtype)
-        precisions = tf.cumsum(found, axis=1) / ranks
-        total = tf.cast(tf.reduce_sum(found * precisions, axis=1), relevance.dtype)
-        return tf.math.divide_no_nan(total, relevant)
+    def compute(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        steps = ranking.steps(scores, relevance, mask)
+        # A document's own relevance is 0 or 1, so its square is itself.
+        precisions = (steps.relevance + steps.relevance_before()) / steps.ranks
+        total = tf.reduce_sum(steps.relevance * precisions, axis=1)
+        return tf.math.divide_no_nan(total, tf.reduce_sum(relevance, axis=1))

@@ -1,17 +1,20 @@
-"""The LambdaLoss framework: pairwise logistic losses weighted by what a pair's order means to a metric."""
+"""The LambdaLoss framework: pairwise logistic losses weighted by what the order of a pair means to a metric."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, ops
-from tfr_smooth.functional import rank_net
+from tfr_smooth import _arguments
+from tfr_smooth.functional import pairs
+from tfr_smooth.functional.criterion import Criterion
 from tfr_smooth.functional.metric import binary
+from tfr_smooth.functional.ndcg import ideal_dcg
 from tfr_smooth.ops import lists
 from tfr_smooth.ops.discounts import log2_discount
-from tfr_smooth.ops.gains import exponential_gain
+from tfr_smooth.ops.gains import Gain
 
 METRICS = ("ndcg_loss1", "ndcg_loss2", "ndcg_loss2++", "lambda_rank", "precision")
 
@@ -26,71 +29,101 @@ def lambda_loss(
     mu: float = 10.0,
     topn: int | None = None,
 ) -> tf.Tensor:
-    r"""LambdaLoss of each list: $\sum_{ij} w_{ij} \log_2(1 + e^{-\sigma (s_i - s_j)})$.
-
-    The weights are constants to the gradient. `losses.LambdaLoss` states them for each metric.
-
-    Args:
-      labels: [batch, list], float or int, >= 0; a negative label is padding.
-      scores: [batch, list], any float type.
-      mask: [batch, list] bool, False for (further) padding.
-      metric: One of `METRICS`.
-      sigma: Slope of the logistic function, > 0.
-      mu: Weight of NDCG-Loss2 beside LambdaRank in "ndcg_loss2++", > 0.
-      topn: The metric's cut-off; None for the whole list. "precision" needs one.
-
-    Returns:
-      [batch], float64 for float64 scores, else float32; 0 for a list without a pair.
-
-    Raises:
-      ValueError: If the shapes do not match, or "precision" has no cut-off.
-
-    Time and memory O(N^2) a list.
+    """Computes the LambdaLoss of each list, [batch]; see `LambdaCriterion`.
 
     Example:
       >>> import tensorflow as tf
-      >>> from tfr_smooth.functional.lambda_loss import lambda_loss
+      >>> from tfr_smooth import functional
       >>> labels, scores = tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[2.0, 2.0, 9.0]])
-      >>> print(lambda_loss(labels, scores, metric="lambda_rank").numpy().round(4))
+      >>> print(functional.lambda_loss(labels, scores, metric="lambda_rank").numpy().round(4))
       [0.3691]
     """
-    labels, scores, mask, poison = rank_net.clean(labels, scores, mask)
-    labels, topn = relevance(labels, metric), cut_off(metric, topn)
-    discounts = _over_orders_of_ties(_rank_discounts(tf.shape(scores)[1], metric, mu, topn), scores, mask)
-    if metric == "ndcg_loss1":
-        gains = _normalised_gains(labels, mask, topn)[:, :, tf.newaxis]
-        others = tf.logical_not(tf.eye(tf.shape(scores)[1], dtype=tf.bool))
-        pairs = tf.logical_and(rank_net.real_pairs(mask), others)
-    else:
-        gains = labels if metric == "precision" else _normalised_gains(labels, mask, topn)
-        gains = tf.abs(gains[:, :, tf.newaxis] - gains[:, tf.newaxis, :])
-        pairs = rank_net.preferences(labels, mask)
-    weights = lists.filled(gains * discounts, pairs, 0.0)
-    return poison * rank_net.logistic(scores, tf.stop_gradient(weights), sigma) / math.log(2.0)
+    return LambdaCriterion(metric=metric, sigma=sigma, mu=mu, topn=topn)(labels, scores, mask)
 
 
-def cut_off(metric: str, topn: int | None) -> int | None:
-    """Returns `topn` if it is one for the metric.
+@dataclasses.dataclass(frozen=True)
+class LambdaCriterion(Criterion):
+    r"""Logistic loss of pairs of documents, weighted by what their order means to a metric.
+
+    $$\sum_{ij} w_{ij} \log_2(1 + e^{-\sigma (s_i - s_j)})$$
+
+    with weights held constant in the gradient, over the pairs with $y_i > y_j$ ("ndcg_loss1": over all $i \neq j$):
+
+    - "ndcg_loss1": $G_i / D_{r_i}$, NDCG-Loss1;
+    - "ndcg_loss2": $\delta_{ij} |G_i - G_j|$, NDCG-Loss2;
+    - "ndcg_loss2++": $(\rho_{ij} + \mu \delta_{ij}) |G_i - G_j|$, NDCG-Loss2++;
+    - "lambda_rank": $\rho_{ij} |G_i - G_j|$, LambdaRank: the change of NDCG when the two are swapped;
+    - "precision": 1 / K if only one of the two is among the first K, the change of P@K when they are swapped, over the
+      pairs of a relevant (label >= 1) and another document;
+
+    $$G_i = \frac{2^{y_i} - 1}{\mathrm{maxDCG}}, \quad D_r = \log_2(1 + r), \quad
+      \rho_{ij} = \left|\frac{1}{D_{r_i}} - \frac{1}{D_{r_j}}\right|, \quad
+      \delta_{ij} = \frac{1}{D_{|r_i - r_j|}} - \frac{1}{D_{|r_i - r_j| + 1}}$$
+
+    (Wang et al., "The LambdaLoss Framework for Ranking Metric Optimization", CIKM 2018, which leaves cut-offs out.)
+    With a cut-off K, $1 / D_r$ is 0 in $\rho$ for r > K, and $\delta_{ij}$ is multiplied by $1 / (1 - 1 / D_m)$ where
+    $m = \max(r_i, r_j) > K$ (Jagerman et al., "On Optimizing Top-K Metrics for Neural Ranking Models", SIGIR 2022); so
+    is $1 / D_{r_i}$ in NDCG-Loss1, by the same argument, with $m = r_i > K$.
+
+    The $r_i$ are the exact ranks by the current scores. A pair with tied documents has the mean of its weights over all
+    orders of the ties: nothing hangs on positions in the list, and there is a gradient at ties.
+
+    At least 0; "ndcg_loss1" is at least 1 - NDCG@K. Lists whose labels (for "precision": relevant or not) are all the
+    same are left out.
+
+    Args:
+      metric: One of the names above.
+      sigma: Slope of the logistic function, > 0.
+      mu: Weight of $\delta$ in NDCG-Loss2++, > 0; the paper recommends 10.
+      topn: The cut-off K; None for the whole list. "precision" needs one.
 
     Raises:
-      ValueError: If it is not an integer >= 1, or None where the metric has a meaning without one.
+      ValueError: If an argument is out of its range.
+
+    Time and memory O(N^2) per list: a dozen [batch, list, list] tensors at once, some in float64, so about 60 bytes per
+    pair (60 MB for a list of 1000).
     """
-    if metric == "precision" and topn is None:
-        raise ValueError('`topn` must be an integer >= 1 for the metric "precision", got None.')
-    return _arguments.topn(topn)
+
+    metric: str = "ndcg_loss2++"
+    sigma: float = 1.0
+    mu: float = 10.0
+    topn: int | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        _arguments.choice("metric", self.metric, METRICS)
+        object.__setattr__(self, "sigma", _arguments.real("sigma", self.sigma, above=0.0))
+        object.__setattr__(self, "mu", _arguments.real("mu", self.mu, above=0.0))
+        if self.metric == "precision" and self.topn is None:
+            raise ValueError('`topn` must be an integer >= 1 for the metric "precision", got None.')
+        object.__setattr__(self, "topn", _arguments.topn(self.topn))
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        labels = self._relevance(labels)
+        discounts = _rank_discounts(tf.shape(scores)[1], self.metric, self.mu, self.topn)
+        discounts = _over_orders_of_ties(discounts, tf.stop_gradient(scores), mask)
+        gains = labels if self.metric == "precision" else _normalized_gains(labels, mask, self.topn)
+        rows, columns = lists.pairs(gains)
+        if self.metric == "ndcg_loss1":
+            others = tf.logical_not(tf.eye(tf.shape(scores)[1], dtype=tf.bool))
+            weights = lists.fill(rows * discounts, tf.logical_and(lists.real_pairs(mask), others), 0.0)
+        else:
+            weights = lists.fill((rows - columns) * discounts, pairs.preferences(labels, mask), 0.0)
+        return pairs.logistic(scores, weights, self.sigma) / math.log(2.0)
+
+    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] bool: False for lists whose labels (for "precision": relevant or not) are all the same."""
+        return pairs.has_preferences(self._relevance(labels), mask)
+
+    def _relevance(self, labels: tf.Tensor) -> tf.Tensor:
+        return binary(labels) if self.metric == "precision" else labels
 
 
-def relevance(labels: tf.Tensor, metric: str) -> tf.Tensor:
-    """Returns the labels as the metric sees them: 0 or 1 for precision."""
-    return binary(labels) if metric == "precision" else labels
-
-
-def _normalised_gains(labels: tf.Tensor, mask: tf.Tensor, topn: int | None) -> tf.Tensor:
+def _normalized_gains(labels: tf.Tensor, mask: tf.Tensor, topn: int | None) -> tf.Tensor:
     """G_i = (2^(y_i) - 1) / maxDCG@K, [batch, list]."""
-    gains = exponential_gain(labels)
-    ideal = ops.ExactRanking().relevance(labels, gains, mask, topn)
-    ranks = tf.cast(tf.range(1, tf.shape(ideal)[1] + 1), ideal.dtype)
-    return tf.math.divide_no_nan(gains, tf.reduce_sum(ideal * _inverse_discount(ranks), axis=1, keepdims=True))
+    gain = Gain.of("exponential", labels)
+    return tf.math.divide_no_nan(gain(labels), ideal_dcg(labels, mask, topn, gain=gain)[:, tf.newaxis])
 
 
 def _inverse_discount(ranks: tf.Tensor) -> tf.Tensor:
@@ -111,7 +144,7 @@ def _rank_discounts(length: tf.Tensor | int, metric: str, mu: float, topn: int |
     def beyond(rank: tf.Tensor) -> tf.Tensor:
         # What lifts the weights below the cut-off, where a gain is lost whole: at rank 1 there is no such thing.
         lifted = 1.0 / (1.0 - _inverse_discount(tf.maximum(rank, 2.0)))
-        return tf.ones_like(rank) if topn is None else lists.filled(lifted, rank > topn, 1.0)
+        return tf.ones_like(rank) if topn is None else lists.fill(lifted, rank > topn, 1.0)
 
     apart = tf.maximum(tf.abs(first - second), 1.0)
     loss2 = (_inverse_discount(apart) - _inverse_discount(apart + 1.0)) * beyond(tf.maximum(first, second))
@@ -132,14 +165,14 @@ def _over_orders_of_ties(discounts: tf.Tensor, scores: tf.Tensor, mask: tf.Tenso
     Tied documents hold a block of ranks, of which each order gives every document each rank equally often: so the mean
     is that over a block of the matrix, and the differences of four running sums give it.
     """
-    mine, others = scores[:, :, tf.newaxis], scores[:, tf.newaxis, :]
+    mine, others = lists.pairs(scores)
     real = mask[:, tf.newaxis, :]
     above = tf.reduce_sum(tf.cast(tf.logical_and(others > mine, real), tf.int32), axis=2)
     tied = tf.reduce_sum(tf.cast(tf.logical_and(tf.equal(others, mine), real), tf.int32), axis=2)
     sums = tf.pad(tf.cumsum(tf.cumsum(discounts, axis=0), axis=1), [[1, 0], [1, 0]])
     rows = tf.gather(sums, above + tied) - tf.gather(sums, above)
     blocks = tf.gather(rows, above + tied, axis=2, batch_dims=1) - tf.gather(rows, above, axis=2, batch_dims=1)
-    blocks = lists.filled(blocks, blocks > 1e-9, 0.0)  # Less is rounding of the sums.
+    blocks = lists.fill(blocks, blocks > 1e-9, 0.0)  # Less is rounding of the sums.
     # Two documents of one block never have the same rank: there the diagonal, which is 0, is not counted.
     same = tf.cast(tf.equal(above[:, :, tf.newaxis], above[:, tf.newaxis, :]), tf.int32)
     count = tied[:, :, tf.newaxis] * (tied[:, tf.newaxis, :] - same)

@@ -1,15 +1,16 @@
-"""Normalised discounted cumulative gain."""
+"""Normalized discounted cumulative gain."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.functional.metric import DocumentRanking, GainRanking, Ranking, RankingMetric
-from tfr_smooth.ops import best_order, discounts, gains, lists
+from tfr_smooth.functional.metric import RankingMetric
+from tfr_smooth.ops import Ranking, discounts, lists
+from tfr_smooth.ops.discounts import Discount
+from tfr_smooth.ops.gains import GAINS, Gain
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,19 +20,21 @@ class NDCG(RankingMetric):
     $$\mathrm{NDCG@}K = \frac{1}{N_K} \sum_{r=1}^K \frac{g(y_r)}{\log_2(r + 1)}, \qquad
       g(y) = 2^y - 1 \text{ or } y$$
 
-    where $y_r$ is the relevance found at rank r (its label, or under a smooth ranking $\sum_j rel_j I^r_j$) and $N_K$
-    the sum for the best order (Eq. 3 and 12 of arXiv:2105.00942). Rankings that know what each document's place is
-    worth sum over documents, $\sum_j g(rel_j) D_j$ with $D_j$ from their `document_discounts`.
+    where $y_r$ is the relevance at rank r (the label, or under a smooth ranking $\sum_j rel_j I^r_j$) and $N_K$
+    the sum for the ideal order (Eq. 3 and 12 of arXiv:2105.00942). Rankings that know the discount of each document
+    sum over documents, $\sum_j g(rel_j) D_j$.
 
     Args:
       topn: The cut-off K; None for the whole list.
       gain: "exponential" for 2^y - 1 (the papers, TF-Ranking), "linear" for y (trec_eval).
-      discount: What a rank is worth: "log2" for the formula's, or another to train with (`ops.expected_discount`).
+      discount: "log2" for the formula's; or another to train with (SoftRank, section 4.7), over ranks that count from
+        0: "linear" or `ops.ShallowDiscount(alpha)`; a table D[0], D[1], .., and 0 beyond it; or a function from float64
+        ranks to their discounts.
 
     Raises:
       ValueError: If an argument is not one of these.
 
-    Time and memory O(K) a list on top of the ranking's, and O(N log N) for the best order.
+    Time and memory O(K) per list on top of the ranking's, and O(N log N) for the ideal order.
 
     Example:
       >>> import tensorflow as tf
@@ -43,31 +46,34 @@ class NDCG(RankingMetric):
 
     topn: int | None = None
     gain: str = "exponential"
-    discount: Any = "log2"
+    discount: Discount = "log2"
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
         object.__setattr__(self, "topn", _arguments.topn(self.topn))
-        _arguments.choice("gain", self.gain, gains.GAINS)
+        _arguments.choice("gain", self.gain, GAINS)
         discounts.checked(self.discount)
 
-    def _value(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
-        known, _, poison = lists.clean(tf.stop_gradient(relevance), mask)
-        at_ranks = self._worth(lists.cut(known, self.topn), mask)
-        ideal = poison[:, 0] * best_order.gained(known, at_ranks, self.gain)
-        if isinstance(ranking, DocumentRanking):
-            worth = ranking.document_discounts(scores, mask, self.discount, self.topn)
-            gained = tf.reduce_sum(self._gains(relevance) * worth, axis=1)
-        elif isinstance(ranking, GainRanking):
-            gained = ranking.gained(scores, relevance, mask, at_ranks, self.gain)
-        else:
-            found = ranking.relevance(scores, relevance, mask, self.topn)
-            gained = tf.reduce_sum(self._gains(found) * tf.cast(at_ranks, found.dtype), axis=1)
-        return tf.math.divide_no_nan(gained, ideal)
+    def compute(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        gain = Gain.of(self.gain, relevance)
+        dcg = ranking.discounted_gain(scores, relevance, mask, discount=self.discount, topn=self.topn, gain=gain)
+        return tf.math.divide_no_nan(dcg, ideal_dcg(relevance, mask, self.topn, self.discount, gain))
 
-    def _gains(self, relevance: tf.Tensor) -> tf.Tensor:
-        return gains.gained(relevance, self.gain)
 
-    def _worth(self, ranks: int | tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        count = tf.maximum(tf.reduce_sum(tf.cast(mask, tf.float64), axis=1, keepdims=True), 1.0)
-        return discounts.at_ranks(discounts.checked(self.discount), ranks, count)
+def ideal_dcg(
+    relevance: tf.Tensor, mask: tf.Tensor, topn: int | None, discount: Discount = "log2", gain: Gain | None = None
+) -> tf.Tensor:
+    r"""Returns the discounted cumulative gain of documents in falling order of relevance, [batch].
+
+    Args:
+      relevance: [batch, list], >= 0; 0 at padding.
+      mask: [batch, list] bool, False for padding.
+      topn: The cut-off K; None for the whole list.
+      discount: As in `NDCG`.
+      gain: The gain; None for $2^y - 1$.
+    """
+    relevance, gain = tf.stop_gradient(relevance), gain or Gain.of("exponential", relevance)
+    ranks = lists.num_ranks(relevance, topn)
+    gains = gain(tf.math.top_k(relevance, ranks).values)
+    return tf.reduce_sum(gains * tf.cast(discounts.at_ranks(discount, ranks, mask), gains.dtype), axis=1)

@@ -1,87 +1,61 @@
-"""RankNet, and what every loss over pairs of documents shares."""
+"""RankNet: a logistic loss over pairs of documents."""
 
 from __future__ import annotations
 
+import dataclasses
+
 import tensorflow as tf
 
-from tfr_smooth.functional import inputs
-from tfr_smooth.ops import lists
+from tfr_smooth import _arguments
+from tfr_smooth.functional import pairs
+from tfr_smooth.functional.criterion import Criterion
 
 
 def rank_net(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None, *, sigma: float = 1.0) -> tf.Tensor:
-    r"""RankNet of each list: the mean of $\log(1 + e^{-\sigma (s_i - s_j)})$ over its pairs with $y_i > y_j$.
-
-    (Burges et al., "Learning to Rank using Gradient Descent", ICML 2005, Eq. 3 with a target probability of 1.)
-
-    Args:
-      labels: [batch, list], float or int, >= 0; a negative label is padding.
-      scores: [batch, list], any float type.
-      mask: [batch, list] bool, False for (further) padding.
-      sigma: Slope of the logistic function, > 0.
-
-    Returns:
-      [batch], float64 for float64 scores, else float32; 0 for a list without such a pair.
-
-    Raises:
-      ValueError: If the shapes do not match.
-
-    Time and memory O(N^2) a list.
+    """Computes RankNet of each list, [batch]; see `RankNetCriterion`.
 
     Example:
       >>> import tensorflow as tf
-      >>> from tfr_smooth.functional.rank_net import rank_net
-      >>> print(rank_net(tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[2.0, 2.0, 9.0]])).numpy().round(4))
+      >>> from tfr_smooth import functional
+      >>> print(functional.rank_net(tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[2.0, 2.0, 9.0]])).numpy().round(4))
       [0.6931]
     """
-    labels, scores, mask, poison = clean(labels, scores, mask)
-    weights = tf.cast(preferences(labels, mask), scores.dtype)
-    weights = tf.math.divide_no_nan(weights, tf.reduce_sum(weights, axis=[1, 2], keepdims=True))
-    return poison * logistic(scores, weights, sigma)
+    return RankNetCriterion(sigma=sigma)(labels, scores, mask)
 
 
-def clean(
-    labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns `inputs.clean`'s (labels, scores, mask) without NaN among the scores, and the poison [batch].
+@dataclasses.dataclass(frozen=True)
+class RankNetCriterion(Criterion):
+    r"""Logistic loss of the pairs of documents with different labels.
 
-    The poison is NaN for a list with a NaN among its labels or scores, which comparisons of pairs would hide, else 1.
+    $$\frac{1}{|P|} \sum_{(i, j) \in P} \log(1 + e^{-\sigma (s_i - s_j)}), \qquad P = \{(i, j): y_i > y_j\}$$
 
-    Raises:
-      ValueError: If the shapes do not match or the scores are no floats.
-    """
-    labels, scores, mask = inputs.clean(labels, scores, mask)
-    scores, mask, poison = lists.clean(tf.where(tf.math.is_nan(labels), labels, scores), mask)
-    return labels, scores, mask, poison[:, 0]
-
-
-def real_pairs(mask: tf.Tensor) -> tf.Tensor:
-    """Returns [batch, list, list] bool: True for two real documents."""
-    return tf.logical_and(mask[:, :, tf.newaxis], mask[:, tf.newaxis, :])
-
-
-def preferences(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Returns [batch, list, list] bool: True at (i, j) if both are real and i has the higher label."""
-    return tf.logical_and(labels[:, :, tf.newaxis] > labels[:, tf.newaxis, :], real_pairs(mask))
-
-
-def has_preferences(labels: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
-    """Returns [batch] bool: False for a list whose labels are all the same. In O(N), without the pairs."""
-    labels = tf.cast(tf.convert_to_tensor(labels), tf.float32)
-    real = inputs.real_documents(labels, mask)
-    highest = tf.reduce_max(lists.filled(labels, real, float("-inf")), axis=1)
-    lowest = tf.reduce_min(lists.filled(labels, real, float("inf")), axis=1)
-    # A list with a NaN label counts and shows it.
-    unknown = tf.reduce_any(tf.logical_and(real, tf.math.is_nan(labels)), axis=1)
-    return tf.logical_or(highest > lowest, unknown)
-
-
-def logistic(scores: tf.Tensor, weights: tf.Tensor, sigma: float) -> tf.Tensor:
-    r"""Returns [batch]: $\sum_{ij} w_{ij} \log(1 + e^{-\sigma (s_i - s_j)})$.
+    (Burges et al., "Learning to Rank using Gradient Descent", ICML 2005, Eq. 3 with a target probability of 1.) The
+    mean over the pairs of each list, not their sum: there are up to N^2 of them, and a list of 1000 documents would
+    count as much as ten thousand of 10. TF-Ranking divides the sum over a batch by the number of its documents, padding
+    included, so that its loss grows with N and shrinks with padding. At least 0, and log 2 where all scores are tied.
+    Lists whose labels are all the same are left out.
 
     Args:
-      scores: [batch, list], without NaN.
-      weights: [batch, list, list], >= 0 and 0 at padding.
       sigma: Slope of the logistic function, > 0.
+
+    Raises:
+      ValueError: If an argument is out of its range.
+
+    Time and memory O(N^2) per list: a few [batch, list, list] tensors.
     """
-    gaps = lists.filled(scores[:, :, tf.newaxis] - scores[:, tf.newaxis, :], weights > 0.0, 0.0)
-    return tf.reduce_sum(weights * tf.nn.softplus(-sigma * gaps), axis=[1, 2])
+
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Checks the argument."""
+        object.__setattr__(self, "sigma", _arguments.real("sigma", self.sigma, above=0.0))
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        weights = tf.cast(pairs.preferences(labels, mask), scores.dtype)
+        count = tf.reduce_sum(weights, axis=[1, 2])
+        return tf.math.divide_no_nan(pairs.logistic(scores, weights, self.sigma), count)
+
+    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] bool: False for lists whose labels are all the same."""
+        return pairs.has_preferences(labels, mask)

@@ -1,4 +1,4 @@
-"""Reciprocal rank, and expected reciprocal rank: where a reader who goes down the list stops."""
+"""Reciprocal rank, and expected reciprocal rank: where a user who goes down the list stops."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import dataclasses
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.functional.cascade import stopped
-from tfr_smooth.functional.metric import Ranking, RankingMetric, binary
-from tfr_smooth.ops import PositionRanking, lists
+from tfr_smooth.functional.metric import RankingMetric, binary
+from tfr_smooth.ops import Ranking
 from tfr_smooth.ops.gains import exponential_gain
 
 
@@ -21,8 +20,8 @@ class ReciprocalRank(RankingMetric):
 
     where $y_r$ is 1 if the document at rank r is relevant (label >= 1), or under a smooth ranking $\sum_j rel_j I^r_j$
     (no more than 1). Rankings by positions sum over documents, $\sum_j \frac{rel_j}{\pi_j} \prod_i (1 - rel_i A_{ji})$
-    with $A_{ji}$ telling how far document i is `ahead` of j, and the cut `within` the first K. Its mean over lists is
-    MRR (trec_eval's `recip_rank`).
+    with $A_{ji}$ telling how far document i is before j, and the cut by how far j is within the first K. Its
+    mean over lists is MRR (trec_eval's `recip_rank`).
 
     Args:
       topn: The cut-off K; None for the whole list.
@@ -30,7 +29,7 @@ class ReciprocalRank(RankingMetric):
     Raises:
       ValueError: If `topn` is not an integer >= 1 or None.
 
-    Time O(K log K), memory O(K) a list on top of the ranking's; O(N^2) with a ranking by positions.
+    Time O(K log K), memory O(K) per list on top of the ranking's; O(N^2) with a ranking by positions.
 
     Example:
       >>> import tensorflow as tf
@@ -46,26 +45,20 @@ class ReciprocalRank(RankingMetric):
         """Checks the arguments."""
         object.__setattr__(self, "topn", _arguments.topn(self.topn))
 
-    def _relevance(self, labels: tf.Tensor) -> tf.Tensor:
+    def relevance(self, labels: tf.Tensor) -> tf.Tensor:
+        """Returns 1 for labels >= 1, else 0."""
         return binary(labels)
 
-    def _value(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
-        if isinstance(ranking, PositionRanking):
-            positions = ranking.positions(scores, mask)
-            worth = relevance / lists.filled(positions, mask, 1.0)
-            if self.topn is not None:
-                worth *= ranking.within(positions, self.topn)
-            passed = tf.reduce_prod(1.0 - relevance[:, tf.newaxis] * ranking.ahead(positions), axis=2)
-            return tf.reduce_sum(worth * passed, axis=1)
-        found = ranking.relevance(scores, relevance, mask, self.topn)
-        # A smooth ranking may find a document at more than one rank. (tf.minimum would do, but may lose a NaN.)
-        found = tf.where(found > 1.0, tf.ones_like(found), found)
-        return stopped(found, 1.0 / tf.cast(tf.range(1, tf.shape(found)[1] + 1), found.dtype))
+    def compute(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        # A smooth ranking may have a document at more than one rank.
+        steps = ranking.steps(scores, relevance, mask, self.topn).clipped()
+        return tf.reduce_sum(steps.within * steps.relevance / steps.ranks * steps.none_before(), axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
 class ExpectedReciprocalRank(ReciprocalRank):
-    r"""ERR@K of each list: the reciprocal of the rank at which a reader is expected to be satisfied.
+    r"""ERR@K of each list: the reciprocal of the rank at which a user is expected to be satisfied.
 
     $$\mathrm{ERR@}K = \sum_{r=1}^K \frac{1}{r} \, R_r \prod_{l<r} (1 - R_l), \qquad R = \frac{2^y - 1}{2^{y_{max}}}$$
 
@@ -81,7 +74,7 @@ class ExpectedReciprocalRank(ReciprocalRank):
     Raises:
       ValueError: If an argument is out of its range.
 
-    Time O(K log K), memory O(K) a list on top of the ranking's; O(N^2) with a ranking by positions.
+    Time O(K log K), memory O(K) per list on top of the ranking's; O(N^2) with a ranking by positions.
 
     Example:
       >>> import tensorflow as tf
@@ -98,6 +91,7 @@ class ExpectedReciprocalRank(ReciprocalRank):
         super().__post_init__()
         object.__setattr__(self, "max_grade", _arguments.real("max_grade", self.max_grade, above=0.0))
 
-    def _relevance(self, labels: tf.Tensor) -> tf.Tensor:
+    def relevance(self, labels: tf.Tensor) -> tf.Tensor:
+        r"""Returns $(2^y - 1) / 2^{y_{max}}$."""
         highest = tf.constant(self.max_grade, labels.dtype)
-        return exponential_gain(tf.where(labels > highest, highest, labels)) / 2.0**self.max_grade
+        return exponential_gain(tf.minimum(labels, highest), highest)

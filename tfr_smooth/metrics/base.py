@@ -6,19 +6,20 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments
-from tfr_smooth.functional import Ranking, RankingMetric, list_weights, parts, real_documents, to_dense
-from tfr_smooth.ops import lists
+from tfr_smooth import _arguments, _keras, _serialization
+from tfr_smooth.functional import RankingMetric, inputs
+from tfr_smooth.ops import Ranking, lists
 
 NO_RELEVANT = ("zero", "skip")
 
 
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+@tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)
 class MeanOverLists(tf.keras.metrics.Metric):
-    """The weighted mean over lists of a metric read off a ranking.
+    """The weighted mean over lists of a metric read off a ranking. More is better, which Keras 3 is told.
 
-    A list of padding alone never counts. A list with documents but without a relevant one counts as `no_relevant` says:
-    "zero" as trec_eval and the papers have it, "skip" leaves it out. NaN among the real scores of a list gives NaN.
+    A list of padding never counts. A list with documents but without a relevant one counts as `no_relevant` says:
+    "zero" as in trec_eval and the papers, "skip" leaves it out. NaN among the real labels or scores of a list gives
+    NaN.
 
     Args:
       ranking: A ranking, such as `ops.ExactRanking()` or `ops.SmoothI(alpha=10.0)`.
@@ -26,12 +27,12 @@ class MeanOverLists(tf.keras.metrics.Metric):
       no_relevant: "skip" or "zero".
       ragged: Whether labels and scores come as `tf.RaggedTensor`.
       name: Name of the metric.
-      dtype: Keras' argument; the mean is kept in float64.
+      dtype: Type of the result; the mean is kept in float64.
 
     Raises:
       ValueError: If an argument is not one of these.
 
-    Time and memory are the ranking's. A config names the two parts (see `losses.MetricLoss`).
+    Time and memory are the ranking's. The config describes ranking and metric; see `losses.MetricLoss`.
 
     Example:
       >>> import tensorflow as tf
@@ -41,6 +42,9 @@ class MeanOverLists(tf.keras.metrics.Metric):
       >>> print(round(float(metric.result()), 4))
       0.3333
     """
+
+    # Keras 3's callbacks with mode="auto" read it.
+    _direction = "up"
 
     def __init__(
         self,
@@ -53,13 +57,23 @@ class MeanOverLists(tf.keras.metrics.Metric):
         dtype: Any = None,
     ) -> None:
         super().__init__(name=name, dtype=dtype)
-        self._ranking = ranking
-        self._metric = metric
+        self._ranking = _arguments.instance("ranking", ranking, Ranking)
+        self._metric = _arguments.instance("metric", metric, RankingMetric)
         self._no_relevant = _arguments.choice("no_relevant", no_relevant, NO_RELEVANT)
         self._ragged = _arguments.boolean("ragged", ragged)
         # float64: the mean over any number of batches, in any order, on any number of replicas, is one float32.
         self._total = self.add_weight(name="total", shape=(), initializer="zeros", dtype="float64")
         self._count = self.add_weight(name="count", shape=(), initializer="zeros", dtype="float64")
+
+    @property
+    def ranking(self) -> Ranking:
+        """The ranking that the metric is read off."""
+        return self._ranking
+
+    @property
+    def metric(self) -> RankingMetric:
+        """The metric that is read off `ranking`."""
+        return self._metric
 
     def update_state(
         self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | float | None = None
@@ -72,24 +86,24 @@ class MeanOverLists(tf.keras.metrics.Metric):
           sample_weight: None, a number, [batch], [batch, 1] or [batch, list] (TF-Ranking's rule, sum(w y) / sum(y)).
 
         Raises:
-          ValueError: If the shapes do not match.
+          ValueError: If the shapes do not match or the scores are not floats.
         """
-        labels, scores = to_dense(y_true, y_pred, self._ragged)
-        real = real_documents(labels)
-        values = self._metric(labels, scores, ranking=self._ranking)
-        counts = tf.reduce_any(real, axis=1)
+        batch = inputs.clean(*inputs.to_dense(y_true, y_pred, self._ragged))
+        relevance = self._metric.relevance(batch.labels)
+        values = batch.validity * self._metric.compute(relevance, batch.scores, batch.mask, self._ranking)
+        counts = tf.reduce_any(batch.mask, axis=1)
         if self._no_relevant == "skip":
-            counts = tf.logical_and(counts, self._metric.has_relevant(labels))
-        weights = list_weights(sample_weight, tf.cast(labels, values.dtype), real)
-        weights = tf.cast(lists.filled(weights, counts, 0.0), tf.float64)
-        values = lists.filled(tf.cast(values, tf.float64), counts, 0.0)
+            has_relevant = self._metric.has_relevant(batch.labels, batch.mask)
+            counts = tf.logical_and(counts, tf.logical_or(has_relevant, tf.math.is_nan(batch.validity)))
+        weights = inputs.list_weights(inputs.dense_weights(sample_weight, y_true), batch.labels, batch.mask)
+        weights, values = (lists.fill(tf.cast(tensor, tf.float64), counts, 0.0) for tensor in (weights, values))
         self._total.assign_add(tf.reduce_sum(weights * values))
         self._count.assign_add(tf.reduce_sum(weights))
 
     def result(self) -> tf.Tensor:
-        """Returns the mean so far, a float32 scalar; 0 before any list counted."""
+        """Returns the mean so far, a scalar; 0 before any list counted."""
         total, count = tf.convert_to_tensor(self._total), tf.convert_to_tensor(self._count)
-        return tf.cast(tf.math.divide_no_nan(total, count), tf.float32)
+        return tf.cast(tf.math.divide_no_nan(total, count), self.dtype or tf.float32)
 
     def reset_state(self) -> None:
         """Forgets all batches."""
@@ -98,10 +112,17 @@ class MeanOverLists(tf.keras.metrics.Metric):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        own = parts.config_of(type(self), self._ranking, self._metric)
-        return {**own, "no_relevant": self._no_relevant, "ragged": self._ragged, "name": self.name}
+        parts = {"ranking": self._ranking, "metric": self._metric}
+        return {**{name: _serialization.encode(part) for name, part in parts.items()}, **self._common_config()}
+
+    def _common_config(self) -> dict[str, Any]:
+        return {"no_relevant": self._no_relevant, "ragged": self._ragged, "name": self.name, "dtype": self.dtype}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> MeanOverLists:
         """Makes the metric from what `get_config` returned."""
-        return cls(**{name: parts.decode(value) for name, value in config.items()})
+        return cls(**{name: _serialization.decode(value) for name, value in config.items()})
+
+    def __repr__(self) -> str:
+        """Returns the constructor's call."""
+        return _keras.representation(self)

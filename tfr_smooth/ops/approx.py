@@ -8,13 +8,13 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.ops import lists
-from tfr_smooth.ops.positions import PositionRanking
+from tfr_smooth.ops import compiled, lists
+from tfr_smooth.ops.ranking import PositionRanking
 
 
 @dataclasses.dataclass(frozen=True)
 class Approx(PositionRanking):
-    r"""The Approx ranking: hand it to any metric of `tfr_smooth.functional` to make that metric smooth.
+    r"""The Approx ranking: positions by sigmoids of score differences.
 
     $$\pi_j = 1 + \sum_{i \ne j} \frac{1}{1 + \exp(\alpha (s_j - s_i))}$$
 
@@ -23,17 +23,18 @@ class Approx(PositionRanking):
 
     Args:
       alpha: Inverse temperature of the positions, > 0; the papers search {0.1, 1, 10, 100}.
-      beta: Inverse temperature of the comparisons of positions, > 0; the papers search {0.1, 1, 10, 100}.
+      beta: Inverse temperature of comparisons of positions, > 0; the papers search {0.1, 1, 10, 100}.
 
     Raises:
       ValueError: If an argument is out of its range.
 
-    Time and memory O(N^2) a list.
+    Time O(N^2), memory O(N) per list (O(N^2) where TensorFlow has no XLA).
 
     Example:
       >>> import tensorflow as tf
       >>> from tfr_smooth import ops
-      >>> print(ops.Approx(alpha=10.0).positions(tf.constant([[1.0, 3.0, 2.0]])).numpy().round(3))
+      >>> scores = tf.constant([[1.0, 3.0, 2.0]])
+      >>> print(ops.Approx(alpha=10.0).positions(scores, scores > 0.0).numpy().round(3))
       [[3. 1. 2.]]
     """
 
@@ -45,49 +46,44 @@ class Approx(PositionRanking):
         object.__setattr__(self, "alpha", _arguments.real("alpha", self.alpha, above=0.0))
         object.__setattr__(self, "beta", _arguments.real("beta", self.beta, above=0.0))
 
-    def passes_over_pairs(self, topn: int | None) -> int:
-        """Returns about how often it passes over all pairs of documents, with a cut-off too."""
-        return 1
-
-    def positions(self, scores: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
-        """The smooth position of each document.
-
-        Args:
-          scores: [batch, list], any float type.
-          mask: [batch, list] bool, False for padding. None: all documents are real.
-
-        Returns:
-          [batch, list], in [1, n] for n real documents; 0 at padding.
-
-        Raises:
-          ValueError: If the shapes do not match.
-        """
-        scores, mask, poison = lists.clean(scores, mask)
-        # No difference of two finite scores overflows when each is cut at half the largest number; nor does the
-        # product.
-        limit = scores.dtype.max / (4.0 * max(self.alpha, 1.0))
-        scores = tf.clip_by_value(scores, -limit, limit)
+    def positions(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch, list]: the position of each document, in [1, n] for n real documents."""
         real = tf.cast(mask, scores.dtype)
-        # The sum with i = j has sigmoid(0) = 1/2 too much.
-        return poison * (0.5 + _others_ahead(self.alpha * scores, real)) * real
+        alpha = tf.cast(self.alpha, scores.dtype)
+        # No difference of two scores overflows, nor does its product with alpha.
+        limit = scores.dtype.max / 4.0 / tf.maximum(alpha, 1.0)
+        scores = tf.clip_by_value(scores, -limit, limit)
+
+        def compiled_positions(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+            padded = compiled.pad(scores), compiled.pad(real)
+
+            def gradient(upstream: tf.Tensor) -> tf.Tensor:
+                return compiled.unpad(_gradient(*padded, alpha, compiled.pad(upstream)), scores)
+
+            return compiled.unpad(_positions(*padded, alpha), scores), gradient
+
+        return compiled.differentiable(
+            compiled_positions, lambda scores: 0.5 + tf.linalg.matvec(_ahead(scores, alpha), real, transpose_a=True)
+        )(scores)
 
 
-def _others_ahead(logits: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
-    """Returns [batch, j]: the sum over real i of sigmoid(x_i - x_j), i = j included.
+def _ahead(scores: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
+    """Returns [batch, i, j]: how far document i is ahead of document j, 1/2 for i = j."""
+    # The difference first: it is exact for near scores and 0 for tied ones, wherever they are.
+    rows, columns = lists.pairs(scores)
+    return tf.sigmoid(alpha * (rows - columns))
 
-    The derivative of the sigmoid is symmetric in i and j. So one product with a matrix gives the whole gradient, where
-    automatic differentiation would go over the pairs several times more.
-    """
 
-    @tf.custom_gradient
-    def summed(logits: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        ahead = tf.sigmoid(logits[:, tf.newaxis, :] - logits[:, :, tf.newaxis])
+@compiled.program
+def _positions(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
+    # XLA adds whole rows at a time. The term i = j is 1/2 too much.
+    return 0.5 + tf.reduce_sum(real[:, :, tf.newaxis] * _ahead(scores, alpha), axis=1)
 
-        def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            slopes = ahead - tf.square(ahead)
-            sums = tf.linalg.matmul(slopes, tf.stack([upstream, real], axis=2))
-            return real * sums[:, :, 0] - upstream * sums[:, :, 1]
 
-        return tf.linalg.matvec(ahead, real), gradient
-
-    return summed(logits)
+@compiled.program
+def _gradient(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
+    ahead = _ahead(scores, alpha)
+    # The derivative of the sigmoid is symmetric in i and j.
+    slopes = ahead * (1.0 - ahead)
+    (upstream_i, upstream_j), (real_i, real_j) = lists.pairs(upstream), lists.pairs(real)
+    return alpha * tf.reduce_sum(slopes * (real_j * upstream_i - real_i * upstream_j), axis=1)

@@ -44,9 +44,9 @@ def smoothi_error_bound(
       positive. 0 for a list of one document or none.
 
     Raises:
-      ValueError: If an argument is out of its range or the shapes do not match.
+      ValueError: If an argument is out of its range.
 
-    Time O(N log N), memory O(N) a list.
+    Time O(N log N), memory O(N) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -57,16 +57,16 @@ def smoothi_error_bound(
     alpha = _arguments.real("alpha", alpha, above=0.0)
     delta = _arguments.real("delta", delta, above=0.0, below=0.5)
     topn = _arguments.topn(topn)
-    scores, mask, _ = lists.clean(scores, mask)
-    scores = tf.cast(scores, tf.float64)
+    scores = tf.cast(tf.convert_to_tensor(scores), tf.float64)
+    mask = tf.ones_like(scores, tf.bool) if mask is None else tf.convert_to_tensor(mask)
     count = tf.reduce_sum(tf.cast(mask, tf.float64), axis=1)
     ranks = count if topn is None else tf.minimum(count, float(topn))
 
-    falling = tf.sort(lists.filled(scores, mask, -math.inf), axis=1, direction="DESCENDING")
+    falling = tf.sort(lists.fill(scores, mask, -math.inf), axis=1, direction="DESCENDING")
     pairs = tf.math.is_finite(falling[:, 1:])
-    ratios = lists.filled(falling[:, :-1] / falling[:, 1:], pairs, math.inf)
+    ratios = lists.fill(falling[:, :-1] / falling[:, 1:], pairs, math.inf)
     smallest_ratio = tf.reduce_min(ratios, axis=1)
-    smallest = tf.reduce_min(lists.filled(scores, mask, math.inf), axis=1)
+    smallest = tf.reduce_min(lists.fill(scores, mask, math.inf), axis=1)
 
     step = tf.pow((smallest_ratio + 1.0) / 2.0, 1.0 / tf.maximum(ranks - 1.0, 1.0))
     # At K = 1 nothing was found before, and with it the third condition (c -> infinity) falls away.
@@ -76,8 +76,8 @@ def smoothi_error_bound(
     bound = (count - 1.0) * tf.exp(-alpha * smallest * gap / tf.pow(tf.constant(2.0, tf.float64), ranks - 1.0))
 
     holds = tf.logical_and(tf.logical_and(smallest > 0.0, smallest_ratio > 1.0), bound < gamma)
-    bound = lists.filled(bound, holds, math.inf)
-    return lists.filled(bound, count > 1.0, 0.0)
+    bound = lists.fill(bound, holds, math.inf)
+    return lists.fill(bound, count > 1.0, 0.0)
 
 
 def smoothi_metric_error_bound(
@@ -99,7 +99,7 @@ def smoothi_metric_error_bound(
     Raises:
       ValueError: If `lipschitz` is not a positive number.
 
-    Time and memory O(N + K) a list.
+    Time and memory O(N + K) per list.
 
     Example:
       >>> import tensorflow as tf

@@ -1,8 +1,7 @@
-"""Compiling a loop over ranks with XLA, without a compilation for every new shape of a batch."""
+"""Programs compiled by XLA: pure functions of tensors, compiled once per size of their inputs."""
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import platform
 from collections.abc import Callable
@@ -10,49 +9,97 @@ from typing import Any
 
 import tensorflow as tf
 
-_SMALLEST = 8
-_IS_INSIDE: contextvars.ContextVar[bool] = contextvars.ContextVar("is_inside", default=False)
+# Lists up to this length are padded to a multiple of it.
+_STEP = 8
 
 
-def once_for_each_size(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the function as a `tf.function` that XLA compiles once for each size of its inputs.
+def program(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function as a program that XLA compiles.
 
-    Hand it inputs of few different sizes (`pad`): a compilation takes some tenths of a second. Positional arguments are
-    tensors, keyword arguments constants. On a Mac with a GPU, for which there is no XLA, it is an ordinary
-    `tf.function`.
+    The function takes tensors by position, and its result depends on nothing else: the inputs' types and ranks
+    choose the trace, and their sizes the compiled program. Hand it few different sizes (`pad`), as each one takes
+    some tenths of a second to compile. On a Mac with a GPU, where TensorFlow has no XLA, it runs as an ordinary graph.
     """
 
-    @functools.lru_cache(maxsize=256)  # made at the first call, as listing the devices starts TensorFlow
-    def made(**constants: Any) -> Callable[..., Any]:
-        def traced(*arguments: Any) -> Any:
-            token = _IS_INSIDE.set(True)
-            try:
-                return function(*arguments, **constants)
-            finally:
-                _IS_INSIDE.reset(token)
-
-        return tf.function(traced, jit_compile=_has_xla(), reduce_retracing=True, autograph=False)
+    @functools.cache
+    def traced(*specs: tf.TensorSpec) -> Callable[..., Any]:
+        return tf.function(function, input_signature=specs, jit_compile=_has_xla(), autograph=False)
 
     @functools.wraps(function)
-    def call(*arguments: Any, **constants: Any) -> Any:
-        return made(**constants)(*arguments)
+    def call(*arguments: tf.Tensor) -> Any:
+        # So that no tape records the program. `differentiable` has its derivatives.
+        tensors = [tf.stop_gradient(tf.convert_to_tensor(argument)) for argument in arguments]
+        return traced(*(tf.TensorSpec([None] * tensor.shape.rank, tensor.dtype) for tensor in tensors))(*tensors)
 
     return call
 
 
-def is_inside() -> bool:
-    """Returns whether what calls this is compiled by `once_for_each_size`: what is quick there is not so outside."""
-    return _IS_INSIDE.get()
-
-
+@functools.cache
 def _has_xla() -> bool:
     return not (platform.system() == "Darwin" and tf.config.list_physical_devices("GPU"))
 
 
-def padded_size(size: int | tf.Tensor) -> int | tf.Tensor:
-    """Returns the smallest size >= `size` of a grid with four steps an octave: 8, 16, 24, 32, 40, .. 64, 80, .. 128.
+def differentiable(
+    value: Callable[[tf.Tensor], tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]],
+    plain: Callable[[tf.Tensor], tf.Tensor],
+) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Returns a function of one tensor whose value and first derivative come from compiled programs.
 
-    So padding adds a tenth on average, and the sizes up to 1,024 are 24.
+    Args:
+      value: Returns the result, and a function from the gradient with respect to the result to that with respect to
+        the tensor.
+      plain: Computes the same result with TensorFlow's own operations, for derivatives of higher order.
+    """
+
+    @tf.custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        result, first_derivative = value(x)
+
+        @tf.custom_gradient
+        def derivative(x: tf.Tensor, upstream: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
+            def second_derivative(direction: tf.Tensor) -> Any:
+                with tf.GradientTape() as outer:
+                    outer.watch([x, upstream])
+                    with tf.GradientTape() as inner:
+                        inner.watch(x)
+                        again = plain(x)
+                    first = inner.gradient(again, x, upstream, unconnected_gradients="zero")
+                return outer.gradient(first, [x, upstream], direction, unconnected_gradients="zero")
+
+            return first_derivative(upstream), second_derivative
+
+        return result, lambda upstream: derivative(x, upstream)
+
+    return function
+
+
+def padded_length(length: int | tf.Tensor) -> int | tf.Tensor:
+    """Returns the smallest length >= `length` of a grid with four steps per octave: 8, 16, 24, .. 64, 80, 96, .. 128.
+
+    Padding adds a tenth on average, and 24 lengths serve all lists of up to 1,024 documents.
+
+    Args:
+      length: An int or an int32 scalar, >= 0.
+
+    Returns:
+      An int for an int, else an int32 scalar.
+
+    Example:
+      >>> from tfr_smooth.ops import compiled
+      >>> [compiled.padded_length(length) for length in (1, 40, 65, 120, 1000)]
+      [8, 40, 80, 128, 1024]
+    """
+    if isinstance(length, int):
+        step = max(_STEP, 2 ** max(length - 1, 1).bit_length() // 8)
+        return max(-(-length // step), 1) * step
+    # Comparisons, as logarithms round.
+    octaves = tf.constant([2**power for power in range(6, 31)])
+    step = _STEP * 2 ** tf.reduce_sum(tf.cast(length > octaves, tf.int32))
+    return tf.maximum((length + step - 1) // step, 1) * step
+
+
+def padded_batch(size: int | tf.Tensor) -> int | tf.Tensor:
+    """Returns the smallest power of two >= `size`, and 1 for 0.
 
     Args:
       size: An int or an int32 scalar, >= 0.
@@ -62,24 +109,29 @@ def padded_size(size: int | tf.Tensor) -> int | tf.Tensor:
 
     Example:
       >>> from tfr_smooth.ops import compiled
-      >>> [compiled.padded_size(size) for size in (1, 40, 65, 120, 1000)]
-      [8, 40, 80, 128, 1024]
+      >>> [compiled.padded_batch(size) for size in (0, 1, 2, 3, 100, 128)]
+      [1, 1, 2, 4, 128, 128]
     """
     if isinstance(size, int):
-        step = max(_SMALLEST, 2 ** max(size - 1, 1).bit_length() // 8)
-        return -(-size // step) * step if size > 0 else _SMALLEST
-    # Comparisons, as logarithms round.
-    octaves = tf.constant([2**power for power in range(6, 31)])
-    step = _SMALLEST * 2 ** tf.reduce_sum(tf.cast(size > octaves, tf.int32))
-    return tf.maximum((size + step - 1) // step, 1) * step
+        return 2 ** max(size - 1, 0).bit_length()
+    powers = tf.constant([2**power for power in range(30)])
+    return 2 ** tf.reduce_sum(tf.cast(size > powers, tf.int32))
 
 
-def pad(values: tf.Tensor, with_value: float = 0.0) -> tf.Tensor:
-    """Returns a matrix that grew at its ends to a size of the grid; a single row, for all lists, stays one."""
-    sizes = [values.shape[axis] or tf.shape(values)[axis] for axis in (0, 1)]
-    more = [padded_size(size) - size for size in sizes]
-    if values.shape[0] == 1:
-        more[0] = 0
+def pad(values: tf.Tensor) -> tf.Tensor:
+    """Returns [batch, list] values with zeros appended up to a size of the grid; a single row keeps its batch of 1."""
+    batch, length = (
+        values.shape[axis] if values.shape[axis] is not None else tf.shape(values)[axis] for axis in (0, 1)
+    )
+    more = padded_batch(batch) - batch, padded_length(length) - length
     if all(isinstance(count, int) and count == 0 for count in more):
         return values
-    return tf.pad(values, [[0, more[0]], [0, more[1]]], constant_values=tf.cast(with_value, values.dtype))
+    return tf.pad(values, [[0, more[0]], [0, more[1]]])
+
+
+def unpad(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
+    """Returns the first rows and columns of [batch, list] values: as many as `like` has."""
+    if values.shape.is_fully_defined() and values.shape == like.shape:
+        return values
+    shape = tf.shape(like)
+    return tf.ensure_shape(values[: shape[0], : shape[1]], like.shape)

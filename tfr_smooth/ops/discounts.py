@@ -1,4 +1,4 @@
-r"""What a rank is worth while training: the log discount as a mixture of exponentials, and shallower discounts.
+r"""The discounts of ranks: that of NDCG, as a mixture of exponentials too, and others to train with.
 
 A completely monotone discount is a mixture of exponentials with positive weights (Bernstein's theorem), and
 $D(r) = 1 / \log_2(2 + r)$ is one: the reciprocal of a Bernstein function of r. A sum of exponentials is what the
@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth.ops import lists
 
 # Mixtures are fitted for lists of up to 16, 64, 256, .. documents. In a graph that does not know the length, the last
 # of these is the limit; the pairs of a list that long would fill 34 GB.
@@ -122,27 +123,38 @@ def checked(discount: Any) -> Any:
     return table
 
 
-def at_ranks(discount: Any, ranks: int | tf.Tensor, count: tf.Tensor) -> tf.Tensor:
-    """Returns what the first ranks are worth.
+def at_ranks(discount: Any, ranks: int | tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Returns the discounts of the first ranks, [batch, K] or [1, K] float64.
 
     Args:
-      discount: What `checked` returned.
+      discount: The discount, as `NDCG` takes it.
       ranks: The number of ranks K.
-      count: [batch, 1] float64, the number of real documents, >= 1.
+      mask: [batch, list] bool, False for padding.
+    """
+    return at(discount, tf.cast(tf.range(ranks), tf.float64)[tf.newaxis], mask)
+
+
+def at(discount: Any, ranks: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Returns the discounts at any ranks, also between two whole ones (where a table is interpolated).
+
+    Args:
+      discount: The discount, as `NDCG` takes it.
+      ranks: [batch or 1, K], counted from 0.
+      mask: [batch, list] bool, False for padding.
 
     Returns:
-      [batch, K] or [1, K] float64.
+      [batch or 1, K], in the type of the ranks.
     """
-    places = tf.cast(tf.range(ranks), tf.float64)
+    discount = checked(discount)
     if isinstance(discount, ShallowDiscount):
-        return discount.at(places, count)
+        return discount.at(ranks, lists.count(mask, ranks.dtype))
     if isinstance(discount, np.ndarray):
-        table = tf.concat(
-            [tf.constant(discount)[:ranks], tf.zeros([tf.maximum(ranks - len(discount), 0)], tf.float64)], 0
-        )
-        return table[tf.newaxis]
-    worth = log2_discount(places) if discount == "log2" else discount(places)
-    return tf.cast(worth, tf.float64)[tf.newaxis]
+        table = tf.constant(np.append(discount, [0.0, 0.0]), ranks.dtype)
+        last = tf.cast(len(discount), ranks.dtype)
+        lower = tf.stop_gradient(tf.minimum(tf.floor(ranks), last))
+        first, second = (tf.gather(table, tf.cast(lower, tf.int32) + step) for step in (0, 1))
+        return first + tf.minimum(ranks - lower, 1.0) * (second - first)
+    return log2_discount(ranks) if isinstance(discount, str) else tf.cast(discount(ranks), ranks.dtype)
 
 
 def log2_mixture(length: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

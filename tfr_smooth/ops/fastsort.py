@@ -2,11 +2,11 @@ r"""FastSort: soft ranks by projecting the scores onto the permutahedron.
 
 Blondel, Teboul, Berthet, Djolonga: "Fast Differentiable Sorting and Ranking", ICML 2020 (arXiv:2002.08871). The ranks
 of a list are the vertex of the permutahedron, the hull of all permutations of 1..n, that lies farthest along the
-scores. With a regularisation of strength epsilon it is a point inside, the projection of $-s/\epsilon$: Euclidean
+scores. With a regularization of strength epsilon it is a point inside, the projection of $-s/\epsilon$: Euclidean
 ("l2") or by the Kullback-Leibler divergence from $e^{-s/\epsilon}$ ("kl").
 
-The paper's reduction (Section 5, Proposition 3): in sorted order the projection is an isotonic optimisation. Its
-solution cuts the list into blocks of neighbours, and with $z = -s/\epsilon$ a document of block B is at
+The paper's reduction (Section 5, Proposition 3): in sorted order the projection is an isotonic optimization. Its
+solution cuts the list into blocks of neighbors, and with $z = -s/\epsilon$ a document of block B is at
 
 $$\pi_i = z_i - \mathrm{mean}_B(z) + \mathrm{mean}_B(r) \quad \text{(l2)}, \qquad
   \pi_i = e^{z_i} \, \frac{\sum_B r}{\sum_B e^{z}} \quad \text{(kl)}$$
@@ -28,12 +28,10 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.ops import exact, lists
-from tfr_smooth.ops.neighbours import Neighbours
-from tfr_smooth.ops.positions import PositionRanking
+from tfr_smooth.ops.neighbors import Neighbors
+from tfr_smooth.ops.ranking import PositionRanking
 
 REGULARIZATIONS = ("l2", "kl")
-# Infinite scores stand here (in float64): far out, but with finite differences.
-_LARGEST = 1e300
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,11 +50,15 @@ class FastSort(PositionRanking):
     Raises:
       ValueError: If an argument is out of its range.
 
+    Time O(N log N + T N) per list, where T counts the rounds of pooling: a handful for most lists, below N for every
+    list. Memory O(N). Computed in float64.
+
     Example:
       >>> import tensorflow as tf
-      >>> from tfr_smooth.ops.fastsort import FastSort
-      >>> print(FastSort(0.1).positions(tf.constant([[0.0, 3.0, 1.0]])).numpy().round(3))
-      [[3. 1. 2.]]
+      >>> from tfr_smooth import ops
+      >>> scores = tf.constant([[1.0, 1.5, 4.0]])
+      >>> print(ops.FastSort(regularization_strength=1.0).positions(scores, scores > 0.0).numpy().round(3))
+      [[2.75 2.25 1.  ]]
     """
 
     regularization_strength: float = 1.0
@@ -70,73 +72,27 @@ class FastSort(PositionRanking):
         object.__setattr__(self, "regularization_strength", strength)
         _arguments.choice("regularization", self.regularization, REGULARIZATIONS)
 
-    def positions(self, scores: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
-        """Returns the soft ranks; see `fastsort_positions`."""
-        return fastsort_positions(
-            scores,
-            mask,
-            regularization_strength=self.regularization_strength,
-            regularization=self.regularization,
-        )
+    def positions(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch, list]: the soft ranks, in [1, n] with the sum n (n + 1) / 2 for n real documents."""
+        order = exact.descending_order(scores, mask)
+        places = tf.gather(mask, order, batch_dims=1)
+        falling = tf.gather(tf.cast(scores, tf.float64), order, batch_dims=1)
+
+        # z = -s / epsilon less its lowest. No block reaches across a gap of z above n / 2 (l2; kl: log n), and inside
+        # of the blocks differences of z are all that counts: a wider gap is cut without a change, and 1e30 loses
+        # nothing.
+        widest = self.regularization_strength * tf.cast(tf.shape(falling)[1], falling.dtype)
+        gaps = tf.minimum(falling[:, :-1] - falling[:, 1:], widest) / self.regularization_strength
+        rising = tf.pad(tf.cumsum(lists.fill(gaps, places[:, 1:], 0.0), axis=1), [[0, 0], [1, 0]])
+
+        solve = _euclidean if self.regularization == "l2" else _entropic
+        starts = _blocks(tf.stop_gradient(rising), places, solve)
+        positions, _ = solve(rising, _Blocks(starts))
+        return tf.cast(exact.unsort(lists.fill(positions, places, 0.0), order), scores.dtype)
 
 
-def fastsort_positions(
-    scores: tf.Tensor,
-    mask: tf.Tensor | None = None,
-    *,
-    regularization_strength: float = 1.0,
-    regularization: str = "l2",
-) -> tf.Tensor:
-    r"""The soft rank of each document, 1 for the top.
-
-    $\pi = P_\Psi(-s / \epsilon, \rho)$ with $\rho = (n, .., 1)$ for "l2", and $\exp P_E(-s / \epsilon, \log \rho)$ for
-    "kl" (arXiv:2002.08871, Sections 4 and 5).
-
-    Args:
-      scores: [batch, list], any float type; computed in float64.
-      mask: [batch, list] bool, False for padding. None: all documents are real. What stands in a padded place,
-        NaN too, reaches nothing.
-      regularization_strength: Epsilon, > 0.
-      regularization: "l2" or "kl".
-
-    Returns:
-      [batch, list], float64 for float64 scores, else float32; in [1, n] for n real documents, with the sum
-      n (n + 1) / 2; never falling where the scores rise. 0 at padding, which is no rank: use the mask.
-
-    Raises:
-      ValueError: If an argument is out of its range or the shapes do not match.
-
-    Time O(N log N + T N) a list, where T counts the rounds of pooling: a handful for most lists, below N for every
-    list. Memory O(N). Runs in graphs and under XLA.
-
-    Example:
-      >>> import tensorflow as tf
-      >>> from tfr_smooth.ops.fastsort import fastsort_positions
-      >>> print(fastsort_positions(tf.constant([[0.0, 0.5, 3.0]])).numpy().round(3))
-      [[2.75 2.25 1.  ]]
-    """
-    ranking = FastSort(regularization_strength, regularization)
-    scores, mask, poison = lists.clean(scores, mask)
-    order = exact.descending_order(scores, mask)
-    places = tf.gather(mask, order, batch_dims=1)
-    scaled = tf.clip_by_value(tf.cast(scores, tf.float64), -_LARGEST, _LARGEST)
-    falling = tf.gather(scaled, order, batch_dims=1)
-
-    # z = -s / epsilon less its lowest. No block reaches across a gap of z above n / 2 (l2; kl: log n), and inside of
-    # the blocks differences of z are all that counts: a wider gap is cut without a change, and 1e30 loses nothing.
-    length = tf.cast(tf.shape(falling)[1], falling.dtype)
-    gaps = tf.minimum((falling[:, :-1] - falling[:, 1:]) / ranking.regularization_strength, length)
-    rising = tf.pad(tf.cumsum(lists.filled(gaps, places[:, 1:], 0.0), axis=1), [[0, 0], [1, 0]])
-
-    solve = _euclidean if ranking.regularization == "l2" else _entropic
-    starts = _blocks(tf.stop_gradient(rising), places, solve)
-    positions, _ = solve(rising, _Blocks(starts))
-    positions = exact.unsorted(positions, order)
-    return poison * tf.cast(lists.filled(positions, mask, 0.0), scores.dtype)
-
-
-class _Blocks(Neighbours):
-    """Neighbours in one block, and the ranks."""
+class _Blocks(Neighbors):
+    """Neighbors in one block, and the ranks."""
 
     def __init__(self, starts: tf.Tensor):
         super().__init__(starts)
@@ -152,7 +108,7 @@ def _euclidean(rising: tf.Tensor, blocks: _Blocks) -> tf.Tensor:
 
 def _entropic(rising: tf.Tensor, blocks: _Blocks) -> tf.Tensor:
     """As `_euclidean`: there with means, here with sums of exponentials, of z and of w = log(rank)."""
-    highest = blocks.highest(rising)
+    highest = blocks.maximum(rising)
     weights = tf.exp(rising - highest)
     ranks, total = blocks.total(blocks.ranks), blocks.total(weights)
     return weights / total * ranks, tf.math.log(ranks / total) - highest

@@ -15,7 +15,7 @@ It starts from the f and g of the transport without entropy, which are known in 
 the exponents are computed once, in float64: they are 0 for a document at its rank and negative elsewhere. So no row
 or column is ever empty, however small epsilon is, and a step is two products of a matrix and a vector.
 
-The gradient is implicit: it comes from the equations that define Q, by one linear system a list, not from the steps,
+The gradient is implicit: it comes from the equations that define Q, by one linear system per list, not from the steps,
 of which none is kept. It is the gradient of the transport with the sums of rows and columns that Q has in fact, which
 is exact however early the steps stop; Q itself differs from the paper's by the threshold.
 """
@@ -25,17 +25,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.ops import exact, lists
-from tfr_smooth.ops.positions import PositionRanking
+from tfr_smooth.ops import compiled, exact, lists
+from tfr_smooth.ops.ranking import PositionRanking
 
 # The authors' floor of the standard deviation: tied scores are not divided by 0.
 _LEAST_DEVIATION = 1e-6
-# Infinite scores stand here (in float64): far out, but with finite squares.
+# Float64 scores are cut here: far out, but with finite squares.
 _LARGEST = 1e150
 # The gradient's linear system: where to stop, and what is added to the diagonal (documents with ranks for themselves
 # have next to nothing there but rounding).
@@ -67,11 +66,15 @@ class Sinkhorn(PositionRanking):
     Raises:
       ValueError: If an argument is out of its range.
 
+    Time O(T N^2) per list for T steps, and as much for the gradient: T is 5 to 20 at epsilon 0.01 to 0.1 for lists of 5
+    to 1,000 documents. Memory O(N^2), whatever T is.
+
     Example:
       >>> import tensorflow as tf
-      >>> from tfr_smooth.ops.sinkhorn import Sinkhorn
-      >>> print(Sinkhorn(0.01).positions(tf.constant([[0.0, 3.0, 1.0]])).numpy().round(2))
-      [[3. 1. 2.]]
+      >>> from tfr_smooth import ops
+      >>> scores = tf.constant([[1.0, 4.0, 2.0]])
+      >>> print(ops.Sinkhorn(epsilon=0.1).positions(scores, scores > 0.0).numpy().round(2))
+      [[2.79 1.06 2.16]]
     """
 
     epsilon: float = 0.1
@@ -86,122 +89,32 @@ class Sinkhorn(PositionRanking):
         object.__setattr__(self, "threshold", _arguments.real("threshold", self.threshold, above=0.0))
         object.__setattr__(self, "max_iterations", _arguments.integer("max_iterations", self.max_iterations, least=1))
 
-    def passes_over_pairs(self, topn: int | None) -> int:
-        """Returns about how often it passes over all pairs of documents, with a cut-off too."""
-        return 4
+    def positions(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        r"""Returns [batch, list]: the soft ranks $\pi_j = \sum_k k \, Q_{jk}$, in [1, n] for n real documents."""
+        plan, order = self._sorted_plan(scores, mask)
+        ranks = tf.cast(tf.range(1, tf.shape(scores)[1] + 1), scores.dtype)
+        return exact.unsort(tf.linalg.matvec(plan, ranks[tf.newaxis]), order)
 
-    def positions(self, scores: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
-        """Returns the soft ranks; see `sinkhorn_positions`."""
-        return sinkhorn_positions(scores, mask, **self._hyperparameters())
+    def transport(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns Q, [batch, list, list]: how much of each document is at each rank; 0 for both at padding."""
+        plan, order = self._sorted_plan(scores, mask)
+        return tf.gather(plan, tf.argsort(order, axis=1), batch_dims=1)
 
-    def indicators(self, scores: tf.Tensor, mask: tf.Tensor | None = None, topn: int | None = None) -> tf.Tensor:
-        """Returns the transport as rank indicators; see `sinkhorn_indicators`."""
-        return sinkhorn_indicators(scores, mask, topn=topn, **self._hyperparameters())
-
-    def _hyperparameters(self) -> dict[str, Any]:
-        return {"epsilon": self.epsilon, "threshold": self.threshold, "max_iterations": self.max_iterations}
-
-
-def sinkhorn_positions(
-    scores: tf.Tensor,
-    mask: tf.Tensor | None = None,
-    *,
-    epsilon: float = 0.1,
-    threshold: float = 1e-3,
-    max_iterations: int = 2000,
-) -> tf.Tensor:
-    r"""The soft rank of each document, 1 for the top: $\pi_j = \sum_k k \, Q_{jk}$ (arXiv:1905.11885).
-
-    Args:
-      scores: [batch, list], any float type. float16 and bfloat16 are computed in float32.
-      mask: [batch, list] bool, False for padding. None: all documents are real. What stands in a padded place,
-        NaN too, reaches nothing.
-      epsilon: Strength of the entropy, > 0.
-      threshold: Largest error of a column's sum at which to stop, > 0.
-      max_iterations: Largest number of steps, >= 1.
-
-    Returns:
-      [batch, list], float64 for float64 scores, else float32; in [1, n] for n real documents, with the sum
-      n (n + 1) / 2 up to a factor 1 +- `threshold`. 0 at padding, which is no rank: use the mask.
-
-    Raises:
-      ValueError: If an argument is out of its range or the shapes do not match.
-
-    Time O(T N^2) a list for T steps, and as much for its gradient: T is 5 to 20 at epsilon 0.01 to 0.1 for lists of 5
-    to 1,000 documents. Memory O(N^2), whatever T is. Runs in graphs and under XLA.
-
-    Example:
-      >>> import tensorflow as tf
-      >>> from tfr_smooth.ops.sinkhorn import sinkhorn_positions
-      >>> print(sinkhorn_positions(tf.constant([[0.0, 3.0, 1.0]])).numpy().round(2))
-      [[2.79 1.06 2.16]]
-    """
-    ranking = Sinkhorn(epsilon, threshold, max_iterations)
-    scores, mask, poison = lists.clean(scores, mask)
-    plan, order = _sorted_plan(scores, mask, ranking)
-    ranks = tf.cast(tf.range(1, tf.shape(scores)[1] + 1), scores.dtype)
-    positions = tf.linalg.matvec(plan, ranks[tf.newaxis])
-    return poison * exact.unsorted(positions, order)
-
-
-def sinkhorn_indicators(
-    scores: tf.Tensor,
-    mask: tf.Tensor | None = None,
-    *,
-    epsilon: float = 0.1,
-    threshold: float = 1e-3,
-    max_iterations: int = 2000,
-    topn: int | None = None,
-) -> tf.Tensor:
-    r"""The transport itself: how much of document j is at rank r, $Q_{jr}$ (arXiv:1905.11885).
-
-    Args:
-      scores: [batch, list], any float type.
-      mask: [batch, list] bool, False for padding. None: all documents are real.
-      epsilon: Strength of the entropy, > 0.
-      threshold: Largest error of a rank's sum at which to stop, > 0.
-      max_iterations: Largest number of steps, >= 1.
-      topn: The number of ranks K; None or more than the list has: the list's length.
-
-    Returns:
-      [batch, K, list], float64 for float64 scores, else float32. Over all ranks a document sums to 1; each rank sums to
-      1 within the threshold; padded documents and ranks beyond the number of real documents hold 0.
-
-    Raises:
-      ValueError: If an argument is out of its range or the shapes do not match.
-
-    Time and memory: as `sinkhorn_positions`, whatever K is.
-
-    Example:
-      >>> import tensorflow as tf
-      >>> from tfr_smooth.ops.sinkhorn import sinkhorn_indicators
-      >>> print(sinkhorn_indicators(tf.constant([[1.0, 3.0, 2.0]]), epsilon=0.01).numpy().round(2))
-      [[[0. 1. 0.]
-        [0. 0. 1.]
-        [1. 0. 0.]]]
-    """
-    ranking, topn = Sinkhorn(epsilon, threshold, max_iterations), _arguments.topn(topn)
-    scores, mask, poison = lists.clean(scores, mask)
-    plan, order = _sorted_plan(scores, mask, ranking)
-    rows = tf.transpose(plan, [0, 2, 1])[:, : lists.cut(scores, topn)]
-    return poison[:, :, tf.newaxis] * tf.gather(rows, tf.argsort(order, axis=1), axis=2, batch_dims=1)
-
-
-def _sorted_plan(scores: tf.Tensor, mask: tf.Tensor, ranking: Sinkhorn) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the transport with the documents in sorted order, [batch, list, rank], and that order."""
-    order = exact.descending_order(scores, mask)
-    squashed = tf.gather(_squash(tf.cast(scores, tf.float64), mask), order, batch_dims=1)
-    return _plan(squashed, tf.gather(mask, order, batch_dims=1), ranking, scores.dtype), order
+    def _sorted_plan(self, scores: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the transport with the documents in sorted order, [batch, list, rank], and that order."""
+        order = exact.descending_order(scores, mask)
+        squashed = tf.gather(_squash(tf.cast(scores, tf.float64), mask), order, batch_dims=1)
+        return _plan(squashed, tf.gather(mask, order, batch_dims=1), self, scores.dtype), order
 
 
 def _squash(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """The scores standardised over their list, then squashed to [0, 1]; float64."""
-    scores = lists.filled(tf.clip_by_value(scores, -_LARGEST, _LARGEST), mask, -_LARGEST)
+    scores = lists.fill(tf.clip_by_value(scores, -_LARGEST, _LARGEST), mask, -_LARGEST)
     count = tf.maximum(tf.reduce_sum(tf.cast(mask, scores.dtype), axis=1, keepdims=True), 1.0)
     # Less the highest first: then tied scores are exactly 0, and rounding is not blown up to a difference.
     scores -= tf.stop_gradient(tf.reduce_max(scores, axis=1, keepdims=True))
-    scores = lists.filled(scores, mask, 0.0)
-    scores = lists.filled(scores - tf.reduce_sum(scores, axis=1, keepdims=True) / count, mask, 0.0)
+    scores = lists.fill(scores, mask, 0.0)
+    scores = lists.fill(scores - tf.reduce_sum(scores, axis=1, keepdims=True) / count, mask, 0.0)
     variance = tf.reduce_sum(tf.square(scores), axis=1, keepdims=True) / count
     deviation = tf.sqrt(tf.maximum(variance, _LEAST_DEVIATION**2))
     return tf.sigmoid(scores / deviation * (math.pi / math.sqrt(3.0)))
@@ -214,7 +127,6 @@ def _plan(squashed: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn, dtype: tf.D
     ranks = tf.cast(tf.range(tf.shape(squashed)[1]), tf.float64)
     targets = 1.0 - ranks / tf.maximum(count - 1.0, 1.0)
 
-    @tf.custom_gradient
     def plan(squashed: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         kernel = tf.cast(_kernel(squashed, targets, places, ranking.epsilon), dtype)
         rows, columns = _scaled(kernel, places, ranking)
@@ -227,7 +139,12 @@ def _plan(squashed: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn, dtype: tf.D
 
         return found, gradient
 
-    return plan(squashed)
+    def plain(squashed: tf.Tensor) -> tf.Tensor:
+        kernel = tf.cast(_kernel(squashed, targets, places, ranking.epsilon), dtype)
+        rows, columns = _scaled(kernel, places, ranking)
+        return rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis]
+
+    return compiled.differentiable(plan, plain)(squashed)
 
 
 def _kernel(x: tf.Tensor, y: tf.Tensor, places: tf.Tensor, epsilon: float) -> tf.Tensor:
@@ -238,11 +155,11 @@ def _kernel(x: tf.Tensor, y: tf.Tensor, places: tf.Tensor, epsilon: float) -> tf
     """
     cost = tf.math.squared_difference(x[:, :, tf.newaxis], y[:, tf.newaxis])
     steps = (x[:, 1:] - x[:, :-1]) * (x[:, 1:] + x[:, :-1] - y[:, 1:] - y[:, :-1])
-    f = tf.pad(tf.cumsum(lists.filled(steps, places[:, 1:], 0.0), axis=1), [[0, 0], [1, 0]])
+    f = tf.pad(tf.cumsum(lists.fill(steps, places[:, 1:], 0.0), axis=1), [[0, 0], [1, 0]])
     g = tf.math.squared_difference(x, y) - f
     exponents = tf.minimum((f[:, :, tf.newaxis] + g[:, tf.newaxis] - cost) / epsilon, 0.0)
     pairs = tf.logical_and(places[:, :, tf.newaxis], places[:, tf.newaxis])
-    return lists.filled(tf.exp(exponents), pairs, 0.0)
+    return lists.fill(tf.exp(exponents), pairs, 0.0)
 
 
 def _scaled(kernel: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn) -> tuple[tf.Tensor, tf.Tensor]:
@@ -253,7 +170,7 @@ def _scaled(kernel: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn) -> tuple[tf
 
     def step(rows: tf.Tensor, columns: tf.Tensor, is_done: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         sums = tf.linalg.matvec(kernel, rows, transpose_a=True)
-        error = tf.reduce_max(lists.filled(tf.abs(sums * columns - 1.0), places, 0.0), axis=1, keepdims=True)
+        error = tf.reduce_max(lists.fill(tf.abs(sums * columns - 1.0), places, 0.0), axis=1, keepdims=True)
         next_columns = tf.where(is_done, columns, inverse(sums))
         next_rows = tf.where(is_done, rows, inverse(tf.linalg.matvec(kernel, next_columns)))
         return next_rows, next_columns, tf.logical_or(is_done, error <= ranking.threshold)

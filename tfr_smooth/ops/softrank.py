@@ -20,19 +20,28 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.ops import discounts, lists
-from tfr_smooth.ops.rank_binomial import losses, mean_and_variance, rank_binomial, wins
+from tfr_smooth.ops import compiled, discounts, lists
+from tfr_smooth.ops.discounts import Discount
+from tfr_smooth.ops.gains import Gain
+from tfr_smooth.ops.rank_distributions import (
+    loss_probabilities,
+    mean_and_variance,
+    rank_binomial,
+    win_densities,
+    win_probabilities,
+    win_probabilities_of,
+)
+from tfr_smooth.ops.ranking import Ranking
 
 
 @dataclasses.dataclass(frozen=True)
-class SoftRank:
-    r"""The SoftRank ranking: hand it to any metric of `tfr_smooth.functional` to make that metric smooth.
+class SoftRank(Ranking):
+    r"""The SoftRank ranking: the distribution of each document's rank when scores are noisy.
 
     Every score gets Gaussian noise of deviation $\sigma$ (Eq. 8 of SoftRank, WSDM 2008); a document is at each rank
     with the probability that the noise gives (Eq. 12).
@@ -43,13 +52,15 @@ class SoftRank:
     Raises:
       ValueError: If `sigma` is out of its range.
 
+    Time O(M N^2) and memory O(N^2) per list for NDCG without a cut-off, with M = 12 to 33 terms. What reads single
+    ranks takes the recursion over K ranks: time O(K N^2); memory O(N^2 + K N), and for the gradient
+    O((N / 16 + 16) K N). Computed in float64.
+
     Example:
       >>> import tensorflow as tf
       >>> from tfr_smooth import ops
-      >>> scores, relevance = tf.constant([[0.0, 3.0, 1.0]]), tf.constant([[0.0, 2.0, 1.0]])
-      >>> print(ops.SoftRank(sigma=0.1).relevance(scores, relevance).numpy().round(3))
-      [[2. 1. 0.]]
-      >>> print(ops.SoftRank(sigma=0.1).document_discounts(scores).numpy().round(3))
+      >>> scores = tf.constant([[1.0, 4.0, 2.0]])
+      >>> print(ops.SoftRank(sigma=0.1).document_discounts(scores, scores > 0.0).numpy().round(3))
       [[0.5   1.    0.631]]
     """
 
@@ -59,148 +70,123 @@ class SoftRank:
         """Checks the argument."""
         object.__setattr__(self, "sigma", _arguments.real("sigma", self.sigma, above=0.0))
 
-    def passes_over_pairs(self, topn: int | None) -> int:
-        """Returns about how often it passes over all pairs of documents, with a cut-off too."""
-        return 16
+    def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
+        r"""Returns [batch, K, list]: the probability $p_j(r)$ of each document at each rank (Eq. 12)."""
+        ranks = lists.num_ranks(scores, topn)
+        wins = win_probabilities(scores, mask, sigma=self.sigma)
+        distributions = tf.transpose(rank_binomial(wins, loss_probabilities(wins), ranks), [0, 2, 1])
+        real = tf.logical_and(lists.rank_mask(mask, ranks)[:, :, tf.newaxis], mask[:, tf.newaxis])
+        return tf.cast(lists.fill(distributions, real, 0.0), scores.dtype)
 
-    def relevance(
+    def document_discounts(
+        self, scores: tf.Tensor, mask: tf.Tensor, *, discount: Discount = "log2", topn: int | None = None
+    ) -> tf.Tensor:
+        r"""Returns [batch, list]: the expected discount of each document, $E[D(r_j)] = \sum_r D(r) \, p_j(r)$ (Eq. 15).
+
+        Args:
+          scores: [batch, list].
+          mask: [batch, list] bool.
+          discount: D; see `NDCG`. The mixture behind "log2" has a relative error of up to 1e-7.
+          topn: The cut-off K; None for no cut.
+
+        "log2" without a cut-off takes time O(M N^2), a `ShallowDiscount` O(N^2). All others use the recursion over K
+        ranks. (A cut discount is no positive mixture, and where a document hardly ever reaches the top K a signed or
+        complex one loses all digits; the recursion adds positive numbers only.)
+        """
+        discount = discounts.checked(discount)
+        ranks = lists.num_ranks(scores, topn)
+        length = lists.length(scores)
+        if isinstance(ranks, int) and ranks == length:
+            topn = None
+        if topn is None and isinstance(discount, str):
+            return self._expected_log2_discount(scores, mask)
+        wins = win_probabilities(scores, mask, sigma=self.sigma)
+        if topn is None and isinstance(discount, discounts.ShallowDiscount):
+            expected = discount.expected(*mean_and_variance(wins), lists.count(mask, tf.float64))
+        else:
+            if isinstance(discount, np.ndarray):  # 0 beyond the table
+                ranks = min(len(discount), ranks) if isinstance(ranks, int) else tf.minimum(len(discount), ranks)
+            distributions = rank_binomial(wins, loss_probabilities(wins), ranks)
+            expected = tf.linalg.matvec(distributions, discounts.at_ranks(discount, ranks, mask))
+        return lists.fill(tf.cast(expected, scores.dtype), mask, 0.0)
+
+    def discounted_gain(
         self,
         scores: tf.Tensor,
         relevance: tf.Tensor,
-        mask: tf.Tensor | None = None,
+        mask: tf.Tensor,
+        *,
+        discount: Discount = "log2",
         topn: int | None = None,
+        gain: Gain,
     ) -> tf.Tensor:
-        r"""The relevance expected at each rank: $y_r = \sum_j rel_j \, p_j(r)$ with the $p_j(r)$ of Eq. 12.
+        r"""Returns [batch]: $\sum_j g(rel_j) \, E[D(r_j)]$."""
+        expected = self.document_discounts(scores, mask, discount=discount, topn=topn)
+        return tf.reduce_sum(gain(relevance) * expected, axis=1)
 
-        Args:
-          scores: [batch, list], any float type.
-          relevance: [batch, list], what is found at a document.
-          mask: [batch, list] bool, False for padding. None: all documents are real.
-          topn: The number of ranks K; None or more than the list has: the list's length.
+    def _expected_log2_discount(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        sigma = tf.constant(self.sigma, tf.float64)
+        mixture = discounts.log2_mixture(lists.length(scores))
 
-        Returns:
-          [batch, K], float64 for float64 scores, else float32 (computed in float64). Ranks beyond the number of real
-          documents hold 0; NaN for a list with a NaN among its real scores.
+        def value(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+            arguments = compiled.pad(scores), compiled.pad(mask), sigma, *mixture
+            expected, products = _expected_discounts(*arguments)
 
-        Raises:
-          ValueError: If `topn` is out of its range or the shapes do not match.
+            def gradient(upstream: tf.Tensor) -> tf.Tensor:
+                return compiled.unpad(_gradient(*arguments, products, compiled.pad(upstream)), scores)
 
-        Time O(K N^2); memory O(N^2 + K N), and for the gradient O((N / 16 + 16) K N), a list.
-        """
-        topn = _arguments.topn(topn)
-        scores, mask, poison = lists.clean(scores, mask)
-        relevance = tf.cast(lists.aligned("relevance", relevance, scores, mask), tf.float64)
-        beaten = wins(scores, mask, self.sigma)
-        found = rank_binomial(beaten, losses(beaten), lists.cut(scores, topn))
-        return poison * tf.cast(tf.linalg.matvec(found, relevance, transpose_a=True), scores.dtype)
+            return compiled.unpad(expected, scores), gradient
 
-    def document_discounts(
-        self,
-        scores: tf.Tensor,
-        mask: tf.Tensor | None = None,
-        discount: discounts.Discount = "log2",
-        topn: int | None = None,
-    ) -> tf.Tensor:
-        """Returns what each document's rank is expected to be worth; see `expected_discount`."""
-        return expected_discount(scores, mask, sigma=self.sigma, discount=discount, topn=topn)
+        def plain(scores: tf.Tensor) -> tf.Tensor:
+            return _expected_by_terms(win_probabilities(scores, mask, sigma=self.sigma), mask, *mixture, scores.dtype)
+
+        return compiled.differentiable(value, plain)(scores)
 
 
-def expected_discount(
-    scores: tf.Tensor,
-    mask: tf.Tensor | None = None,
-    *,
-    sigma: float = 1.0,
-    discount: discounts.Discount = "log2",
-    topn: int | None = None,
+def _expected_by_terms(
+    wins: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor, dtype: tf.DType
 ) -> tf.Tensor:
-    r"""What each document's rank is expected to be worth: $E[D(r_j)] = \sum_r D(r) \, p_j(r)$ (Eq. 15 of SoftRank).
-
-    Only first derivatives can be taken.
-
-    Args:
-      scores: [batch, list], any float type.
-      mask: [batch, list] bool, False for padding. None: all documents are real. What stands in a padded place, NaN
-        too, reaches nothing.
-      sigma: The deviation of a score, > 0.
-      discount: What rank r, from 0, is worth: "log2" for NDCG's $1 / \log_2(2 + r)$; `discounts.ShallowDiscount`
-        for the paper's shallower ones, or "linear" for that of them with alpha = 0; a table D[0], D[1], .., and 0
-        beyond it; or a function from float64 ranks [K] to their discounts [K].
-      topn: The number of ranks K that are worth anything; None: all.
-
-    Returns:
-      [batch, list], float64 for float64 scores, else float32 (computed in float64); 0 at padding; NaN for a list with
-      a NaN among its real scores. The mixture behind "log2" has a relative error of up to 1e-7.
-
-    Raises:
-      ValueError: If an argument is out of its range or the shapes do not match.
-
-    "log2" without `topn`: time O(M N^2) with M = 12 to 33 terms, memory O(N^2) a list; shallow discounts without
-    `topn`: time and memory O(N^2). All others use the recursion over K ranks: time O(K N^2), memory
-    O(N^2 + K N), and for the gradient O((N / 16 + 16) K N). (A cut discount is no positive mixture, and where a
-    document hardly ever reaches the top K a signed or complex one loses all digits; the recursion adds positive
-    numbers only.)
-
-    Example:
-      >>> import tensorflow as tf
-      >>> from tfr_smooth import ops
-      >>> scores = tf.constant([[2.0, 1.0, 0.0]])
-      >>> print(ops.expected_discount(scores, sigma=1e-3).numpy().round(4))
-      [[1.     0.6309 0.5   ]]
-      >>> print(ops.expected_discount(scores, sigma=1.0).numpy().round(4))
-      [[0.887  0.6743 0.5462]]
-    """
-    sigma = _arguments.real("sigma", sigma, above=0.0)
-    topn = _arguments.topn(topn)
-    discount = discounts.checked(discount)
-    scores, mask, poison = lists.clean(scores, mask)
-    beaten = wins(scores, mask, sigma)
-    length = lists.cut(scores, None)
-    if topn is not None and isinstance(length, int) and topn >= length:
-        topn = None
-    if topn is None and isinstance(discount, str):
-        expected = _expected_under_mixture(beaten, *discounts.log2_mixture(length))
-    elif topn is None and isinstance(discount, discounts.ShallowDiscount):
-        expected = discount.expected(*mean_and_variance(beaten), _count(mask))
-    else:
-        expected = _expected_under_recursion(beaten, mask, discount, lists.cut(scores, topn))
-    expected = lists.filled(expected, mask, 0.0)
-    return poison * tf.cast(expected, scores.dtype)
+    """Returns [batch, list]: the mixture's expectation, by TensorFlow's own derivatives."""
+    factors = 1.0 - decays[:, tf.newaxis, tf.newaxis, tf.newaxis] * wins
+    expected = tf.tensordot(weights, tf.reduce_prod(factors, axis=2), axes=1)
+    return lists.fill(tf.cast(expected, dtype), mask, 0.0)
 
 
-def _count(mask: tf.Tensor) -> tf.Tensor:
-    """The number of real documents, [batch, 1] float64, at least 1."""
-    return tf.maximum(tf.reduce_sum(tf.cast(mask, tf.float64), axis=1, keepdims=True), 1.0)
-
-
-def _expected_under_mixture(beaten: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor) -> tf.Tensor:
-    """[batch, list]: the mixture's expectation from `wins` [batch, i, j], without more than N^2 memory."""
+@compiled.program
+def _expected_discounts(
+    scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the expected discounts [batch, list] and the products [M, batch, list] of the mixture's terms."""
+    wins = win_probabilities_of(scores, mask, sigma)
     terms = tf.shape(weights)[0]
 
-    @tf.custom_gradient
-    def expected(beaten: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        def add(m: tf.Tensor, products: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
-            return m + 1, products.write(m, tf.reduce_prod(1.0 - decays[m] * beaten, axis=1))
+    def body(m: tf.Tensor, products: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
+        return m + 1, products.write(m, tf.reduce_prod(1.0 - decays[m] * wins, axis=1))
 
-        products = tf.TensorArray(beaten.dtype, size=terms, element_shape=beaten.shape[:1] + beaten.shape[2:])
-        products = tf.while_loop(lambda m, _: m < terms, add, (0, products))[1].stack()
-
-        def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            scaled = products * (weights * decays)[:, tf.newaxis, tf.newaxis] * upstream
-
-            def add(m: tf.Tensor, slopes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-                return m + 1, slopes - scaled[m][:, tf.newaxis] / (1.0 - decays[m] * beaten)
-
-            return tf.while_loop(lambda m, _: m < terms, add, (0, tf.zeros_like(beaten)))[1]
-
-        return tf.tensordot(weights, products, axes=1), gradient
-
-    return expected(beaten)
+    products = tf.TensorArray(tf.float64, size=terms, element_shape=scores.shape)
+    products = tf.while_loop(lambda m, _: m < terms, body, (0, products))[1].stack()
+    expected = tf.reduce_sum(weights[:, tf.newaxis, tf.newaxis] * products, axis=0)
+    return tf.cast(tf.where(mask, expected, tf.zeros_like(expected)), scores.dtype), products
 
 
-def _expected_under_recursion(beaten: tf.Tensor, mask: tf.Tensor, discount: Any, ranks: tf.Tensor | int) -> tf.Tensor:
-    """[batch, list]: the expectation of any discount, by the distribution of the first K ranks."""
-    if isinstance(discount, np.ndarray):
-        ranks = min(len(discount), ranks) if isinstance(ranks, int) else tf.minimum(len(discount), ranks)
-    worth = discounts.at_ranks(discount, ranks, _count(mask))[:, tf.newaxis]
-    found = rank_binomial(beaten, losses(beaten), ranks)
-    return tf.reduce_sum(found * worth, axis=2)
+@compiled.program
+def _gradient(
+    scores: tf.Tensor,
+    mask: tf.Tensor,
+    sigma: tf.Tensor,
+    weights: tf.Tensor,
+    decays: tf.Tensor,
+    products: tf.Tensor,
+    upstream: tf.Tensor,
+) -> tf.Tensor:
+    """Returns the gradient with respect to the scores, [batch, list], without more than N^2 memory."""
+    wins = win_probabilities_of(scores, mask, sigma)
+    upstream = tf.where(mask, tf.cast(upstream, tf.float64), tf.zeros([], tf.float64))
+    scaled = products * (weights * decays)[:, tf.newaxis, tf.newaxis] * upstream
+
+    def body(m: tf.Tensor, to_wins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return m + 1, to_wins - scaled[m][:, tf.newaxis] / (1.0 - decays[m] * wins)
+
+    to_wins = tf.while_loop(lambda m, _: m < tf.shape(weights)[0], body, (0, tf.zeros_like(wins)))[1]
+    to_differences = to_wins * win_densities(scores, mask, sigma)
+    return tf.cast(tf.reduce_sum(to_differences, axis=2) - tf.reduce_sum(to_differences, axis=1), scores.dtype)

@@ -1,4 +1,4 @@
-"""What runs of neighbours in a list share: sums, means and maxima over each run."""
+"""What runs of neighbors in a list share: sums, means and maxima over each run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 import tensorflow as tf
 
 
-class Neighbours:
-    """Runs of neighbours: each starts where `starts` [batch, list] is True, and must at the first of a list."""
+class Neighbors:
+    """Runs of neighbors: each starts where `starts` [batch, list] is True, and must at the first of a list."""
 
     def __init__(self, starts: tf.Tensor):
         self._shape = tf.shape(starts)
@@ -25,7 +25,7 @@ class Neighbours:
         """The mean over each document's run, [batch, list]."""
         return self._shared(self._reduced(tf.math.unsorted_segment_sum, values) / tf.cast(self._counts, values.dtype))
 
-    def highest(self, values: tf.Tensor) -> tf.Tensor:
+    def maximum(self, values: tf.Tensor) -> tf.Tensor:
         """The maximum over each document's run, [batch, list], as a constant."""
         return self._shared(self._reduced(tf.math.unsorted_segment_max, tf.stop_gradient(values)))
 

@@ -1,0 +1,34 @@
+"""What criteria over pairs of documents share."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tfr_smooth.ops import lists
+
+
+def preferences(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Returns [batch, list, list] bool: True at (i, j) if both are real and i has the higher label."""
+    rows, columns = lists.pairs(labels)
+    return tf.logical_and(rows > columns, lists.real_pairs(mask))
+
+
+def has_preferences(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Returns [batch] bool: False for a list whose labels are all the same. In O(N), without the pairs."""
+    highest = tf.reduce_max(lists.fill(labels, mask, labels.dtype.min), axis=1)
+    lowest = tf.reduce_min(lists.fill(labels, mask, labels.dtype.max), axis=1)
+    return highest > lowest
+
+
+def logistic(scores: tf.Tensor, weights: tf.Tensor, sigma: float) -> tf.Tensor:
+    r"""Returns [batch]: $\sum_{ij} w_{ij} \log(1 + e^{-\sigma (s_i - s_j)})$.
+
+    Args:
+      scores: [batch, list].
+      weights: [batch, list, list], >= 0 and 0 at padding.
+      sigma: Slope of the logistic function, > 0.
+    """
+    # So that no product with sigma overflows.
+    limit = scores.dtype.max / 4.0 / max(sigma, 1.0)
+    rows, columns = lists.pairs(tf.clip_by_value(scores, -limit, limit))
+    return tf.reduce_sum(weights * tf.nn.softplus(sigma * (columns - rows)), axis=[1, 2])

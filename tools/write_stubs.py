@@ -1,0 +1,85 @@
+"""Writes the stubs of the classes that come from the registry, for editors and type checkers: `make stubs`.
+
+python tools/write_stubs.py          # writes tfr_smooth/losses/named.pyi and tfr_smooth/metrics/named.pyi
+python tools/write_stubs.py --check  # fails if they are not up to date
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import pathlib
+import sys
+from typing import Any
+
+from tfr_smooth import losses, metrics, registry
+
+ROOT = pathlib.Path(__file__).absolute().parents[1]
+COMMON = {
+    "ragged": "bool",
+    "name": "str | None",
+    "reduction": "str | None",
+    "no_relevant": "str",
+    "dtype": "Any",
+}
+HEADER = """\
+# Written by tools/write_stubs.py from the registry: `make stubs`.
+{typing}{imports}
+
+CLASSES: dict[str, type[{base}]]
+__all__: list[str]
+"""
+IMPORTS = {
+    "losses": "from tfr_smooth.losses.base import CriterionLoss, MetricLoss, RankingLoss\n"
+    "from tfr_smooth.ops.discounts import Discount",
+    "metrics": "from tfr_smooth.metrics.base import MeanOverLists\nfrom tfr_smooth.ops.discounts import Discount",
+}
+
+
+def annotations() -> dict[str, str]:
+    """The types of all hyperparameters, as the dataclasses declare them."""
+    parts = [entry.ranking for entry in registry.RANKINGS.values()]
+    parts += [entry.metric for entry in registry.METRICS.values()]  # type: ignore[misc]
+    parts += [entry.criterion for entry in registry.BASELINES.values()]  # type: ignore[misc]
+    return {field.name: str(field.type) for part in parts for field in dataclasses.fields(part)}
+
+
+def literal(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def class_stub(described: type, types: dict[str, str]) -> str:
+    parameters = list(inspect.signature(described.__init__).parameters.values())[1:]
+    arguments = [f"{p.name}: {types[p.name]} = {literal(p.default)}" for p in parameters]
+    lines = "".join(f"        {argument},\n" for argument in arguments)
+    summary = (described.__doc__ or "").partition("\n")[0]
+    prefix = "r" if "\\" in summary else ""
+    return (
+        f'\nclass {described.__name__}({described.__base__.__name__}):\n    {prefix}"""{summary}"""\n\n'
+        f"    def __init__(\n        self,\n        *,\n{lines}    ) -> None: ...\n"
+    )
+
+
+def stub(package: Any, base: str) -> str:
+    types = {**annotations(), **COMMON}
+    name = package.__name__.rpartition(".")[2]
+    header = HEADER.format(
+        imports=IMPORTS[name], base=base, typing="from typing import Any\n\n" if name == "metrics" else ""
+    )
+    return header + "".join(class_stub(each, types) for each in package.named.CLASSES.values())
+
+
+def main() -> None:
+    for package, base in ((losses, "RankingLoss"), (metrics, "MeanOverLists")):
+        path = ROOT / package.__name__.replace(".", "/") / "named.pyi"
+        text = stub(package, base)
+        if "--check" in sys.argv[1:]:
+            if not path.exists() or path.read_text(encoding="utf-8") != text:
+                sys.exit(f"{path.relative_to(ROOT)} is not up to date: run `make stubs`.")
+        else:
+            path.write_text(text, encoding="utf-8")
+            print(f"Wrote {path.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
