@@ -1,16 +1,18 @@
 """What MkDocs and mkdocstrings call while they build the site (mkdocs.yml names this file).
 
-Tables come from the code, so that they cannot fall behind it: a page says where with a comment,
+Tables and reference sections come from the registry, so that they cannot fall behind it. A page has a comment instead:
     <!-- losses -->            the table of losses, from losses.TABLE
     <!-- metrics -->           the table of metrics, from metrics.TABLE
     <!-- names: PACKAGE -->    all public names of a package, linked to where they are documented
-A name that is documented nowhere is a link to nothing, with which `mkdocs build --strict` fails.
+    <!-- classes: RANKING -->  the reference of a ranking's losses and metrics, from registry.PAIRS
+A name that is documented nowhere gives a broken link, with which `mkdocs build --strict` fails.
 """
 
 from __future__ import annotations
 
 import html
 import importlib
+import inspect
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -19,26 +21,61 @@ import griffe
 import latex2mathml.converter
 
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.S)
+# Package -> how the names of its classes end.
+_ENDINGS = {"losses": "Loss", "metrics": "Metric"}
 
 
-class Examples(griffe.Extension):
-    """Lets mkdocstrings show our docstrings' section "Example:" as the code that it is: it knows "Examples:" only."""
+class RuntimeNames(griffe.Extension):
+    """Shows mkdocstrings, which only reads the source, what Python has when it has run the source."""
 
-    def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
-        if obj.docstring:
-            obj.docstring.value = re.sub(r"^Example:$", "Examples:", obj.docstring.value, flags=re.M)
+    def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
+        for package in (pkg["losses"], pkg["metrics"]):
+            add_named_classes(package)
+        rename_examples(pkg)
+        for package in (pkg["functional"], pkg["ops"]):
+            prefer_functions_to_modules(package)
+
+
+def add_named_classes(package: griffe.Module) -> None:
+    """Adds the classes that come from the registry: the stubs' signatures, with the docstrings of the classes."""
+    stubs, named = package["named"], importlib.import_module(f"{package.path}.named")
+    for name in named.__all__:
+        stubs[name].docstring.value = inspect.getdoc(getattr(named, name))
+        package.set_member(name, griffe.Alias(name, stubs[name], parent=package))
+
+
+def rename_examples(owner: griffe.Object) -> None:
+    """Renames the section "Example:" of all docstrings: griffe knows the plural alone."""
+    if owner.docstring:
+        owner.docstring.value = re.sub(r"^Example:$", "Examples:", owner.docstring.value, flags=re.M)
+    for member in owner.members.values():
+        if not member.is_alias:
+            rename_examples(member)
+
+
+def prefer_functions_to_modules(package: griffe.Module) -> None:
+    """Has the name of a function that is named like its module, such as `functional.list_net`, stand for the function.
+
+    All names are looked up first: what such a module defines cannot be found once its name is the function's.
+    """
+    members = {name: package[name] for name in package.exports}
+    targets = {name: member.final_target if member.is_alias else member for name, member in members.items()}
+    for name, target in targets.items():
+        public = target[name] if target.is_module else target
+        package.set_member(name, griffe.Alias(name, public, parent=package))
 
 
 def on_page_markdown(markdown: str, **kwargs: Any) -> str:
-    """Fills in the tables."""
+    """Fills in tables and reference sections."""
     markdown = re.sub(r"^<!-- losses -->$", lambda _: losses_table(), markdown, flags=re.M)
     markdown = re.sub(r"^<!-- metrics -->$", lambda _: metrics_table(), markdown, flags=re.M)
-    return re.sub(r"^<!-- names: ([\w.]+) -->$", lambda found: names(found[1]), markdown, flags=re.M)
+    markdown = re.sub(r"^<!-- classes: (\w+) -->$", lambda match: classes(match[1]), markdown, flags=re.M)
+    return re.sub(r"^<!-- names: ([\w.]+) -->$", lambda match: names(match[1]), markdown, flags=re.M)
 
 
 def on_page_content(html: str, **kwargs: Any) -> str:
     """Renders formulas as MathML, which browsers show without a script."""
-    return _FORMULA.sub(lambda found: formula(found[2], "inline" if found[1] == "span" else "block"), html)
+    return _FORMULA.sub(lambda match: formula(match[2], "inline" if match[1] == "span" else "block"), html)
 
 
 def formula(latex: str, display: str) -> str:
@@ -55,17 +92,24 @@ def losses_table() -> str:
             + (f" {{{values(entry.searched[argument])}}}" if argument in entry.searched else "")
             for argument, default in entry.defaults.items()
         ]
-        equation = re.sub(r"arXiv:([\d.]+\d)", r"[arXiv:\1](https://arxiv.org/abs/\1)", entry.equation)
-        cost = [order.replace("^2", "²") for order in (entry.time, entry.memory)]
-        rows.append([f"`{name}`<br>{reference(losses, entry.loss)}", "<br>".join(arguments), equation, *cost])
-    return table(["name and class", "hyperparameters {searched}", "equation", "time", "memory"], rows)
+        citation = re.sub(r"arXiv:([\d.]+\d)", r"[arXiv:\1](https://arxiv.org/abs/\1)", entry.citation)
+        cost = [re.sub(r"\^([\d.]+)", r"<sup>\1</sup>", order) for order in (entry.time, entry.memory)]
+        rows.append([f"`{name}`<br>{reference(losses, entry.loss)}", "<br>".join(arguments), citation, *cost])
+    return table(["name and class", "hyperparameters {searched}", "paper and equation", "time", "memory"], rows)
 
 
 def metrics_table() -> str:
     from tfr_smooth import metrics
 
     rows = [[f"`{name}`", reference(metrics, metric), first_line(metric)] for name, metric in metrics.TABLE.items()]
-    return table(["name", "metric", "what"], rows)
+    return table(["name", "class", "what"], rows)
+
+
+def classes(ranking: str) -> str:
+    from tfr_smooth import registry
+
+    pairs = [registry.PAIRS[f"{ranking}_{metric}"] for metric in registry.METRICS]
+    return "\n".join(f"::: tfr_smooth.{kind}.{pair.stem}{end}" for kind, end in _ENDINGS.items() for pair in pairs)
 
 
 def names(package: str) -> str:
@@ -83,8 +127,8 @@ def first_line(member: Any) -> str:
     return (member.__doc__ or "").strip().partition("\n")[0]
 
 
-def values(found: Iterable[Any]) -> str:
-    return ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in found)
+def values(searched: Iterable[Any]) -> str:
+    return ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in searched)
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:

@@ -27,7 +27,8 @@ HEADER = """\
 {typing}{imports}
 
 CLASSES: dict[str, type[{base}]]
-__all__: list[str]
+__all__ = [
+{names}]
 """
 IMPORTS = {
     "losses": "from tfr_smooth.losses.base import CriterionLoss, MetricLoss, RankingLoss\n"
@@ -64,22 +65,27 @@ def stub(package: Any, base: str) -> str:
     types = {**annotations(), **COMMON}
     name = package.__name__.rpartition(".")[2]
     header = HEADER.format(
-        imports=IMPORTS[name], base=base, typing="from typing import Any\n\n" if name == "metrics" else ""
+        imports=IMPORTS[name],
+        base=base,
+        typing="from typing import Any\n\n" if name == "metrics" else "",
+        names="".join(f'    "{each}",\n' for each in package.named.__all__),
     )
     return header + "".join(class_stub(each, types) for each in package.named.CLASSES.values())
 
 
-def main() -> None:
+def main(arguments: list[str], root: pathlib.Path = ROOT) -> None:
+    if arguments not in ([], ["--check"]):
+        sys.exit(f"The arguments must be none or --check, got {' '.join(arguments)}.")
     for package, base in ((losses, "RankingLoss"), (metrics, "MeanOverLists")):
-        path = ROOT / package.__name__.replace(".", "/") / "named.pyi"
+        path = root / package.__name__.replace(".", "/") / "named.pyi"
         text = stub(package, base)
-        if "--check" in sys.argv[1:]:
+        if arguments:
             if not path.exists() or path.read_text(encoding="utf-8") != text:
-                sys.exit(f"{path.relative_to(ROOT)} is not up to date: run `make stubs`.")
+                sys.exit(f"{path.relative_to(root)} is not up to date: run `make stubs`.")
         else:
             path.write_text(text, encoding="utf-8")
-            print(f"Wrote {path.relative_to(ROOT)}")
+            print(f"Wrote {path.relative_to(root)}")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -3,7 +3,49 @@ from tfr_smooth.losses.base import CriterionLoss, MetricLoss, RankingLoss
 from tfr_smooth.ops.discounts import Discount
 
 CLASSES: dict[str, type[RankingLoss]]
-__all__: list[str]
+__all__ = [
+    "ApproxERRLoss",
+    "ApproxMAPLoss",
+    "ApproxMRRLoss",
+    "ApproxNDCGLoss",
+    "ApproxPrecisionLoss",
+    "FastSortERRLoss",
+    "FastSortMAPLoss",
+    "FastSortMRRLoss",
+    "FastSortNDCGLoss",
+    "FastSortPrecisionLoss",
+    "LambdaLoss",
+    "ListAPLoss",
+    "ListMLELoss",
+    "ListNetLoss",
+    "MeanSquaredLoss",
+    "NeuralSortERRLoss",
+    "NeuralSortMAPLoss",
+    "NeuralSortMRRLoss",
+    "NeuralSortNDCGLoss",
+    "NeuralSortPrecisionLoss",
+    "RankNetLoss",
+    "SinkhornERRLoss",
+    "SinkhornMAPLoss",
+    "SinkhornMRRLoss",
+    "SinkhornNDCGLoss",
+    "SinkhornPrecisionLoss",
+    "SmoothIERRLoss",
+    "SmoothIMAPLoss",
+    "SmoothIMRRLoss",
+    "SmoothINDCGLoss",
+    "SmoothIPrecisionLoss",
+    "SoftERRLoss",
+    "SoftMAPLoss",
+    "SoftMRRLoss",
+    "SoftNDCGLoss",
+    "SoftPrecisionLoss",
+    "SoftSortERRLoss",
+    "SoftSortMAPLoss",
+    "SoftSortMRRLoss",
+    "SoftSortNDCGLoss",
+    "SoftSortPrecisionLoss",
+]
 
 class SmoothINDCGLoss(MetricLoss):
     """1 - NDCG@K of the SmoothI ranking."""

@@ -5,7 +5,48 @@ from tfr_smooth.metrics.base import MeanOverLists
 from tfr_smooth.ops.discounts import Discount
 
 CLASSES: dict[str, type[MeanOverLists]]
-__all__: list[str]
+__all__ = [
+    "ApproxERRMetric",
+    "ApproxMAPMetric",
+    "ApproxMRRMetric",
+    "ApproxNDCGMetric",
+    "ApproxPrecisionMetric",
+    "ERRMetric",
+    "FastSortERRMetric",
+    "FastSortMAPMetric",
+    "FastSortMRRMetric",
+    "FastSortNDCGMetric",
+    "FastSortPrecisionMetric",
+    "MRRMetric",
+    "MeanAveragePrecisionMetric",
+    "NDCGMetric",
+    "NeuralSortERRMetric",
+    "NeuralSortMAPMetric",
+    "NeuralSortMRRMetric",
+    "NeuralSortNDCGMetric",
+    "NeuralSortPrecisionMetric",
+    "PrecisionMetric",
+    "SinkhornERRMetric",
+    "SinkhornMAPMetric",
+    "SinkhornMRRMetric",
+    "SinkhornNDCGMetric",
+    "SinkhornPrecisionMetric",
+    "SmoothIERRMetric",
+    "SmoothIMAPMetric",
+    "SmoothIMRRMetric",
+    "SmoothINDCGMetric",
+    "SmoothIPrecisionMetric",
+    "SoftERRMetric",
+    "SoftMAPMetric",
+    "SoftMRRMetric",
+    "SoftNDCGMetric",
+    "SoftPrecisionMetric",
+    "SoftSortERRMetric",
+    "SoftSortMAPMetric",
+    "SoftSortMRRMetric",
+    "SoftSortNDCGMetric",
+    "SoftSortPrecisionMetric",
+]
 
 class NDCGMetric(MeanOverLists):
     """Mean NDCG@K."""
