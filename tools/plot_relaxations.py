@@ -79,7 +79,7 @@ LENGTHS = (10, 30, 100, 300, 1000)
 BATCH = 8
 LEAST_GRADIENT = 1e-6
 
-# Okabe and Ito's colours, which colour-blind people can tell apart.
+# Okabe and Ito's colors, which color-blind people can tell apart.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333")
 MARKERS = "osD^vPX"
 STYLE = {
@@ -118,12 +118,12 @@ def random_lists(lists: int, documents: int) -> tuple[np.ndarray, np.ndarray]:
 
 def errors(relaxation: Relaxation, values: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
     """The mean of |smooth - exact| over lists at each value, by metric."""
-    found = {}
+    errors_by_metric = {}
     for name, metric in METRICS.items():
         exact = metric(labels, scores).numpy()
         smooth = [metric(labels, scores, ranking=relaxation.make(value)).numpy() for value in values]
-        found[name] = np.array([np.abs(one - exact).mean() for one in smooth])
-    return found
+        errors_by_metric[name] = np.array([np.abs(one - exact).mean() for one in smooth])
+    return errors_by_metric
 
 
 def gradient_sizes(relaxation: Relaxation, values: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> np.ndarray:
@@ -145,7 +145,7 @@ def value_and_gradient(ranking: Any, labels: Any, scores: tf.Tensor) -> tuple[tf
 def milliseconds(relaxation: Relaxation) -> np.ndarray:
     """The processor time of value and gradient of NDCG for one float32 list of each length, at the defaults."""
     ranking = relaxation.ranking()
-    found = []
+    by_length = []
     for length in LENGTHS:
         labels, scores = (tf.constant(array, tf.float32) for array in random_lists(BATCH, length))
         step = tf.function(lambda labels, scores: value_and_gradient(ranking, labels, scores))
@@ -155,8 +155,8 @@ def milliseconds(relaxation: Relaxation) -> np.ndarray:
             start = time.process_time()
             step(labels, scores)[1].numpy()
             times.append(1e3 * (time.process_time() - start))
-        found.append(min(times) / BATCH)  # Other work on the machine only ever adds, by way of the caches.
-    return np.array(found)
+        by_length.append(min(times) / BATCH)  # Other work on the machine only ever adds, by way of the caches.
+    return np.array(by_length)
 
 
 def draw_ranking(relaxation: Relaxation) -> Figure:
@@ -169,9 +169,9 @@ def draw_indicators(relaxation: Relaxation) -> Figure:
     scores = tf.constant([FIVE_SCORES], tf.float64)
     all_axes = figure.subplots(1, len(relaxation.shown), sharey=True)
     for axes, value in zip(all_axes, relaxation.shown, strict=True):
-        found = indicators(relaxation.make(value), scores)
-        axes.imshow(found, cmap="Blues", vmin=0.0, vmax=1.0)
-        for (rank, document), share in np.ndenumerate(found):
+        shares = indicators(relaxation.make(value), scores)
+        axes.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
+        for (rank, document), share in np.ndenumerate(shares):
             ink = "white" if share > 0.6 else "black"
             axes.text(document, rank, f"{share:.2f}", ha="center", va="center", fontsize=8, color=ink)
         axes.set_title(f"{relaxation.argument} = {value:g}", loc="center", fontsize=10)
@@ -186,12 +186,12 @@ def draw_indicators(relaxation: Relaxation) -> Figure:
     return figure
 
 
-def indicators(ranking: Any, scores: tf.Tensor) -> np.ndarray:
-    if hasattr(ranking, "indicators"):
-        return ranking.indicators(scores).numpy()[0]
-    # What is found at a rank of a relevance that only one document has.
-    rows = [ranking.relevance(scores, one[np.newaxis]).numpy()[0] for one in np.eye(scores.shape[1])]
-    return np.stack(rows, axis=1)
+def indicators(ranking: ops.Ranking, scores: tf.Tensor) -> np.ndarray:
+    """How much of each document is at each rank, [rank, document]."""
+    mask = tf.ones_like(scores, tf.bool)
+    if isinstance(ranking, ops.Sinkhorn):
+        return ranking.transport(scores, mask).numpy()[0].T
+    return ranking.indicators(scores, mask).numpy()[0]
 
 
 def draw_positions(relaxation: Relaxation) -> Figure:
@@ -201,7 +201,8 @@ def draw_positions(relaxation: Relaxation) -> Figure:
     scores, values = tf.constant([FIVE_SCORES], tf.float64), relaxation.values(100)
     all_axes = figure.subplots(1, len(variants), sharey=True, squeeze=False)[0]
     for axes, variant in zip(all_axes, variants, strict=True):
-        curves = np.array([relaxation.make(value, **variant).positions(scores).numpy()[0] for value in values])
+        mask = tf.ones_like(scores, tf.bool)
+        curves = np.array([relaxation.make(value, **variant).positions(scores, mask).numpy()[0] for value in values])
         for document, score in enumerate(FIVE_SCORES):
             (line,) = axes.plot(values, curves[:, document])
             axes.annotate(
@@ -217,10 +218,10 @@ def draw_positions(relaxation: Relaxation) -> Figure:
     return figure
 
 
-def draw_error(relaxation: Relaxation, values: np.ndarray, found: dict[str, np.ndarray]) -> Figure:
+def draw_error(relaxation: Relaxation, values: np.ndarray, error: dict[str, np.ndarray]) -> Figure:
     figure = Figure(figsize=(7.0, 3.8))
     axes = figure.subplots()
-    for (name, curve), style in zip(found.items(), ("-", "--", "-.", ":"), strict=True):
+    for (name, curve), style in zip(error.items(), ("-", "--", "-.", ":"), strict=True):
         axes.plot(values, np.maximum(curve, 1e-12), label=name, linestyle=style)
     axes.set_yscale("log")
     axes.set_ylim(bottom=1e-5)
@@ -249,7 +250,7 @@ def draw_gradient(relaxation: Relaxation, values: np.ndarray, sizes: np.ndarray)
 
 
 def draw_cost(times: dict[str, np.ndarray], title: str) -> Figure:
-    """The times of one, and in grey of the others."""
+    """The times of one, and in gray of the others."""
     figure = Figure(figsize=(7.0, 4.0))
     axes = figure.subplots()
     label_place = 0.0

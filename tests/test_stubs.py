@@ -1,0 +1,29 @@
+"""The stubs of the classes that come from the registry are those that the tool writes."""
+
+import runpy
+
+import pytest
+
+from tests import documents
+
+write_stubs = runpy.run_path(str(documents.ROOT / "tools" / "write_stubs.py"))["main"]
+
+
+def test_the_stubs_are_up_to_date():
+    assert write_stubs(["--check"]) is None
+
+
+def test_a_stub_that_is_not_up_to_date_is_an_error(tmp_path, capsys):
+    for package in ("losses", "metrics"):
+        (tmp_path / "tfr_smooth" / package).mkdir(parents=True)
+    write_stubs([], tmp_path)
+    assert write_stubs(["--check"], tmp_path) is None
+    path = tmp_path / "tfr_smooth" / "metrics" / "named.pyi"
+    path.write_text(path.read_text(encoding="utf-8").replace("alpha: float = 1.0", "alpha: float = 2.0"))
+    with pytest.raises(SystemExit, match="tfr_smooth/metrics/named.pyi is not up to date: run `make stubs`."):
+        write_stubs(["--check"], tmp_path)
+
+
+def test_an_unknown_argument_is_refused():
+    with pytest.raises(SystemExit, match="must be none or --check, got --chek"):
+        write_stubs(["--chek"])
