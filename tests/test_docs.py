@@ -37,9 +37,9 @@ METHODS = {
     "Steps": {"relevance_before", "none_before"},
 }
 # Page -> name in the registry.
-RELAXATIONS = {
-    name: name for name in ("smoothi", "approx", "neuralsort", "softsort", "fastsort", "sinkhorn")
-} | {"softrank": "soft"}
+RELAXATIONS = {name: name for name in ("smoothi", "approx", "neuralsort", "softsort", "fastsort", "sinkhorn")} | {
+    "softrank": "soft"
+}
 PLOTS = {"ranking", "error", "gradient", "cost"}
 # What a stack lacks by nature, for pages that use it.
 NEEDED = {"tensorflow_ranking": "TF-Ranking is not on this stack"}
@@ -104,7 +104,9 @@ def test_snippets_run_in_order(page, tmp_path, capsys):
 
 
 def test_the_example_of_a_relaxation_has_under_30_lines():
-    (example,) = [code for code in documents.snippets("docs/relaxations/your_own.md") if "class SuccessiveSoftmax" in code]
+    (example,) = [
+        code for code in documents.snippets("docs/relaxations/your_own.md") if "class SuccessiveSoftmax" in code
+    ]
     assert "import tensorflow" in example
     assert len([line for line in example.splitlines() if line.strip()]) < 30
 
@@ -154,7 +156,8 @@ def test_nothing_else_is_documented(anchors):
         allowed = METHODS.get(owner.rpartition(".")[2], set())
         package = owner.split(".")[1]
         if owner not in names or (
-            package in ("ops", "functional", "losses", "metrics") and method not in allowed | {"indicators", "positions"}
+            package in ("ops", "functional", "losses", "metrics")
+            and method not in allowed | {"indicators", "positions"}
         ):
             internal.add(anchor)
     assert internal == set()

@@ -12,6 +12,9 @@ from tfr_smooth import data
 
 pytest.importorskip("tensorflow_ranking", reason="TF-Ranking has no release for TensorFlow >= 2.16")
 
+# Each run of the program starts Python and imports TensorFlow.
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).absolute().parents[2]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import losses, metrics
+from tfr_smooth import losses, metrics, registry
 
 tfr = pytest.importorskip("tensorflow_ranking", reason="TF-Ranking has no release for TensorFlow >= 2.16")
 tf_ranking = pytest.importorskip("tfr_smooth.tf_ranking")
@@ -12,13 +12,21 @@ tf_ranking = pytest.importorskip("tfr_smooth.tf_ranking")
 LABELS = tf.constant([[2.0, 0.0, 1.0, -1.0], [0.0, 1.0, -1.0, -1.0], [0.0, 0.0, 0.0, 0.0]])
 SCORES = tf.constant([[0.3, 1.2, -0.4, 9.0], [0.1, -0.2, 9.0, 9.0], [0.5, 0.1, 0.2, 0.3]])
 THEIRS = tfr.keras.losses.RankingLossKey.all_keys()
+# Each ranking with one metric, each metric with one ranking or more, and all baselines.
+FEW = {f"{ranking}_{metric}" for ranking, metric in zip(registry.RANKINGS, [*registry.METRICS] * 2, strict=False)}
+FEW |= set(registry.BASELINES)
+
+
+def every(table, few=FEW):
+    """All names; those that are not among the few are slow."""
+    return [pytest.param(name, marks=[] if name in few else [pytest.mark.slow]) for name in sorted(table)]
 
 
 def test_the_names_of_the_libraries_do_not_collide():
     assert not set(losses.TABLE) & set(THEIRS)
 
 
-@pytest.mark.parametrize("name", sorted(losses.TABLE))
+@pytest.mark.parametrize("name", every(losses.TABLE))
 def test_our_losses(name):
     ours = tf_ranking.get(name)
     assert ours.get_config() == losses.get(name).get_config()
@@ -59,7 +67,7 @@ def test_arguments_that_a_loss_does_not_take(name, arguments, problem):
     assert problem in str(raised.value)
 
 
-@pytest.mark.parametrize("name", sorted(losses.TABLE))
+@pytest.mark.parametrize("name", every(losses.TABLE))
 def test_weights_of_documents(name):
     """TF-Ranking hands them over as [batch, list]; the list's weight is sum(w y) / sum(y)."""
     weights = tf.constant([[1.0, 7.0, 4.0, 99.0], [5.0, 3.0, 99.0, 99.0], [1.0, 1.0, 1.0, 1.0]])
@@ -85,7 +93,7 @@ class RaggedModel(tf.keras.Model):
         return tf.ragged.map_flat_values(lambda values: tf.squeeze(self.tower(values[:, tf.newaxis]), 1), inputs)
 
 
-@pytest.mark.parametrize("name", sorted(losses.TABLE))
+@pytest.mark.parametrize("name", every(losses.TABLE))
 def test_ragged_models(name):
     model = RaggedModel()
     model.compile(optimizer="sgd", loss=tf_ranking.get(name, ragged=True), run_eagerly=True)
@@ -110,8 +118,8 @@ def build_model(scorer):
     ).build()
 
 
-@pytest.mark.parametrize("scorer", sorted(SCORERS))
-@pytest.mark.parametrize("name", sorted(losses.TABLE))
+@pytest.mark.parametrize("scorer", ["dnn", pytest.param("gam", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", every(losses.TABLE))
 def test_models_of_a_model_builder(name, scorer):
     """A training step with weights of documents moves the weights, and padding has no part in it."""
     tf.keras.utils.set_random_seed(1)
@@ -139,7 +147,7 @@ def value(metric):
     return float(metric.result())
 
 
-@pytest.mark.parametrize("name", sorted(metrics.TABLE))
+@pytest.mark.parametrize("name", every(metrics.TABLE, FEW | set(registry.METRICS)))
 def test_our_metrics(name):
     assert value(tf_ranking.get_metric(name)) == value(metrics.get(name))
 

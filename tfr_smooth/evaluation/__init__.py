@@ -1,7 +1,5 @@
 """Evaluation on files and curves: trec_eval's figures, a significance test, plots of a training."""
 
-from __future__ import annotations
-
 from tfr_smooth.evaluation.plots import plot_training_curves
 from tfr_smooth.evaluation.significance import Comparison, randomization_test
 from tfr_smooth.evaluation.trec import (

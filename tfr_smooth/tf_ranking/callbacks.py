@@ -1,4 +1,4 @@
-"""Keras' callbacks, with what they found surviving an interruption."""
+"""Keras's callbacks, whose state survives an interruption."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Surviving:
         return {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Goes on from what `get_state` returned."""
+        """Resumes from what `get_state` returned."""
         for name, value in state.items():
             setattr(self, name, value)
         self._restored = state
@@ -40,7 +40,7 @@ class BestCheckpoint(_Surviving, tf.keras.callbacks.ModelCheckpoint):
 
     Args:
       directory: Where `ckpt-0001` and so on are written.
-      monitor: What tells the best epoch: a name in the logs. NaN is never best.
+      monitor: What selects the best epoch: a name in the logs. NaN is never best.
       mode: "max" if more is better, "min" if less is.
     """
 
@@ -54,7 +54,7 @@ class BestCheckpoint(_Surviving, tf.keras.callbacks.ModelCheckpoint):
             save_weights_only=True,
             save_best_only=True,
         )
-        # The best epoch, counted from 0.
+        # Counts from 0.
         self.best_epoch: int | None = None
 
     def path(self, epoch: int) -> str:
@@ -66,7 +66,7 @@ class BestCheckpoint(_Surviving, tf.keras.callbacks.ModelCheckpoint):
         before = self.best
         super().on_epoch_end(epoch, logs)
         if self.best != before:
-            # The one before stays: an interruption now would go back to it.
+            # The one before stays: a training that is interrupted now resumes with it.
             kept = {self.path(e) for e in (epoch, self.best_epoch) if e is not None}
             self.best_epoch = epoch
             for index in glob.glob(glob.escape(os.path.dirname(self.filepath)) + "/ckpt-*.index"):
@@ -77,19 +77,19 @@ class BestCheckpoint(_Surviving, tf.keras.callbacks.ModelCheckpoint):
 
 
 class EarlyStopping(_Surviving, tf.keras.callbacks.EarlyStopping):
-    """Keras' `EarlyStopping`, whose patience lasts over an interruption."""
+    """Keras's `EarlyStopping`, whose patience survives an interruption."""
 
     STATE = ("best", "best_epoch", "wait", "stopped_epoch")
 
 
 class ReduceLROnPlateau(_Surviving, tf.keras.callbacks.ReduceLROnPlateau):
-    """Keras' `ReduceLROnPlateau`, whose patience lasts over an interruption."""
+    """Keras's `ReduceLROnPlateau`, whose patience survives an interruption."""
 
     STATE = ("best", "wait", "cooldown_counter")
 
 
 class States:
-    """The states of several callbacks as one: what `training.ResumableTraining` saves.
+    """The states of several callbacks as one, for `training.ResumableTraining`.
 
     Args:
       callbacks: Any callbacks; those that have no state to keep are left out.
@@ -103,7 +103,7 @@ class States:
         return {type(callback).__name__: callback.get_state() for callback in self._callbacks}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Goes on from what `get_state` returned."""
+        """Resumes from what `get_state` returned."""
         for callback in self._callbacks:
             if type(callback).__name__ in state:
                 callback.set_state(state[type(callback).__name__])

@@ -16,14 +16,14 @@ PADDING_LABEL = -1.0
 
 
 def share_by_data(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Has several workers share the data batch by batch: by file, the default, needs a file for each of them."""
+    """Shards the data over workers by batch: the default, by file, needs a file for each of them."""
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
     return dataset.with_options(options)
 
 
 class EpochDatasets(abc.ABC):
-    """What the pipelines ask of a dataset builder beyond TF-Ranking's interface."""
+    """What the pipelines need of a dataset builder beyond TF-Ranking's interface."""
 
     # The name of the input that tells documents from padding.
     mask_feature_name: str | None
@@ -137,12 +137,12 @@ def _checked_label_spec(pair: Any, mask_feature_name: str | None) -> tuple[str, 
 
 
 class SimpleDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.SimpleDatasetBuilder):
-    """TF-Ranking's `SimpleDatasetBuilder`, with the same arguments, without its traps.
+    """TF-Ranking's `SimpleDatasetBuilder`, with the same arguments, without its pitfalls.
 
     - Padding has the label -1 whatever default value the label's spec has; a document without a label gets that
       default, or is an error where there is none.
-    - The validation dataset is the whole set once, in order; that of training goes on for ever, in whole passes whose
-      last batch may be smaller.
+    - The validation dataset is the whole set once, in order; that of training is endless, in whole passes whose last
+      batch may be smaller.
     - Several workers share one file, too (auto-sharding by data).
     - In the exports padding scores `models.PADDING_SCORE` (-1e30); in TF-Ranking's about -23.
 
@@ -170,7 +170,7 @@ class SimpleDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.SimpleDatasetBuilde
 
 
 class MultiLabelDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.MultiLabelDatasetBuilder):
-    """TF-Ranking's `MultiLabelDatasetBuilder`, with the same arguments, without its traps.
+    """TF-Ranking's `MultiLabelDatasetBuilder`, with the same arguments, without its pitfalls.
 
     What differs is what `SimpleDatasetBuilder` lists.
 
@@ -212,17 +212,17 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
       num_features: Numbers of every document, >= 1; None for the highest index in the files.
       mask_feature_name: The name of the input that tells documents from padding.
       shuffle_buffer: Training lists among which the next is drawn; 0 keeps the order of the files.
-      seed: Seed of the order, >= 0. With it, an interrupted training goes on with the lists of an undisturbed one. None
-        draws another order each time.
+      seed: Seed of the order, >= 0. With it, a resumed training sees the lists of an uninterrupted one. None draws
+        another order each time.
       cache: Whether to keep the parsed lists in memory.
 
     Datasets are of (features, labels): labels float32 [batch, list], -1 at padding. That of validation is the whole set
-    once, in order; that of training goes on for ever, in whole passes whose last batch may be smaller.
+    once, in order; that of training is endless, in whole passes whose last batch may be smaller.
 
     Raises:
       ValueError: If an argument is out of its range, or bad input, as `path:line: what is wrong`.
 
-    Reads both sets once when made, to count lists and features.
+    The constructor reads both sets once, to count lists and features.
 
     Example:
       >>> import tempfile

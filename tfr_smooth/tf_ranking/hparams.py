@@ -15,12 +15,12 @@ SIGNATURES = ("regress", "predict", "raw")
 
 @dataclasses.dataclass(kw_only=True)
 class PipelineHparams(tfr.keras.pipeline.PipelineHparams):
-    """TF-Ranking's `PipelineHparams`, with room for the arguments of losses, for metrics and for the signature.
+    """TF-Ranking's `PipelineHparams`, with arguments of losses, metrics and the default signature.
 
-    What differs from TF-Ranking's own, beside the attributes that it does not have (its other attributes are as there):
+    The attributes that differ from TF-Ranking's own or are new:
 
     Attributes:
-      model_dir: Where checkpoints, logs and exports are written. A training that finds checkpoints there goes on.
+      model_dir: Where checkpoints, logs and exports are written. A training that finds checkpoints there resumes.
       num_epochs: Number of epochs in all, those of an interrupted training included.
       learning_rate: Learning rate of the optimizer.
       loss: Name of a loss of either library, see `tf_ranking.get`; for `MultiTaskPipeline` a dict of task to name.
@@ -32,12 +32,12 @@ class PipelineHparams(tfr.keras.pipeline.PipelineHparams):
         "tfr/mrr"), or dicts with "metric" and other arguments ({"metric": "ndcg", "gain": "linear"}). None for NDCG at
         1, 5, 10 and of the whole list, by this library: exact, and the same each time where scores are tied.
       ragged: Whether labels and scores come as `tf.RaggedTensor`.
-      best_exporter_metric: What tells the best epoch: "loss", a metric such as "ndcg_5" ("weighted_ndcg_5" of the
+      best_exporter_metric: What selects the best epoch: "loss", a metric such as "ndcg_5" ("weighted_ndcg_5" of the
         weighted metrics), with several tasks also "TASK/loss" and "TASK/ndcg_5". On the validation set.
       best_exporter_metric_higher_better: Whether more of that is better; None for what is known of the metric: less of
         "loss" and of TF-Ranking's "arp", more of every other.
-      default_signature: What the exports serve by default: "predict" (serialised ExampleListWithContext), "regress"
-        (serialised Example) or "raw" (the model's input tensors by name). None leaves it to the dataset builder; those
+      default_signature: What the exports serve by default: "predict" (serialized ExampleListWithContext), "regress"
+        (serialized Example) or "raw" (the model's input tensors by name). None leaves it to the dataset builder; those
         of TF-Ranking and of this library take "regress".
 
     Raises:
@@ -52,7 +52,7 @@ class PipelineHparams(tfr.keras.pipeline.PipelineHparams):
       (True, 'adam')
     """
 
-    # Said again so that those that have a default here can have it, by keyword.
+    # Repeated so that those that have a default here can have it, by keyword.
     model_dir: str
     num_epochs: int
     learning_rate: float

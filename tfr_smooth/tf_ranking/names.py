@@ -8,9 +8,9 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_ranking as tfr
 
-from tfr_smooth import _arguments, losses, metrics
+from tfr_smooth import losses, metrics, registry
 
-# TF-Ranking's metrics are asked for with this before their name: both libraries have an "ndcg".
+# The names of TF-Ranking's metrics start with this: both libraries have an "ndcg".
 TFR_PREFIX = "tfr/"
 
 
@@ -26,7 +26,7 @@ def get(
     Args:
       loss: A name that `tfr_smooth.losses.get` takes ("smoothi_ndcg") or a `tfr.keras.losses.RankingLossKey`
         ("approx_ndcg_loss").
-      reduction: A `tf.keras.losses.Reduction`; "auto" is "sum_over_batch_size".
+      reduction: "auto" or "sum_over_batch_size", "sum" or "none" (a `tf.keras.losses.Reduction`).
       lambda_weight: A lambda weight of TF-Ranking; only for those of its losses that take one.
       name: Name of the loss; None for its own.
       **kwargs: The loss's other arguments, such as `alpha`, `topn` or `ragged`.
@@ -35,8 +35,8 @@ def get(
       The loss.
 
     Raises:
-      ValueError: If there is no such loss, it does not take an argument (TF-Ranking itself ignores some that it does
-        not know), or an argument is out of its range.
+      ValueError: If there is no such loss, it does not take an argument (TF-Ranking itself ignores some unknown ones),
+        or an argument is out of its range.
 
     Example:
       >>> import tensorflow_ranking as tfr
@@ -48,19 +48,23 @@ def get(
       'PairwiseLogisticLoss'
     """
     theirs = tfr.keras.losses.RankingLossKey.all_keys()
-    _arguments.choice("loss", loss, (*losses.NAMES, *theirs))
+    registry.check_name("loss", loss, (*losses.NAMES, *theirs))
     if loss in losses.NAMES:
         if lambda_weight is not None:
             raise ValueError(f"`lambda_weight` must be None for {loss!r}, got {lambda_weight!r}.")
         _check_names(loss, kwargs, {*losses.hyperparameters(loss), "ragged", "name", "reduction"})
-        kwargs["reduction"] = "sum_over_batch_size" if reduction == "auto" else reduction
-        return losses.get(loss, **(kwargs if name is None else {**kwargs, "name": name}))
+        return losses.get(loss, reduction=reduction, **_named(name), **kwargs)
     known = inspect.signature(type(tfr.keras.losses.get(loss))).parameters
     _check_names(loss, kwargs, set(known) - {"kwargs"})
-    made = tfr.keras.losses.get(loss, reduction, lambda_weight, name, **kwargs)
-    if lambda_weight is not None and not any(value is lambda_weight for value in vars(made).values()):
+    created = tfr.keras.losses.get(loss, reduction, lambda_weight, name, **kwargs)
+    if lambda_weight is not None and not any(value is lambda_weight for value in vars(created).values()):
         raise ValueError(f"`lambda_weight` must be None for {loss!r}, got {lambda_weight!r}.")
-    return made
+    return created
+
+
+def _named(name: str | None) -> dict[str, str]:
+    """The argument `name`, or none where the default is wanted."""
+    return {} if name is None else {"name": name}
 
 
 def _check_names(what: str, given: dict[str, Any], known: set[str]) -> None:
@@ -75,7 +79,7 @@ def get_metric(metric: str, name: str | None = None, **kwargs: Any) -> tf.keras.
 
     Args:
       metric: A name that `tfr_smooth.metrics.get` takes ("ndcg"), or "tfr/" and a `tfr.keras.metrics.RankingMetricKey`
-        ("tfr/mrr"). "@K" at its end is short for `topn=K`: "ndcg@10".
+        ("tfr/mrr"). A suffix "@K" is short for `topn=K`: "ndcg@10".
       name: Name of the metric; None for the name here and the cut-off, such as "ndcg_10" and "mrr".
       **kwargs: The metric's other arguments, such as `topn`, `gain` or `ragged`.
 
@@ -92,14 +96,14 @@ def get_metric(metric: str, name: str | None = None, **kwargs: Any) -> tf.keras.
     """
     theirs = [TFR_PREFIX + key for key in _tfr_metrics()]
     key, at, topn = metric.partition("@") if isinstance(metric, str) else (metric, "", "")
-    _arguments.choice("metric", key, (*metrics.NAMES, *theirs))
+    registry.check_name("metric", key, (*metrics.NAMES, *theirs))
     if at:
         if not topn.isdigit() or "topn" in kwargs:
             raise ValueError(f"`metric` must end in '@K' for a whole number K, or `topn` be given, got {metric!r}.")
         kwargs["topn"] = int(topn)
     if key in metrics.NAMES:
         _check_names(metric, kwargs, {*metrics.hyperparameters(key), "no_relevant", "ragged", "name", "dtype"})
-        return metrics.get(key, name=name, **kwargs) if name is not None else metrics.get(key, **kwargs)
+        return metrics.get(key, **_named(name), **kwargs)
     cut = kwargs.get("topn")
     name = name or key.removeprefix(TFR_PREFIX) + (f"_{cut}" if cut else "")
     return tfr.keras.metrics.get(key.removeprefix(TFR_PREFIX), name=name, **kwargs)

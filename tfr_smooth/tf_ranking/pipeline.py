@@ -1,4 +1,4 @@
-"""TF-Ranking's pipelines, with the losses of both libraries, exact validation and a resume that forgets nothing."""
+"""TF-Ranking's pipelines, with the losses of both libraries, exact validation and complete resuming."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
     def _build_metric_list(self, prefix: str) -> list[tf.keras.metrics.Metric]:
         """The metrics that the hyperparameters name, for one output."""
         given = _DEFAULT_METRICS if self._hparams.metrics is None else self._hparams.metrics
-        made = []
+        built = []
         for metric in given:
             arguments = {"metric": metric} if isinstance(metric, str) else dict(metric)
             if self._hparams.ragged:
                 arguments["ragged"] = True
             name = arguments.get("name") or get_metric(**arguments).name
-            made.append(get_metric(**{**arguments, "name": prefix + name}))
-        names = [metric.name for metric in made]
+            built.append(get_metric(**{**arguments, "name": prefix + name}))
+        names = [metric.name for metric in built]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"`metrics` must have names of their own, got {name.removeprefix(prefix)!r} twice.")
-        return made
+                raise ValueError(f"`metrics` must have different names, got {name.removeprefix(prefix)!r} twice.")
+        return built
 
     def build_callbacks(self) -> list[tf.keras.callbacks.Callback]:
         """Returns TensorBoard's callback and those that the hyperparameters ask for; override it to add others."""
@@ -144,11 +144,11 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
         os.replace(unfinished, export_to)
 
     def train_and_validate(self, verbose: int | str = 0) -> tf.keras.Model:
-        """Trains, or goes on with a training that was interrupted, and exports.
+        """Trains, or resumes an interrupted training, and exports.
 
-        Under `model_dir` there are then `export/latest_model`, with `export_best_model` also
-        `export/best_model_by_metric`, TensorBoard's logs, and the checkpoints that a training goes on from. One that is
-        finished goes on if `num_epochs` is raised.
+        Writes to `model_dir`: `export/latest_model`, with `export_best_model` also `export/best_model_by_metric`,
+        TensorBoard's logs, and the checkpoints from which a training resumes. A finished training resumes if
+        `num_epochs` is raised.
 
         Args:
           verbose: As of `model.fit`.
@@ -158,8 +158,8 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
 
         Raises:
           ValueError: Before the training if something does not fit: `best_exporter_metric` is no figure of the
-            validation, the default signature cannot be made, a dataset has no end or no beginning, or `model_dir` holds
-            a training with other hyperparameters.
+            validation, the default signature cannot be built, a dataset has no end or is empty, or `model_dir` holds a
+            training with other hyperparameters.
         """
         hparams = self._hparams
         with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
@@ -266,15 +266,14 @@ def _settings(hparams: PipelineHparams) -> dict[str, Any]:
 class SimplePipeline(_Pipeline, tfr.keras.pipeline.SimplePipeline):
     """TF-Ranking's `SimplePipeline`, for the losses and metrics of both libraries.
 
-    Takes its place in a program that has one: TF-Ranking's model builders, dataset builders, hyperparameters and
-    subclasses work as they are. What differs:
+    A drop-in replacement: TF-Ranking's model builders, dataset builders, hyperparameters and subclasses work as they
+    are. What differs:
 
     - `hparams.loss` may be any loss of either library, with `loss_kwargs`; see `PipelineHparams`.
     - Validation counts each list once, where the dataset has an end (those of this library's builders do).
-    - The best epoch may be told by any figure of the validation, also a weighted or a task's one. A name that is no
-      figure is an error before the training starts.
-    - An interrupted training goes on from its last epoch, and still knows its best epoch, its patience and its
-      learning rate.
+    - Any figure of the validation may select the best epoch, also a weighted or a task's one. A name that is no figure
+      is an error before the training starts.
+    - An interrupted training resumes after its last finished epoch, with its best epoch, patience and learning rate.
 
     Args:
       model_builder: A `tfr.keras.model.AbstractModelBuilder`.
