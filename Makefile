@@ -18,10 +18,10 @@ SUBMAKE = $(MAKE) --no-print-directory
 # Bazel 4 downloads these even for Python rules, which make no use of them.
 BAZEL_OFFLINE = $(foreach name,rules_cc rules_java remote_coverage_tools,\
 	--override_repository=$(name)=$(CURDIR)/tools/bazel_offline)
-EXTRAS_ranking = ranking,test
-EXTRAS_latest = test,dev,docs
+EXTRAS_ranking = ranking,all,test
+EXTRAS_latest = all,test,dev,docs
 
-.PHONY: help train test test-ranking test-latest docs plots lint build-file wheel bazel-test clean
+.PHONY: help train test test-ranking test-latest docs plots lint wheel bazel-test clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -51,9 +51,6 @@ docs: $(VENV)/latest/.installed  ## build the documentation's site into output/s
 
 plots: $(VENV)/latest/.installed  ## draw the documentation's plots again, into docs/images (ARGS=the script's)
 	$(VENV)/latest/bin/python tools/plot_relaxations.py $(ARGS)
-
-build-file:  ## bring Bazel's BUILD in line with the tree
-	$(PYTHON) tools/update_build.py
 
 # By way of the source archive: building in the tree makes build/, which macOS takes for BUILD.
 wheel: $(VENV)/latest/.installed  ## build the wheel and the source archive into dist/
