@@ -78,12 +78,13 @@ def declared(metadata, extra=None):
     return {re.match(r"[\w-]+", need)[0] for need, _, condition in needs if condition.strip() == marker}
 
 
-def test_wheel_needs_tensorflow_and_numpy_alone(metadata):
-    assert declared(metadata) == {"numpy", "tensorflow"}
+def test_wheel_needs_tensorflow_and_what_comes_with_it_alone(metadata):
+    assert declared(metadata) == {"numpy", "protobuf", "tensorflow"}
 
 
 def test_wheel_declares_every_package_that_the_library_imports(metadata):
     distributions = {
+        "google": "protobuf",
         "matplotlib": "matplotlib",
         "numpy": "numpy",
         "pytrec_eval": "pytrec_eval-terrier",
@@ -92,8 +93,7 @@ def test_wheel_declares_every_package_that_the_library_imports(metadata):
         "tensorflow_serving": "tensorflow-serving-api",
     }
     imported = {name.partition(".")[0] for path in package_files() for name in imports(path)}
-    # TensorFlow cannot do without protobuf, and says which versions it takes.
-    outside = imported - set(sys.stdlib_module_names) - {"tfr_smooth", "google"}
+    outside = imported - set(sys.stdlib_module_names) - {"tfr_smooth"}
     extras = [declared(metadata, extra) for extra in ("evaluation", "serving", "ranking")]
     assert {distributions[name] for name in outside} == declared(metadata).union(*extras)
 
