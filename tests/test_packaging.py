@@ -353,6 +353,31 @@ def test_failed_installation_is_done_again_from_scratch(machine):
     assert log(machine)[0] == "python3 makes .venv/ranking"
 
 
+def test_the_fast_tests_run_in_parts_that_leave_no_folder_out(machine):
+    add_python(machine, "python3", 11)
+    assert run(machine, "make", "test-latest").returncode == 0
+    pytest_command = ".venv/latest/bin/python -m pytest --numprocesses=2 --dist=loadfile -m not slow"
+    *apart, others = [line.removeprefix(pytest_command).split() for line in log(machine)[2:]]
+    assert apart and all((ROOT / folder).is_dir() for (folder,) in apart)
+    assert others == [f"--ignore={folder}" for (folder,) in apart]
+
+
+def test_marks_and_arguments_choose_the_tests(machine):
+    add_python(machine, "python3", 11)
+    assert run(machine, "make", "test-latest", "MARKS=slow", "ARGS=tests/data -x").returncode == 0
+    assert [line.split(" -m ")[-1] for line in log(machine)[2:]] == ["slow tests/data -x"]
+
+
+def test_a_run_of_the_tests_ends_with_the_peak_memory_of_its_processes(tmp_path):
+    shutil.copy(ROOT / "conftest.py", tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / f"test_{name}.py").write_text("def test(): pass")
+    for options, peaks in (["-n0"], r"this process \d\.\d\d GB"), (["-n2"], r"gw0 \d\.\d\d GB, gw1 \d\.\d\d GB"):
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert re.search(f"^Peak memory: {peaks}$", done.stdout, re.M), done.stdout + done.stderr
+
+
 def test_help_lists_the_targets(machine):
     listed = {line.split()[0] for line in run(machine, "make", "help").stdout.splitlines()}
-    assert {"bazel-test", "clean", "help", "lint", "test", "train", "wheel"} <= listed
+    assert {"bazel-test", "clean", "help", "lint", "test", "test-all", "train", "wheel"} <= listed
