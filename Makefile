@@ -51,6 +51,8 @@ test-all:  ## the same with all tests, and Bazel where it is installed
 	then $(SUBMAKE) bazel-test BAZEL_TESTS="//:test_packaging //:data_test_dense_text"; \
 	else echo "NOTE: not run: Bazel, which is not installed"; fi
 
+# As many processes as cores: with more threads in each, TensorFlow's would get into each other's way.
+test-ranking test-latest: export TF_NUM_INTRAOP_THREADS = 1
 test-ranking test-latest: test-%: $(VENV)/%/.installed  ## run the fast tests on that stack (MARKS=others, JOBS=at once, ARGS=pytest's)
 	@echo "== Tests on the stack '$*'"
 	@for part in $(PARTS); do \
