@@ -23,6 +23,8 @@ RELAXATIONS = {"smoothi", "approx", "softrank", "neuralsort", "softsort", "fasts
 PLOTS = {"ranking", "error", "gradient", "cost"}
 # What a stack lacks by nature, for pages that use it.
 NEEDED = {"tensorflow_ranking": "TF-Ranking is not on this stack"}
+# What the tests of these parts run too.
+SLOW_PAGES = {"docs/distributed.md", "docs/serving.md", "docs/training.md"}
 
 
 def directives(page):
@@ -103,7 +105,14 @@ def test_links_lead_to_files(page):
     assert documents.links_to_nothing(page) == []
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if documents.snippets(page)])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] if page in SLOW_PAGES else [])
+        for page in PAGES
+        if documents.snippets(page)
+    ],
+)
 def test_snippets_run_in_order(page, tmp_path):
     program = "\n".join(documents.snippets(page))
     for module, reason in NEEDED.items():
@@ -121,6 +130,7 @@ def test_the_example_of_a_relaxation_has_under_30_lines():
     assert len([line for line in example.splitlines() if line.strip()]) < 30
 
 
+@pytest.mark.slow
 def test_the_plots_script_draws_what_the_pages_show(tmp_path):
     command = [sys.executable, "tools/plot_relaxations.py", f"--output_dir={tmp_path}", "--only=approx,softsort"]
     command += ["--plots=ranking,error,gradient,trade_off", "--lists=3", "--documents=4", "--points=3"]
@@ -145,26 +155,31 @@ def site(tmp_path_factory):
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in folder.rglob("*.html")}
 
 
+@pytest.mark.slow
 def test_every_page_is_in_the_site(site):
     assert {page.removeprefix("docs/").removesuffix(".md") + ".html" for page in PAGES} <= set(site)
 
 
+@pytest.mark.slow
 def test_the_table_of_losses_has_every_name(site):
     rows = re.findall(r"<tr>\s*<td><code>(\w+)</code>", site["losses/index.html"])
     assert rows == list(losses.TABLE)
 
 
+@pytest.mark.slow
 def test_the_table_of_metrics_has_every_name(site):
     rows = re.findall(r"<tr>\s*<td><code>(\w+)</code></td>", site["metrics.html"])
     assert rows == list(metrics.TABLE)
 
 
+@pytest.mark.slow
 def test_formulas_are_rendered(site):
     assert "<mfrac>" in site["relaxations/approx.html"]
     for name, text in site.items():
         assert "arithmatex" not in text and not re.search(r"\\(frac|sum|mathrm|text)\b", text), name
 
 
+@pytest.mark.slow
 def test_nothing_is_fetched_from_outside(site):
     for name, text in site.items():
         assert not re.search(r'<(script|img|iframe)[^>]*src="(https?:)?//|<link[^>]*href="//', text), name

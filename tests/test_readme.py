@@ -1,5 +1,7 @@
 """The README's Python snippets run, in order, as one program."""
 
+import pytest
+
 from tests import documents
 
 SNIPPETS = documents.snippets("README.md")
@@ -13,6 +15,7 @@ def test_the_first_snippet_runs_alone_in_ten_lines(tmp_path):
     assert "val_ndcg" in done.stdout
 
 
+@pytest.mark.slow
 def test_all_snippets_run_in_order(tmp_path):
     assert len(SNIPPETS) >= 5
     done = documents.run("\n".join(SNIPPETS), tmp_path)

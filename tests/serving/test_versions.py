@@ -81,6 +81,7 @@ def test_a_failed_export_leaves_nothing(tmp_path, monkeypatch):
     assert names(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_killed_export_leaves_no_version_and_the_next_one_counts_as_if_it_had_not_been(tmp_path):
     program = """
 import sys, time
