@@ -25,6 +25,7 @@ from tfr_smooth.data.letor_parser import (
     summary_of,
     width_of_first_row,
 )
+from tfr_smooth.data.options import prefetched
 from tfr_smooth.data.query_cache import QueryCache, cached_queries
 
 _MAX_INT64 = 2**63 - 1
@@ -171,10 +172,7 @@ def read_letor(
             queries = queries.shuffle(shuffle_buffer, reshuffle_each_iteration=True)
         dataset = batches(queries, None).repeat(num_epochs)
 
-    options = tf.data.Options()
-    # Sharding by file, the default, fails with fewer files than workers.
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-    return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
+    return prefetched(dataset)
 
 
 def _width(paths: list[str]) -> int:

@@ -14,8 +14,9 @@ import tensorflow as tf
 import tensorflow_ranking as tfr
 
 from tfr_smooth import _arguments
+from tfr_smooth.data.options import share_by_data
 from tfr_smooth.tf_ranking.callbacks import BestCheckpoint, EarlyStopping, ReduceLROnPlateau, States
-from tfr_smooth.tf_ranking.datasets import EpochDatasets, share_by_data
+from tfr_smooth.tf_ranking.datasets import EpochDatasets
 from tfr_smooth.tf_ranking.hparams import PipelineHparams
 from tfr_smooth.tf_ranking.names import get, get_metric
 from tfr_smooth.tf_ranking.signatures import raw_signature

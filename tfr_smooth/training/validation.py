@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth.data.options import share_by_data
 from tfr_smooth.training import cluster
 
 MODES = ("max", "min")
@@ -90,7 +91,9 @@ class ExactValidation(tf.keras.callbacks.Callback):
         ragged = any(isinstance(spec, tf.RaggedTensorSpec) for spec in tf.nest.flatten(self._dataset.element_spec))
         # Ragged tensors cannot be gathered: then each process scores all lists.
         shared = strategy.num_replicas_in_sync > 1 and not ragged
-        self._shared = strategy.experimental_distribute_dataset(_by_data(self._dataset)) if shared else self._dataset
+        self._shared = (
+            strategy.experimental_distribute_dataset(share_by_data(self._dataset)) if shared else self._dataset
+        )
 
         @tf.function(reduce_retracing=True)
         def step(inputs: Any, labels: tf.Tensor) -> None:
@@ -141,13 +144,6 @@ class ExactValidation(tf.keras.callbacks.Callback):
         """Goes on from what `get_state` returned."""
         self.best_epoch, self.best_value = state["best_epoch"], state["best_value"]
         self.stopped, self.history = state["stopped"], state["history"]
-
-
-def _by_data(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Shares each batch among the workers: of different files their lists would be padded to different lengths."""
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-    return dataset.with_options(options)
 
 
 def _save_atomically(model: tf.keras.Model, path: str) -> None:
