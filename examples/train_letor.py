@@ -61,8 +61,8 @@ _CACHE = flags.DEFINE_bool("cache", True, "Keep the parsed files in memory. Para
 _CACHE_DIR = flags.DEFINE_string(
     "cache_dir",
     None,
-    "Keep a binary copy of the files in this folder, for this and later runs; with --nocache batches come from there, for "
-    "files larger than memory.",
+    "Keep a binary copy of the files in this folder, for this and later runs; with --nocache batches come from there, "
+    "for files larger than memory.",
 )
 _GROUP_BY_LENGTH = flags.DEFINE_bool(
     "group_by_length", False, "Train on batches of lists of similar length, which are quicker."
