@@ -197,6 +197,13 @@ class FeedForwardScorer(tf.keras.Model):
         scores = tf.tensor_scatter_nd_update(padding, tf.where(mask), scores)
         return tf.ensure_shape(scores, features.shape[:2])
 
+    def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Trains as Keras does; takes the same arguments."""
+        # Keras 3 warns that a dataset ignores `shuffle=True`, which is the default: the eighth argument after `x`.
+        if isinstance(x, (tf.data.Dataset, tf.distribute.DistributedDataset)) and len(args) < 8:
+            kwargs.setdefault("shuffle", False)
+        return super().fit(x, *args, **kwargs)
+
     def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
         # Keras 3 averages the first batch over the replicas, for its shapes alone. That fails for a bool mask, for
         # strings, and where replicas have different numbers of lists; one replica's share tells the same.
