@@ -207,7 +207,8 @@ def settings(files: dict[str, str]) -> dict[str, Any]:
 def train(model: tf.keras.Model, pattern: str, summary: data.LetorSummary, finished: int, callbacks: list[Any]) -> None:
     epochs = _EPOCHS.value
     if not finished:
-        model.adapt(read(pattern, summary.num_features))
+        # Streamed, so that nothing is read where there is nothing to learn.
+        model.adapt(data.read_letor(pattern, batch_size=_BATCH_SIZE.value, num_features=summary.num_features))
     order: dict[str, Any] = {"seed": _SEED.value, "first_epoch": finished, "num_epochs": epochs - finished}
     order["group_by_length"] = _GROUP_BY_LENGTH.value
     if _STRATEGY.value == "parameter_server":  # each worker goes through the lists in an order of its own
