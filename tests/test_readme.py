@@ -13,6 +13,8 @@ def test_the_first_snippet_runs_alone_in_ten_lines(tmp_path):
     done = documents.run(SNIPPETS[0], tmp_path)
     assert done.returncode == 0, done.stderr
     assert "val_ndcg" in done.stdout
+    assert "Warning" not in done.stderr and "WARNING:tensorflow" not in done.stderr
+    assert "Unknown" not in done.stdout  # the progress bar knows the number of batches from the start
 
 
 @pytest.mark.slow

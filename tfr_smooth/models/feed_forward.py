@@ -135,6 +135,13 @@ class FeedForwardScorer(tf.keras.Model):
         padding = tf.fill(tf.shape(mask), PADDING_SCORE)
         return tf.tensor_scatter_nd_update(padding, tf.where(mask), scores)
 
+    def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Trains as Keras does; takes the same arguments."""
+        # Keras 3 warns that a dataset ignores `shuffle=True`, which is the default: the eighth argument after `x`.
+        if isinstance(x, (tf.data.Dataset, tf.distribute.DistributedDataset)) and len(args) < 8:
+            kwargs.setdefault("shuffle", False)
+        return super().fit(x, *args, **kwargs)
+
     def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
         # Keras 3 averages the first batch over the replicas, only to learn its shapes. TensorFlow has no average of
         # bool masks, of strings, or of lists of different lengths. The batch of one replica has the same shapes.
