@@ -8,6 +8,13 @@ VENV ?= .venv
 OUTPUT ?= output/demo
 ARGS ?=
 JOBS ?= 2
+# Which tests: those that `make test-all` alone runs are marked slow.
+MARKS ?= not slow
+# These run one after another and then all others together, each time in new processes: what XLA
+# compiles, about 35 MB for each program of a loss, stays in memory until its process ends.
+APART = tests/ops tests/losses tests/metrics
+PARTS = $(if $(ARGS),"",$(APART) "$(APART:%=--ignore=%)")
+BAZEL_TESTS ?= //...
 
 export PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
@@ -18,10 +25,10 @@ SUBMAKE = $(MAKE) --no-print-directory
 # Bazel 4 downloads these even for Python rules, which make no use of them.
 BAZEL_OFFLINE = $(foreach name,rules_cc rules_java remote_coverage_tools,\
 	--override_repository=$(name)=$(CURDIR)/tools/bazel_offline)
-EXTRAS_ranking = ranking,test
-EXTRAS_latest = test,dev,docs
+EXTRAS_ranking = ranking,all,test
+EXTRAS_latest = all,test,dev,docs
 
-.PHONY: help train test test-ranking test-latest docs plots lint build-file wheel bazel-test clean
+.PHONY: help train test test-all test-ranking test-latest docs plots stubs lint wheel bazel-test clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -32,14 +39,25 @@ train:  ## train, evaluate and export a ranker (OUTPUT=folder, ARGS=more flags)
 	$(SUBMAKE) $(VENV)/$$1/.installed && set -x && \
 	$(VENV)/$$1/bin/python examples/train_letor.py --output_dir=$(OUTPUT) $(ARGS)
 
-test: lint  ## lint, check types, and run the tests on every stack this machine can run
+test: lint  ## lint, check types, and run the fast tests on every stack this machine can run
 	@stacks=$$($(STACK) list) && \
 	for stack in $$stacks; do $(SUBMAKE) test-$$stack || exit 1; done && \
-	echo "All tests passed on: $$stacks"
+	echo "The tests '$(MARKS)' passed on: $$stacks"
 
-test-ranking test-latest: test-%: $(VENV)/%/.installed  ## run the tests on that stack (JOBS=at once, ARGS=pytest's)
+# Two light tests show that Bazel runs tests; what the others say, pytest has said.
+test-all:  ## the same with all tests, and Bazel where it is installed
+	@$(SUBMAKE) test MARKS="slow or not slow"
+	@if command -v bazel >/dev/null; \
+	then $(SUBMAKE) bazel-test BAZEL_TESTS="//:test_packaging //:data_test_dense_text"; \
+	else echo "NOTE: not run: Bazel, which is not installed"; fi
+
+# As many processes as cores: with more threads in each, TensorFlow's would get into each other's way.
+test-ranking test-latest: export TF_NUM_INTRAOP_THREADS = 1
+test-ranking test-latest: test-%: $(VENV)/%/.installed  ## run the fast tests on that stack (MARKS=others, JOBS=at once, ARGS=pytest's)
 	@echo "== Tests on the stack '$*'"
-	$(VENV)/$*/bin/python -m pytest --numprocesses=$(JOBS) --dist=loadfile $(ARGS)
+	@for part in $(PARTS); do \
+	(set -x; $(VENV)/$*/bin/python -m pytest --numprocesses=$(JOBS) --dist=loadfile -m '$(MARKS)' $$part $(ARGS)) || exit 1; \
+	done
 
 lint: $(VENV)/latest/.installed  ## run ruff and mypy
 	$(VENV)/latest/bin/ruff check .
@@ -52,15 +70,16 @@ docs: $(VENV)/latest/.installed  ## build the documentation's site into output/s
 plots: $(VENV)/latest/.installed  ## draw the documentation's plots again, into docs/images (ARGS=the script's)
 	$(VENV)/latest/bin/python tools/plot_relaxations.py $(ARGS)
 
-build-file:  ## bring Bazel's BUILD in line with the tree
-	$(PYTHON) tools/update_build.py
+stubs: $(VENV)/latest/.installed  ## write the signatures of the named losses and metrics for editors and type checkers
+	PYTHONPATH=. $(VENV)/latest/bin/python tools/write_stubs.py
 
 # By way of the source archive: building in the tree makes build/, which macOS takes for BUILD.
 wheel: $(VENV)/latest/.installed  ## build the wheel and the source archive into dist/
 	$(VENV)/latest/bin/python -m build
 
-bazel-test: $(VENV)/latest/.installed  ## run the tests under Bazel (OFFLINE=1 without network)
-	PATH="$(abspath $(VENV))/latest/bin:$$PATH" bazel test $(if $(OFFLINE),$(BAZEL_OFFLINE)) //...
+bazel-test: $(VENV)/latest/.installed  ## build all and run the tests under Bazel (BAZEL_TESTS=targets, OFFLINE=1 without network)
+	PATH="$(abspath $(VENV))/latest/bin:$$PATH" bazel build $(if $(OFFLINE),$(BAZEL_OFFLINE)) //...
+	PATH="$(abspath $(VENV))/latest/bin:$$PATH" bazel test $(if $(OFFLINE),$(BAZEL_OFFLINE)) $(BAZEL_TESTS)
 
 # Always from scratch, and the stamp last: an interrupted installation is done again in full.
 $(VENV)/%/.installed: pyproject.toml

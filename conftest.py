@@ -1,11 +1,45 @@
-"""What pytest collects on which stack."""
+"""What pytest collects on which stack, and how much memory its processes take."""
 
 import importlib.util
+import resource
+import sys
+
+import pytest
 
 # Importing these modules, which their doctests need, imports TF-Ranking: it has no release for TensorFlow >= 2.16.
 HAS_TF_RANKING = importlib.util.find_spec("tensorflow_ranking") is not None
 collect_ignore = [] if HAS_TF_RANKING else ["tfr_smooth/tf_ranking"]
 
+PEAKS = pytest.StashKey[dict[str, float]]()
+
 
 def pytest_report_header() -> str | None:
     return None if HAS_TF_RANKING else "not collected: tfr_smooth/tf_ranking (this stack has no tensorflow_ranking)"
+
+
+def peak_gigabytes() -> float:
+    """The most memory that this process has had; Linux counts it in kilobytes, macOS in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**30 if sys.platform == "darwin" else 2**20)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[PEAKS] = {}
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):  # a worker of pytest-xdist
+        session.config.workeroutput["peak_gigabytes"] = peak_gigabytes()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error) -> None:
+    peak = getattr(node, "workeroutput", {}).get("peak_gigabytes")
+    if peak is not None:
+        node.config.stash[PEAKS][node.gateway.id] = peak
+
+
+def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
+    peaks = config.stash[PEAKS] or {"this process": peak_gigabytes()}
+    shown = ", ".join(f"{name} {peak:.2f} GB" for name, peak in sorted(peaks.items()))
+    terminalreporter.write_line(f"Peak memory: {shown}")

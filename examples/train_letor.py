@@ -57,12 +57,15 @@ _SELECT_BY = flags.DEFINE_enum(
     "What tells the best epoch on the validation set: the smooth metric that is trained on (the papers' way, and "
     "steadier on few queries), or exact NDCG (always with a loss that is not made of a metric).",
 )
-_CACHE = flags.DEFINE_bool("cache", True, "Keep the parsed files in memory.")
+_CACHE = flags.DEFINE_bool("cache", True, "Keep the parsed files in memory. Parameter servers need that.")
 _CACHE_DIR = flags.DEFINE_string(
-    "cache_dir", None, "Instead of in memory, keep a binary copy of the files in this folder, for this and later runs."
+    "cache_dir",
+    None,
+    "Keep a binary copy of the files in this folder, for this and later runs; with --nocache batches come from there, "
+    "for files larger than memory.",
 )
 _GROUP_BY_LENGTH = flags.DEFINE_bool(
-    "group_by_length", False, "Train on batches of lists of similar length, which are quicker; needs --cache_dir."
+    "group_by_length", False, "Train on batches of lists of similar length, which are quicker."
 )
 
 
@@ -151,8 +154,14 @@ def data_files(output: pathlib.Path, write: bool) -> dict[str, str]:
 
 
 def read(pattern: str, num_features: int, **kwargs: Any) -> tf.data.Dataset:
-    cache = {"cache": _CACHE.value} if _CACHE_DIR.value is None else {"cache_dir": _CACHE_DIR.value}
-    return data.read_letor(pattern, batch_size=_BATCH_SIZE.value, num_features=num_features, **{**cache, **kwargs})
+    return data.read_letor(
+        pattern,
+        batch_size=_BATCH_SIZE.value,
+        num_features=num_features,
+        cache=_CACHE.value,
+        cache_dir=_CACHE_DIR.value,
+        **kwargs,
+    )
 
 
 def hidden_layers() -> str | list[int]:
@@ -198,12 +207,12 @@ def settings(files: dict[str, str]) -> dict[str, Any]:
 def train(model: tf.keras.Model, pattern: str, summary: data.LetorSummary, finished: int, callbacks: list[Any]) -> None:
     epochs = _EPOCHS.value
     if not finished:
-        model.adapt(read(pattern, summary.num_features))
+        # Streamed, so that nothing is read where there is nothing to learn.
+        model.adapt(data.read_letor(pattern, batch_size=_BATCH_SIZE.value, num_features=summary.num_features))
     order: dict[str, Any] = {"seed": _SEED.value, "first_epoch": finished, "num_epochs": epochs - finished}
     order["group_by_length"] = _GROUP_BY_LENGTH.value
     if _STRATEGY.value == "parameter_server":  # each worker goes through the lists in an order of its own
-        folder = _CACHE_DIR.value or pathlib.Path(_OUTPUT_DIR.value) / "cache"
-        order = {"num_epochs": None, "cache": False, "cache_dir": folder, "portable": True}
+        order |= {"seed": None, "num_epochs": None}
     lists = read(pattern, summary.num_features, shuffle_buffer=summary.queries, **order)
     model.fit(
         lists,

@@ -1,16 +1,19 @@
 """What is true of the scorers, alone and in Keras's training loop."""
 
+import io
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import zipfile
 
+import h5py
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import data, losses, metrics, models
+from tfr_smooth import _keras, data, losses, metrics, models
 
 NORMALIZATIONS = [None, "min_max", "standardize", "log1p"]
 every_normalization = pytest.mark.parametrize("normalization", NORMALIZATIONS)
@@ -66,63 +69,80 @@ def test_is_the_network_of_the_docstring(hidden, batch_norm):
     np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("documents", [1, 2, 7, 300])
-def test_batch_normalization_is_that_of_keras(documents):
-    inputs = tf.constant(np.random.RandomState(0).randn(documents, 5) * 3.0 + 10.0, tf.float32)
-    upstream = tf.constant(np.random.RandomState(1).randn(documents, 5), tf.float32)
-    found = []
-    for kind in (models.BatchNormalization, tf.keras.layers.BatchNormalization):
-        layer = kind(momentum=0.9)
-        layer.build((None, 5))
-        layer.set_weights([np.linspace(0.5, 2.0, 5) + i for i in range(4)])
+def both_batch_normalizations(width, **kwargs):
+    """Ours and that of Keras, with the same weights."""
+    layers = [kind(momentum=0.9, **kwargs) for kind in (models.BatchNormalization, tf.keras.layers.BatchNormalization)]
+    for layer in layers:
+        layer.build((None, width))
+        layer.set_weights([np.linspace(0.5, 2.0, width) + i for i in range(len(layer.get_weights()))])
+    return layers
 
-        @tf.function(input_signature=[tf.TensorSpec([None, 5])])
-        def step(inputs, layer=layer):
-            with tf.GradientTape() as tape:
-                tape.watch(inputs)
-                outputs = layer(inputs, training=True)
-            return outputs, tape.gradient(outputs, [inputs, layer.gamma, layer.beta], upstream)
 
-        found.append([*tf.nest.flatten(step(inputs)), *layer.get_weights(), layer(inputs, training=False)])
-        assert found[-1][0].shape == inputs.shape
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+def training_step(layer, inputs, upstream):
+    """Value, gradients and the weights afterwards; and the operations of the program."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None, *inputs.shape[1:]], inputs.dtype)])
+    def step(inputs):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            outputs = layer(inputs, training=True)
+        return outputs, tape.gradient(outputs, [inputs, *layer.trainable_weights], upstream)
+
+    found = [*tf.nest.flatten(step(inputs)), *layer.get_weights()]
+    return found, {operation.type for operation in step.get_concrete_function().graph.get_operations()}
+
+
+def is_fused(operations):
+    return any(kind.startswith("FusedBatchNorm") for kind in operations)
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
-@pytest.mark.parametrize("trainable", [True, False])
-def test_the_first_normalisation_may_go_into_the_dense_layer(trainable, policy):
-    """Value, all gradients and moving statistics are those of the two layers one after the other."""
-    inputs = tf.constant(np.random.RandomState(0).randn(50, 5) * 3.0 + 10.0, tf.float32)
-    upstream = tf.constant(np.random.RandomState(1).randn(50, 4), tf.float32)
+@pytest.mark.parametrize("documents", [1, 2, 7, 300])
+def test_fused_batch_normalization_is_that_of_keras(documents, policy):
+    inputs = tf.constant(np.random.RandomState(0).randn(documents, 256) * 3.0 + 10.0, tf.float32)
+    ours, theirs = both_batch_normalizations(256, dtype=policy)
+    upstream = tf.constant(np.random.RandomState(1).randn(documents, 256), ours.compute_dtype)
+    (found, operations), (expected, others) = (training_step(layer, inputs, upstream) for layer in (ours, theirs))
+    assert is_fused(operations) and not is_fused(others)
+    assert found[0].shape == inputs.shape and found[0].dtype == expected[0].dtype
+    for one, other in zip(found, expected, strict=True):
+        tolerance = 1e-4 if policy == "float32" else 2e-2
+        one, other = (np.asarray(tf.cast(each, tf.float32)) for each in (one, other))
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * max(1.0, np.abs(other).max()))
 
-    def run(together):
-        normalize = models.BatchNormalization(momentum=0.9, trainable=trainable, dtype=policy)
-        dense = tf.keras.layers.Dense(4, activation="relu", dtype=policy)
-        for layer, seed in ((normalize, 2), (dense, 3)):
-            layer.build((None, 5))
-            layer.built = True
-            random = np.random.RandomState(seed)
-            layer.set_weights([random.rand(*weight.shape) + 0.5 for weight in layer.get_weights()])
-        weights = [*normalize.trainable_weights, *dense.trainable_weights]
-        assert len(weights) == (4 if trainable else 2)
 
-        @tf.function
-        def step():
-            with tf.GradientTape() as tape:
-                tape.watch(inputs)
-                if together:
-                    outputs = normalize.before(dense, inputs, training=True)
-                else:
-                    outputs = dense(normalize(inputs, training=True))
-                outputs = tf.cast(outputs, tf.float32)
-            return outputs, tape.gradient(outputs, [inputs, *weights], upstream)
+@pytest.mark.parametrize(
+    ("kwargs", "shape"),
+    [
+        ({}, (6, 255)),
+        ({}, (6, 2, 256)),
+        ({"scale": False}, (6, 256)),
+        ({"center": False}, (6, 256)),
+        ({"trainable": False}, (6, 256)),
+        ({"synchronized": True}, (6, 256)),
+        ({"dtype": "float64"}, (6, 256)),
+    ],
+)
+def test_batch_normalization_falls_back_to_keras(kwargs, shape):
+    inputs = tf.constant(np.random.RandomState(0).randn(*shape), kwargs.get("dtype", "float32"))
+    ours, theirs = both_batch_normalizations(shape[-1], **kwargs)
+    if len(shape) == 3:
+        ours, theirs = (type(layer).from_config(layer.get_config()) for layer in (ours, theirs))
+    (found, operations), (expected, _) = (training_step(layer, inputs, inputs) for layer in (ours, theirs))
+    assert not is_fused(operations)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(ours(inputs, training=False), theirs(inputs, training=False))
 
-        return [*tf.nest.flatten(step()), *normalize.get_weights()]
 
-    for one, other in zip(run(together=True), run(together=False), strict=True):
-        largest = np.abs(other).max()
-        np.testing.assert_allclose(one, other, atol=(3e-5 if policy == "float32" else 6e-2) * largest)
+def test_batch_normalization_in_a_keras_file(tmp_path):
+    inputs = tf.random.stateless_normal([9, 256], [1, 2])
+    model = tf.keras.Sequential([models.BatchNormalization(momentum=0.5)])
+    model(inputs, training=True)
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    assert type(loaded.layers[0]) is models.BatchNormalization
+    np.testing.assert_array_equal(loaded(inputs), model(inputs))
 
 
 def test_size_of_the_default_network():
@@ -148,7 +168,7 @@ def test_architectures_by_name(name, widths):
     scorer = models.FeedForwardScorer(hidden=name)
     dense = [layer for layer in scorer.tower if isinstance(layer, tf.keras.layers.Dense)]
     assert [layer.units for layer in dense] == [*widths, 1]
-    assert len(scorer.tower) - len(dense) == len(widths) + 1  # batch normalisation of the input, and after each
+    assert len(scorer.tower) - len(dense) == len(widths) + 1  # batch normalization of the input, and after each
     assert scorer.get_config()["hidden"] == name
     assert set(models.ARCHITECTURES) == {"linear", "B64", "B128", "B256", "B512", "B1024"}
 
@@ -162,7 +182,7 @@ def test_padding_reaches_nothing(normalization, training, padding):
     padded, alone = a_scorer(normalization=normalization), a_scorer(normalization=normalization)
     scores = padded({"features": features, "mask": mask}, training=training).numpy()
     assert (scores[~mask] == np.float32(-1e30)).all() and (~mask).sum() > 5
-    # The same documents without padding: normalised list by list, then as one long list.
+    # The same documents without padding: normalized list by list, then as one long list.
     rows = [f[m] for f, m in zip(features, mask, strict=True)]
     if normalization is not None:
         rows = [alone.normalizer(row[np.newaxis]).numpy()[0] for row in rows]
@@ -318,6 +338,47 @@ def test_keras_file_of_a_model_that_is_not_compiled(letor, tmp_path, normalizati
         np.testing.assert_array_equal(loaded(inputs), scorer(inputs))
 
 
+def test_the_format_of_a_keras_file(tmp_path):
+    """Files of earlier versions load as long as these names stay."""
+    scorer = a_scorer(hidden=[8], normalization="standardize", name="mine")
+    scorer.save(tmp_path / "scorer.keras")
+    with zipfile.ZipFile(tmp_path / "scorer.keras") as archive:
+        config = json.loads(archive.read("config.json"))
+        with h5py.File(io.BytesIO(archive.read("model.weights.h5")), "r") as file:
+            names = []
+            file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+    assert config["registered_name"] == "tfr_smooth>FeedForwardScorer"
+    assert config["build_config"] == {"num_features": 5}
+    arguments = {"hidden": [8], "normalization": "standardize", "batch_norm": True, "batch_norm_momentum": 0.9}
+    assert config["config"] == {**arguments, "name": "mine"}
+    weights = {"batch_normalization": 4, "batch_normalization_1": 4, "dense": 2, "dense_1": 2}
+    folder, normalizer = ("layers", "layers/standardize") if _keras.IS_KERAS_3 else ("tower", "normalizer")
+    expected = {f"{folder}/{layer}/vars/{i}" for layer, count in weights.items() for i in range(count)}
+    assert set(names) == expected | {f"{normalizer}/vars/{i}" for i in range(2)}
+
+
+def test_a_model_without_weights_is_restored_without_weights():
+    scorer, other = (models.FeedForwardScorer(hidden=[8]) for _ in range(2))
+    other.build_from_config(scorer.get_build_config())
+    assert not other.built
+
+
+@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 compiles with XLA on request alone")
+def test_keras_does_not_compile_the_scorer_with_xla():
+    scorer = models.FeedForwardScorer(hidden=[8])
+    with pytest.warns(UserWarning, match="doesn't support `jit_compile=True`"):
+        scorer.compile("sgd", "mse", jit_compile=True)
+    assert not scorer.jit_compile
+
+
+def test_building_twice_keeps_the_weights():
+    scorer = a_scorer()
+    weights = scorer.get_weights()
+    scorer.build((None, None, 5))
+    for found, expected in zip(scorer.get_weights(), weights, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 @every_normalization
 def test_weights_file(letor, tmp_path, normalization):
     scorer = a_scorer(width=16, normalization=normalization)
@@ -329,6 +390,55 @@ def test_weights_file(letor, tmp_path, normalization):
     assert np.abs(other(inputs) - scorer(inputs)).max() > 0.1
     other.load_weights(path)
     np.testing.assert_array_equal(other(inputs), scorer(inputs))
+
+
+def test_numpy_arrays_with_a_validation_split():
+    features, mask = a_batch(batch=20, length=7)
+    labels = np.where(mask, np.random.RandomState(1).randint(0, 3, mask.shape), -1).astype(np.float32)
+    inputs = {"features": features, "mask": mask}
+    scorer = models.FeedForwardScorer(hidden=[8])
+    scorer.compile(tf.keras.optimizers.Adam(0.01), losses.SmoothINDCGLoss())
+    scorer.fit(inputs, labels, batch_size=8, validation_split=0.25, epochs=2, shuffle=False, verbose=0)
+    history = scorer.history.history
+    held_out = {name: value[15:] for name, value in inputs.items()}
+    assert history["val_loss"][-1] == pytest.approx(scorer.evaluate(held_out, labels[15:], verbose=0), rel=1e-5)
+    assert history["loss"][-1] < history["loss"][0]
+
+
+@pytest.fixture(params=["float32", "mixed_bfloat16"])
+def policy(request):
+    before = tf.keras.mixed_precision.global_policy()
+    tf.keras.mixed_precision.set_global_policy(request.param)
+    yield request.param
+    tf.keras.mixed_precision.set_global_policy(before)
+
+
+def test_two_towers_in_a_functional_model(tmp_path, policy):
+    features = tf.keras.Input([None, 5], name="features")
+    mask = tf.keras.Input([None], dtype="bool", name="mask")
+    towers = [
+        models.FeedForwardScorer(hidden=[8], normalization=normalization, name=name)
+        for normalization, name in (("min_max", "relevance"), (None, "bias"))
+    ]
+    scores = [tower({"features": features, "mask": mask}) for tower in towers]
+    total = tf.keras.layers.Add(dtype="float32")(scores)
+    model = tf.keras.Model({"features": features, "mask": mask}, total)
+    assert [tf.as_dtype(each.dtype) for each in (*scores, model.output)] == [tf.float32] * 3
+    assert tuple(model.output.shape) == (None, None)
+    real_features, real_mask = a_batch(batch=8)
+    inputs = {"features": real_features, "mask": real_mask}
+    labels = np.where(real_mask, np.arange(6) % 3, -1).astype(np.float32)
+    statistics = moving_statistics(towers[1])
+    model.compile(tf.keras.optimizers.Adam(0.01), losses.SmoothINDCGLoss())
+    history = model.fit(inputs, labels, epochs=5, verbose=0).history["loss"]
+    assert history[-1] < history[0]
+    assert np.abs(moving_statistics(towers[1])[0] - statistics[0]).max() > 0.01
+    found = model.predict(inputs, verbose=0)
+    tolerance = {"float32": 1e-5, "mixed_bfloat16": 0.1}[policy]
+    np.testing.assert_allclose(found, towers[0](inputs) + towers[1](inputs), rtol=1e-5, atol=tolerance)
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(loaded.predict(inputs, verbose=0), found, rtol=1e-6)
 
 
 def test_adapt_measures_the_training_set(letor):

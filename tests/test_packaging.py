@@ -67,18 +67,40 @@ def test_wheel_holds_the_whole_package_and_nothing_else(wheel):
 def test_wheel_metadata_has_the_version_and_both_stacks(metadata):
     assert metadata["Name"] == "tfr_smooth"
     assert metadata["Version"] == VERSION
-    needs = metadata.get_all("Requires-Dist")
-    assert "tensorflow>=2.15.1" in needs
-    assert 'tensorflow-ranking==0.5.5; extra == "ranking"' in needs
+    assert "tensorflow>=2.15.1" in metadata.get_all("Requires-Dist")
+    assert 'tensorflow-ranking==0.5.5; extra == "ranking"' in metadata.get_all("Requires-Dist")
+
+
+def declared(metadata, extra=None):
+    """The distributions that the wheel needs, always or with an extra."""
+    needs = [need.partition(";") for need in metadata.get_all("Requires-Dist")]
+    marker = "" if extra is None else f'extra == "{extra}"'
+    return {re.match(r"[\w-]+", need)[0] for need, _, condition in needs if condition.strip() == marker}
+
+
+def test_wheel_needs_tensorflow_and_what_comes_with_it_alone(metadata):
+    assert declared(metadata) == {"numpy", "protobuf", "tensorflow"}
 
 
 def test_wheel_declares_every_package_that_the_library_imports(metadata):
-    distributions = {"absl": "absl-py", "google": "protobuf", "pytrec_eval": "pytrec_eval-terrier"}
-    distributions["tensorflow_serving"] = "tensorflow-serving-api"
+    distributions = {
+        "google": "protobuf",
+        "matplotlib": "matplotlib",
+        "numpy": "numpy",
+        "pytrec_eval": "pytrec_eval-terrier",
+        "tensorflow": "tensorflow",
+        "tensorflow_ranking": "tensorflow-ranking",
+        "tensorflow_serving": "tensorflow-serving-api",
+    }
     imported = {name.partition(".")[0] for path in package_files() for name in imports(path)}
-    outside = imported - set(sys.stdlib_module_names) - {"tfr_smooth", "tensorflow_ranking"}
-    declared = {re.match(r"[\w-]+", need)[0] for need in metadata.get_all("Requires-Dist") if "extra ==" not in need}
-    assert {distributions.get(name, name) for name in outside} == declared
+    outside = imported - set(sys.stdlib_module_names) - {"tfr_smooth"}
+    extras = [declared(metadata, extra) for extra in ("evaluation", "serving", "ranking")]
+    assert {distributions[name] for name in outside} == declared(metadata).union(*extras)
+
+
+def test_extra_all_has_what_the_other_parts_and_the_scripts_need(metadata):
+    assert 'tfr_smooth[evaluation,serving]; extra == "all"' in metadata.get_all("Requires-Dist")
+    assert "absl-py" in declared(metadata, "all")
 
 
 def test_installed_wheel_imports_without_the_source_tree(wheel, tmp_path):
@@ -190,11 +212,6 @@ def test_only_the_tf_ranking_package_imports_tf_ranking():
         if any(name.partition(".")[0] == "tensorflow_ranking" for name in imports(path))
     }
     assert importers and {path.rpartition("/")[0] for path in importers} == {"tfr_smooth/tf_ranking"}
-
-
-def test_importing_the_package_never_imports_tf_ranking():
-    code = "import sys, tfr_smooth; print('tensorflow_ranking' in sys.modules)"
-    assert run_python(code, folder=ROOT, path=ROOT) == "False\n"
 
 
 # The Makefile and tools/stack.sh, with stand-ins for the machine's interpreters.
@@ -336,6 +353,31 @@ def test_failed_installation_is_done_again_from_scratch(machine):
     assert log(machine)[0] == "python3 makes .venv/ranking"
 
 
+def test_the_fast_tests_run_in_parts_that_leave_no_folder_out(machine):
+    add_python(machine, "python3", 11)
+    assert run(machine, "make", "test-latest").returncode == 0
+    pytest_command = ".venv/latest/bin/python -m pytest --numprocesses=2 --dist=loadfile -m not slow"
+    *apart, others = [line.removeprefix(pytest_command).split() for line in log(machine)[2:]]
+    assert apart and all((ROOT / folder).is_dir() for (folder,) in apart)
+    assert others == [f"--ignore={folder}" for (folder,) in apart]
+
+
+def test_marks_and_arguments_choose_the_tests(machine):
+    add_python(machine, "python3", 11)
+    assert run(machine, "make", "test-latest", "MARKS=slow", "ARGS=tests/data -x").returncode == 0
+    assert [line.split(" -m ")[-1] for line in log(machine)[2:]] == ["slow tests/data -x"]
+
+
+def test_a_run_of_the_tests_ends_with_the_peak_memory_of_its_processes(tmp_path):
+    shutil.copy(ROOT / "conftest.py", tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / f"test_{name}.py").write_text("def test(): pass")
+    for options, peaks in (["-n0"], r"this process \d\.\d\d GB"), (["-n2"], r"gw0 \d\.\d\d GB, gw1 \d\.\d\d GB"):
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert re.search(f"^Peak memory: {peaks}$", done.stdout, re.M), done.stdout + done.stderr
+
+
 def test_help_lists_the_targets(machine):
     listed = {line.split()[0] for line in run(machine, "make", "help").stdout.splitlines()}
-    assert {"bazel-test", "clean", "help", "lint", "test", "train", "wheel"} <= listed
+    assert {"bazel-test", "clean", "help", "lint", "test", "test-all", "train", "wheel"} <= listed

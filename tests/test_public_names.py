@@ -8,7 +8,18 @@ import pytest
 
 from tests import documents
 
-PACKAGES = ["data", "evaluation", "functional", "losses", "metrics", "models", "ops", "serving", "tf_ranking", "training"]
+PACKAGES = [
+    "data",
+    "evaluation",
+    "functional",
+    "losses",
+    "metrics",
+    "models",
+    "ops",
+    "serving",
+    "tf_ranking",
+    "training",
+]
 SOURCES = sorted((documents.ROOT / "tfr_smooth").rglob("*.py"))
 # Words that say nothing of what a variable holds.
 VAGUE = {"beaten", "made", "poison", "poisoned", "worth"}

@@ -1,5 +1,7 @@
 """The README's Python snippets run, in order, as one program."""
 
+import pytest
+
 from tests import documents
 
 SNIPPETS = documents.snippets("README.md")
@@ -11,8 +13,11 @@ def test_the_first_snippet_runs_alone_in_ten_lines(tmp_path):
     done = documents.run(SNIPPETS[0], tmp_path)
     assert done.returncode == 0, done.stderr
     assert "val_ndcg" in done.stdout
+    assert "Warning" not in done.stderr and "WARNING:tensorflow" not in done.stderr
+    assert "Unknown" not in done.stdout  # the progress bar knows the number of batches from the start
 
 
+@pytest.mark.slow
 def test_all_snippets_run_in_order(tmp_path):
     assert len(SNIPPETS) >= 5
     done = documents.run("\n".join(SNIPPETS), tmp_path)

@@ -1,9 +1,11 @@
-"""Writing files: under a temporary name in the same folder first, so that a path never holds half a file."""
+"""Writing files and folders: under a temporary name beside the path first, so that it never holds half of one."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -20,12 +22,21 @@ def write_bytes(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Gives a path to write to; what is there becomes `path` in the end, or is removed if anything fails."""
+def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[Path]:
+    """Gives a path for a file or a folder: what is there in the end becomes `path`, or is removed if anything fails.
+
+    The name starts with ".unfinished-", and ends as that of `path` does. A folder that holds something is replaced only
+    with `overwrite`, and else an `OSError`.
+    """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".unfinished-{uuid.uuid4().hex[:8]}.{path.name}")
     try:
         yield temporary
+        if overwrite and temporary.is_dir() and path.is_dir():
+            shutil.rmtree(path)  # The operating system replaces empty folders alone.
         os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)  # there only if something failed
+    finally:  # there only if something failed
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True)

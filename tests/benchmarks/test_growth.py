@@ -8,6 +8,8 @@ from PIL import Image
 from tests.benchmarks import scripts
 from tfr_smooth import losses
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):

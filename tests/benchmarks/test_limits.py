@@ -4,6 +4,8 @@ import pytest
 
 from tests.benchmarks import scripts
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):

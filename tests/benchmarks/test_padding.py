@@ -1,6 +1,10 @@
 """The padding script runs; grouping lists by length does what it is for, on lists as long as MSLR's."""
 
+import pytest
+
 from tests.benchmarks import scripts
+
+pytestmark = pytest.mark.slow
 
 
 def test_grouping_saves_padding_and_leaves_the_rest_to_chance(tmp_path):

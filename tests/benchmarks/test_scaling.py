@@ -1,6 +1,10 @@
 """The scaling script runs, and writes what it measured."""
 
+import pytest
+
 from tests.benchmarks import scripts
+
+pytestmark = pytest.mark.slow
 
 
 def test_it_measures_each_number_of_replicas(tmp_path):

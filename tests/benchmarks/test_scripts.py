@@ -13,6 +13,8 @@ import harness
 import numpy as np
 from absl import app
 
+pytestmark = pytest.mark.slow
+
 now = 0.0
 BATCH = np.ones((1, 2), "f"), np.array([[3.0, 4.0]], "f")
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tfr_smooth.data import letor_parser
 from tfr_smooth.data.dense_text import read_dense
 from tfr_smooth.data.letor_parser import read_queries, scan_letor, summary_of
 
@@ -53,6 +54,27 @@ def test_leaves_everything_else_to_the_exact_parser(row):
     assert read_dense([row], 2) is None
 
 
+@pytest.fixture
+def always(monkeypatch):
+    """Has the dense parser try queries of any size."""
+    monkeypatch.setattr(letor_parser, "_DENSE_FROM", 1)
+
+
+def test_it_is_asked_for_large_queries_alone(tmp_path):
+    rows = {b"small": 10, b"large": letor_parser._DENSE_FROM // 4}
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"1 qid:{name.decode()} 1:1 2:2 3:3 4:4\n" * count for name, count in rows.items()))
+    asked = []
+
+    def asking(texts, num_features):
+        asked.append(len(texts))
+        return read_dense(texts, num_features)
+
+    assert [len(q.labels) for q in read_queries([str(path)], 4, read_dense=asking)] == list(rows.values())
+    assert asked == [rows[b"large"]]
+
+
+@pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_files_read_the_same_with_it_and_with_threads(tmp_path, workers):
     random = np.random.RandomState(1)
@@ -73,6 +95,7 @@ def test_files_read_the_same_with_it_and_with_threads(tmp_path, workers):
     assert summary_of([str(path)], read_dense, workers) == scan_letor(path)
 
 
+@pytest.mark.usefixtures("always")
 @pytest.mark.parametrize(
     ("text", "message"),
     [

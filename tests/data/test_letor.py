@@ -178,6 +178,18 @@ def test_passes_over_one_dataset(path):
     assert len({tuple(_flat(seeded)) for _ in range(4)}) == 1
 
 
+@pytest.mark.parametrize("kwargs", [{}, {"shuffle_buffer": 9}, {"shuffle_buffer": 9, "seed": 1}, {"cache": True}])
+@pytest.mark.parametrize(("batch_size", "drop_remainder", "batches"), [(3, False, 14), (3, True, 12), (50, True, 0)])
+def test_the_number_of_batches_is_known_where_the_file_was_read(path, kwargs, batch_size, drop_remainder, batches):
+    dataset = read_letor(path, batch_size=batch_size, num_epochs=2, drop_remainder=drop_remainder, **kwargs)
+    assert int(dataset.cardinality()) == len(list(dataset)) == batches
+
+
+def test_the_number_of_batches_is_unknown_where_nothing_was_read(path):
+    dataset = read_letor(path, batch_size=3, num_features=3)
+    assert int(dataset.cardinality()) == tf.data.UNKNOWN_CARDINALITY
+
+
 @pytest.mark.parametrize("kwargs", [{}, {"shuffle_buffer": 9}, {"shuffle_buffer": 9, "seed": 1}])
 def test_endless_dataset_says_so(path, kwargs):
     dataset = read_letor(path, batch_size=20, num_epochs=None, **kwargs)
@@ -207,6 +219,7 @@ def test_cache_parses_once(path, monkeypatch, seed, cache):
         num_epochs=3,
         cache=cache,
     )
+    assert len(parsed) == (20 if cache else 0)
     for _ in range(2):
         assert sorted(_flat(dataset)) == sorted(list(range(20)) * 3)
     assert len(parsed) == (20 if cache else 120)
@@ -247,10 +260,11 @@ def test_bad_input_surfaces_from_the_dataset(tmp_path, text, message, seed):
 
 
 @pytest.mark.parametrize(("text", "message"), BAD)
-def test_bad_input_surfaces_from_the_first_scan(tmp_path, text, message):
+@pytest.mark.parametrize("kwargs", [{}, {"cache": True}, {"cache": True, "num_features": 3}])
+def test_bad_input_surfaces_from_the_first_scan(tmp_path, text, message, kwargs):
     path, line = _bad_file(tmp_path, text)
     with pytest.raises(ValueError) as raised:
-        read_letor(path, batch_size=2)
+        read_letor(path, batch_size=2, **kwargs)
     assert str(raised.value) == f"{path}:{line}: {message}"
 
 

@@ -1,10 +1,13 @@
 """The export in the loader that TF Serving is made of, compiled here against TensorFlow's C++ library."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from tfr_smooth import models, serving
+
+pytestmark = pytest.mark.slow
 
 PADDING, INVALID = np.float32(models.PADDING_SCORE), np.float32(serving.INVALID_SCORE)
 

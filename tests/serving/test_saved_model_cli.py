@@ -6,6 +6,8 @@ import sys
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ALIASES = ["tensorflow/serving/predict", "tensorflow/serving/regress"]
 SIGNATURES = ["serving_default", "rank", "predict", "regress", *ALIASES]
 

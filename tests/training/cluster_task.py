@@ -39,7 +39,8 @@ def shares(strategy, folder):
         "two epochs": {"num_epochs": 2},
         "shuffled": {"num_epochs": 2, "shuffle_buffer": 30, "seed": 4},
         "kept in memory": {"shuffle_buffer": 30, "seed": 4, "cache": True},
-        "kept on disk": {"shuffle_buffer": 30, "seed": 4, "cache_dir": folder / "cache", "portable": True},
+        "kept on disk": {"shuffle_buffer": 30, "seed": 4, "cache_dir": folder / "cache"},
+        "kept in both": {"shuffle_buffer": 30, "seed": 4, "cache_dir": folder / "cache", "cache": True},
     }.items():
         dataset = read(folder / "train.txt", return_ids=True, **kwargs)
         own = [queries(strategy, inputs) for inputs, _ in strategy.experimental_distribute_dataset(dataset)]
@@ -134,7 +135,7 @@ def train_asynchronously(strategy, folder, _):
     )
     resumable = training.ResumableTraining(folder / "output" / "checkpoints", validation=validation)
     resumable.restore(model)
-    lists = read(folder / "train.txt", shuffle_buffer=30, num_epochs=None, cache_dir=folder / "cache", portable=True)
+    lists = read(folder / "train.txt", shuffle_buffer=30, num_epochs=None, cache_dir=folder / "cache", cache=True)
     model.fit(lists, epochs=6, steps_per_epoch=10, verbose=0, callbacks=[validation, resumable])
     after = exact_ndcg(model, folder)
     found = {"chief": training.is_chief(strategy), "before": before, "after": after, "history": validation.history}

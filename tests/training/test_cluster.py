@@ -100,7 +100,9 @@ def test_a_step_of_two_workers_is_that_of_one_device(compared, case):
         replicas.check(worker["steps"][case], case)
 
 
-@pytest.mark.parametrize("way", ["in order", "two epochs", "shuffled", "kept in memory", "kept on disk"])
+@pytest.mark.parametrize(
+    "way", ["in order", "two epochs", "shuffled", "kept in memory", "kept on disk", "kept in both"]
+)
 def test_workers_share_each_batch_and_miss_no_list(compared, way):
     first, second = (worker["shares"][way] for worker in compared)
     assert first["everything"] == second["everything"]  # one order, of which each worker takes its part

@@ -1,7 +1,5 @@
 """Ranking data: reading LETOR files, converting them to TF-Ranking's records, and normalizing features."""
 
-from __future__ import annotations
-
 from tfr_smooth.data.elwc import ElwcSchema, elwc_to_letor, letor_to_elwc
 from tfr_smooth.data.letor import read_letor
 from tfr_smooth.data.letor_parser import LetorSummary, scan_letor

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,16 +10,18 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.cached_batches import CachedBatches
+from tfr_smooth.data.batches import Batching, InMemory, OnDisk, Source, Streamed
 from tfr_smooth.data.dense_text import read_dense
 from tfr_smooth.data.letor_parser import (
     FilePattern,
+    LetorSummary,
     Query,
     expand_paths,
     read_queries,
     summary_of,
     width_of_first_row,
 )
+from tfr_smooth.data.options import prefetched
 from tfr_smooth.data.query_cache import QueryCache, cached_queries
 
 _MAX_INT64 = 2**63 - 1
@@ -45,7 +42,6 @@ def read_letor(
     cache: bool = False,
     cache_dir: str | os.PathLike[str] | None = None,
     group_by_length: bool = False,
-    portable: bool = False,
 ) -> tf.data.Dataset:
     r"""Reads ranking files into batches of queries.
 
@@ -77,16 +73,18 @@ def read_letor(
       drop_remainder: Whether to leave out a last batch of an epoch that is not full.
       return_ids: Whether to add the ids "query_id" and "doc_id". The latter is X of a comment
         `#docid = X`, and "" where there is none.
-      cache: Whether to keep the parsed queries in memory, so that the files are parsed once.
-      cache_dir: A folder for a binary copy of the files, from which batches come many times as fast as from text. It is
-        made at this call unless it is there from an earlier one, in any process, and made anew when a file has changed
-        (its size or time). The batches are the same, shuffled or not, as without it.
-      group_by_length: Whether a batch holds lists of similar length, so that little of it is padding; needs
-        `cache_dir`. Of 50 batches' worth of queries, in their shuffled order, those of similar length come together
-        (to a tenth, with chance in it, so that batches differ from epoch to epoch), and the batches in an order of
-        chance: each epoch still holds every query once, in batches of the same size.
-      portable: Whether the dataset must do without Python, so that it can be sent to the workers of a parameter server;
-        needs `cache_dir`, in a place that they all see. It is slower than without.
+      cache: Whether batches come from memory. The files are parsed once, at this call, and the dataset needs no Python
+        then: it can be sent to other processes, such as the workers of a parameter server.
+      cache_dir: A folder for a binary copy of the files, made at this call unless it is there from an earlier one, in
+        any process, and made again when a file has changed (its size or time). Without `cache` batches come from that
+        file, which may be larger than memory; with `cache` it is read into memory, by each process that iterates the
+        dataset.
+      group_by_length: Whether a batch holds lists of similar length, so that little of it is padding. Of 50 batches'
+        worth of queries, in their shuffled order, those of similar length come together (to a tenth, with chance in it,
+        so that batches differ from epoch to epoch), and the batches in an order of chance: each epoch still holds every
+        query once, in batches of the same size.
+
+    `cache` and `cache_dir` change no batch and no order.
 
     Returns:
       A dataset of `(inputs, labels)`, labels float32 [batch, list] with -1 for padding, where
@@ -105,9 +103,10 @@ def read_letor(
         comes back after its lines ended (in another file too), a file without a document, damaged
         gzip data, or text that is not UTF-8.
 
-    Files are streamed: memory holds the query being read, `shuffle_buffer` queries, a few batches,
-    and the ids of the queries seen (with `cache=True` all queries). Time is linear in the size of
-    the files. Under `tf.distribute`, every worker reads all files and keeps its share of the data.
+    Without a cache files are streamed: memory holds the query being read, `shuffle_buffer` queries, a few batches (with
+    `group_by_length` 50 more), and the ids of the queries seen. Time is linear in the size of the files. The dataset
+    knows its number of batches where the files were read at this call, for a cache or the highest index. Under
+    `tf.distribute`, every worker reads all files and keeps its share of the data.
 
     Example:
       >>> import os, tempfile
@@ -131,66 +130,60 @@ def read_letor(
     _arguments.boolean("return_ids", return_ids)
     _arguments.boolean("cache", cache)
     _arguments.boolean("group_by_length", group_by_length)
-    if cache and cache_dir is not None:
-        raise ValueError("`cache` must be False with a `cache_dir`, got True.")
-    if group_by_length and cache_dir is None:
-        raise ValueError("`group_by_length` must be False without a `cache_dir`, got True.")
-    if _arguments.boolean("portable", portable) and (cache_dir is None or group_by_length):
-        raise ValueError("`portable` must be False without a `cache_dir` and with `group_by_length`, got True.")
     paths = expand_paths(file_pattern)
 
-    if cache_dir is None or portable:
-        width = num_features or _width(paths)
-        queries = _query_dataset(paths, width, list_size, return_ids)
-        if cache_dir is not None:
-            queries = _portable(queries, os.fspath(cache_dir), [paths, width, list_size, return_ids])
-        queries = queries.cache() if cache else queries
-        batches = functools.partial(
-            _padded_batches,
-            batch_size=batch_size,
-            num_features=width,
-            list_size=list_size,
-            drop_remainder=drop_remainder,
-        )
-    else:
-        cached = CachedBatches(
-            _cache(cache_dir, paths, num_features),
-            batch_size,
-            list_size,
-            drop_remainder,
-            return_ids,
-            group_by_length,
-            is_shuffled=shuffle_buffer > 0,
-        )
-        queries, batches = cached.queries(), functools.partial(cached.batches)
-
+    batching = Batching(batch_size, list_size, drop_remainder, return_ids, group_by_length, shuffle_buffer > 0)
+    source, count = _source(paths, num_features, batching, cache, cache_dir)
+    queries = source.queries
     if shuffle_buffer and seed is not None:
-        dataset = _seeded_epochs(queries, shuffle_buffer, seed, first_epoch, num_epochs, batches)
+        batches = _seeded_epochs(queries, shuffle_buffer, seed, first_epoch, num_epochs, source.batches)
     else:
         if shuffle_buffer:
             queries = queries.shuffle(shuffle_buffer, reshuffle_each_iteration=True)
-        dataset = batches(queries, None).repeat(num_epochs)
+        batches = source.batches(queries, None).repeat(num_epochs)
+    dataset = source.load(batches)
+    if num_epochs is None:
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
+    elif count is not None:
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(num_epochs * batching.count(count)))
+    return prefetched(dataset)
 
-    options = tf.data.Options()
-    # Sharding by file, the default, fails with fewer files than workers.
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-    return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
+
+def _source(
+    paths: list[str],
+    num_features: int | None,
+    batching: Batching,
+    in_memory: bool,
+    cache_dir: str | os.PathLike[str] | None,
+) -> tuple[Source, int | None]:
+    """Where the batches come from, and the number of queries if it is known."""
+    if cache_dir is not None or in_memory:
+        cache = _cache(cache_dir, paths, num_features)
+        return (InMemory if in_memory else OnDisk)(cache, batching), len(cache)
+    count = None
+    if num_features is None:
+        summary = _summary(paths)
+        count, num_features = summary.queries, summary.num_features
+    queries = _query_dataset(paths, num_features, batching.list_size, batching.return_ids)
+    return Streamed(queries, batching), count
 
 
-def _width(paths: list[str]) -> int:
-    """The highest feature index of some files."""
-    width = summary_of(paths, read_dense, _workers()).num_features
-    if width == 0:
+def _summary(paths: list[str]) -> LetorSummary:
+    """What some files hold, features among it."""
+    summary = summary_of(paths, read_dense, _workers())
+    if summary.num_features == 0:
         raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
-    return width
+    return summary
 
 
-def _cache(cache_dir: str | os.PathLike[str], paths: list[str], num_features: int | None) -> QueryCache:
+def _cache(cache_dir: str | os.PathLike[str] | None, paths: list[str], num_features: int | None) -> QueryCache:
     def cached(width: int | None) -> QueryCache:
         def parse() -> tuple[int, Iterator[Query]]:
-            highest = width or _width(paths)
+            highest = width or _summary(paths).num_features
             return highest, read_queries(paths, highest, read_dense=read_dense, workers=_workers())
 
+        if cache_dir is None:
+            return QueryCache.in_memory(*parse())
         return cached_queries(cache_dir, paths, {"num_features": num_features}, parse)
 
     try:
@@ -224,52 +217,6 @@ def _query_dataset(paths: list[str], num_features: int, list_size: int | None, r
     return tf.data.Dataset.from_generator(generate, output_signature=signature)
 
 
-def _portable(queries: tf.data.Dataset, folder: str, read_as: list[Any]) -> tf.data.Dataset:
-    """The same queries from a folder, which is written first if these files were not yet read like this."""
-    versions = [[os.path.getsize(path), os.stat(path).st_mtime_ns] for path in read_as[0]]
-    key = hashlib.sha256(json.dumps([1, read_as, versions]).encode()).hexdigest()[:16]
-    kept = os.path.join(folder, key)
-    if not os.path.isdir(kept):
-        for _ in read_queries(read_as[0], read_as[1], read_dense=read_dense, workers=_workers()):
-            pass  # Raises on bad input, at which `save` would wait for ever.
-        os.makedirs(folder, exist_ok=True)
-        unfinished = tempfile.mkdtemp(prefix=f".{key}.", dir=folder)
-        try:
-            queries.save(unfinished)
-            os.rename(unfinished, kept)
-        except OSError:  # Another process was faster.
-            if not os.path.isdir(kept):
-                raise
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
-    return tf.data.Dataset.load(kept)
-
-
-def _padded_batches(
-    queries: tf.data.Dataset,
-    _: tf.Tensor | None,
-    *,
-    batch_size: int,
-    num_features: int,
-    list_size: int | None,
-    drop_remainder: bool,
-) -> tf.data.Dataset:
-    shapes = {"features": [list_size, num_features], "labels": [list_size]}
-    paddings: dict[str, Any] = {"features": 0.0, "labels": -1.0}
-    if "doc_id" in queries.element_spec:
-        shapes |= {"query_id": [], "doc_id": [list_size]}
-        paddings |= {"query_id": "", "doc_id": ""}
-    batches = queries.padded_batch(batch_size, shapes, paddings, drop_remainder=drop_remainder)
-
-    def to_inputs_and_labels(batch: dict[str, tf.Tensor]) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        inputs = dict(batch)
-        labels = inputs.pop("labels")
-        inputs["mask"] = labels >= 0.0  # The parser admits no negative label.
-        return inputs, labels
-
-    return batches.map(to_inputs_and_labels)
-
-
 def _seeded_epochs(
     queries: tf.data.Dataset,
     shuffle_buffer: int,
@@ -289,11 +236,7 @@ def _seeded_epochs(
         return batches(queries.shuffle(shuffle_buffer, epoch, reshuffle_each_iteration=False), epoch)
 
     end = _MAX_INT64 if num_epochs is None else first_epoch + num_epochs
-    dataset = tf.data.Dataset.range(first_epoch, end).flat_map(one_epoch)
-    if num_epochs is None:
-        endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-        dataset = dataset.apply(endless)
-    return dataset
+    return tf.data.Dataset.range(first_epoch, end).flat_map(one_epoch)
 
 
 def _workers() -> int:

@@ -47,6 +47,9 @@ class Block(NamedTuple):
     complete: bool = True
 
 
+# For fewer numbers in a query the exact parser is quicker than a call of a dense one.
+_DENSE_FROM = 8192
+
 # Reads the text of rows that all have the features 1..n, in order: float32 [rows, n], or None for anything else.
 DenseReader: TypeAlias = "Callable[[list[bytes], int], np.ndarray | None]"
 
@@ -119,7 +122,7 @@ def summary_of(paths: Sequence[str], read_dense: DenseReader | None = None, work
 
     def counted(block: Block) -> tuple[int, int]:
         width = block.heads[0].features.count(b":")
-        if read_dense is not None and width and read_dense([head.features for head in block.heads], width) is not None:
+        if _read_dense(read_dense, block, width) is not None:
             return len(block.heads), width
         rows = _rows(block)
         return len(rows), max(row.highest_index for row in rows)
@@ -166,9 +169,7 @@ def read_queries(
     """
 
     def parsed(block: Block) -> Query:
-        features = None
-        if read_dense is not None:
-            features = read_dense([head.features for head in block.heads], num_features)
+        features = _read_dense(read_dense, block, num_features)
         if features is None:
             features = _features(_rows(block, num_features), num_features)
         heads = block.heads[:list_size]
@@ -176,6 +177,13 @@ def read_queries(
         return Query(heads[0].query_id, features[:list_size], labels, [head.doc_id for head in heads])
 
     yield from _parsed(parsed, read_blocks(paths), workers)
+
+
+def _read_dense(read_dense: DenseReader | None, block: Block, width: int) -> np.ndarray | None:
+    """What the dense parser makes of a query's features, where it may pay; None for all else."""
+    if read_dense is None or len(block.heads) * width < _DENSE_FROM:
+        return None
+    return read_dense([head.features for head in block.heads], width)
 
 
 def _parsed(parse: Callable[[Block], Any], blocks: Iterator[Block], workers: int) -> Iterator[Any]:

@@ -1,13 +1,15 @@
-"""A binary file of parsed queries: made once, read by place, and never read after its source has changed.
+"""Parsed queries as bytes, in memory or in a file: made once, read by place, and never after the source has changed.
 
-The file holds plain arrays one after the other, each at a multiple of 64 bytes, then a JSON description of them and its
-length. It is mapped into memory, so that opening it costs nothing and the operating system keeps what is used.
+They hold plain arrays one after the other, each at a multiple of 64 bytes, the features first; then a JSON description
+of them and its length. A file is mapped into memory, so that opening it costs nothing and the operating system keeps
+what is used.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -27,25 +29,53 @@ _TAIL = 8  # bytes that hold the length of the description
 class QueryCache:
     """The queries of some ranking files, in their order.
 
+    Args:
+      content: uint8, the bytes.
+      path: The file that the bytes are in; None if they are in memory alone.
+
     Attributes:
+      path: As given.
       num_features: Width of the features.
+      features: float32 [documents, num_features].
+      labels: float32 [documents].
+      starts: int64 [queries + 1], the first document of each query, and the number of documents.
+      query_ids: bytes [queries].
+      doc_ids: bytes [documents].
       lengths: int64 [queries], the documents of each query.
-      longest: The most documents of a query.
+
+    Raises:
+      ValueError: If the bytes are cut short or something else.
     """
 
-    def __init__(self, path: Path, description: dict[str, Any]) -> None:
-        def mapped(name: str) -> np.ndarray:
-            kind, shape, start = description["arrays"][name]
-            if 0 in shape:
-                return np.zeros(shape, kind)
-            return np.memmap(path, np.dtype(kind), "r", start, tuple(shape))
+    def __init__(self, content: np.ndarray, path: Path | None = None) -> None:
+        self.description = _description(content)
 
-        self.num_features: int = description["num_features"]
-        self._features, self._labels = mapped("features"), mapped("labels")
-        self._starts = np.array(mapped("starts"))
-        self._query_ids, self._doc_ids = mapped("query_ids"), mapped("doc_ids")
-        self.lengths = np.diff(self._starts)
-        self.longest = int(self.lengths.max())
+        def array(name: str) -> np.ndarray:
+            kind, shape, start = self.description["arrays"][name]
+            return np.frombuffer(content, np.dtype(kind), math.prod(shape), start).reshape(shape)
+
+        self.path = path
+        self.num_features: int = self.description["num_features"]
+        self.features, self.labels = array("features"), array("labels")
+        self.starts = array("starts")
+        self.query_ids, self.doc_ids = array("query_ids"), array("doc_ids")
+        self.lengths = np.diff(self.starts)
+
+    @classmethod
+    def in_memory(cls, num_features: int, queries: Iterable[Query]) -> QueryCache:
+        """Keeps some queries, at least one, in memory."""
+        content = bytearray()
+        for chunk in _chunks(num_features, queries, {}):
+            content += chunk
+        return cls(np.frombuffer(content, np.uint8))
+
+    @classmethod
+    def open(cls, path: Path) -> QueryCache | None:
+        """Opens a file; None if there is none, or it is damaged."""
+        try:
+            return cls(np.memmap(path, np.uint8, "r"), path)
+        except (OSError, ValueError):
+            return None
 
     def __len__(self) -> int:
         """The number of queries."""
@@ -65,21 +95,21 @@ class QueryCache:
         features = np.empty((len(queries), longest, self.num_features), np.float32)
         labels = np.full((len(queries), longest), -1.0, np.float32)
         for row, query in enumerate(queries.tolist()):
-            start = self._starts[query]
-            length = min(self._starts[query + 1] - start, longest)
-            features[row, :length] = self._features[start : start + length]
+            start = self.starts[query]
+            length = min(self.starts[query + 1] - start, longest)
+            features[row, :length] = self.features[start : start + length]
             features[row, length:] = 0.0
-            labels[row, :length] = self._labels[start : start + length]
+            labels[row, :length] = self.labels[start : start + length]
         return features, labels
 
     def ids(self, queries: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids of some queries, [batch], and of their documents, [batch, longest], "" for padding."""
-        doc_ids = np.zeros((len(queries), longest), self._doc_ids.dtype)
+        doc_ids = np.zeros((len(queries), longest), self.doc_ids.dtype)
         for row, query in enumerate(queries.tolist()):
-            start = self._starts[query]
-            length = min(self._starts[query + 1] - start, longest)
-            doc_ids[row, :length] = self._doc_ids[start : start + length]
-        return self._query_ids[queries].astype(object), doc_ids.astype(object)
+            start = self.starts[query]
+            length = min(self.starts[query + 1] - start, longest)
+            doc_ids[row, :length] = self.doc_ids[start : start + length]
+        return self.query_ids[queries].astype(object), doc_ids.astype(object)
 
 
 def cached_queries(
@@ -105,27 +135,23 @@ def cached_queries(
     path = folder / f"{Path(names[0]).name}-{key}.queries"
     sources = [[name, os.stat(name).st_size, os.stat(name).st_mtime_ns] for name in names]
     fits = {"format": _FORMAT, "sources": sources, "settings": settings}
-    description = _description(path)
-    if description is None or any(description.get(name) != value for name, value in fits.items()):
+    cache = QueryCache.open(path)
+    if cache is None or any(cache.description.get(name) != value for name, value in fits.items()):
         folder.mkdir(parents=True, exist_ok=True)
         num_features, queries = parse()
         _files.write_bytes(path, _chunks(num_features, queries, fits))
-        description = _description(path)
-        assert description is not None
-    return QueryCache(path, description)
+        cache = QueryCache.open(path)
+        assert cache is not None
+    return cache
 
 
-def _description(path: Path) -> dict[str, Any] | None:
-    """What the end of a cache says; None if it is missing, or cut short."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(-_TAIL, os.SEEK_END)
-            end = file.tell()
-            start = end - int.from_bytes(file.read(_TAIL), "little")
-            file.seek(start)
-            return json.loads(file.read(end - start))
-    except (OSError, ValueError):
-        return None
+def _description(content: np.ndarray) -> dict[str, Any]:
+    """What the end of a cache says."""
+    end = len(content) - _TAIL
+    length = int.from_bytes(content[-_TAIL:].tobytes(), "little")
+    if not 0 < length <= end:
+        raise ValueError("not a cache of queries")
+    return json.loads(content[end - length : end].tobytes())
 
 
 def _chunks(num_features: int, queries: Iterable[Query], fits: dict[str, Any]) -> Iterator[bytes]:

@@ -6,14 +6,15 @@ import io
 import numbers
 import os
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import MaxNLocator
 
-from tfr_smooth import _arguments, _files
+from tfr_smooth import _arguments, _extras, _files
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _LOSS = "loss"
 _LOSS_COLOR = "#333333"  # of its own, so that the panels share no colour
@@ -42,6 +43,7 @@ def plot_training_curves(
 
     Raises:
       ValueError: An argument is not as above.
+      ImportError: matplotlib is not installed: it comes with the extra `tfr_smooth[evaluation]`.
 
     Takes about a second. The global state of matplotlib stays as it is; no display is needed.
 
@@ -79,6 +81,9 @@ def _checked_curves(history: Mapping[str, Sequence[float]]) -> tuple[dict[str, n
 
 
 def _draw(curves: Mapping[str, np.ndarray], epochs: int, best_epoch: int | None) -> Figure:
+    with _extras.needed("matplotlib", extra="evaluation", by="`plot_training_curves`"):
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     figure = Figure(figsize=(11.0, 4.8), layout=ConstrainedLayoutEngine(wspace=0.05))
     losses = {name: curve for name, curve in curves.items() if _quantity(name) == _LOSS}
     metrics = {name: curve for name, curve in curves.items() if name not in losses}
@@ -96,6 +101,8 @@ def _draw(curves: Mapping[str, np.ndarray], epochs: int, best_epoch: int | None)
 
 
 def _draw_panel(axes: Axes, curves: Mapping[str, np.ndarray], epochs: int) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#E5E5E5", linewidth=0.8)
     axes.set_axisbelow(True)

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytrec_eval
 
-from tfr_smooth import _files
+from tfr_smooth import _extras, _files
 
 DEFAULT_MEASURES = ("ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P_5", "P_10", "map")
 
@@ -68,6 +67,7 @@ def trec_eval(queries: Iterable[ScoredQuery], measures: str | Iterable[str] = DE
 
     Raises:
       ValueError: An unknown measure, no query, or a query that is not as above.
+      ImportError: pytrec_eval is not installed: it comes with the extra `tfr_smooth[evaluation]`.
 
     trec_eval keeps scores in float32: float64 scores are rounded, and what ties then, ties. Time
     is linear in the number of documents but for sorting, memory in that of all queries.
@@ -96,7 +96,7 @@ def trec_eval_by_query(
       measure to a number in [0, 1].
 
     Raises:
-      ValueError: As `trec_eval`.
+      ValueError, ImportError: As `trec_eval`.
 
     Costs what `trec_eval` costs.
 
@@ -105,6 +105,8 @@ def trec_eval_by_query(
       >>> trec_eval_by_query([query], ["P_1", "map"])
       {'q1': {'P_1': 0.0, 'map': 0.5}}
     """
+    with _extras.needed("pytrec_eval-terrier", extra="evaluation", by="`trec_eval`"):
+        import pytrec_eval
     names = _checked_measures(measures)
     qrels: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}

@@ -17,6 +17,8 @@ class Criterion(abc.ABC):
     A subclass overrides `compute`, and `counts` if lists without a relevant document count.
     """
 
+    # AutoGraph has nothing to convert here, and takes seconds to find out.
+    @tf.autograph.experimental.do_not_convert
     def __call__(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
         """Computes the criterion of each list.
 

@@ -35,6 +35,8 @@ class RankingMetric(abc.ABC):
       [0.] [0.33]
     """
 
+    # AutoGraph has nothing to convert here, and takes seconds to find out.
+    @tf.autograph.experimental.do_not_convert
     def __call__(
         self,
         labels: tf.Tensor,

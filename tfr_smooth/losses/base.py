@@ -91,6 +91,8 @@ class RankingLoss(tf.keras.losses.Loss):
         counts = tf.logical_or(self.counts(batch.labels, batch.mask), tf.math.is_nan(batch.validity))
         return lists.fill(losses, counts, 0.0), counts
 
+    # AutoGraph has nothing to convert here, and takes seconds to find out.
+    @tf.autograph.experimental.do_not_convert
     def __call__(
         self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | float | None = None
     ) -> tf.Tensor:

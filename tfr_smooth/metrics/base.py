@@ -75,6 +75,8 @@ class MeanOverLists(tf.keras.metrics.Metric):
         """The metric that is read off `ranking`."""
         return self._metric
 
+    # AutoGraph has nothing to convert here, and takes seconds to find out.
+    @tf.autograph.experimental.do_not_convert
     def update_state(
         self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | float | None = None
     ) -> None:

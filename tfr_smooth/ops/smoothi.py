@@ -25,9 +25,9 @@ from tfr_smooth.ops.discounts import Discount
 from tfr_smooth.ops.gains import Gain
 from tfr_smooth.ops.ranking import Ranking
 
-# Up to this size of the softmax's inputs float32 gives 1e-6 (value) and 1e-5 (gradient). A sharper softmax multiplies
-# the rounding of its inputs, so such a batch is computed in float64.
-_FLOAT32_RANGE = 16.0
+# Up to this size of the softmax's inputs float32 gives 1e-6 (value) and 1e-5 (gradient), and no exponential overflows.
+# A sharper softmax multiplies the rounding of its inputs, so such a batch is computed in float64.
+_FLOAT32_RANGE = 32.0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -76,7 +76,8 @@ def export_ranker(
       rank_by: Which output `rank` orders by, for a model with several.
       serving_default: "scores" (as above), "predict" or "regress": what `serving_default` does. None for "scores" where
         the features can be tensors.
-      warmup_list_sizes: Numbers of documents of the warm-up requests; () for none, which TF Serving takes too.
+      warmup_list_sizes: Numbers of documents of the warm-up requests, which need the extra `tfr_smooth[serving]`; ()
+        for none, which TF Serving takes too.
       card: What was trained on what with which result, for the model card.
 
     Returns:
@@ -84,6 +85,7 @@ def export_ranker(
 
     Raises:
       ValueError: If an argument is out of its range or does not fit the model, or that version is there already.
+      ImportError: If warm-up requests are asked for and tensorflow-serving-api is not installed.
 
     Example:
       >>> import os, tempfile

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _files
 
 
 def next_version(path: str | os.PathLike[str]) -> int:
@@ -43,14 +41,10 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
     target = Path(path) / str(_arguments.integer("version", version, least=1))
     target.parent.mkdir(parents=True, exist_ok=True)
     _refuse_to_replace(target)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".unfinished-{version}-", dir=target.parent))
-    try:
-        unfinished.chmod(0o755)  # mkdtemp's folders are private, and a server may run as another user
+    with _files.replacing(target, overwrite=False) as unfinished:
+        unfinished.mkdir()
         write(unfinished, version)
         _refuse_to_replace(target)
-        unfinished.rename(target)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
     return target
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfr_smooth import _extras
 from tfr_smooth.serving.inputs import RankerInputs
 
 # Where TF Serving looks for them in a version folder.
@@ -25,9 +26,12 @@ def make_requests(inputs: RankerInputs, signatures: Mapping[str, str], list_size
       inputs: What the ranker is asked with.
       signatures: By name: "scores", "rank", "predict" or "regress".
       list_sizes: Numbers of documents.
+
+    Raises:
+      ImportError: tensorflow-serving-api is not installed: it comes with the extra `tfr_smooth[serving]`.
     """
-    # Not at the top: a SavedModel without these requests can be written where the package fails to import.
-    from tensorflow_serving.apis.input_pb2 import ExampleListWithContext
+    with _extras.needed("tensorflow-serving-api", extra="serving", by="An export with `warmup_list_sizes`"):
+        from tensorflow_serving.apis.input_pb2 import ExampleListWithContext
 
     context_spec, example_spec = inputs.proto_specs()
     context, document = _zero_example(context_spec), _zero_example(example_spec)

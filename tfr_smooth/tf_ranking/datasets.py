@@ -10,16 +10,10 @@ import tensorflow_ranking as tfr
 
 from tfr_smooth import _arguments
 from tfr_smooth.data import ElwcSchema, read_letor, scan_letor
+from tfr_smooth.data.options import share_by_data
 from tfr_smooth.tf_ranking.signatures import elwc_signatures
 
 PADDING_LABEL = -1.0
-
-
-def share_by_data(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Shards the data over workers by batch: the default, by file, needs a file for each of them."""
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-    return dataset.with_options(options)
 
 
 class EpochDatasets(abc.ABC):

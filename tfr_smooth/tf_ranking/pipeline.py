@@ -6,16 +6,16 @@ import contextlib
 import dataclasses
 import json
 import os
-import shutil
 import warnings
 from typing import Any, cast
 
 import tensorflow as tf
 import tensorflow_ranking as tfr
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _files
+from tfr_smooth.data.options import share_by_data
 from tfr_smooth.tf_ranking.callbacks import BestCheckpoint, EarlyStopping, ReduceLROnPlateau, States
-from tfr_smooth.tf_ranking.datasets import EpochDatasets, share_by_data
+from tfr_smooth.tf_ranking.datasets import EpochDatasets
 from tfr_smooth.tf_ranking.hparams import PipelineHparams
 from tfr_smooth.tf_ranking.names import get, get_metric
 from tfr_smooth.tf_ranking.signatures import raw_signature
@@ -137,11 +137,8 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
         """
         if checkpoint:
             model.load_weights(checkpoint).expect_partial()
-        unfinished = export_to.rstrip("/") + ".unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        model.save(unfinished, signatures=self._signatures(model))
-        shutil.rmtree(export_to, ignore_errors=True)
-        os.replace(unfinished, export_to)
+        with _files.replacing(export_to) as unfinished:
+            model.save(os.fspath(unfinished), signatures=self._signatures(model))
 
     def train_and_validate(self, verbose: int | str = 0) -> tf.keras.Model:
         """Trains, or resumes an interrupted training, and exports.

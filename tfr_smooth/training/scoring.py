@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
 from tfr_smooth.evaluation.trec import ScoredQuery, document_names
+
+# The graph of each model, as long as there is the model: a new one for each call would be traced each time.
+_scorers: weakref.WeakKeyDictionary[tf.keras.Model, Callable[[Any], tf.Tensor]] = weakref.WeakKeyDictionary()
 
 
 def score_queries(model: tf.keras.Model, dataset: Iterable[Any]) -> Iterator[ScoredQuery]:
@@ -33,10 +38,24 @@ def score_queries(model: tf.keras.Model, dataset: Iterable[Any]) -> Iterator[Sco
       >>> next(tfr_smooth.training.score_queries(model, dataset))[:3]
       ('q1', ['d1'], array([1.], dtype=float32))
     """
-    score = tf.function(lambda inputs: model(inputs, training=False), reduce_retracing=True)
+    score = _scorer(model)
     for inputs, labels in dataset:
         scores, labels = score({name: inputs[name] for name in ("features", "mask")}).numpy(), labels.numpy()
         masks, queries, documents = (inputs[name].numpy() for name in ("mask", "query_id", "doc_id"))
         for row, mask in enumerate(masks):
             names = document_names(list(documents[row][mask]))
             yield ScoredQuery(queries[row].decode(), names, labels[row][mask], scores[row][mask])
+
+
+def _scorer(model: tf.keras.Model) -> Callable[[Any], tf.Tensor]:
+    score = _scorers.get(model)
+    if score is None:
+        # A reference that keeps the model would keep its entry too. TensorFlow warns of retracing by the code of a
+        # function, which all models share, but by the object where that is a partial one.
+        score = tf.function(functools.partial(_scores, weakref.ref(model)), reduce_retracing=True, autograph=False)
+        _scorers[model] = score
+    return score
+
+
+def _scores(reference: Callable[[], tf.keras.Model], inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+    return reference()(inputs, training=False)

@@ -42,7 +42,7 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
           after a step are those of one device;
         "parameter_server": Keras 2 alone. TF_CONFIG's chief runs the program; in a worker or parameter server this
           call serves the chief and never returns. The workers train independently of each other, so no run is like
-          another. They need data that can be read without Python: `data.read_letor(..., portable=True)`.
+          another. They need data that can be read without Python: `data.read_letor(..., cache=True)`.
 
     Returns:
       The strategy.

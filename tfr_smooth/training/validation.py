@@ -8,7 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _files
+from tfr_smooth.data.options import share_by_data
 from tfr_smooth.training import cluster
 
 MODES = ("max", "min")
@@ -90,7 +91,9 @@ class ExactValidation(tf.keras.callbacks.Callback):
         ragged = any(isinstance(spec, tf.RaggedTensorSpec) for spec in tf.nest.flatten(self._dataset.element_spec))
         # Ragged tensors cannot be gathered: then each process scores all lists.
         shared = strategy.num_replicas_in_sync > 1 and not ragged
-        self._shared = strategy.experimental_distribute_dataset(_by_data(self._dataset)) if shared else self._dataset
+        self._shared = (
+            strategy.experimental_distribute_dataset(share_by_data(self._dataset)) if shared else self._dataset
+        )
 
         @tf.function(reduce_retracing=True)
         def step(inputs: Any, labels: tf.Tensor) -> None:
@@ -122,11 +125,17 @@ class ExactValidation(tf.keras.callbacks.Callback):
         if value == value and (self.best_value is None or self._sign * value > self._sign * self.best_value):
             self.best_epoch, self.best_value = epoch, value
             if self._path is not None:
-                _save_atomically(self.model, self._path)
+                self._save(self._path)
         last_gain = -1 if self.best_epoch is None else self.best_epoch
         if self._patience is not None and epoch - last_gain >= self._patience:
             self.stopped = True
             self.model.stop_training = True
+
+    def _save(self, path: str) -> None:
+        with cluster.path_to_save(self.model.distribute_strategy, path) as own_path:
+            os.makedirs(os.path.dirname(os.path.abspath(own_path)), exist_ok=True)
+            with _files.replacing(own_path) as unfinished:
+                self.model.save(os.fspath(unfinished))
 
     def get_state(self) -> dict[str, Any]:
         """Returns what a resumed training must know, as JSON has it."""
@@ -141,19 +150,3 @@ class ExactValidation(tf.keras.callbacks.Callback):
         """Goes on from what `get_state` returned."""
         self.best_epoch, self.best_value = state["best_epoch"], state["best_value"]
         self.stopped, self.history = state["stopped"], state["history"]
-
-
-def _by_data(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Shares each batch among the workers: of different files their lists would be padded to different lengths."""
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-    return dataset.with_options(options)
-
-
-def _save_atomically(model: tf.keras.Model, path: str) -> None:
-    """Saves under another name first: an interruption leaves the file of the best epoch before."""
-    with cluster.path_to_save(model.distribute_strategy, path) as own_path:
-        os.makedirs(os.path.dirname(os.path.abspath(own_path)), exist_ok=True)
-        unfinished = own_path[: -len(".keras")] + ".unfinished.keras"
-        model.save(unfinished)
-        os.replace(unfinished, own_path)

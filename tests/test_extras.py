@@ -1,0 +1,102 @@
+"""Without the optional packages the library imports and trains, and what needs one names the extra that installs it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests import documents
+
+OPTIONAL = ["matplotlib", "pytrec_eval", "tensorflow_ranking", "tensorflow_serving"]
+
+PROGRAM = """
+import json, sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {optional!r}:
+            raise ImportError(name + " is blocked")
+
+sys.meta_path.insert(0, Blocked())
+
+import numpy as np
+import tfr_smooth
+
+report = {{"imported": sorted(set({optional!r}) & set(sys.modules))}}
+
+features = np.random.RandomState(0).randn(8, 5, 3).astype(np.float32)
+model = tfr_smooth.models.FeedForwardScorer(hidden=[4])
+model.compile(optimizer="adam", loss=tfr_smooth.losses.SmoothINDCGLoss(), metrics=[tfr_smooth.metrics.NDCGMetric()])
+history = model.fit({{"features": features}}, (features[:, :, 0] > 0).astype(np.float32), epochs=2, verbose=0).history
+report["history"] = {{name: list(map(float, values)) for name, values in history.items()}}
+
+folder = {folder!r}
+query = tfr_smooth.evaluation.ScoredQuery("q", ["a"], np.array([1]), np.array([0.5]))
+calls = {{
+    "trec_eval": lambda: tfr_smooth.evaluation.trec_eval([query]),
+    "trec_eval_by_query": lambda: tfr_smooth.evaluation.trec_eval_by_query([query]),
+    "plot": lambda: tfr_smooth.evaluation.plot_training_curves(folder + "/curves.png", {{"loss": [0.5]}}),
+    "warmup": lambda: tfr_smooth.serving.export_ranker(model, folder + "/export", num_features=3),
+    "no_warmup": lambda: tfr_smooth.serving.export_ranker(
+        model, folder + "/plain", num_features=3, warmup_list_sizes=()
+    ),
+}}
+for name, call in calls.items():
+    try:
+        call()
+        report[name] = "done"
+    except ImportError as error:
+        report[name] = str(error)
+print(json.dumps(report))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("extras")
+
+
+@pytest.fixture(scope="module")
+def report(folder):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(optional=OPTIONAL, folder=str(folder))],
+        cwd=documents.ROOT,
+        env={**os.environ, "PYTHONPATH": str(documents.ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_package_imports_and_trains_with_tensorflow_and_numpy_alone(report):
+    assert report["imported"] == []
+    assert set(report["history"]) == {"loss", "ndcg"}
+    assert report["history"]["loss"][1] < report["history"]["loss"][0]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("trec_eval", "`trec_eval` needs pytrec_eval-terrier: pip install 'tfr_smooth[evaluation]'"),
+        ("trec_eval_by_query", "`trec_eval` needs pytrec_eval-terrier: pip install 'tfr_smooth[evaluation]'"),
+        ("plot", "`plot_training_curves` needs matplotlib: pip install 'tfr_smooth[evaluation]'"),
+        (
+            "warmup",
+            "An export with `warmup_list_sizes` needs tensorflow-serving-api: pip install 'tfr_smooth[serving]'",
+        ),
+    ],
+)
+def test_what_needs_an_optional_package_names_its_extra(report, call, message):
+    assert report[call] == message
+
+
+def test_an_export_without_warmup_requests_needs_no_optional_package(report, folder):
+    assert report["no_warmup"] == "done"
+    assert (folder / "plain/1/saved_model.pb").is_file()
+
+
+def test_a_failed_call_leaves_nothing_behind(report, folder):
+    assert {path.name for path in folder.iterdir()} == {"plain"}

@@ -1,0 +1,62 @@
+"""Files and folders are there whole or not at all."""
+
+import pytest
+
+from tfr_smooth import _files
+
+
+def write_folder(path, name, **kwargs):
+    with _files.replacing(path, **kwargs) as unfinished:
+        unfinished.mkdir()
+        (unfinished / name).write_text(name)
+
+
+@pytest.mark.parametrize("was", [None, "file"])
+def test_a_file_is_written_or_replaced(tmp_path, was):
+    path = tmp_path / "a.keras"
+    if was:
+        path.write_text(was)
+    with _files.replacing(path) as unfinished:
+        assert unfinished.suffix == ".keras" and unfinished.name.startswith(".unfinished-")
+        unfinished.write_text("new")
+        assert path.exists() == (was is not None)
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_is_written_and_replaced(tmp_path):
+    path = tmp_path / "a"
+    for name in ("one", "two"):
+        write_folder(path, name)
+        assert [child.name for child in path.iterdir()] == [name]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_came_meanwhile_stays_unless_overwritten(tmp_path):
+    path = tmp_path / "a"
+    write_folder(path, "one", overwrite=False)
+    with pytest.raises(OSError):
+        write_folder(path, "two", overwrite=False)
+    assert [child.name for child in path.iterdir()] == ["one"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, folder):
+    path = tmp_path / "a"
+    _files.write_text(path, ["old"])
+
+    def chunks():
+        yield "half"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        if folder:
+            with _files.replacing(path) as unfinished:
+                unfinished.mkdir()
+                (unfinished / "half").write_text("half")
+                raise KeyboardInterrupt
+        else:
+            _files.write_text(path, chunks())
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
