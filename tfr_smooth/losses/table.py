@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, overload
 
 from tfr_smooth import _lookup, registry
 from tfr_smooth.losses.base import RankingLoss
@@ -50,6 +50,14 @@ TABLE: dict[str, Entry] = {
 }
 
 NAMES: tuple[str, ...] = tuple(TABLE)
+
+
+@overload
+def get(identifier: None, /) -> None: ...
+
+
+@overload
+def get(identifier: str | Mapping[str, Any] | RankingLoss, /, **arguments: Any) -> RankingLoss: ...
 
 
 def get(identifier: Any, /, **arguments: Any) -> RankingLoss | None:

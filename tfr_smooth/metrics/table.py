@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, overload
 
 from tfr_smooth import _lookup, registry
 from tfr_smooth.metrics.base import MeanOverLists
@@ -13,6 +13,14 @@ from tfr_smooth.metrics.named import CLASSES
 TABLE: dict[str, type[MeanOverLists]] = CLASSES
 
 NAMES: tuple[str, ...] = tuple(TABLE)
+
+
+@overload
+def get(identifier: None, /) -> None: ...
+
+
+@overload
+def get(identifier: str | Mapping[str, Any] | MeanOverLists, /, **arguments: Any) -> MeanOverLists: ...
 
 
 def get(identifier: Any, /, **arguments: Any) -> MeanOverLists | None:
