@@ -68,6 +68,25 @@ def test_every_relaxation_has_a_page_with_its_classes_and_all_plots():
         assert set(re.findall(rf"\(\.\./images/{page}_(\w+)\.png\)", text)) == PLOTS, page
 
 
+def test_the_readme_has_the_arguments_of_all_rankings_and_metrics():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    def row(part, classes):
+        defaults = registry.defaults(part).items()
+        arguments = ", ".join(
+            f'{key}="{value}"' if isinstance(value, str) else f"{key}={value}" for key, value in defaults
+        )
+        package = part.__module__.split(".")[1]
+        return f"| `{package}.{part.__name__}` | `{classes}` | {f'`{arguments}`' if arguments else ''} |".replace(
+            "  |", " |"
+        )
+
+    rows = [row(entry.ranking, f"{entry.prefix}...Loss") for entry in registry.RANKINGS.values()]
+    rows += [row(entry.metric, f"...{entry.suffix}Loss") for entry in registry.METRICS.values()]
+    assert [each for each in rows if f"\n{each}" not in text] == []
+    assert [entry.loss for entry in registry.BASELINES.values() if f"`{entry.loss}`" not in text] == []
+
+
 def test_every_image_is_shown_and_small():
     images = sorted((ROOT / "docs/images").iterdir())
     shown = {name for text in TEXTS.values() for name in re.findall(r"images/(\w+\.png)", text)}
