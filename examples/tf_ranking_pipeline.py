@@ -6,8 +6,8 @@
     python examples/tf_ranking_pipeline.py --model_dir=output/pipeline --format=elwc --num_features=136 \
         --train='train.tfrecord*' --valid='valid.tfrecord*'
 
-Without files it trains on synthetic data that it writes to MODEL_DIR/data. Started again, it goes on after the last
-finished epoch. Needs TF-Ranking: pip install 'tfr_smooth[ranking]'.
+Without files it trains on synthetic data that it writes to MODEL_DIR/data. Started again, it resumes after the last
+finished epoch. Needs TF-Ranking: pip install '.[ranking,all]' in a checkout.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LOSS = flags.DEFINE_enum(
 )
 _LOSS_KWARGS = flags.DEFINE_string("loss_kwargs", "{}", 'Its arguments as JSON, such as {"alpha": 10, "topn": 5}.')
 _METRICS = flags.DEFINE_list("metrics", "ndcg@5,ndcg@10,map", "What to evaluate; tfr/NAME for those of TF-Ranking.")
-_BEST = flags.DEFINE_string("best", "ndcg_10", "What tells the best epoch: loss, or a metric with _K for @K.")
+_BEST = flags.DEFINE_string("best", "ndcg_10", "What selects the best epoch: loss, or a metric with _K for @K.")
 _SCORER = flags.DEFINE_enum("scorer", "dnn", ["dnn", "gam"], "TF-Ranking's scorer.")
 _HIDDEN = flags.DEFINE_list("hidden", "64,32", "Widths of the hidden layers.")
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 0.01, "The optimizer's learning rate.")
@@ -45,7 +45,7 @@ _SEED = flags.DEFINE_integer("seed", 0, "Seed of the weights and of the order of
 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
-        raise app.UsageError(f"What is {argv[1]!r}?")
+        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     tf.keras.utils.set_random_seed(_SEED.value)
     builder, example_feature_spec = dataset_builder()
     hidden = [int(width) for width in _HIDDEN.value]
@@ -77,7 +77,7 @@ def main(argv: list[str]) -> None:
 
 
 def dataset_builder() -> tuple[tfr.keras.pipeline.AbstractDatasetBuilder, dict[str, tf.io.FixedLenFeature]]:
-    """The data, and what a document has."""
+    """Returns the dataset builder and the specs of a document's features."""
     train, valid = _TRAIN.value, _VALID.value
     if (train is None) != (valid is None):
         raise app.UsageError("--train and --valid go together: give both or none.")
@@ -95,7 +95,7 @@ def dataset_builder() -> tuple[tfr.keras.pipeline.AbstractDatasetBuilder, dict[s
         valid_batch_size=_BATCH_SIZE.value,
     )
     if _FORMAT.value == "letor":
-        # A GAM takes each feature by itself.
+        # A GAM takes one input per feature.
         names = "custom_features_{}" if _SCORER.value == "gam" else "features"
         builder = tf_ranking.LetorDatasetBuilder(files, features=names, seed=_SEED.value)
         return builder, builder.example_feature_spec

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LOSS = "loss"
-_LOSS_COLOR = "#333333"  # of its own, so that the panels share no colour
-# Okabe and Ito's colours, which colour-blind people can tell apart.
+_LOSS_COLOR = "#333333"  # of its own, so that the panels share no color
+# Okabe and Ito's colors, which color-blind people can tell apart.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _INK = "#333333"
 _VALIDATION = "val_"
@@ -30,7 +30,7 @@ def plot_training_curves(
 ) -> None:
     """Plots a training: the loss by epoch on the left, the metrics by epoch on the right.
 
-    Training is drawn dashed, validation solid, and both in one colour for each quantity. Epochs
+    Training is drawn dashed, validation solid, and both in one color for each quantity. Epochs
     count from 1 on the plot, as in Keras's log.
 
     Args:

@@ -42,8 +42,8 @@ def export_ranker(
       `scores`; `valid` [batch, list]; `order` [batch, list], the documents' places from the best to the worst, equal
       scores in the order they came, -1 behind the last; its beginning `top_k` [batch, top_k], filled up with -1;
       `top_k_scores`.
-    - `predict`: `inputs` [batch], serialised ExampleListWithContext -> `outputs` [batch, longest list].
-    - `regress`: `inputs` [batch], serialised Example, each a list of one document -> `outputs` [batch].
+    - `predict`: `inputs` [batch], serialized ExampleListWithContext -> `outputs` [batch, longest list].
+    - `regress`: `inputs` [batch], serialized Example, each a list of one document -> `outputs` [batch].
     - "tensorflow/serving/predict" and "tensorflow/serving/regress", as TF-Ranking names these two.
 
     Two scores are no scores of the model, and lower than any of those: `models.PADDING_SCORE` (-1e30) at padded places,

@@ -1,4 +1,4 @@
-"""What a ranker is asked with: named features, and how they are read from serialised protos inside the graph."""
+"""What a ranker is asked with: named features, and how they are read from serialized protos inside the graph."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RankerInputs:
         return self.context, {name: tf.io.FixedLenFeature([], tf.float32) for name in self.columns}
 
     def parse_lists(self, serialized: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
-        """Reads serialised ExampleListWithContext protos [batch].
+        """Reads serialized ExampleListWithContext protos [batch].
 
         Padding is never parsed, so that it needs no defaults. Returns the features, padded to the longest list, and
         the mask [batch, list].
@@ -100,7 +100,7 @@ class RankerInputs:
         return features, mask
 
     def parse_examples(self, serialized: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
-        """Reads serialised Example protos [batch], each a document with its context: lists of one."""
+        """Reads serialized Example protos [batch], each a document with its context: lists of one."""
         context_spec, example_spec = self.proto_specs()
         parsed = tf.io.parse_example(serialized, {**context_spec, **example_spec})
         features = {name: parsed[name] for name in context_spec}
@@ -169,9 +169,9 @@ def _finite_rows(values: Any, rank: int) -> tf.Tensor:
 
 
 def _decode_lists(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Takes serialised ExampleListWithContext protos apart, by an op that every TensorFlow binary has.
+    """Takes serialized ExampleListWithContext protos apart, by an op that every TensorFlow binary has.
 
-    Returns the number of examples [batch], and the still serialised contexts [batch] and examples [batch, list].
+    Returns the number of examples [batch], and the still serialized contexts [batch] and examples [batch, list].
     """
     sizes, (contexts, examples) = tf.io.decode_proto(
         serialized,
