@@ -49,6 +49,10 @@ class Relaxation:
         return np.geomspace(self.soft, self.sharp, count)
 
     @property
+    def default(self) -> float:
+        return losses.TABLE[self.loss].defaults[self.argument]
+
+    @property
     def searched(self) -> tuple[float, ...]:
         """What papers tried."""
         return losses.TABLE[self.loss].searched[self.argument]
@@ -165,23 +169,25 @@ def draw_ranking(relaxation: Relaxation) -> Figure:
 
 def draw_indicators(relaxation: Relaxation) -> Figure:
     """A matrix of ranks and documents at four values."""
-    figure = Figure(figsize=(10.0, 3.1))
+    figure = Figure(figsize=(6.4, 6.8))
     scores = tf.constant([FIVE_SCORES], tf.float64)
-    all_axes = figure.subplots(1, len(relaxation.shown), sharey=True)
-    for axes, value in zip(all_axes, relaxation.shown, strict=True):
+    all_axes = figure.subplots(2, 2, sharex=True, sharey=True)
+    for axes, value in zip(all_axes.flat, relaxation.shown, strict=True):
         shares = indicators(relaxation.make(value), scores)
         axes.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
         for (rank, document), share in np.ndenumerate(shares):
             ink = "white" if share > 0.6 else "black"
-            axes.text(document, rank, f"{share:.2f}", ha="center", va="center", fontsize=8, color=ink)
-        axes.set_title(f"{relaxation.argument} = {value:g}", loc="center", fontsize=10)
+            axes.text(document, rank, f"{share:.2f}", ha="center", va="center", fontsize=11, color=ink)
+        axes.set_title(f"{relaxation.argument} = {value:g}", loc="center", fontsize=11)
         axes.set_xticks(range(len(FIVE_SCORES)), [f"{score:g}" for score in FIVE_SCORES])
-        axes.set_xlabel("document, by its score")
         axes.grid(False)
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
-    all_axes[0].set_yticks(range(len(FIVE_SCORES)), range(1, len(FIVE_SCORES) + 1))
-    all_axes[0].set_ylabel("rank")
+    for axes in all_axes[-1]:
+        axes.set_xlabel("score of the document")
+    for axes in all_axes[:, 0]:
+        axes.set_yticks(range(len(FIVE_SCORES)), range(1, len(FIVE_SCORES) + 1))
+        axes.set_ylabel("rank")
     figure.suptitle(f"{relaxation.title}: how much of each document is at each rank", x=0.01, ha="left", fontsize=11)
     return figure
 
@@ -269,19 +275,24 @@ def draw_cost(times: dict[str, np.ndarray], title: str) -> Figure:
     everything = np.concatenate(list(times.values()))
     axes.set_ylim(10 ** np.floor(np.log10(everything.min())), 10 ** np.ceil(np.log10(everything.max())))
     axes.set_xlabel("documents in the list")
-    axes.set_ylabel("milliseconds of processor time a list")
+    axes.set_ylabel("milliseconds of processor time per list")
     axes.set_title(f"{title}: time of NDCG with its gradient")
     return figure
 
 
-def draw_trade_off(results: dict[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
-    """Error against gradient as each relaxation goes from soft to sharp."""
-    figure = Figure(figsize=(7.0, 4.4))
+def draw_trade_off(
+    results: dict[str, tuple[np.ndarray, np.ndarray]], defaults: dict[str, tuple[float, float]]
+) -> Figure:
+    """Error against gradient as each relaxation goes from soft to sharp; large markers are the defaults."""
+    figure = Figure(figsize=(7.0, 4.8))
     axes = figure.subplots()
     for (name, (error, sizes)), marker in zip(results.items(), MARKERS, strict=False):
+        relaxation = next(each for each in RELAXATIONS.values() if each.title == name)
         median = np.median(sizes, axis=1)
         seen = median > LEAST_GRADIENT
-        axes.plot(median[seen], error[seen], marker=marker, markersize=3.5, linewidth=1.2, label=name)
+        label = f"{name}, {relaxation.argument} = {relaxation.soft:g} to {relaxation.sharp:g}"
+        (line,) = axes.plot(median[seen], error[seen], marker=marker, markersize=3.5, linewidth=1.2, label=label)
+        axes.plot(*defaults[name], marker=marker, markersize=10, color=line.get_color(), markeredgecolor="black")
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(left=1e-4)
@@ -289,7 +300,7 @@ def draw_trade_off(results: dict[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
     axes.set_xlabel("norm of the gradient of NDCG to the scores, median list")
     axes.set_ylabel("mean |smooth NDCG - exact NDCG|")
     axes.set_title("Sharper is nearer to the metric (down), and in the end without a gradient (left)")
-    axes.legend(fontsize=9)
+    axes.legend(fontsize=8, title="large marker: the default", title_fontsize=8)
     return figure
 
 
@@ -317,16 +328,16 @@ def save(figure: Figure, name: str) -> None:
 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
-        raise app.UsageError(f"What is {argv[1]!r}?")
+        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     wanted = {*_PLOTS.value}
     unknown = {*_ONLY.value} - {*RELAXATIONS} | wanted - {*PLOTS, "trade_off"}
     if unknown:
-        raise app.UsageError(f"There is no {sorted(unknown)[0]!r}.")
+        raise app.UsageError(f"--only and --plots do not know {sorted(unknown)[0]!r}.")
     tf.config.threading.set_intra_op_parallelism_threads(_THREADS.value)
     tf.config.threading.set_inter_op_parallelism_threads(_THREADS.value)
     pathlib.Path(_OUTPUT_DIR.value).mkdir(parents=True, exist_ok=True)
     labels, scores = random_lists(_LISTS.value, _DOCUMENTS.value)
-    times, results = {}, {}
+    times, results, defaults = {}, {}, {}
     for done, name in enumerate(_ONLY.value, start=1):
         relaxation = RELAXATIONS[name]
         print(f"{relaxation.title} ({done} of {len(_ONLY.value)})", flush=True)
@@ -343,17 +354,21 @@ def main(argv: list[str]) -> None:
             save(draw_gradient(relaxation, values, sizes), f"{name}_gradient")
         if "trade_off" in wanted:
             results[relaxation.title] = (error["NDCG"], sizes)
+            at_default = np.array([relaxation.default])
+            default_error = errors(relaxation, at_default, labels, scores)["NDCG"][0]
+            default_sizes = gradient_sizes(relaxation, at_default, labels, scores)
+            defaults[relaxation.title] = (float(np.median(default_sizes)), float(default_error))
         if "cost" in wanted:
             times[relaxation.title] = milliseconds(relaxation)
             row = ", ".join(f"{length}: {ms:.2g}" for length, ms in zip(LENGTHS, times[relaxation.title], strict=True))
-            print(f"  milliseconds a list by documents: {row}", flush=True)
+            print(f"  milliseconds per list, by documents: {row}", flush=True)
     if times:
         print("Times")
         for name in _ONLY.value:
             save(draw_cost(times, RELAXATIONS[name].title), f"{name}_cost")
     if results:
         print("Comparison")
-        save(draw_trade_off(results), "trade_off")
+        save(draw_trade_off(results, defaults), "trade_off")
 
 
 if __name__ == "__main__":
