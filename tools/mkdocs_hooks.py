@@ -54,9 +54,9 @@ def rename_examples(owner: griffe.Object) -> None:
 
 
 def prefer_functions_to_modules(package: griffe.Module) -> None:
-    """Has the name of a function that is named like its module, such as `functional.list_net`, stand for the function.
+    """Documents the function where a function and its module share a name, such as `functional.list_net`.
 
-    All names are looked up first: what such a module defines cannot be found once its name is the function's.
+    All names are looked up first: the members of such a module are out of reach once its name is the function's.
     """
     members = {name: package[name] for name in package.exports}
     targets = {name: member.final_target if member.is_alias else member for name, member in members.items()}

@@ -19,7 +19,7 @@ PADDING_LABEL = -1.0
 class EpochDatasets(abc.ABC):
     """What the pipelines need of a dataset builder beyond TF-Ranking's interface."""
 
-    # The name of the input that tells documents from padding.
+    # The name of the input that is True for documents and False for padding.
     mask_feature_name: str | None
 
     @abc.abstractmethod
@@ -143,7 +143,7 @@ class SimpleDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.SimpleDatasetBuilde
     Args:
       context_feature_spec: Specs of the query's features by name.
       example_feature_spec: Specs of a document's features by name.
-      mask_feature_name: The name of the input that tells documents from padding, [batch, list] bool.
+      mask_feature_name: The name of the input that is True for documents and False for padding, [batch, list] bool.
       label_spec: The label's name and its tf.io.FixedLenFeature of the shape (1,).
       hparams: `tfr.keras.pipeline.DatasetHparams`: files, batch and list sizes.
       sample_weight_spec: The name and spec of a weight of each document, or None.
@@ -171,7 +171,7 @@ class MultiLabelDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.MultiLabelDatas
     Args:
       context_feature_spec: Specs of the query's features by name.
       example_feature_spec: Specs of a document's features by name.
-      mask_feature_name: The name of the input that tells documents from padding, [batch, list] bool.
+      mask_feature_name: The name of the input that is True for documents and False for padding, [batch, list] bool.
       label_spec: For each task the label's name and its tf.io.FixedLenFeature of the shape (1,).
       hparams: `tfr.keras.pipeline.DatasetHparams`: files, batch and list sizes.
       sample_weight_spec: The name and spec of a weight of each document, or None.
@@ -202,9 +202,9 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
       hparams: `tfr.keras.pipeline.DatasetHparams`: patterns of LETOR files (also ".gz"), batch and list sizes. Its
         `dataset_reader` is not used.
       features: "features" or another name for one feature of all numbers; with "{}" in it, such as
-        "custom_features_{}", one of each (as a `GAMScorer` wants them).
+        "custom_features_{}", one per feature, as a `GAMScorer` needs them.
       num_features: Numbers of every document, >= 1; None for the highest index in the files.
-      mask_feature_name: The name of the input that tells documents from padding.
+      mask_feature_name: The name of the input that is True for documents and False for padding.
       shuffle_buffer: Training lists among which the next is drawn; 0 keeps the order of the files.
       seed: Seed of the order, >= 0. With it, a resumed training sees the lists of an uninterrupted one. None draws
         another order each time.

@@ -21,7 +21,7 @@ def get(
     name: str | None = None,
     **kwargs: Any,
 ) -> tf.keras.losses.Loss:
-    """Makes a loss of either library: stands in for `tfr.keras.losses.get`, with the same arguments.
+    """Makes a loss of either library: a drop-in replacement for `tfr.keras.losses.get`.
 
     Args:
       loss: A name that `tfr_smooth.losses.get` takes ("smoothi_ndcg") or a `tfr.keras.losses.RankingLossKey`

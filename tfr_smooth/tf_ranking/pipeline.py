@@ -91,7 +91,7 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
         return not lower if given is None else given
 
     def _check_monitor(self, model: tf.keras.Model, metrics: Any, weighted_metrics: Any) -> None:
-        """Finds `best_exporter_metric` among what will stand in the logs."""
+        """Looks up `best_exporter_metric` among the names of the logs."""
         tasks = list(self._hparams.loss) if isinstance(self._hparams.loss, dict) else model.output_names or []
         known = {"loss": "loss"}
         for task in tasks if len(tasks) > 1 else [None]:
