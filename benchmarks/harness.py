@@ -273,41 +273,6 @@ def _status(name: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(name + ":"))
 
 
-def median_milliseconds(run: Callable[[], Any]) -> float:
-    """The median time of one call, of as many as the flag says, after some to warm up."""
-    times = []
-    for _ in range(_WARM.value):
-        run()
-    for _ in range(_RUNS.value):
-        start = time.perf_counter()
-        run()
-        times.append(1e3 * (time.perf_counter() - start))
-    return float(np.median(times))
-
-
-def exp_nanoseconds() -> dict[str, float]:
-    """This machine's time for one exponential in float32, which SmoothI cannot do without: TensorFlow's and XLA's."""
-    import tensorflow as tf
-
-    return {
-        "TensorFlow": nanoseconds_of(lambda x: tf.exp(-x), "float32"),
-        "XLA": nanoseconds_of(lambda x: tf.exp(-x), "float32", jit_compile=True),
-    }
-
-
-def nanoseconds_of(function: Callable[[Any], Any], dtype: str, *, jit_compile: bool = False) -> float:
-    """This machine's time for one value of an elementwise function that can be repeated, from and to the cache."""
-    import tensorflow as tf
-
-    values = tf.random.normal([128, 120], dtype=dtype)
-
-    @tf.function(jit_compile=jit_compile)
-    def repeated(values: tf.Tensor) -> tf.Tensor:
-        return tf.while_loop(lambda i, _: i < 200, lambda i, x: (i + 1, function(x)), (0, values))[1]
-
-    return 1e6 * median_milliseconds(lambda: repeated(values).numpy()) / 200 / 128 / 120
-
-
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
     """A Markdown table whose first `left` columns are text and whose others are numbers."""
     rule = [*["---"] * left, *["---:"] * (len(columns) - left)]

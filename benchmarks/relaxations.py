@@ -159,8 +159,10 @@ def ott_peers(name: str, threshold: float = THRESHOLD) -> Iterator[tuple[str, Lo
 def sinkhorn_steps(scores: np.ndarray) -> dict[str, int]:
     """How many scalings of rows and columns the batch takes: ours, and theirs where installed."""
 
+    mask = tf.ones(scores.shape, tf.bool)
+
     def after(most: int) -> np.ndarray:
-        return ops.Sinkhorn(EPSILON, THRESHOLD, most).positions(tf.constant(scores)).numpy()
+        return ops.Sinkhorn(EPSILON, THRESHOLD, most).positions(tf.constant(scores), mask).numpy()
 
     stopped = after(2000)
     found = {"ours": next((steps for steps in range(1, 100) if np.allclose(after(steps), stopped, rtol=1e-6)), 100)}

@@ -27,13 +27,13 @@ def recursion(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     documents = scores.shape[1]
     gaps = scores[:, :, tf.newaxis] - scores[:, tf.newaxis, :]  # [batch, i, j]: i against j
     wins = 0.5 * tf.math.erfc(-gaps / (SIGMA * np.sqrt(2.0) * np.sqrt(2.0)))
-    wins = tf.linalg.set_diag(wins, tf.zeros_like(scores))  # nobody meets himself: the rank stays as it is
+    wins = tf.linalg.set_diag(wins, tf.zeros_like(scores))  # no contest with itself: the rank stays
     ranks = tf.one_hot(tf.zeros_like(scores, tf.int32), documents)  # [batch, j, r]
 
     def body(i: tf.Tensor, ranks: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        beaten = wins[:, i, :, tf.newaxis]
+        won = wins[:, i, :, tf.newaxis]
         moved = tf.pad(ranks, [[0, 0], [0, 0], [1, 0]])[:, :, :-1]
-        return i + 1, moved * beaten + ranks * (1.0 - beaten)
+        return i + 1, moved * won + ranks * (1.0 - won)
 
     ranks = tf.while_loop(lambda *_: True, body, (0, ranks), maximum_iterations=documents)[1]
     discounts = tf.constant(1.0 / np.log2(np.arange(documents) + 2.0), tf.float32)
