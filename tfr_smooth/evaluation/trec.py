@@ -116,8 +116,8 @@ def trec_eval_by_query(
         run[query.query_id] = dict(zip(query.doc_ids, query.scores.tolist(), strict=True))
     if not run:
         raise ValueError("`queries` must hold at least one query, got none.")
-    found = pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
-    return {query_id: {name: found[query_id][name] for name in names} for query_id in run}
+    results = pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
+    return {query_id: {name: results[query_id][name] for name in names} for query_id in run}
 
 
 def document_names(doc_ids: Sequence[str | bytes]) -> list[str]:
