@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -56,13 +57,25 @@ def clean(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -
         more = [[0, 0], [0, tf.cast(tf.equal(tf.shape(scores)[1], 0), tf.int32)]]
         labels, scores, real, unknown_label = (tf.pad(tensor, more) for tensor in (labels, scores, real, unknown_label))
 
-    unknown = tf.logical_and(tf.logical_or(tf.math.is_nan(scores), unknown_label), real)
+    sums = tf.stop_gradient(scores) + labels
+    unknown = tf.logical_and(tf.math.is_nan(sums), real)
     # The NaN of the input itself: none arises here on finite input.
-    total = tf.reduce_sum(lists.fill(scores + labels, unknown, 0.0), axis=1)
+    validity = 1.0 + tf.reduce_sum(lists.fill(sums, unknown, 0.0), axis=1)
     known = tf.logical_and(real, tf.logical_not(unknown))
-    largest = scores.dtype.max / 4.0  # Differences of two scores are finite.
-    scores = tf.clip_by_value(lists.fill(scores, known, 0.0), -largest, largest)
-    return Batch(lists.fill(labels, known, 0.0), scores, real, 1.0 + tf.stop_gradient(total))
+    return Batch(lists.fill(labels, known, 0.0), _finite(scores, known), real, validity)
+
+
+def _finite(scores: tf.Tensor, known: tf.Tensor) -> tf.Tensor:
+    """Returns the scores, 0 where they are not known, and so far from infinity that their differences are finite."""
+    largest = scores.dtype.max / 4.0
+
+    # The gradient of a clip takes six operations, for scores that have none.
+    @tf.custom_gradient
+    def clipped(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        values = tf.clip_by_value(lists.fill(scores, known, 0.0), -largest, largest)
+        return values, lambda upstream: lists.fill(upstream, known, 0.0)
+
+    return clipped(scores)
 
 
 def _like(name: str, tensor: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:

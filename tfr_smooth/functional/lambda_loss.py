@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -12,7 +13,7 @@ from tfr_smooth.functional import pairs
 from tfr_smooth.functional.criterion import Criterion
 from tfr_smooth.functional.metric import binary
 from tfr_smooth.functional.ndcg import ideal_dcg
-from tfr_smooth.ops import lists
+from tfr_smooth.ops import compiled, lists
 from tfr_smooth.ops.discounts import log2_discount
 from tfr_smooth.ops.gains import Gain
 
@@ -80,8 +81,7 @@ class LambdaCriterion(Criterion):
     Raises:
       ValueError: If an argument is out of its range.
 
-    Time and memory O(N^2) per list: a dozen [batch, list, list] tensors at once, some in float64, so about 60 bytes per
-    pair (60 MB for a list of 1000).
+    Time and memory O(N^2) per list.
     """
 
     metric: str = "ndcg_loss2++"
@@ -101,16 +101,26 @@ class LambdaCriterion(Criterion):
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         labels = self._relevance(labels)
-        discounts = _rank_discounts(tf.shape(scores)[1], self.metric, self.mu, self.topn)
-        discounts = _over_orders_of_ties(discounts, tf.stop_gradient(scores), mask)
         gains = labels if self.metric == "precision" else _normalized_gains(labels, mask, self.topn)
-        rows, columns = lists.pairs(gains)
-        if self.metric == "ndcg_loss1":
-            others = tf.logical_not(tf.eye(tf.shape(scores)[1], dtype=tf.bool))
-            weights = lists.fill(rows * discounts, tf.logical_and(lists.real_pairs(mask), others), 0.0)
-        else:
-            weights = lists.fill((rows - columns) * discounts, pairs.preferences(labels, mask), 0.0)
-        return pairs.logistic(scores, weights, self.sigma) / math.log(2.0)
+        lists_and_gains = labels, mask, gains
+        sigma = tf.constant(self.sigma, scores.dtype)
+        # The pairs of NDCG-Loss1 are all pairs, each with the gain of its first document.
+        is_loss1 = tf.constant(self.metric == "ndcg_loss1")
+
+        def value(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+            tensors = [compiled.pad(tensor) for tensor in (scores, *lists_and_gains)]
+            discounts = _rank_discounts(lists.length(tensors[0]), self.metric, self.mu, self.topn)
+            losses, gradient = _losses_and_gradient(*tensors, discounts, sigma, is_loss1)
+            losses = tf.ensure_shape(losses[: tf.shape(scores)[0]], scores.shape[:1])
+            gradient = compiled.unpad(gradient, scores)
+            return losses, lambda upstream: upstream[:, tf.newaxis] * gradient
+
+        def plain(scores: tf.Tensor) -> tf.Tensor:
+            discounts = _rank_discounts(lists.length(scores), self.metric, self.mu, self.topn)
+            weights = _weights(tf.stop_gradient(scores), *lists_and_gains, discounts, is_loss1)
+            return pairs.logistic(scores, weights, self.sigma)
+
+        return compiled.differentiable(value, plain)(scores) / math.log(2.0)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists whose labels (for "precision": relevant or not) are all the same."""
@@ -118,6 +128,42 @@ class LambdaCriterion(Criterion):
 
     def _relevance(self, labels: tf.Tensor) -> tf.Tensor:
         return binary(labels) if self.metric == "precision" else labels
+
+
+@compiled.program
+def _losses_and_gradient(
+    scores: tf.Tensor,
+    labels: tf.Tensor,
+    mask: tf.Tensor,
+    gains: tf.Tensor,
+    discounts: tf.Tensor,
+    sigma: tf.Tensor,
+    is_loss1: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Computes the sum over pairs, [batch], and its gradient with respect to the scores, [batch, list]."""
+    weights = _weights(scores, labels, mask, gains, discounts, is_loss1)
+    limit = scores.dtype.max / 4.0 / tf.maximum(sigma, 1.0)
+    rows, columns = lists.pairs(tf.clip_by_value(scores, -limit, limit))
+    behind = sigma * (columns - rows)
+    losses = tf.reduce_sum(weights * tf.nn.softplus(behind), axis=[1, 2])
+    slopes = sigma * weights * tf.sigmoid(behind)
+    return losses, tf.reduce_sum(slopes, axis=1) - tf.reduce_sum(slopes, axis=2)
+
+
+def _weights(
+    scores: tf.Tensor,
+    labels: tf.Tensor,
+    mask: tf.Tensor,
+    gains: tf.Tensor,
+    discounts: tf.Tensor,
+    is_loss1: tf.Tensor,
+) -> tf.Tensor:
+    """Returns the weights of the pairs, [batch, list, list], given the discounts of pairs of ranks."""
+    rows, columns = lists.pairs(gains)
+    others = tf.logical_not(tf.eye(tf.shape(scores)[1], dtype=tf.bool))
+    chosen = tf.where(is_loss1, tf.logical_and(lists.real_pairs(mask), others), pairs.preferences(labels, mask))
+    differences = rows - tf.where(is_loss1, tf.zeros_like(columns), columns)
+    return lists.fill(differences * _over_orders_of_ties(discounts, scores, mask), chosen, 0.0)
 
 
 def _normalized_gains(labels: tf.Tensor, mask: tf.Tensor, topn: int | None) -> tf.Tensor:
