@@ -130,10 +130,10 @@ class SoftRank(Ranking):
 
         def value(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
             arguments = compiled.pad(scores), compiled.pad(mask), sigma, *mixture
-            expected, products = _expected_discounts(*arguments)
+            expected, products, wins = _expected_discounts(*arguments)
 
             def gradient(upstream: tf.Tensor) -> tf.Tensor:
-                return compiled.unpad(_gradient(*arguments, products, compiled.pad(upstream)), scores)
+                return compiled.unpad(_gradient(*arguments, products, wins, compiled.pad(upstream)), scores)
 
             return compiled.unpad(expected, scores), gradient
 
@@ -155,8 +155,8 @@ def _expected_by_terms(
 @compiled.program
 def _expected_discounts(
     scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the expected discounts [batch, list] and the products [M, batch, list] of the mixture's terms."""
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns the expected discounts [batch, list], the products [M, batch, list] of the terms, and the wins."""
     wins = win_probabilities_of(scores, mask, sigma)
     terms = tf.shape(weights)[0]
 
@@ -166,7 +166,7 @@ def _expected_discounts(
     products = tf.TensorArray(tf.float64, size=terms, element_shape=scores.shape)
     products = tf.while_loop(lambda m, _: m < terms, body, (0, products))[1].stack()
     expected = tf.reduce_sum(weights[:, tf.newaxis, tf.newaxis] * products, axis=0)
-    return tf.cast(tf.where(mask, expected, tf.zeros_like(expected)), scores.dtype), products
+    return tf.cast(tf.where(mask, expected, tf.zeros_like(expected)), scores.dtype), products, wins
 
 
 @compiled.program
@@ -177,10 +177,10 @@ def _gradient(
     weights: tf.Tensor,
     decays: tf.Tensor,
     products: tf.Tensor,
+    wins: tf.Tensor,
     upstream: tf.Tensor,
 ) -> tf.Tensor:
     """Returns the gradient with respect to the scores, [batch, list], without more than N^2 memory."""
-    wins = win_probabilities_of(scores, mask, sigma)
     upstream = tf.where(mask, tf.cast(upstream, tf.float64), tf.zeros([], tf.float64))
     scaled = products * (weights * decays)[:, tf.newaxis, tf.newaxis] * upstream
 
