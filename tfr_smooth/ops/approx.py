@@ -49,7 +49,7 @@ class Approx(PositionRanking):
     def positions(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch, list]: the position of each document, in [1, n] for n real documents."""
         real = tf.cast(mask, scores.dtype)
-        alpha = tf.cast(self.alpha, scores.dtype)
+        alpha = tf.constant(self.alpha, scores.dtype)
         # No difference of two scores overflows, nor does its product with alpha.
         limit = scores.dtype.max / 4.0 / tf.maximum(alpha, 1.0)
         scores = tf.clip_by_value(scores, -limit, limit)
