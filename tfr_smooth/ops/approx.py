@@ -62,9 +62,11 @@ class Approx(PositionRanking):
 
             return compiled.unpad(_positions(*padded, alpha), scores), gradient
 
-        return compiled.differentiable(
-            compiled_positions, lambda scores: 0.5 + tf.linalg.matvec(_ahead(scores, alpha), real, transpose_a=True)
-        )(scores)
+        def plain(scores: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
+            ahead = _ahead(scores, tf.constant(self.alpha, scores.dtype))
+            return 0.5 + tf.linalg.matvec(ahead, real, transpose_a=True)
+
+        return compiled.differentiable(compiled_positions, plain, [real])(scores)
 
 
 def _ahead(scores: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
