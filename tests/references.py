@@ -125,8 +125,8 @@ def list_ap(labels, scores, num_bins=20, temperature=1.0):
     """ListAP with the triangular kernels of the paper, over all bins (arXiv:1906.07589, Section 3.2)."""
     x = np.tanh((np.asarray(scores, np.float64) - np.mean(scores)) / temperature)
     width = 2.0 / (num_bins - 1)
-    centres = 1.0 - width * np.arange(num_bins)
-    kernel = np.maximum(1.0 - np.abs(x[:, None] - centres) / width, 0.0)
+    centers = 1.0 - width * np.arange(num_bins)
+    kernel = np.maximum(1.0 - np.abs(x[:, None] - centers) / width, 0.0)
     found, documents = binary(labels) @ kernel, kernel.sum(axis=0)
     seen = documents.cumsum()
     precisions = np.divide(found.cumsum(), seen, out=np.zeros(num_bins), where=seen > 0)

@@ -1,11 +1,14 @@
 """The metrics as pure functions: closed forms, references, what counts as relevant."""
 
+import fractions
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests import references
 from tfr_smooth import functional, ops
+from tfr_smooth.ops.gains import Gain
 
 EXACT = {
     "ndcg": (functional.NDCG(), references.exact_ndcg),
@@ -22,24 +25,23 @@ EXACT = {
 
 
 @pytest.mark.parametrize("name", EXACT)
-@pytest.mark.parametrize("seed", range(4))
-def test_exact_values_equal_the_reference(name, seed):
+def test_exact_values_equal_the_reference(name):
     metric, reference = EXACT[name]
-    random = np.random.RandomState(seed)
-    for length in (1, 2, 8, 40):
-        labels = random.randint(0, 4, length)
-        labels[random.randint(length)] = 2
-        scores = random.randint(0, 6, length).astype(np.float32)
-        value = metric(tf.constant(labels[None]), tf.constant(scores[None])).numpy()
-        np.testing.assert_allclose(value, [reference(labels, scores)], rtol=1e-6)
+    random, expected = np.random.RandomState(0), []
+    labels, scores = np.full((16, 40), -1), random.randint(0, 6, (16, 40)).astype(np.float32)
+    for row, length in enumerate((1, 2, 8, 40) * 4):
+        labels[row, :length] = random.randint(0, 4, length)
+        labels[row, random.randint(length)] = 2
+        expected.append(reference(labels[row, :length], scores[row, :length]))
+    np.testing.assert_allclose(metric(tf.constant(labels), tf.constant(scores)), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", EXACT)
 def test_a_sharp_smoothi_is_the_exact_metric(name):
     metric, _ = EXACT[name]
     random = np.random.RandomState(0)
-    scores = tf.constant(np.stack([random.permutation(15) for _ in range(8)]), tf.float32)
-    labels = tf.constant(random.randint(0, 4, (8, 15)))
+    scores = tf.constant(np.stack([random.permutation(8) for _ in range(8)]), tf.float32)
+    labels = tf.constant(random.randint(0, 4, (8, 8)))
     smooth = metric(labels, scores, ranking=ops.SmoothI(alpha=1e4))
     np.testing.assert_allclose(smooth.numpy(), metric(labels, scores).numpy(), atol=1e-5)
 
@@ -68,7 +70,7 @@ def test_precision_without_cut_off_is_over_the_real_documents():
 
 def test_expected_reciprocal_rank_by_hand():
     labels, scores = tf.constant([[2, 0, 1], [4, 0, 0]]), tf.constant([[1.0, 3.0, 2.0], [3.0, 2.0, 1.0]])
-    # Ranks hold 0, 1, 2: the chances to stop are 0, 1/16, 3/16; 4 alone has 15/16.
+    # Ranks hold 0, 1, 2: the probabilities of a stop are 0, 1/16, 3/16; 4 alone has 15/16.
     expected = [1.0 / 16.0 / 2.0 + 15.0 / 16.0 * 3.0 / 16.0 / 3.0, 15.0 / 16.0]
     np.testing.assert_allclose(functional.ExpectedReciprocalRank()(labels, scores).numpy(), expected, rtol=1e-6)
 
@@ -79,7 +81,7 @@ def test_labels_above_the_highest_grade_count_as_it():
     np.testing.assert_array_equal(err(tf.constant([[7, 0]]), scores), err(tf.constant([[2, 0]]), scores))
 
 
-def test_a_reciprocal_rank_of_found_relevance_is_the_cascade():
+def test_reciprocal_ranks_of_a_smooth_ranking_are_the_cascade():
     labels, scores = np.array([1, 0, 2, 0, 1]), np.array([0.3, 1.0, 0.5, -0.2, 0.1])
     found = np.minimum(references.smoothi_indicators(scores) @ references.binary(labels), 1.0)
     value = functional.ReciprocalRank()(labels[None], scores[None], ranking=ops.SmoothI())
@@ -90,10 +92,16 @@ def test_a_reciprocal_rank_of_found_relevance_is_the_cascade():
 
 
 def test_what_counts_as_relevant():
-    labels = tf.constant([[0.0, 0.5], [0.0, 0.0], [-1.0, -1.0], [1.0, -1.0]])
-    np.testing.assert_array_equal(functional.NDCG().has_relevant(labels), [True, False, False, True])
-    np.testing.assert_array_equal(functional.Precision().has_relevant(labels), [False, False, False, True])
-    np.testing.assert_array_equal(functional.AveragePrecision().has_relevant(labels), [False, False, False, True])
+    labels = tf.constant([[0.0, 0.5], [0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
+    mask = tf.constant([[True, True], [True, True], [True, False], [False, False]])
+    for metric, expected in (
+        (functional.NDCG(), [True, False, True, False]),
+        (functional.ExpectedReciprocalRank(), [True, False, True, False]),
+        (functional.Precision(), [False, False, True, False]),
+        (functional.AveragePrecision(), [False, False, True, False]),
+        (functional.ReciprocalRank(), [False, False, True, False]),
+    ):
+        np.testing.assert_array_equal(metric.has_relevant(labels, mask), expected)
 
 
 def test_a_mask_is_further_padding():
@@ -102,18 +110,37 @@ def test_a_mask_is_further_padding():
     np.testing.assert_allclose(masked.numpy(), [1.0], rtol=1e-6)
 
 
-def test_document_weights_follow_tf_rankings_rule():
-    labels = tf.constant([[2.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
-    mask = tf.constant([[True, True, True], [True, True, False]])
-    weights = tf.constant([[1.0, 4.0, 100.0], [2.0, 4.0, np.nan]])
-    np.testing.assert_allclose(functional.list_weights(weights, labels, mask), [(2.0 + 4.0) / 3.0, 3.0])
+@pytest.mark.parametrize("topn", [None, 1, 3, 50])
+@pytest.mark.parametrize("kind", ["exponential", "linear"])
+def test_ideal_dcg_is_that_of_falling_labels(kind, topn):
+    labels = np.array([[0.0, 3.0, 1.0, 3.0, 0.0], [2.0, 1.0, 0.0, 0.0, 0.0]])
+    mask = tf.constant([[True] * 5, [True] * 2 + [False] * 3])
+    gain = Gain.of(kind, tf.constant(labels))
+    found = functional.ideal_dcg(tf.constant(labels), mask, topn, gain=gain)
+    np.testing.assert_allclose(found, [references.ideal_dcg(row, topn, kind) for row in labels], rtol=1e-12)
+    if kind == "exponential":
+        np.testing.assert_array_equal(functional.ideal_dcg(tf.constant(labels), mask, topn), found)
 
 
-@pytest.mark.parametrize("weights", [[2.0, 3.0], [[2.0], [3.0]]])
-def test_list_weights_as_they_are(weights):
-    labels, mask = tf.ones([2, 3]), tf.ones([2, 3], tf.bool)
-    np.testing.assert_allclose(functional.list_weights(tf.constant(weights), labels, mask), [2.0, 3.0])
-    np.testing.assert_allclose(functional.list_weights(2.5, labels, mask), [2.5, 2.5])
+def test_ideal_dcg_takes_a_discount_and_has_no_gradient():
+    labels, mask = tf.constant([[1.0, 2.0, 3.0]]), tf.ones([1, 3], tf.bool)
+    with tf.GradientTape() as tape:
+        tape.watch(labels)
+        found = functional.ideal_dcg(labels, mask, None, [1.0, 0.5])
+    np.testing.assert_allclose(found, [7.0 + 0.5 * 3.0])
+    assert tape.gradient(found, labels) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("highest", [127, 128, 300, 1000])
+@pytest.mark.parametrize("ranking", [None, ops.SmoothI(1e4), ops.Approx(100.0, 100.0)], ids=str)
+def test_ndcg_of_labels_that_no_float_has_the_gain_of(highest, dtype, ranking):
+    labels = np.array([[highest - 2, 0, highest, highest - 1]])
+    scores = np.array([[4.0, 3.0, 2.0, 1.0]], dtype)
+    exact = [fractions.Fraction(2 ** int(label) - 1, 2**highest - 1) for label in labels[0]]
+    gains = np.array([float(ratio) for ratio in exact])
+    expected = gains @ references.discounts(4) / (np.sort(gains)[::-1] @ references.discounts(4))
+    np.testing.assert_allclose(functional.NDCG()(labels, scores, ranking=ranking), [expected], rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +149,8 @@ def test_list_weights_as_they_are(weights):
         (lambda: functional.NDCG(topn=0), "`topn` must be an integer >= 1 or None, got 0."),
         (lambda: functional.NDCG(gain="log"), "`gain` must be one of 'exponential', 'linear', got 'log'."),
         (lambda: functional.Precision(topn=-1), "`topn` must be an integer >= 1 or None, got -1."),
+        (lambda: functional.ReciprocalRank(2.5), "`topn` must be an integer >= 1 or None, got 2.5."),
+        (lambda: functional.ExpectedReciprocalRank(max_grade=0), "`max_grade` must be a finite number > 0, got 0."),
     ],
 )
 def test_bad_arguments_are_named(make, message):

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests import references
 from tfr_smooth import losses
-from tfr_smooth.functional.list_ap import list_ap
+from tfr_smooth.functional import list_ap
 
 
 def a_list(seed, length):
@@ -26,30 +26,30 @@ def test_value_and_gradient_equal_the_papers_kernels(num_bins, length, temperatu
     with tf.GradientTape() as tape:
         tape.watch(x)
         value = list_ap(labels[None], x, **arguments)
-    np.testing.assert_allclose(value, [references.list_ap(labels, scores, **arguments)], rtol=1e-12)
+    np.testing.assert_allclose(value, [1.0 - references.list_ap(labels, scores, **arguments)], atol=1e-13)
     if length > 1:  # The mean of one document is on a bin's edge, whatever its score is.
-        slopes = references.central_differences(lambda s: references.list_ap(labels, s, **arguments), scores)
+        slopes = -references.central_differences(lambda s: references.list_ap(labels, s, **arguments), scores)
         np.testing.assert_allclose(tape.gradient(value, x)[0], slopes, atol=1e-7)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_documents_alone_at_bin_centres_give_average_precision(seed):
+def test_documents_alone_at_bin_centers_give_average_precision(seed):
     labels, _ = a_list(seed, 12)
     random = np.random.RandomState(seed)
     bins = random.choice(np.arange(1, 50), 6, replace=False)
     places = np.concatenate([bins, -bins]) / 50.0  # of 101 bins; the mean is 0
     scores = random.permutation(np.arctanh(places))
     value = list_ap(labels[None], scores[None], num_bins=101)
-    np.testing.assert_allclose(value, [references.exact_map(labels, scores)], rtol=1e-9)
+    np.testing.assert_allclose(value, [1.0 - references.exact_map(labels, scores)], rtol=1e-9)
 
 
 @pytest.mark.parametrize("num_bins", [20, 20001])
-def test_a_relevant_document_between_two_centres_is_counted_in_parts(num_bins):
-    # One relevant document in the middle of two centres, behind an irrelevant one far ahead: half of it has the
+def test_a_relevant_document_between_two_centers_is_counted_in_parts(num_bins):
+    # One relevant document in the middle of two centers, behind an irrelevant one far ahead: half of it has the
     # precision (1/2) / (1 + 1/2), half of it 1 / 2.
     labels, scores = np.array([[0, 1, 0]]), np.array([[100.0, 0.0, -100.0]])
     value = list_ap(labels, scores, num_bins=num_bins + num_bins % 2)
-    np.testing.assert_allclose(value, [0.5 * (0.5 / 1.5) + 0.5 * 0.5], rtol=1e-9)
+    np.testing.assert_allclose(value, [1.0 - (0.5 * (0.5 / 1.5) + 0.5 * 0.5)], rtol=1e-9)
 
 
 def test_documents_far_out_share_the_outer_bins():

@@ -7,27 +7,29 @@ import pytest
 import tensorflow as tf
 
 from tests import references
+from tests.helpers import value_and_gradient
 from tfr_smooth import losses, ops
 
 
 def rank_distributions(scores, sigma):
-    """p_j(r), [N, N], by Eq. 9 and 11: a document starts at the top and is beaten by the others one after another."""
+    """p_j(r), [N, N], by Eq. 9 and 11: a document starts at the top and loses to the others one after another."""
     rows = []
     for j in range(len(scores)):
         row = np.eye(1, len(scores))[0]
         for i in range(len(scores)):
             if i != j:
-                beaten = 0.5 * math.erfc(-(scores[i] - scores[j]) / (2.0 * sigma))
-                row = row * (1.0 - beaten) + np.concatenate([[0.0], row[:-1]]) * beaten
+                lost = 0.5 * math.erfc(-(scores[i] - scores[j]) / (2.0 * sigma))
+                row = row * (1.0 - lost) + np.concatenate([[0.0], row[:-1]]) * lost
         rows.append(row)
     return np.array(rows)
 
 
-def soft_ndcg(labels, scores, sigma, topn=None, worth=None):
-    worth = references.discounts(len(scores)) if worth is None else worth(np.arange(len(scores)))
-    worth = np.where(np.arange(len(scores)) < (topn or len(scores)), worth, 0.0)
+def soft_ndcg(labels, scores, sigma, topn=None, discount=None):
+    ranks = np.arange(len(scores))
+    at_ranks = references.discounts(len(scores)) if discount is None else discount(ranks)
+    at_ranks = np.where(ranks < (topn or len(scores)), at_ranks, 0.0)
     gains = 2.0**labels - 1.0
-    return gains @ (rank_distributions(scores, sigma) @ worth) / (np.sort(gains)[::-1] @ worth)
+    return gains @ (rank_distributions(scores, sigma) @ at_ranks) / (np.sort(gains)[::-1] @ at_ranks)
 
 
 def soft_precision(labels, scores, sigma, topn):
@@ -39,14 +41,6 @@ def a_list(seed, length):
     labels = random.randint(0, 4, length)
     labels[0] = 2
     return labels, random.randn(length)
-
-
-def value_and_gradient(loss, labels, scores):
-    tensor = tf.constant(scores[None])
-    with tf.GradientTape() as tape:
-        tape.watch(tensor)
-        value = loss(labels[None], tensor)
-    return value.numpy(), tape.gradient(value, tensor).numpy()[0]
 
 
 DISCOUNTS = {
@@ -62,21 +56,23 @@ DISCOUNTS = {
 @pytest.mark.parametrize("topn", [None, 1, 4])
 @pytest.mark.parametrize("sigma", [0.1, 1.0, 10.0])
 def test_ndcg_equals_the_paper(sigma, topn, discount):
-    given, worth = DISCOUNTS[discount]
+    given, reference = DISCOUNTS[discount]
     labels, scores = a_list(2, 9)
-    value, gradient = value_and_gradient(losses.SoftNDCGLoss(sigma=sigma, topn=topn, discount=given), labels, scores)
-    np.testing.assert_allclose(1.0 - value, soft_ndcg(labels, scores, sigma, topn, worth), rtol=1e-6)
-    expected = -references.central_differences(lambda s: soft_ndcg(labels, s, sigma, topn, worth), scores)
-    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-7)
+    value, gradient = value_and_gradient(
+        losses.SoftNDCGLoss(sigma=sigma, topn=topn, discount=given), labels[None], scores[None]
+    )
+    np.testing.assert_allclose(1.0 - value, soft_ndcg(labels, scores, sigma, topn, reference), rtol=1e-6)
+    expected = -references.central_differences(lambda s: soft_ndcg(labels, s, sigma, topn, reference), scores)
+    np.testing.assert_allclose(gradient[0], expected, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("sigma", [0.1, 1.0, 10.0])
 def test_precision_equals_the_paper(sigma):
     labels, scores = a_list(3, 9)
-    value, gradient = value_and_gradient(losses.SoftPrecisionLoss(sigma=sigma, topn=4), labels, scores)
+    value, gradient = value_and_gradient(losses.SoftPrecisionLoss(sigma=sigma, topn=4), labels[None], scores[None])
     np.testing.assert_allclose(1.0 - value, soft_precision(labels, scores, sigma, 4), rtol=1e-9)
     expected = -references.central_differences(lambda s: soft_precision(labels, s, sigma, 4), scores)
-    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(gradient[0], expected, rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("topn", [None, 3])

@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from tests import references
-from tfr_smooth import functional, losses, ops
+from tests.ops import evaluate
+from tfr_smooth import losses, ops
 
 
 def sigmoid(x):
@@ -20,23 +21,36 @@ def positions(scores, alpha):
 
 def approx_ndcg(labels, scores, alpha=10.0, beta=10.0, topn=None):
     places = positions(scores, alpha)
-    worth = 1.0 / np.log2(1.0 + places)
+    discounts = 1.0 / np.log2(1.0 + places)
     if topn is not None:
-        worth = worth * sigmoid(beta * (topn + 0.5 - places))
-    return (2.0**labels - 1.0) @ worth / references.ideal_dcg(labels, topn)
+        discounts = discounts * sigmoid(beta * (topn + 0.5 - places))
+    return (2.0**labels - 1.0) @ discounts / references.ideal_dcg(labels, topn)
 
 
 def approx_precision(labels, scores, alpha=10.0, beta=10.0, topn=10):
     return references.binary(labels) @ sigmoid(beta * (topn + 0.5 - positions(scores, alpha))) / topn
 
 
+def before(places, relevant, beta, j):
+    """The relevance of each other document times how far it is before document j."""
+    return [relevant[i] * sigmoid(beta * (places[j] - 0.5 - places[i])) for i in range(len(places)) if i != j]
+
+
 def approx_map(labels, scores, alpha=10.0, beta=10.0):
     places, relevant = positions(scores, alpha), references.binary(labels)
-    total, n = 0.0, len(scores)
-    for j in range(n):
-        ahead = sum(relevant[i] * sigmoid(beta * (places[j] - 0.5 - places[i])) for i in range(n) if i != j)
-        total += relevant[j] / places[j] * (1.0 + ahead)
-    return total / relevant.sum()
+    terms = [relevant[j] / places[j] * (1.0 + sum(before(places, relevant, beta, j))) for j in range(len(scores))]
+    return sum(terms) / relevant.sum()
+
+
+def approx_mrr(labels, scores, alpha=10.0, beta=10.0, topn=None, satisfaction=references.binary):
+    places, relevant = positions(scores, alpha), satisfaction(labels)
+    within = np.ones(len(scores)) if topn is None else sigmoid(beta * (topn + 0.5 - places))
+    none_before = [np.prod(1.0 - np.array(before(places, relevant, beta, j))) for j in range(len(scores))]
+    return within * relevant / places @ none_before
+
+
+def approx_err(labels, scores, alpha=10.0, beta=10.0, topn=None):
+    return approx_mrr(labels, scores, alpha, beta, topn, references.satisfaction)
 
 
 CASES = {
@@ -44,6 +58,9 @@ CASES = {
     "approx_ndcg@3": (approx_ndcg, {"topn": 3}),
     "approx_precision": (approx_precision, {"topn": 3}),
     "approx_map": (approx_map, {}),
+    "approx_mrr": (approx_mrr, {}),
+    "approx_mrr@3": (approx_mrr, {"topn": 3}),
+    "approx_err": (approx_err, {}),
 }
 
 
@@ -55,11 +72,19 @@ def a_list(seed, length):
 
 
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0, 100.0])
-def test_positions_equal_the_papers(alpha):
-    for length in (1, 2, 9, 60):
-        _, scores = a_list(length, length)
-        found = ops.Approx(alpha).positions(scores[None]).numpy()[0]
-        np.testing.assert_allclose(found, positions(scores, alpha), rtol=1e-12)
+def test_positions_and_their_gradients_equal_the_papers(alpha):
+    rows = [a_list(length, length)[1] for length in (1, 2, 9, 60)]
+    scores, mask = evaluate.padded(rows)
+    weights = np.random.RandomState(0).randn(*scores.shape)
+    found, gradient = evaluate.value_and_gradient(
+        lambda s, m: tf.where(m, ops.Approx(alpha).positions(s, m), 0.0), scores, weights, mask
+    )
+    for i, row in enumerate(rows):
+        np.testing.assert_allclose(found[i, : len(row)], positions(row, alpha), rtol=1e-12)
+        slopes = sigmoid(alpha * (row[:, None] - row)) * sigmoid(alpha * (row - row[:, None])) * alpha
+        of_row = weights[i, : len(row)]
+        np.testing.assert_allclose(gradient[i, : len(row)], slopes @ of_row - slopes.sum(axis=0) * of_row, atol=1e-10)
+    np.testing.assert_array_equal(gradient[~mask], 0.0)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -77,25 +102,6 @@ def test_values_equal_the_papers_and_gradients_finite_differences(name, alpha):
     np.testing.assert_allclose(tape.gradient(value, tensor)[0], expected, rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    "metric",
-    [
-        functional.NDCG(),
-        functional.NDCG(topn=4),
-        functional.NDCG(topn=4, gain="linear"),
-        functional.Precision(topn=3),
-        functional.Precision(topn=None),
-        functional.AveragePrecision(),
-    ],
-)
-def test_the_sharp_limit_is_the_exact_metric(metric):
-    random = np.random.RandomState(0)
-    scores = tf.constant(np.stack([random.permutation(15) for _ in range(8)]), tf.float32)
-    labels = tf.constant(random.randint(0, 4, (8, 15)))
-    smooth = metric(labels, scores, ranking=ops.Approx(alpha=100.0, beta=100.0))
-    np.testing.assert_allclose(smooth.numpy(), metric(labels, scores).numpy(), atol=1e-6)
-
-
 def test_ndcg_equals_tf_rankings():
     tfr = pytest.importorskip("tensorflow_ranking", reason="TF-Ranking is not on this stack")
     random = np.random.RandomState(1)
@@ -107,19 +113,12 @@ def test_ndcg_equals_tf_rankings():
         np.testing.assert_allclose(losses.ApproxNDCGLoss(alpha=alpha)(labels, scores), 1.0 + theirs, rtol=1e-5)
 
 
-def test_padding_has_no_position():
-    found = ops.Approx().positions(tf.constant([[1.0, np.nan, 3.0]]), tf.constant([[True, False, True]]))
-    np.testing.assert_allclose(found.numpy(), [[2.0, 0.0, 1.0]], atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"alpha": 0.0}, "`alpha` must be a finite number > 0, got 0.0."),
-        ({"beta": -1}, "`beta` must be a finite number > 0, got -1."),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError) as error:
-        ops.Approx(**arguments)
-    assert str(error.value) == message
+@pytest.mark.parametrize("topn", [3, None])
+def test_discounts_of_documents_follow_the_position(topn):
+    _, scores = a_list(5, 8)
+    ranking = ops.Approx(2.0, beta=3.0)
+    found = evaluate.value(lambda s, m: ranking.document_discounts(s, m, discount=[2.0, 1.0, 0.5], topn=topn), scores)
+    places = positions(scores, 2.0)
+    expected = np.interp(places - 1.0, [0.0, 1.0, 2.0, 3.0], [2.0, 1.0, 0.5, 0.0])
+    within = sigmoid(3.0 * (3.5 - places)) if topn else 1.0
+    np.testing.assert_allclose(found, expected * within, rtol=1e-12)

@@ -79,3 +79,55 @@ def test_bad_alpha_is_named(alpha, message):
     with pytest.raises(ValueError) as error:
         discounts.ShallowDiscount(alpha)
     assert str(error.value) == message
+
+
+MASK = tf.constant([[True] * 4, [True] * 2 + [False] * 2])
+
+
+@pytest.mark.parametrize(
+    ("discount", "expected"),
+    [
+        ("log2", [references.discounts(5)]),
+        ("linear", [[1.0, 0.75, 0.5, 0.25, 0.0], [1.0, 0.5, 0.0, 0.0, 0.0]]),
+        (discounts.ShallowDiscount(-1.0), [[1.0, 9 / 16, 1 / 4, 1 / 16, 0.0], [1.0, 1 / 4, 0.0, 0.0, 0.0]]),
+        ([3.0, 1.0, -2.0], [[3.0, 1.0, -2.0, 0.0, 0.0]]),
+        (tuple(range(9)), [[0.0, 1.0, 2.0, 3.0, 4.0]]),
+        (lambda ranks: 1.0 / (1.0 + ranks), [[1.0, 1 / 2, 1 / 3, 1 / 4, 1 / 5]]),
+    ],
+    ids=["log2", "linear", "shallow", "table", "long table", "function"],
+)
+@pytest.mark.parametrize("number", [int, tf.constant])
+def test_discounts_at_ranks(discount, expected, number):
+    found = discounts.at_ranks(discount, number(5), MASK)
+    assert found.dtype == tf.float64
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
+def test_a_table_is_interpolated_between_ranks_and_falls_to_zero_behind_its_end(dtype):
+    ranks = tf.constant([[0.0, 0.25, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 1e6]], dtype)
+    with tf.GradientTape() as tape:
+        tape.watch(ranks)
+        found = discounts.at([3.0, 1.0, -2.0], ranks, MASK)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, [[3.0, 2.5, 1.0, -0.5, -2.0, -1.0, 0.0, 0.0, 0.0]], rtol=1e-6)
+    slopes = tape.gradient(found, ranks).numpy()[0]
+    np.testing.assert_allclose(slopes[[1, 3, 5, 7, 8]], [-2.0, -3.0, 2.0, 0.0, 0.0], rtol=1e-6)
+
+
+def test_discounts_between_ranks_follow_their_formula():
+    ranks = tf.constant([[0.5, 2.3]], tf.float64)
+    np.testing.assert_allclose(discounts.at("log2", ranks, MASK), 1.0 / np.log2(2.0 + ranks.numpy()), rtol=1e-14)
+    np.testing.assert_allclose(discounts.at("linear", ranks, MASK)[0], 1.0 - ranks.numpy()[0] / 4.0, rtol=1e-14)
+    np.testing.assert_allclose(discounts.at(tf.exp, ranks, MASK), np.exp(ranks.numpy()), rtol=1e-14)
+
+
+@pytest.mark.parametrize("discount", [[], [[1.0]], [1.0, float("nan")], 3.0, None, ["a"]])
+def test_bad_discounts_are_named(discount):
+    with pytest.raises(ValueError, match="`discount` must be 'log2', 'linear', a ShallowDiscount, a function of the"):
+        discounts.checked(discount)
+
+
+def test_an_unknown_discount_is_named():
+    with pytest.raises(ValueError, match="`discount` must be one of 'log2', 'linear', got 'log'"):
+        discounts.checked("log")

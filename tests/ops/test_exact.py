@@ -5,42 +5,53 @@ import pytest
 import tensorflow as tf
 
 from tests import references
+from tests.ops import evaluate
 from tfr_smooth import ops
+from tfr_smooth.ops import exact
 
 
-@pytest.mark.parametrize("jit", [False, True])
-@pytest.mark.parametrize("seed", range(5))
-def test_equals_a_sort_with_trec_evals_ties(seed, jit):
-    random = np.random.RandomState(seed)
-    scores = random.randint(0, 4, (6, 11)).astype(np.float32)
-    relevance = random.rand(6, 11).astype(np.float32)
-    rank = tf.function(ops.ExactRanking().relevance, jit_compile=jit)
-    found = rank(tf.constant(scores), tf.constant(relevance)).numpy()
+def rank_relevance(scores, relevance, mask=None, topn=None):
+    scores = tf.constant(scores)
+    mask = tf.ones_like(scores, tf.bool) if mask is None else tf.constant(mask)
+    return ops.ExactRanking().rank_relevance(scores, tf.constant(relevance), mask, topn).numpy()
+
+
+def test_equals_a_sort_with_the_ties_of_trec_eval():
+    random = np.random.RandomState(0)
+    scores = random.randint(0, 4, (30, 11)).astype(np.float32)
+    relevance = random.rand(30, 11).astype(np.float32)
     expected = [references.sorted_labels(r, s) for r, s in zip(relevance, scores, strict=True)]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(rank_relevance(scores, relevance), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("jit", [False, True])
 def test_minus_zero_ties_with_zero(jit):
-    rank = tf.function(ops.ExactRanking().relevance, jit_compile=jit)
-    found = rank(tf.constant([[0.0, -0.0, 0.0, -0.0]]), tf.constant([[1.0, 2.0, 3.0, 4.0]]))
-    np.testing.assert_array_equal(found.numpy(), [[4.0, 3.0, 2.0, 1.0]])
+    order = tf.function(exact.descending_order, jit_compile=jit)
+    np.testing.assert_array_equal(
+        order(tf.constant([[0.0, -0.0, 0.0, -0.0]]), tf.ones([1, 4], tf.bool)), [[3, 2, 1, 0]]
+    )
 
 
-def test_padding_comes_last_even_after_minus_infinity():
-    scores = tf.constant([[np.nan, -np.inf, 1.0, 5.0]])
-    mask = tf.constant([[False, True, True, False]])
-    found = ops.ExactRanking().relevance(scores, tf.constant([[9.0, 2.0, 3.0, 9.0]]), mask)
-    np.testing.assert_array_equal(found.numpy(), [[3.0, 2.0, 0.0, 0.0]])
-
-
-def test_nan_score_is_nan_in_its_list_only():
-    scores = tf.constant([[np.nan, 1.0], [2.0, 1.0]])
-    found = ops.ExactRanking().relevance(scores, tf.constant([[1.0, 2.0], [1.0, 2.0]])).numpy()
-    assert np.isnan(found[0]).all()
-    np.testing.assert_array_equal(found[1], [1.0, 2.0])
+def test_padding_comes_last():
+    mask = [[False, True, True, False]]
+    found = rank_relevance([[0.0, -1e30, 1.0, 0.0]], [[0.0, 2.0, 3.0, 0.0]], mask)
+    np.testing.assert_array_equal(found, [[3.0, 2.0, 0.0, 0.0]])
 
 
 def test_topn_cuts():
-    found = ops.ExactRanking().relevance(tf.constant([[1.0, 3.0, 2.0]]), tf.constant([[1.0, 2.0, 3.0]]), topn=2)
-    np.testing.assert_array_equal(found.numpy(), [[2.0, 3.0]])
+    np.testing.assert_array_equal(rank_relevance([[1.0, 3.0, 2.0]], [[1.0, 2.0, 3.0]], topn=2), [[2.0, 3.0]])
+
+
+def test_indicators_are_the_permutation():
+    rows = [np.array([2.0, 0.0, 1.0, 1.0]), np.array([5.0, 7.0])]
+    scores, mask = evaluate.padded(rows)
+    found = ops.ExactRanking().indicators(tf.constant(scores), tf.constant(mask), 3)
+    expected = [[[1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]], [[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_unsort_undoes_the_order():
+    random = np.random.RandomState(1)
+    scores, mask = tf.constant(random.randn(4, 9)), tf.constant(random.rand(4, 9) < 0.7)
+    order = exact.descending_order(scores, mask)
+    np.testing.assert_array_equal(exact.unsort(tf.gather(scores, order, batch_dims=1), order), scores)

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests import references
+from tests.ops import evaluate
 from tfr_smooth.ops import fastsort
 from tfr_smooth.ops.fastsort import FastSort
 
@@ -31,21 +32,21 @@ def paper(scores, strength, regularization="l2"):
             last = blocks.pop()
             blocks[-1] = (blocks[-1][0], last[1])
     v = np.concatenate([np.full(b[1] - b[0], value(b)) for b in blocks])
-    positions = np.empty(len(z))
-    positions[order] = z[order] - v
-    return positions if regularization == "l2" else np.exp(positions)
+    found = np.empty(len(z))
+    found[order] = z[order] - v
+    return found if regularization == "l2" else np.exp(found)
 
 
 def log_sum_exp(values):
     return values.max() + np.log(np.exp(values - values.max()).sum())
 
 
+def positions(ranking, scores):
+    return evaluate.value(ranking.positions, np.asarray(scores, np.float64))
+
+
 def gradient(ranking, scores, weights):
-    scores = tf.constant(scores[np.newaxis])
-    with tf.GradientTape() as tape:
-        tape.watch(scores)
-        total = tf.reduce_sum(ranking.positions(scores)[0] * weights)
-    return tape.gradient(total, scores).numpy()[0]
+    return evaluate.of_one_list(ranking.positions, scores, weights)[1]
 
 
 @pytest.mark.parametrize(
@@ -61,16 +62,16 @@ def gradient(ranking, scores, weights):
     ],
 )
 def test_l2_by_hand(scores, strength, expected):
-    found = FastSort(strength).positions(tf.constant([scores], tf.float64)).numpy()[0]
+    found = positions(FastSort(strength), scores)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_kl_by_hand():
     """Two documents in one block share the ranks' sum 3 by exp(-s / epsilon), until the upper one has rank 1."""
     shares = np.exp([0.0, -0.5])
-    found = FastSort(1.0, "kl").positions(tf.constant([[0.0, 0.5]], tf.float64)).numpy()[0]
+    found = positions(FastSort(1.0, "kl"), [0.0, 0.5])
     np.testing.assert_allclose(found, 3.0 * shares / shares.sum(), rtol=1e-14)
-    edge = FastSort(0.5 / np.log(2.0), "kl").positions(tf.constant([[0.0, 0.5]], tf.float64)).numpy()[0]
+    edge = positions(FastSort(0.5 / np.log(2.0), "kl"), [0.0, 0.5])
     np.testing.assert_allclose(edge, [2.0, 1.0], rtol=1e-14)
 
 
@@ -82,7 +83,7 @@ def test_equals_the_paper(length, strength, regularization):
     scores, weights = random.randn(length), random.randn(length)
     ranking = FastSort(strength, regularization)
     expected = paper(scores, strength, regularization)
-    np.testing.assert_allclose(ranking.positions(scores[None])[0], expected, rtol=1e-11)
+    np.testing.assert_allclose(positions(ranking, scores), expected, rtol=1e-11)
     slopes = references.central_differences(lambda s: weights @ paper(s, strength, regularization), scores)
     np.testing.assert_allclose(gradient(ranking, scores, weights), slopes, rtol=1e-5, atol=1e-6)
 
@@ -100,7 +101,7 @@ def hard_lists():
 @pytest.mark.parametrize(("name", "scores"), list(hard_lists()), ids=[name for name, _ in hard_lists()])
 def test_pooling_all_violators_at_once_ends_at_the_solution(name, scores, regularization):
     for strength in (0.3, 1.0, 3.0):
-        found = FastSort(strength, regularization).positions(scores[None]).numpy()[0]
+        found = positions(FastSort(strength, regularization), scores)
         np.testing.assert_allclose(found, paper(scores, strength, regularization), rtol=1e-11)
 
 
@@ -108,7 +109,9 @@ def test_l2_equals_tensorflow_s_isotonic_regression():
     scores = np.sort(np.random.RandomState(0).randn(5, 30))[:, ::-1].copy()
     ranks = np.arange(1.0, 31.0)
     dual, _ = tf.nn.isotonic_regression(tf.constant(scores / 0.2 + ranks), decreasing=True)
-    np.testing.assert_allclose(FastSort(0.2).positions(scores), dual - scores / 0.2, rtol=1e-11)
+    np.testing.assert_allclose(
+        FastSort(0.2).positions(tf.constant(scores), tf.ones_like(scores, tf.bool)), dual - scores / 0.2, rtol=1e-11
+    )
 
 
 @BOTH
@@ -116,21 +119,21 @@ def test_is_the_projection_onto_the_permutahedron(regularization):
     """No corner lies on the far side of the plane through the solution across the way to what is projected."""
     for seed in range(5):
         scores = np.random.RandomState(seed).randn(5)
-        positions = FastSort(0.8, regularization).positions(scores[None]).numpy()[0]
+        found = positions(FastSort(0.8, regularization), scores)
         target = -scores / 0.8
-        way = target - positions if regularization == "l2" else target - np.log(positions)
+        way = target - found if regularization == "l2" else target - np.log(found)
         best = max(way @ np.array(corner) for corner in itertools.permutations(range(1, 6)))
-        assert best <= way @ positions + 1e-10
+        assert best <= way @ found + 1e-10
 
 
 @BOTH
 def test_proposition_4_the_gradient_of_a_list_in_one_block(regularization):
     scores = np.array([0.3, 0.1, 0.2])
-    positions = FastSort(10.0, regularization).positions(scores[None]).numpy()[0]
+    found = positions(FastSort(10.0, regularization), scores)
     if regularization == "l2":
         expected = -(np.eye(3) - np.full((3, 3), 1 / 3)) / 10.0
     else:
-        expected = -positions[:, None] * (np.eye(3) - references.softmax(-scores / 10.0)) / 10.0
+        expected = -found[:, None] * (np.eye(3) - references.softmax(-scores / 10.0)) / 10.0
     for i in range(3):
         np.testing.assert_allclose(gradient(FastSort(10.0, regularization), scores, np.eye(3)[i]), expected[i])
 
@@ -139,7 +142,7 @@ def test_proposition_4_the_gradient_of_a_list_in_one_block(regularization):
 def test_the_ranks_are_exact_up_to_a_strength_and_have_no_gradient(regularization, gap):
     scores = np.array([2.0, 0.0, 1.0])
     exact, smooth = (FastSort(s / gap, regularization) for s in (0.999, 1.001))
-    np.testing.assert_allclose(exact.positions(scores[None])[0], [1.0, 3.0, 2.0], rtol=1e-14)
+    np.testing.assert_allclose(positions(exact, scores), [1.0, 3.0, 2.0], rtol=1e-14)
     np.testing.assert_allclose(gradient(exact, scores, np.arange(3.0)), 0.0, atol=1e-14)
     assert np.abs(gradient(smooth, scores, np.arange(3.0))).max() > 0.1
 
@@ -148,5 +151,5 @@ def test_rounds_are_few(monkeypatch):
     rounds = []
     solve = fastsort._euclidean
     monkeypatch.setattr(fastsort, "_euclidean", lambda *args: rounds.append(1) or solve(*args))
-    FastSort(0.5).positions(np.random.RandomState(0).randn(4, 300))
+    positions(FastSort(0.5), np.random.RandomState(0).randn(300))
     assert len(rounds) < 30

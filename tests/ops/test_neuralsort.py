@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests import references
-from tfr_smooth.ops import neuralsort
+from tests.ops import evaluate
 from tfr_smooth.ops.neuralsort import NeuralSort
 
 
@@ -17,24 +17,24 @@ def paper(scores, temperature):
     return np.array([references.softmax(row) for row in rows])
 
 
+def indicators(ranking, scores):
+    return evaluate.value(ranking.indicators, np.asarray(scores, np.float64))
+
+
 def gradient(ranking, scores, weights):
-    scores = tf.constant(scores[np.newaxis])
-    with tf.GradientTape() as tape:
-        tape.watch(scores)
-        total = tf.reduce_sum(ranking.indicators(scores)[0] * weights)
-    return tape.gradient(total, scores).numpy()[0]
+    return evaluate.of_one_list(ranking.indicators, scores, weights)[1]
 
 
 def test_two_documents_by_hand():
     """Scores a > b, gap d: the inputs (a - d, -b - d) fall by d over tau from rank 1's document, and so for rank 2."""
     one = 1.0 / (1.0 + np.exp(-3.0 / 2.0))
-    found = NeuralSort(temperature=2.0).indicators(tf.constant([[1.0, 4.0]], tf.float64)).numpy()[0]
+    found = indicators(NeuralSort(temperature=2.0), [1.0, 4.0])
     np.testing.assert_allclose(found, [[1.0 - one, one], [one, 1.0 - one]], rtol=1e-14)
 
 
 def test_three_documents_by_hand():
     """Scores 2, 1, 0 at tau 1. A 1 = (3, 2, 3): rows softmax(1, 0, -3), softmax(-3, -2, -3), softmax(-7, -4, -3)."""
-    found = NeuralSort().indicators(tf.constant([[2.0, 1.0, 0.0]], tf.float64)).numpy()[0]
+    found = indicators(NeuralSort(), [2.0, 1.0, 0.0])
     expected = [references.softmax(np.array(row)) for row in ([1.0, 0, -3], [-3.0, -2, -3], [-7.0, -4, -3])]
     np.testing.assert_allclose(found, expected, rtol=1e-14)
 
@@ -45,7 +45,7 @@ def test_equals_the_paper(length, temperature):
     random = np.random.RandomState(length)
     scores, weights = random.randn(length), random.randn(length, length)
     ranking = NeuralSort(temperature)
-    np.testing.assert_allclose(ranking.indicators(scores[None])[0], paper(scores, temperature), rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(indicators(ranking, scores), paper(scores, temperature), rtol=1e-10, atol=1e-14)
     expected = references.central_differences(lambda s: np.sum(weights * paper(s, temperature)), scores)
     np.testing.assert_allclose(gradient(ranking, scores, weights), expected, rtol=1e-6, atol=2e-7)
 
@@ -64,9 +64,9 @@ def test_gradient_at_ties_is_that_of_eq_5_with_the_slope_0_of_an_absolute_0():
 
 @pytest.mark.parametrize("temperature", [0.1, 3.0])
 def test_theorem_4_rows_are_unimodal_with_their_highest_at_the_sorted_document(temperature):
-    scores = np.random.RandomState(4).randn(1, 12)
-    rows = NeuralSort(temperature).indicators(scores).numpy()[0]
-    order = np.argsort(-scores[0])
+    scores = np.random.RandomState(4).randn(12)
+    rows = indicators(NeuralSort(temperature), scores)
+    order = np.argsort(-scores)
     np.testing.assert_array_equal(rows.argmax(axis=1), order)
     for rank, row in enumerate(rows[:, order]):
         assert (np.diff(row[: rank + 1]) >= 0).all()
@@ -81,7 +81,7 @@ def test_no_tensor_is_larger_than_ranks_times_list():
     def step(scores, relevance):
         with tf.GradientTape() as tape:
             tape.watch(scores)
-            total = tf.reduce_sum(neuralsort.neuralsort_relevance(scores, relevance, topn=5))
+            total = tf.reduce_sum(NeuralSort().rank_relevance(scores, relevance, tf.ones([1, 200], tf.bool), topn=5))
         return tape.gradient(total, scores)
 
     shapes = [out.shape for op in step.get_concrete_function().graph.get_operations() for out in op.outputs]

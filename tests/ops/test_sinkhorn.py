@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests import references
+from tests.ops import evaluate
 from tfr_smooth.ops import sinkhorn
 from tfr_smooth.ops.sinkhorn import Sinkhorn
 
@@ -38,19 +39,24 @@ def ranks(scores, epsilon):
     return paper(scores, epsilon) @ np.arange(1.0, len(scores) + 1.0)
 
 
+def transport(ranking, scores):
+    """[batch, document, rank] for lists without padding."""
+    return ranking.transport(tf.convert_to_tensor(scores), tf.ones_like(scores, tf.bool)).numpy()
+
+
+def positions(ranking, scores):
+    return ranking.positions(tf.convert_to_tensor(scores), tf.ones_like(scores, tf.bool)).numpy()
+
+
 def gradient(ranking, scores, weights):
-    scores = tf.constant(scores[np.newaxis])
-    with tf.GradientTape() as tape:
-        tape.watch(scores)
-        total = tf.reduce_sum(ranking.positions(scores)[0] * weights)
-    return tape.gradient(total, scores).numpy()[0]
+    return evaluate.of_one_list(ranking.positions, scores, weights)[1]
 
 
 def test_two_documents_by_hand():
     """Q is ((p, 1 - p), (1 - p, p)), and an exchange costs 2 (x_1 - x_2) (y_1 - y_2) = epsilon log (p / (1 - p))^2."""
-    upper = 1.0 / (1.0 + np.exp(-np.pi / np.sqrt(3.0)))  # standardised, two scores are 1 and -1
+    upper = 1.0 / (1.0 + np.exp(-np.pi / np.sqrt(3.0)))  # standardized, two scores are 1 and -1
     stays = 1.0 / (1.0 + np.exp(-(2.0 * upper - 1.0) / 0.5))
-    found = Sinkhorn(0.5, **CONVERGED).positions(tf.constant([[-3.0, 8.0]], tf.float64)).numpy()[0]
+    found = positions(Sinkhorn(0.5, **CONVERGED), np.array([[-3.0, 8.0]]))[0]
     np.testing.assert_allclose(found, [1.0 + stays, 2.0 - stays], rtol=1e-12)
 
 
@@ -60,8 +66,8 @@ def test_equals_the_paper(length, epsilon):
     random = np.random.RandomState(length)
     scores, weights = random.randn(length), random.randn(length)
     ranking = Sinkhorn(epsilon, **CONVERGED)
-    np.testing.assert_allclose(ranking.indicators(scores[None])[0], paper(scores, epsilon).T, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(ranking.positions(scores[None])[0], ranks(scores, epsilon), rtol=1e-9)
+    np.testing.assert_allclose(transport(ranking, scores[None])[0], paper(scores, epsilon), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(positions(ranking, scores[None])[0], ranks(scores, epsilon), rtol=1e-9)
     slopes = references.central_differences(lambda s: weights @ ranks(s, epsilon), scores, step=1e-5)
     np.testing.assert_allclose(gradient(ranking, scores, weights), slopes, rtol=1e-5, atol=1e-6)
 
@@ -69,40 +75,50 @@ def test_equals_the_paper(length, epsilon):
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.1, 10.0])
 def test_rows_and_columns_sum_to_one(epsilon):
     scores = np.random.RandomState(0).standard_cauchy((3, 30))
-    plan = Sinkhorn(epsilon, threshold=1e-4).indicators(scores).numpy()
-    np.testing.assert_allclose(plan.sum(axis=1), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(plan.sum(axis=2), 1.0, atol=1e-4)
+    plan = transport(Sinkhorn(epsilon, threshold=1e-4), scores)
+    np.testing.assert_allclose(plan.sum(axis=2), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(plan.sum(axis=1), 1.0, atol=1e-4)
     assert (plan >= 0.0).all()
 
 
-def test_topn_cuts_the_ranks_of_the_transport():
+def test_positions_are_the_mean_ranks_of_the_transport():
     scores = np.random.RandomState(0).randn(2, 8)
-    every = Sinkhorn().indicators(scores).numpy()
-    np.testing.assert_array_equal(Sinkhorn().indicators(scores, topn=3).numpy(), every[:, :3])
-    np.testing.assert_allclose(np.arange(1, 9) @ every, Sinkhorn().positions(scores), rtol=1e-12)
+    np.testing.assert_allclose(
+        transport(Sinkhorn(), scores) @ np.arange(1, 9), positions(Sinkhorn(), scores), rtol=1e-12
+    )
+
+
+def test_padding_is_no_part_of_the_transport():
+    rows = [np.random.RandomState(0).randn(8), np.random.RandomState(1).randn(3)]
+    scores, mask = evaluate.padded(rows)
+    found = Sinkhorn().transport(tf.constant(scores), tf.constant(mask)).numpy()
+    for plan, row in zip(found, rows, strict=True):
+        expected = np.zeros((8, 8))
+        expected[: len(row), : len(row)] = transport(Sinkhorn(), row[None])[0]
+        np.testing.assert_allclose(plan, expected, rtol=1e-12)
 
 
 def test_a_large_epsilon_gives_the_mean_rank():
     scores = np.random.RandomState(0).randn(1, 9)
-    np.testing.assert_allclose(Sinkhorn(1e7).positions(scores), 5.0, rtol=1e-5)
+    np.testing.assert_allclose(positions(Sinkhorn(1e7), scores), 5.0, rtol=1e-5)
 
 
 def test_stops_at_the_threshold_or_at_the_last_iteration(monkeypatch):
     scores = np.random.RandomState(1).randn(2, 12)
     errors = []
     for threshold in (1e-1, 1e-3, 1e-6):
-        plan = Sinkhorn(0.02, threshold).indicators(scores).numpy()
-        errors.append(np.abs(plan.sum(axis=2) - 1.0).max())
+        plan = transport(Sinkhorn(0.02, threshold), scores)
+        errors.append(np.abs(plan.sum(axis=1) - 1.0).max())
         assert errors[-1] <= threshold
     assert errors[0] > errors[1] > errors[2]
 
     products = []
     matvec = tf.linalg.matvec
     monkeypatch.setattr(sinkhorn.tf.linalg, "matvec", lambda *a, **k: products.append(1) or matvec(*a, **k))
-    Sinkhorn(0.02, 1e-13, max_iterations=3).indicators(scores)
+    transport(Sinkhorn(0.02, 1e-13, max_iterations=3), scores)
     assert len(products) == 1 + 2 * 3
-    stopped = Sinkhorn(0.02, 1e-13, max_iterations=1).indicators(scores).numpy()
-    np.testing.assert_allclose(stopped.sum(axis=1), 1.0, rtol=1e-12)
+    stopped = transport(Sinkhorn(0.02, 1e-13, max_iterations=1), scores)
+    np.testing.assert_allclose(stopped.sum(axis=2), 1.0, rtol=1e-12)
 
 
 def test_gradient_of_a_stopped_transport_is_exact_for_the_sums_it_has():
@@ -110,7 +126,7 @@ def test_gradient_of_a_stopped_transport_is_exact_for_the_sums_it_has():
     scores, weights = np.random.RandomState(2).randn(6), np.random.RandomState(3).randn(6)
     ranking = Sinkhorn(0.05, threshold=0.2)
     order = np.argsort(-scores)
-    plan = ranking.indicators(scores[None]).numpy()[0].T[order]
+    plan = transport(ranking, scores[None])[0][order]
     row_sums, column_sums = plan.sum(axis=1), plan.sum(axis=0)
     assert np.abs(column_sums - 1.0).max() > 0.01
 
@@ -137,9 +153,9 @@ def test_two_documents_have_no_gradient_and_near_ties_a_bounded_one():
 def test_a_small_epsilon_neither_overflows_nor_takes_long(epsilon):
     random = np.random.RandomState(0)
     for scores in (random.randn(2, 50), random.randint(0, 3, (2, 50)), random.standard_cauchy((2, 50))):
-        plan = Sinkhorn(epsilon, max_iterations=500).indicators(scores.astype(np.float32)).numpy()
-        np.testing.assert_allclose(plan.sum(axis=1), 1.0, rtol=1e-5)
-        np.testing.assert_allclose(plan.sum(axis=2), 1.0, atol=1.1e-3)
+        plan = transport(Sinkhorn(epsilon, max_iterations=500), scores.astype(np.float32))
+        np.testing.assert_allclose(plan.sum(axis=2), 1.0, rtol=1e-5)
+        np.testing.assert_allclose(plan.sum(axis=1), 1.0, atol=1.1e-3)
 
 
 def test_memory_does_not_grow_with_the_iterations():
@@ -149,7 +165,7 @@ def test_memory_does_not_grow_with_the_iterations():
     def step(scores):
         with tf.GradientTape() as tape:
             tape.watch(scores)
-            total = tf.reduce_sum(Sinkhorn().positions(scores))
+            total = tf.reduce_sum(Sinkhorn().positions(scores, tf.ones_like(scores, tf.bool)))
         return tape.gradient(total, scores)
 
     graph = step.get_concrete_function().graph.as_graph_def()

@@ -1,15 +1,15 @@
-"""SoftRank against the paper: contests, rank distributions, expected discounts, gradients, limits, cost."""
+"""SoftRank against the paper: contests, rank distributions, expected discounts, gradients, limits, memory."""
 
 import math
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from tfr_smooth.ops.rank_binomial import pairwise_probabilities, rank_distributions
 
 from tests import references
-from tfr_smooth.ops.discounts import ShallowDiscount
-from tfr_smooth.ops.softrank import SoftRank, expected_discount
+from tests.ops import evaluate
+from tests.ops.evaluate import assert_near
+from tfr_smooth.ops import ShallowDiscount, SoftRank, rank_distributions, win_probabilities
 
 SIGMAS = [0.01, 0.3, 1.0, 10.0, 100.0]
 
@@ -18,8 +18,16 @@ def a_list(seed, length, spread=1.0):
     return (spread * np.random.RandomState(seed).randn(length)).astype(np.float32)
 
 
+def distribution_of(**arguments):
+    return lambda scores, mask: rank_distributions(scores, mask, **arguments)
+
+
+def discounts_of(sigma=1.0, **arguments):
+    return lambda scores, mask: SoftRank(sigma).document_discounts(scores, mask, **arguments)
+
+
 def contests(scores, j, sigma):
-    """Eq. 9: the other documents, the chances that they beat j and that they do not, and d pi_ij / d s_i (Eq. 20)."""
+    """Eq. 9: the other documents, how likely they beat j and how likely not, and d pi_ij / d s_i (Eq. 20)."""
     others = np.delete(np.arange(len(scores)), j)
     scores = scores.astype(np.float64)
     ahead = (scores[others] - scores[j]) / (2.0 * sigma)
@@ -42,35 +50,38 @@ def distributions(scores, sigma=1.0):
 def expectation_and_slopes(scores, sigma, tables, documents=None):
     """sum_r D_j(r) p_j(r) for some documents j, and the gradient of the sum of them to all scores.
 
-    The derivative to one contest is the difference that it makes: the worth of the ranks after it, before which the
-    distribution of the contests before it.
+    The derivative with respect to one contest is the difference that it makes to the values of the ranks after it,
+    under the distribution of the contests before it.
     """
     values, slopes = [], np.zeros(len(scores))
     for j, table in zip(range(len(scores)) if documents is None else documents, tables, strict=True):
         others, won, lost, density = contests(scores, j, sigma)
-        before, worth = recursion(won, lost), np.asarray(table, np.float64)
-        values.append(before[-1] @ worth)
+        before, at_ranks = recursion(won, lost), np.asarray(table, np.float64)
+        values.append(before[-1] @ at_ranks)
         for i in reversed(range(len(others))):
-            if_won = np.append(worth[1:], 0.0)
-            slope = (before[i] @ (if_won - worth)) * density[i]
+            if_won = np.append(at_ranks[1:], 0.0)
+            slope = (before[i] @ (if_won - at_ranks)) * density[i]
             slopes[others[i]] += slope
             slopes[j] -= slope
-            worth = worth * lost[i] + if_won * won[i]
+            at_ranks = at_ranks * lost[i] + if_won * won[i]
     return np.array(values), slopes
 
 
-def value_and_gradient(function, scores, weights):
-    scores = tf.constant(scores)[tf.newaxis]
-    with tf.GradientTape() as tape:
-        tape.watch(scores)
-        found = function(scores)
-        total = tf.reduce_sum(found[0] * tf.cast(weights, found.dtype))
-    return found.numpy()[0], tape.gradient(total, scores).numpy()[0]
-
-
-def assert_near(found, expected, relative):
-    """Near the expected vector, relative to its largest element."""
-    assert np.abs(found - expected).max() <= relative * np.abs(expected).max() + 1e-37
+def check(function, rows, tables, value_error, gradient_error, sigma=1.0, dtype=np.float64):
+    """Each list's expected discounts under its weighted tables [list, rank], against the recursion."""
+    scores, mask = evaluate.padded(rows)
+    weights = np.zeros(scores.shape)
+    for i, (of_documents, _) in enumerate(tables):
+        weights[i, : len(of_documents)] = of_documents
+    found, gradient = evaluate.value_and_gradient(function, scores.astype(dtype), weights, mask)
+    assert found.dtype == gradient.dtype == dtype
+    for i, (row, (of_documents, table)) in enumerate(zip(rows, tables, strict=True)):
+        n = len(row)
+        expected, slopes = expectation_and_slopes(row, sigma, np.outer(of_documents, table))
+        np.testing.assert_allclose(found[i, :n] * of_documents, expected, rtol=value_error, atol=1e-290)
+        assert_near(gradient[i, :n], slopes, gradient_error)
+    np.testing.assert_array_equal(found[~mask], 0.0)
+    np.testing.assert_array_equal(gradient[~mask], 0.0)
 
 
 def test_the_reference_slopes_are_those_of_equation_18():
@@ -93,52 +104,53 @@ def test_the_reference_slopes_are_those_of_equation_18():
 
 
 @pytest.mark.parametrize("sigma", SIGMAS)
-def test_pairwise_probabilities_keep_their_digits(sigma):
+def test_win_probabilities_keep_their_digits(sigma):
     scores = a_list(0, 9)
-    found = pairwise_probabilities(scores.astype(np.float64)[None], sigma=sigma).numpy()[0]
+    found = evaluate.value(lambda s, mask: win_probabilities(s, mask, sigma=sigma), scores)
+    assert found.dtype == np.float64
     for j in range(9):
         others, won, *_ = contests(scores, j, sigma)
         np.testing.assert_allclose(found[others, j], won, rtol=1e-10, atol=1e-300)
     np.testing.assert_allclose(found + found.T, 1.0 - np.eye(9), rtol=1e-15)
 
 
-def test_pairwise_probabilities_of_padding_are_zero():
-    scores, mask = np.array([[1.0, np.nan, 0.0, np.inf]], np.float32), np.array([[True, False, True, False]])
-    found = pairwise_probabilities(scores, mask).numpy()[0]
-    assert found.dtype == np.float32
+def test_win_probabilities_of_padding_are_zero():
+    scores, mask = tf.constant([[1.0, 0.0, 0.0, 0.0]]), tf.constant([[True, False, True, False]])
+    found = win_probabilities(scores, mask).numpy()[0]
     np.testing.assert_array_equal(found[[1, 3]], 0.0)
     np.testing.assert_array_equal(found[:, [1, 3]], 0.0)
-    np.testing.assert_allclose(found[0, 2], 0.5 * math.erfc(-0.5), rtol=1e-6)
+    np.testing.assert_allclose(found[0, 2], 0.5 * math.erfc(-0.5), rtol=1e-14)
 
 
 @pytest.mark.parametrize("sigma", SIGMAS)
-@pytest.mark.parametrize("length", [1, 2, 7, 33])
-def test_rank_distributions_equal_the_recursion(length, sigma):
-    scores = a_list(length, length)
-    tables = np.random.RandomState(1).randn(length, length)
-    found, gradient = value_and_gradient(lambda s: rank_distributions(s, sigma=sigma), scores, tables)
-    np.testing.assert_allclose(found, distributions(scores, sigma), rtol=1e-6, atol=1e-37)
-    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-6)
-    assert_near(gradient, expectation_and_slopes(scores, sigma, tables)[1], 1e-6)
+def test_rank_distributions_equal_the_recursion(sigma):
+    rows = [a_list(length, length) for length in (1, 2, 7, 33)]
+    scores, mask = evaluate.padded(rows)
+    tables = np.random.RandomState(1).randn(4, 33, 33)
+    found, gradient = evaluate.value_and_gradient(distribution_of(sigma=sigma), scores, tables, mask)
+    assert found.dtype == np.float64 and gradient.dtype == np.float32
+    for i, row in enumerate(rows):
+        n = len(row)
+        np.testing.assert_allclose(found[i, :n, :n], distributions(row, sigma), rtol=1e-10, atol=1e-290)
+        np.testing.assert_allclose(found[i, :n].sum(axis=1), 1.0, rtol=1e-13)
+        assert np.abs(found[i]).sum() == pytest.approx(n)
+        assert_near(gradient[i, :n], expectation_and_slopes(row, sigma, tables[i, :n, :n])[1], 1e-6)
 
 
 def test_rank_distributions_of_a_longer_list_equal_the_recursion():
     scores, tables = a_list(3, 120).astype(np.float64), np.random.RandomState(1).randn(120, 120)
-    found, gradient = value_and_gradient(rank_distributions, scores, tables)
+    found, gradient = evaluate.of_one_list(rank_distributions, scores, tables)
     np.testing.assert_allclose(found, distributions(scores), rtol=1e-9, atol=1e-300)
     assert_near(gradient, expectation_and_slopes(scores, 1.0, tables)[1], 1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sigma", SIGMAS)
-@pytest.mark.parametrize("length", [1, 2, 7, 40, 120])
-def test_expected_log_discount_equals_the_recursion(length, sigma):
-    scores, weights = a_list(length + 1, length), np.random.RandomState(2).rand(length)
-    expected, slopes = expectation_and_slopes(scores, sigma, np.outer(weights, references.discounts(length)))
-    for dtype in (np.float32, np.float64):
-        found, gradient = value_and_gradient(lambda s: expected_discount(s, sigma=sigma), scores.astype(dtype), weights)
-        assert found.dtype == gradient.dtype == dtype
-        np.testing.assert_allclose(found * weights, expected, rtol=1e-7 if dtype == np.float64 else 3e-7)
-        assert_near(gradient, slopes, 3e-6)
+def test_expected_log_discount_equals_the_recursion(sigma, dtype):
+    rows = [a_list(length + 1, length) for length in (1, 2, 7, 60)]
+    tables = [(np.random.RandomState(2).rand(len(row)), references.discounts(len(row))) for row in rows]
+    value_error = 1e-7 if dtype == np.float64 else 3e-7
+    check(discounts_of(sigma), rows, tables, value_error, 3e-6, sigma, dtype)
 
 
 @pytest.mark.parametrize("spread", [0.01, 1.0, 100.0])
@@ -148,7 +160,7 @@ def test_expected_log_discount_of_a_thousand_documents(spread):
     scores[[0, 999]] = scores.max() * 1.1, scores.min() * 1.1
     weights = np.zeros(1000)
     weights[documents] = [1.0, 3.0, 0.5, 2.0, 7.0]
-    found, gradient = value_and_gradient(expected_discount, scores, weights)
+    found, gradient = evaluate.of_one_list(discounts_of(), scores, weights)
     table = references.discounts(1000)
     expected, slopes = expectation_and_slopes(scores, 1.0, np.outer(weights[documents], table), documents)
     np.testing.assert_allclose(found[documents] * weights[documents], expected, rtol=3e-7)
@@ -160,18 +172,14 @@ def test_expected_log_discount_of_a_thousand_documents(spread):
 )
 def test_a_cut_discount_keeps_its_digits_however_small(topn, sigma):
     """At sigma 10 hardly any of the 40 documents is ever at the top: values of 1e-12 for K = 1."""
-    scores = a_list(6, 40).astype(np.float64)
     table = np.where(np.arange(40) < topn, references.discounts(40), 0.0)
     weights = np.random.RandomState(2).rand(40)
-    found, gradient = value_and_gradient(lambda s: expected_discount(s, sigma=sigma, topn=topn), scores, weights)
-    expected, slopes = expectation_and_slopes(scores, sigma, np.outer(weights, table))
-    np.testing.assert_allclose(found * weights, expected, rtol=1e-7, atol=1e-290)
-    assert_near(gradient, slopes, 1e-6)
+    check(discounts_of(sigma, topn=topn), [a_list(6, 40)], [(weights, table)], 1e-7, 1e-6, sigma)
 
 
 def test_the_gradient_of_a_document_that_all_others_beat_keeps_its_digits():
     scores = np.array([6.0, 9.0, 8.0, -4.0])
-    found, gradient = value_and_gradient(lambda s: expected_discount(s, topn=1), scores, np.eye(4)[3])
+    found, gradient = evaluate.of_one_list(discounts_of(topn=1), scores, np.eye(4)[3])
     expected, slopes = expectation_and_slopes(scores, 1.0, [np.eye(4)[0]], [3])
     assert 0 < expected[0] < 1e-40
     np.testing.assert_allclose(found[3], expected[0], rtol=1e-10)
@@ -196,20 +204,16 @@ TABLE = [4.0, 2.0, -1.0, 0.5]
 )
 @pytest.mark.parametrize("topn", [None, 3])
 def test_every_discount_equals_its_table(discount, table, topn):
-    scores, weights = a_list(8, 20).astype(np.float64), np.random.RandomState(2).rand(20)
     table = np.where(np.arange(20) < (topn or 20), table, 0.0)
-    found, gradient = value_and_gradient(lambda s: expected_discount(s, discount=discount, topn=topn), scores, weights)
     tight = 1e-6 if discount == "log2" else 1e-12
-    expected, slopes = expectation_and_slopes(scores, 1.0, np.outer(weights, table))
-    np.testing.assert_allclose(found * weights, expected, rtol=tight)
-    assert_near(gradient, slopes, tight)
+    weights = np.random.RandomState(2).rand(20)
+    check(discounts_of(discount=discount, topn=topn), [a_list(8, 20)], [(weights, table)], tight, tight)
 
 
 def test_shallow_discounts_are_over_the_real_documents():
-    scores = np.array([[2.0, 1.0, 0.0, 9.0]])
-    mask = np.array([[True, True, True, False]])
+    scores, mask = tf.constant([[2.0, 1.0, 0.0, 0.0]], tf.float64), tf.constant([[True, True, True, False]])
     for topn, expected in ((None, [1.0, 2 / 3, 1 / 3, 0.0]), (2, [1.0, 2 / 3, 0.0, 0.0])):
-        found = expected_discount(scores, mask, sigma=1e-3, discount="linear", topn=topn)
+        found = SoftRank(1e-3).document_discounts(scores, mask, discount="linear", topn=topn)
         np.testing.assert_allclose(found, [expected], rtol=1e-12)
 
 
@@ -217,38 +221,38 @@ def test_shallow_discounts_are_over_the_real_documents():
 def test_equals_a_simulation_of_independent_contests(seed):
     random, draws, length = np.random.RandomState(seed), 20000, 6
     scores = a_list(seed, length)
-    found = rank_distributions(scores[None], sigma=0.8).numpy()[0]
-    worth = expected_discount(scores[None], sigma=0.8).numpy()[0]
+    found = evaluate.value(distribution_of(sigma=0.8), scores)
+    discounts = evaluate.value(discounts_of(0.8), scores)
     for j in range(length):
         won = contests(scores, j, 0.8)[1]
         ranks = (random.rand(draws, length - 1) < won).sum(axis=1)
-        chances = np.bincount(ranks, minlength=length) / draws
-        assert (np.abs(chances - found[j]) < 4.5 * np.sqrt(found[j] / draws) + 3 / draws).all()
+        frequencies = np.bincount(ranks, minlength=length) / draws
+        assert (np.abs(frequencies - found[j]) < 4.5 * np.sqrt(found[j] / draws) + 3 / draws).all()
         drawn = references.discounts(length)[ranks]
-        assert abs(drawn.mean() - worth[j]) < 4.5 * drawn.std() / np.sqrt(draws)
+        assert abs(drawn.mean() - discounts[j]) < 4.5 * drawn.std() / np.sqrt(draws)
 
 
 @pytest.mark.parametrize("topn", [None, 5])
 def test_without_noise_it_is_the_exact_rank(topn):
     ranks = np.random.RandomState(0).permutation(12)
-    scores = (-0.1 * ranks).astype(np.float32)[None]
-    np.testing.assert_array_equal(rank_distributions(scores, sigma=1e-4)[0], np.eye(12)[ranks])
+    scores = (-0.1 * ranks).astype(np.float32)
+    np.testing.assert_array_equal(evaluate.value(distribution_of(sigma=1e-4), scores), np.eye(12)[ranks])
     expected = np.where(ranks < (topn or 12), references.discounts(12)[ranks], 0.0)
-    np.testing.assert_allclose(expected_discount(scores, sigma=1e-4, topn=topn)[0], expected, rtol=3e-7)
+    np.testing.assert_allclose(evaluate.value(discounts_of(1e-4, topn=topn), scores), expected, rtol=3e-7)
 
 
 def test_two_tied_documents_share_their_ranks():
-    scores = np.array([[1.0, 0.5, 0.5, 0.0]], np.float32)
     first, second, third, last = references.discounts(4)
     shared = (second + third) / 2
-    np.testing.assert_allclose(expected_discount(scores, sigma=1e-4), [[first, shared, shared, last]], rtol=3e-7)
+    found = evaluate.value(discounts_of(1e-4), np.array([1.0, 0.5, 0.5, 0.0], np.float32))
+    np.testing.assert_allclose(found, [first, shared, shared, last], rtol=3e-7)
 
 
 @pytest.mark.parametrize(("sigma", "error"), [(0.01, 0.2), (0.3, 0.012), (1.0, 0.004), (10.0, 0.001), (100.0, 0.001)])
 def test_the_normal_approximation_is_near_and_exact_at_the_ends(sigma, error):
-    scores = a_list(9, 60).astype(np.float64)[None]
-    exact = rank_distributions(scores, sigma=sigma).numpy()[0]
-    normal = rank_distributions(scores, sigma=sigma, method="normal").numpy()[0]
+    scores = a_list(9, 60).astype(np.float64)
+    exact = evaluate.value(distribution_of(sigma=sigma), scores)
+    normal = evaluate.value(distribution_of(sigma=sigma, method="normal"), scores)
     np.testing.assert_allclose(normal.sum(axis=1), 1.0, rtol=1e-12)
     assert (normal >= 0).all()
     from_middle = np.argsort(np.abs(exact @ np.arange(60) - 29.5))
@@ -261,7 +265,7 @@ def test_the_normal_approximation_has_the_mean_and_variance_and_their_gradient()
     ranks = np.arange(80.0)
     for moment, rounding in ((ranks, 0.0), (ranks**2, 1 / 12)):  # rounding to whole ranks adds 1/12 of variance
         tables = np.outer(weights, moment)
-        normal, gradient = value_and_gradient(lambda s: rank_distributions(s, method="normal"), scores, tables)
+        normal, gradient = evaluate.of_one_list(distribution_of(method="normal"), scores, tables)
         expected, slopes = expectation_and_slopes(scores, 1.0, tables)
         np.testing.assert_allclose(normal @ moment, expected / weights, atol=1.01 * rounding + 1e-5)
         assert_near(gradient, slopes, 1e-4)
@@ -269,8 +273,7 @@ def test_the_normal_approximation_has_the_mean_and_variance_and_their_gradient()
 
 @pytest.mark.parametrize("method", ["exact", "normal"])
 def test_sinkhorn_scaling_makes_ranks_sum_to_one(method):
-    scores = np.append(a_list(11, 30), [np.nan, 7.0]).astype(np.float64)[None]
-    mask = np.array([[True] * 30 + [False] * 2])
+    scores, mask = map(tf.constant, evaluate.padded([a_list(11, 30), a_list(12, 32)]))
     plain = rank_distributions(scores, mask, sigma=3.0, method=method).numpy()[0]
     assert np.abs(plain[:, :30].sum(axis=0) - 1.0).max() > 0.5
     found = rank_distributions(scores, mask, sigma=3.0, method=method, sinkhorn_iterations=50).numpy()[0]
@@ -287,12 +290,9 @@ def test_sinkhorn_scaling_makes_ranks_sum_to_one(method):
 
 def test_sinkhorn_scaling_has_its_gradient():
     scores, tables = a_list(12, 6).astype(np.float64), np.random.RandomState(0).randn(6, 6)
-
-    def scaled(s):
-        return rank_distributions(s, sinkhorn_iterations=3)
-
-    _, gradient = value_and_gradient(scaled, scores, tables)
-    expected = references.central_differences(lambda s: (scaled(s[None]).numpy()[0] * tables).sum(), scores)
+    scaled = distribution_of(sinkhorn_iterations=3)
+    _, gradient = evaluate.of_one_list(scaled, scores, tables)
+    expected = references.central_differences(lambda s: (evaluate.value(scaled, s) * tables).sum(), scores)
     np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-8)
 
 
@@ -301,117 +301,19 @@ def test_sinkhorn_scaling_comes_nearer_to_the_ranks_of_noisy_scores():
     random = np.random.RandomState(0)
     scores = a_list(13, 8)
     order = np.argsort(-(scores + random.randn(40000, 8)), axis=1)
-    sorted_chances = np.array([(order == j).mean(axis=0) for j in range(8)])
+    frequencies = np.array([(order == j).mean(axis=0) for j in range(8)])
     errors = [
-        np.abs(rank_distributions(scores[None], sinkhorn_iterations=n).numpy()[0] - sorted_chances).mean()
-        for n in (0, 20)
+        np.abs(evaluate.value(distribution_of(sinkhorn_iterations=n), scores) - frequencies).mean() for n in (0, 20)
     ]
     assert errors[1] < 0.9 * errors[0] < 0.1
 
 
-FUNCTIONS = {
-    "log2": lambda s, m: expected_discount(s, m),
-    "log2@3": lambda s, m: expected_discount(s, m, topn=3),
-    "linear": lambda s, m: expected_discount(s, m, discount="linear"),
-    "linear@3": lambda s, m: expected_discount(s, m, discount="linear", topn=3),
-    "table": lambda s, m: expected_discount(s, m, discount=[3.0, 1.0]),
-    "function": lambda s, m: expected_discount(s, m, discount=lambda rank: 1.0 / (1.0 + rank)),
-    "exact": lambda s, m: rank_distributions(s, m, sinkhorn_iterations=2),
-    "normal": lambda s, m: rank_distributions(s, m, method="normal"),
-    "relevance": lambda s, m: SoftRank().relevance(s, tf.stop_gradient(tf.clip_by_value(s, -1.0, 5.0)), m, topn=4),
-}
-every_function = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
-
-
-def squares_and_gradient(function, scores, mask):
-    with tf.GradientTape() as tape:
-        tape.watch(scores)
-        found = function(scores, mask)
-        total = tf.reduce_sum(tf.square(found))
-    return found, tape.gradient(total, scores)
-
-
-@every_function
-def test_padding_changes_nothing(function):
-    scores = a_list(14, 21)[None]
-    padded = np.insert(scores, [0, 5, 21], [np.nan, np.inf, 1e30], axis=1)
-    mask = np.insert(np.ones_like(scores, bool), [0, 5, 21], False, axis=1)
-    alone = squares_and_gradient(function, tf.constant(scores), tf.ones_like(scores, tf.bool))
-    found, gradient = squares_and_gradient(function, tf.constant(padded), tf.constant(mask))
-    found = found.numpy()[0] if len(found.shape) == 2 and found.shape[1] == 4 else found.numpy()[0][mask[0]]
-    np.testing.assert_allclose(found[:, :21] if found.ndim == 2 else found, alone[0][0], rtol=2e-6, atol=1e-37)
-    np.testing.assert_allclose(gradient[mask], alone[1][0], rtol=1e-5, atol=1e-8)
-    np.testing.assert_array_equal(gradient[~mask], 0.0)
-
-
-@every_function
-def test_a_document_may_stand_anywhere(function):
-    scores, order = a_list(15, 20)[None], np.random.RandomState(0).permutation(20)
-    real = tf.ones_like(scores, tf.bool)
-    found, gradient = squares_and_gradient(function, tf.constant(scores), real)
-    moved, moved_gradient = squares_and_gradient(function, tf.constant(scores[:, order]), real)
-    by_document = found.shape[1] == 20
-    np.testing.assert_allclose(moved[0], found.numpy()[0][order] if by_document else found[0], rtol=2e-6, atol=1e-37)
-    np.testing.assert_allclose(moved_gradient[0], gradient.numpy()[0][order], rtol=1e-5, atol=1e-8)
-
-
-@every_function
-def test_extreme_lists_are_finite(function):
-    batch = [[1e30, -1e30, 0.0, 1e30, 3e38], [-3e38, 3e38, np.inf, -np.inf, 0.0], [2.0] * 5, [1.0] * 5, [np.nan] * 5]
-    mask = tf.constant([[True] * 5, [True] * 5, [True] * 5, [False, True] + [False] * 3, [False] * 5])
-    found, gradient = squares_and_gradient(function, tf.constant(batch, tf.float32), mask)
-    assert np.isfinite(gradient).all()
-    assert np.isfinite(found).all()
-    np.testing.assert_array_equal(found[4], 0.0)
-    huge = tf.constant([[1e300, -1e300, 1e308, -1.7e308]], tf.float64)
-    for result in squares_and_gradient(function, huge, tf.ones([1, 4], tf.bool)):
-        assert np.isfinite(result).all()
-
-
-@every_function
-def test_a_nan_score_stays_in_its_list(function):
-    scores = np.stack([a_list(16, 6), a_list(17, 6)])
-    real = tf.ones_like(scores, tf.bool)
-    clean = squares_and_gradient(function, tf.constant(scores), real)
-    scores[0, 2] = np.nan
-    found, gradient = squares_and_gradient(function, tf.constant(scores), real)
-    assert np.isnan(found[0]).all() and np.isnan(gradient[0]).any()
-    np.testing.assert_array_equal(found[1], clean[0][1])
-    np.testing.assert_array_equal(gradient[1], clean[1][1])
-
-
-@pytest.mark.parametrize(
-    ("name", "compiled"),
-    [*((name, False) for name in FUNCTIONS), *((name, True) for name in ("log2", "log2@3", "normal", "relevance"))],
-)
-def test_graphs_of_unknown_shape_equal_eager(name, compiled):
-    function = FUNCTIONS[name]
-    scores = tf.constant(np.stack([a_list(18, 18), a_list(19, 18), a_list(20, 18)]))
-    mask = tf.constant(np.arange(18) < np.array([[18], [7], [0]]))
-    signature = [tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None, None], tf.bool)]
-
-    @tf.function(input_signature=signature, jit_compile=compiled)
-    def traced(scores, mask):
-        return squares_and_gradient(function, scores, mask)
-
-    for found, expected in zip(traced(scores, mask), squares_and_gradient(function, scores, mask), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
-
-
 @pytest.mark.parametrize("topn", [None, 1, 6, 50])
-def test_relevance_is_what_the_rank_distributions_find(topn):
+def test_rank_relevance_is_read_off_the_rank_distributions(topn):
     scores, relevance = a_list(21, 20), np.random.RandomState(0).randint(0, 5, 20).astype(np.float32)
-    found = SoftRank(0.5).relevance(scores[None], relevance[None], topn=topn).numpy()
-    assert found.shape == (1, min(topn or 20, 20))
+    found = evaluate.value(lambda s, m: SoftRank(0.5).rank_relevance(s, relevance[None], m, topn), scores)
     expected = relevance @ distributions(scores, 0.5)
-    np.testing.assert_allclose(found[0], expected[: found.shape[1]], rtol=1e-6)
-
-
-def test_the_class_hands_its_sigma_on():
-    scores, mask = a_list(22, 9)[None], np.arange(9)[None] < 7
-    found = SoftRank(sigma=0.2).document_discounts(scores, mask, discount="linear", topn=5)
-    np.testing.assert_array_equal(found, expected_discount(scores, mask, sigma=0.2, discount="linear", topn=5))
-    assert SoftRank(2) == SoftRank(sigma=2.0) and hash(SoftRank(2)) == hash(SoftRank(2.0))
+    np.testing.assert_allclose(found, expected[:topn], rtol=1e-6)
 
 
 def largest_tensor(function, length):
@@ -419,7 +321,10 @@ def largest_tensor(function, length):
 
     @tf.function(input_signature=[tf.TensorSpec([1, length])])
     def gradient(scores):
-        return squares_and_gradient(function, scores, tf.ones_like(scores, tf.bool))[1]
+        with tf.GradientTape() as tape:
+            tape.watch(scores)
+            total = tf.reduce_sum(tf.square(function(scores, tf.ones_like(scores, tf.bool))))
+        return tape.gradient(total, scores)
 
     graph, sizes = gradient.get_concrete_function().graph.as_graph_def(add_shapes=True), []
     for nodes in [graph.node, *(function.node_def for function in graph.library.function)]:
@@ -431,45 +336,22 @@ def largest_tensor(function, length):
     return max(sizes)
 
 
-def test_memory_is_quadratic_in_the_list_without_the_recursion_and_far_from_cubic_with_it():
-    assert largest_tensor(FUNCTIONS["log2"], 60) == 60 * 60
-    assert largest_tensor(FUNCTIONS["linear"], 60) == 60 * 60
-    assert largest_tensor(FUNCTIONS["log2@3"], 60) == 60 * 60
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"sigma": 0.0}, "`sigma` must be a finite number > 0, got 0.0."),
-        ({"sigma": math.nan}, "`sigma` must be a finite number > 0, got nan."),
-        ({"topn": 0}, "`topn` must be an integer >= 1 or None, got 0."),
-        ({"discount": "log"}, "`discount` must be one of 'log2', 'linear', got 'log'."),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError) as error:
-        expected_discount(tf.zeros([1, 3]), **arguments)
-    assert str(error.value) == message
-
-
-@pytest.mark.parametrize("discount", [[], [[1.0]], [1.0, math.nan], 3.0, None, ["a"]])
-def test_bad_tables_are_named(discount):
-    with pytest.raises(ValueError, match="`discount` must be 'log2', 'linear', a ShallowDiscount, a function of the"):
-        SoftRank().document_discounts(tf.zeros([1, 3]), discount=discount)
+@pytest.mark.parametrize("arguments", [{"discount": "linear"}, {"topn": 3}])
+def test_memory_is_quadratic_in_the_list(arguments):
+    assert largest_tensor(discounts_of(**arguments), 60) == 60 * 60
 
 
 @pytest.mark.parametrize(
     ("function", "arguments", "message"),
     [
-        (SoftRank, {"sigma": -1.0}, "`sigma` must be a finite number > 0, got -1.0."),
         (rank_distributions, {"sigma": "1"}, "`sigma` must be a finite number > 0, got '1'."),
         (rank_distributions, {"method": "fast"}, "`method` must be one of 'exact', 'normal', got 'fast'."),
         (rank_distributions, {"sinkhorn_iterations": -1}, "`sinkhorn_iterations` must be an integer >= 0, got -1."),
-        (pairwise_probabilities, {"sigma": math.inf}, "`sigma` must be a finite number > 0, got inf."),
+        (win_probabilities, {"sigma": math.inf}, "`sigma` must be a finite number > 0, got inf."),
+        (SoftRank().document_discounts, {"discount": "log"}, "`discount` must be one of 'log2', 'linear', got 'log'."),
     ],
 )
-def test_other_bad_arguments_are_named(function, arguments, message):
-    scores = () if function is SoftRank else (tf.zeros([1, 3]),)
+def test_bad_arguments_are_named(function, arguments, message):
     with pytest.raises(ValueError) as error:
-        function(*scores, **arguments)
+        function(tf.zeros([1, 3]), tf.ones([1, 3], tf.bool), **arguments)
     assert str(error.value) == message

@@ -49,7 +49,7 @@ class Approx(PositionRanking):
     def positions(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch, list]: the position of each document, in [1, n] for n real documents."""
         real = tf.cast(mask, scores.dtype)
-        alpha = tf.cast(self.alpha, scores.dtype)
+        alpha = tf.constant(self.alpha, scores.dtype)
         # No difference of two scores overflows, nor does its product with alpha.
         limit = scores.dtype.max / 4.0 / tf.maximum(alpha, 1.0)
         scores = tf.clip_by_value(scores, -limit, limit)
@@ -62,9 +62,11 @@ class Approx(PositionRanking):
 
             return compiled.unpad(_positions(*padded, alpha), scores), gradient
 
-        return compiled.differentiable(
-            compiled_positions, lambda scores: 0.5 + tf.linalg.matvec(_ahead(scores, alpha), real, transpose_a=True)
-        )(scores)
+        def plain(scores: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
+            ahead = _ahead(scores, tf.constant(self.alpha, scores.dtype))
+            return 0.5 + tf.linalg.matvec(ahead, real, transpose_a=True)
+
+        return compiled.differentiable(compiled_positions, plain, [real])(scores)
 
 
 def _ahead(scores: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -27,9 +27,11 @@ def program(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*arguments: tf.Tensor) -> Any:
-        # So that no tape records the program. `differentiable` has its derivatives.
+        # So that no tape records the program, and none around a graph with it asks for the gradient of its results.
+        # `differentiable` has its derivatives.
         tensors = [tf.stop_gradient(tf.convert_to_tensor(argument)) for argument in arguments]
-        return traced(*(tf.TensorSpec([None] * tensor.shape.rank, tensor.dtype) for tensor in tensors))(*tensors)
+        results = traced(*(tf.TensorSpec([None] * tensor.shape.rank, tensor.dtype) for tensor in tensors))(*tensors)
+        return tf.nest.map_structure(tf.stop_gradient, results)
 
     return call
 
@@ -41,14 +43,17 @@ def _has_xla() -> bool:
 
 def differentiable(
     value: Callable[[tf.Tensor], tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]],
-    plain: Callable[[tf.Tensor], tf.Tensor],
+    plain: Callable[..., tf.Tensor],
+    constants: Sequence[tf.Tensor] = (),
 ) -> Callable[[tf.Tensor], tf.Tensor]:
     """Returns a function of one tensor whose value and first derivative come from compiled programs.
 
     Args:
       value: Returns the result, and a function from the gradient with respect to the result to that with respect to
         the tensor.
-      plain: Computes the same result with TensorFlow's own operations, for derivatives of higher order.
+      plain: Computes the same result from the tensor and the constants with TensorFlow's own operations, for
+        derivatives of higher order. It must close over no other tensor.
+      constants: The tensors that `plain` takes after the first.
     """
 
     @tf.custom_gradient
@@ -56,19 +61,27 @@ def differentiable(
         result, first_derivative = value(x)
 
         @tf.custom_gradient
-        def derivative(x: tf.Tensor, upstream: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
+        def derivative(
+            x: tf.Tensor, upstream: tf.Tensor, *constants: tf.Tensor
+        ) -> tuple[tf.Tensor, Callable[..., Any]]:
+            # Tapes around a `tf.function` build each derivative in a graph of its own, which sees only the one before:
+            # what the second derivative needs must be a tensor of the first's.
+            x, upstream = tf.identity(x), tf.identity(upstream)
+            here = [tf.identity(tensor) for tensor in constants]
+
             def second_derivative(direction: tf.Tensor) -> Any:
                 with tf.GradientTape() as outer:
                     outer.watch([x, upstream])
                     with tf.GradientTape() as inner:
                         inner.watch(x)
-                        again = plain(x)
+                        again = plain(x, *here)
                     first = inner.gradient(again, x, upstream, unconnected_gradients="zero")
-                return outer.gradient(first, [x, upstream], direction, unconnected_gradients="zero")
+                gradients = outer.gradient(first, [x, upstream], direction, unconnected_gradients="zero")
+                return [*gradients, *(None for _ in constants)]
 
             return first_derivative(upstream), second_derivative
 
-        return result, lambda upstream: derivative(x, upstream)
+        return result, lambda upstream: derivative(x, upstream, *constants)
 
     return function
 

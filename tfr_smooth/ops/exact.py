@@ -52,7 +52,8 @@ def descending_order(scores: tf.Tensor, mask: tf.Tensor, ranks: int | tf.Tensor 
     Returns:
       [batch, K] int32.
     """
-    scores += 0.0  # XLA sorts -0.0 below 0.0.
+    # XLA sorts -0.0 below 0.0, and drops an addition of 0.
+    scores = lists.fill(scores, tf.not_equal(scores, 0.0), 0.0)
     scores = lists.fill(scores, mask, scores.dtype.min)
     # Reversed: of two tied documents, top_k takes the earlier one first.
     length = tf.shape(scores)[1]

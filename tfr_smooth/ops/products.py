@@ -29,6 +29,8 @@ def exclusive_product(probabilities: tf.Tensor) -> tf.Tensor:
 
     @tf.custom_gradient
     def product(probabilities: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        # A tensor of this graph, where the gradient of the gradient finds it (see `compiled.differentiable`).
+        probabilities = tf.identity(probabilities)
         products = tf.math.cumprod(1.0 - probabilities, axis=1, exclusive=True)
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:

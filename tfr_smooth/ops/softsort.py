@@ -72,7 +72,7 @@ class SoftSort(Ranking):
         scale = math.exp(_within(-math.log(self.temperature) / self.power))
         farthest = math.exp(_within(math.log(_FARTHEST) / self.power))
         # 800^(1/p) of the scale away, or as far as the scores can be.
-        limit = min(farthest / scale, scores.dtype.max)
+        limit = min(farthest / scale, float(scores.dtype.max))
         distance = scale * tf.minimum(tf.abs(sought[:, :, tf.newaxis] - scores[:, tf.newaxis]), limit)
         if self.power != 1.0:
             away = distance > 0.0  # The slope of 0^p is infinite for p < 1.

@@ -1,0 +1,164 @@
+"""Second derivatives: of each ranking and criterion, by tapes in and around graphs."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import references
+from tfr_smooth import functional
+from tfr_smooth.ops import Approx, FastSort, NeuralSort, Sinkhorn, SmoothI, SoftRank, SoftSort
+from tfr_smooth.ops.gains import Gain
+
+RANDOM = np.random.RandomState(0)
+MASK = np.arange(5) < np.array([[5], [3]])
+SCORES, DIRECTION = (np.where(MASK, RANDOM.randn(2, 5), 0.0) for _ in range(2))
+RELEVANCE = np.where(MASK, [[2.0, 0.0, 1.0, 3.0, 1.0], [0.0, 1.0, 0.0, 0.0, 0.0]], 0.0)
+WEIGHTS = RANDOM.randn(2, 5)
+
+
+def constants():
+    return tf.constant(RELEVANCE), tf.constant(MASK)
+
+
+def relevance_of(ranking):
+    return lambda scores: ranking.rank_relevance(scores, *constants())
+
+
+def positions_of(ranking):
+    return lambda scores: tf.where(MASK, ranking.positions(scores, tf.constant(MASK)), 0.0)
+
+
+def discounts_of(ranking, **arguments):
+    return lambda scores: ranking.document_discounts(scores, tf.constant(MASK), **arguments)
+
+
+def gain_of(ranking):
+    def discounted_gain(scores):
+        relevance, mask = constants()
+        gain = Gain.of("exponential", relevance)
+        return ranking.discounted_gain(scores, relevance, mask, gain=gain)[:, tf.newaxis]
+
+    return discounted_gain
+
+
+def criterion_of(criterion):
+    return lambda scores: criterion(*constants()[:1], scores, MASK)[:, tf.newaxis]
+
+
+WHOLE = {
+    "smoothi relevance": relevance_of(SmoothI(2.0, stop_gradient=False)),
+    "smoothi gain": gain_of(SmoothI(2.0, stop_gradient=False)),
+    "approx relevance": relevance_of(Approx(2.0, 3.0)),
+    "approx positions": positions_of(Approx(2.0)),
+    "approx discounts": discounts_of(Approx(2.0, 3.0), topn=2),
+    "softrank relevance": relevance_of(SoftRank()),
+    "softrank discounts": discounts_of(SoftRank()),
+    "softrank cut discounts": discounts_of(SoftRank(), topn=2),
+    "softrank linear discounts": discounts_of(SoftRank(), discount="linear"),
+    "neuralsort relevance": relevance_of(NeuralSort()),
+    "softsort relevance": relevance_of(SoftSort()),
+    "softsort relevance of squares": relevance_of(SoftSort(power=2.0)),
+    "fastsort relevance": relevance_of(FastSort(3.0, beta=2.0)),
+    "fastsort kl positions": positions_of(FastSort(2.0, "kl")),
+    "sinkhorn relevance": relevance_of(Sinkhorn(0.3, 1e-14, 3000, beta=2.0)),
+    "sinkhorn positions": positions_of(Sinkhorn(0.3, 1e-14, 3000)),
+    "approx reciprocal rank": lambda s: functional.ReciprocalRank()(RELEVANCE, s, MASK, ranking=Approx(2.0))[:, None],
+    "neuralsort reciprocal rank": lambda s: functional.ExpectedReciprocalRank()(
+        RELEVANCE, s, MASK, ranking=NeuralSort()
+    )[:, None],
+    "list_net": criterion_of(functional.list_net),
+    "list_mle": criterion_of(functional.list_mle),
+    "rank_net": criterion_of(functional.rank_net),
+    "lambda_loss": criterion_of(functional.lambda_loss),
+    "list_ap": criterion_of(functools.partial(functional.list_ap, num_bins=4, temperature=3.0)),
+    "mean_squared": criterion_of(functional.mean_squared),
+}
+# Eq. 9 of SmoothI is no derivative of a function: its own second derivatives hold the products too.
+STOPPED = {"smoothi stopped relevance": relevance_of(SmoothI(2.0)), "smoothi stopped gain": gain_of(SmoothI(2.0))}
+FAST = ["approx positions", "list_mle", "neuralsort reciprocal rank"]
+every_mode = pytest.mark.parametrize(
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in (*WHOLE, *STOPPED)]
+)
+
+
+def gradient_of(function, scores):
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        value = function(scores)
+        total = tf.reduce_sum(WEIGHTS[:, : value.shape[1]] * value)
+    return tape.gradient(total, scores)
+
+
+def second_derivative(function, scores):
+    """The product of the Hessian with the direction."""
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        along = tf.reduce_sum(DIRECTION * gradient_of(function, scores))
+    return tape.gradient(along, scores)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_second_derivatives_equal_finite_differences(name):
+    step = 1e-5
+    up, down = (gradient_of(WHOLE[name], tf.constant(SCORES + sign * step * DIRECTION)) for sign in (1, -1))
+    expected = (up - down).numpy() / (2 * step)
+    assert np.abs(expected).max() > 0.01
+    found = second_derivative(WHOLE[name], tf.constant(SCORES))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * max(1.0, np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("row", [0, 1])
+@pytest.mark.parametrize("name", STOPPED)
+def test_second_derivatives_of_smoothi_hold_the_products_of_the_first(name, row):
+    real = MASK[row]
+    scores, relevance, n = SCORES[row, real], RELEVANCE[row, real], real.sum()
+    factors = references.smoothi_factors(scores - scores.min(), 2.0, 0.1, n)
+    weights = WEIGHTS[row, :n] if name.endswith("relevance") else WEIGHTS[row, 0] * references.discounts(n)
+
+    def total(s):
+        at_ranks = np.array([references.softmax(2.0 * (s - s.min()) * held) @ relevance for held in factors])
+        return weights @ (at_ranks if name.endswith("relevance") else 2.0**at_ranks - 1.0)
+
+    ends = [references.central_differences(total, scores + step * DIRECTION[row, real], 1e-4) for step in (1e-3, -1e-3)]
+    found = second_derivative(STOPPED[name], tf.constant(SCORES))[row]
+    np.testing.assert_allclose(found[real], (ends[0] - ends[1]) / 2e-3, rtol=1e-4, atol=1e-4)
+
+
+@every_mode
+def test_tapes_in_a_graph_give_the_same(name):
+    function = {**WHOLE, **STOPPED}[name]
+    signature = [tf.TensorSpec([2, 5], tf.float64)]
+    in_graph = tf.function(lambda scores: second_derivative(function, scores), input_signature=signature)
+    expected = second_derivative(function, tf.constant(SCORES))
+    np.testing.assert_allclose(in_graph(tf.constant(SCORES)), expected, rtol=1e-8, atol=1e-10)
+
+
+@every_mode
+@pytest.mark.parametrize("persistent", [False, True])
+def test_tapes_around_a_graph_give_the_same(name, persistent):
+    function = {**WHOLE, **STOPPED}[name]
+    in_graph, scores = tf.function(function), tf.constant(SCORES)
+    with tf.GradientTape(persistent=persistent) as outer:
+        outer.watch(scores)
+        with tf.GradientTape(persistent=persistent) as inner:
+            inner.watch(scores)
+            value = in_graph(scores)
+            total = tf.reduce_sum(WEIGHTS[:, : value.shape[1]] * value)
+        along = tf.reduce_sum(DIRECTION * inner.gradient(total, scores))
+    expected = second_derivative(function, scores)
+    np.testing.assert_allclose(outer.gradient(along, scores), expected, rtol=1e-8, atol=1e-10)
+
+
+@every_mode
+def test_hessians_of_a_graph_give_the_same(name):
+    function = {**WHOLE, **STOPPED}[name]
+
+    @tf.function(input_signature=[tf.TensorSpec([2, 5], tf.float64)])
+    def hessian(scores):
+        value = function(scores)
+        return tf.hessians(tf.reduce_sum(WEIGHTS[:, : value.shape[1]] * value), scores)[0]
+
+    found = np.einsum("abcd,cd->ab", hessian(tf.constant(SCORES)), DIRECTION)
+    np.testing.assert_allclose(found, second_derivative(function, tf.constant(SCORES)), rtol=1e-8, atol=1e-10)
