@@ -115,12 +115,13 @@ class LambdaCriterion(Criterion):
             gradient = compiled.unpad(gradient, scores)
             return losses, lambda upstream: upstream[:, tf.newaxis] * gradient
 
-        def plain(scores: tf.Tensor) -> tf.Tensor:
+        def plain(scores: tf.Tensor, labels: tf.Tensor, mask: tf.Tensor, gains: tf.Tensor) -> tf.Tensor:
             discounts = _rank_discounts(lists.length(scores), self.metric, self.mu, self.topn)
-            weights = _weights(tf.stop_gradient(scores), *lists_and_gains, discounts, is_loss1)
+            is_loss1 = tf.constant(self.metric == "ndcg_loss1")
+            weights = _weights(tf.stop_gradient(scores), labels, mask, gains, discounts, is_loss1)
             return pairs.logistic(scores, weights, self.sigma)
 
-        return compiled.differentiable(value, plain)(scores) / math.log(2.0)
+        return compiled.differentiable(value, plain, lists_and_gains)(scores) / math.log(2.0)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists whose labels (for "precision": relevant or not) are all the same."""
