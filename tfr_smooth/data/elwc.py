@@ -93,7 +93,7 @@ def _message_class() -> Any:
 
 
 def encode_query(query: Query, schema: ElwcSchema = ElwcSchema()) -> bytes:
-    """Returns a query as a serialised `ExampleListWithContext`.
+    """Returns a query as a serialized `ExampleListWithContext`.
 
     Args:
       query: The query, its documents in order.

@@ -147,8 +147,8 @@ def _losses_and_gradient(
     rows, columns = lists.pairs(tf.clip_by_value(scores, -limit, limit))
     behind = sigma * (columns - rows)
     losses = tf.reduce_sum(weights * tf.nn.softplus(behind), axis=[1, 2])
-    slopes = sigma * weights * tf.sigmoid(behind)
-    return losses, tf.reduce_sum(slopes, axis=1) - tf.reduce_sum(slopes, axis=2)
+    derivatives = sigma * weights * tf.sigmoid(behind)
+    return losses, tf.reduce_sum(derivatives, axis=1) - tf.reduce_sum(derivatives, axis=2)
 
 
 def _weights(

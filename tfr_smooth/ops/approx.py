@@ -86,6 +86,6 @@ def _positions(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tf.Tenso
 def _gradient(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     ahead = _ahead(scores, alpha)
     # The derivative of the sigmoid is symmetric in i and j.
-    slopes = ahead * (1.0 - ahead)
+    derivatives = ahead * (1.0 - ahead)
     (upstream_i, upstream_j), (real_i, real_j) = lists.pairs(upstream), lists.pairs(real)
-    return alpha * tf.reduce_sum(slopes * (real_j * upstream_i - real_i * upstream_j), axis=1)
+    return alpha * tf.reduce_sum(derivatives * (real_j * upstream_i - real_i * upstream_j), axis=1)

@@ -118,10 +118,10 @@ def _blocks(rising: tf.Tensor, places: tf.Tensor, solve: Callable[..., tf.Tensor
     """Returns [batch, list] bool: where a block of the solution starts. Each padded document is one of its own."""
 
     def pool(starts: tf.Tensor, _: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        # Two neighbouring blocks in the wrong order are in one block of the solution. So is a whole run of them.
+        # Two neighboring blocks in the wrong order are in one block of the solution. So is a whole run of them.
         _, level = solve(rising, _Blocks(starts))
         is_wrong = tf.logical_and(level[:, :-1] < level[:, 1:], places[:, 1:])
-        # Only at a start: inside a block a vectorised log may differ in the last bit from one place to the next.
+        # Only at a start: inside a block a vectorized log may differ in the last bit from one place to the next.
         is_wrong = tf.logical_and(starts, tf.pad(is_wrong, [[0, 0], [1, 0]]))
         return tf.logical_and(starts, tf.logical_not(is_wrong)), tf.reduce_any(is_wrong)
 

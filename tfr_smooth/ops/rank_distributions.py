@@ -251,11 +251,11 @@ def _normal(wins: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     return tf.tensor_scatter_nd_update(normal, tf.stack([lists_of_ends, ends], axis=-1), exact)
 
 
-def _sinkhorn(found: tf.Tensor, places: tf.Tensor, steps: int) -> tf.Tensor:
+def _sinkhorn(distributions: tf.Tensor, places: tf.Tensor, steps: int) -> tf.Tensor:
     """Scales documents and ranks in turn to sum to 1, in log space; `places` are those that may hold any."""
-    nothing = tf.fill(tf.shape(found), tf.constant(_LOG_OF_NOTHING, found.dtype))
+    nothing = tf.fill(tf.shape(distributions), tf.constant(_LOG_OF_NOTHING, distributions.dtype))
     # The floor keeps every place open: a matrix with zeros need not have a doubly stochastic scaling.
-    logs = tf.where(places, tf.math.log(tf.maximum(found, 1e-300)), nothing)
+    logs = tf.where(places, tf.math.log(tf.maximum(distributions, 1e-300)), nothing)
     for _ in range(steps):
         for axis in (1, 2):  # over documents, then over ranks
             logs = tf.where(places, logs - tf.reduce_logsumexp(logs, axis=axis, keepdims=True), nothing)

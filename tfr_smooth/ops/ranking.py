@@ -173,10 +173,10 @@ class PositionRanking(Ranking, abc.ABC):
           topn: The cut-off K; None for no cut.
         """
         positions = lists.fill(self.positions(scores, mask), mask, 1.0)
-        found = tf.cast(discounts.at(discount, positions - 1.0, mask), scores.dtype)
+        of_documents = tf.cast(discounts.at(discount, positions - 1.0, mask), scores.dtype)
         if topn is not None:
-            found *= self._within(positions, topn)
-        return lists.fill(found, mask, 0.0)
+            of_documents *= self._within(positions, topn)
+        return lists.fill(of_documents, mask, 0.0)
 
     def discounted_gain(
         self,
@@ -189,8 +189,8 @@ class PositionRanking(Ranking, abc.ABC):
         gain: Gain,
     ) -> tf.Tensor:
         r"""Returns [batch]: $\sum_j g(rel_j)$ times the discount of document j."""
-        found = self.document_discounts(scores, mask, discount=discount, topn=topn)
-        return tf.reduce_sum(gain(relevance) * found, axis=1)
+        of_documents = self.document_discounts(scores, mask, discount=discount, topn=topn)
+        return tf.reduce_sum(gain(relevance) * of_documents, axis=1)
 
     def steps(self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> Steps:
         """Returns the documents at their positions."""

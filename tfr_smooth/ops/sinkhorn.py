@@ -46,7 +46,7 @@ _RIDGE = 1e-12
 class Sinkhorn(PositionRanking):
     r"""The Sinkhorn ranking: positions by entropic optimal transport (arXiv:1905.11885).
 
-    The scores of a list are squashed as the authors do it: standardised by the list's mean and standard deviation (no
+    The scores of a list are squashed as the authors do it: standardized by the list's mean and standard deviation (no
     less than 1e-6), then $\sigma(\pi x / \sqrt 3)$, the distribution function of the logistic law of variance 1. So the
     positions are invariant to padding, to the order of the documents, and to a shift and a positive factor of the
     scores: epsilon means the same for every list and at every time of a training. It also means that a list of two
@@ -108,7 +108,7 @@ class Sinkhorn(PositionRanking):
 
 
 def _squash(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """The scores standardised over their list, then squashed to [0, 1]; float64."""
+    """The scores standardized over their list, then squashed to [0, 1]; float64."""
     scores = lists.fill(tf.clip_by_value(scores, -_LARGEST, _LARGEST), mask, -_LARGEST)
     count = tf.maximum(tf.reduce_sum(tf.cast(mask, scores.dtype), axis=1, keepdims=True), 1.0)
     # Less the highest first: then tied scores are exactly 0, and rounding is not blown up to a difference.
@@ -130,14 +130,14 @@ def _plan(squashed: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn, dtype: tf.D
     def plan(squashed: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         kernel = tf.cast(_kernel(squashed, targets, places, ranking.epsilon), dtype)
         rows, columns = _scaled(kernel, places, ranking)
-        found = rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis]
+        result = rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis]
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            q, upstream = tf.cast(found, tf.float64), tf.cast(upstream, tf.float64)
+            q, upstream = tf.cast(result, tf.float64), tf.cast(upstream, tf.float64)
             to_cost = _gradient_to_cost(q, upstream, places, ranking.epsilon)
             return tf.reduce_sum(to_cost * 2.0 * (squashed[:, :, tf.newaxis] - targets[:, tf.newaxis]), axis=2)
 
-        return found, gradient
+        return result, gradient
 
     def plain(squashed: tf.Tensor, targets: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
         kernel = tf.cast(_kernel(squashed, targets, places, ranking.epsilon), dtype)
@@ -150,7 +150,7 @@ def _plan(squashed: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn, dtype: tf.D
 def _kernel(x: tf.Tensor, y: tf.Tensor, places: tf.Tensor, epsilon: float) -> tf.Tensor:
     """exp((f + g - C) / epsilon) for the f and g without entropy, [batch, list, rank] float64; 0 at padding.
 
-    Neighbours in falling order must not gain by an exchange: that bounds f_{j+1} - f_j on both sides, and the middle is
+    Neighbors in falling order must not gain by an exchange: that bounds f_{j+1} - f_j on both sides, and the middle is
     where entropy tends to. The diagonal is 1, everything else below.
     """
     cost = tf.math.squared_difference(x[:, :, tf.newaxis], y[:, tf.newaxis])
@@ -184,34 +184,34 @@ def _scaled(kernel: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn) -> tuple[tf
     return rows, columns
 
 
-def _gradient_to_cost(found: tf.Tensor, upstream: tf.Tensor, places: tf.Tensor, epsilon: float) -> tf.Tensor:
+def _gradient_to_cost(plan: tf.Tensor, upstream: tf.Tensor, places: tf.Tensor, epsilon: float) -> tf.Tensor:
     r"""The gradient of $\sum upstream \cdot Q$ to the cost, with the sums R of the rows and c of the columns held.
 
     With $H = upstream \cdot Q$ it is $(Q_{jk} (\lambda_j + \mu_k) - H_{jk}) / \epsilon$, where
     $R \lambda + Q \mu = H \mathbf{1}$ and $Q^\top \lambda + c \mu = H^\top \mathbf{1}$. Eliminating lambda leaves
     $(c - Q^\top R^{-1} Q) \mu = H^\top \mathbf{1} - Q^\top R^{-1} H \mathbf{1}$.
     """
-    weighted = upstream * found
-    padding = tf.cast(tf.logical_not(places), found.dtype)
-    row_sums = tf.reduce_sum(found, axis=2) + padding
-    column_sums = tf.reduce_sum(found, axis=1) + padding
-    scaled = found / row_sums[:, :, tf.newaxis]
+    weighted = upstream * plan
+    padding = tf.cast(tf.logical_not(places), plan.dtype)
+    row_sums = tf.reduce_sum(plan, axis=2) + padding
+    column_sums = tf.reduce_sum(plan, axis=1) + padding
+    scaled = plan / row_sums[:, :, tf.newaxis]
 
     def product(mu: tf.Tensor) -> tf.Tensor:
-        return (column_sums + _RIDGE) * mu - tf.linalg.matvec(found, tf.linalg.matvec(scaled, mu), transpose_a=True)
+        return (column_sums + _RIDGE) * mu - tf.linalg.matvec(plan, tf.linalg.matvec(scaled, mu), transpose_a=True)
 
     in_rows, in_columns = tf.reduce_sum(weighted, axis=2), tf.reduce_sum(weighted, axis=1)
-    diagonal = tf.maximum(column_sums - tf.reduce_sum(found * scaled, axis=1), 0.0) + _RIDGE
+    diagonal = tf.maximum(column_sums - tf.reduce_sum(plan * scaled, axis=1), 0.0) + _RIDGE
     right = in_columns - tf.linalg.matvec(scaled, in_rows, transpose_a=True)
     mu = _conjugate_gradients(product, diagonal, right)
     shares = in_rows / row_sums - tf.linalg.matvec(scaled, mu)
-    return (found * (shares[:, :, tf.newaxis] + mu[:, tf.newaxis]) - weighted) / epsilon
+    return (plan * (shares[:, :, tf.newaxis] + mu[:, tf.newaxis]) - weighted) / epsilon
 
 
 def _conjugate_gradients(product: Callable[[tf.Tensor], tf.Tensor], diagonal: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     """Solves product(x) = right, [batch, list], for a symmetric product >= 0, preconditioned by its diagonal.
 
-    It takes fewer steps than the scaling of rows and columns took, and, unlike a factorisation, XLA runs it quickly.
+    It takes fewer steps than the scaling of rows and columns took, and, unlike a factorization, XLA runs it quickly.
     That the product is 0 for a constant (what f gains, g may lose) is no obstacle.
     """
 

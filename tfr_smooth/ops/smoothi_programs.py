@@ -104,7 +104,7 @@ def discounted_gain(
         gain, derivative = gain_and_derivative(at_rank)
         discount = discounts[:, rank, tf.newaxis]
         value += tf.cast(discount * gain, tf.float64)
-        gradient += discount * derivative * _slopes(indicators, relevance, at_rank, factors)
+        gradient += discount * derivative * _rank_gradient(indicators, relevance, at_rank, factors)
         return rank + 1, next_factors, value, gradient
 
     state = (0, tf.ones_like(inputs), tf.zeros_like(count, tf.float64), tf.zeros_like(inputs))
@@ -179,12 +179,12 @@ def _step(
     return indicators, _sum(relevance * indicators), factors * (1.0 - delta - indicators)
 
 
-def _slopes(indicators: tf.Tensor, relevance: tf.Tensor, at_rank: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
+def _rank_gradient(indicators: tf.Tensor, relevance: tf.Tensor, at_rank: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
     """Returns the gradient of a rank's relevance with respect to the logits."""
-    slopes = indicators * (relevance - at_rank)
+    gradient = indicators * (relevance - at_rank)
     # They sum to 0 but for the rounding of `at_rank`. Where the softmax is flat that adds up over the list, and where
     # it is sharp nothing but that would be left of the highest document's slope.
-    return factors * (slopes - indicators * _sum(slopes))
+    return factors * (gradient - indicators * _sum(gradient))
 
 
 class _Tail:

@@ -60,7 +60,7 @@ def number_by_worker(strategy: tf.distribute.Strategy, number: int) -> list[int]
 def path_to_save(strategy: tf.distribute.Strategy, path: str) -> Iterator[str]:
     """The path for what all workers must save together, and one alone may write.
 
-    Reading a variable may take all workers (the moving statistics of batch normalisation are a mean over them), so
+    Reading a variable may take all workers (the moving statistics of batch normalization are a mean over them), so
     each of them saves: the chief under `path`, the others under a temporary path that is removed after.
     """
     if is_chief(strategy):
