@@ -68,19 +68,20 @@ class ListMLECriterion(Criterion):
         scores = tf.gather(scores, order, batch_dims=1)
 
         changes = tf.not_equal(negated[:, 1:], negated[:, :-1])
-        ties = Neighbors(tf.pad(changes, [[0, 0], [1, 0]], constant_values=True))
+        starts = tf.pad(changes, [[0, 0], [1, 0]], constant_values=True)
         # The 0 that padding has reaches nothing, as it comes last.
-        terms = _log_sums(ties, scores, mask)
+        terms = _log_sums(starts, scores, mask)
         if self.position_aware:  # Else the sum of the scores is that of their means.
+            ties = Neighbors(starts)
             below = scores - ties.maximum(scores)
             terms += below - ties.mean(below)
             terms *= _position_weights(mask, scores.dtype)
         return tf.reduce_sum(lists.fill(terms, mask, 0.0), axis=1)
 
 
-def _log_sums(ties: Neighbors, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+def _log_sums(starts: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Returns log(sum_{i <= k} e^{s_i}) - s_k at each k, [batch, list], with the mean of e^s over ties."""
-    fixed = tf.stop_gradient(scores)
+    ties, fixed = Neighbors(starts), tf.stop_gradient(scores)
     highest = tf.reduce_max(lists.fill(fixed, mask, fixed.dtype.min), axis=1, keepdims=True)
     lowest = tf.reduce_min(lists.fill(fixed, mask, fixed.dtype.max), axis=1, keepdims=True)
     # Halves, as the difference of the fill values of a list of padding overflows.
@@ -109,7 +110,10 @@ def _log_sums(ties: Neighbors, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
         return terms, gradient
 
-    return compiled.differentiable(value, lambda scores: _wide_log_sums(ties, scores))(scores)
+    def plain(scores: tf.Tensor, starts: tf.Tensor) -> tf.Tensor:
+        return _wide_log_sums(Neighbors(starts), scores)
+
+    return compiled.differentiable(value, plain)(scores, starts)
 
 
 def _wide_log_sums(ties: Neighbors, scores: tf.Tensor) -> tf.Tensor:

@@ -62,9 +62,10 @@ class Approx(PositionRanking):
 
             return compiled.unpad(_positions(*padded, alpha), scores), gradient
 
-        return compiled.differentiable(
-            compiled_positions, lambda scores: 0.5 + tf.linalg.matvec(_ahead(scores, alpha), real, transpose_a=True)
-        )(scores)
+        def plain(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
+            return 0.5 + tf.linalg.matvec(_ahead(scores, alpha), real, transpose_a=True)
+
+        return compiled.differentiable(compiled_positions, plain)(scores, real, alpha)
 
 
 def _ahead(scores: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:

@@ -9,6 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
+# The operations that `tf.debugging.enable_check_numerics()` adds; XLA has none of them.
+_NUMERICS_CHECKS = ("CheckNumericsV2", "DebugNumericSummaryV2")
 # Lists up to this length are padded to a multiple of it.
 _STEP = 8
 
@@ -18,18 +20,26 @@ def program(function: Callable[..., Any]) -> Callable[..., Any]:
 
     The function takes tensors by position, and its result depends on nothing else: the inputs' types and ranks
     choose the trace, and their sizes the compiled program. Hand it few different sizes (`pad`), as each one takes
-    some tenths of a second to compile. On a Mac with a GPU, where TensorFlow has no XLA, it runs as an ordinary graph.
+    some tenths of a second to compile. On a Mac with a GPU, where TensorFlow has no XLA, it runs as an ordinary graph;
+    so does what is first traced after `tf.debugging.enable_check_numerics()`.
     """
 
     @functools.cache
     def traced(*specs: tf.TensorSpec) -> Callable[..., Any]:
-        return tf.function(function, input_signature=specs, jit_compile=_has_xla(), autograph=False)
+        graph = tf.function(function, input_signature=specs, autograph=False)
+        if not _has_xla():
+            return graph
+        compiled = tf.function(function, input_signature=specs, jit_compile=True, autograph=False)
+        operations = compiled.get_concrete_function().graph.get_operations()
+        return graph if any(operation.type in _NUMERICS_CHECKS for operation in operations) else compiled
 
     @functools.wraps(function)
     def call(*arguments: tf.Tensor) -> Any:
-        # So that no tape records the program. `differentiable` has its derivatives.
+        # `differentiable` has the derivatives. No tape records the program; nor does TensorFlow build its gradient for
+        # a function whose derivative may be differentiated again, which XLA would not take.
         tensors = [tf.stop_gradient(tf.convert_to_tensor(argument)) for argument in arguments]
-        return traced(*(tf.TensorSpec([None] * tensor.shape.rank, tensor.dtype) for tensor in tensors))(*tensors)
+        specs = (tf.TensorSpec([None] * tensor.shape.rank, tensor.dtype) for tensor in tensors)
+        return tf.nest.map_structure(tf.stop_gradient, traced(*specs)(*tensors))
 
     return call
 
@@ -40,37 +50,46 @@ def _has_xla() -> bool:
 
 
 def differentiable(
-    value: Callable[[tf.Tensor], tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]],
-    plain: Callable[[tf.Tensor], tf.Tensor],
-) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Returns a function of one tensor whose value and first derivative come from compiled programs.
+    value: Callable[[tf.Tensor], tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]], plain: Callable[..., tf.Tensor]
+) -> Callable[..., tf.Tensor]:
+    """Returns a function whose value and first derivative come from compiled programs.
+
+    It takes the tensor to differentiate by, and then constants: all other tensors that `plain` depends on.
 
     Args:
-      value: Returns the result, and a function from the gradient with respect to the result to that with respect to
-        the tensor.
-      plain: Computes the same result with TensorFlow's own operations, for derivatives of higher order.
+      value: Takes the first tensor alone. Returns the result, and a function from the gradient with respect to the
+        result to that with respect to the tensor.
+      plain: Takes all tensors. Computes the same result with TensorFlow's own operations, for derivatives of higher
+        order.
     """
 
-    @tf.custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        result, first_derivative = value(x)
-
+    def call(x: tf.Tensor, *constants: tf.Tensor) -> tf.Tensor:
         @tf.custom_gradient
-        def derivative(x: tf.Tensor, upstream: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
-            def second_derivative(direction: tf.Tensor) -> Any:
-                with tf.GradientTape() as outer:
-                    outer.watch([x, upstream])
-                    with tf.GradientTape() as inner:
-                        inner.watch(x)
-                        again = plain(x)
-                    first = inner.gradient(again, x, upstream, unconnected_gradients="zero")
-                return outer.gradient(first, [x, upstream], direction, unconnected_gradients="zero")
+        def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+            result, first_derivative = value(x)
 
-            return first_derivative(upstream), second_derivative
+            @tf.custom_gradient
+            def derivative(x: tf.Tensor, upstream: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
+                # In the graph of the first derivative, which is all that the graph of the second one reaches.
+                fixed = [tf.identity(tensor) for tensor in (x, upstream, *constants)]
 
-        return result, lambda upstream: derivative(x, upstream)
+                def second_derivative(direction: tf.Tensor) -> Any:
+                    x, upstream, *constants = fixed
+                    with tf.GradientTape() as outer:
+                        outer.watch([x, upstream])
+                        with tf.GradientTape() as inner:
+                            inner.watch(x)
+                            again = plain(x, *constants)
+                        first = inner.gradient(again, x, upstream, unconnected_gradients="zero")
+                    return outer.gradient(first, [x, upstream], direction, unconnected_gradients="zero")
 
-    return function
+                return first_derivative(upstream), second_derivative
+
+            return result, lambda upstream: derivative(x, upstream)
+
+        return function(x)
+
+    return call
 
 
 def padded_length(length: int | tf.Tensor) -> int | tf.Tensor:

@@ -32,7 +32,9 @@ def exclusive_product(probabilities: tf.Tensor) -> tf.Tensor:
         products = tf.math.cumprod(1.0 - probabilities, axis=1, exclusive=True)
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            return -exclusive_product(probabilities) * _sum_after(upstream, 1.0 - probabilities)
+            # In the graph of this gradient, which is all that the graph of the next one reaches.
+            again = tf.identity(probabilities)
+            return -exclusive_product(again) * _sum_after(upstream, 1.0 - again)
 
         return products, gradient
 

@@ -173,8 +173,9 @@ def rank_binomial(wins: tf.Tensor, lost: tf.Tensor, ranks: tf.Tensor | int) -> t
     def step(distributions: tf.Tensor, won: tf.Tensor, lost: tf.Tensor) -> tf.Tensor:
         return distributions * lost + tf.pad(distributions[..., :-1], [[0, 0], [0, 0], [1, 0]]) * won
 
-    def plain(wins: tf.Tensor) -> tf.Tensor:
+    def plain(wins: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
         won = by_contest(wins)
+        contests = tf.shape(wins)[1]
         body = lambda i, distributions: (i + 1, step(distributions, won[i], 1.0 - won[i]))  # noqa: E731
         return tf.while_loop(lambda i, _: i < contests, body, (0, start), maximum_iterations=contests)[1]
 
@@ -222,7 +223,7 @@ def rank_binomial(wins: tf.Tensor, lost: tf.Tensor, ranks: tf.Tensor | int) -> t
 
         return result, gradient
 
-    return compiled.differentiable(value, plain)(wins)
+    return compiled.differentiable(value, plain)(wins, start)
 
 
 def mean_and_variance(wins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -84,13 +84,13 @@ class SmoothI(Ranking):
         """Returns [batch, K]: the relevance at each rank."""
         relevance = tf.stop_gradient(relevance)
 
-        def plain(scores: tf.Tensor) -> tf.Tensor:
+        def plain(scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
             return tf.transpose(
                 self._over_ranks(lambda row: tf.reduce_sum(relevance * row, axis=1), scores, mask, topn)
             )
 
         if not self.stop_gradient:
-            return plain(scores)
+            return plain(scores, relevance, mask)
         ranks = lists.num_ranks(scores, topn)
 
         def value(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
@@ -103,7 +103,7 @@ class SmoothI(Ranking):
 
             return by_rank, gradient
 
-        return compiled.differentiable(value, plain)(scores)
+        return compiled.differentiable(value, plain)(scores, relevance, mask)
 
     def discounted_gain(
         self,
@@ -118,11 +118,12 @@ class SmoothI(Ranking):
         r"""Returns [batch]: $\sum_{r=1}^K D(r) \, g(y_r)$, value and gradient in one pass over the ranks."""
         relevance = tf.stop_gradient(relevance)
 
-        def plain(scores: tf.Tensor) -> tf.Tensor:
-            return Ranking.discounted_gain(self, scores, relevance, mask, discount=discount, topn=topn, gain=gain)
+        def plain(scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, shift: tf.Tensor) -> tf.Tensor:
+            of_shift = dataclasses.replace(gain, shift=shift)
+            return Ranking.discounted_gain(self, scores, relevance, mask, discount=discount, topn=topn, gain=of_shift)
 
         if not self.stop_gradient:
-            return plain(scores)
+            return plain(scores, relevance, mask, gain.shift)
         at_ranks = discounts.at_ranks(discount, lists.num_ranks(scores, topn), mask)
 
         def value(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
@@ -131,7 +132,7 @@ class SmoothI(Ranking):
             total, gradient = self._run(smoothi_programs.discounted_gain, *arguments)
             return total, lambda upstream: upstream[:, tf.newaxis] * gradient
 
-        return compiled.differentiable(value, plain)(scores)
+        return compiled.differentiable(value, plain)(scores, relevance, mask, gain.shift)
 
     def _run(
         self,

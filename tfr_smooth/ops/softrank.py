@@ -137,10 +137,11 @@ class SoftRank(Ranking):
 
             return compiled.unpad(expected, scores), gradient
 
-        def plain(scores: tf.Tensor) -> tf.Tensor:
-            return _expected_by_terms(win_probabilities(scores, mask, sigma=self.sigma), mask, *mixture, scores.dtype)
+        def plain(scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor) -> tf.Tensor:
+            wins = win_probabilities(scores, mask, sigma=self.sigma)
+            return _expected_by_terms(wins, mask, weights, decays, scores.dtype)
 
-        return compiled.differentiable(value, plain)(scores)
+        return compiled.differentiable(value, plain)(scores, mask, *mixture)
 
 
 def _expected_by_terms(
