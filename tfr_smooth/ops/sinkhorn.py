@@ -139,12 +139,12 @@ def _plan(squashed: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn, dtype: tf.D
 
         return found, gradient
 
-    def plain(squashed: tf.Tensor) -> tf.Tensor:
+    def plain(squashed: tf.Tensor, targets: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
         kernel = tf.cast(_kernel(squashed, targets, places, ranking.epsilon), dtype)
         rows, columns = _scaled(kernel, places, ranking)
         return rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis]
 
-    return compiled.differentiable(plan, plain)(squashed)
+    return compiled.differentiable(plan, plain)(squashed, targets, places)
 
 
 def _kernel(x: tf.Tensor, y: tf.Tensor, places: tf.Tensor, epsilon: float) -> tf.Tensor:
