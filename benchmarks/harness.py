@@ -267,6 +267,11 @@ def alone(side: Callable[[], Any]) -> None:
     print((_status("VmHWM") - at_rest) / 1024.0)
 
 
+def resident_megabytes() -> float:
+    """The memory that the process takes now. Linux only."""
+    return _status("VmRSS") / 1024.0
+
+
 def _status(name: str) -> int:
     """Kilobytes that the system says of this process."""
     lines = pathlib.Path("/proc/self/status").read_text(encoding="ascii").splitlines()

@@ -91,3 +91,12 @@ def test_peers_that_are_not_there_are_left_out(tmp_path):
     # Rax is taken where it is installed.
     assert {result["name"].split()[0] for result in report["results"]} <= {"Rax"}
     assert ("rax is not installed" in printed) == (not report["results"])
+
+
+def test_the_cost_of_many_sizes_and_losses_is_measured(tmp_path):
+    arguments = ["--names=approx_ndcg", "--sizes=10", "--losses=10", "--lists=2", "--documents=12"]
+    report, printed = scripts.run("sizes.py", *arguments, folder=tmp_path)
+    assert [result["what"] for result in report["results"]] == ["10 sizes", "10 losses"]
+    for result in report["results"]:
+        assert len(result["seconds"]) == len(result["megabytes"]) == 10
+        assert min(result["seconds"]) > 0.0 and f"approx_ndcg, {result['what']}" in printed

@@ -88,14 +88,14 @@ def _log_sums(starts: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tenso
       mask: [batch, list] bool, False for padding.
     """
     ties = Neighbors(starts)
-    fixed = tf.stop_gradient(scores)
-    highest = tf.reduce_max(lists.fill(fixed, mask, fixed.dtype.min), axis=1, keepdims=True)
-    lowest = tf.reduce_min(lists.fill(fixed, mask, fixed.dtype.max), axis=1, keepdims=True)
-    # Halves, as the difference of the fill values of a list of padding overflows.
-    is_narrow = tf.reduce_all(highest / 2.0 - lowest / 2.0 < _WIDEST / 2.0)
-    below = lists.fill(tf.cast(fixed, tf.float64) - tf.cast(highest, tf.float64), mask, 0.0)
 
     def value(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        highest = tf.reduce_max(lists.fill(scores, mask, scores.dtype.min), axis=1, keepdims=True)
+        lowest = tf.reduce_min(lists.fill(scores, mask, scores.dtype.max), axis=1, keepdims=True)
+        # Halves, as the difference of the fill values of a list of padding overflows.
+        is_narrow = tf.reduce_all(highest / 2.0 - lowest / 2.0 < _WIDEST / 2.0)
+        below = lists.fill(tf.cast(scores, tf.float64) - tf.cast(highest, tf.float64), mask, 0.0)
+
         def narrow_value() -> tf.Tensor:
             return tf.cast(tf.math.log(tf.cumsum(ties.mean(tf.exp(below)), axis=1)) - below, scores.dtype)
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
+# The operations that `tf.debugging.enable_check_numerics()` adds; XLA has none of them.
+_NUMERICS_CHECKS = ("CheckNumericsV2", "DebugNumericSummaryV2")
 # Lists of up to 64 documents are padded to a multiple of 8.
 _FINE, _STEP = 64, 8
 
@@ -18,12 +20,17 @@ def program(function: Callable[..., Any]) -> Callable[..., Any]:
 
     The function takes tensors by position, and its result depends on nothing else: the inputs' types and ranks
     choose the trace, and their sizes the compiled program. Hand it few different sizes (`pad`), as each one takes
-    some tenths of a second to compile. On a Mac with a GPU, where TensorFlow has no XLA, it runs as an ordinary graph.
+    some tenths of a second to compile. On a Mac with a GPU, where TensorFlow has no XLA, it runs as an ordinary graph;
+    so does what is first traced after `tf.debugging.enable_check_numerics()`.
     """
 
     @functools.cache
     def traced(*specs: tf.TensorSpec) -> Callable[..., Any]:
-        return tf.function(function, input_signature=specs, jit_compile=_has_xla(), autograph=False)
+        compiled = tf.function(function, input_signature=specs, jit_compile=_has_xla(), autograph=False)
+        operations = compiled.get_concrete_function().graph.get_operations()
+        if any(operation.type in _NUMERICS_CHECKS for operation in operations):
+            return tf.function(function, input_signature=specs, autograph=False)
+        return compiled
 
     @functools.wraps(function)
     def call(*arguments: tf.Tensor) -> Any:
@@ -39,6 +46,15 @@ def program(function: Callable[..., Any]) -> Callable[..., Any]:
 @functools.cache
 def _has_xla() -> bool:
     return not (platform.system() == "Darwin" and tf.config.list_physical_devices("GPU"))
+
+
+def detached(tensor: tf.Tensor) -> tf.Tensor:
+    """Returns the tensor as a constant, for derivatives of every mode.
+
+    In eager mode `tf.stop_gradient` has a forward derivative, 0, which TensorFlow keeps where an operation has its
+    own.
+    """
+    return tf.constant(tensor.numpy()) if tf.executing_eagerly() else tf.stop_gradient(tensor)
 
 
 def differentiable(
@@ -58,7 +74,7 @@ def differentiable(
 
     @tf.custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        result, first_derivative = value(x)
+        result, first_derivative = value(detached(x))
 
         @tf.custom_gradient
         def derivative(
@@ -70,20 +86,28 @@ def differentiable(
             here = [tf.identity(tensor) for tensor in constants]
 
             def second_derivative(direction: tf.Tensor) -> Any:
-                with tf.GradientTape() as outer:
-                    outer.watch([x, upstream])
-                    with tf.GradientTape() as inner:
-                        inner.watch(x)
-                        again = plain(x, *here)
-                    first = inner.gradient(again, x, upstream, unconnected_gradients="zero")
-                gradients = outer.gradient(first, [x, upstream], direction, unconnected_gradients="zero")
-                return [*gradients, *(None for _ in constants)]
+                run = tf.function(_second_derivative, autograph=False) if tf.executing_eagerly() else _second_derivative
+                return [*run(plain, x, upstream, direction, here), *(None for _ in constants)]
 
             return first_derivative(upstream), second_derivative
 
         return result, lambda upstream: derivative(x, upstream, *constants)
 
     return function
+
+
+def _second_derivative(
+    plain: Callable[..., tf.Tensor], x: tf.Tensor, upstream: tf.Tensor, direction: tf.Tensor, constants: list[tf.Tensor]
+) -> list[tf.Tensor]:
+    """Returns the gradient of the first derivative, in a direction, with respect to x and the upstream gradient.
+
+    By graphs, not tapes: TensorFlow records on none while it computes a forward derivative.
+    """
+    # Tensors of this graph.
+    x, upstream = tf.identity(x), tf.identity(upstream)
+    result = plain(x, *map(tf.identity, constants))
+    first = tf.gradients(result, x, upstream, unconnected_gradients="zero")
+    return tf.gradients(first, [x, upstream], [direction], unconnected_gradients="zero")
 
 
 def padded_length(length: int | tf.Tensor) -> int | tf.Tensor:

@@ -179,7 +179,7 @@ def rank_binomial(wins: tf.Tensor, lost: tf.Tensor, ranks: tf.Tensor | int) -> t
         return tf.while_loop(lambda i, _: i < contests, body, (0, start), maximum_iterations=contests)[1]
 
     def value(wins: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        won, lost_by_contest = by_contest(wins), by_contest(lost)
+        won, lost_by_contest = by_contest(wins), by_contest(compiled.detached(lost))
 
         def end_of(block: tf.Tensor) -> tf.Tensor:
             return tf.minimum((block + 1) * _STATES_BETWEEN, contests)

@@ -225,7 +225,7 @@ def _conjugate_gradients(product: Callable[[tf.Tensor], tf.Tensor], diagonal: tf
         along = product(way)
         curvature = dot(way, along)
         # A list that is done, or whose rest is rounding, stays where it is.
-        length = tf.where(tf.logical_and(is_left(size), curvature > 0.0), size / curvature, 0.0)
+        length = tf.math.divide_no_nan(lists.fill(size, is_left(size), 0.0), tf.maximum(curvature, 0.0))
         x, rest = x + length * way, rest - length * along
         next_size = tf.where(length > 0.0, dot(rest, rest / diagonal), 0.0)
         return x, rest, rest / diagonal + tf.math.divide_no_nan(next_size, size) * way, next_size

@@ -1,0 +1,74 @@
+"""All losses and metrics under TensorFlow's check that no operation gives NaN or infinity.
+
+test_numerics.py has it run in a process of its own, as the check is global. Prints what fails, one case a line.
+"""
+
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import losses, metrics
+
+
+def batch():
+    """Labels and scores, [7, 6]: plain, short, tied, without a relevant document, single, of padding, huge."""
+    labels = np.array(
+        [
+            [0, 1, 2, 0, 3, 1],
+            [1, 0, 2, -1, -1, -1],
+            [2, 0, 1, 0, 1, 0],
+            [0, 0, 0, 0, -1, -1],
+            [1, -1, -1, -1, -1, -1],
+            [-1, -1, -1, -1, -1, -1],
+            [0, 1, 0, 2, 1, -1],
+        ],
+        np.float32,
+    )
+    scores = np.random.RandomState(0).randn(*labels.shape).astype(np.float32)
+    scores[2] = 0.5
+    scores[6] = [1e30, -1e30, 1e30, 0.0, -3e38, 7.0]
+    return tf.constant(labels), tf.constant(scores)
+
+
+def cases(name):
+    """Yields the name of a case and the function to call."""
+    labels, scores = batch()
+    if name in losses.TABLE:
+        loss = losses.get(name)
+
+        def step(scores):
+            with tf.GradientTape() as tape:
+                tape.watch(scores)
+                value = loss(labels, scores)
+            return value, tape.gradient(value, scores)
+
+        yield "eager", lambda: step(scores)
+        yield "float64", lambda: step(tf.cast(scores, tf.float64))
+        yield "graph", lambda: tf.function(step, input_signature=[tf.TensorSpec([None, None])])(scores)
+    if name in metrics.TABLE:
+        metric = metrics.get(name)
+
+        def update():
+            metric.update_state(labels, scores)
+            return [metric.result()]
+
+        yield "metric", update
+
+
+def failures(name):
+    """Yields the cases of this loss or metric that fail, and how."""
+    for case, run in cases(name):
+        try:
+            if not all(np.isfinite(result).all() for result in run()):
+                yield f"{name} {case}: not finite"
+        except tf.errors.InvalidArgumentError as error:
+            lines = [line for line in str(error).splitlines() if "Detected" in line or "/tfr_smooth/" in line]
+            yield f"{name} {case}: {' | '.join(lines)}"
+
+
+if __name__ == "__main__":
+    tf.debugging.enable_check_numerics()
+    for name in sys.argv[1:] or sorted({*losses.TABLE, *metrics.TABLE}):
+        for failure in failures(name):
+            print(failure, flush=True)

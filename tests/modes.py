@@ -1,0 +1,38 @@
+"""Values and gradients of losses in every mode of TensorFlow."""
+
+import numpy as np
+import tensorflow as tf
+
+UNKNOWN = [tf.TensorSpec([None, None]), tf.TensorSpec([None, None])]
+
+
+def batch(seed=0, lists=4, documents=7, dtype=np.float32):
+    """Labels 0 to 3 with a relevant document and some padding, and normal scores."""
+    random = np.random.RandomState(seed)
+    labels = random.randint(0, 4, (lists, documents)).astype(dtype)
+    labels[:, 0] = 2.0
+    labels[0, -2:] = -1.0
+    return labels, random.randn(lists, documents).astype(dtype)
+
+
+def step(loss):
+    """Returns a function from labels, scores and weights to value and gradient."""
+
+    def value_and_gradient(labels, scores, weights=None):
+        with tf.GradientTape() as tape:
+            tape.watch(scores)
+            value = loss(labels, scores, weights)
+        return value, tape.gradient(value, scores)
+
+    return value_and_gradient
+
+
+def in_every_mode(loss, labels, scores, weights=None):
+    """Yields a mode, and value and gradient in it."""
+    arguments = [tf.constant(array) for array in (labels, scores, weights) if array is not None]
+    signature = [tf.TensorSpec([None] * argument.shape.rank, argument.dtype) for argument in arguments]
+    function = step(loss)
+    yield "eager", function(*arguments)
+    yield "graph", tf.function(function)(*arguments)
+    yield "graph of unknown size", tf.function(function, input_signature=signature)(*arguments)
+    yield "XLA", tf.function(function, jit_compile=True)(*arguments)

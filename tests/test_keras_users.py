@@ -1,0 +1,156 @@
+"""What Keras users do: compile, fit with NumPy arrays, callbacks, weights, save and load."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import modes
+from tests.test_modes import quick_or_slow
+from tfr_smooth import _keras, losses, metrics
+
+FEATURES = 3
+DATA = pathlib.Path(__file__).parent / "saved"
+
+
+def data(seed=0, lists=8):
+    labels, _ = modes.batch(seed, lists)
+    features = np.random.RandomState(seed).randn(*labels.shape, FEATURES).astype(np.float32)
+    return features, labels
+
+
+def small_model():
+    tf.keras.utils.set_random_seed(1)
+    layers = [tf.keras.layers.Dense(4, "relu"), tf.keras.layers.Dense(1), tf.keras.layers.Reshape([-1])]
+    return tf.keras.Sequential([tf.keras.Input([None, FEATURES]), *layers])
+
+
+def two_towers():
+    tf.keras.utils.set_random_seed(1)
+    query, documents = tf.keras.Input([2], name="query"), tf.keras.Input([None, FEATURES], name="documents")
+    tower = tf.keras.layers.Dense(4, "relu", name="query_tower")(query)
+    scores = tf.keras.layers.Dot(axes=(2, 1))([tf.keras.layers.Dense(4, "relu")(documents), tower])
+    return tf.keras.Model([query, documents], scores)
+
+
+def compiled(model, loss="smoothi_ndcg", **kwargs):
+    model.compile(tf.keras.optimizers.SGD(0.1), losses.get(loss), metrics=[metrics.NDCGMetric(topn=5)], **kwargs)
+    return model
+
+
+@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 knows by name alone what is to be maximized")
+@pytest.mark.parametrize("name", ["ndcg", "smoothi_ndcg"])
+def test_keras_3_knows_that_more_of_a_metric_is_better(name):
+    features, labels = data()
+    model = small_model()
+    metric = metrics.get(name, name="quality")
+    model.compile(tf.keras.optimizers.SGD(0.0), losses.ListNetLoss(), metrics=[metric])
+    stopping = tf.keras.callbacks.EarlyStopping(monitor="val_quality", patience=0, start_from_epoch=0)
+    model.fit(features, labels, validation_data=(features, labels), epochs=3, callbacks=[stopping], verbose=0)
+    assert stopping.monitor_op(1.0, 0.0) and not stopping.monitor_op(0.0, 1.0)
+    assert stopping.stopped_epoch == 1
+
+
+@pytest.mark.parametrize("loss", [losses.SmoothINDCGLoss(alpha=3.0), losses.LambdaLoss(topn=4)], ids=str)
+def test_keras_gets_a_loss_from_its_config(loss):
+    found = tf.keras.losses.get(losses.serialize(loss))
+    assert type(found) is type(loss)
+    assert found.get_config() == loss.get_config()
+    json.dumps(losses.serialize(loss))
+
+
+def test_keras_2_gets_a_loss_by_its_registered_name_and_keras_3_only_its_own():
+    if _keras.IS_KERAS_3:
+        with pytest.raises(ValueError, match="Could not interpret loss identifier"):
+            tf.keras.losses.get("tfr_smooth>SmoothINDCGLoss")
+    else:
+        assert isinstance(tf.keras.losses.get("tfr_smooth>SmoothINDCGLoss"), losses.SmoothINDCGLoss)
+
+
+def test_weights_of_lists_and_then_of_documents_in_one_model():
+    features, labels = data()
+    by_list = np.arange(1.0, 9.0, dtype=np.float32)
+    by_document = np.repeat(by_list[:, np.newaxis], labels.shape[1], axis=1)
+    results = []
+    for first, second in ((by_list, by_document), (by_document, by_list), (by_list, by_list)):
+        model = compiled(small_model())
+        for weights in (first, second):
+            model.fit(features, labels, sample_weight=weights, batch_size=8, verbose=0)
+        results.append(model.get_weights())
+    # The weight of all documents of a list is that of the list.
+    for weights in results[1:]:
+        for one, other in zip(weights, results[0], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("reduction", "meant"),
+    [
+        ("sum_over_batch_size", "sum_over_batch_size"),
+        ("mean", "sum_over_batch_size"),
+        ("auto", "sum_over_batch_size"),
+        ("sum", "sum"),
+        ("none", "none"),
+        (None, "none"),
+    ],
+)
+def test_reductions_have_the_names_of_both_kerases(reduction, meant):
+    labels, scores = modes.batch()
+    loss, expected = losses.ListNetLoss(reduction=reduction), losses.ListNetLoss(reduction="none")(labels, scores)
+    assert losses.deserialize(losses.serialize(loss)).get_config()["reduction"] == meant
+    reduced = {"sum_over_batch_size": np.mean, "sum": np.sum, "none": np.asarray}[meant](expected)
+    np.testing.assert_allclose(loss(labels, scores), reduced, rtol=1e-6)
+
+
+@pytest.mark.skipif(_keras.IS_KERAS_3, reason="Keras 3 has no such enumeration")
+def test_keras_2s_own_reductions_are_taken():
+    reduction = tf.keras.losses.Reduction
+    for each in (reduction.AUTO, reduction.SUM, reduction.NONE, reduction.SUM_OVER_BATCH_SIZE):
+        losses.ListNetLoss(reduction=each)
+
+
+@quick_or_slow(losses.NAMES)
+def test_a_label_a_document_is_needed(name):
+    with pytest.raises(ValueError, match=r"`labels` must have the shape of the scores, \(2, 3\), got \(2,\)"):
+        losses.get(name)(tf.constant([1.0, 0.0]), tf.zeros([2, 3]))
+
+
+@pytest.mark.parametrize("name", sorted(metrics.TABLE))
+def test_a_metric_needs_a_label_a_document(name):
+    with pytest.raises(ValueError, match=r"`labels` must have the shape of the scores, \(2, 3\), got \(2,\)"):
+        metrics.get(name).update_state(tf.constant([1.0, 0.0]), tf.zeros([2, 3]))
+
+
+def test_fit_needs_a_label_a_document():
+    features, labels = data()
+    with pytest.raises(ValueError, match="`labels` must have the shape of the scores"):
+        compiled(small_model()).fit(features, labels[:, 0], verbose=0)
+
+
+def test_two_towers_fit_from_numpy_with_callbacks_and_load_again(tmp_path):
+    features, labels = data(lists=16)
+    inputs = [np.random.RandomState(2).randn(16, 2).astype(np.float32), features]
+    model = compiled(two_towers())
+    best, log = tmp_path / "best.keras", tmp_path / "log.csv"
+    callbacks = [
+        tf.keras.callbacks.ModelCheckpoint(str(best), monitor="val_ndcg_5", mode="max", save_best_only=True),
+        tf.keras.callbacks.CSVLogger(str(log)),
+    ]
+    arguments = {"batch_size": 4, "validation_split": 0.25, "callbacks": callbacks, "verbose": 0}
+    history = model.fit(inputs, labels, sample_weight=np.arange(16.0), epochs=3, **arguments).history
+    header = log.read_text().splitlines()[0].split(",")
+    assert {"loss", "ndcg_5", "val_loss", "val_ndcg_5"} < {*header}
+    assert all(np.isfinite(values).all() for values in history.values())
+
+    last = tmp_path / "last.keras"
+    model.save(last)
+    loaded = tf.keras.models.load_model(last)
+    np.testing.assert_allclose(loaded.predict(inputs, verbose=0), model.predict(inputs, verbose=0), rtol=1e-6)
+    np.testing.assert_allclose(loaded.evaluate(inputs, labels, verbose=0), model.evaluate(inputs, labels, verbose=0))
+    loaded.fit(inputs, labels, verbose=0)
+    best_value = tf.keras.models.load_model(best).evaluate(
+        [array[12:] for array in inputs], labels[12:], verbose=0, return_dict=True
+    )["ndcg_5"]
+    np.testing.assert_allclose(best_value, max(history["val_ndcg_5"]), rtol=1e-6)

@@ -1,0 +1,212 @@
+"""Numbers: weights, second derivatives, precision, ragged rows, large labels, and no NaN or infinity anywhere."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import modes
+from tests.test_modes import quick_or_slow
+from tfr_smooth import losses, metrics, ops
+
+every_loss = quick_or_slow(losses.NAMES)
+# So that P@K of short lists depends on the order.
+ARGUMENTS = {name: {"topn": 3} for name in losses.NAMES if name.endswith("_precision")}
+
+
+def get(name, **kwargs):
+    return losses.get(name, **{**ARGUMENTS.get(name, {}), **kwargs})
+
+
+@every_loss
+@pytest.mark.parametrize("weight", [np.inf, np.nan, 1e38])
+def test_the_weight_of_a_list_that_is_left_out_touches_nothing(name, weight):
+    labels, scores = modes.batch()
+    labels[3] = -1.0 if name == "mean_squared" else 0.0
+    weights = np.array([0.5, 1.0, 2.0, weight], np.float32)
+    zero = np.array([0.5, 1.0, 2.0, 0.0], np.float32)
+    loss = get(name)
+    expected = modes.step(loss)(*map(tf.constant, (labels, scores, zero)))
+    for function in (modes.step(loss), tf.function(modes.step(loss))):
+        value, gradient = function(*map(tf.constant, (labels, scores, weights)))
+        np.testing.assert_allclose(value, expected[0], rtol=1e-5)
+        np.testing.assert_allclose(gradient, expected[1], rtol=1e-4, atol=1e-6)
+
+
+@every_loss
+def test_weights_of_one_over_no_relevant_document_leave_the_model_finite(name):
+    labels, _ = modes.batch(lists=8)
+    labels[3] = -1.0 if name == "mean_squared" else np.minimum(labels[3], 0.0)
+    features = np.random.RandomState(1).randn(*labels.shape, 3).astype(np.float32)
+    with np.errstate(divide="ignore"):
+        weights = 1.0 / np.maximum(labels, 0.0).sum(axis=1)
+    assert np.isinf(weights[3])
+    model = tf.keras.Sequential(
+        [tf.keras.layers.Dense(4, "relu"), tf.keras.layers.Dense(1), tf.keras.layers.Reshape([-1])]
+    )
+    model.compile(tf.keras.optimizers.SGD(0.1), get(name))
+    model.fit(features, labels, sample_weight=weights.astype(np.float32), epochs=1, verbose=0)
+    assert all(np.isfinite(weight).all() for weight in model.get_weights())
+
+
+def gradient_and_second_derivative(loss, labels, scores, direction):
+    """The gradient, and that of its product with a direction."""
+    with tf.GradientTape() as outer:
+        outer.watch(scores)
+        gradient = modes.step(loss)(labels, scores)[1]
+    return gradient, outer.gradient(gradient, scores, direction)
+
+
+@quick_or_slow([name for name in losses.NAMES if not name.startswith("smoothi")])
+def test_a_second_derivative_is_the_derivative_of_the_gradient(name):
+    labels, scores = map(tf.constant, modes.batch(documents=5, dtype=np.float64))
+    direction = tf.constant(modes.batch(seed=1, documents=5, dtype=np.float64)[1])
+    # Sinkhorn's gradient is exact however early it stops, its second derivative only at the end.
+    loss = get(name, **({"threshold": 1e-13} if name.startswith("sinkhorn") else {}))
+    function = tf.function(lambda scores: gradient_and_second_derivative(loss, labels, scores, direction))
+    step = 1e-5 * direction
+    expected = (function(scores + step)[0] - function(scores - step)[0]) / 2e-5
+    assert np.abs(expected).max() > 1e-3
+    around = tf.function(loss)  # with the tapes outside of it
+    for found in (
+        function(scores)[1],
+        gradient_and_second_derivative(loss, labels, scores, direction)[1],
+        gradient_and_second_derivative(lambda *batch: around(*batch[:2]), labels, scores, direction)[1],
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+@quick_or_slow([name for name in losses.NAMES if name.startswith("smoothi")])
+def test_a_second_derivative_of_smoothi_holds_the_products_constant(name):
+    labels, scores = map(tf.constant, modes.batch(documents=5, dtype=np.float64))
+    direction = tf.constant(modes.batch(seed=1, documents=5, dtype=np.float64)[1])
+
+    class Recursion(ops.SmoothI):
+        """Eq. 7 and 9 as they stand."""
+
+        def indicators(self, scores, mask, topn=None):
+            far = tf.where(mask, 0.0, tf.constant(-np.inf, scores.dtype))
+            scores -= tf.reduce_min(tf.where(mask, scores, scores.dtype.max), axis=1, keepdims=True)
+            rows, factors = [], tf.ones_like(scores)
+            for rank in range(topn or scores.shape[1]):
+                row = tf.nn.softmax(self.alpha * scores * tf.stop_gradient(factors) + far)
+                factors *= 1.0 - row - self.delta
+                is_real = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1, keepdims=True) > rank
+                rows.append(tf.where(is_real, row, 0.0))
+            return tf.stack(rows, axis=1)
+
+        rank_relevance = ops.Ranking.rank_relevance
+        discounted_gain = ops.Ranking.discounted_gain
+
+    loss = get(name)
+    expected = gradient_and_second_derivative(losses.MetricLoss(Recursion(), loss.metric), labels, scores, direction)
+    assert np.abs(expected[1]).max() > 1e-3
+    second = tf.function(lambda scores: gradient_and_second_derivative(loss, labels, scores, direction))
+    for found in (second(scores), gradient_and_second_derivative(loss, labels, scores, direction)):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-10)
+
+
+def test_positions_do_not_depend_on_where_the_scores_are():
+    scores = tf.constant([[1e5, 1e5 + 0.05, 1e5 + 0.11]])
+    mask = tf.ones([1, 3], tf.bool)
+    expected = ops.Approx().positions(tf.cast(scores, tf.float64), mask)
+    np.testing.assert_allclose(ops.Approx().positions(scores, mask), expected, rtol=1e-6)
+
+
+@quick_or_slow([name for name in losses.NAMES if name != "mean_squared"])
+def test_an_offset_of_the_scores_costs_no_digits(name):
+    labels, scores = modes.batch()
+    offset = (np.round(scores * 64.0) / 64.0 + 1024.0).astype(np.float32)  # exact in float32
+    arguments = {"temperature": 0.1} if name == "list_net" else {}
+    loss = get(name, **arguments)
+    expected = modes.step(loss)(labels, tf.constant(offset.astype(np.float64) - 1024.0))
+    for _, found in modes.in_every_mode(loss, labels, offset):
+        np.testing.assert_allclose(found[0], expected[0], rtol=2e-6)
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-3, atol=1e-5 * np.abs(expected[1]).max())
+
+
+RAGGED = tf.ragged.constant([[1.0, 2.0], [1.0]])
+
+
+@pytest.mark.parametrize("make", [losses.ListNetLoss, metrics.NDCGMetric])
+def test_ragged_rows_must_be_as_long_as_their_labels(make):
+    call = make(ragged=True)
+    call = call.update_state if isinstance(call, tf.keras.metrics.Metric) else call
+    short = tf.ragged.constant([[1.0], [1.0]])
+    # Keras 2 makes a graph of `update_state`.
+    errors = ValueError, tf.errors.InvalidArgumentError
+    with pytest.raises(errors, match="`scores` must have at least as many entries per list as `labels`"):
+        call(RAGGED, short)
+    with pytest.raises(errors, match="`sample_weight` must have"):
+        call(RAGGED, RAGGED, short)
+    spec = tf.RaggedTensorSpec([None, None])
+
+    @tf.function(input_signature=[spec, spec])
+    def graph(labels, scores):
+        call(labels, scores)
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`scores` must have"):
+        graph(RAGGED, short)
+    graph(RAGGED, RAGGED)
+
+
+@pytest.mark.parametrize("scores", [np.ones([2, 3], np.float32), tf.ragged.constant([[1.0, 1.0, 9.0], [1.0, 9.0]])])
+def test_ragged_labels_may_have_longer_scores(scores):
+    scores = tf.constant([[1.0, 1.0, 9.0], [1.0, 9.0, 9.0]]) if isinstance(scores, np.ndarray) else scores
+    dense = tf.constant([[1.0, 2.0, -1.0], [1.0, -1.0, -1.0]]), tf.constant([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+    np.testing.assert_allclose(losses.ListNetLoss(ragged=True)(RAGGED, scores), losses.ListNetLoss()(*dense))
+
+
+NDCG = [name for name in losses.NAMES if name.endswith("ndcg")] + ["lambda_loss"]
+
+
+@quick_or_slow(NDCG)
+@pytest.mark.parametrize("highest", [64, 128, 1000])
+def test_labels_may_be_large(name, highest):
+    """A gain of 2^y - 1 counts relative to the list's largest one: above 64 only differences of labels matter."""
+    _, scores = modes.batch()
+    differences = np.array([[0, 1, 2, 7, 0, 3, 5], *np.random.RandomState(0).randint(0, 9, [3, 7])], np.float32)
+    loss = get(name)
+    labels = (highest - differences).astype(np.float32)
+    expected = modes.step(loss)(tf.constant(90.0 - differences, tf.float64), tf.constant(scores, tf.float64))
+    for mode, found in modes.in_every_mode(loss, labels, scores):
+        # SmoothI's mean of labels has the digits that float32 has at the highest.
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-6 * highest, err_msg=mode)
+        largest = np.abs(expected[1]).max()
+        np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=1e-5 * highest * largest, err_msg=mode)
+
+
+@quick_or_slow(NDCG)
+def test_a_large_label_beside_small_ones(name):
+    """The document with the label 128 is all that counts, and it can be learned."""
+    value, gradient = modes.step(get(name))(tf.constant([[0.0, 128.0, 1.0]]), tf.constant([[2.0, 1.0, 0.0]]))
+    assert np.isfinite(value) and value > 0.0
+    assert np.isfinite(gradient).all()
+    assert np.argmin(gradient) == 1 and gradient[0, 1] < 0.0
+
+
+def test_metrics_of_large_labels():
+    metric = metrics.NDCGMetric()
+    metric.update_state([[0, 200, 100]], [[2.0, 1.0, 0.0]])
+    np.testing.assert_allclose(metric.result(), 1.0 / np.log2(3.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["smoothi_ndcg", "approx_map", "soft_ndcg", "sinkhorn_ndcg", "fastsort_ndcg", "list_mle", "ndcg"],
+        pytest.param([], id="all", marks=pytest.mark.slow),
+    ],
+)
+def test_no_operation_gives_nan_or_infinity(names):
+    script = pathlib.Path(__file__).parent / "finite.py"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
+    command = [sys.executable, script, *names]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
+    assert run.returncode == 0, run.stderr[-4000:]
+    assert run.stdout == ""
