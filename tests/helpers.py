@@ -1,0 +1,44 @@
+"""Batches, and values with their gradients, in every mode that TensorFlow runs a loss in."""
+
+import numpy as np
+import tensorflow as tf
+
+UNKNOWN_SHAPES = {"input_signature": [tf.TensorSpec([None, None], tf.float32)] * 2}
+# Mode -> what `tf.function` is given.
+GRAPH_MODES = {"graph": {}, "xla": {"jit_compile": True}, "unknown shapes": UNKNOWN_SHAPES}
+
+
+def a_batch(seed=0, batch=5, length=9, dtype=np.float32):
+    """Labels 0 to 3, with a relevant document in every list, and normal scores, [batch, length] each."""
+    random = np.random.RandomState(seed)
+    labels = random.randint(0, 4, (batch, length)).astype(dtype)
+    labels[:, 0] = 2.0
+    return labels, random.randn(batch, length).astype(dtype)
+
+
+def value_and_gradient(loss, labels, scores, sample_weight=None):
+    """The loss and its gradient with respect to the scores, as arrays."""
+    return tuple(tensor.numpy() for tensor in _step(loss, labels, tf.convert_to_tensor(scores), sample_weight))
+
+
+def in_graph(loss, labels, scores, sample_weight=None, **options):
+    """The same from a `tf.function` with these options, such as those in `GRAPH_MODES`."""
+
+    @tf.function(**options)
+    def step(labels, scores):
+        return _step(loss, labels, scores, sample_weight)
+
+    return tuple(tensor.numpy() for tensor in step(tf.convert_to_tensor(labels), tf.convert_to_tensor(scores)))
+
+
+def _step(loss, labels, scores, sample_weight):
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        arguments = () if sample_weight is None else (sample_weight,)
+        value = loss(tf.convert_to_tensor(labels), scores, *arguments)
+    return value, tape.gradient(value, scores)
+
+
+def pad(array, columns, value):
+    """The array with so many more columns of this value."""
+    return np.pad(array, [(0, 0), (0, columns)], constant_values=value)
