@@ -5,7 +5,12 @@ import tensorflow as tf
 
 UNKNOWN_SHAPES = {"input_signature": [tf.TensorSpec([None, None], tf.float32)] * 2}
 # Mode -> what `tf.function` is given.
-GRAPH_MODES = {"graph": {}, "xla": {"jit_compile": True}, "unknown shapes": UNKNOWN_SHAPES}
+GRAPH_MODES = {
+    "graph": {},
+    "unknown shapes": UNKNOWN_SHAPES,
+    "xla": {"jit_compile": True},
+    "xla, unknown shapes": {"jit_compile": True, **UNKNOWN_SHAPES},
+}
 
 
 def a_batch(seed=0, batch=5, length=9, dtype=np.float32):
@@ -36,7 +41,7 @@ def _step(loss, labels, scores, sample_weight):
         tape.watch(scores)
         arguments = () if sample_weight is None else (sample_weight,)
         value = loss(tf.convert_to_tensor(labels), scores, *arguments)
-    return value, tape.gradient(value, scores)
+    return value, tape.gradient(value, scores, unconnected_gradients="zero")
 
 
 def pad(array, columns, value):
