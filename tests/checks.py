@@ -214,7 +214,7 @@ def differences(loss, labels, scores, step=1e-5):
     """Central differences of a loss that returns one value per list, from one batch of all the moved lists."""
     batch, length = scores.shape
     moved = scores[:, None, None] + step * np.eye(length)[:, None] * np.array([1.0, -1.0])[:, None]
-    values = loss(np.repeat(labels, 2 * length, axis=0), moved.reshape(-1, length)).numpy()
+    values = loss(tf.repeat(labels, 2 * length, axis=0), tf.constant(moved.reshape(-1, length))).numpy()
     up, down = np.moveaxis(values.reshape(batch, length, 2), 2, 0)
     return (up - down) / (2.0 * step)
 

@@ -15,6 +15,8 @@ from tfr_smooth import functional, losses, metrics, ops, registry
 EXACT = tuple(registry.METRICS)
 # Each metric read exactly, and off one ranking by indicators and one by positions.
 COVERING = (*EXACT, "softsort_map", "approx_ndcg")
+# The mode that asks most of a metric is fast, the others are slow.
+MODES = [pytest.param(mode, marks=() if mode == "xla, unknown shapes" else pytest.mark.slow) for mode in GRAPH_MODES]
 every_metric = pytest.mark.parametrize("name", metrics.NAMES)
 
 
@@ -131,7 +133,8 @@ def test_result_has_the_metrics_type_and_scores_any(dtype):
 
 @pytest.mark.parametrize("name", COVERING)
 @pytest.mark.parametrize(
-    "mode", [pytest.param(mode, marks=() if mode == "xla, unknown shapes" else pytest.mark.slow) for mode in GRAPH_MODES]
+    "mode",
+    [pytest.param(mode, marks=() if mode == "xla, unknown shapes" else pytest.mark.slow) for mode in GRAPH_MODES],
 )
 def test_same_in_a_graph(name, mode):
     labels, scores = a_batch(length=6)
