@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests import references
-from tests.losses.test_properties import in_a_graph
+from tests.helpers import in_graph
 from tfr_smooth import functional, losses
 
 METRICS = ["ndcg_loss1", "ndcg_loss2", "ndcg_loss2++", "lambda_rank", "precision"]
@@ -233,7 +233,7 @@ def test_xla_changes_nothing(variant):
     loss, (labels, scores) = VARIANTS[variant][0], a_list(6, 11)
     scores[3] = scores[4]
 
-    value, gradient = in_a_graph(loss, labels[None], scores[None], jit_compile=True)
+    value, gradient = in_graph(loss, labels[None], scores[None], jit_compile=True)
     expected, expected_gradient = value_and_gradient(loss, labels[None], scores[None])
     np.testing.assert_allclose(value, expected, rtol=1e-10)
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-8, atol=1e-12)
