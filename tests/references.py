@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 
@@ -142,3 +144,275 @@ def central_differences(function, scores, step=1e-6):
         down[j] -= step
         gradient[j] = (function(up) - function(down)) / (2 * step)
     return gradient
+
+
+# ---- Rankings: indicators [rank, document], or the position of each document.
+
+
+def approx_positions(scores, alpha=10.0):
+    """Qin, Liu, Li 2010: 1 + sum_{i != j} 1 / (1 + exp(alpha (s_j - s_i)))."""
+    n = range(len(scores))
+    return np.array([1.0 + sum(sigmoid(alpha * (scores[i] - scores[j])) for i in n if i != j) for j in n])
+
+
+def sigmoid(x):
+    return 0.5 * (1.0 + np.tanh(0.5 * np.asarray(x, np.float64)))
+
+
+def softrank_indicators(scores, sigma=1.0):
+    """The recursion of Eq. 11 and 12 (Taylor et al. 2008): one contest of document j after the other."""
+    n = len(scores)
+    columns = []
+    for j in range(n):
+        chances = np.zeros(n)
+        chances[0] = 1.0
+        for i in range(n):
+            if i != j:
+                wins = 0.5 * math.erfc((scores[j] - scores[i]) / (2.0 * sigma))
+                chances = np.append(0.0, chances[:-1]) * wins + chances * (1.0 - wins)
+        columns.append(chances)
+    return np.array(columns).T
+
+
+def neuralsort_indicators(scores, temperature=1.0):
+    """Eq. 5 of arXiv:1903.08850."""
+    n = len(scores)
+    sums = np.abs(scores[:, None] - scores).sum(axis=1)
+    return np.array([softmax(((n + 1 - 2 * r) * scores - sums) / temperature) for r in range(1, n + 1)])
+
+
+def softsort_indicators(scores, temperature=1.0, power=1.0):
+    """Eq. 3 of arXiv:2006.16038."""
+    return np.array([softmax(-(np.abs(s - scores) ** power) / temperature) for s in np.sort(scores)[::-1]])
+
+
+def fastsort_positions(scores, regularization_strength=1.0, regularization="l2"):
+    """The projection of arXiv:2002.08871 onto the permutahedron of (n, .., 1), by the minimax formula over all blocks.
+
+    The solution of the isotonic problem at place i is the least over a <= i of the largest over b >= i of the block
+    a..b's own solution.
+    """
+    n = len(scores)
+    z = -np.asarray(scores, np.float64) / regularization_strength
+    order = np.argsort(-z, kind="stable")
+    falling, targets = z[order], np.arange(n, 0, -1.0)
+
+    def of_block(a, b):
+        if regularization == "l2":
+            return np.mean(falling[a : b + 1] - targets[a : b + 1])
+        highest = falling[a]
+        return highest + np.log(np.exp(falling[a : b + 1] - highest).sum() / targets[a : b + 1].sum())
+
+    solution = np.array([min(max(of_block(a, b) for b in range(i, n)) for a in range(i + 1)) for i in range(n)])
+    positions = np.zeros(n)
+    positions[order] = falling - solution if regularization == "l2" else np.exp(falling - solution)
+    return positions
+
+
+def sinkhorn_positions(scores, epsilon=0.1, steps=5000):
+    """Sinkhorn ranks of arXiv:1905.11885 by the algorithm as the paper has it, in log space."""
+    n = len(scores)
+    if n == 1:
+        return np.ones(1)
+    standardized = (scores - np.mean(scores)) / max(np.std(scores), 1e-6)
+    cost = (sigmoid(math.pi / math.sqrt(3.0) * standardized)[:, None] - np.linspace(1.0, 0.0, n)) ** 2
+    f, g = np.zeros(n), np.zeros(n)
+
+    def log_sum(values, axis):
+        highest = values.max(axis=axis, keepdims=True)
+        return np.log(np.exp(values - highest).sum(axis=axis)) + highest.squeeze(axis)
+
+    for _ in range(steps):
+        g = -epsilon * log_sum((f[:, None] - cost) / epsilon, axis=0)
+        f_next = -epsilon * log_sum((g - cost) / epsilon, axis=1)
+        if np.abs(f_next - f).max() < 1e-13 * epsilon:
+            break
+        f = f_next
+    plan = np.exp((f[:, None] + g - cost) / epsilon)
+    return plan @ np.arange(1.0, n + 1.0)
+
+
+# ---- Metrics of a ranking.
+
+
+def discount_at(discount, ranks, count):
+    """The discount at ranks that count from 0, also between two of them."""
+    if isinstance(discount, str) and discount == "log2":
+        return 1.0 / np.log2(2.0 + ranks)
+    if isinstance(discount, str):
+        return 1.0 - np.minimum(ranks / count, 1.0)
+    table = np.append(discount, [0.0])
+    return np.interp(ranks, np.arange(len(table)), table)
+
+
+def gain_of(relevance, gain):
+    return 2.0**relevance - 1.0 if gain == "exponential" else relevance
+
+
+def relevance_for(metric, labels, max_grade=4.0, **_):
+    """What a metric reads of labels."""
+    labels = np.asarray(labels, np.float64)
+    return {"ndcg": lambda: labels, "err": lambda: satisfaction(labels, max_grade)}.get(
+        metric, lambda: binary(labels)
+    )()
+
+
+def metric_of_relevance(metric, found, labels, topn=None, gain="exponential", discount="log2", **_):
+    """A metric of the relevance found at each rank (Eq. 10 to 12 of arXiv:2105.00942, and the cascades)."""
+    count, cut = len(found), found[:topn]
+    if metric == "ndcg":
+        at_ranks = discount_at(discount, np.arange(count), count)[:topn]
+        ideal = np.sort(np.asarray(labels, np.float64))[::-1][:topn]
+        return gain_of(cut, gain) @ at_ranks / (gain_of(ideal, gain) @ at_ranks)
+    if metric == "precision":
+        return cut.sum() / (topn or count)
+    if metric == "map":
+        return sum(found[k] * found[: k + 1].sum() / (k + 1) for k in range(count)) / binary(labels).sum()
+    return cascade(np.minimum(cut, 1.0))
+
+
+def metric_of_positions(metric, positions, labels, beta=10.0, topn=None, gain="exponential", discount="log2", **others):
+    """A metric of the position of each document, with a sigmoid for every comparison (Qin, Liu, Li 2010)."""
+    relevance, n = relevance_for(metric, labels, **others), range(len(labels))
+    within = np.ones(len(labels)) if topn is None else sigmoid(beta * (topn + 0.5 - positions))
+    if metric == "ndcg":
+        ranks = np.arange(len(labels))
+        ideal = gain_of(np.sort(relevance)[::-1], gain) * discount_at(discount, ranks, len(labels))
+        by_document = gain_of(relevance, gain) * discount_at(discount, positions - 1.0, len(labels)) * within
+        return by_document.sum() / ideal[:topn].sum()
+    if metric == "precision":
+        return relevance @ within / (topn or len(labels))
+    before = [[sigmoid(beta * (positions[j] - 0.5 - positions[i])) if i != j else 0.0 for i in n] for j in n]
+    if metric == "map":
+        return sum(relevance[j] / positions[j] * (1.0 + relevance @ before[j]) for j in n) / relevance.sum()
+    none_before = [np.prod([1.0 - relevance[i] * before[j][i] for i in n]) for j in n]
+    return sum(relevance[j] / positions[j] * within[j] * none_before[j] for j in n)
+
+
+def expected_ndcg(indicators, labels, topn=None, gain="exponential", discount="log2", **_):
+    """SoftNDCG (Eq. 14 and 15 of Taylor et al. 2008): every document has its own gain, at the discount it expects."""
+    at_ranks = discount_at(discount, np.arange(len(labels)), len(labels))[:topn]
+    ideal = np.sort(np.asarray(labels, np.float64))[::-1][:topn]
+    expected = at_ranks @ indicators[:topn]
+    return gain_of(np.asarray(labels, np.float64), gain) @ expected / (gain_of(ideal, gain) @ at_ranks)
+
+
+# Name in the registry -> what gives indicators or positions, and which arguments it takes.
+INDICATORS = {
+    "smoothi": (smoothi_indicators, ("alpha", "delta", "shift")),
+    "soft": (softrank_indicators, ("sigma",)),
+    "neuralsort": (neuralsort_indicators, ("temperature",)),
+    "softsort": (softsort_indicators, ("temperature", "power")),
+}
+POSITIONS = {
+    "approx": (approx_positions, ("alpha",)),
+    "fastsort": (fastsort_positions, ("regularization_strength", "regularization")),
+    "sinkhorn": (sinkhorn_positions, ("epsilon",)),
+}
+
+
+def ranking_of(ranking, scores, **arguments):
+    """The indicators or positions of one list."""
+    function, names = {**INDICATORS, **POSITIONS}[ranking]
+    return function(np.asarray(scores, np.float64), **{k: arguments[k] for k in names if k in arguments})
+
+
+def smooth_metric(ranking, metric, labels, scores, **arguments):
+    """A metric of the registry read off a ranking of the registry, for one list."""
+    found = ranking_of(ranking, scores, **arguments)
+    if ranking in POSITIONS:
+        return metric_of_positions(metric, found, labels, **arguments)
+    if (ranking, metric) == ("soft", "ndcg"):
+        return expected_ndcg(found, labels, **arguments)
+    return metric_of_relevance(metric, found @ relevance_for(metric, labels, **arguments), labels, **arguments)
+
+
+def smoothi_gradient(metric, labels, scores, alpha=1.0, delta=0.1, shift=True, **arguments):
+    """The gradient of a metric of SmoothI under Eq. 9: the products are constants."""
+    relevance = relevance_for(metric, labels, **arguments)
+    found, slopes = relevance_and_slopes(scores, relevance, alpha, delta, shift=shift)
+    return central_differences(lambda y: metric_of_relevance(metric, y, labels, **arguments), found) @ slopes
+
+
+def exact_metric(metric, labels, scores, **arguments):
+    """A metric of the registry read off the sorted list."""
+    relevance = relevance_for(metric, labels, **arguments)
+    return metric_of_relevance(metric, sorted_labels(relevance, scores), labels, **arguments)
+
+
+# ---- Baselines, for lists without tied scores.
+
+
+def list_net(labels, scores, temperature=1.0):
+    """Cao et al. 2007, top-one: the cross entropy of two softmaxes."""
+    scores = np.asarray(scores, np.float64) / temperature
+    return -(softmax(np.asarray(labels, np.float64)) * (scores - np.logaddexp.reduce(scores))).sum()
+
+
+def list_mle(labels, scores, position_aware=False):
+    """Xia et al. 2008, Lan et al. 2014; documents of one label take the means of their scores and exponentials."""
+    labels, scores, n = np.asarray(labels), np.asarray(scores, np.float64), len(labels)
+    order = np.argsort(-labels, kind="stable")
+    tied = [scores[labels == labels[j]] for j in order]
+    means, logs = [t.mean() for t in tied], [np.logaddexp.reduce(t) - np.log(len(t)) for t in tied]
+    weights = [(2 ** (n - i) - 1) / max(2 ** (n - 1) - 1, 1) if position_aware else 1.0 for i in range(1, n + 1)]
+    return sum(weights[i] * (np.logaddexp.reduce(logs[i:]) - means[i]) for i in range(n))
+
+
+def rank_net(labels, scores, sigma=1.0):
+    """Burges et al. 2005, Eq. 3, over the pairs with different labels."""
+    n = range(len(labels))
+    return np.mean([np.logaddexp(0.0, sigma * (scores[j] - scores[i])) for i in n for j in n if labels[i] > labels[j]])
+
+
+def lambda_weights(labels, scores, metric="ndcg_loss2++", mu=10.0, topn=None, **_):
+    """w_ij of Wang et al. 2018, with the cut-off of Jagerman et al. 2022, [N, N]."""
+    count, cut = len(labels), topn or len(labels)
+    ranks = np.argsort(np.argsort(-np.asarray(scores))) + 1
+    relevant, gains = binary(labels), (2.0 ** np.asarray(labels) - 1.0) / ideal_dcg(labels, topn)
+
+    def inverse(rank):
+        return 1.0 / math.log2(1.0 + rank)
+
+    def lifted(rank):
+        return 1.0 / (1.0 - inverse(rank)) if rank > cut else 1.0
+
+    def weight(i, j):
+        first, second = ranks[i], ranks[j]
+        if metric == "precision":
+            return float(relevant[i] > relevant[j] and (first <= cut) != (second <= cut)) / cut
+        if metric == "ndcg_loss1":
+            return gains[i] * inverse(first) * lifted(first) if i != j else 0.0
+        if labels[i] <= labels[j]:
+            return 0.0
+        apart = abs(first - second)
+        delta = (inverse(apart) - inverse(apart + 1)) * lifted(max(first, second))
+        rho = abs(inverse(first) * (first <= cut) - inverse(second) * (second <= cut))
+        return {"ndcg_loss2": delta, "lambda_rank": rho, "ndcg_loss2++": rho + mu * delta}[metric] * (
+            gains[i] - gains[j]
+        )
+
+    return np.array([[weight(i, j) for j in range(count)] for i in range(count)])
+
+
+def weighted_logistic(weights, scores, sigma=1.0):
+    gaps = np.asarray(scores)[:, None] - np.asarray(scores)[None, :]
+    return (weights * np.logaddexp(0.0, -sigma * gaps)).sum() / math.log(2.0)
+
+
+def lambda_loss(labels, scores, sigma=1.0, **arguments):
+    return weighted_logistic(lambda_weights(labels, scores, **arguments), scores, sigma)
+
+
+def mean_squared(labels, scores):
+    return np.mean((np.asarray(labels) - np.asarray(scores)) ** 2)
+
+
+BASELINES = {
+    "list_ap": lambda labels, scores, **arguments: 1.0 - list_ap(labels, scores, **arguments),
+    "lambda_loss": lambda_loss,
+    "list_mle": list_mle,
+    "list_net": list_net,
+    "mean_squared": mean_squared,
+    "rank_net": rank_net,
+}

@@ -1,369 +1,232 @@
-"""What is true of every loss that has a name."""
+"""What is true of every loss of the registry. `tests/checks.py` has the checks."""
+
+import itertools
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
-from tfr_smooth import losses
+from tests import checks, references
+from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
+from tfr_smooth import functional, losses, ops, registry
 
-NAMES = sorted(losses.NAMES)
-every_loss = pytest.mark.parametrize("name", NAMES)
+# Each ranking with one metric and each metric with one ranking.
+COVERING = [
+    *(f"{ranking}_{metric}" for ranking, metric in zip(registry.RANKINGS, itertools.cycle(registry.METRICS))),
+    *registry.BASELINES,
+]
+assert {name.split("_")[1] for name in COVERING[: len(registry.RANKINGS)]} == {*registry.METRICS}
+# Positions have code of their own for metrics of a user who stops somewhere.
+COVERING.append("approx_err")
 
-# What is honestly not true of a loss, and why.
-EXCEPTIONS = {
-    **{
-        name: {"ties": "the distance of two scores has a kink where they are the same; its slope there is taken as 0"}
-        for name in NAMES
-        if name.startswith("softsort_")
-    },
-    "lambda_loss": {"differences": "the weights of the pairs are held constant"},
-    "mean_squared": {
-        "shift": "a score is compared with its label, not with other scores",
-        "ties": "the same",
-        "irrelevant": "also a list without a relevant document says what its scores should be: 0",
-        "overflow": "the square of 1e30 is more than float32 holds",
-    },
+
+# The mode that asks most of a loss. `fit` runs it in a graph without XLA.
+HARDEST_MODE = "xla, unknown shapes"
+
+
+def names_fast_if(is_fast):
+    return [pytest.param(name, marks=() if is_fast(name) else pytest.mark.slow) for name in losses.NAMES]
+
+
+def cases():
+    found = []
+    for name, subject in checks.SUBJECTS.items():
+        for check in checks.EVERYWHERE + (checks.OF_METRICS if subject.metric else ()):
+            reason = checks.NOT_TRUE.get((name, check))
+            marks = () if reason is None else pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)
+            found.append(pytest.param(name, check, id=f"{name}-{check.__name__.removeprefix('check_')}", marks=marks))
+    return found
+
+
+@pytest.mark.parametrize(("name", "check"), cases())
+def test_property(name, check):
+    check(checks.SUBJECTS[name])
+
+
+def test_every_exception_is_of_a_loss_and_a_check():
+    known = {(case.values[0], case.values[1]) for case in cases()}
+    assert set(checks.NOT_TRUE) <= known
+
+
+def test_every_loss_is_checked_with_every_hyperparameter_changed():
+    assert set(checks.SUBJECTS) == set(losses.NAMES)
+    parts = {name: entry.ranking for name, entry in registry.RANKINGS.items()}
+    parts |= {name: entry.metric for name, entry in registry.METRICS.items()}
+    parts |= {name: entry.criterion for name, entry in registry.BASELINES.items()}
+    assert set(checks.CHANGED) == set(parts)
+    for name, part in parts.items():
+        defaults = registry.defaults(part)
+        assert set(checks.CHANGED[name]) == set(defaults)
+        assert all(checks.CHANGED[name][key] != default for key, default in defaults.items())
+
+
+@pytest.mark.parametrize("name", names_fast_if(lambda name: name in COVERING))
+def test_value_and_gradient_in_the_hardest_mode(name):
+    checks.check_mode(checks.SUBJECTS[name], HARDEST_MODE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [mode for mode in GRAPH_MODES if mode != HARDEST_MODE])
+@pytest.mark.parametrize("name", losses.NAMES)
+def test_value_and_gradient_in_a_graph(name, mode):
+    checks.check_mode(checks.SUBJECTS[name], mode)
+
+
+def a_model(loss):
+    tf.keras.utils.set_random_seed(0)  # A start where some losses are flat would say nothing.
+    inputs = tf.keras.Input((8, 2))
+    outputs = tf.keras.layers.Reshape((8,))(tf.keras.layers.Dense(1)(inputs))
+    model = tf.keras.Model(inputs, outputs)
+    model.compile(optimizer=tf.keras.optimizers.Adam(0.05), loss=loss, jit_compile=False)
+    labels, scores = a_batch(batch=8, length=8)
+    return model, np.stack([labels * 0.3 + scores, scores], axis=-1).astype(np.float32), labels
+
+
+@pytest.mark.parametrize("name", names_fast_if(lambda name: name in COVERING[: len(registry.RANKINGS)]))
+def test_fit_lowers_the_loss(name):
+    model, features, labels = a_model(checks.SUBJECTS[name].loss())
+    weights = np.ones(8, np.float32)
+    history = model.fit(features, labels, sample_weight=weights, epochs=12, batch_size=8, verbose=0).history
+    assert history["loss"][-1] < history["loss"][0]
+
+
+@pytest.mark.parametrize("name", names_fast_if(lambda name: name in ("smoothi_ndcg", "approx_err", "list_net")))
+def test_a_keras_file_holds_the_loss(name, tmp_path):
+    subject = checks.SUBJECTS[name]
+    loss = subject.make(**subject.changed)
+    model, features, labels = a_model(loss)
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    assert type(loaded.loss) is type(loss) and loaded.loss.get_config() == loss.get_config()
+    np.testing.assert_array_equal(loaded(features), model(features))
+    loaded.fit(features, labels, batch_size=8, verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        (f"{name}_precision", key, value)
+        for name, entry in registry.RANKINGS.items()
+        for key, values in entry.searched.items()
+        for value in values
+    ],
+)
+def test_values_that_the_papers_searched(name, key, value):
+    subject = checks.SUBJECTS[name]
+    labels, scores = checks.lists_of((8, 5, 3, 7, 2), lambda random, length: random.randn(length), seed=2)
+    arguments = {**subject.hyperparameters, **subject.converged, "topn": 2, "beta": 1.0, key: value}
+    arguments = {name: arguments[name] for name in subject.hyperparameters}
+    found = subject.make(**arguments, reduction="none")(labels, scores)
+    expected = checks.by_list(labels, scores, lambda *batch: subject.reference(*batch, **arguments))
+    # Sinkhorn's steps come to no end in time where epsilon is small.
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-4 if subject.converged else 1e-8)
+
+
+# ---- The base class, tested once: on a loss of its own, and on one of each kind.
+
+
+class Deviation(losses.RankingLoss):
+    """The sum over documents of label times score squared."""
+
+    def compute(self, labels, scores, mask):
+        return tf.reduce_sum(labels * tf.square(scores), axis=1)
+
+
+BASE = {
+    "own": checks.Subject("own", Deviation, {}, {}, reference=lambda y, s: (np.asarray(y) * np.square(s)).sum()),
+    "softsort_ndcg": checks.SUBJECTS["softsort_ndcg"],
+    "list_net": checks.SUBJECTS["list_net"],
 }
+every_base = pytest.mark.parametrize("name", BASE)
 
 
-def is_true_of(name, what):
-    return what not in EXCEPTIONS.get(name, {})
+@every_base
+@pytest.mark.parametrize("check", checks.OF_THE_BASE, ids=lambda check: check.__name__.removeprefix("check_"))
+def test_base(name, check):
+    check(BASE[name])
 
 
-every_loss_of_differences = pytest.mark.parametrize("name", [name for name in NAMES if is_true_of(name, "shift")])
+def test_a_loss_of_ones_own_gets_clean_lists():
+    for check in (checks.check_padding, checks.check_nan, checks.check_lists_that_do_not_count):
+        check(BASE["own"])
+    with pytest.raises(TypeError, match="must override `compute"):
 
-# Where the defaults say nothing about the short lists here: P@10 of nine documents is what it is in any order.
-ARGUMENTS = {name: {"topn": 3} for name in NAMES if name.endswith("_precision")}
-# Nor where positions are compared sharply: the gradient of the comparison is next to 0.
-for compared in ("fastsort_precision", "sinkhorn_precision", "sinkhorn_map"):
-    ARGUMENTS.setdefault(compared, {})["beta"] = 1.0
+        class OwnCall(losses.RankingLoss):
+            def call(self, y_true, y_pred):
+                return y_pred
 
-
-def get(name, /, **kwargs):
-    return losses.get(name, **{**ARGUMENTS.get(name, {}), **kwargs})
-
-
-def a_batch(seed=0, batch=5, length=9):
-    random = np.random.RandomState(seed)
-    labels = random.randint(0, 4, (batch, length)).astype(np.float32)
-    labels[:, 0] = 2.0
-    return labels, random.randn(batch, length).astype(np.float32)
+    with pytest.raises(NotImplementedError, match="RankingLoss does not define `compute`"):
+        losses.RankingLoss()(*a_batch())
 
 
-def value_and_gradient(loss, labels, scores, sample_weight=None):
-    scores = tf.convert_to_tensor(scores)
-    with tf.GradientTape() as tape:
-        tape.watch(scores)
-        value = loss(tf.convert_to_tensor(labels), scores, sample_weight)
-    return value.numpy(), tape.gradient(value, scores).numpy()
+@every_base
+def test_document_weights_follow_tf_rankings_rule(name):
+    labels, scores = BASE[name].batch
+    weights = np.random.RandomState(2).rand(*labels.shape).astype(np.float32)
+    of_lists = (weights * labels).sum(axis=1) / labels.sum(axis=1)
+    expected = BASE[name].each()(labels, scores, of_lists)
+    found = BASE[name].each()(pad(labels, 2, -1.0), pad(scores, 2, 0.0), pad(weights, 2, np.nan))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def in_a_graph(loss, labels, scores, sample_weight=None, **kwargs):
-    """Value and gradient from a `tf.function` with these arguments."""
-
-    @tf.function(**kwargs)
-    def step(labels, scores):
-        with tf.GradientTape() as tape:
-            tape.watch(scores)
-            value = loss(labels, scores, sample_weight)
-        return value, tape.gradient(value, scores)
-
-    return step(tf.constant(labels), tf.constant(scores))
-
-
-def pad(array, columns, value):
-    return np.pad(array, [(0, 0), (0, columns)], constant_values=value)
-
-
-@every_loss
-def test_defaults_follow_tf_rankings_habits(name):
-    config = get(name).get_config()
-    assert config["reduction"] == "sum_over_batch_size"
-    assert config["ragged"] is False
-    assert config["name"] == name.removesuffix("_loss") + "_loss"
-
-
-@every_loss
-def test_float32_in_and_out(name):
-    value, gradient = value_and_gradient(get(name), *a_batch())
-    assert value.dtype == np.float32 and value.shape == ()
-    assert gradient.dtype == np.float32
-    assert np.isfinite(value) and np.isfinite(gradient).all() and np.abs(gradient).max() > 1e-4
-
-
-@every_loss
+@every_base
 @pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
 def test_half_precision_scores_are_computed_in_float32(name, dtype):
-    labels, scores = a_batch()
+    labels, scores = BASE[name].batch
     half = tf.cast(scores, dtype)
-    value, gradient = value_and_gradient(get(name), labels, half)
-    expected, expected_gradient = value_and_gradient(get(name), labels, tf.cast(half, tf.float32))
-    assert value.dtype == np.float32
-    np.testing.assert_allclose(value, expected, rtol=1e-6)
-    assert gradient.dtype == dtype.as_numpy_dtype
-    np.testing.assert_allclose(gradient.astype(np.float32), expected_gradient, atol=1e-2)
+    value, gradient = value_and_gradient(BASE[name].each(), labels, half)
+    expected = value_and_gradient(BASE[name].each(), labels, tf.cast(half, tf.float32))
+    assert value.dtype == np.float32 and gradient.dtype == dtype.as_numpy_dtype
+    np.testing.assert_array_equal(value, expected[0])
+    np.testing.assert_allclose(gradient.astype(np.float32), expected[1], rtol=1e-2, atol=1e-3)
 
 
-@every_loss
+@every_base
 def test_float64_scores_give_float64(name):
-    labels, scores = a_batch()
-    value, gradient = value_and_gradient(get(name), labels, scores.astype(np.float64))
-    expected, expected_gradient = value_and_gradient(get(name), labels, scores)
-    assert value.dtype == np.float64 and gradient.dtype == np.float64
-    np.testing.assert_allclose(value, expected, rtol=2e-6)
-    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-4, atol=1e-6)
+    labels, scores = BASE[name].batch
+    value, gradient = value_and_gradient(BASE[name].each(), labels, scores.astype(np.float64))
+    assert value.dtype == gradient.dtype == np.float64
+    np.testing.assert_allclose(value, BASE[name].expected[0], rtol=2e-6, atol=1e-6)
 
 
-@every_loss
-@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64])
+@every_base
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64, np.int8])
 def test_labels_of_any_type(name, dtype):
-    labels, scores = a_batch()
-    expected = value_and_gradient(get(name), labels, scores)
-    found = value_and_gradient(get(name), labels.astype(dtype), scores)
-    np.testing.assert_array_equal(found[0], expected[0])
-    np.testing.assert_array_equal(found[1], expected[1])
+    labels, scores = BASE[name].batch
+    found = value_and_gradient(BASE[name].each(), labels.astype(dtype), scores)
+    np.testing.assert_array_equal(found[0], BASE[name].expected[0])
+    np.testing.assert_array_equal(found[1], BASE[name].expected[1])
 
 
-@every_loss
-@pytest.mark.parametrize("padding", [np.nan, 1e30, -1e30, np.inf, 0.0])
-def test_padding_reaches_nothing(name, padding):
-    labels, scores = a_batch()
-    expected, expected_gradient = value_and_gradient(get(name), labels, scores)
-    value, gradient = value_and_gradient(get(name), pad(labels, 3, -1.0), pad(scores, 3, padding))
-    np.testing.assert_allclose(value, expected, rtol=1e-6)
-    np.testing.assert_allclose(gradient[:, :-3], expected_gradient, rtol=1e-5, atol=1e-7)
-    np.testing.assert_array_equal(gradient[:, -3:], 0.0)
-
-
-@every_loss
-def test_padding_between_documents_reaches_nothing(name):
-    labels, scores = a_batch()
-    expected, expected_gradient = value_and_gradient(get(name), labels, scores)
-    labels, scores = np.insert(labels, [0, 4, 4], -1.0, axis=1), np.insert(scores, [0, 4, 4], 7.0, axis=1)
-    value, gradient = value_and_gradient(get(name), labels, scores)
-    np.testing.assert_allclose(value, expected, rtol=1e-6)
-    np.testing.assert_allclose(np.delete(gradient, [0, 5, 6], axis=1), expected_gradient, rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.parametrize(
-    ("name", "empty"), [(n, e) for n in NAMES for e in (0.0, -1.0) if e < 0.0 or is_true_of(n, "irrelevant")]
-)
-def test_lists_without_relevant_documents_change_nothing(name, empty):
-    labels, scores = a_batch()
-    expected, expected_gradient = value_and_gradient(get(name), labels, scores)
-    more = np.concatenate([np.full((2, 9), empty, np.float32), labels])
-    value, gradient = value_and_gradient(get(name), more, np.concatenate([scores[:2] * 3, scores]))
-    np.testing.assert_allclose(value, expected, rtol=1e-6)
-    np.testing.assert_array_equal(gradient[:2], 0.0)
-    np.testing.assert_allclose(gradient[2:], expected_gradient, rtol=1e-5, atol=1e-8)
-    each = get(name, reduction="none")(more, np.concatenate([scores[:2], scores])).numpy()
-    np.testing.assert_array_equal(each[:2], 0.0)
-    assert (each[2:] != 0.0).any()
-
-
-@every_loss
-@pytest.mark.parametrize(
-    ("labels", "scores"),
-    [
-        (np.zeros((2, 4)), np.ones((2, 4))),  # no relevant document
-        (-np.ones((2, 4)), np.full((2, 4), np.nan)),  # all padding
-        (np.ones((2, 1)), np.ones((2, 1))),  # one document
-        (np.array([[2, 0, 1, 0.0]]), np.full((1, 4), 3.0)),  # ties
-        (np.array([[2, 0, 1, 0.0]]), np.array([[1e30, -1e30, 0, 1e30]])),  # huge
-        (np.array([[2, 0, 1, 0.0]]), np.array([[-1e30, -1e30, -1e30, -1e30]])),
-        (np.array([[2, 0, 1, 0.0]]), np.array([[1e-30, -1e-38, 0, 1e-20]])),  # tiny
-        (np.zeros((0, 4)), np.zeros((0, 4))),  # no lists
-    ],
-    ids=["irrelevant", "padding", "one", "ties", "huge", "all-low", "tiny", "empty"],
-)
-def test_finite_on_edge_cases(name, labels, scores):
-    value, gradient = value_and_gradient(get(name), labels.astype(np.float32), scores.astype(np.float32))
-    assert np.isfinite(value) or (np.isposinf(value) and not is_true_of(name, "overflow"))
-    assert np.isfinite(gradient).all()
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if is_true_of(name, "ties")])
-def test_ties_have_a_gradient_that_tells_labels_apart(name):
-    _, gradient = value_and_gradient(get(name), np.array([[2.0, 0.0, 0.0, 0.0]], np.float32), np.zeros((1, 4), "f"))
-    assert gradient[0, 0] < -1e-3
-    np.testing.assert_allclose(gradient[0, 1:], -gradient[0, 0] / 3, rtol=1e-5)
-
-
-@every_loss
-def test_nan_in_a_real_score_is_nan(name):
-    labels, scores = a_batch()
-    scores[1, 3] = np.nan
-    assert np.isnan(get(name)(labels, scores).numpy())
-    loss = get(name, reduction="none")
-    np.testing.assert_array_equal(np.isnan(loss(labels, scores)), [False, True, False, False, False])
-
-    # With the gradient, as XLA compiles the value alone in another way.
-    for found in in_a_graph(loss, labels, scores, jit_compile=True):
-        np.testing.assert_array_equal(np.isnan(found.numpy().reshape(5, -1)).any(axis=1), np.arange(5) == 1)
-
-
-@every_loss
-def test_permuting_lists_permutes_the_gradient(name):
-    labels, scores = a_batch()
-    scores[:, 1] = scores[:, 2]
-    order = np.random.RandomState(1).permutation(9)
-    expected, expected_gradient = value_and_gradient(get(name), labels, scores)
-    value, gradient = value_and_gradient(get(name), labels[:, order], scores[:, order])
-    np.testing.assert_allclose(value, expected, rtol=1e-6)
-    np.testing.assert_allclose(gradient, expected_gradient[:, order], rtol=1e-4, atol=1e-7)
-
-
-@every_loss_of_differences
-def test_a_shift_of_the_scores_changes_nothing(name):
-    labels, scores = a_batch()
-    scores = np.round(scores * 64) / 64  # so that the shift is exact
-    expected, expected_gradient = value_and_gradient(get(name), labels, scores)
-    value, gradient = value_and_gradient(get(name), labels, scores + 8.0)
-    np.testing.assert_allclose(value, expected, rtol=1e-6)
-    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-4, atol=1e-7)
-    np.testing.assert_allclose(gradient.sum(axis=1), 0.0, atol=1e-6)
-
-
-# With these the gradient is that of the value: SmoothI's default holds the products of Eq. 9 constant, and Sinkhorn
-# stops where the error is under a threshold.
-OF_THE_VALUE = {"smoothi": {"stop_gradient": False}, "sinkhorn": {"threshold": 1e-12}}
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if is_true_of(name, "differences")])
-def test_the_gradient_equals_finite_differences(name):
-    loss = get(name, reduction="sum", **OF_THE_VALUE.get(name.split("_")[0], {}))
-    labels, scores = a_batch(batch=2, length=6)
-    labels[0, 3] = -1.0
-    scores = scores.astype(np.float64)
-    _, gradient = value_and_gradient(loss, labels, scores)
-    for row in range(2):
-        expected = references.central_differences(
-            lambda s, row=row: float(loss(labels[row : row + 1], s[None])), scores[row], step=1e-5
-        )
-        np.testing.assert_allclose(gradient[row], expected, rtol=1e-5, atol=1e-8)
-
-
-@every_loss
-def test_reductions(name):
-    labels, scores = a_batch()
-    labels[2] = 0.0
-    each = get(name, reduction="none")(labels, scores).numpy()
-    assert each.shape == (5,)
-    np.testing.assert_allclose(get(name, reduction="sum")(labels, scores), each.sum(), rtol=1e-6)
-    counted = 4 if is_true_of(name, "irrelevant") else 5
-    np.testing.assert_allclose(get(name)(labels, scores), each.sum() / counted, rtol=1e-6)
-    np.testing.assert_array_equal(get(name).call(tf.constant(labels), tf.constant(scores)), each)
-
-
-@every_loss
-@pytest.mark.parametrize("form", ["list", "column", "document"])
-def test_weights(name, form):
-    labels, scores = a_batch()
-    each = get(name, reduction="none")(labels, scores).numpy()
+@pytest.mark.parametrize("name", ["own", "list_net"])
+@pytest.mark.parametrize("mode", [None, "unknown shapes", "xla"])
+def test_weights_and_reduction_in_a_graph(name, mode):
+    labels, scores = BASE[name].batch
     weights = np.array([1.0, 0.0, 2.0, 0.5, 3.0], np.float32)
-    given = {"list": weights, "column": weights[:, None], "document": np.repeat(weights[:, None], 9, axis=1)}[form]
-    weighted = get(name, reduction="none")(labels, scores, given).numpy()
-    np.testing.assert_allclose(weighted, weights * each, rtol=1e-6)
-    np.testing.assert_allclose(get(name)(labels, scores, given), (weights * each).sum() / 5, rtol=1e-6)
+    run = value_and_gradient if mode is None else in_graph
+    found = run(BASE[name].loss(), labels, scores, weights, **GRAPH_MODES.get(mode, {}))
+    np.testing.assert_allclose(found[0], (weights * BASE[name].expected[0]).mean(), rtol=1e-6)
+    expected = weights[:, None] * BASE[name].expected[1] / 5.0
+    np.testing.assert_allclose(found[1], expected, rtol=1e-5, atol=1e-6)
 
 
-@every_loss
-def test_document_weights_follow_tf_rankings_rule(name):
-    labels, scores = a_batch()
-    weights = np.random.RandomState(2).rand(5, 9).astype(np.float32)
-    of_lists = (weights * labels).sum(axis=1) / labels.sum(axis=1)
-    expected = get(name, reduction="none")(labels, scores, of_lists)
-    padded = get(name, reduction="none")(pad(labels, 2, -1.0), pad(scores, 2, 0.0), pad(weights, 2, np.nan))
-    np.testing.assert_allclose(padded, expected, rtol=1e-5)
-
-
-@every_loss
+@every_base
 def test_ragged_equals_padded(name):
-    labels, scores = a_batch()
-    lengths = [9, 1, 4, 7, 3]
-    ragged_labels = tf.ragged.constant([list(row[:n]) for row, n in zip(labels, lengths, strict=True)])
-    ragged_scores = tf.ragged.constant([list(row[:n]) for row, n in zip(scores, lengths, strict=True)])
-    mask = np.arange(9) < np.array(lengths)[:, None]
-    expected = get(name)(np.where(mask, labels, -1.0).astype("f"), scores)
-    np.testing.assert_allclose(get(name, ragged=True)(ragged_labels, ragged_scores), expected, rtol=1e-6)
-    integers = tf.cast(ragged_labels, tf.int32)
-    np.testing.assert_allclose(get(name, ragged=True)(integers, ragged_scores), expected, rtol=1e-6)
+    labels, scores = BASE[name].batch
+    lengths = [6, 1, 4, 5, 3]
+    ragged = [tf.RaggedTensor.from_tensor(tf.constant(array), lengths=lengths) for array in (labels, scores)]
+    mask = np.arange(6) < np.array(lengths)[:, None]
+    expected = BASE[name].each()(np.where(mask, labels, -1.0).astype("f"), scores)
+    loss = BASE[name].each(ragged=True)
+    np.testing.assert_allclose(loss(*ragged), expected, rtol=1e-6)
+    np.testing.assert_allclose(loss(tf.cast(ragged[0], tf.int32), ragged[1]), expected, rtol=1e-6)
+    np.testing.assert_allclose(tf.function(lambda *batch: loss(*batch))(*ragged), expected, rtol=1e-6)
     with pytest.raises(ValueError, match="`ragged` must be True for labels and scores in a tf.RaggedTensor"):
-        get(name)(ragged_labels, ragged_scores)
+        BASE[name].loss()(*ragged)
     with pytest.raises(ValueError, match="`ragged=True` needs labels in a tf.RaggedTensor"):
-        get(name, ragged=True)(labels, scores)
+        loss(labels, scores)
 
 
-@every_loss
-@pytest.mark.parametrize("mode", ["graph", "xla", "unknown shapes"])
-def test_same_in_a_graph_and_under_xla(name, mode):
-    labels, scores = pad(a_batch()[0], 2, -1.0), pad(a_batch()[1], 2, np.nan)
-    loss = get(name)
-
-    signature = [tf.TensorSpec([None, None], tf.float32)] * 2 if mode == "unknown shapes" else None
-    value, gradient = in_a_graph(loss, labels, scores, jit_compile=mode == "xla", input_signature=signature)
-    expected, expected_gradient = value_and_gradient(loss, labels, scores)
-    np.testing.assert_allclose(value, expected, rtol=1e-6)
-    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-5, atol=1e-5 * np.abs(expected_gradient).max())
-
-
-@every_loss
-def test_config_round_trip(name):
-    loss = get(name, reduction="sum", name="mine", ragged=True)
-    config = loss.get_config()
-    again = type(loss).from_config(config)
-    assert again.get_config() == config
-    serialized = tf.keras.losses.serialize(loss)
-    restored = tf.keras.losses.deserialize(serialized)
-    assert type(restored) is type(loss) and restored.get_config() == config
-
-
-@every_loss
-def test_every_constructor_argument_is_in_the_config_and_keyword_only(name):
-    import inspect
-
-    parameters = list(inspect.signature(type(get(name)).__init__).parameters.values())[1:]
-    assert {p.name for p in parameters} == set(get(name).get_config())
-    if name in losses.TABLE:
-        assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters)
-
-
-@every_loss
-def test_trains_in_compile_and_fit_and_survives_a_keras_file(name, tmp_path):
-    tf.keras.utils.set_random_seed(0)  # a start where some losses are flat would say nothing
-    labels, scores = a_batch(batch=8)
-    features = np.stack([labels * 0.3 + scores, scores], axis=-1).astype(np.float32)
-    inputs = tf.keras.Input((9, 2))
-    outputs = tf.keras.layers.Reshape((9,))(tf.keras.layers.Dense(1)(inputs))
-    model = tf.keras.Model(inputs, outputs)
-    model.compile(optimizer=tf.keras.optimizers.Adam(0.05), loss=get(name))
-    history = model.fit(features, labels, sample_weight=np.ones(8, "f"), epochs=12, batch_size=8, verbose=0).history
-    assert history["loss"][-1] < history["loss"][0]
-    path = str(tmp_path / "model.keras")
-    model.save(path)
-    loaded = tf.keras.models.load_model(path)
-    np.testing.assert_allclose(loaded.predict(features, verbose=0), model.predict(features, verbose=0), rtol=1e-6)
-    np.testing.assert_allclose(
-        loaded.evaluate(features, labels, verbose=0), model.evaluate(features, labels, verbose=0), rtol=1e-6
-    )
-
-
-@every_loss
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"reduction": "mean"}, "`reduction` must be one of 'sum_over_batch_size', 'sum', 'none', got 'mean'."),
-        ({"ragged": None}, "`ragged` must be True or False, got None."),
-    ],
-)
-def test_bad_arguments_are_named(name, arguments, message):
-    with pytest.raises(ValueError) as error:
-        get(name, **arguments)
-    assert str(error.value) == message
-
-
-@every_loss
 @pytest.mark.parametrize(
     ("labels", "scores", "weights", "message"),
     [
@@ -375,55 +238,63 @@ def test_bad_arguments_are_named(name, arguments, message):
         ([2, 3], [2, 3], [2, 3, 1], r"`sample_weight` must have the shape"),
     ],
 )
-def test_bad_shapes_are_named(name, labels, scores, weights, message):
+def test_bad_shapes_are_named(labels, scores, weights, message):
     weights = None if weights is None else tf.ones(weights)
-    for run in (get(name), tf.function(get(name).__call__)):
+    for run in (Deviation(), tf.function(Deviation().__call__)):
         with pytest.raises(ValueError, match=message):
             run(tf.ones(labels), tf.ones(scores), weights)
+    with pytest.raises(ValueError, match="`scores` must be floats, got int32"):
+        Deviation()(tf.ones([2, 3]), tf.ones([2, 3], tf.int32))
+
+
+# ---- The table.
 
 
 def test_the_table_has_every_public_loss():
-    public = {c for c in vars(losses).values() if isinstance(c, type) and issubclass(c, losses.RankingLoss)}
-    in_table = [entry.loss for entry in losses.TABLE.values()]
-    assert public - {losses.RankingLoss, losses.MetricLoss} == set(in_table)
-    assert len(set(in_table)) == len(in_table)
-    assert set(losses.TABLE) <= set(NAMES)
+    public = {each for each in vars(losses).values() if isinstance(each, type) and issubclass(each, losses.RankingLoss)}
+    table = [entry.loss for entry in losses.TABLE.values()]
+    assert public - {losses.RankingLoss, losses.MetricLoss, losses.CriterionLoss} == set(table)
+    assert len(set(table)) == len(table)
+    assert tuple(losses.TABLE) == losses.NAMES
 
 
-@pytest.mark.parametrize("name", sorted(losses.TABLE))
-def test_the_tables_hyperparameters_are_the_constructors(name):
+@pytest.mark.parametrize("name", losses.NAMES)
+def test_the_table_says_what_the_constructor_takes(name):
     entry = losses.TABLE[name]
     config = losses.get(name).get_config()
-    assert entry.defaults == {key: config[key] for key in config if key not in ("ragged", "name", "reduction")}
-    assert losses.hyperparameters(name) == entry.defaults
+    assert config["name"] == name.removesuffix("_loss") + "_loss"
+    assert (config["reduction"], config["ragged"]) == ("sum_over_batch_size", False)
+    assert entry.defaults == losses.hyperparameters(name)
+    assert {**config, **entry.defaults} == config
     assert set(entry.searched) <= set(entry.defaults)
     for key, values in entry.searched.items():
-        assert values
         for value in values:  # What a paper searched is in the range that is allowed.
             assert losses.get(name, **{key: value}).get_config()[key] == value
-    assert entry.equation and entry.time and entry.memory
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in losses.TABLE])
-def test_a_pair_without_a_class_is_a_metric_loss(name):
-    loss = losses.get(name)
-    assert type(loss) is losses.MetricLoss
-    arguments = losses.hyperparameters(name)
-    assert losses.get(name, **arguments).get_config() == loss.get_config()
-    for key, value in arguments.items():
-        assert (getattr(loss.ranking, key, None) or getattr(loss.metric, key, None)) == value
-    with pytest.raises(TypeError, match="steepness"):
-        losses.get(name, steepness=1.0)
-
-
-def test_every_ranking_goes_with_every_metric_by_name():
-    rankings = ("smoothi", "approx", "soft", "neuralsort", "softsort", "fastsort", "sinkhorn")
-    metrics = ("ndcg", "precision", "map", "mrr", "err")
-    assert {f"{ranking}_{metric}" for ranking in rankings for metric in metrics} <= set(NAMES)
+    assert entry.citation and entry.time and entry.memory
+    by_class, again = losses.get(entry.loss.__name__), losses.get(losses.serialize(losses.get(name)))
+    assert by_class.get_config() == again.get_config() == config
+    assert losses.get(again) is again
 
 
 def test_unknown_name():
-    with pytest.raises(ValueError, match="`name` must be one of 'smoothi_ndcg'.*, got 'ndgc'"):
-        losses.get("ndgc")
-    with pytest.raises(ValueError, match="`name` must be one of 'smoothi_ndcg'.*, got 'ndgc'"):
+    assert losses.get(None) is None
+    for bad in ("ndgc", 3, {"class_name": "Other", "config": {}}):
+        with pytest.raises(ValueError):
+            losses.get(bad)
+    with pytest.raises(ValueError, match="Did you mean 'smoothi_ndcg'"):
+        losses.get("smothi_ndcg")
+    with pytest.raises(ValueError, match="must be one of 'smoothi_ndcg'.*, got 'ndgc'"):
         losses.hyperparameters("ndgc")
+    with pytest.raises(ValueError, match="Arguments go with a name alone"):
+        losses.get(losses.get("list_net"), temperature=2.0)
+
+
+def test_a_pair_of_parts_is_the_named_loss():
+    batch = a_batch()
+    general = losses.MetricLoss(ops.SoftSort(temperature=0.5), functional.NDCG(topn=2))
+    np.testing.assert_array_equal(general(*batch), losses.SoftSortNDCGLoss(temperature=0.5, topn=2)(*batch))
+
+
+def test_the_references_are_of_every_entry():
+    assert {*references.INDICATORS, *references.POSITIONS} == {*registry.RANKINGS}
+    assert {*references.BASELINES} == {*registry.BASELINES}

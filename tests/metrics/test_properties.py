@@ -1,22 +1,23 @@
-"""What is true of every metric that has a name."""
+"""What is true of every metric of the registry."""
 
+import functools
 import inspect
+import json
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import losses, metrics
+from tests import checks, references
+from tests.helpers import GRAPH_MODES, a_batch, pad
+from tfr_smooth import functional, losses, metrics, ops, registry
 
-NAMES = sorted(metrics.NAMES)
-every_metric = pytest.mark.parametrize("name", NAMES)
-
-
-def a_batch(seed=0, batch=6, length=9):
-    random = np.random.RandomState(seed)
-    labels = random.randint(0, 4, (batch, length)).astype(np.float32)
-    labels[:, 0] = 2.0
-    return labels, random.randn(batch, length).astype(np.float32)
+EXACT = tuple(registry.METRICS)
+# Each metric read exactly, and off one ranking by indicators and one by positions.
+COVERING = (*EXACT, "softsort_map", "approx_ndcg")
+# The mode that asks most of a metric is fast, the others are slow.
+MODES = [pytest.param(mode, marks=() if mode == "xla, unknown shapes" else pytest.mark.slow) for mode in GRAPH_MODES]
+every_metric = pytest.mark.parametrize("name", metrics.NAMES)
 
 
 def value(metric, *args):
@@ -25,179 +26,205 @@ def value(metric, *args):
     return float(metric.result())
 
 
-@every_metric
-def test_the_mean_does_not_depend_on_the_batches(name):
-    labels, scores = a_batch(batch=7)
-    metric = metrics.get(name)
-    whole = value(metric, labels, scores)
+def get(name, **arguments):
+    """The metric, in a form that tells six documents from others."""
+    return metrics.get(name, **({"topn": 3} if name.endswith("precision") else {}), **arguments)
+
+
+# ---- Values.
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("arguments", [{}, {"topn": 1}, {"topn": 3}, {"topn": 10}, "changed"], ids=str)
+def test_exact_values_are_the_references_with_ties_too(name, arguments):
+    hyperparameters = metrics.hyperparameters(name)
+    if arguments == "changed":
+        arguments = checks.CHANGED[name]
+    elif not set(arguments) <= set(hyperparameters):
+        arguments = {}
+    labels, scores = checks.lists_of((8, 6, 5, 3, 2, 1), lambda random, length: random.randint(0, 4, length))
+    metric = metrics.get(name, **arguments)
+    found = [value(metric, labels[row : row + 1], scores[row : row + 1]) for row in range(len(labels))]
+    of_list = functools.partial(references.exact_metric, name, **{**hyperparameters, **arguments})
+    expected = checks.by_list(labels, scores, of_list)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(value(metric, labels, scores), expected.mean(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", registry.PAIRS)
+def test_a_smooth_metric_is_one_minus_its_loss(name):
+    subject = checks.SUBJECTS[name]
+    labels, scores = subject.batch
+    labels = np.vstack([labels, np.zeros((1, 6), "f")])
+    scores = np.vstack([scores, scores[:1]])
+    metric, loss = metrics.get(name), subject.loss()
+    soft = {key: loss.get_config()[key] for key in subject.hyperparameters}
+    assert metric.name == name
+    assert {key: metric.get_config()[key] for key in soft} == dict(subject.hyperparameters)
+    found = value(metrics.get(name, **soft), labels, scores)
+    np.testing.assert_allclose(found, 1.0 - subject.expected[0].mean(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", COVERING)
+def test_each_list_counts_once_with_its_weight(name):
+    labels, scores = a_batch(batch=6, length=6)
+    metric = get(name)
+    each = np.array([value(metric, labels[i : i + 1], scores[i : i + 1]) for i in range(6)])
+    assert 0.0 < value(metric, labels, scores) < 1.1
+    np.testing.assert_allclose(value(metric, labels, scores), each.mean(), rtol=1e-6)
     metric.reset_state()
-    for rows in (slice(0, 1), slice(1, 5), slice(5, 7)):
+    for rows in (slice(0, 1), slice(1, 5), slice(5, 6)):
         metric.update_state(labels[rows], scores[rows])
-    assert 0.0 < whole < 1.1
-    np.testing.assert_allclose(float(metric.result()), whole, rtol=1e-7)
+    np.testing.assert_allclose(float(metric.result()), each.mean(), rtol=1e-6)
+    weights = np.array([1.0, 0.0, 2.0, 0.5, 3.0, 1.0], np.float32)
+    for given in (weights, weights[:, None], np.repeat(weights[:, None], 6, axis=1)):
+        np.testing.assert_allclose(value(metric, labels, scores, given), np.average(each, weights=weights), rtol=1e-6)
 
 
-@every_metric
-def test_zero_before_any_list_and_after_reset(name):
-    metric = metrics.get(name)
+@pytest.mark.parametrize("name", COVERING)
+def test_lists_that_do_not_count_whatever_their_weight(name):
+    labels, scores = a_batch(length=6)
+    expected = value(get(name), labels, scores)
+    of_padding = np.full((1, 6), -1.0, np.float32), np.full((1, 6), np.nan, np.float32)
+    labels, scores = np.vstack([labels, of_padding[0]]), np.vstack([scores, of_padding[1]])
+    weights = np.array([1.0] * 5 + [np.nan], np.float32)
+    np.testing.assert_allclose(value(get(name), labels, scores, weights), expected, rtol=1e-6)
+    labels, scores = np.vstack([labels, np.zeros((1, 6), "f")]), np.vstack([scores, scores[:1]])
+    np.testing.assert_allclose(value(get(name, no_relevant="skip"), labels, scores), expected, rtol=1e-6)
+    np.testing.assert_allclose(value(get(name, no_relevant="zero"), labels, scores), expected * 5 / 6, rtol=1e-6)
+    assert get(name).get_config()["no_relevant"] == ("zero" if name in EXACT else "skip")
+
+
+@pytest.mark.parametrize("name", COVERING)
+def test_padding_and_permutation_change_nothing_and_nan_shows(name):
+    labels, scores = a_batch(length=6)
+    metric = get(name)
+    expected = value(metric, labels, scores)
+    for junk in (np.nan, 1e30, -np.inf):
+        np.testing.assert_allclose(value(metric, pad(labels, 2, -1.0), pad(scores, 2, junk)), expected, rtol=1e-6)
+    order = np.random.RandomState(1).permutation(6)
+    np.testing.assert_allclose(value(metric, labels[:, order], scores[:, order]), expected, rtol=1e-6)
+    for array in (labels, scores):
+        array[2, 2], kept = np.nan, array[2, 2]
+        assert np.isnan(value(metric, labels, scores))
+        array[2, 2] = kept
+
+
+@pytest.mark.parametrize("name", ["ndcg", "softsort_map"])
+def test_ragged_equals_padded(name):
+    labels, scores = a_batch(length=6)
+    lengths = np.array([6, 1, 4, 3, 2])
+    ragged = [tf.RaggedTensor.from_tensor(tf.constant(array), lengths=lengths) for array in (labels, scores)]
+    padded = np.where(np.arange(6) < lengths[:, None], labels, -1.0).astype(np.float32)
+    np.testing.assert_allclose(value(get(name, ragged=True), *ragged), value(get(name), padded, scores), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_result_has_the_metrics_type_and_scores_any(dtype):
+    labels, scores = a_batch(length=6)
+    expected = value(metrics.NDCGMetric(), labels, scores)
+    np.testing.assert_allclose(value(metrics.NDCGMetric(), labels.astype(int), scores.astype(dtype)), expected)
+    metric = metrics.NDCGMetric(dtype=np.dtype(dtype).name)
+    metric.update_state(labels, scores)
+    assert tf.convert_to_tensor(metric.result()).dtype == dtype
+    np.testing.assert_allclose(float(metric.result()), expected, rtol=1e-3)
+    assert metric.get_config()["dtype"] == np.dtype(dtype).name
+
+
+@pytest.mark.parametrize("name", COVERING)
+@pytest.mark.parametrize(
+    "mode",
+    [pytest.param(mode, marks=() if mode == "xla, unknown shapes" else pytest.mark.slow) for mode in GRAPH_MODES],
+)
+def test_same_in_a_graph(name, mode):
+    labels, scores = a_batch(length=6)
+    metric = get(name)
+    expected = value(metric, labels, scores)
+    metric.reset_state()
+
+    @tf.function(**GRAPH_MODES[mode])
+    def update(labels, scores):
+        metric.update_state(labels, scores)
+
+    update(tf.constant(pad(labels, 2, -1.0)), tf.constant(pad(scores, 2, np.nan)))
+    np.testing.assert_allclose(float(metric.result()), expected, rtol=1e-6)
+
+
+def test_zero_before_any_list_and_after_reset():
+    metric = metrics.MRRMetric()
     assert float(metric.result()) == 0.0
     assert value(metric, *a_batch()) > 0.0
     metric.reset_state()
     assert float(metric.result()) == 0.0
 
 
-@every_metric
-@pytest.mark.parametrize("padding", [np.nan, 1e30, -np.inf])
-def test_padding_reaches_nothing(name, padding):
-    labels, scores = a_batch()
-    more = [(0, 0), (0, 3)]
-    padded = np.pad(labels, more, constant_values=-1), np.pad(scores, more, constant_values=padding)
-    metric = metrics.get(name)
-    np.testing.assert_allclose(value(metric, *padded), value(metric, labels, scores), rtol=1e-6)
-
-
-@every_metric
-def test_lists_of_padding_never_count(name):
-    labels, scores = a_batch()
-    metric = metrics.get(name)
-    expected = value(metric, labels, scores)
-    labels, scores = np.vstack([labels, -np.ones((3, 9), "f")]), np.vstack([scores, np.full((3, 9), np.nan, "f")])
-    np.testing.assert_allclose(value(metric, labels, scores), expected, rtol=1e-7)
-
-
-@every_metric
-def test_lists_without_a_relevant_document_count_as_the_argument_says(name):
-    labels, scores = a_batch()
-    expected = value(metrics.get(name), labels, scores)
-    labels, scores = np.vstack([labels, np.zeros((2, 9), "f")]), np.vstack([scores, scores[:2]])
-    np.testing.assert_allclose(value(metrics.get(name, no_relevant="skip"), labels, scores), expected, rtol=1e-6)
-    np.testing.assert_allclose(
-        value(metrics.get(name, no_relevant="zero"), labels, scores), expected * 6 / 8, rtol=1e-6
-    )
-
-
-@every_metric
-def test_nan_in_a_real_score_is_nan(name):
-    labels, scores = a_batch()
-    scores[2, 2] = np.nan
-    assert np.isnan(value(metrics.get(name), labels, scores))
-
-
-@every_metric
-def test_permuting_lists_changes_nothing(name):
-    labels, scores = a_batch()
-    order = np.random.RandomState(1).permutation(9)
-    metric = metrics.get(name)
-    np.testing.assert_allclose(
-        value(metric, labels[:, order], scores[:, order]), value(metric, labels, scores), rtol=1e-6
-    )
-
-
-@every_metric
-def test_weights(name):
-    labels, scores = a_batch()
-    metric = metrics.get(name)
-    each = np.array([value(metric, labels[i : i + 1], scores[i : i + 1]) for i in range(6)])
-    weights = np.array([1.0, 0.0, 2.0, 0.5, 3.0, 1.0], np.float32)
-    expected = (weights * each).sum() / weights.sum()
-    for given in (weights, weights[:, None], np.repeat(weights[:, None], 9, axis=1)):
-        np.testing.assert_allclose(value(metric, labels, scores, given), expected, rtol=1e-6)
-
-
-@every_metric
-def test_ragged_equals_padded(name):
-    labels, scores = a_batch()
-    lengths = np.array([9, 1, 4, 7, 3, 2])
-    ragged = [tf.RaggedTensor.from_tensor(tf.constant(x), lengths=lengths) for x in (labels, scores)]
-    padded = np.where(np.arange(9) < lengths[:, None], labels, -1.0).astype(np.float32)
-    np.testing.assert_allclose(
-        value(metrics.get(name, ragged=True), *ragged), value(metrics.get(name), padded, scores), rtol=1e-6
-    )
-
-
-@every_metric
-@pytest.mark.parametrize("jit", [False, True])
-def test_same_in_a_graph_and_under_xla(name, jit):
-    labels, scores = a_batch()
-    metric = metrics.get(name)
-    expected = value(metric, labels, scores)
-    metric.reset_state()
-
-    @tf.function(jit_compile=jit)
-    def update(labels, scores):
-        metric.update_state(labels, scores)
-
-    update(tf.constant(labels), tf.constant(scores))
-    np.testing.assert_allclose(float(metric.result()), expected, rtol=1e-6)
-
-
-@every_metric
-def test_config_round_trip(name):
-    metric = metrics.get(name, name="mine", no_relevant="skip")
-    config = metric.get_config()
-    again = type(metric).from_config(config)
-    assert again.get_config() == config and again.name == "mine"
-    restored = tf.keras.metrics.deserialize(tf.keras.metrics.serialize(metric))
-    assert type(restored) is type(metric) and restored.get_config() == config
-
-
-@every_metric
-def test_constructor_arguments_are_keyword_only_and_in_the_config(name):
-    parameters = list(inspect.signature(type(metrics.get(name)).__init__).parameters.values())[1:]
-    assert {p.name for p in parameters} - {"dtype"} == set(metrics.get(name).get_config())
-    if name in metrics.TABLE:
-        assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters)
-
-
-@every_metric
-def test_in_compile_fit_evaluate_and_a_keras_file(name, tmp_path):
-    labels, scores = a_batch(batch=8)
+@pytest.mark.parametrize("name", ["ndcg", "softsort_map"])
+def test_in_fit_evaluate_and_a_keras_file(name, tmp_path):
+    labels, scores = a_batch(batch=8, length=6)
     features = np.stack([scores, -scores], axis=-1)
-    inputs = tf.keras.Input((9, 2))
-    outputs = tf.keras.layers.Reshape((9,))(tf.keras.layers.Dense(1)(inputs))
+    inputs = tf.keras.Input((6, 2))
+    outputs = tf.keras.layers.Reshape((6,))(tf.keras.layers.Dense(1)(inputs))
     model = tf.keras.Model(inputs, outputs)
-    metric = metrics.get(name)
-    model.compile(optimizer="sgd", loss="mse", metrics=[metric])
+    metric = get(name)
+    model.compile(optimizer="sgd", loss="mse", metrics=[metric], jit_compile=False)
     history = model.fit(features, labels, epochs=1, validation_data=(features, labels), batch_size=3, verbose=0)
     assert f"val_{metric.name}" in history.history
-    figures = model.evaluate(features, labels, batch_size=3, verbose=0, return_dict=True)
-    expected = value(metrics.get(name), labels, model.predict(features, verbose=0))
-    np.testing.assert_allclose(figures[metric.name], expected, rtol=1e-6)
-    path = str(tmp_path / "model.keras")
-    model.save(path)
-    loaded = tf.keras.models.load_model(path)
-    figures = loaded.evaluate(features, labels, batch_size=3, verbose=0, return_dict=True)
-    np.testing.assert_allclose(figures[metric.name], expected, rtol=1e-6)
+    expected = value(get(name), labels, model.predict(features, verbose=0))
+    model.save(tmp_path / "model.keras")
+    for each in (model, tf.keras.models.load_model(tmp_path / "model.keras")):
+        figures = each.evaluate(features, labels, batch_size=3, verbose=0, return_dict=True)
+        np.testing.assert_allclose(figures[metric.name], expected, rtol=1e-6)
+
+
+# ---- Constructors and configs.
 
 
 @every_metric
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"no_relevant": "nan"}, "`no_relevant` must be one of 'zero', 'skip', got 'nan'."),
-        ({"ragged": "no"}, "`ragged` must be True or False, got 'no'."),
-    ],
-)
-def test_bad_arguments_are_named(name, arguments, message):
-    with pytest.raises(ValueError) as error:
-        metrics.get(name, **arguments)
-    assert str(error.value) == message
+def test_the_config_has_every_constructor_argument(name):
+    parameters = list(inspect.signature(type(metrics.get(name)).__init__).parameters.values())[1:]
+    assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
+    parts = name.split("_")
+    changed = {key: value for part in parts for key, value in checks.CHANGED[part].items()}
+    arguments = {**changed, "no_relevant": "skip", "ragged": True, "name": "mine", "dtype": "float64"}
+    assert {parameter.name for parameter in parameters} == set(arguments)
+    metric = metrics.get(name, **arguments)
+    config = metric.get_config()
+    assert config == arguments
+    for package in (metrics, tf.keras.metrics):
+        again = package.deserialize(json.loads(json.dumps(package.serialize(metric))))
+        assert type(again) is type(metric) and again.get_config() == config
+    assert type(metric).from_config(config).get_config() == config
+    for key, argument in arguments.items():
+        assert f"{key}={argument!r}" in repr(metric)
+    assert metrics.hyperparameters(name) == {key: metrics.get(name).get_config()[key] for key in changed}
+    assert metrics.get(type(metric).__name__).get_config() == metrics.get(name).get_config()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name in losses.NAMES])
-def test_a_smooth_metric_is_one_minus_its_loss(name):
-    labels, scores = a_batch()
-    labels[2] = 0.0
-    hyperparameters = losses.hyperparameters(name)
-    metric = metrics.get(name, **hyperparameters)
-    np.testing.assert_allclose(value(metric, labels, scores), 1.0 - losses.get(name)(labels, scores), rtol=1e-5)
-    assert metric.name == name
-    for key, default in hyperparameters.items():
-        assert metric.get_config().get(key, default) == default
-    with pytest.raises(TypeError, match="reduction"):
-        metrics.get(name, reduction="sum")
-    with pytest.raises(TypeError, match="steepness"):
-        metrics.get(name, steepness=1.0)
+@every_metric
+def test_bad_arguments_are_named(name):
+    for key in (*metrics.hyperparameters(name), "no_relevant", "ragged"):
+        with pytest.raises(ValueError, match=f"`{key}` must be .*, got 'bad'"):
+            metrics.get(name, **{key: "bad"})
+    for unknown in ("steepness", "reduction"):
+        with pytest.raises(TypeError, match=unknown):
+            metrics.get(name, **{unknown: "sum"})
+
+
+def test_bad_inputs_are_named():
+    with pytest.raises(ValueError, match="`scores` must be floats"):
+        metrics.NDCGMetric().update_state(np.ones((2, 3)), np.ones((2, 3), int))
+    with pytest.raises(ValueError, match="`labels` must have the shape of the scores"):
+        metrics.NDCGMetric().update_state(np.ones((2, 4)), np.ones((2, 3)))
+    with pytest.raises(ValueError, match="`ranking` must be an instance of tfr_smooth.ops.Ranking, got 'approx'"):
+        metrics.MeanOverLists("approx", functional.NDCG())
+
+
+def test_a_pair_of_parts_is_the_named_metric():
+    batch = a_batch(length=6)
+    general = metrics.MeanOverLists(ops.SoftSort(temperature=0.5), functional.NDCG(topn=2), name="pair")
+    assert value(general, *batch) == value(metrics.SoftSortNDCGMetric(temperature=0.5, topn=2), *batch)
+    again = tf.keras.metrics.deserialize(json.loads(json.dumps(tf.keras.metrics.serialize(general))))
+    assert type(again) is metrics.MeanOverLists and again.get_config() == general.get_config()
 
 
 def test_names_tell_the_cut_off():
@@ -210,7 +237,10 @@ def test_names_tell_the_cut_off():
 
 def test_the_table_has_every_public_metric_and_every_loss_of_a_metric():
     public = {c for c in vars(metrics).values() if isinstance(c, type) and issubclass(c, metrics.MeanOverLists)}
-    assert public - {metrics.MeanOverLists, metrics.SmoothMetric} == set(metrics.TABLE.values())
-    smooth = {name for name, entry in losses.TABLE.items() if issubclass(entry.loss, losses.MetricLoss)}
-    assert {name for name, metric in metrics.TABLE.items() if issubclass(metric, metrics.SmoothMetric)} == smooth
-    assert set(losses.NAMES) - set(losses.TABLE) <= set(NAMES)
+    assert public - {metrics.MeanOverLists} == set(metrics.TABLE.values())
+    assert tuple(metrics.TABLE) == metrics.NAMES
+    of_metrics = {name for name, entry in losses.TABLE.items() if issubclass(entry.loss, losses.MetricLoss)}
+    assert set(metrics.NAMES) == of_metrics | set(EXACT)
+    assert metrics.get(None) is None
+    with pytest.raises(ValueError, match="must be one of 'ndcg'"):
+        metrics.get("ndgc")

@@ -1,0 +1,441 @@
+"""What is true of every loss of the registry, as functions that raise an AssertionError where it is not.
+
+`tests/losses/test_properties.py` runs them on every loss, `tests/test_wrong_parts.py` on losses with a wrong part.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tests import references
+from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
+from tfr_smooth import losses, registry
+
+# A value other than the default for every hyperparameter.
+CHANGED = {
+    "smoothi": {"alpha": 10.0, "delta": 0.2, "shift": False, "stop_gradient": False},
+    "approx": {"alpha": 1.0, "beta": 0.5},
+    "soft": {"sigma": 0.3},
+    "neuralsort": {"temperature": 0.2},
+    "softsort": {"temperature": 0.5, "power": 2.0},
+    "fastsort": {"regularization_strength": 0.3, "regularization": "kl", "beta": 0.5},
+    "sinkhorn": {"epsilon": 0.5, "beta": 0.5, "threshold": 1e-12, "max_iterations": 5000},
+    "ndcg": {"topn": 3, "gain": "linear", "discount": [1.0, 0.7, 0.6, 0.2]},
+    "precision": {"topn": 2},
+    "map": {},
+    "mrr": {"topn": 3},
+    "err": {"topn": 3, "max_grade": 2.0},
+    "list_ap": {"num_bins": 7, "temperature": 2.0},
+    "lambda_loss": {"metric": "lambda_rank", "sigma": 0.5, "mu": 3.0, "topn": 3},
+    "list_mle": {"position_aware": True},
+    "list_net": {"temperature": 0.5},
+    "mean_squared": {},
+    "rank_net": {"sigma": 0.5},
+}
+# The hyperparameters with which a value is the formula's to the last digits: Sinkhorn's steps stop early by default.
+CONVERGED = {"threshold": 1e-12}
+_EARLY_STOP_ERROR = 2e-3
+# Hyperparameters with which short lists have a gradient: P@10 of six documents is the same in any order, and sharp
+# comparisons of positions are flat.
+_SOFT = {"topn": 3, "beta": 1.0}
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """A loss to check.
+
+    Attributes:
+      name: Its name.
+      make: Its class.
+      hyperparameters: Their defaults.
+      changed: Others, all of them.
+      ranking: Name of the ranking in the registry, if it reads a metric off one.
+      metric: Name of the metric, likewise.
+      sharp: Hyperparameters with which it is the exact metric.
+      reference: The value of one list, in float64; None for a part that has none.
+      gradient: The gradient of one list; None for that of the value, by differences.
+    """
+
+    name: str
+    make: Callable[..., losses.RankingLoss]
+    hyperparameters: Mapping[str, Any]
+    changed: Mapping[str, Any]
+    ranking: str | None = None
+    metric: str | None = None
+    sharp: Mapping[str, Any] | None = None
+    reference: Callable[..., float] | None = None
+    gradient: Callable[..., np.ndarray] | None = None
+
+    def loss(self, **arguments: Any) -> losses.RankingLoss:
+        """The loss, in a form that has a gradient on short lists."""
+        soft = {key: value for key, value in _SOFT.items() if key in self.hyperparameters and key in self._softened}
+        return self.make(**{**soft, **arguments})
+
+    def each(self, **arguments: Any) -> losses.RankingLoss:
+        """The same, one value per list."""
+        return self.loss(reduction="none", **arguments)
+
+    @property
+    def converged(self) -> dict[str, Any]:
+        return {key: value for key, value in CONVERGED.items() if key in self.hyperparameters}
+
+    @functools.cached_property
+    def batch(self) -> tuple[np.ndarray, np.ndarray]:
+        """Labels and scores, float32."""
+        labels, scores = a_batch(length=6)
+        return labels, np.round(scores * 64.0) / 64.0  # A shift is exact.
+
+    @functools.cached_property
+    def expected(self) -> tuple[np.ndarray, np.ndarray]:
+        """The value and gradient of each list of `batch`."""
+        value, gradient = value_and_gradient(self.each(), *self.batch)
+        assert value.dtype == gradient.dtype == np.float32
+        assert np.isfinite(value).all() and np.isfinite(gradient).all() and np.abs(gradient).max() > 1e-4
+        return value, gradient
+
+    @property
+    def _softened(self) -> tuple[str, ...]:
+        return ("topn", "beta") if self.metric == "precision" else ("beta",)
+
+
+def of_pair(name: str, pair: registry.Pair, make: Callable[..., losses.RankingLoss], **others: Any) -> Subject:
+    """The subject of a pair; `others` are fields that differ."""
+    ranking, metric = name.split("_")
+    gradient = functools.partial(references.smoothi_gradient, metric) if ranking == "smoothi" else None
+    fields = {
+        "name": name,
+        "make": make,
+        "hyperparameters": pair.hyperparameters,
+        "changed": {**CHANGED[ranking], **CHANGED[metric]},
+        "ranking": ranking,
+        "metric": metric,
+        "sharp": pair.ranking.sharp,
+        "reference": lambda *args, **kwargs: 1.0 - references.smooth_metric(ranking, metric, *args, **kwargs),
+        "gradient": gradient and (lambda *args, **kwargs: -gradient(*args, **kwargs)),
+    }
+    return Subject(**{**fields, **others})
+
+
+def of_baseline(name: str, make: Callable[..., losses.RankingLoss], **others: Any) -> Subject:
+    """The subject of a baseline; `others` are fields that differ."""
+    fields = {
+        "name": name,
+        "make": make,
+        "hyperparameters": registry.defaults(registry.BASELINES[name].criterion),
+        "changed": CHANGED[name],
+        "reference": references.BASELINES[name],
+        "gradient": _lambda_gradient if name == "lambda_loss" else None,
+    }
+    return Subject(**{**fields, **others})
+
+
+def _lambda_gradient(labels: np.ndarray, scores: np.ndarray, sigma: float = 1.0, **arguments: Any) -> np.ndarray:
+    weights = references.lambda_weights(labels, scores, **arguments)
+    return references.central_differences(lambda s: references.weighted_logistic(weights, s, sigma), scores)
+
+
+SUBJECTS: dict[str, Subject] = {
+    **{name: of_pair(name, pair, losses.TABLE[name].loss) for name, pair in registry.PAIRS.items()},
+    **{name: of_baseline(name, losses.TABLE[name].loss) for name in registry.BASELINES},
+}
+
+
+# ---- Batches.
+
+
+def lists_of(lengths, scores_of, width=8, seed=0, dtype=np.float64):
+    """Labels and scores of lists of these lengths, padded; of two or more documents, some are relevant and some not."""
+    random = np.random.RandomState(seed)
+    labels, scores = np.full((len(lengths), width), -1.0, dtype), np.full((len(lengths), width), 5.0, dtype)
+    for row, length in enumerate(lengths):
+        labels[row, :length] = random.randint(0, 4, length)
+        labels[row, :length][[0, -1]] = 0.0, 2.0
+        scores[row, :length] = scores_of(random, length)
+    return labels, scores
+
+
+def by_list(labels, scores, function):
+    """The function of each list without its padding."""
+    return np.array([function(row[row >= 0], s[row >= 0]) for row, s in zip(labels, scores, strict=True)])
+
+
+# ---- Checks.
+
+
+def check_sharp_limit(subject: Subject) -> None:
+    """Sharp hyperparameters give the exact metric, with any cut-off, on lists of any length."""
+    labels, scores = lists_of((8, 6, 5, 3, 2, 1), lambda random, length: random.permutation(length), dtype=np.float32)
+    cuts = (None, 1, 3, 10) if "topn" in subject.hyperparameters else ()
+    for arguments in [{"topn": topn} for topn in cuts] or [{}]:
+        found = 1.0 - subject.make(**subject.sharp, **arguments, reduction="none")(labels, scores).numpy()
+        expected = by_list(labels, scores, functools.partial(references.exact_metric, subject.metric, **arguments))
+        np.testing.assert_allclose(found, expected, atol=1e-4, err_msg=str(arguments))
+
+
+def check_reference(subject: Subject) -> None:
+    """The value is the paper's, at the defaults and with every hyperparameter changed."""
+    labels, scores = lists_of((8, 5, 3, 7, 2), lambda random, length: random.randn(length))
+    for arguments, error in (({}, 0.0 if not subject.converged else _EARLY_STOP_ERROR), (subject.changed, 0.0)):
+        found = subject.make(**arguments, reduction="none")(labels, scores).numpy()
+        of_list = functools.partial(subject.reference, **{**subject.hyperparameters, **arguments})
+        np.testing.assert_allclose(found, by_list(labels, scores, of_list), rtol=1e-6, atol=1e-8 + error)
+
+
+def check_gradient(subject: Subject) -> None:
+    """The gradient is that of the value, or what the paper says that it is."""
+    labels, scores = lists_of((6, 5, 4, 3, 6), lambda random, length: random.randn(length), width=6, seed=1)
+    labels[1], scores[1] = np.roll(labels[1], 2), np.roll(scores[1], 2)  # padding inside
+    for arguments in (subject.converged, subject.changed):
+        loss = subject.each(**arguments)
+        gradient = value_and_gradient(loss, labels, scores)[1]
+        if subject.gradient and arguments.get("stop_gradient", True):
+            arguments = {**loss.get_config(), **arguments}
+            names = [name for name in subject.hyperparameters if name != "stop_gradient"]
+            expected = np.zeros_like(scores)
+            for row, real in enumerate(labels >= 0.0):
+                one = labels[row, real], scores[row, real]
+                expected[row, real] = subject.gradient(*one, **{name: arguments[name] for name in names})
+        else:
+            expected = differences(loss, labels, scores)
+        assert np.abs(expected).max() > 1e-4
+        np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-8)
+
+
+def differences(loss, labels, scores, step=1e-5):
+    """Central differences of a loss that returns one value per list, from one batch of all the moved lists."""
+    batch, length = scores.shape
+    moved = scores[:, None, None] + step * np.eye(length)[:, None] * np.array([1.0, -1.0])[:, None]
+    values = loss(tf.repeat(labels, 2 * length, axis=0), tf.constant(moved.reshape(-1, length))).numpy()
+    up, down = np.moveaxis(values.reshape(batch, length, 2), 2, 0)
+    return (up - down) / (2.0 * step)
+
+
+def check_raising_the_relevant_document(subject: Subject) -> None:
+    """Raising the score of the only relevant document never raises the loss, and lowers it from end to end."""
+    heights = np.linspace(-4.0, 4.0, 21)
+    scores = np.repeat(np.random.RandomState(0).randn(3, 1, 6), len(heights), axis=1)
+    scores[:, :, 2] = heights
+    scores = scores.reshape(-1, 6)
+    labels = np.repeat([[0.0, 0.0, 1.0, 0.0, 0.0, 0.0]], len(scores), axis=0)
+    for arguments in (subject.converged, subject.changed):
+        values = subject.each(**arguments)(labels, scores).numpy().reshape(3, -1)
+        assert (values[:, -1] < values[:, 0] - 0.01).all()
+        assert np.diff(values).max() < 1e-8
+
+
+def check_padding(subject: Subject) -> None:
+    """Padding anywhere, whatever its scores, changes neither value nor gradient, and has none."""
+    labels, scores = subject.batch
+    places, junk = [3, 6], [np.nan, 1e30]
+    labels, scores = np.insert(labels, places, -1.0, axis=1), np.insert(scores, places, junk, axis=1)
+    found = value_and_gradient(subject.each(), labels, scores)
+    padding = labels[0] < 0.0
+    np.testing.assert_array_equal(found[1][:, padding], 0.0)
+    _assert_near((found[0], found[1][:, ~padding]), subject.expected)
+
+
+def check_permutation(subject: Subject) -> None:
+    """Permuted documents have a permuted gradient, also where scores are tied."""
+    labels, scores = subject.batch
+    scores = scores.copy()
+    scores[:, 1] = scores[:, 2]
+    order = np.random.RandomState(1).permutation(labels.shape[1])
+    expected = value_and_gradient(subject.each(), labels, scores)
+    found = value_and_gradient(subject.each(), labels[:, order], scores[:, order])
+    _assert_near(found, (expected[0], expected[1][:, order]))
+
+
+def check_shift(subject: Subject) -> None:
+    """A shift of the scores changes nothing."""
+    labels, scores = subject.batch
+    _assert_near(value_and_gradient(subject.each(), labels, scores + 8.0), subject.expected)
+    np.testing.assert_allclose(subject.expected[1].sum(axis=1), 0.0, atol=1e-6)
+
+
+def check_ties(subject: Subject) -> None:
+    """Tied documents with one label share a gradient, which raises the relevant one."""
+    labels = np.array([[2.0, 0.0, 0.0, 0.0]] * 8, np.float32)
+    gradient = value_and_gradient(subject.each(), labels, np.zeros_like(labels))[1][0]
+    assert gradient[0] < -1e-3
+    np.testing.assert_allclose(gradient[1:], -gradient[0] / 3.0, rtol=1e-5)
+
+
+def check_nan(subject: Subject) -> None:
+    """NaN among the real labels or scores of a list is NaN in its value and gradient, and nowhere else."""
+    labels, scores = with_nan(*subject.batch)
+    _assert_nan_stays(subject, value_and_gradient(subject.each(), labels, scores))
+
+
+def with_nan(labels, scores):
+    """A batch with a NaN score in list 1 and a NaN label in list 2."""
+    labels, scores = labels.copy(), scores.copy()
+    scores[1, 3] = labels[2, 4] = np.nan
+    return labels, scores
+
+
+def _assert_nan_stays(subject, found):
+    value, gradient = found
+    np.testing.assert_array_equal(np.isnan(value[:5]), [False, True, True, False, False])
+    np.testing.assert_array_equal(np.isnan(gradient[:5]).any(axis=1), [False, True, True, False, False])
+    rest = [0, 3, 4]
+    _assert_near((value[rest], gradient[rest]), tuple(array[rest] for array in subject.expected))
+
+
+def check_lists_that_do_not_count(subject: Subject) -> None:
+    """Lists without a relevant document, and lists of padding, are 0 without a gradient and not in the mean."""
+    labels, scores = subject.batch
+    labels = np.concatenate([labels, np.zeros((1, 6), np.float32), np.full((1, 6), -1.0, np.float32)])
+    scores = np.concatenate([scores, 3.0 * scores[:1], np.full((1, 6), np.nan, np.float32)])
+    weights = np.array([1.0, 1.0, 1.0, 1.0, 1.0, np.inf, np.nan], np.float32)
+    for weight in (None, weights):
+        value, gradient = value_and_gradient(subject.each(), labels, scores, weight)
+        np.testing.assert_array_equal(value[5:], 0.0)
+        np.testing.assert_array_equal(gradient[5:], 0.0)
+        _assert_near((value[:5], gradient[:5]), subject.expected)
+    np.testing.assert_allclose(subject.loss()(labels, scores), subject.expected[0].mean(), rtol=1e-6)
+
+
+def check_extremes(subject: Subject) -> None:
+    """Value and gradient are finite on every list there can be."""
+    lists = [
+        ([2, 0, 1, 0], [3, 3, 3, 3]),
+        ([2, 0, 1, 0], [1e30, -1e30, 0, 1e30]),
+        ([2, 0, 1, 0], [-1e30, -1e30, -1e30, -1e30]),
+        ([2, 0, 1, 0], [3e38, -3e38, 1, 0]),
+        ([2, 0, 1, 0], [1e-30, -1e-38, 0, 1e-20]),
+        ([2, -1, -1, -1], [1, 0, 0, 0]),
+        ([0, 0, 0, 0], [1, 2, 3, 4]),
+        ([-1, -1, -1, -1], [np.nan, np.inf, 0, 1]),
+    ]
+    labels, scores = (np.array(arrays, np.float32) for arrays in zip(*lists, strict=True))
+    value, gradient = value_and_gradient(subject.each(), labels, scores)
+    assert np.isfinite(value).all(), value
+    assert np.isfinite(gradient).all(), gradient
+    for shape in ((0, 4), (8, 0)):
+        value, gradient = value_and_gradient(subject.loss(), np.ones(shape, np.float32), np.ones(shape, np.float32))
+        assert value == 0.0
+        assert gradient.shape == shape
+
+
+def check_weights(subject: Subject) -> None:
+    """A list's loss is multiplied by its weight, and the mean still divides by the number of lists."""
+    labels, scores = subject.batch
+    weights = np.array([1.0, 0.0, 2.0, 0.5, 3.0], np.float32)
+    expected = weights * subject.expected[0], weights[:, None] * subject.expected[1]
+    for given in (weights, weights[:, None], np.repeat(weights[:, None], 6, axis=1)):
+        _assert_near(value_and_gradient(subject.each(), labels, scores, given), expected)
+        np.testing.assert_allclose(subject.loss()(labels, scores, given), expected[0].mean(), rtol=1e-6)
+
+
+def check_reductions(subject: Subject) -> None:
+    """The reductions are the sum, the mean, and the losses of the lists."""
+    labels, scores = subject.batch
+    each = subject.expected[0]
+    for reduction in ("sum_over_batch_size", "mean", "auto"):
+        np.testing.assert_allclose(subject.loss(reduction=reduction)(labels, scores), each.mean(), rtol=1e-6)
+    np.testing.assert_allclose(subject.loss(reduction="sum")(labels, scores), each.sum(), rtol=1e-6)
+    for loss in (subject.loss(reduction="none"), subject.loss(reduction=None), subject.loss().call):
+        np.testing.assert_allclose(loss(tf.constant(labels), tf.constant(scores)), each, rtol=1e-6)
+
+
+def check_config(subject: Subject) -> None:
+    """Every constructor argument is keyword-only and in the config, from which the loss comes back."""
+    parameters = list(inspect.signature(subject.make.__init__).parameters.values())[1:]
+    assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
+    arguments = {**subject.changed, "reduction": "sum", "name": "mine", "ragged": True}
+    assert {parameter.name for parameter in parameters} == {*subject.hyperparameters, "reduction", "name", "ragged"}
+    loss = subject.make(**arguments)
+    config = loss.get_config()
+    assert config == {**subject.hyperparameters, **arguments}
+    for package in (losses, tf.keras.losses):
+        again = package.deserialize(json.loads(json.dumps(package.serialize(loss))))
+        assert type(again) is type(loss) and again.get_config() == config
+    again = type(loss).from_config(config)
+    assert again.get_config() == config and repr(again) == repr(loss)
+    for name, value in arguments.items():
+        assert f"{name}={value!r}" in repr(loss)
+
+
+def check_bad_arguments(subject: Subject) -> None:
+    """An argument that is out of its range is named, with what it must be and what it is."""
+    for name in (*subject.hyperparameters, "reduction", "ragged"):
+        for bad in (object(), -1.0, "bad"):
+            if not (name == "discount" and bad != "bad"):
+                message = rf"`{name}` must be .*, got {re.escape(repr(bad))}"
+                _assert_raises(ValueError, message, lambda name=name, bad=bad: subject.make(**{name: bad}))
+    _assert_raises(TypeError, "steepness", lambda: subject.make(steepness=1.0))
+    _assert_raises(TypeError, "positional", lambda: subject.make(1.0))
+
+
+def _assert_raises(error, message, call):
+    try:
+        call()
+    except error as raised:
+        assert re.search(message, str(raised)), f"expected {message!r}, got {raised}"
+    else:
+        raise AssertionError(f"expected {error.__name__} with {message!r}")
+
+
+def check_mode(subject: Subject, mode: str) -> None:
+    """Value and gradient in a graph are those of eager mode, with padding, NaN and a list that does not count."""
+    labels, scores = with_nan(*subject.batch)
+    labels, scores = np.vstack([labels, labels[:1]]), np.vstack([scores, scores[:1]])
+    labels[5] = -1.0
+    found = in_graph(subject.each(), pad(labels, 2, -1.0), pad(scores, 2, np.nan), **GRAPH_MODES[mode])
+    np.testing.assert_array_equal(found[1][:, 6:], 0.0)
+    found = found[0], found[1][:, :6]
+    assert found[0][5] == 0.0 and not found[1][5].any()
+    _assert_nan_stays(subject, found)
+
+
+def _assert_near(found, expected):
+    scale = np.abs(expected[1]).max()
+    np.testing.assert_allclose(found[0], expected[0], rtol=2e-6, atol=5e-7)  # 1 - metric rounds.
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-5, atol=5e-6 * scale)
+
+
+_SHARED = "a document may be at more than one rank: raised above others, it leaves the later ranks"
+_SQUARED = "it multiplies the relevance of two ranks, so a document between two ranks counts less than at the second"
+# What is not true of a loss, and why.
+NOT_TRUE = {
+    **{
+        (f"{ranking}_{metric}", check_raising_the_relevant_document): _SHARED
+        for ranking in ("smoothi", "neuralsort", "softsort")
+        for metric in registry.METRICS
+    },
+    ("soft_map", check_raising_the_relevant_document): _SQUARED,
+    ("soft_mrr", check_raising_the_relevant_document): _SQUARED,
+    **{
+        (f"softsort_{metric}", check_ties): "the distance of two scores has a kink at 0, where 0 is taken for its slope"
+        for metric in registry.METRICS
+    },
+    ("mean_squared", check_shift): "a score is compared with its label, not with other scores",
+    ("mean_squared", check_ties): "the same",
+    ("mean_squared", check_lists_that_do_not_count): "a list without a relevant document has a loss: its scores are 0",
+}
+
+OF_METRICS = (check_sharp_limit, check_raising_the_relevant_document)
+EVERYWHERE = (
+    check_reference,
+    check_gradient,
+    check_padding,
+    check_permutation,
+    check_shift,
+    check_ties,
+    check_nan,
+    check_lists_that_do_not_count,
+    check_extremes,
+    check_config,
+    check_bad_arguments,
+)
+# What `RankingLoss` does, whatever the loss.
+OF_THE_BASE = (check_weights, check_reductions)
