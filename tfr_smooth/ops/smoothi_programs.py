@@ -1,6 +1,6 @@
-r"""The loops over ranks of SmoothI under the stop-gradient of Eq. 9 (arXiv:2105.00942), compiled.
+r"""The ranks of SmoothI under the stop-gradient of Eq. 9 (arXiv:2105.00942): compiled loops, and a closed form.
 
-Each loop keeps one array c [batch, list], the product of Eq. 7. With the product held constant, rank r enters the
+A loop keeps one array c [batch, list], the product of Eq. 7. With the product held constant, rank r enters the
 gradient through its own softmax alone, $\partial y_r / \partial S_j = \alpha c^r_j I^r_j (rel_j - y_r)$ for
 $y_r = \sum_j rel_j I^r_j$.
 
@@ -22,8 +22,6 @@ from tfr_smooth.ops.gains import Gain
 # Inputs of a softmax that are below this size, by the type of the scores. The closed form leaves out the third power of
 # it in the values (1e-8), and the second, relative to the largest, in the gradient.
 _SMALL = {tf.float32: 2e-3, tf.float64: 1e-5}
-# So few ranks all take the loop.
-_FEW_RANKS = 64
 # Inputs are cut here, far from overflow: a softmax is exactly 0 or 1 long before.
 _LARGEST = 1e37
 
@@ -59,7 +57,6 @@ def small_from(largest: tf.Tensor, delta: float, dtype: tf.DType) -> tf.Tensor:
     return tf.cast(tf.math.ceil(tf.math.log(tf.maximum(largest, small) / small) / -math.log1p(-delta)), tf.int32)
 
 
-@compiled.program
 def discounted_gain(
     scores: tf.Tensor,
     relevance: tf.Tensor,
@@ -87,40 +84,27 @@ def discounted_gain(
       is_shifted: Whether to subtract the list's minimum from the scores.
 
     Returns:
-      [batch], and the gradient with respect to the scores, [batch, list].
+      [batch] float64, and the gradient with respect to the scores, [batch, list].
     """
-    inputs = logits(scores, mask, alpha, is_shifted)
     count = _count(mask, scores.dtype)
-    counted, looped = _num_ranks(count, discounts, ranks, small_from)
+    counted, looped = _num_ranks(count, ranks, small_from)
     discounts = _of_real_ranks(discounts, count)
-    exponential, linear = Gain.of("exponential", relevance), Gain.of("linear", relevance)
+    value, gradient, factors = _gain_loop(
+        scores, relevance, mask, discounts, is_exponential, looped, alpha, delta, is_shifted
+    )
 
-    def gain_and_derivative(relevance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        gain = tf.where(is_exponential, exponential(relevance), linear(relevance))
-        return gain, tf.where(is_exponential, exponential.derivative(relevance), linear.derivative(relevance))
-
-    def body(rank: tf.Tensor, factors: tf.Tensor, value: tf.Tensor, gradient: tf.Tensor) -> tuple[Any, ...]:
-        indicators, at_rank, next_factors = _step(inputs, relevance, mask, factors, delta)
-        gain, derivative = gain_and_derivative(at_rank)
-        discount = discounts[:, rank, tf.newaxis]
-        value += tf.cast(discount * gain, tf.float64)
-        gradient += discount * derivative * _rank_gradient(indicators, relevance, at_rank, factors)
-        return rank + 1, next_factors, value, gradient
-
-    state = (0, tf.ones_like(inputs), tf.zeros_like(count, tf.float64), tf.zeros_like(inputs))
-    _, factors, value, gradient = tf.while_loop(lambda rank, *_: rank < looped, body, state)
-
+    # As plain operations: of few numbers, they would take XLA as long to compile as the loop.
     def with_tail() -> tuple[tf.Tensor, tf.Tensor]:
+        inputs = logits(scores, mask, alpha, is_shifted)
         tail = _Tail(inputs, relevance, mask, factors, delta, looped, tf.shape(discounts)[1])
-        gain, derivative = gain_and_derivative(tail.rank_relevance)
-        total = tf.reduce_sum(tf.cast(tail.only(discounts * gain), tf.float64), axis=1, keepdims=True)
-        return value + total, gradient + tail.gradient(discounts * derivative)
+        gain, derivative = _gain_and_derivative(tail.rank_relevance, relevance, is_exponential)
+        total = tf.reduce_sum(tf.cast(tail.only(discounts * gain), tf.float64), axis=1)
+        of_tail = _to_scores(tail.gradient(discounts * derivative), scores, mask, alpha, is_shifted)
+        return value + total, gradient + of_tail
 
-    value, gradient = tf.cond(looped < counted, with_tail, lambda: (value, gradient))
-    return tf.cast(value[:, 0], scores.dtype), _to_scores(gradient, scores, mask, alpha, is_shifted)
+    return tf.cond(looped < counted, with_tail, lambda: (value, gradient))
 
 
-@compiled.program
 def rank_relevance(
     scores: tf.Tensor,
     relevance: tf.Tensor,
@@ -132,22 +116,72 @@ def rank_relevance(
     delta: tf.Tensor,
     is_shifted: tf.Tensor,
 ) -> tf.Tensor:
-    """Computes the relevance at each rank, [batch, K].
+    """Computes the relevance at each rank, [batch, K]. Its gradient is that of a `discounted_gain` with linear gain.
 
     Args:
       scores: [batch, list], float32 or float64.
       relevance: [batch, list], 0 at padding.
       mask: [batch, list] bool.
       at_ranks: [1, K], zeros.
-      ranks: As in `discounted_gain`, like what follows. The gradient is that of a `discounted_gain` with linear gain.
+      ranks: As in `discounted_gain`, like what follows.
       small_from: int32.
       alpha: Inverse temperature.
       delta: What remains of a document's weight after its rank.
       is_shifted: Whether to subtract the list's minimum from the scores.
     """
-    inputs = logits(scores, mask, alpha, is_shifted)
     count = _count(mask, scores.dtype)
-    counted, looped = _num_ranks(count, at_ranks, ranks, small_from)
+    counted, looped = _num_ranks(count, ranks, small_from)
+    by_rank, factors = _relevance_loop(scores, relevance, mask, at_ranks, looped, alpha, delta, is_shifted)
+
+    def with_tail() -> tf.Tensor:
+        inputs = logits(scores, mask, alpha, is_shifted)
+        tail = _Tail(inputs, relevance, mask, factors, delta, looped, tf.shape(at_ranks)[1])
+        return by_rank + tail.only(tail.rank_relevance)
+
+    return _of_real_ranks(tf.cond(looped < counted, with_tail, lambda: by_rank), count)
+
+
+@compiled.program
+def _gain_loop(
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+    discounts: tf.Tensor,
+    is_exponential: tf.Tensor,
+    looped: tf.Tensor,
+    alpha: tf.Tensor,
+    delta: tf.Tensor,
+    is_shifted: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns what `discounted_gain` does, of the first ranks, and the factors of the rank after them."""
+    inputs = logits(scores, mask, alpha, is_shifted)
+
+    def body(rank: tf.Tensor, factors: tf.Tensor, value: tf.Tensor, gradient: tf.Tensor) -> tuple[Any, ...]:
+        indicators, at_rank, next_factors = _step(inputs, relevance, mask, factors, delta)
+        gain, derivative = _gain_and_derivative(at_rank, relevance, is_exponential)
+        discount = discounts[:, rank, tf.newaxis]
+        value += tf.cast(discount * gain, tf.float64)
+        gradient += discount * derivative * _rank_gradient(indicators, relevance, at_rank, factors)
+        return rank + 1, next_factors, value, gradient
+
+    state = (0, tf.ones_like(inputs), tf.zeros_like(inputs[:, :1], tf.float64), tf.zeros_like(inputs))
+    _, factors, value, gradient = tf.while_loop(lambda rank, *_: rank < looped, body, state)
+    return value[:, 0], _to_scores(gradient, scores, mask, alpha, is_shifted), factors
+
+
+@compiled.program
+def _relevance_loop(
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+    at_ranks: tf.Tensor,
+    looped: tf.Tensor,
+    alpha: tf.Tensor,
+    delta: tf.Tensor,
+    is_shifted: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns what `rank_relevance` does, 0 after the first ranks, and the factors of the rank after them."""
+    inputs = logits(scores, mask, alpha, is_shifted)
     # Rows that the loop does not reach hold 0.
     rows = tf.zeros([tf.shape(at_ranks)[1], tf.shape(scores)[0]], scores.dtype)
     rows = tf.TensorArray(scores.dtype, size=tf.shape(at_ranks)[1]).unstack(rows)
@@ -157,14 +191,16 @@ def rank_relevance(
         return rank + 1, factors, rows.write(rank, at_rank[:, 0])
 
     _, factors, rows = tf.while_loop(lambda rank, *_: rank < looped, body, (0, tf.ones_like(inputs), rows))
-    by_rank = tf.transpose(rows.stack())
+    return tf.transpose(rows.stack()), factors
 
-    def with_tail() -> tf.Tensor:
-        tail = _Tail(inputs, relevance, mask, factors, delta, looped, tf.shape(at_ranks)[1])
-        return by_rank + tail.only(tail.rank_relevance)
 
-    by_rank = tf.cond(looped < counted, with_tail, lambda: by_rank)
-    return _of_real_ranks(by_rank, count)
+def _gain_and_derivative(
+    at_ranks: tf.Tensor, relevance: tf.Tensor, is_exponential: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the gain of the relevance at ranks, [batch, K], and its derivative, given that of the documents."""
+    exponential, linear = Gain.of("exponential", relevance), Gain.of("linear", relevance)
+    gain = tf.where(is_exponential, exponential(at_ranks), linear(at_ranks))
+    return gain, tf.where(is_exponential, exponential.derivative(at_ranks), linear.derivative(at_ranks))
 
 
 def _step(
@@ -217,9 +253,8 @@ class _Tail:
     ) -> None:
         real, count = tf.cast(mask, inputs.dtype), _count(mask, inputs.dtype)
         inputs *= factors
-        # Few sums of many arrays, and few operations: each would be a kernel to compile.
-        powers = tf.stack([inputs, relevance, relevance * inputs, inputs**2, relevance * inputs**2])
-        x, y, yx, xx, yxx = tf.unstack(tf.reduce_sum(powers, axis=2, keepdims=True) / count)
+        products = (inputs, relevance, relevance * inputs, inputs**2, relevance * inputs**2)
+        x, y, yx, xx, yxx = (_sum(product) / count for product in products)
         first, second = yx - x * y, (yxx - 2.0 * x * yx + x * x * y) - y * (xx - x * x)
         self._real, self._share = real, factors / count
         self._inputs, self._relevance = real * (inputs - x), real * (relevance - y)
@@ -240,9 +275,9 @@ class _Tail:
 
     def gradient(self, weights: tf.Tensor) -> tf.Tensor:
         """Returns the gradient of the sum of weights [batch, K] times relevance with respect to the logits."""
-        terms = tf.stack([weights * each for each in (self._powers, self._linear, self._powers * self._above_mean)])
-        sums = tf.reduce_sum(tf.cast(self.only(terms), tf.float64), axis=2, keepdims=True)
-        constant, linear, mean = tf.unstack(tf.cast(sums, self._share.dtype))
+        weights = self.only(weights)
+        factors = (self._powers, self._linear, self._powers * self._above_mean)
+        constant, linear, mean = (_sum(weights * factor) for factor in factors)
         return self._share * (self._relevance * (constant + linear * self._inputs) - self._real * mean)
 
 
@@ -264,13 +299,10 @@ def _count(mask: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     return tf.maximum(_sum(tf.cast(mask, dtype)), 1.0)
 
 
-def _num_ranks(
-    count: tf.Tensor, at_ranks: tf.Tensor, ranks: tf.Tensor, small_from: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
+def _num_ranks(count: tf.Tensor, ranks: tf.Tensor, small_from: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the number of ranks that count for any list, and how many of them the loop takes."""
     counted = tf.minimum(ranks, tf.cast(tf.reduce_max(count), tf.int32))
-    # Where the shape says that the loop takes all, XLA leaves out the closed form, a third of what it compiles.
-    return counted, tf.where(tf.shape(at_ranks)[1] <= _FEW_RANKS, counted, tf.minimum(counted, small_from))
+    return counted, tf.minimum(counted, small_from)
 
 
 def _of_real_ranks(values: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
