@@ -151,7 +151,7 @@ def test_no_display_is_needed_and_the_state_of_matplotlib_stays(tmp_path):
     )
     environment = {name: value for name, value in os.environ.items() if name != "DISPLAY"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "True tkagg\n"), done.stderr
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
