@@ -145,8 +145,7 @@ def test_small_buffer_shuffles_near_the_place(path):
     assert all(query <= place + 3 for place, query in enumerate(order))
 
 
-@pytest.mark.parametrize("cache", [False, True])
-@pytest.mark.parametrize("buffer", [4, 100])
+@pytest.mark.parametrize(("cache", "buffer"), [(False, 4), (False, 100), (True, 100)])
 def test_resumed_run_sees_what_an_undisturbed_one_sees(path, cache, buffer):
     kwargs = {"batch_size": 3, "shuffle_buffer": buffer, "seed": 7, "cache": cache}
     whole = _order(read_letor(path, num_epochs=4, **kwargs))
@@ -369,6 +368,7 @@ def test_fits_a_model_from_an_endless_dataset(path, seed):
     assert len(history.history["loss"]) == 2
 
 
+@pytest.mark.slow
 def test_two_replicas_share_each_batch(path):
     # In a process of its own: virtual devices must be set before TensorFlow starts.
     program = f"""

@@ -141,6 +141,7 @@ def test_a_failure_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["curves.png"]
 
 
+@pytest.mark.slow
 def test_no_display_is_needed_and_the_state_of_matplotlib_stays(tmp_path):
     code = (
         "import matplotlib; from tfr_smooth.evaluation import plot_training_curves as plot;"
