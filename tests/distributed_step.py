@@ -1,6 +1,7 @@
 """Trains with and without a strategy of two replicas, and writes how far apart the results are.
 
-test_models.py starts it: a process can be given two logical CPUs only before TensorFlow starts.
+test_models.py starts it, as `python distributed_step.py FOLDER MODEL`: a process can be given two logical CPUs only
+before TensorFlow starts.
 """
 
 import json
@@ -22,7 +23,7 @@ CASES = {
     "the last batch is one list": (5, 4, []),
 }
 
-MODELS = [("sgd", True), ("adam", False)]  # optimizer, batch_norm
+MODELS = {"sgd, with batch norm": ("sgd", True), "adam, no batch norm": ("adam", False)}  # optimizer, batch_norm
 
 
 def write_letor(path, queries, irrelevant):
@@ -68,28 +69,30 @@ def furthest(some, others):
     return max(float(np.abs(a - b).max() / max(1.0, np.abs(a).max())) for a, b in zip(some, others, strict=True))
 
 
-def main(folder):
+def main(folder, model):
     (cpu,) = tf.config.list_physical_devices("CPU")
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    results = {"replicas": two.num_replicas_in_sync}
-    for optimizer, batch_norm in MODELS:
-        one_trainer = Trainer(tf.distribute.get_strategy(), optimizer, batch_norm)
-        two_trainer = Trainer(two, optimizer, batch_norm)
-        for name, (queries, batch_size, irrelevant) in CASES.items():
-            path = write_letor(os.path.join(folder, "train.txt"), queries, irrelevant)
-            dataset = data.read_letor(path, batch_size=batch_size, num_features=4, return_ids=True)
-            alone, shown_alone = one_trainer.train(dataset)
-            together, shown_together = two_trainer.train(dataset)
-            results[f"{name}, {optimizer}, {'with' if batch_norm else 'no'} batch norm"] = {
-                "start": furthest(one_trainer.start, two_trainer.start),
-                "difference": furthest(alone, together),
-                "step": furthest(one_trainer.start, alone),
-                "shown": [shown_alone, shown_together],
-            }
+    assert two.num_replicas_in_sync == 2
+    results = {}
+    one_trainer = Trainer(tf.distribute.get_strategy(), *MODELS[model])
+    two_trainer = Trainer(two, *MODELS[model])
+    for name, (queries, batch_size, irrelevant) in CASES.items():
+        path = write_letor(os.path.join(folder, "train.txt"), queries, irrelevant)
+        dataset = data.read_letor(path, batch_size=batch_size, num_features=4, return_ids=True)
+        alone, shown_alone = one_trainer.train(dataset)
+        together, shown_together = two_trainer.train(dataset)
+        results[name] = {
+            "start": furthest(one_trainer.start, two_trainer.start),
+            "difference": furthest(alone, together),
+            "step": furthest(one_trainer.start, alone),
+            "shown": [shown_alone, shown_together],
+        }
     with open(os.path.join(folder, "results.json"), "w") as file:
         json.dump(results, file)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
+    # At once: tf.data's iterators of each replica tune themselves, and closing one waits up to minutes for its thread.
+    os._exit(0)

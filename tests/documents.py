@@ -20,7 +20,7 @@ def in_folder(program, folder):
 
 def run(program, folder):
     program = in_folder(program, folder)
-    return subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=900)
 
 
 def links_to_nothing(page):

@@ -66,6 +66,7 @@ def report(folder):
         env={**os.environ, "PYTHONPATH": str(documents.ROOT)},
         capture_output=True,
         text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -279,13 +279,22 @@ def test_bad_schemas(arguments, problem):
 
 
 def test_the_command(letor, tmp_path, capsys):
-    program = [sys.executable, "-m", "tfr_smooth.data.convert"]
     arguments = ["letor_to_elwc", str(letor), f"--output={tmp_path / 'r'}", "--num_shards=2", "--label=grade"]
-    done = subprocess.run([*program, *arguments], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    assert "3 queries of 3" in done.stderr and "r-00001-of-00002" in done.stdout
+    assert convert.main(arguments) == 0
+    printed = capsys.readouterr()
+    assert "3 queries of 3" in printed.err and "r-00001-of-00002" in printed.out
     out = tmp_path / "out.txt"
     assert convert.main(["elwc_to_letor", str(tmp_path / "r-*"), f"--output={out}", "--label=grade"]) == 0
     assert queries(out) == queries(letor)
     assert convert.main(["elwc_to_letor", str(tmp_path / "r-*"), f"--output={out}"]) == 1
     assert "r-00000-of-00002:1: no label 'utility'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_command_is_a_program(letor, tmp_path):
+    program = [sys.executable, "-m", "tfr_smooth.data.convert", "letor_to_elwc", str(letor)]
+    done = subprocess.run(
+        [*program, f"--output={tmp_path / 'r'}"], capture_output=True, text=True, cwd=ROOT, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "3 queries of 3" in done.stderr and done.stdout.startswith(f"Wrote {tmp_path / 'r'}")

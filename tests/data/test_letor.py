@@ -145,8 +145,7 @@ def test_small_buffer_shuffles_near_the_place(path):
     assert all(query <= place + 3 for place, query in enumerate(order))
 
 
-@pytest.mark.parametrize("cache", [False, True])
-@pytest.mark.parametrize("buffer", [4, 100])
+@pytest.mark.parametrize(("cache", "buffer"), [(False, 4), (False, 100), (True, 100)])
 def test_resumed_run_sees_what_an_undisturbed_one_sees(path, cache, buffer):
     kwargs = {"batch_size": 3, "shuffle_buffer": buffer, "seed": 7, "cache": cache}
     whole = _order(read_letor(path, num_epochs=4, **kwargs))
@@ -369,10 +368,11 @@ def test_fits_a_model_from_an_endless_dataset(path, seed):
     assert len(history.history["loss"]) == 2
 
 
-@pytest.mark.parametrize("kwargs", ["", "shuffle_buffer=9, seed=1, cache=True, num_epochs=2"])
-def test_two_replicas_share_each_batch(path, kwargs):
+@pytest.mark.slow
+def test_two_replicas_share_each_batch(path):
     # In a process of its own: virtual devices must be set before TensorFlow starts.
     program = f"""
+        import json
         import tensorflow as tf
         from tfr_smooth.data import read_letor
 
@@ -380,13 +380,16 @@ def test_two_replicas_share_each_batch(path, kwargs):
         halves = [tf.config.LogicalDeviceConfiguration()] * 2
         tf.config.set_logical_device_configuration(cpu, halves)
         strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-        dataset = read_letor({path!r}, batch_size=6, num_features=3, list_size=5, {kwargs})
-        assert dataset.options().experimental_distribute.auto_shard_policy == (
-            tf.data.experimental.AutoShardPolicy.DATA
-        )
-        for inputs, labels in strategy.experimental_distribute_dataset(dataset):
-            parts = strategy.experimental_local_results(inputs["features"])
-            print("batch", [part[:, 0, 0].numpy().astype(int).tolist() for part in parts])
+        for kwargs in ({{}}, {{"shuffle_buffer": 9, "seed": 1, "cache": True, "num_epochs": 2}}):
+            dataset = read_letor({path!r}, batch_size=6, num_features=3, list_size=5, **kwargs)
+            assert dataset.options().experimental_distribute.auto_shard_policy == (
+                tf.data.experimental.AutoShardPolicy.DATA
+            )
+            batches = []
+            for inputs, labels in strategy.experimental_distribute_dataset(dataset):
+                parts = strategy.experimental_local_results(inputs["features"])
+                batches.append([part[:, 0, 0].numpy().astype(int).tolist() for part in parts])
+            print("batches", json.dumps(batches))
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
@@ -394,12 +397,14 @@ def test_two_replicas_share_each_batch(path, kwargs):
         text=True,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""},
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    batches = [json.loads(line[6:]) for line in done.stdout.splitlines() if line.startswith("batch")]
-    seen = [query for parts in batches for part in parts for query in part]
-    assert sorted(seen) == sorted(list(range(20)) * (2 if kwargs else 1))
-    assert [len(part) for part in batches[0]] == [3, 3]
+    plain, shuffled = (json.loads(line[8:]) for line in done.stdout.splitlines() if line.startswith("batches"))
+    for batches, epochs in ((plain, 1), (shuffled, 2)):
+        seen = [query for parts in batches for part in parts for query in part]
+        assert sorted(seen) == sorted(list(range(20)) * epochs)
+        assert [len(part) for part in batches[0]] == [3, 3]
 
 
 def _letor_folder():

@@ -40,22 +40,27 @@ def cached(source, folder):
     return {"cache": source != "disk", "cache_dir": None if source == "memory" else folder / "cache"}
 
 
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize(
-    "kwargs",
-    [
-        {},
-        {"list_size": 2},
-        {"list_size": 9, "drop_remainder": True},
-        {"return_ids": True},
-        {"shuffle_buffer": 7, "seed": 3, "num_epochs": 2, "return_ids": True},
-        {"shuffle_buffer": 50, "seed": 0, "first_epoch": 4},
-        {"num_features": 6},
-        {"group_by_length": True, "return_ids": True},
-        {"group_by_length": True, "shuffle_buffer": 7, "seed": 3, "num_epochs": 2, "list_size": 3},
-        {"group_by_length": True, "shuffle_buffer": 50, "seed": 1, "drop_remainder": True},
-    ],
-)
+READS = [
+    {},
+    {"list_size": 2},
+    {"list_size": 9, "drop_remainder": True},
+    {"return_ids": True},
+    {"shuffle_buffer": 7, "seed": 3, "num_epochs": 2, "return_ids": True},
+    {"shuffle_buffer": 50, "seed": 0, "first_epoch": 4},
+    {"num_features": 6},
+    {"group_by_length": True, "return_ids": True},
+    {"group_by_length": True, "shuffle_buffer": 7, "seed": 3, "num_epochs": 2, "list_size": 3},
+    {"group_by_length": True, "shuffle_buffer": 50, "seed": 1, "drop_remainder": True},
+]
+# Each way to read from one source, and each source in several ways; all crossings are slow.
+CROSSINGS = [
+    pytest.param(source, kwargs, marks=[] if i % 3 == j else [pytest.mark.slow])
+    for i, kwargs in enumerate(READS)
+    for j, source in enumerate(SOURCES)
+]
+
+
+@pytest.mark.parametrize(("source", "kwargs"), CROSSINGS)
 def test_batches_are_those_from_text(path, tmp_path, source, kwargs):
     expected = read_letor(path, batch_size=4, **kwargs)
     expected_spec, expected = expected.element_spec, as_numpy(expected)

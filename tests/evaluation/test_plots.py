@@ -141,6 +141,7 @@ def test_a_failure_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["curves.png"]
 
 
+@pytest.mark.slow
 def test_no_display_is_needed_and_the_state_of_matplotlib_stays(tmp_path):
     code = (
         "import matplotlib; from tfr_smooth.evaluation import plot_training_curves as plot;"
@@ -151,7 +152,7 @@ def test_no_display_is_needed_and_the_state_of_matplotlib_stays(tmp_path):
     )
     environment = {name: value for name, value in os.environ.items() if name != "DISPLAY"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "True tkagg\n"), done.stderr
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 

@@ -232,10 +232,10 @@ def test_scores_come_back_by_rest(signature, client, features, model, rest_serve
 
 def start(letor, *arguments):
     command = [sys.executable, str(CLIENT), f"--data={letor}", "--timeout=60", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
 
 
-@pytest.mark.parametrize("protocol", ["grpc", "rest"])
+@pytest.mark.parametrize("protocol", ["grpc", pytest.param("rest", marks=pytest.mark.slow)])
 def test_the_program_prints_the_ranking(protocol, letor, features, model, request):
     server = request.getfixturevalue(f"{protocol}_server")
     done = start(letor, f"--server={server}", f"--protocol={protocol}")
@@ -251,6 +251,7 @@ def test_the_program_prints_the_ranking(protocol, letor, features, model, reques
     np.testing.assert_allclose(found, wanted, atol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["grpc", "rest"])
 def test_what_the_server_says_is_shown(protocol, letor, request):
     server = request.getfixturevalue(f"{protocol}_server")

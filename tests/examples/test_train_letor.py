@@ -21,7 +21,7 @@ MEASURES = ["ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P_5", "P_
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("letor")
-    return data.write_synthetic_letor(folder, num_queries=(60, 20, 20), num_features=16)
+    return data.write_synthetic_letor(folder, num_queries=(60, 20, 20), num_features=16, max_documents=20)
 
 
 def command(files, output, *arguments):
@@ -31,7 +31,7 @@ def command(files, output, *arguments):
 
 
 def run(files, output, *arguments):
-    return subprocess.run(command(files, output, *arguments), capture_output=True, text=True, cwd=ROOT)
+    return subprocess.run(command(files, output, *arguments), capture_output=True, text=True, cwd=ROOT, timeout=600)
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +99,7 @@ def test_model_card_has_data_loss_and_figures(finished, files):
     assert card["data"]["train"] == str(files["train"]) and card["data"]["queries"] == 60
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_it_ends_as_if_undisturbed(finished, files, tmp_path):
     output, _ = finished
     process = subprocess.Popen(command(files, tmp_path, "--epochs=4"), stdout=subprocess.DEVNULL, cwd=ROOT)
@@ -119,6 +120,7 @@ def test_killed_and_started_again_it_ends_as_if_undisturbed(finished, files, tmp
     assert "alpha=2.0 (was None)" in changed.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -138,8 +140,8 @@ def test_other_losses_and_flags(arguments, files, tmp_path):
     ("arguments", "message"),
     [
         (["--loss=smoothi_map", "--topn=5"], "--loss=smoothi_map takes no --topn"),
-        (["--test="], "--train, --valid and --test go together"),
-        (["--hidden=B99"], "`hidden` must be one of 'linear', 'B64'"),
+        pytest.param(["--test="], "--train, --valid and --test go together", marks=pytest.mark.slow),
+        pytest.param(["--hidden=B99"], "`hidden` must be one of 'linear', 'B64'", marks=pytest.mark.slow),
     ],
 )
 def test_bad_flags_are_explained(arguments, message, files, tmp_path):

@@ -87,7 +87,7 @@ def loader(tmp_path_factory):
     command = ["g++", "-w", "-O0", *tf.sysconfig.get_compile_flags(), str(source), "-o", str(program)]
     # Not as needed: the sessions and kernels register themselves in a library that nothing else asks for.
     command += [f"-L{libraries}", "-Wl,--no-as-needed", "-l:libtensorflow_cc.so.2", "-l:libtensorflow_framework.so.2"]
-    done = subprocess.run([*command, f"-Wl,-rpath,{libraries}"], capture_output=True, text=True)
+    done = subprocess.run([*command, f"-Wl,-rpath,{libraries}"], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     return program
 
@@ -105,7 +105,7 @@ def run_in_cpp(loader, tmp_path):
                 proto = tf.make_tensor_proto(array)
                 (folder / "inputs" / name).write_bytes(proto.SerializeToString())
         command = [str(loader), str(model), *map(str, folders)]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300)
         assert done.returncode == 0, done.stderr
         return [answer(folder) for folder in folders]
 

@@ -141,6 +141,7 @@ def test_the_two_special_scores_are_below_any_score_of_a_model():
     assert PADDING < INVALID < -1e28
 
 
+@pytest.mark.slow
 def test_loads_with_tensorflow_alone(exported, tmp_path):
     np.save(tmp_path / "features.npy", exported.features)
     program = """
@@ -152,7 +153,7 @@ foreign = ("tfr_smooth", "tensorflow_ranking", "tensorflow_serving")
 print(json.dumps({"scores": scores.numpy().tolist(), "imported": [n for n in sys.modules if n.startswith(foreign)]}))
 """
     arguments = [sys.executable, "-c", program, str(exported.path), str(tmp_path / "features.npy")]
-    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout.splitlines()[-1])
     assert answer["imported"] == []

@@ -14,7 +14,7 @@ SIGNATURES = ["serving_default", "rank", "predict", "regress", *ALIASES]
 
 def saved_model_cli(*arguments):
     command = [sys.executable, "-m", "tensorflow.python.tools.saved_model_cli", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

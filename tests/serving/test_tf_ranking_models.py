@@ -60,7 +60,7 @@ SCORERS = {
 }
 
 
-@pytest.mark.parametrize("scorer", list(SCORERS))
+@pytest.mark.parametrize("scorer", ["dnn", pytest.param("gam", marks=pytest.mark.slow), "tasks"])
 def test_scores_are_those_of_tf_rankings_signatures(scorer, lists, tmp_path):
     serialized, flat, mask = lists
     model = build(SCORERS[scorer]())

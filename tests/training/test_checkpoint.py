@@ -12,7 +12,7 @@ EPOCHS = 4
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     directory = tmp_path_factory.mktemp("letor")
-    return data.write_synthetic_letor(directory, num_queries=(30, 10, 10), num_features=16)
+    return data.write_synthetic_letor(directory, num_queries=(30, 10, 10), num_features=16, max_documents=20)
 
 
 class Interruption(Exception):
@@ -34,27 +34,21 @@ class InterruptAt(tf.keras.callbacks.Callback):
             raise Interruption
 
 
-def run(files, directory, interrupt_at=None, seed=0, patience=None, settings=None):
+def read(path, **kwargs):
+    # One list size: XLA compiles the loss and the metric for each.
+    return data.read_letor(str(path), batch_size=8, num_features=16, list_size=16, **kwargs)
+
+
+def run(files, directory, interrupt_at=None, seed=0, settings=None):
     tf.keras.utils.set_random_seed(seed)
     model = models.FeedForwardScorer(hidden=[8])
     model.compile(optimizer=tf.keras.optimizers.Adam(0.01), loss=losses.SmoothINDCGLoss())
     model.build([None, None, 16])
-    valid = data.read_letor(str(files["valid"]), batch_size=8, num_features=16)
-    validation = training.ExactValidation(
-        valid, [metrics.NDCGMetric()], path=directory / "best.keras", patience=patience
-    )
+    validation = training.ExactValidation(read(files["valid"]), [metrics.NDCGMetric()], path=directory / "best.keras")
     resumable = training.ResumableTraining(directory / "checkpoints", validation=validation, settings=settings)
     start = resumable.restore(model)
     if start < EPOCHS:
-        train = data.read_letor(
-            str(files["train"]),
-            batch_size=8,
-            num_features=16,
-            shuffle_buffer=30,
-            seed=5,
-            first_epoch=start,
-            num_epochs=EPOCHS - start,
-        )
+        train = read(files["train"], shuffle_buffer=30, seed=5, first_epoch=start, num_epochs=EPOCHS - start)
         callbacks = [validation, resumable, *([] if interrupt_at is None else [InterruptAt(interrupt_at)])]
         model.fit(
             train, initial_epoch=start, epochs=EPOCHS, steps_per_epoch=4, shuffle=False, verbose=0, callbacks=callbacks
@@ -62,38 +56,55 @@ def run(files, directory, interrupt_at=None, seed=0, patience=None, settings=Non
     return model, validation, start
 
 
-@pytest.mark.parametrize("interrupt_at", [0, 2, 3])
-def test_resumed_training_ends_as_an_undisturbed_one(files, tmp_path, interrupt_at):
-    model, validation, _ = run(files, tmp_path / "whole")
+SETTINGS = {"alpha": 1.0, "loss": "smoothi_ndcg"}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(files, tmp_path_factory):
+    """An undisturbed training's folder, model and validation; nothing trains there again."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    model, validation, start = run(files, folder, settings=SETTINGS)
+    assert start == 0
+    return folder, model, validation
+
+
+@pytest.mark.parametrize("interrupt_at", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_resumed_training_ends_as_an_undisturbed_one(files, undisturbed, tmp_path, interrupt_at):
+    folder, model, validation = undisturbed
     with pytest.raises(Interruption):
-        run(files, tmp_path / "parts", interrupt_at=interrupt_at)
-    resumed, resumed_validation, start = run(files, tmp_path / "parts", seed=99)  # the seed no longer matters
-    assert start == interrupt_at or interrupt_at == 0
-    if interrupt_at == 0:  # nothing was saved: it began anew, from other weights
-        assert start == 0
-        return
+        run(files, tmp_path, interrupt_at=interrupt_at)
+    resumed, resumed_validation, start = run(files, tmp_path, seed=99)  # the seed no longer matters
+    assert start == interrupt_at
     assert resumed_validation.history == validation.history
     assert resumed_validation.best_epoch == validation.best_epoch
     for ours, theirs in zip(resumed.get_weights(), model.get_weights(), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
-    best, resumed_best = (tf.keras.models.load_model(tmp_path / d / "best.keras") for d in ("whole", "parts"))
+    best, resumed_best = (tf.keras.models.load_model(path / "best.keras") for path in (folder, tmp_path))
     for ours, theirs in zip(resumed_best.get_weights(), best.get_weights(), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
 
 
-def test_a_finished_training_is_not_repeated(files, tmp_path):
-    model, validation, _ = run(files, tmp_path)
-    again, again_validation, start = run(files, tmp_path, seed=99)
+@pytest.mark.slow
+def test_interrupted_in_the_first_epoch_it_begins_anew(files, tmp_path):
+    with pytest.raises(Interruption):
+        run(files, tmp_path, interrupt_at=0)
+    _, validation, start = run(files, tmp_path, seed=99)
+    assert start == 0
+    assert len(validation.history["loss"]) == EPOCHS
+
+
+def test_a_finished_training_is_not_repeated(files, undisturbed):
+    folder, model, validation = undisturbed
+    again, again_validation, start = run(files, folder, seed=99, settings=SETTINGS)
     assert start == EPOCHS
     assert again_validation.get_state() == validation.get_state()
     for ours, theirs in zip(again.get_weights(), model.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_other_settings_are_refused(files, tmp_path):
-    run(files, tmp_path, settings={"alpha": 1.0, "loss": "smoothi_ndcg"})
+def test_other_settings_are_refused(files, undisturbed):
     with pytest.raises(ValueError, match=r"`settings` must be .* got alpha=2.0 \(was 1.0\), topn=5 \(was None\)\."):
-        run(files, tmp_path, settings={"alpha": 2.0, "loss": "smoothi_ndcg", "topn": 5})
+        run(files, undisturbed[0], settings={"alpha": 2.0, "loss": "smoothi_ndcg", "topn": 5})
 
 
 def test_restore_comes_before_fit(tmp_path):

@@ -17,6 +17,8 @@ import tensorflow as tf
 from tests.training import replicas
 from tfr_smooth import _keras, data
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = pathlib.Path(__file__).absolute().parent / "cluster_task.py"
 
 

@@ -10,6 +10,9 @@ import pytest
 
 from tests.training import replicas
 
+# tests/test_models.py has fast tests of two replicas.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):

@@ -21,6 +21,8 @@ _POOL = 50
 _LONGER = 0.1
 # Copying is what takes the time here: one thread copies while another fills the next batch.
 _PARALLEL = 2
+# AutoGraph has nothing to convert in what `tf.data` calls here, and takes long to find out.
+_plain = tf.autograph.experimental.do_not_convert
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Batching:
         """The batches of an epoch of so many queries."""
         return queries // self.batch_size if self.drop_remainder else -(-queries // self.batch_size)
 
+    @_plain
     def grouped(self, lengths: tf.Tensor, chance: tf.Tensor, seed: tf.Tensor | None) -> tf.data.Dataset:
         """Makes batches of similar length.
 
@@ -71,6 +74,7 @@ class Batching:
             return batches
         return batches.shuffle(_POOL + 1, seed, reshuffle_each_iteration=seed is None)
 
+    @_plain
     def padded(self, queries: dict[str, Any]) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
         """Pads the queries of one batch, ragged tensors by name; cuts them to `list_size`."""
         features = queries["features"]
@@ -119,7 +123,7 @@ class Streamed:
         batching = self._batching
         if not batching.group_by_length:
             batches = queries.ragged_batch(batching.batch_size, drop_remainder=batching.drop_remainder)
-            return batches.map(lambda _, batch: batch)
+            return batches.map(_plain(lambda _, batch: batch))
 
         def grouped(places: tf.Tensor, pool: dict[str, Any]) -> tf.data.Dataset:
             indexes = batching.grouped(pool["labels"].row_lengths(), places[0], seed)
@@ -164,6 +168,7 @@ class OnDisk(_Cached):
         """As `Source` has it."""
         return batches.map(self._load, num_parallel_calls=_PARALLEL, deterministic=True)
 
+    @_plain
     def _load(self, places: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
         kinds = [tf.float32, tf.float32] + [tf.string, tf.string] * self._batching.return_ids
         features, *others = tf.numpy_function(self._arrays, [places], kinds, stateful=False)
@@ -210,6 +215,7 @@ class InMemory(_Cached):
         both = tf.data.Dataset.zip((batches, self._features))
         return both.map(self._load, num_parallel_calls=_PARALLEL, deterministic=True)
 
+    @_plain
     def _load(self, places: tf.Tensor, features: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
         queries = {
             name: tf.gather(tf.RaggedTensor.from_row_splits(values, self._starts, validate=False), places)

@@ -227,6 +227,7 @@ def _seeded_epochs(
 ) -> tf.data.Dataset:
     """The batches of each epoch in an order that depends on (`seed`, epoch) and nothing else."""
 
+    @tf.autograph.experimental.do_not_convert  # It has nothing to convert, and takes long to find out.
     def one_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
         # tf.data draws from the seed of the graph and that of the operation. Setting the former
         # here, in the graph of this function, keeps `tf.random.set_seed` out of the order.

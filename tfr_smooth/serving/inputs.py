@@ -11,6 +11,8 @@ import tensorflow as tf
 from tfr_smooth.data import elwc
 
 Tensors = dict[str, Any]
+# AutoGraph has nothing to convert in these functions, and takes a second to find out. The model's own it converts.
+plain = tf.autograph.experimental.do_not_convert
 
 
 class RankerInputs:
@@ -78,6 +80,7 @@ class RankerInputs:
             return self.context, self.examples
         return self.context, {name: tf.io.FixedLenFeature([], tf.float32) for name in self.columns}
 
+    @plain
     def parse_lists(self, serialized: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
         """Reads serialized ExampleListWithContext protos [batch].
 
@@ -99,6 +102,7 @@ class RankerInputs:
             features.update(tf.io.parse_example(contexts, context_spec))
         return features, mask
 
+    @plain
     def parse_examples(self, serialized: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
         """Reads serialized Example protos [batch], each a document with its context: lists of one."""
         context_spec, example_spec = self.proto_specs()
@@ -114,6 +118,7 @@ class RankerInputs:
         (name,) = self.examples
         return {name: tf.stack([documents[column] for column in self.columns], axis=-1)}
 
+    @plain
     def finite(self, features: Tensors, mask: tf.Tensor) -> tf.Tensor:
         """Where [batch, list] a document's own features and its list's are finite numbers."""
         for name, values in features.items():

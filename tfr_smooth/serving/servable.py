@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfr_smooth import _keras
 from tfr_smooth.models import PADDING_SCORE
-from tfr_smooth.serving.inputs import RankerInputs, Tensors
+from tfr_smooth.serving.inputs import RankerInputs, Tensors, plain
 
 # The score of a document that the model cannot score: it, or its list, has a feature that is NaN or infinite, or the
 # model's own score is. Such a document comes after all others and before padding. It is not an error, because a server
@@ -152,6 +152,7 @@ def _tensor_functions(
     }
 
 
+@plain
 def _order_by(scores: dict[str | None, tf.Tensor], rank_by: str | None) -> str | None:
     names = [name for name in scores if name is not None]
     if not names:
@@ -166,6 +167,7 @@ def _order_by(scores: dict[str | None, tf.Tensor], rank_by: str | None) -> str |
     return rank_by
 
 
+@plain
 def _order(scores: tf.Tensor, mask: tf.Tensor, top_k: int | None) -> Tensors:
     """The documents' places from the best to the worst, equal scores in the order they came; -1 behind the last."""
     width = tf.shape(scores)[1]
@@ -184,6 +186,7 @@ def _order(scores: tf.Tensor, mask: tf.Tensor, top_k: int | None) -> Tensors:
     }
 
 
+@plain
 def _checked_shapes(features: Tensors, inputs: RankerInputs) -> Tensors:
     """Stops a request whose tensors have other shapes than the signature's, or do not go together.
 
@@ -202,6 +205,7 @@ def _checked_shapes(features: Tensors, inputs: RankerInputs) -> Tensors:
         return {name: tf.identity(values) for name, values in features.items()}
 
 
+@plain
 def _full_mask(mask: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
     """The mask [batch, list], whose default is [1, 1]."""
     fits = tf.reduce_all(tf.shape(mask) == shape) | (tf.size(mask) == 1)
@@ -214,6 +218,7 @@ def _list_shape(features: Tensors, inputs: RankerInputs) -> tf.Tensor:
     return tf.shape(features[next(iter(inputs.examples))])[:2]
 
 
+@plain
 def _without_nan(values: Any) -> Any:
     """0 for what is not finite: a document with such a feature is masked, and 0 * NaN would be NaN."""
     if not values.dtype.is_floating:
