@@ -87,7 +87,7 @@ def ideal_dcg(
 
     if isinstance(ranks, int) and ranks <= _FEW_RANKS:
         return by_sorting()
-    # Labels are mostly a few whole numbers. Then no sort of all documents is needed, which takes as long as all the rest.
+    # Labels are mostly a few whole numbers. Then no sort is needed, which takes as long as all the rest.
     is_graded = tf.logical_and(
         tf.reduce_all(tf.equal(relevance, tf.floor(relevance))), tf.reduce_all(relevance <= _GRADES)
     )
