@@ -21,7 +21,7 @@ MEASURES = ["ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P_5", "P_
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("letor")
-    return data.write_synthetic_letor(folder, num_queries=(60, 20, 20), num_features=16, max_documents=20)
+    return data.write_synthetic_letor(folder, num_queries=(60, 20, 20), num_features=16)
 
 
 def command(files, output, *arguments):
