@@ -10,10 +10,13 @@ ARGS ?=
 JOBS ?= 2
 # Which tests: those that `make test-all` alone runs are marked slow.
 MARKS ?= not slow
-# These run one after another and then all others together, each time in new processes: what XLA
-# compiles, about 35 MB for each program of a loss, stays in memory until its process ends.
-APART = tests/ops tests/losses tests/metrics
-PARTS = $(if $(ARGS),"",$(APART) "$(APART:%=--ignore=%)")
+# These run one after another and then all others together, each time in new processes: what
+# TensorFlow traces and XLA compiles stays in memory until its process ends.
+APART_1 = tests/ops tests/functional
+APART_2 = tests/losses tests/metrics
+APART_3 = tests/test_modes.py tests/test_numerics.py tests/test_keras_users.py
+APART = $(APART_1) $(APART_2) $(APART_3)
+PARTS = $(if $(ARGS),"","$(APART_1)" "$(APART_2)" "$(APART_3)" "$(APART:%=--ignore=%)")
 BAZEL_TESTS ?= //...
 
 export PYTHON

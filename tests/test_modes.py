@@ -326,7 +326,7 @@ def test_ties_are_ties_in_every_mode(name, score):
     results = dict(modes.in_every_mode(losses.get(name), labels, scores))
     near = losses.get(name)(labels, np.zeros_like(scores))
     for mode, (value, gradient) in results.items():
-        np.testing.assert_allclose(value, near, rtol=1e-6, err_msg=mode)
+        np.testing.assert_allclose(value, near, rtol=5e-6, err_msg=mode)  # sums of 8,450 pairs
         np.testing.assert_allclose(gradient, results["eager"][1], rtol=1e-4, atol=1e-8, err_msg=mode)
         assert np.abs(gradient).max() > 0.0, mode
 

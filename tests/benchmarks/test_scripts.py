@@ -6,14 +6,14 @@ import pytest
 
 from tests.benchmarks import scripts
 
+pytestmark = pytest.mark.slow
+
 # Sides that take 2 and 6 ms by a clock of our own.
 RACE = """
 import time
 import harness
 import numpy as np
 from absl import app
-
-pytestmark = pytest.mark.slow
 
 now = 0.0
 BATCH = np.ones((1, 2), "f"), np.array([[3.0, 4.0]], "f")

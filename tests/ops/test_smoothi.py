@@ -207,7 +207,7 @@ def test_the_programs_give_the_same_without_xla(monkeypatch):
     function = rank_relevance(relevance, alpha=2.0)
     with_xla = evaluate.value_and_gradient(function, scores, upstream, mask)
     monkeypatch.setattr(compiled, "_has_xla", lambda: False)
-    for name in ("rank_relevance", "discounted_gain"):
+    for name in ("_relevance_loop", "_gain_loop"):
         again = compiled.program(getattr(smoothi_programs, name).__wrapped__)
         monkeypatch.setattr(smoothi_programs, name, again)
     without = evaluate.value_and_gradient(function, scores, upstream, mask)
