@@ -166,7 +166,7 @@ NDCG = [name for name in losses.NAMES if name.endswith("ndcg")] + ["lambda_loss"
 
 
 @quick_or_slow(NDCG)
-@pytest.mark.parametrize("highest", [64, 128, 1000])
+@pytest.mark.parametrize("highest", [128, *(pytest.param(h, marks=pytest.mark.slow) for h in (64, 1000))])
 def test_labels_may_be_large(name, highest):
     """A gain of 2^y - 1 counts relative to the list's largest one: above 64 only differences of labels matter."""
     _, scores = modes.batch()
