@@ -168,6 +168,6 @@ def test_few_sizes_are_compiled_for_all_lists():
     assert len({compiled.padded_batch(size) for size in range(1, 1025)}) == 11
     for size in (*range(1, 300, 7), 1000, 1024, 1025, 5000):
         padded = compiled.padded_length(size)
-        assert size <= padded < max(1.25 * size + 1.0, size + 8.0)
+        assert size <= padded < max(1.5 * size, size + 8.0)
         assert int(compiled.padded_length(tf.constant(size))) == padded
         assert int(compiled.padded_batch(tf.constant(size))) == compiled.padded_batch(size)
