@@ -73,7 +73,8 @@ def _finite(scores: tf.Tensor, known: tf.Tensor) -> tf.Tensor:
     @tf.custom_gradient
     def clipped(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         values = tf.clip_by_value(lists.fill(scores, known, 0.0), -largest, largest)
-        return values, lambda upstream: lists.fill(upstream, known, 0.0)
+        # TensorFlow 2.15 gives the gradients of an empty batch another width.
+        return values, lambda upstream: lists.fill(tf.reshape(upstream, tf.shape(known)), known, 0.0)
 
     return clipped(scores)
 
