@@ -311,7 +311,11 @@ def test_a_nan_label_makes_a_metric_nan_in_every_mode(name):
     labels, scores = modes.batch()
     labels[2, 1] = np.nan
     metric = metrics.get(name)
-    update = tf.function(metric.update_state, input_signature=modes.UNKNOWN)
+
+    @tf.function(input_signature=modes.UNKNOWN)
+    def update(labels, scores):
+        metric.update_state(labels, scores)
+
     for function in (metric.update_state, update):
         metric.reset_state()
         function(tf.constant(labels), tf.constant(scores))
