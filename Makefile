@@ -16,7 +16,7 @@ APART_1 = tests/ops tests/functional
 APART_2 = tests/losses tests/metrics
 APART_3 = tests/test_modes.py tests/test_numerics.py tests/test_keras_users.py
 APART = $(APART_1) $(APART_2) $(APART_3)
-PARTS = $(if $(ARGS),"","$(APART_1)" "$(APART_2)" "$(APART_3)" "$(APART:%=--ignore=%)")
+PARTS = $(if $(ARGS),"","$(APART_1)" "$(APART_2)" "$(APART_3) --dist=worksteal" "$(APART:%=--ignore=%)")
 BAZEL_TESTS ?= //...
 
 export PYTHON
