@@ -143,9 +143,7 @@ def _losses_and_gradient(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Computes the sum over pairs, [batch], and its gradient with respect to the scores, [batch, list]."""
     weights = _weights(scores, labels, mask, gains, discounts, is_loss1)
-    limit = scores.dtype.max / 4.0 / tf.maximum(sigma, 1.0)
-    rows, columns = lists.pairs(tf.clip_by_value(scores, -limit, limit))
-    behind = sigma * (columns - rows)
+    behind = pairs.scaled_differences(scores, sigma)
     losses = tf.reduce_sum(weights * tf.nn.softplus(behind), axis=[1, 2])
     derivatives = sigma * weights * tf.sigmoid(behind)
     return losses, tf.reduce_sum(derivatives, axis=1) - tf.reduce_sum(derivatives, axis=2)
@@ -161,8 +159,7 @@ def _weights(
 ) -> tf.Tensor:
     """Returns the weights of the pairs, [batch, list, list], given the discounts of pairs of ranks."""
     rows, columns = lists.pairs(gains)
-    others = tf.logical_not(tf.eye(tf.shape(scores)[1], dtype=tf.bool))
-    chosen = tf.where(is_loss1, tf.logical_and(lists.real_pairs(mask), others), pairs.preferences(labels, mask))
+    chosen = tf.where(is_loss1, lists.different_pairs(mask), pairs.preferences(labels, mask))
     differences = rows - tf.where(is_loss1, tf.zeros_like(columns), columns)
     return lists.fill(differences * _over_orders_of_ties(discounts, scores, mask), chosen, 0.0)
 

@@ -28,7 +28,13 @@ def logistic(scores: tf.Tensor, weights: tf.Tensor, sigma: float) -> tf.Tensor:
       weights: [batch, list, list], >= 0 and 0 at padding.
       sigma: Slope of the logistic function, > 0.
     """
+    behind = scaled_differences(scores, tf.constant(sigma, scores.dtype))
+    return tf.reduce_sum(weights * tf.nn.softplus(behind), axis=[1, 2])
+
+
+def scaled_differences(scores: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
+    r"""Returns [batch, list, list]: $\sigma (s_j - s_i)$ at (i, j)."""
     # So that no product with sigma overflows.
-    limit = scores.dtype.max / 4.0 / max(sigma, 1.0)
+    limit = scores.dtype.max / 4.0 / tf.maximum(sigma, 1.0)
     rows, columns = lists.pairs(tf.clip_by_value(scores, -limit, limit))
-    return tf.reduce_sum(weights * tf.nn.softplus(sigma * (columns - rows)), axis=[1, 2])
+    return sigma * (columns - rows)

@@ -43,6 +43,11 @@ def pairs(values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return values[:, :, tf.newaxis], values[:, tf.newaxis]
 
 
+def different_pairs(mask: tf.Tensor) -> tf.Tensor:
+    """Returns [batch, list, list] bool: True for two different real documents."""
+    return tf.logical_and(real_pairs(mask), tf.logical_not(tf.eye(tf.shape(mask)[1], dtype=tf.bool)))
+
+
 def real_pairs(mask: tf.Tensor) -> tf.Tensor:
     """Returns [batch, list, list] bool: True for two real documents."""
     return tf.logical_and(*pairs(mask))

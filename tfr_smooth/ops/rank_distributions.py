@@ -120,13 +120,13 @@ def rank_distributions(
 def win_probabilities_of(scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
     """Returns `win_probabilities` for a float64 scalar sigma."""
     probabilities = 0.5 * tf.math.erfc(_deviations_behind(scores, sigma))
-    return tf.where(_contests(mask), probabilities, tf.zeros_like(probabilities))
+    return tf.where(lists.different_pairs(mask), probabilities, tf.zeros_like(probabilities))
 
 
 def win_densities(scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
     """Returns the derivative of `win_probabilities_of` with respect to the score of i; minus that, to that of j."""
     densities = tf.exp(-tf.square(_deviations_behind(scores, sigma))) / (2.0 * math.sqrt(math.pi) * sigma)
-    return tf.where(_contests(mask), densities, tf.zeros_like(densities))
+    return tf.where(lists.different_pairs(mask), densities, tf.zeros_like(densities))
 
 
 def _deviations_behind(scores: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
@@ -135,12 +135,6 @@ def _deviations_behind(scores: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
     # Beyond 40 erfc is 0 or 2. Scores are at most a quarter of the largest float, so no difference overflows.
     limit = 80.0 * tf.minimum(sigma, 1e300)
     return tf.clip_by_value(columns - rows, -limit, limit) / (2.0 * sigma)
-
-
-def _contests(mask: tf.Tensor) -> tf.Tensor:
-    """Returns [batch, i, j] bool: True for two different real documents."""
-    others = tf.logical_not(tf.eye(tf.shape(mask)[1], dtype=tf.bool))
-    return tf.logical_and(lists.real_pairs(mask), others)
 
 
 def loss_probabilities(win_probabilities: tf.Tensor) -> tf.Tensor:

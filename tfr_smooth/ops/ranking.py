@@ -135,8 +135,32 @@ class RankSteps(Steps):
         return exclusive_product(self.relevance)
 
 
+class DocumentRanking(Ranking):
+    """Base class of rankings that know the discount of each document; a subclass defines `document_discounts`."""
+
+    @abc.abstractmethod
+    def document_discounts(
+        self, scores: tf.Tensor, mask: tf.Tensor, *, discount: Discount = "log2", topn: int | None = None
+    ) -> tf.Tensor:
+        """Returns [batch, list]: the discount of each document; 0 at padding."""
+
+    def discounted_gain(
+        self,
+        scores: tf.Tensor,
+        relevance: tf.Tensor,
+        mask: tf.Tensor,
+        *,
+        discount: Discount = "log2",
+        topn: int | None = None,
+        gain: Gain,
+    ) -> tf.Tensor:
+        r"""Returns [batch]: $\sum_j g(rel_j)$ times the discount of document j."""
+        of_documents = self.document_discounts(scores, mask, discount=discount, topn=topn)
+        return tf.reduce_sum(gain(relevance) * of_documents, axis=1)
+
+
 @dataclasses.dataclass(frozen=True)
-class PositionRanking(Ranking, abc.ABC):
+class PositionRanking(DocumentRanking, abc.ABC):
     r"""Base class of rankings that give each document a position $\pi_j$ in [1, n]; a subclass defines `positions`.
 
     Whether a position is before another is a sigmoid (Qin et al. 2010), placed half a rank behind so that its sharp
@@ -177,20 +201,6 @@ class PositionRanking(Ranking, abc.ABC):
         if topn is not None:
             of_documents *= self._within(positions, topn)
         return lists.fill(of_documents, mask, 0.0)
-
-    def discounted_gain(
-        self,
-        scores: tf.Tensor,
-        relevance: tf.Tensor,
-        mask: tf.Tensor,
-        *,
-        discount: Discount = "log2",
-        topn: int | None = None,
-        gain: Gain,
-    ) -> tf.Tensor:
-        r"""Returns [batch]: $\sum_j g(rel_j)$ times the discount of document j."""
-        of_documents = self.document_discounts(scores, mask, discount=discount, topn=topn)
-        return tf.reduce_sum(gain(relevance) * of_documents, axis=1)
 
     def steps(self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> Steps:
         """Returns the documents at their positions."""

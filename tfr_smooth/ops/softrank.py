@@ -27,7 +27,6 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.ops import compiled, discounts, lists
 from tfr_smooth.ops.discounts import Discount
-from tfr_smooth.ops.gains import Gain
 from tfr_smooth.ops.rank_distributions import (
     loss_probabilities,
     mean_and_variance,
@@ -36,11 +35,11 @@ from tfr_smooth.ops.rank_distributions import (
     win_probabilities,
     win_probabilities_of,
 )
-from tfr_smooth.ops.ranking import Ranking
+from tfr_smooth.ops.ranking import DocumentRanking
 
 
 @dataclasses.dataclass(frozen=True)
-class SoftRank(Ranking):
+class SoftRank(DocumentRanking):
     r"""The SoftRank ranking: the distribution of each document's rank when scores are noisy.
 
     Every score gets Gaussian noise of deviation $\sigma$ (Eq. 8 of SoftRank, WSDM 2008); a document is at each rank
@@ -109,20 +108,6 @@ class SoftRank(Ranking):
             distributions = rank_binomial(wins, loss_probabilities(wins), ranks)
             expected = tf.linalg.matvec(distributions, discounts.at_ranks(discount, ranks, mask))
         return lists.fill(tf.cast(expected, scores.dtype), mask, 0.0)
-
-    def discounted_gain(
-        self,
-        scores: tf.Tensor,
-        relevance: tf.Tensor,
-        mask: tf.Tensor,
-        *,
-        discount: Discount = "log2",
-        topn: int | None = None,
-        gain: Gain,
-    ) -> tf.Tensor:
-        r"""Returns [batch]: $\sum_j g(rel_j) \, E[D(r_j)]$."""
-        expected = self.document_discounts(scores, mask, discount=discount, topn=topn)
-        return tf.reduce_sum(gain(relevance) * expected, axis=1)
 
     def _expected_log2_discount(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         sigma = tf.constant(self.sigma, tf.float64)
