@@ -12,11 +12,10 @@ JOBS ?= 2
 MARKS ?= not slow
 # These run one after another and then all others together, each time in new processes: what
 # TensorFlow traces and XLA compiles stays in memory until its process ends.
-APART_1 = tests/ops tests/functional
-APART_2 = tests/losses tests/metrics
-APART_3 = tests/test_modes.py tests/test_numerics.py tests/test_keras_users.py
-APART = $(APART_1) $(APART_2) $(APART_3)
-PARTS = $(if $(ARGS),"","$(APART_1)" "$(APART_2)" "$(APART_3) --dist=worksteal" "$(APART:%=--ignore=%)")
+APART_1 = tests/ops tests/functional tests/losses tests/metrics
+APART_2 = tests/test_modes.py tests/test_numerics.py tests/test_keras_users.py
+APART = $(APART_1) $(APART_2)
+PARTS = $(if $(ARGS),"","$(APART_1)" "$(APART_2) --dist=worksteal" "$(APART:%=--ignore=%)")
 BAZEL_TESTS ?= //...
 
 export PYTHON

@@ -294,7 +294,8 @@ def a_compiled_scorer(path, **kwargs):
     return scorer
 
 
-@pytest.mark.parametrize("list_size", [None, pytest.param(12, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("list_size", [None, 12])
 def test_trains_on_a_letor_file(letor, list_size):
     scorer = a_compiled_scorer(letor["train"], normalization="min_max")
     train = read(letor["train"], list_size=list_size, return_ids=True)
@@ -417,6 +418,7 @@ def policy(request):
     tf.keras.mixed_precision.set_global_policy(before)
 
 
+@pytest.mark.slow
 def test_two_towers_in_a_functional_model(tmp_path, policy):
     features = tf.keras.Input([None, 5], name="features")
     mask = tf.keras.Input([None], dtype="bool", name="mask")

@@ -34,12 +34,13 @@ SAMPLE = (
 QUICK = ("smoothi_ndcg", "approx_ndcg", "list_mle")
 
 
-def quick_or_slow(names):
-    marked = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in names]
+def quick_or_slow(names, quick=QUICK):
+    marked = [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
     return pytest.mark.parametrize("name", marked)
 
 
 every_loss, sample = quick_or_slow(losses.NAMES), quick_or_slow(SAMPLE)
+few_losses = quick_or_slow(losses.NAMES, quick=("smoothi_ndcg", "approx_ndcg"))
 
 
 def same(found, expected, mode="", tolerance=1e-5):
@@ -219,7 +220,7 @@ def test_a_hyperparameter_is_a_number(make):
         ops.SmoothI(alpha=make(1.0))
 
 
-@every_loss
+@few_losses
 def test_a_tape_around_a_function_may_be_persistent_or_nested(name):
     labels, scores = map(tf.constant, modes.batch())
     function = tf.function(losses.get(name))
@@ -252,7 +253,7 @@ class Module(tf.Module):
         return modes.step(self.loss)(labels, scores)
 
 
-@every_loss
+@few_losses
 def test_a_saved_module_computes_the_same(name, tmp_path):
     labels, scores = map(tf.constant, modes.batch())
     expected = modes.step(losses.get(name))(labels, scores)
@@ -286,7 +287,7 @@ def test_keras_2_saves_a_layer_that_adds_a_loss(tmp_path):
     np.testing.assert_allclose(loaded.evaluate([labels, scores], verbose=0), losses.SmoothINDCGLoss()(labels, scores))
 
 
-@every_loss
+@few_losses
 def test_a_nan_label_or_score_makes_its_list_nan_in_every_mode(name, tmp_path):
     labels, scores = modes.batch()
     loss = losses.get(name, reduction="none")

@@ -199,7 +199,7 @@ def test_metrics_of_large_labels():
 @pytest.mark.parametrize(
     "names",
     [
-        ["smoothi_ndcg", "approx_map", "soft_ndcg", "sinkhorn_ndcg", "fastsort_ndcg", "list_mle", "ndcg"],
+        ["smoothi_ndcg", "approx_map", "soft_ndcg", "list_mle", "ndcg"],
         pytest.param([], id="all", marks=pytest.mark.slow),
     ],
 )
