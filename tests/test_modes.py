@@ -1,5 +1,6 @@
 """A loss computes the same eagerly, in graphs of known and unknown size, under XLA, in `fit` and in a SavedModel."""
 
+import functools
 import os
 import pathlib
 import subprocess
@@ -10,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from tests import modes
-from tfr_smooth import _keras, functional, losses, metrics, models, ops
+from tfr_smooth import _keras, functional, losses, metrics, models, ops, registry
 from tfr_smooth.ops import compiled
 
 # One loss for each way to compute, and those of them that the quick tests take.
@@ -218,6 +219,53 @@ def test_a_hyperparameter_is_a_number(make):
         losses.ListNetLoss(temperature=make(1.0))
     with pytest.raises(ValueError, match=r"`alpha` must be .*number"):
         ops.SmoothI(alpha=make(1.0))
+
+
+@pytest.mark.parametrize(
+    "temperature",
+    [tf.Variable(1, trainable=False), tf.Variable([1.0], trainable=False), tf.Variable(-1.0, trainable=False)],
+)
+def test_a_temperature_in_a_variable_is_a_positive_float(temperature):
+    with pytest.raises(ValueError, match=r"`sigma` must be a .*number"):
+        ops.SoftRank(sigma=temperature)
+
+
+def follows_a_variable(name, ranking, step, functions):
+    """Functions traced with a variable have the values and gradients of each number that it is given."""
+    labels, scores = map(tf.constant, modes.batch())
+    temperature = registry.RANKINGS[ranking].temperature
+    variable = tf.Variable(0.5, trainable=False)
+    loss = losses.get(name, **{temperature: variable})
+    traced = [make(step(loss)) for make in functions]
+    for number in (0.5, 3.0):
+        variable.assign(number)
+        constant = losses.get(name, **{temperature: number})
+        assert constant.get_config() == loss.get_config() and repr(constant) == repr(loss)
+        for function in traced:
+            same(function(labels, scores), step(constant)(labels, scores))
+
+
+@pytest.mark.parametrize("ranking", registry.RANKINGS)
+def test_a_temperature_may_be_a_variable(ranking):
+    follows_a_variable(f"{ranking}_ndcg", ranking, modes.step, [tf.function])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", ["ndcg", "map"])
+@pytest.mark.parametrize("ranking", registry.RANKINGS)
+def test_a_temperature_may_be_a_variable_in_every_mode(ranking, metric):
+    def second(loss):
+        def of_the_first(labels, scores):
+            with tf.GradientTape() as tape:
+                tape.watch(scores)
+                gradient = modes.step(loss)(labels, scores)[1]
+            return gradient, tape.gradient(gradient, scores)
+
+        return of_the_first
+
+    name = f"{ranking}_{metric}"
+    follows_a_variable(name, ranking, modes.step, [lambda step: step, functools.partial(tf.function, jit_compile=True)])
+    follows_a_variable(name, ranking, second, [tf.function])
 
 
 @few_losses

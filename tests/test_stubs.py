@@ -19,7 +19,7 @@ def test_a_stub_that_is_not_up_to_date_is_an_error(tmp_path, capsys):
     write_stubs([], tmp_path)
     assert write_stubs(["--check"], tmp_path) is None
     path = tmp_path / "tfr_smooth" / "metrics" / "named.pyi"
-    path.write_text(path.read_text(encoding="utf-8").replace("alpha: float = 1.0", "alpha: float = 2.0"))
+    path.write_text(path.read_text(encoding="utf-8").replace("delta: float = 0.1", "delta: float = 0.2"))
     with pytest.raises(SystemExit, match="tfr_smooth/metrics/named.pyi is not up to date: run `make stubs`."):
         write_stubs(["--check"], tmp_path)
 

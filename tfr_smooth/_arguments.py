@@ -7,6 +7,8 @@ import numbers
 from collections.abc import Sequence
 from typing import Any, NoReturn, TypeVar
 
+import tensorflow as tf
+
 T = TypeVar("T")
 
 
@@ -28,6 +30,17 @@ def real(name: str, value: Any, *, above: float = -math.inf, below: float = math
     if not (math.isfinite(number) and above < number < below):
         _refuse(name, expected, value)
     return number
+
+
+def temperature(name: str, value: Any) -> float | tf.Variable:
+    """Returns `value` if it is a finite number > 0, or a variable that holds one and is not trained."""
+    if not isinstance(value, tf.Variable):
+        return real(name, value, above=0.0)
+    if value.trainable or value.shape.rank != 0 or not value.dtype.is_floating:
+        _refuse(name, "a number or a scalar float tf.Variable with trainable=False", value)
+    if tf.executing_eagerly():
+        real(name, float(tf.convert_to_tensor(value)), above=0.0)
+    return value
 
 
 def integer(name: str, value: Any, *, least: int) -> int:

@@ -25,8 +25,11 @@ def encode(value: Any) -> Any:
     """Returns what a config holds of a ranking, metric or discount: its class and arguments. Other values stay as is.
 
     A class of the user's own has the name under which it is registered with Keras, which asks for a `get_config`;
-    without one, the fields of a dataclass are its arguments.
+    without one, the fields of a dataclass are its arguments. A variable is the number that it holds.
     """
+    if isinstance(value, tf.Variable):
+        with tf.init_scope():  # Keras asks for configs while it traces, too.
+            return float(tf.convert_to_tensor(value))
     if isinstance(value, np.ndarray):
         return value.tolist()
     if hasattr(value, "get_config"):

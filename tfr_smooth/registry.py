@@ -48,6 +48,11 @@ class RankingEntry:
     sharp: Mapping[str, Any]
     costs: Mapping[str, tuple[str, str]]
 
+    @property
+    def temperature(self) -> str:
+        """The name of the hyperparameter that makes it sharp or soft: a number or a `tf.Variable`."""
+        return next(iter(self.sharp))
+
 
 @dataclasses.dataclass(frozen=True)
 class MetricEntry:

@@ -31,25 +31,30 @@ __all__ = [
 {names}]
 """
 IMPORTS = {
-    "losses": "from tfr_smooth.losses.base import CriterionLoss, MetricLoss, RankingLoss\n"
+    "losses": "import tensorflow as tf\n\nfrom tfr_smooth.losses.base import CriterionLoss, MetricLoss, RankingLoss\n"
     "from tfr_smooth.ops.discounts import Discount",
-    "metrics": "from tfr_smooth.metrics.base import MeanOverLists\nfrom tfr_smooth.ops.discounts import Discount",
+    "metrics": "import tensorflow as tf\n\n"
+    "from tfr_smooth.metrics.base import MeanOverLists\nfrom tfr_smooth.ops.discounts import Discount",
 }
 
 
-def annotations() -> dict[str, str]:
-    """The types of all hyperparameters, as the dataclasses declare them."""
-    parts = [entry.ranking for entry in registry.RANKINGS.values()]
-    parts += [entry.metric for entry in registry.METRICS.values()]  # type: ignore[misc]
-    parts += [entry.criterion for entry in registry.BASELINES.values()]  # type: ignore[misc]
-    return {field.name: str(field.type) for part in parts for field in dataclasses.fields(part)}
+def annotations(name: str) -> dict[str, str]:
+    """The types of a class's arguments, as the dataclasses of its parts declare them."""
+    parts: dict[str, tuple[type, ...]] = {
+        **{pair.stem: (pair.ranking.ranking, pair.metric.metric) for pair in registry.PAIRS.values()},
+        **{entry.exact.removesuffix("Metric"): (entry.metric,) for entry in registry.METRICS.values()},
+        **{entry.loss.removesuffix("Loss"): (entry.criterion,) for entry in registry.BASELINES.values()},
+    }
+    stem = name.removesuffix("Loss").removesuffix("Metric")
+    return {field.name: str(field.type) for part in parts[stem] for field in dataclasses.fields(part)} | COMMON
 
 
 def literal(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def class_stub(described: type, types: dict[str, str]) -> str:
+def class_stub(described: type) -> str:
+    types = annotations(described.__name__)
     parameters = list(inspect.signature(described.__init__).parameters.values())[1:]
     arguments = [f"{p.name}: {types[p.name]} = {literal(p.default)}" for p in parameters]
     lines = "".join(f"        {argument},\n" for argument in arguments)
@@ -62,7 +67,6 @@ def class_stub(described: type, types: dict[str, str]) -> str:
 
 
 def stub(package: Any, base: str) -> str:
-    types = {**annotations(), **COMMON}
     name = package.__name__.rpartition(".")[2]
     header = HEADER.format(
         imports=IMPORTS[name],
@@ -70,7 +74,7 @@ def stub(package: Any, base: str) -> str:
         typing="from typing import Any\n\n" if name == "metrics" else "",
         names="".join(f'    "{each}",\n' for each in package.named.__all__),
     )
-    return header + "".join(class_stub(each, types) for each in package.named.CLASSES.values())
+    return header + "".join(class_stub(each) for each in package.named.CLASSES.values())
 
 
 def main(arguments: list[str], root: pathlib.Path = ROOT) -> None:

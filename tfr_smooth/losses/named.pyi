@@ -1,4 +1,6 @@
 # Written by tools/write_stubs.py from the registry: `make stubs`.
+import tensorflow as tf
+
 from tfr_smooth.losses.base import CriterionLoss, MetricLoss, RankingLoss
 from tfr_smooth.ops.discounts import Discount
 
@@ -53,7 +55,7 @@ class SmoothINDCGLoss(MetricLoss):
     def __init__(
         self,
         *,
-        alpha: float = 1.0,
+        alpha: float | tf.Variable = 1.0,
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,
@@ -71,7 +73,7 @@ class SmoothIPrecisionLoss(MetricLoss):
     def __init__(
         self,
         *,
-        alpha: float = 1.0,
+        alpha: float | tf.Variable = 1.0,
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,
@@ -87,7 +89,7 @@ class SmoothIMAPLoss(MetricLoss):
     def __init__(
         self,
         *,
-        alpha: float = 1.0,
+        alpha: float | tf.Variable = 1.0,
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,
@@ -102,7 +104,7 @@ class SmoothIMRRLoss(MetricLoss):
     def __init__(
         self,
         *,
-        alpha: float = 1.0,
+        alpha: float | tf.Variable = 1.0,
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,
@@ -118,7 +120,7 @@ class SmoothIERRLoss(MetricLoss):
     def __init__(
         self,
         *,
-        alpha: float = 1.0,
+        alpha: float | tf.Variable = 1.0,
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,
@@ -135,7 +137,7 @@ class ApproxNDCGLoss(MetricLoss):
     def __init__(
         self,
         *,
-        alpha: float = 10.0,
+        alpha: float | tf.Variable = 10.0,
         beta: float = 10.0,
         topn: int | None = None,
         gain: str = "exponential",
@@ -151,7 +153,7 @@ class ApproxPrecisionLoss(MetricLoss):
     def __init__(
         self,
         *,
-        alpha: float = 10.0,
+        alpha: float | tf.Variable = 10.0,
         beta: float = 10.0,
         topn: int | None = 10,
         ragged: bool = False,
@@ -165,7 +167,7 @@ class ApproxMAPLoss(MetricLoss):
     def __init__(
         self,
         *,
-        alpha: float = 10.0,
+        alpha: float | tf.Variable = 10.0,
         beta: float = 10.0,
         ragged: bool = False,
         name: str | None = "approx_map_loss",
@@ -178,7 +180,7 @@ class ApproxMRRLoss(MetricLoss):
     def __init__(
         self,
         *,
-        alpha: float = 10.0,
+        alpha: float | tf.Variable = 10.0,
         beta: float = 10.0,
         topn: int | None = None,
         ragged: bool = False,
@@ -192,7 +194,7 @@ class ApproxERRLoss(MetricLoss):
     def __init__(
         self,
         *,
-        alpha: float = 10.0,
+        alpha: float | tf.Variable = 10.0,
         beta: float = 10.0,
         topn: int | None = None,
         max_grade: float = 4.0,
@@ -207,7 +209,7 @@ class SoftNDCGLoss(MetricLoss):
     def __init__(
         self,
         *,
-        sigma: float = 1.0,
+        sigma: float | tf.Variable = 1.0,
         topn: int | None = None,
         gain: str = "exponential",
         discount: Discount = "log2",
@@ -222,7 +224,7 @@ class SoftPrecisionLoss(MetricLoss):
     def __init__(
         self,
         *,
-        sigma: float = 1.0,
+        sigma: float | tf.Variable = 1.0,
         topn: int | None = 10,
         ragged: bool = False,
         name: str | None = "soft_precision_loss",
@@ -235,7 +237,7 @@ class SoftMAPLoss(MetricLoss):
     def __init__(
         self,
         *,
-        sigma: float = 1.0,
+        sigma: float | tf.Variable = 1.0,
         ragged: bool = False,
         name: str | None = "soft_map_loss",
         reduction: str | None = "sum_over_batch_size",
@@ -247,7 +249,7 @@ class SoftMRRLoss(MetricLoss):
     def __init__(
         self,
         *,
-        sigma: float = 1.0,
+        sigma: float | tf.Variable = 1.0,
         topn: int | None = None,
         ragged: bool = False,
         name: str | None = "soft_mrr_loss",
@@ -260,7 +262,7 @@ class SoftERRLoss(MetricLoss):
     def __init__(
         self,
         *,
-        sigma: float = 1.0,
+        sigma: float | tf.Variable = 1.0,
         topn: int | None = None,
         max_grade: float = 4.0,
         ragged: bool = False,
@@ -274,7 +276,7 @@ class NeuralSortNDCGLoss(MetricLoss):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         topn: int | None = None,
         gain: str = "exponential",
         discount: Discount = "log2",
@@ -289,7 +291,7 @@ class NeuralSortPrecisionLoss(MetricLoss):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         topn: int | None = 10,
         ragged: bool = False,
         name: str | None = "neuralsort_precision_loss",
@@ -302,7 +304,7 @@ class NeuralSortMAPLoss(MetricLoss):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         ragged: bool = False,
         name: str | None = "neuralsort_map_loss",
         reduction: str | None = "sum_over_batch_size",
@@ -314,7 +316,7 @@ class NeuralSortMRRLoss(MetricLoss):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         topn: int | None = None,
         ragged: bool = False,
         name: str | None = "neuralsort_mrr_loss",
@@ -327,7 +329,7 @@ class NeuralSortERRLoss(MetricLoss):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         topn: int | None = None,
         max_grade: float = 4.0,
         ragged: bool = False,
@@ -341,7 +343,7 @@ class SoftSortNDCGLoss(MetricLoss):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         power: float = 1.0,
         topn: int | None = None,
         gain: str = "exponential",
@@ -357,7 +359,7 @@ class SoftSortPrecisionLoss(MetricLoss):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         power: float = 1.0,
         topn: int | None = 10,
         ragged: bool = False,
@@ -371,7 +373,7 @@ class SoftSortMAPLoss(MetricLoss):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         power: float = 1.0,
         ragged: bool = False,
         name: str | None = "softsort_map_loss",
@@ -384,7 +386,7 @@ class SoftSortMRRLoss(MetricLoss):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         power: float = 1.0,
         topn: int | None = None,
         ragged: bool = False,
@@ -398,7 +400,7 @@ class SoftSortERRLoss(MetricLoss):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         power: float = 1.0,
         topn: int | None = None,
         max_grade: float = 4.0,
@@ -413,7 +415,7 @@ class FastSortNDCGLoss(MetricLoss):
     def __init__(
         self,
         *,
-        regularization_strength: float = 1.0,
+        regularization_strength: float | tf.Variable = 1.0,
         regularization: str = "l2",
         beta: float = 10.0,
         topn: int | None = None,
@@ -430,7 +432,7 @@ class FastSortPrecisionLoss(MetricLoss):
     def __init__(
         self,
         *,
-        regularization_strength: float = 1.0,
+        regularization_strength: float | tf.Variable = 1.0,
         regularization: str = "l2",
         beta: float = 10.0,
         topn: int | None = 10,
@@ -445,7 +447,7 @@ class FastSortMAPLoss(MetricLoss):
     def __init__(
         self,
         *,
-        regularization_strength: float = 1.0,
+        regularization_strength: float | tf.Variable = 1.0,
         regularization: str = "l2",
         beta: float = 10.0,
         ragged: bool = False,
@@ -459,7 +461,7 @@ class FastSortMRRLoss(MetricLoss):
     def __init__(
         self,
         *,
-        regularization_strength: float = 1.0,
+        regularization_strength: float | tf.Variable = 1.0,
         regularization: str = "l2",
         beta: float = 10.0,
         topn: int | None = None,
@@ -474,7 +476,7 @@ class FastSortERRLoss(MetricLoss):
     def __init__(
         self,
         *,
-        regularization_strength: float = 1.0,
+        regularization_strength: float | tf.Variable = 1.0,
         regularization: str = "l2",
         beta: float = 10.0,
         topn: int | None = None,
@@ -490,7 +492,7 @@ class SinkhornNDCGLoss(MetricLoss):
     def __init__(
         self,
         *,
-        epsilon: float = 0.1,
+        epsilon: float | tf.Variable = 0.1,
         threshold: float = 0.001,
         max_iterations: int = 2000,
         beta: float = 10.0,
@@ -508,7 +510,7 @@ class SinkhornPrecisionLoss(MetricLoss):
     def __init__(
         self,
         *,
-        epsilon: float = 0.1,
+        epsilon: float | tf.Variable = 0.1,
         threshold: float = 0.001,
         max_iterations: int = 2000,
         beta: float = 10.0,
@@ -524,7 +526,7 @@ class SinkhornMAPLoss(MetricLoss):
     def __init__(
         self,
         *,
-        epsilon: float = 0.1,
+        epsilon: float | tf.Variable = 0.1,
         threshold: float = 0.001,
         max_iterations: int = 2000,
         beta: float = 10.0,
@@ -539,7 +541,7 @@ class SinkhornMRRLoss(MetricLoss):
     def __init__(
         self,
         *,
-        epsilon: float = 0.1,
+        epsilon: float | tf.Variable = 0.1,
         threshold: float = 0.001,
         max_iterations: int = 2000,
         beta: float = 10.0,
@@ -555,7 +557,7 @@ class SinkhornERRLoss(MetricLoss):
     def __init__(
         self,
         *,
-        epsilon: float = 0.1,
+        epsilon: float | tf.Variable = 0.1,
         threshold: float = 0.001,
         max_iterations: int = 2000,
         beta: float = 10.0,

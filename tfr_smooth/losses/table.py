@@ -69,8 +69,7 @@ def get(identifier: Any, /, **arguments: Any) -> RankingLoss | None:
     Args:
       identifier: A name in `TABLE` ("smoothi_ndcg") or of a class ("SmoothINDCGLoss"); a config as `serialize` returns
         it; a loss; or None.
-      **arguments: The constructor's arguments, with a name. Hyperparameters are numbers: a tensor or a variable is an
-        error.
+      **arguments: The constructor's arguments, with a name.
 
     Returns:
       The loss; a loss and None as they are.

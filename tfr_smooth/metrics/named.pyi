@@ -1,6 +1,8 @@
 # Written by tools/write_stubs.py from the registry: `make stubs`.
 from typing import Any
 
+import tensorflow as tf
+
 from tfr_smooth.metrics.base import MeanOverLists
 from tfr_smooth.ops.discounts import Discount
 
@@ -121,7 +123,7 @@ class SmoothINDCGMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        alpha: float = 1.0,
+        alpha: float | tf.Variable = 1.0,
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,
@@ -140,7 +142,7 @@ class SmoothIPrecisionMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        alpha: float = 1.0,
+        alpha: float | tf.Variable = 1.0,
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,
@@ -157,7 +159,7 @@ class SmoothIMAPMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        alpha: float = 1.0,
+        alpha: float | tf.Variable = 1.0,
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,
@@ -173,7 +175,7 @@ class SmoothIMRRMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        alpha: float = 1.0,
+        alpha: float | tf.Variable = 1.0,
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,
@@ -190,7 +192,7 @@ class SmoothIERRMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        alpha: float = 1.0,
+        alpha: float | tf.Variable = 1.0,
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,
@@ -208,7 +210,7 @@ class ApproxNDCGMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        alpha: float = 10.0,
+        alpha: float | tf.Variable = 10.0,
         beta: float = 10.0,
         topn: int | None = None,
         gain: str = "exponential",
@@ -225,7 +227,7 @@ class ApproxPrecisionMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        alpha: float = 10.0,
+        alpha: float | tf.Variable = 10.0,
         beta: float = 10.0,
         topn: int | None = 10,
         no_relevant: str = "skip",
@@ -240,7 +242,7 @@ class ApproxMAPMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        alpha: float = 10.0,
+        alpha: float | tf.Variable = 10.0,
         beta: float = 10.0,
         no_relevant: str = "skip",
         ragged: bool = False,
@@ -254,7 +256,7 @@ class ApproxMRRMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        alpha: float = 10.0,
+        alpha: float | tf.Variable = 10.0,
         beta: float = 10.0,
         topn: int | None = None,
         no_relevant: str = "skip",
@@ -269,7 +271,7 @@ class ApproxERRMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        alpha: float = 10.0,
+        alpha: float | tf.Variable = 10.0,
         beta: float = 10.0,
         topn: int | None = None,
         max_grade: float = 4.0,
@@ -285,7 +287,7 @@ class SoftNDCGMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        sigma: float = 1.0,
+        sigma: float | tf.Variable = 1.0,
         topn: int | None = None,
         gain: str = "exponential",
         discount: Discount = "log2",
@@ -301,7 +303,7 @@ class SoftPrecisionMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        sigma: float = 1.0,
+        sigma: float | tf.Variable = 1.0,
         topn: int | None = 10,
         no_relevant: str = "skip",
         ragged: bool = False,
@@ -315,7 +317,7 @@ class SoftMAPMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        sigma: float = 1.0,
+        sigma: float | tf.Variable = 1.0,
         no_relevant: str = "skip",
         ragged: bool = False,
         name: str | None = "soft_map",
@@ -328,7 +330,7 @@ class SoftMRRMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        sigma: float = 1.0,
+        sigma: float | tf.Variable = 1.0,
         topn: int | None = None,
         no_relevant: str = "skip",
         ragged: bool = False,
@@ -342,7 +344,7 @@ class SoftERRMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        sigma: float = 1.0,
+        sigma: float | tf.Variable = 1.0,
         topn: int | None = None,
         max_grade: float = 4.0,
         no_relevant: str = "skip",
@@ -357,7 +359,7 @@ class NeuralSortNDCGMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         topn: int | None = None,
         gain: str = "exponential",
         discount: Discount = "log2",
@@ -373,7 +375,7 @@ class NeuralSortPrecisionMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         topn: int | None = 10,
         no_relevant: str = "skip",
         ragged: bool = False,
@@ -387,7 +389,7 @@ class NeuralSortMAPMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         no_relevant: str = "skip",
         ragged: bool = False,
         name: str | None = "neuralsort_map",
@@ -400,7 +402,7 @@ class NeuralSortMRRMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         topn: int | None = None,
         no_relevant: str = "skip",
         ragged: bool = False,
@@ -414,7 +416,7 @@ class NeuralSortERRMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         topn: int | None = None,
         max_grade: float = 4.0,
         no_relevant: str = "skip",
@@ -429,7 +431,7 @@ class SoftSortNDCGMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         power: float = 1.0,
         topn: int | None = None,
         gain: str = "exponential",
@@ -446,7 +448,7 @@ class SoftSortPrecisionMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         power: float = 1.0,
         topn: int | None = 10,
         no_relevant: str = "skip",
@@ -461,7 +463,7 @@ class SoftSortMAPMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         power: float = 1.0,
         no_relevant: str = "skip",
         ragged: bool = False,
@@ -475,7 +477,7 @@ class SoftSortMRRMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         power: float = 1.0,
         topn: int | None = None,
         no_relevant: str = "skip",
@@ -490,7 +492,7 @@ class SoftSortERRMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: float | tf.Variable = 1.0,
         power: float = 1.0,
         topn: int | None = None,
         max_grade: float = 4.0,
@@ -506,7 +508,7 @@ class FastSortNDCGMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        regularization_strength: float = 1.0,
+        regularization_strength: float | tf.Variable = 1.0,
         regularization: str = "l2",
         beta: float = 10.0,
         topn: int | None = None,
@@ -524,7 +526,7 @@ class FastSortPrecisionMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        regularization_strength: float = 1.0,
+        regularization_strength: float | tf.Variable = 1.0,
         regularization: str = "l2",
         beta: float = 10.0,
         topn: int | None = 10,
@@ -540,7 +542,7 @@ class FastSortMAPMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        regularization_strength: float = 1.0,
+        regularization_strength: float | tf.Variable = 1.0,
         regularization: str = "l2",
         beta: float = 10.0,
         no_relevant: str = "skip",
@@ -555,7 +557,7 @@ class FastSortMRRMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        regularization_strength: float = 1.0,
+        regularization_strength: float | tf.Variable = 1.0,
         regularization: str = "l2",
         beta: float = 10.0,
         topn: int | None = None,
@@ -571,7 +573,7 @@ class FastSortERRMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        regularization_strength: float = 1.0,
+        regularization_strength: float | tf.Variable = 1.0,
         regularization: str = "l2",
         beta: float = 10.0,
         topn: int | None = None,
@@ -588,7 +590,7 @@ class SinkhornNDCGMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        epsilon: float = 0.1,
+        epsilon: float | tf.Variable = 0.1,
         threshold: float = 0.001,
         max_iterations: int = 2000,
         beta: float = 10.0,
@@ -607,7 +609,7 @@ class SinkhornPrecisionMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        epsilon: float = 0.1,
+        epsilon: float | tf.Variable = 0.1,
         threshold: float = 0.001,
         max_iterations: int = 2000,
         beta: float = 10.0,
@@ -624,7 +626,7 @@ class SinkhornMAPMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        epsilon: float = 0.1,
+        epsilon: float | tf.Variable = 0.1,
         threshold: float = 0.001,
         max_iterations: int = 2000,
         beta: float = 10.0,
@@ -640,7 +642,7 @@ class SinkhornMRRMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        epsilon: float = 0.1,
+        epsilon: float | tf.Variable = 0.1,
         threshold: float = 0.001,
         max_iterations: int = 2000,
         beta: float = 10.0,
@@ -657,7 +659,7 @@ class SinkhornERRMetric(MeanOverLists):
     def __init__(
         self,
         *,
-        epsilon: float = 0.1,
+        epsilon: float | tf.Variable = 0.1,
         threshold: float = 0.001,
         max_iterations: int = 2000,
         beta: float = 10.0,

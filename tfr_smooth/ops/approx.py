@@ -8,7 +8,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.ops import compiled, lists
+from tfr_smooth.ops import compiled, lists, temperature
 from tfr_smooth.ops.ranking import PositionRanking
 
 
@@ -22,7 +22,8 @@ class Approx(PositionRanking):
     Eq. 5 of Bruch et al., SIGIR 2019.)
 
     Args:
-      alpha: Inverse temperature of the positions, > 0; the papers search {0.1, 1, 10, 100}.
+      alpha: Inverse temperature of the positions, > 0; the papers search {0.1, 1, 10, 100}. A number or a non-trainable
+        `tf.Variable`.
       beta: Inverse temperature of comparisons of positions, > 0; the papers search {0.1, 1, 10, 100}.
 
     Raises:
@@ -38,18 +39,18 @@ class Approx(PositionRanking):
       [[3. 1. 2.]]
     """
 
-    alpha: float = 10.0
+    alpha: float | tf.Variable = 10.0
     beta: float = 10.0
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        object.__setattr__(self, "alpha", _arguments.real("alpha", self.alpha, above=0.0))
+        object.__setattr__(self, "alpha", _arguments.temperature("alpha", self.alpha))
         object.__setattr__(self, "beta", _arguments.real("beta", self.beta, above=0.0))
 
     def positions(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch, list]: the position of each document, in [1, n] for n real documents."""
         real = tf.cast(mask, scores.dtype)
-        alpha = tf.constant(self.alpha, scores.dtype)
+        alpha = temperature.as_tensor(self.alpha, scores.dtype)
         # No difference of two scores overflows, nor does its product with alpha.
         limit = scores.dtype.max / 4.0 / tf.maximum(alpha, 1.0)
         scores = tf.clip_by_value(scores, -limit, limit)
@@ -62,11 +63,10 @@ class Approx(PositionRanking):
 
             return compiled.unpad(_positions(*padded, alpha), scores), gradient
 
-        def plain(scores: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
-            ahead = _ahead(scores, tf.constant(self.alpha, scores.dtype))
-            return 0.5 + tf.linalg.matvec(ahead, real, transpose_a=True)
+        def plain(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
+            return 0.5 + tf.linalg.matvec(_ahead(scores, alpha), real, transpose_a=True)
 
-        return compiled.differentiable(compiled_positions, plain, [real])(scores)
+        return compiled.differentiable(compiled_positions, plain, [real, alpha])(scores)
 
 
 def _ahead(scores: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:

@@ -27,7 +27,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.ops import exact, lists
+from tfr_smooth.ops import exact, lists, temperature
 from tfr_smooth.ops.neighbors import Neighbors
 from tfr_smooth.ops.ranking import PositionRanking
 
@@ -43,7 +43,8 @@ class FastSort(PositionRanking):
     positions are the exact ranks, and their gradient is 0.
 
     Args:
-      regularization_strength: Epsilon, > 0. The SmoothI paper searches {0.01, 0.1, 1, 10}.
+      regularization_strength: Epsilon, > 0. The SmoothI paper searches {0.01, 0.1, 1, 10}. A number or a non-trainable
+        `tf.Variable`.
       regularization: "l2" or "kl".
       beta: Inverse temperature of the comparisons of positions, > 0 (`PositionRanking`).
 
@@ -61,14 +62,14 @@ class FastSort(PositionRanking):
       [[2.75 2.25 1.  ]]
     """
 
-    regularization_strength: float = 1.0
+    regularization_strength: float | tf.Variable = 1.0
     regularization: str = "l2"
     beta: float = 10.0
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
         object.__setattr__(self, "beta", _arguments.real("beta", self.beta, above=0.0))
-        strength = _arguments.real("regularization_strength", self.regularization_strength, above=0.0)
+        strength = _arguments.temperature("regularization_strength", self.regularization_strength)
         object.__setattr__(self, "regularization_strength", strength)
         _arguments.choice("regularization", self.regularization, REGULARIZATIONS)
 
@@ -81,8 +82,9 @@ class FastSort(PositionRanking):
         # z = -s / epsilon less its lowest. No block reaches across a gap of z above n / 2 (l2; kl: log n), and inside
         # of the blocks differences of z are all that counts: a wider gap is cut without a change, and 1e30 loses
         # nothing.
-        widest = self.regularization_strength * tf.cast(tf.shape(falling)[1], falling.dtype)
-        gaps = tf.minimum(falling[:, :-1] - falling[:, 1:], widest) / self.regularization_strength
+        strength = temperature.as_tensor(self.regularization_strength, falling.dtype)
+        widest = strength * tf.cast(tf.shape(falling)[1], falling.dtype)
+        gaps = tf.minimum(falling[:, :-1] - falling[:, 1:], widest) / strength
         rising = tf.pad(tf.cumsum(lists.fill(gaps, places[:, 1:], 0.0), axis=1), [[0, 0], [1, 0]])
 
         solve = _euclidean if self.regularization == "l2" else _entropic

@@ -19,7 +19,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.ops import exact, lists
+from tfr_smooth.ops import exact, lists, temperature
 from tfr_smooth.ops.ranking import Ranking
 
 # exp(-800) is 0, also in float64: a document behind a gap of this size has the weight 0 whatever the gap is.
@@ -36,7 +36,8 @@ class NeuralSort(Ranking):
     the temperature.
 
     Args:
-      temperature: Tau, > 0; the exact ranking in the limit 0. The SmoothI paper searches {0.1, 1, 10, 100}.
+      temperature: Tau, > 0; the exact ranking in the limit 0. The SmoothI paper searches {0.1, 1, 10, 100}. A number or
+        a non-trainable `tf.Variable`.
 
     Raises:
       ValueError: If an argument is out of its range.
@@ -53,35 +54,33 @@ class NeuralSort(Ranking):
         [1. 0. 0.]]]
     """
 
-    temperature: float = 1.0
+    temperature: float | tf.Variable = 1.0
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        object.__setattr__(self, "temperature", _arguments.real("temperature", self.temperature, above=0.0))
+        object.__setattr__(self, "temperature", _arguments.temperature("temperature", self.temperature))
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
         r"""Returns $\hat P$, [batch, K, list]: row r is the softmax of rank r, highest at its document (Theorem 4)."""
-        rows, order = _sorted_rows(scores, mask, self.temperature, topn)
+        rows, order = _sorted_rows(scores, mask, temperature.as_tensor(self.temperature, tf.float64), topn)
         return tf.gather(rows, tf.argsort(order, axis=1), axis=2, batch_dims=1)
 
     def rank_relevance(
         self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None
     ) -> tf.Tensor:
         """Returns [batch, K]: the relevance at each rank."""
-        rows, order = _sorted_rows(scores, mask, self.temperature, topn)
+        rows, order = _sorted_rows(scores, mask, temperature.as_tensor(self.temperature, tf.float64), topn)
         return tf.linalg.matvec(rows, tf.gather(tf.stop_gradient(relevance), order, batch_dims=1))
 
 
-def _sorted_rows(
-    scores: tf.Tensor, mask: tf.Tensor, temperature: float, topn: int | None
-) -> tuple[tf.Tensor, tf.Tensor]:
+def _sorted_rows(scores: tf.Tensor, mask: tf.Tensor, tau: tf.Tensor, topn: int | None) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the indicators with the documents in sorted order, [batch, K, list], and that order."""
     ranks = lists.num_ranks(scores, topn)
     order = exact.descending_order(scores, mask)
     places = tf.gather(mask, order, batch_dims=1)
     # float64 up to the differences, so that a shift loses nothing.
     falling = tf.cast(tf.gather(scores, order, batch_dims=1), tf.float64)
-    logits = _logits(falling, places, ranks, temperature, scores.dtype)
+    logits = _logits(falling, places, ranks, tau, scores.dtype)
     real = tf.logical_and(lists.rank_mask(mask, ranks)[:, :, tf.newaxis], places[:, tf.newaxis])
     weights = lists.fill(tf.exp(logits), real, 0.0)
     # Row r has a 1 at document r: the maximum is a no-op except for the ranks of padding.
@@ -89,7 +88,7 @@ def _sorted_rows(
 
 
 def _logits(
-    falling: tf.Tensor, places: tf.Tensor, ranks: tf.Tensor | int, temperature: float, dtype: tf.DType
+    falling: tf.Tensor, places: tf.Tensor, ranks: tf.Tensor | int, tau: tf.Tensor, dtype: tf.DType
 ) -> tf.Tensor:
     """The softmax's inputs less the highest of their row, [batch, K, list] in `dtype`, from scores in falling order.
 
@@ -101,7 +100,7 @@ def _logits(
     @tf.custom_gradient
     def logits(falling: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         step = tf.cast(tf.range(1, tf.shape(falling)[1]), falling.dtype)
-        gaps = tf.minimum((falling[:, :-1] - falling[:, 1:]) / temperature, _LARGEST_GAP)
+        gaps = tf.minimum((falling[:, :-1] - falling[:, 1:]) / tau, _LARGEST_GAP)
         gaps = lists.fill(gaps, places[:, 1:], 0.0)
         fallen = tf.pad(tf.cumsum(gaps, axis=1), [[0, 0], [1, 0]])
         weighted = tf.pad(tf.cumsum(gaps * (2.0 * step + 1.0), axis=1), [[0, 0], [1, 0]])
@@ -120,6 +119,6 @@ def _logits(
         totals = tf.cumsum(tf.cast(tf.reduce_sum(upstream, axis=1), falling.dtype), axis=1)
         totals = tf.pad(totals, [[0, 0], [1, 0]])
         before, until = (tf.gather(totals, index, batch_dims=1) for index in (above, not_below))
-        return (2.0 * tf.cast(own, falling.dtype) + before - (totals[:, -1:] - until)) / temperature
+        return (2.0 * tf.cast(own, falling.dtype) + before - (totals[:, -1:] - until)) / tau
 
     return logits(falling)

@@ -29,7 +29,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.ops import compiled, exact, lists
+from tfr_smooth.ops import compiled, exact, lists, temperature
 from tfr_smooth.ops.ranking import PositionRanking
 
 # The authors' floor of the standard deviation: tied scores are not divided by 0.
@@ -58,7 +58,7 @@ class Sinkhorn(PositionRanking):
 
     Args:
       epsilon: Strength of the entropy, > 0; the SmoothI paper searches {0.01, 0.1, 1, 10}. All positions tend to
-        (n + 1) / 2 for a large one, to the exact ranks for a small one.
+        (n + 1) / 2 for a large one, to the exact ranks for a small one. A number or a non-trainable `tf.Variable`.
       threshold: Largest error of a column's sum at which to stop, > 0.
       max_iterations: Largest number of steps, >= 1.
       beta: Inverse temperature of the comparisons of positions, > 0 (`PositionRanking`).
@@ -77,7 +77,7 @@ class Sinkhorn(PositionRanking):
       [[2.79 1.06 2.16]]
     """
 
-    epsilon: float = 0.1
+    epsilon: float | tf.Variable = 0.1
     threshold: float = 1e-3
     max_iterations: int = 2000
     beta: float = 10.0
@@ -85,7 +85,7 @@ class Sinkhorn(PositionRanking):
     def __post_init__(self) -> None:
         """Checks the arguments."""
         object.__setattr__(self, "beta", _arguments.real("beta", self.beta, above=0.0))
-        object.__setattr__(self, "epsilon", _arguments.real("epsilon", self.epsilon, above=0.0))
+        object.__setattr__(self, "epsilon", _arguments.temperature("epsilon", self.epsilon))
         object.__setattr__(self, "threshold", _arguments.real("threshold", self.threshold, above=0.0))
         object.__setattr__(self, "max_iterations", _arguments.integer("max_iterations", self.max_iterations, least=1))
 
@@ -125,29 +125,30 @@ def _plan(squashed: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn, dtype: tf.D
     real = tf.cast(places, tf.float64)
     count = tf.reduce_sum(real, axis=1, keepdims=True)
     ranks = tf.cast(tf.range(tf.shape(squashed)[1]), tf.float64)
+    epsilon = temperature.as_tensor(ranking.epsilon, tf.float64)
     targets = 1.0 - ranks / tf.maximum(count - 1.0, 1.0)
 
     def plan(squashed: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        kernel = tf.cast(_kernel(squashed, targets, places, ranking.epsilon), dtype)
+        kernel = tf.cast(_kernel(squashed, targets, places, epsilon), dtype)
         rows, columns = _scaled(kernel, places, ranking)
         result = rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis]
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
             q, upstream = tf.cast(result, tf.float64), tf.cast(upstream, tf.float64)
-            to_cost = _gradient_to_cost(q, upstream, places, ranking.epsilon)
+            to_cost = _gradient_to_cost(q, upstream, places, epsilon)
             return tf.reduce_sum(to_cost * 2.0 * (squashed[:, :, tf.newaxis] - targets[:, tf.newaxis]), axis=2)
 
         return result, gradient
 
-    def plain(squashed: tf.Tensor, targets: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        kernel = tf.cast(_kernel(squashed, targets, places, ranking.epsilon), dtype)
+    def plain(squashed: tf.Tensor, targets: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor) -> tf.Tensor:
+        kernel = tf.cast(_kernel(squashed, targets, places, epsilon), dtype)
         rows, columns = _scaled(kernel, places, ranking)
         return rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis]
 
-    return compiled.differentiable(plan, plain, [targets, places])(squashed)
+    return compiled.differentiable(plan, plain, [targets, places, epsilon])(squashed)
 
 
-def _kernel(x: tf.Tensor, y: tf.Tensor, places: tf.Tensor, epsilon: float) -> tf.Tensor:
+def _kernel(x: tf.Tensor, y: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor) -> tf.Tensor:
     """exp((f + g - C) / epsilon) for the f and g without entropy, [batch, list, rank] float64; 0 at padding.
 
     Neighbors in falling order must not gain by an exchange: that bounds f_{j+1} - f_j on both sides, and the middle is
@@ -184,7 +185,7 @@ def _scaled(kernel: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn) -> tuple[tf
     return rows, columns
 
 
-def _gradient_to_cost(plan: tf.Tensor, upstream: tf.Tensor, places: tf.Tensor, epsilon: float) -> tf.Tensor:
+def _gradient_to_cost(plan: tf.Tensor, upstream: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor) -> tf.Tensor:
     r"""The gradient of $\sum upstream \cdot Q$ to the cost, with the sums R of the rows and c of the columns held.
 
     With $H = upstream \cdot Q$ it is $(Q_{jk} (\lambda_j + \mu_k) - H_{jk}) / \epsilon$, where

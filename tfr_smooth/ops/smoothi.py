@@ -20,7 +20,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.ops import compiled, discounts, lists, smoothi_programs
+from tfr_smooth.ops import compiled, discounts, lists, smoothi_programs, temperature
 from tfr_smooth.ops.discounts import Discount
 from tfr_smooth.ops.gains import Gain
 from tfr_smooth.ops.ranking import Ranking
@@ -39,7 +39,7 @@ class SmoothI(Ranking):
 
     Args:
       alpha: Inverse temperature, > 0. The error falls exponentially in it (Theorem 2); the paper searches
-        {0.1, 1, 10, 100}.
+        {0.1, 1, 10, 100}. A number or a non-trainable `tf.Variable`.
       delta: In (0, 0.5): what remains of a document's weight after its rank; the paper uses 0.1.
       stop_gradient: True for Eq. 9, False to differentiate through the recursion (Eq. 7; slower, memory O(K N)). The
         values are the same.
@@ -62,14 +62,14 @@ class SmoothI(Ranking):
         [1. 0. 0.]]]
     """
 
-    alpha: float = 1.0
+    alpha: float | tf.Variable = 1.0
     delta: float = 0.1
     stop_gradient: bool = True
     shift: bool = True
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        object.__setattr__(self, "alpha", _arguments.real("alpha", self.alpha, above=0.0))
+        object.__setattr__(self, "alpha", _arguments.temperature("alpha", self.alpha))
         object.__setattr__(self, "delta", _arguments.real("delta", self.delta, above=0.0, below=0.5))
         _arguments.boolean("stop_gradient", self.stop_gradient)
         _arguments.boolean("shift", self.shift)
@@ -148,13 +148,14 @@ class SmoothI(Ranking):
         lowest = tf.reduce_min(lists.fill(scores, mask, scores.dtype.max), axis=1)
         # Halves, as the fill values of a list of padding are far apart.
         spread = highest / 2.0 - lowest / 2.0 if self.shift else tf.maximum(highest, -lowest) / 2.0
-        largest = 2.0 * self.alpha * tf.cast(tf.reduce_max(tf.pad(spread, [[0, 1]])), tf.float64)
+        alpha, delta = temperature.as_tensor(self.alpha, tf.float64), tf.constant(self.delta, tf.float64)
+        largest = 2.0 * alpha * tf.cast(tf.reduce_max(tf.pad(spread, [[0, 1]])), tf.float64)
         small_from = smoothi_programs.small_from(largest, self.delta, scores.dtype)
         tensors = [compiled.pad(tensor) for tensor in (scores, relevance, mask, tf.cast(at_ranks, scores.dtype))]
 
         def in_precision(dtype: tf.DType) -> Any:
             arrays = [tensor if tensor.dtype == tf.bool else tf.cast(tensor, dtype) for tensor in tensors]
-            numbers = [tf.constant(number, dtype) for number in (self.alpha, self.delta)]
+            numbers = [tf.cast(number, dtype) for number in (alpha, delta)]
             results = program(*arrays, *gain, tf.shape(at_ranks)[1], small_from, *numbers, tf.constant(self.shift))
             return tf.nest.map_structure(lambda result: tf.cast(result, scores.dtype), results)
 
@@ -173,7 +174,7 @@ class SmoothI(Ranking):
     ) -> tf.Tensor:
         """Returns what `read` makes of each rank's indicators, [K, batch, ..], by TensorFlow's own operations."""
         ranks = lists.num_ranks(scores, topn)
-        alpha, delta = (tf.constant(number, tf.float64) for number in (self.alpha, self.delta))
+        alpha, delta = temperature.as_tensor(self.alpha, tf.float64), tf.constant(self.delta, tf.float64)
         logits = smoothi_programs.logits(tf.cast(scores, tf.float64), mask, alpha, self.shift)
         real_ranks = tf.transpose(lists.rank_mask(mask, ranks))
 

@@ -25,14 +25,13 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.ops import compiled, discounts, lists
+from tfr_smooth.ops import compiled, discounts, lists, temperature
 from tfr_smooth.ops.discounts import Discount
 from tfr_smooth.ops.rank_distributions import (
     loss_probabilities,
     mean_and_variance,
     rank_binomial,
     win_densities,
-    win_probabilities,
     win_probabilities_of,
 )
 from tfr_smooth.ops.ranking import DocumentRanking
@@ -46,7 +45,8 @@ class SoftRank(DocumentRanking):
     with the probability that the noise gives (Eq. 12).
 
     Args:
-      sigma: The deviation of a score, > 0, in the unit of the scores: as it falls to 0 the ranking becomes exact.
+      sigma: The deviation of a score, > 0, in the unit of the scores: as it falls to 0 the ranking becomes exact. A
+        number or a non-trainable `tf.Variable`.
 
     Raises:
       ValueError: If `sigma` is out of its range.
@@ -63,16 +63,16 @@ class SoftRank(DocumentRanking):
       [[0.5   1.    0.631]]
     """
 
-    sigma: float = 1.0
+    sigma: float | tf.Variable = 1.0
 
     def __post_init__(self) -> None:
         """Checks the argument."""
-        object.__setattr__(self, "sigma", _arguments.real("sigma", self.sigma, above=0.0))
+        object.__setattr__(self, "sigma", _arguments.temperature("sigma", self.sigma))
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
         r"""Returns [batch, K, list]: the probability $p_j(r)$ of each document at each rank (Eq. 12)."""
         ranks = lists.num_ranks(scores, topn)
-        wins = win_probabilities(scores, mask, sigma=self.sigma)
+        wins = self._wins(scores, mask)
         distributions = tf.transpose(rank_binomial(wins, loss_probabilities(wins), ranks), [0, 2, 1])
         real = tf.logical_and(lists.rank_mask(mask, ranks)[:, :, tf.newaxis], mask[:, tf.newaxis])
         return tf.cast(lists.fill(distributions, real, 0.0), scores.dtype)
@@ -99,7 +99,7 @@ class SoftRank(DocumentRanking):
             topn = None
         if topn is None and isinstance(discount, str):
             return self._expected_log2_discount(scores, mask)
-        wins = win_probabilities(scores, mask, sigma=self.sigma)
+        wins = self._wins(scores, mask)
         if topn is None and isinstance(discount, discounts.ShallowDiscount):
             expected = discount.expected(*mean_and_variance(wins), lists.count(mask, tf.float64))
         else:
@@ -109,8 +109,11 @@ class SoftRank(DocumentRanking):
             expected = tf.linalg.matvec(distributions, discounts.at_ranks(discount, ranks, mask))
         return lists.fill(tf.cast(expected, scores.dtype), mask, 0.0)
 
+    def _wins(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        return win_probabilities_of(scores, mask, temperature.as_tensor(self.sigma, tf.float64))
+
     def _expected_log2_discount(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        sigma = tf.constant(self.sigma, tf.float64)
+        sigma = temperature.as_tensor(self.sigma, tf.float64)
         mixture = discounts.log2_mixture(lists.length(scores))
 
         def value(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
@@ -122,11 +125,13 @@ class SoftRank(DocumentRanking):
 
             return compiled.unpad(expected, scores), gradient
 
-        def plain(scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor) -> tf.Tensor:
-            wins = win_probabilities(scores, mask, sigma=self.sigma)
+        def plain(
+            scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
+        ) -> tf.Tensor:
+            wins = win_probabilities_of(scores, mask, sigma)
             return _expected_by_terms(wins, mask, weights, decays, scores.dtype)
 
-        return compiled.differentiable(value, plain, [mask, *mixture])(scores)
+        return compiled.differentiable(value, plain, [mask, sigma, *mixture])(scores)
 
 
 def _expected_by_terms(

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.ops import exact, lists
+from tfr_smooth.ops import exact, lists, temperature
 from tfr_smooth.ops.ranking import Ranking
 
 # exp(-800) is 0, also in float64: farther away than this (distance over temperature), all documents are alike.
@@ -37,7 +37,8 @@ class SoftSort(Ranking):
     $c^{-p}$ on the temperature.
 
     Args:
-      temperature: Tau, > 0; the exact ranking in the limit 0. The SmoothI paper searches {0.1, 1, 10, 100}.
+      temperature: Tau, > 0; the exact ranking in the limit 0. The SmoothI paper searches {0.1, 1, 10, 100}. A number or
+        a non-trainable `tf.Variable`.
       power: The p of the distance, > 0; the SoftSort paper uses 1 and 2. Below 1 the slope is infinite at ties (0 is
         taken there). $\tau^{1/p}$ is kept within $e^{\pm 80}$.
 
@@ -56,12 +57,12 @@ class SoftSort(Ranking):
         [1. 0. 0.]]]
     """
 
-    temperature: float = 1.0
+    temperature: float | tf.Variable = 1.0
     power: float = 1.0
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        object.__setattr__(self, "temperature", _arguments.real("temperature", self.temperature, above=0.0))
+        object.__setattr__(self, "temperature", _arguments.temperature("temperature", self.temperature))
         object.__setattr__(self, "power", _arguments.real("power", self.power, above=0.0))
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
@@ -69,10 +70,12 @@ class SoftSort(Ranking):
         ranks = lists.num_ranks(scores, topn)
         sought = _highest(scores, mask, ranks)
         # |d|^p / tau as |d tau^(-1/p)|^p, which is cut before it can overflow.
-        scale = math.exp(_within(-math.log(self.temperature) / self.power))
-        farthest = math.exp(_within(math.log(_FARTHEST) / self.power))
+        tau = temperature.as_tensor(self.temperature, tf.float64)
+        scale = tf.exp(_within(-tf.math.log(tau) / self.power))
+        farthest = tf.exp(_within(tf.constant(math.log(_FARTHEST) / self.power, tf.float64)))
         # 800^(1/p) of the scale away, or as far as the scores can be.
-        limit = min(farthest / scale, float(scores.dtype.max))
+        limit = tf.minimum(farthest / scale, scores.dtype.max)
+        scale, limit = tf.cast(scale, scores.dtype), tf.cast(limit, scores.dtype)
         distance = scale * tf.minimum(tf.abs(sought[:, :, tf.newaxis] - scores[:, tf.newaxis]), limit)
         if self.power != 1.0:
             away = distance > 0.0  # The slope of 0^p is infinite for p < 1.
@@ -83,8 +86,8 @@ class SoftSort(Ranking):
         return weights / tf.maximum(tf.reduce_sum(weights, axis=2, keepdims=True), 1.0)
 
 
-def _within(exponent: float) -> float:
-    return max(-_LARGEST_EXPONENT, min(exponent, _LARGEST_EXPONENT))
+def _within(exponent: tf.Tensor) -> tf.Tensor:
+    return tf.clip_by_value(exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
 
 
 def _highest(scores: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:

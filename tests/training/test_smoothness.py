@@ -1,0 +1,185 @@
+"""The figures of a smooth metric on a model's scores, and the temperature that they recommend."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import references
+from tfr_smooth import functional, losses, models, ops, registry, training
+from tfr_smooth.training import smoothness
+
+LABELS = np.array(
+    [[0, 2, 1, 0, -1], [1, 0, 0, 2, 0], [2, 1, 1, 0, 0], [0, 0, 0, 0, 0], [0, 0, 1, 1, 0]], np.float32
+)  # List 2 is in its best order, list 3 has no relevant document.
+SCORES = np.array(
+    [[3, 2, 1.5, 0, 9], [4, 1, 0, 1.2, 0.1], [5, 2, 1, 0.5, 0], [1, 2, 3, 4, 5], [0, 1, 0.5, 2, 3]], np.float32
+)
+BATCH = [(SCORES, LABELS)]
+
+
+def scores_of(scores):
+    """The model whose scores are the inputs."""
+    return scores
+
+
+def diagnose(loss, batches=BATCH, values=(2.0,), **arguments):
+    return training.diagnose_smoothness(scores_of, batches, loss, values=values, **arguments)
+
+
+def test_the_figures_are_those_of_the_definitions():
+    values = (0.2, 60.0)
+    report = diagnose(losses.SmoothINDCGLoss(topn=3), values=values)
+    assert report.hyperparameter == "alpha" and tuple(row.value for row in report.rows) == values
+    lists = [(LABELS[i][LABELS[i] >= 0], SCORES[i][LABELS[i] >= 0]) for i in (0, 1, 2, 4)]
+    exact = np.array([references.exact_ndcg(*one, topn=3) for one in lists])
+    assert exact[2] == 1.0
+    for row in report.rows:
+        found = [references.smoothi_ndcg(*one, alpha=row.value, topn=3) for one in lists]
+        smooth = np.array([value for value, _ in found])
+        norms = np.array([np.linalg.norm(gradient) for _, gradient in found])[exact < 1.0]
+        assert row.smooth == pytest.approx(smooth.mean(), rel=1e-5)
+        assert row.exact == pytest.approx(exact.mean(), rel=1e-5)
+        assert row.gap == pytest.approx(np.abs(smooth - exact).mean(), rel=1e-4, abs=1e-6)
+        assert row.vanishing_share == pytest.approx((norms < max(1e-3 * np.median(norms), 1e-6)).mean())
+        order = [np.argsort(np.argsort(array)) for array in (smooth, exact)]
+        assert row.correlation == pytest.approx(np.corrcoef(*order)[0, 1])
+
+
+@pytest.mark.parametrize("name", registry.RANKINGS)
+def test_sharper_has_a_smaller_gap_and_in_the_end_no_gradient(name):
+    entry = registry.RANKINGS[name]
+    loss = losses.get(f"{name}_ndcg", **{key: value for key, value in entry.sharp.items() if key != entry.temperature})
+    soft, sharp = registry.defaults(entry.ranking)[entry.temperature], entry.sharp[entry.temperature]
+    separate = [(10.0 * np.argsort(np.argsort(SCORES, axis=1), axis=1).astype(np.float32), LABELS)]
+    report = diagnose(loss, separate, values=(sharp, soft))
+    assert report.hyperparameter == entry.temperature
+    assert report.rows[0].gap < 1e-4 and report.rows[0].vanishing_share == 1.0
+    assert report.rows[0].gap <= report.rows[1].gap
+
+
+def test_batches_and_padding_do_not_matter():
+    wide = np.pad(SCORES, [(0, 0), (0, 2)], constant_values=np.nan), np.pad(LABELS, [(0, 0), (0, 2)])
+    wide[1][:, 5:] = -1.0
+    split = [(SCORES[:2], LABELS[:2]), tuple(array[2:] for array in wide)]
+    found, expected = (diagnose(losses.ApproxNDCGLoss(), batches).rows[0] for batches in (split, BATCH))
+    assert dataclasses.astuple(found) == pytest.approx(dataclasses.astuple(expected), rel=1e-4, abs=1e-6)
+
+
+def test_ragged_lists_are_those_without_padding():
+    scores, labels = (tf.ragged.boolean_mask(array, LABELS >= 0) for array in (SCORES, LABELS))
+    found = diagnose(losses.ApproxNDCGLoss(ragged=True), [(scores, labels)]).rows[0]
+    expected = diagnose(losses.ApproxNDCGLoss()).rows[0]
+    assert dataclasses.astuple(found) == pytest.approx(dataclasses.astuple(expected), rel=1e-4)
+
+
+def test_the_best_order_needs_no_gradient():
+    best = [(np.where(LABELS > 0, 100.0 * LABELS, 0.0).astype(np.float32), LABELS)]
+    row = diagnose(losses.SmoothIPrecisionLoss(topn=3), best).rows[0]
+    assert row.vanishing_share == 0.0 and row.exact < 1.0  # Three lists have fewer than three relevant documents.
+
+
+def rows_of(gaps, shares):
+    return {
+        float(i): {"gap": gap, "vanishing_share": share}
+        for i, (gap, share) in enumerate(zip(gaps, shares, strict=True), 1)
+    }
+
+
+@pytest.mark.parametrize(
+    ("gaps", "shares", "recommended", "reason"),
+    [
+        ([0.3, 0.2, 0.1], [0.0, 0.05, 0.06], 2.0, "the smallest gap with a gradient for all but 5% of the lists"),
+        ([0.1, 0.2, 0.3], [0.01, 0.0, 0.0], 1.0, "the smallest gap with"),
+        ([0.1, 0.2, 0.3], [0.9, 0.5, 0.4], 3.0, "the smallest share of vanishing gradients, which is more than 5%"),
+    ],
+)
+def test_the_recommendation(monkeypatch, gaps, shares, recommended, reason):
+    figures = rows_of(gaps, shares)
+
+    def scripted(model, loss, ranking):
+        return lambda dataset: {"smooth": 0.5, "exact": 0.5, "correlation": 1.0, **figures[ranking.alpha]}
+
+    monkeypatch.setattr(smoothness, "_measurement", scripted)
+    report = diagnose(losses.SmoothINDCGLoss(), values=tuple(figures))
+    assert report.recommended == recommended and report.reason.startswith(reason)
+    lines = str(report).splitlines()
+    assert lines[0].split() == ["alpha", "smooth", "exact", "gap", "correlation", "vanishing_share"]
+    assert lines[1].split() == ["1", "0.5000", "0.5000", f"{gaps[0]:.4f}", "1.0000", f"{shares[0]:.4f}"]
+    assert lines[-1] == f"Recommended: alpha={recommended:g}, {report.reason}."
+
+
+def test_equal_values_share_a_rank():
+    np.testing.assert_array_equal(smoothness._ranks(np.array([3.0, 1.0, 3.0, 2.0])), [3.5, 1.0, 3.5, 2.0])
+
+
+@dataclasses.dataclass(frozen=True)
+class OneSoftmax(ops.Ranking):
+    heat: float = 1.0
+
+    def indicators(self, scores, mask, topn=None):
+        return tf.repeat(tf.nn.softmax(tf.where(mask, scores / self.heat, -1e9))[:, tf.newaxis], scores.shape[1], 1)
+
+
+def test_a_ranking_of_ones_own_needs_the_name():
+    loss = losses.MetricLoss(OneSoftmax(), functional.NDCG())
+    assert diagnose(loss, hyperparameter="heat").hyperparameter == "heat"
+    for name in (None, "alpha"):
+        with pytest.raises(ValueError, match=f"`hyperparameter` must be one of 'heat', got {name!r}"):
+            diagnose(loss, hyperparameter=name)
+
+
+def test_the_monitor_logs_the_figures_of_the_current_temperature():
+    random = np.random.RandomState(0)
+    dataset = tf.data.Dataset.from_tensors((random.randn(5, 5, 3).astype(np.float32), LABELS))
+    alpha = tf.Variable(1.0, trainable=False)
+    loss = losses.ApproxNDCGLoss(alpha=alpha)
+    model = models.FeedForwardScorer(hidden=[4])
+    model.compile(optimizer="sgd", loss=loss)
+    values, expected = [0.5, 50.0], []
+    callbacks = [
+        training.TemperatureSchedule(alpha, values.__getitem__),
+        training.SmoothnessMonitor(dataset, loss),
+        tf.keras.callbacks.LambdaCallback(
+            on_epoch_end=lambda *_: expected.append(
+                training.diagnose_smoothness(model, dataset, loss, values=(float(alpha),)).rows[0]
+            )
+        ),
+    ]
+    history = model.fit(dataset, epochs=2, verbose=0, callbacks=callbacks).history
+    assert history["smooth_gap"] == pytest.approx([row.gap for row in expected], rel=1e-4)
+    assert history["vanishing_share"] == pytest.approx([row.vanishing_share for row in expected])
+    assert history["smooth_gap"][0] > 1.5 * history["smooth_gap"][1]
+
+
+def test_the_model_runs_in_inference_mode():
+    model = tf.keras.Sequential([tf.keras.layers.Dropout(0.9)])
+    loss = losses.ApproxNDCGLoss()
+    found = training.diagnose_smoothness(model, BATCH, loss, values=(2.0,)).rows[0]
+    assert dataclasses.astuple(found) == pytest.approx(dataclasses.astuple(diagnose(loss).rows[0]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"loss": losses.ListNetLoss()},
+            r"`loss` must be an instance of tfr_smooth.losses.MetricLoss, got ListNetLoss",
+        ),
+        ({"values": ()}, "`values` must hold at least one number, got none."),
+        ({"values": (1.0, -2.0)}, "`alpha` must be a finite number > 0, got -2.0."),
+        ({"hyperparameter": "alhpa"}, "`hyperparameter` must be one of .* Did you mean 'alpha'?"),
+        ({"largest_vanishing_share": 1.0}, r"`largest_vanishing_share` must be a number in \(0, 1\), got 1.0."),
+        ({"batches": [(SCORES, 0.0 * LABELS)]}, "`dataset` must have a list with a relevant document, got none."),
+        ({"batches": [(SCORES * np.nan, LABELS)]}, "`model` must return finite scores for finite labels, got NaN."),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        diagnose(**{"loss": losses.SmoothINDCGLoss(), **arguments})
+
+
+def test_the_monitor_needs_a_loss_with_a_metric():
+    with pytest.raises(ValueError, match="`loss` must be an instance of tfr_smooth.losses.MetricLoss, got ListNet"):
+        training.SmoothnessMonitor(BATCH, losses.ListNetLoss())

@@ -1,0 +1,165 @@
+"""A temperature that changes during training: the same as with each number in turn, traced once, resumed right."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import documents
+from tfr_smooth import functional, losses, metrics, models, ops, training
+
+VALUES = [0.5, 4.0, 20.0]
+
+
+def make_dataset(lists=8):
+    random = np.random.RandomState(0)
+    labels = random.randint(0, 3, (lists, 5)).astype(np.float32)
+    labels[:, 0] = 2.0
+    return tf.data.Dataset.from_tensor_slices((random.randn(lists, 5, 3).astype(np.float32), labels)).batch(4)
+
+
+def make_model(loss):
+    tf.keras.utils.set_random_seed(0)
+    model = models.FeedForwardScorer(hidden=[4])
+    model.compile(optimizer=tf.keras.optimizers.SGD(0.5), loss=loss)
+    model.build([None, None, 3])
+    return model
+
+
+def variable():
+    return tf.Variable(1.0, trainable=False)
+
+
+def fit(model, **arguments):
+    return model.fit(make_dataset(), verbose=0, shuffle=False, **arguments).history
+
+
+def assert_same_weights(ours, theirs):
+    for our, their in zip(ours.get_weights(), theirs.get_weights(), strict=True):
+        np.testing.assert_allclose(our, their, rtol=2e-4, atol=1e-5)
+
+
+def test_each_epoch_trains_at_its_temperature():
+    expected = make_model(losses.SmoothINDCGLoss())
+    for value in VALUES:
+        expected.compile(optimizer=tf.keras.optimizers.SGD(0.5), loss=losses.SmoothINDCGLoss(alpha=value))
+        fit(expected)
+    alpha = variable()
+    model = make_model(losses.SmoothINDCGLoss(alpha=alpha))
+    schedule = training.TemperatureSchedule(alpha, VALUES.__getitem__, name="alpha")
+    assert fit(model, epochs=3, callbacks=[schedule])["alpha"] == VALUES
+    assert_same_weights(model, expected)
+    constant = make_model(losses.SmoothINDCGLoss(alpha=VALUES[0]))
+    fit(constant, epochs=3)
+    assert np.abs(model.get_weights()[-2] - constant.get_weights()[-2]).max() > 1e-3
+
+
+def test_the_step_is_traced_once():
+    traces = []
+
+    class Counting(ops.Approx):
+        def positions(self, scores, mask):
+            traces.append(1)
+            return super().positions(scores, mask)
+
+    alpha = variable()
+    model = make_model(losses.MetricLoss(Counting(alpha=alpha), functional.NDCG()))
+    fit(model)
+    once = len(traces)
+    fit(model, epochs=3, callbacks=[training.TemperatureSchedule(alpha, VALUES.__getitem__)])
+    assert once and len(traces) == once
+
+
+def test_a_resumed_training_has_the_temperatures_of_an_undisturbed_one(tmp_path):
+    def run(folder, epochs):
+        alpha = variable()
+        model = make_model(losses.SmoothINDCGLoss(alpha=alpha))
+        resumable = training.ResumableTraining(folder)
+        start = resumable.restore(model)
+        schedule = training.TemperatureSchedule(alpha, VALUES.__getitem__)
+        history = fit(model, initial_epoch=start, epochs=epochs, callbacks=[schedule, resumable])
+        return model, history["temperature"]
+
+    undisturbed, _ = run(tmp_path / "undisturbed", 3)
+    run(tmp_path / "resumed", 1)
+    resumed, temperatures = run(tmp_path / "resumed", 3)
+    assert temperatures == VALUES[1:]
+    assert_same_weights(resumed, undisturbed)
+
+
+def test_a_learning_rate_schedule_counts_epochs():
+    sigma = variable()
+    schedule = tf.keras.optimizers.schedules.ExponentialDecay(10.0, decay_steps=2, decay_rate=0.01)
+    model = make_model(losses.SoftNDCGLoss(sigma=sigma))
+    history = fit(model, epochs=3, callbacks=[training.TemperatureSchedule(sigma, schedule)])
+    np.testing.assert_allclose(history["temperature"], [10.0, 1.0, 0.1], rtol=1e-5)
+
+
+def test_a_smooth_metric_shares_the_temperature():
+    alpha = variable()
+    model = make_model(losses.SmoothINDCGLoss(alpha=alpha))
+    validation = training.ExactValidation(make_dataset(), [metrics.SmoothINDCGMetric(alpha=alpha)])
+    fit(model, epochs=3, callbacks=[training.TemperatureSchedule(alpha, VALUES.__getitem__), validation])
+    assert validation.evaluate()["smoothi_ndcg"] == pytest.approx(validation.history["val_smoothi_ndcg"][-1])
+    at_the_last = training.ExactValidation(make_dataset(), [metrics.SmoothINDCGMetric(alpha=VALUES[-1])])
+    at_the_last.set_model(model)
+    assert at_the_last.evaluate()["smoothi_ndcg"] == pytest.approx(validation.history["val_smoothi_ndcg"][-1])
+
+
+def test_a_saved_model_holds_the_current_number(tmp_path):
+    alpha = variable()
+    model = make_model(losses.SmoothINDCGLoss(alpha=alpha))
+    fit(model, epochs=3, callbacks=[training.TemperatureSchedule(alpha, VALUES.__getitem__)])
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.loss.get_config()["alpha"] == VALUES[-1]
+
+
+# A process can be given two logical CPUs only before TensorFlow starts.
+TWO_REPLICAS = """
+import tensorflow as tf
+from tests.training import test_temperature as tests
+from tfr_smooth import losses, training
+
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+outside, trained = tests.variable(), []
+for strategy, in_scope in ((tf.distribute.get_strategy(), True), (two, True), (two, False)):
+    with strategy.scope():
+        alpha = tests.variable() if in_scope else outside
+        model = tests.make_model(losses.SmoothINDCGLoss(alpha=alpha))
+    tests.fit(model, epochs=3, callbacks=[training.TemperatureSchedule(alpha, tests.VALUES.__getitem__)])
+    assert model.loss.get_config()["alpha"] == tests.VALUES[-1]
+    trained.append(model)
+tests.assert_same_weights(trained[1], trained[0])
+tests.assert_same_weights(trained[2], trained[0])
+"""
+
+
+@pytest.mark.slow
+def test_replicas_share_the_temperature():
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(documents.ROOT), *filter(None, sys.path)])}
+    environment["CUDA_VISIBLE_DEVICES"] = "-1"
+    command = [sys.executable, "-c", TWO_REPLICAS]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr[-4000:]
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_schedule_must_return_a_positive_number(value):
+    schedule = training.TemperatureSchedule(variable(), lambda epoch: value)
+    with pytest.raises(ValueError, match=rf"`schedule\(3\)` must be a finite number > 0, got {value}"):
+        schedule.on_epoch_begin(3)
+
+
+def test_bad_arguments_are_named():
+    with pytest.raises(ValueError, match=r"`variable` must be an instance of .*Variable, got 1.0"):
+        training.TemperatureSchedule(1.0, lambda epoch: 1.0)
+    with pytest.raises(ValueError, match=r"`variable` must be .* trainable=False, got"):
+        training.TemperatureSchedule(tf.Variable(1.0), lambda epoch: 1.0)
+    with pytest.raises(ValueError, match="`schedule` must be a function of the epoch, got 2.0"):
+        training.TemperatureSchedule(variable(), 2.0)
