@@ -80,6 +80,17 @@ def test_the_best_order_needs_no_gradient():
     assert row.vanishing_share == 0.0 and row.exact < 1.0  # Three lists have fewer than three relevant documents.
 
 
+@pytest.mark.parametrize(
+    ("norms", "share"),
+    [([1.0, 1.0, 2e-3, 5e-4], 0.25), ([1e-3, 1e-3, 2e-6, 5e-7], 0.25), ([1e-7, 2e-7, 3e-7, 4e-7], 1.0), ([], 0.0)],
+)
+def test_a_vanished_gradient_is_small_or_smaller_than_the_others(norms, share):
+    count = len(norms)
+    exact, best = np.full(count + 1, 0.5), np.append(np.full(count, 0.6), 0.5)  # The last list is in its best order.
+    figures = smoothness._figures(exact, exact, best, np.append(norms, 0.0))
+    assert figures["vanishing_share"] == share
+
+
 def rows_of(gaps, shares):
     return {
         float(i): {"gap": gap, "vanishing_share": share}

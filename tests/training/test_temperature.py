@@ -43,16 +43,16 @@ def assert_same_weights(ours, theirs):
 
 
 def test_each_epoch_trains_at_its_temperature():
-    expected = make_model(losses.SmoothINDCGLoss())
+    expected = make_model(losses.ApproxNDCGLoss())
     for value in VALUES:
-        expected.compile(optimizer=tf.keras.optimizers.SGD(0.5), loss=losses.SmoothINDCGLoss(alpha=value))
+        expected.compile(optimizer=tf.keras.optimizers.SGD(0.5), loss=losses.ApproxNDCGLoss(alpha=value))
         fit(expected)
     alpha = variable()
-    model = make_model(losses.SmoothINDCGLoss(alpha=alpha))
+    model = make_model(losses.ApproxNDCGLoss(alpha=alpha))
     schedule = training.TemperatureSchedule(alpha, VALUES.__getitem__, name="alpha")
     assert fit(model, epochs=3, callbacks=[schedule])["alpha"] == VALUES
     assert_same_weights(model, expected)
-    constant = make_model(losses.SmoothINDCGLoss(alpha=VALUES[0]))
+    constant = make_model(losses.ApproxNDCGLoss(alpha=VALUES[0]))
     fit(constant, epochs=3)
     assert np.abs(model.get_weights()[-2] - constant.get_weights()[-2]).max() > 1e-3
 
@@ -132,11 +132,14 @@ for strategy, in_scope in ((tf.distribute.get_strategy(), True), (two, True), (t
     with strategy.scope():
         alpha = tests.variable() if in_scope else outside
         model = tests.make_model(losses.SmoothINDCGLoss(alpha=alpha))
-    tests.fit(model, epochs=3, callbacks=[training.TemperatureSchedule(alpha, tests.VALUES.__getitem__)])
+    schedule = training.TemperatureSchedule(alpha, tests.VALUES.__getitem__)
+    monitor = training.SmoothnessMonitor(tests.make_dataset(), model.loss)
+    gaps = tests.fit(model, epochs=3, callbacks=[schedule, monitor])["smooth_gap"]
     assert model.loss.get_config()["alpha"] == tests.VALUES[-1]
-    trained.append(model)
-tests.assert_same_weights(trained[1], trained[0])
-tests.assert_same_weights(trained[2], trained[0])
+    trained.append((model, gaps))
+for model, gaps in trained[1:]:
+    tests.assert_same_weights(model, trained[0][0])
+    tests.np.testing.assert_allclose(gaps, trained[0][1], rtol=1e-3)
 """
 
 
