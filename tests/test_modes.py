@@ -221,13 +221,10 @@ def test_a_hyperparameter_is_a_number(make):
         ops.SmoothI(alpha=make(1.0))
 
 
-@pytest.mark.parametrize(
-    "temperature",
-    [tf.Variable(1, trainable=False), tf.Variable([1.0], trainable=False), tf.Variable(-1.0, trainable=False)],
-)
-def test_a_temperature_in_a_variable_is_a_positive_float(temperature):
+@pytest.mark.parametrize("value", [1, [1.0], -1.0])
+def test_a_temperature_in_a_variable_is_a_positive_float(value):
     with pytest.raises(ValueError, match=r"`sigma` must be a .*number"):
-        ops.SoftRank(sigma=temperature)
+        ops.SoftRank(sigma=tf.Variable(value, trainable=False))
 
 
 def follows_a_variable(name, ranking, step, functions):
