@@ -90,7 +90,7 @@ def test_equals_the_paper(length, strength, regularization):
 
 def hard_lists():
     length = 40
-    yield "merges one document a round", -1.01 * np.minimum(np.arange(length), length // 2)
+    yield "merges one document per round", -1.01 * np.minimum(np.arange(length), length // 2)
     yield "steps", np.repeat([3.0, 2.5, 0.0, -4.0], 10)
     yield "at the edge of pooling", -np.arange(length, dtype=np.float64)
     yield "concave", -(np.arange(length) ** 2) / 20.0
@@ -147,9 +147,42 @@ def test_the_ranks_are_exact_up_to_a_strength_and_have_no_gradient(regularizatio
     assert np.abs(gradient(smooth, scores, np.arange(3.0))).max() > 0.1
 
 
-def test_rounds_are_few(monkeypatch):
+def one_document_per_round(length, regularization):
+    """Scores of which pooling adds one document per round to a tie at the lower half: all are one block."""
+    ranks = np.minimum(np.arange(1, length + 1), length // 2)
+    return -1.001 * (ranks if regularization == "l2" else np.log(ranks))
+
+
+@BOTH
+@pytest.mark.parametrize("hard", [False, True])
+def test_rounds_are_few(hard, regularization, monkeypatch):
     rounds = []
-    solve = fastsort._euclidean
-    monkeypatch.setattr(fastsort, "_euclidean", lambda *args: rounds.append(1) or solve(*args))
-    positions(FastSort(0.5), np.random.RandomState(0).randn(300))
+    name = {"l2": "_euclidean", "kl": "_entropic"}[regularization]
+    solve = getattr(fastsort, name)
+    monkeypatch.setattr(fastsort, name, lambda *args: rounds.append(1) or solve(*args))
+    scores = one_document_per_round(300, regularization) if hard else np.random.RandomState(0).randn(300)
+    positions(FastSort(1.0, regularization), scores)
     assert len(rounds) < 30
+
+
+@BOTH
+def test_lists_of_any_kind_in_one_batch_are_solved_alone(regularization):
+    """Splitting, which one list needs, leaves the others and padding as they are."""
+    random = np.random.RandomState(0)
+    rows = [one_document_per_round(100, regularization), random.randn(60), np.arange(80.0), np.zeros(7), random.randn(1)]
+    scores, mask = evaluate.padded(rows)
+    found = FastSort(1.0, regularization).positions(tf.constant(scores), tf.constant(mask)).numpy()
+    for positions_found, row in zip(found, rows, strict=True):
+        np.testing.assert_allclose(positions_found[: len(row)], paper(row, 1.0, regularization), rtol=1e-11)
+
+
+@BOTH
+@pytest.mark.parametrize("strength", [0.03, 0.3, 3.0])
+def test_splitting_and_pooling_find_the_same_blocks(strength, regularization, monkeypatch):
+    random = np.random.RandomState(1)
+    scores = np.stack([random.randn(200), random.standard_cauchy(200), random.randint(0, 5, 200), np.arange(200.0)])
+    ranking, found = FastSort(strength, regularization), []
+    for rounds in (0, 10**6):
+        monkeypatch.setattr(fastsort, "_FEW_ROUNDS", rounds)
+        found.append(ranking.positions(tf.constant(scores), tf.ones_like(scores, tf.bool)))
+    np.testing.assert_array_equal(*found)
