@@ -65,7 +65,7 @@ def gradient_and_second_derivative(loss, labels, scores, direction):
 def test_a_second_derivative_is_the_derivative_of_the_gradient(name):
     labels, scores = map(tf.constant, modes.batch(documents=5, dtype=np.float64))
     direction = tf.constant(modes.batch(seed=1, documents=5, dtype=np.float64)[1])
-    # Sinkhorn's gradient is exact however early it stops, its second derivative only at the end.
+    # The gradient is that of the sums at which Sinkhorn stops, the second derivative that of the sums 1.
     loss = get(name, **({"threshold": 1e-13} if name.startswith("sinkhorn") else {}))
     function = tf.function(lambda scores: gradient_and_second_derivative(loss, labels, scores, direction))
     step = 1e-5 * direction

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests import references
+from tests.ops import evaluate
 from tfr_smooth import functional
 from tfr_smooth.ops import Approx, FastSort, NeuralSort, Sinkhorn, SmoothI, SoftRank, SoftSort
 from tfr_smooth.ops.gains import Gain
@@ -162,3 +163,23 @@ def test_hessians_of_a_graph_give_the_same(name):
 
     found = np.einsum("abcd,cd->ab", hessian(tf.constant(SCORES)), DIRECTION)
     np.testing.assert_allclose(found, second_derivative(function, tf.constant(SCORES)), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("epsilon", [0.03, 0.1, 1.0])
+def test_second_and_forward_derivatives_of_sinkhorn_do_not_stop_at_the_threshold(epsilon):
+    scores, direction = (tf.constant(random.randn(2, 5)) for random in map(np.random.RandomState, (1, 2)))
+    stopped, converged = (
+        lambda scores, ranking=ranking: ranking.positions(scores, tf.ones_like(scores, tf.bool))
+        for ranking in (Sinkhorn(epsilon), Sinkhorn(epsilon, 1e-13))
+    )
+
+    def difference(function):
+        return (function(scores + 1e-5 * direction) - function(scores - 1e-5 * direction)).numpy() / 2e-5
+
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        along = tf.reduce_sum(direction * gradient_of(stopped, scores))
+    evaluate.assert_near(tape.gradient(along, scores), difference(lambda s: gradient_of(converged, s)), 2e-3)
+    with tf.autodiff.ForwardAccumulator(scores, direction) as accumulator:
+        positions = stopped(scores)
+    evaluate.assert_near(accumulator.jvp(positions), difference(converged), 1e-4)

@@ -67,8 +67,8 @@ class ListMLECriterion(Criterion):
         mask = tf.not_equal(negated, lowest)
         scores = tf.gather(scores, order, batch_dims=1)
 
-        changes = tf.not_equal(negated[:, 1:], negated[:, :-1])
-        starts = tf.pad(changes, [[0, 0], [1, 0]], constant_values=True)
+        # Not padded with True, which `tf.vectorized_map` does not do.
+        starts = tf.logical_not(tf.pad(tf.equal(negated[:, 1:], negated[:, :-1]), [[0, 0], [1, 0]]))
         # The 0 that padding has reaches nothing, as it comes last.
         terms = _log_sums(starts, scores, mask)
         if self.position_aware:  # Else the sum of the scores is that of their means.

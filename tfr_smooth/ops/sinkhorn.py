@@ -36,6 +36,8 @@ from tfr_smooth.ops.ranking import PositionRanking
 _LEAST_DEVIATION = 1e-6
 # Float64 scores are cut here: far out, but with finite squares.
 _LARGEST = 1e150
+# The threshold of the steps that higher derivatives go through.
+_EXACT = 1e-8
 # The gradient's linear system: where to stop, and what is added to the diagonal (documents with ranks for themselves
 # have next to nothing there but rounding).
 _TOLERANCE = 1e-10
@@ -54,7 +56,9 @@ class Sinkhorn(PositionRanking):
     nearly tied has a large one: up to 1e6 times that of scores with deviation 1.
 
     A list stops when its columns sum to 1 within `threshold`, or after `max_iterations`; its rows sum to 1 in any case.
-    No list waits for another, so its positions do not depend on the batch.
+    No list waits for another, so its positions do not depend on the batch. Positions and gradient differ from those of
+    the converged transport by about `threshold`, relative to their size; second derivatives and derivatives in forward
+    mode, whose steps stop at 1e-8, by no more than the gradient.
 
     Args:
       epsilon: Strength of the entropy, > 0; the SmoothI paper searches {0.01, 0.1, 1, 10}. All positions tend to
@@ -141,9 +145,10 @@ def _plan(squashed: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn, dtype: tf.D
         return result, gradient
 
     def plain(squashed: tf.Tensor, targets: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor) -> tf.Tensor:
-        kernel = tf.cast(_kernel(squashed, targets, places, epsilon), dtype)
-        rows, columns = _scaled(kernel, places, ranking)
-        return rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis]
+        kernel = _kernel(squashed, targets, places, epsilon)
+        # The derivatives of steps that stop early are further from those of the transport than the steps are from it.
+        rows, columns = _scaled(kernel, places, dataclasses.replace(ranking, threshold=_EXACT))
+        return tf.cast(rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis], dtype)
 
     return compiled.differentiable(plan, plain, [targets, places, epsilon])(squashed)
 
