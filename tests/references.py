@@ -362,7 +362,8 @@ def list_mle(labels, scores, position_aware=False):
 def rank_net(labels, scores, sigma=1.0):
     """Burges et al. 2005, Eq. 3, over the pairs with different labels."""
     n = range(len(labels))
-    return np.mean([np.logaddexp(0.0, sigma * (scores[j] - scores[i])) for i in n for j in n if labels[i] > labels[j]])
+    terms = [np.logaddexp(0.0, sigma * (scores[j] - scores[i])) for i in n for j in n if labels[i] > labels[j]]
+    return np.mean(terms or [0.0])
 
 
 def lambda_weights(labels, scores, metric="ndcg_loss2++", mu=10.0, topn=None, **_):

@@ -1,7 +1,6 @@
 """What Keras users do: compile, fit with NumPy arrays, callbacks, weights, save and load."""
 
 import json
-import pathlib
 
 import numpy as np
 import pytest
@@ -9,10 +8,9 @@ import tensorflow as tf
 
 from tests import modes
 from tests.test_modes import quick_or_slow
-from tfr_smooth import _keras, losses, metrics
+from tfr_smooth import _keras, losses, metrics, models
 
 FEATURES = 3
-DATA = pathlib.Path(__file__).parent / "saved"
 
 
 def data(seed=0, lists=8):
@@ -67,6 +65,43 @@ def test_keras_2_gets_a_loss_by_its_registered_name_and_keras_3_only_its_own():
             tf.keras.losses.get("tfr_smooth>SmoothINDCGLoss")
     else:
         assert isinstance(tf.keras.losses.get("tfr_smooth>SmoothINDCGLoss"), losses.SmoothINDCGLoss)
+
+
+@pytest.mark.parametrize(
+    ("loss", "metric", "weighted"),
+    [
+        ("smoothi_ndcg", ["ndcg", "smoothi_map"], ["mrr"]),
+        (losses.ListNetLoss(temperature=2.0), [metrics.get("ndcg", topn=2)], None),
+        ("mse", ["mae"], None),
+    ],
+    ids=["names", "instances", "names of Keras"],
+)
+def test_a_scorer_is_compiled_with_names_and_loads_compiled(loss, metric, weighted, tmp_path):
+    features, labels = data()
+    labels = np.maximum(labels, 0.0)
+    model = models.FeedForwardScorer(hidden=[4])
+    model.compile("adam", loss, metrics=metric, weighted_metrics=weighted)
+    model.fit(features, labels, epochs=2, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    expected = model.evaluate(features, labels, verbose=0, return_dict=True)
+    if loss == "smoothi_ndcg":
+        value = losses.SmoothINDCGLoss()(labels, model(features))
+        assert expected["loss"] == pytest.approx(float(value), rel=1e-5)
+    assert len(expected) == 1 + len(metric) + len(weighted or [])
+    assert loaded.evaluate(features, labels, verbose=0, return_dict=True) == pytest.approx(expected, rel=1e-6)
+    for each in (model, loaded):  # with the optimizer's state
+        each.fit(features, labels, epochs=2, shuffle=False, verbose=0)
+    for one, other in zip(loaded.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_a_scorer_leaves_unknown_names_to_keras():
+    features, labels = data()
+    with pytest.raises(ValueError, match="no_such_loss"):
+        model = models.FeedForwardScorer(hidden=[4])
+        model.compile("adam", "no_such_loss")
+        model.fit(features, labels, verbose=0)
 
 
 def test_weights_of_lists_and_then_of_documents_in_one_model():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import modes
+from tests import modes, references
 from tests.test_modes import quick_or_slow
 from tfr_smooth import losses, metrics, ops
 
@@ -188,6 +188,18 @@ def test_a_large_label_beside_small_ones(name):
     assert np.isfinite(value) and value > 0.0
     assert np.isfinite(gradient).all()
     assert np.argmin(gradient) == 1 and gradient[0, 1] < 0.0
+
+
+@pytest.mark.parametrize("labels", [[0.0, 128.0, 1.0], [127.0, 128.0, 0.0], [128.0, 3.0, 0.0, 126.0], [64.0, 60.0]])
+@pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0])
+def test_smoothi_ndcg_of_large_labels_equals_float64(labels, alpha):
+    """A mean of labels far below the best has next to no gain, and next to no gradient: 2^y is so steep."""
+    scores = np.array([2.0, 1.0, 0.0, 1.5][: len(labels)])
+    ndcg, slopes = references.smoothi_ndcg(labels, scores, alpha)
+    step = modes.step(get("smoothi_ndcg", alpha=alpha))
+    value, gradient = step(tf.constant([labels]), tf.constant([scores], tf.float32))
+    np.testing.assert_allclose(value, 1.0 - ndcg, rtol=1e-6, atol=1e-5 * ndcg)
+    np.testing.assert_allclose(gradient[0], -slopes, rtol=1e-3, atol=1e-4 * np.abs(slopes).max() + 1e-37)
 
 
 def test_metrics_of_large_labels():

@@ -26,18 +26,6 @@ def value_of(loss, labels, scores):
     return float(loss(np.array([labels], np.float64), np.array([scores], np.float64)))
 
 
-# ---- References: one list, loops as the equations have them.
-
-
-def log_sum_exp(values):
-    return np.max(values) + np.log(np.exp(np.asarray(values) - np.max(values)).sum())
-
-
-def list_net(labels, scores, temperature=1.0):
-    log_found = np.asarray(scores) / temperature - log_sum_exp(np.asarray(scores) / temperature)
-    return -(references.softmax(np.asarray(labels)) * log_found).sum()
-
-
 def p_list_mle_weights(length):
     """Lan et al. with exact integers, divided by the first."""
     return [(2 ** (length - i) - 1) / max(2 ** (length - 1) - 1, 1) for i in range(1, length + 1)]
@@ -46,7 +34,7 @@ def p_list_mle_weights(length):
 def plackett_luce(order, scores, weights):
     """Xia et al.'s and Lan et al.'s loss of one order."""
     ordered = np.asarray(scores)[list(order)]
-    return sum(w * (log_sum_exp(ordered[i:]) - ordered[i]) for i, w in enumerate(weights))
+    return sum(w * (np.logaddexp.reduce(ordered[i:]) - ordered[i]) for i, w in enumerate(weights))
 
 
 def orders(keys):
@@ -55,91 +43,31 @@ def orders(keys):
     return [sum(map(list, parts), []) for parts in itertools.product(*map(itertools.permutations, groups))]
 
 
-def list_mle(labels, scores, position_aware=False):
-    """The loss of the order by label, after tied documents took the means that the docstring says."""
-    tied = [[k for k in range(len(labels)) if labels[k] == label] for label in labels]
-    weights = p_list_mle_weights(len(labels)) if position_aware else [1.0] * len(labels)
-    order = orders(labels)[0] if len(labels) < 6 else list(np.argsort(-np.asarray(labels), kind="stable"))
-    parts = [math.log(np.mean([math.exp(scores[k]) for k in tied[j]])) for j in order]
-    means = [np.mean([scores[k] for k in tied[j]]) for j in order]
-    return sum(w * (log_sum_exp(parts[i:]) - means[i]) for i, w in enumerate(weights))
-
-
-def rank_net(labels, scores, sigma=1.0):
-    n = range(len(labels))
-    terms = [np.logaddexp(0.0, -sigma * (scores[i] - scores[j])) for i in n for j in n if labels[i] > labels[j]]
-    return np.mean(terms) if terms else 0.0
-
-
-def inverse(rank):
-    return 1.0 / math.log2(1.0 + rank)
-
-
-def lambda_weight(metric, labels, ranks, i, j, mu=10.0, topn=None):
-    """w_ij for one order: ranks are 1-based."""
-    cut = topn or len(labels)
-    first, second = ranks[i], ranks[j]
-    if metric == "precision":
-        differ = references.binary(labels)[i] > references.binary(labels)[j]
-        return (1.0 / cut if (first <= cut) != (second <= cut) else 0.0) if differ else 0.0
-    gains = (2.0 ** np.asarray(labels) - 1.0) / references.ideal_dcg(labels, topn)
-
-    def lifted(rank):
-        return 1.0 / (1.0 - inverse(rank)) if rank > cut else 1.0
-
-    if metric == "ndcg_loss1":
-        return gains[i] * inverse(first) * lifted(first) if i != j else 0.0
-    if labels[i] <= labels[j]:
-        return 0.0
-    apart = abs(first - second)
-    delta = (inverse(apart) - inverse(apart + 1)) * lifted(max(first, second))
-    rho = abs(inverse(first) * (first <= cut) - inverse(second) * (second <= cut))
-    factor = {"ndcg_loss2": delta, "lambda_rank": rho, "ndcg_loss2++": rho + mu * delta}[metric]
-    return factor * abs(gains[i] - gains[j])
-
-
-def lambda_weights(metric, labels, scores, **arguments):
+def lambda_weights_at_ties(labels, scores, **arguments):
     """The mean over all orders of tied scores, [N, N]."""
-    n = range(len(labels))
-    found = []
-    for order in orders(list(scores)):
-        ranks = np.argsort(order) + 1
-        found.append([[lambda_weight(metric, labels, ranks, i, j, **arguments) for j in n] for i in n])
+    found = [references.lambda_weights(labels, -np.argsort(order), **arguments) for order in orders(list(scores))]
     return np.mean(found, axis=0)
-
-
-def weighted_logistic(weights, scores, sigma=1.0):
-    gaps = np.asarray(scores)[:, None] - np.asarray(scores)[None, :]
-    return (weights * np.logaddexp(0.0, -sigma * gaps)).sum() / math.log(2.0)
-
-
-def lambda_loss(labels, scores, metric, sigma=1.0, **arguments):
-    return weighted_logistic(lambda_weights(metric, labels, scores, **arguments), scores, sigma)
-
-
-def mean_squared(labels, scores):
-    return np.mean((np.asarray(labels) - np.asarray(scores)) ** 2)
 
 
 # Each loss in each form, with its reference.
 VARIANTS = {
-    "list_net": (losses.ListNetLoss(), list_net),
-    "list_net t=0.1": (losses.ListNetLoss(temperature=0.1), lambda y, s: list_net(y, s, 0.1)),
-    "list_mle": (losses.ListMLELoss(), list_mle),
-    "p_list_mle": (losses.ListMLELoss(position_aware=True), lambda y, s: list_mle(y, s, True)),
-    "rank_net": (losses.RankNetLoss(), rank_net),
-    "rank_net sigma=3": (losses.RankNetLoss(sigma=3.0), lambda y, s: rank_net(y, s, 3.0)),
-    "mean_squared": (losses.MeanSquaredLoss(), mean_squared),
+    "list_net": (losses.ListNetLoss(), references.list_net),
+    "list_net t=0.1": (losses.ListNetLoss(temperature=0.1), lambda y, s: references.list_net(y, s, 0.1)),
+    "list_mle": (losses.ListMLELoss(), references.list_mle),
+    "p_list_mle": (losses.ListMLELoss(position_aware=True), lambda y, s: references.list_mle(y, s, True)),
+    "rank_net": (losses.RankNetLoss(), references.rank_net),
+    "rank_net sigma=3": (losses.RankNetLoss(sigma=3.0), lambda y, s: references.rank_net(y, s, 3.0)),
+    "mean_squared": (losses.MeanSquaredLoss(), references.mean_squared),
 }
 for _metric in METRICS:
     for _topn in [3] if _metric == "precision" else [None, 1, 3]:
         VARIANTS[f"{_metric}@{_topn}"] = (
             losses.LambdaLoss(metric=_metric, topn=_topn),
-            lambda y, s, m=_metric, k=_topn: lambda_loss(y, s, m, topn=k),
+            lambda y, s, m=_metric, k=_topn: references.lambda_loss(y, s, metric=m, topn=k),
         )
 VARIANTS["ndcg_loss2++ sigma=2 mu=5"] = (
     losses.LambdaLoss(sigma=2.0, mu=5.0),
-    lambda y, s: lambda_loss(y, s, "ndcg_loss2++", sigma=2.0, mu=5.0),
+    lambda y, s: references.lambda_loss(y, s, sigma=2.0, mu=5.0),
 )
 every_variant = pytest.mark.parametrize(("loss", "reference"), list(VARIANTS.values()), ids=list(VARIANTS))
 
@@ -308,19 +236,19 @@ def test_lambda_weights_at_ties_are_means_over_orders(metric, topn, scores):
     if metric == "precision" and topn is None:
         topn = 3
     labels = [2.0, 0.0, 1.0, 0.0, 2.0]
-    weights = lambda_weights(metric, labels, scores, topn=topn)
+    weights = lambda_weights_at_ties(labels, scores, metric=metric, topn=topn)
     value, gradient = value_and_gradient(
         losses.LambdaLoss(metric=metric, topn=topn), np.float64([labels]), np.float64([scores])
     )
-    np.testing.assert_allclose(value, weighted_logistic(weights, scores), rtol=1e-10)
-    expected = references.central_differences(lambda s: weighted_logistic(weights, s), scores)
+    np.testing.assert_allclose(value, references.weighted_logistic(weights, scores), rtol=1e-10)
+    expected = references.central_differences(lambda s: references.weighted_logistic(weights, s), scores)
     assert np.abs(expected).max() > 1e-3
     np.testing.assert_allclose(gradient[0], expected, rtol=1e-6, atol=1e-8)
 
 
 def test_lambda_rank_weight_is_the_change_of_ndcg_by_a_swap():
     labels, scores = a_list(7, 6)
-    weights = lambda_weights("lambda_rank", labels, scores, topn=4)
+    weights = references.lambda_weights(labels, scores, metric="lambda_rank", topn=4)
     for i, j in itertools.combinations(range(6), 2):
         swapped = scores.copy()
         swapped[[i, j]] = scores[[j, i]]

@@ -169,7 +169,8 @@ def test_rounds_are_few(hard, regularization, monkeypatch):
 def test_lists_of_any_kind_in_one_batch_are_solved_alone(regularization):
     """Splitting, which one list needs, leaves the others and padding as they are."""
     random = np.random.RandomState(0)
-    rows = [one_document_per_round(100, regularization), random.randn(60), np.arange(80.0), np.zeros(7), random.randn(1)]
+    hard = one_document_per_round(100, regularization)
+    rows = [hard, random.randn(60), np.arange(80.0), np.zeros(7), random.randn(1)]
     scores, mask = evaluate.padded(rows)
     found = FastSort(1.0, regularization).positions(tf.constant(scores), tf.constant(mask)).numpy()
     for positions_found, row in zip(found, rows, strict=True):

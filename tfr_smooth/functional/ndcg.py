@@ -29,6 +29,10 @@ class NDCG(RankingMetric):
     the sum for the ideal order (Eq. 3 and 12 of arXiv:2105.00942). Rankings that know the discount of each document
     sum over documents, $\sum_j g(rel_j) D_j$.
 
+    With the exponential gain and labels that are far apart, such as 0 and 128, NDCG read off the relevance at each rank
+    (SmoothI, NeuralSort, SoftSort) is about 0 with about no gradient, unless the ranking is sharp: a mean of such
+    labels has next to none of the gain of the largest. That is the formula, not rounding; use `gain="linear"` there.
+
     Args:
       topn: The cut-off K; None for the whole list.
       gain: "exponential" for 2^y - 1 (the papers, TF-Ranking), "linear" for y (trec_eval).

@@ -63,8 +63,9 @@ def get(identifier: str | Mapping[str, Any] | RankingLoss, /, **arguments: Any) 
 def get(identifier: Any, /, **arguments: Any) -> RankingLoss | None:
     """Returns a loss, as `keras.losses.get` does for the losses of Keras.
 
-    Keras itself looks up a string among its own losses alone: write `compile(loss=losses.get("smoothi_ndcg"))`, not
-    `compile(loss="smoothi_ndcg")`. What it does take is a config: `keras.losses.get(losses.serialize(loss))`.
+    Keras itself looks up a string among its own losses alone: write `compile(loss=losses.get("smoothi_ndcg"))` for a
+    model other than `models.FeedForwardScorer`, which knows the names. What Keras does take is a config:
+    `keras.losses.get(losses.serialize(loss))`.
 
     Args:
       identifier: A name in `TABLE` ("smoothi_ndcg") or of a class ("SmoothINDCGLoss"); a config as `serialize` returns

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, losses, metrics
 from tfr_smooth.data.normalization import Standardize, get_normalizer
 from tfr_smooth.models.batch_normalization import BatchNormalization
 
@@ -135,6 +135,21 @@ class FeedForwardScorer(tf.keras.Model):
         padding = tf.fill(tf.shape(mask), PADDING_SCORE)
         return tf.tensor_scatter_nd_update(padding, tf.where(mask), scores)
 
+    def compile(self, optimizer: Any = "rmsprop", loss: Any = None, *args: Any, **kwargs: Any) -> None:
+        """Configures the training as Keras does; `loss`, `metrics=` and `weighted_metrics=` may be names of ours, too.
+
+        The names are those of `losses.TABLE` and `metrics.TABLE`: `compile("adam", "smoothi_ndcg", metrics=["ndcg"])`.
+        """
+        for argument in {"metrics", "weighted_metrics"} & set(kwargs):
+            kwargs[argument] = tf.nest.map_structure(lambda name: _named(name, metrics), kwargs[argument])
+        super().compile(optimizer, _named(loss, losses), *args, **kwargs)
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles a model loaded from a file, which Keras leaves to models with a `compile` of their own."""
+        self.compile(**tf.keras.utils.deserialize_keras_object(config))
+        if self.built and hasattr(self.optimizer, "build"):
+            self.optimizer.build(self.trainable_variables)
+
     def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Trains as Keras does; takes the same arguments."""
         # Keras 3 warns that a dataset ignores `shuffle=True`, which is the default: the eighth argument after `x`.
@@ -171,3 +186,8 @@ def _widths(hidden: Sequence[int] | str) -> list[int]:
     if not isinstance(hidden, Sequence):
         raise ValueError(f"`hidden` must be a list of widths or a name, got {hidden!r}.")
     return [_arguments.integer("hidden", width, least=1) for width in hidden]
+
+
+def _named(identifier: Any, known: Any) -> Any:
+    """Returns the loss or metric of this name; others as they are, which Keras may know."""
+    return known.get(identifier) if isinstance(identifier, str) and identifier in known.TABLE else identifier
