@@ -57,8 +57,8 @@ class Sinkhorn(PositionRanking):
 
     A list stops when its columns sum to 1 within `threshold`, or after `max_iterations`; its rows sum to 1 in any case.
     No list waits for another, so its positions do not depend on the batch. Positions and gradient differ from those of
-    the converged transport by about `threshold`, relative to their size; second derivatives and derivatives in forward
-    mode, whose steps stop at 1e-8, by no more than the gradient.
+    the converged transport by about `threshold`, relative to their size, and second derivatives by as much. Derivatives
+    in forward mode are those of the converged transport.
 
     Args:
       epsilon: Strength of the entropy, > 0; the SmoothI paper searches {0.01, 0.1, 1, 10}. All positions tend to
