@@ -134,7 +134,7 @@ def _plan(squashed: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn, dtype: tf.D
 
     def plan(squashed: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         kernel = tf.cast(_kernel(squashed, targets, places, epsilon), dtype)
-        rows, columns = _scaled(kernel, places, ranking)
+        rows, columns = _scaled(kernel, places, ranking.threshold, ranking.max_iterations)
         result = rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis]
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
@@ -147,7 +147,7 @@ def _plan(squashed: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn, dtype: tf.D
     def plain(squashed: tf.Tensor, targets: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor) -> tf.Tensor:
         kernel = _kernel(squashed, targets, places, epsilon)
         # The derivatives of steps that stop early are further from those of the transport than the steps are from it.
-        rows, columns = _scaled(kernel, places, dataclasses.replace(ranking, threshold=_EXACT))
+        rows, columns = _scaled(kernel, places, min(ranking.threshold, _EXACT), ranking.max_iterations)
         return tf.cast(rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis], dtype)
 
     return compiled.differentiable(plan, plain, [targets, places, epsilon])(squashed)
@@ -168,7 +168,7 @@ def _kernel(x: tf.Tensor, y: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor) -
     return lists.fill(tf.exp(exponents), pairs, 0.0)
 
 
-def _scaled(kernel: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn) -> tuple[tf.Tensor, tf.Tensor]:
+def _scaled(kernel: tf.Tensor, places: tf.Tensor, threshold: float, max_iterations: int) -> tuple[tf.Tensor, tf.Tensor]:
     """Factors of the rows and of the columns, [batch, list] each, with which all sums are 1; 0 at padding."""
 
     def inverse(sums: tf.Tensor) -> tf.Tensor:
@@ -179,13 +179,13 @@ def _scaled(kernel: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn) -> tuple[tf
         error = tf.reduce_max(lists.fill(tf.abs(sums * columns - 1.0), places, 0.0), axis=1, keepdims=True)
         next_columns = tf.where(is_done, columns, inverse(sums))
         next_rows = tf.where(is_done, rows, inverse(tf.linalg.matvec(kernel, next_columns)))
-        return next_rows, next_columns, tf.logical_or(is_done, error <= ranking.threshold)
+        return next_rows, next_columns, tf.logical_or(is_done, error <= threshold)
 
     columns = tf.cast(places, kernel.dtype)
     rows = inverse(tf.linalg.matvec(kernel, columns))
     state = (rows, columns, tf.zeros_like(places[:, :1]))
     rows, columns, _ = tf.while_loop(
-        lambda *state: tf.logical_not(tf.reduce_all(state[2])), step, state, maximum_iterations=ranking.max_iterations
+        lambda *state: tf.logical_not(tf.reduce_all(state[2])), step, state, maximum_iterations=max_iterations
     )
     return rows, columns
 
