@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,8 @@ class DocumentScorer:
 
     def __init__(self, recipe: Recipe, num_features: int) -> None:
         self._recipe = recipe
-        hidden = recipe.hidden if isinstance(recipe.hidden, str) else list(recipe.hidden)
-        self._network = models.FeedForwardScorer(hidden=hidden)
-        self._network.build([None, None, num_features])
+        self._shape = recipe.hidden, num_features
+        self._network = _network(*self._shape)
         self._linear = None
         if recipe.linear_path is not None:
             self._linear = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")
@@ -44,12 +44,20 @@ class DocumentScorer:
     def _linear_weights(self) -> list[Any]:
         return [] if self._linear is None else list(self._linear.weights)
 
-    def start_from(self, weights: np.ndarray) -> None:
-        """Sets the scores to a linear function of the features, with weights [num_features]."""
-        assert self._linear is not None
-        self._linear.kernel.assign(weights[:, np.newaxis].astype(np.float32))
-        for variable in self._network.tower[-1].weights:
-            variable.assign(tf.zeros_like(variable))
+    def restart(self, seed: int, linear: np.ndarray | None = None) -> None:
+        """Draws new weights, those of a new `models.FeedForwardScorer` after `tf.keras.utils.set_random_seed(seed)`.
+
+        Args:
+          seed: The seed.
+          linear: Weights of the linear path [num_features]. With them the network's last layer starts at 0.
+        """
+        for variable, value in zip(self._network.weights, _initial_weights(*self._shape, seed), strict=True):
+            variable.assign(value)
+        if linear is not None:
+            assert self._linear is not None
+            self._linear.kernel.assign(linear[:, np.newaxis].astype(np.float32))
+            for variable in self._network.tower[-1].weights:
+                variable.assign(tf.zeros_like(variable))
 
     def __call__(self, documents: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
         """Returns the scores [documents].
@@ -72,3 +80,16 @@ class DocumentScorer:
             outputs = layer(outputs)
         scores = outputs[:, 0]
         return scores if self._linear is None else scores + self._linear(documents)[:, 0]
+
+
+def _network(hidden: str | tuple[int, ...], num_features: int) -> models.FeedForwardScorer:
+    network = models.FeedForwardScorer(hidden=hidden if isinstance(hidden, str) else list(hidden))
+    network.build([None, None, num_features])
+    return network
+
+
+# Kept, as a new seed has TensorFlow prepare each of its graphs again.
+@functools.lru_cache(maxsize=32)
+def _initial_weights(hidden: str | tuple[int, ...], num_features: int, seed: int) -> list[np.ndarray]:
+    tf.keras.utils.set_random_seed(seed)
+    return _network(hidden, num_features).get_weights()

@@ -116,12 +116,13 @@ class _Trainer:
     def __init__(self, loss: str, arguments: Mapping[str, Any], recipe: Recipe, num_features: int) -> None:
         self._loss = _loss(loss, arguments)
         self._average = recipe.average_weights
-        self._make_scorer = functools.partial(DocumentScorer, recipe, num_features)
-        self._scorer = self._make_scorer()
+        self._scorer = DocumentScorer(recipe, num_features)
         self._averages = [tf.Variable(variable, trainable=False) for variable in self._scorer.variables]
         self._metrics = {"ndcg": metrics.NDCGMetric(gain="linear")}
         if isinstance(self._loss, losses.MetricLoss):
             self._metrics["smooth"] = metrics.MeanOverLists(self._loss.ranking, self._loss.metric)
+            # The same metric of the exact ranking: what the smooth one approximates.
+            self._metrics["exact"] = metrics.MeanOverLists(ops.ExactRanking(), self._loss.metric)
         self._optimizer = _optimizer(recipe)
         self._optimizer.build(self._scorer.trainable_variables)
         # Made here, so that they and the graphs end with the trainer.
@@ -173,14 +174,13 @@ class _Trainer:
 
     def _restart(self, fold: Fold, recipe: Recipe, seed: int) -> None:
         """Draws new weights, and forgets the last training."""
-        tf.keras.utils.set_random_seed(seed)
-        fresh = self._make_scorer()
+        linear = None
         if recipe.linear_path is not None:
             train = fold.features(recipe.normalization)["train"]
             weights = fit_ridge(train, fold.parts["train"].labels, recipe.linear_path)
-            fresh.start_from(weights / np.std(train @ weights))
-        _assign(self._scorer.variables, fresh.variables)
-        _assign(self._averages, fresh.variables)
+            linear = weights / np.std(train @ weights)
+        self._scorer.restart(seed, linear)
+        _assign(self._averages, self._scorer.variables)
         for variable in self._optimizer.variables:
             variable.assign(tf.zeros_like(variable))
 
