@@ -38,24 +38,36 @@ _SELECT_BY = flags.DEFINE_enum(
     "select_by", "ndcg", study.MEASURES, "The validation figure that chooses hyperparameters."
 )
 _WORKERS = flags.DEFINE_integer("workers", os.cpu_count(), "Processes, each with one thread.", lower_bound=1)
+_SWEEPS = flags.DEFINE_multi_enum("sweep", [], study.SWEEPS, "Run the jobs of this plot too; may be repeated.")
+_ENSEMBLE = flags.DEFINE_bool("ensemble", False, "Also rank by the mean of the scores of all seeds.")
+_REPORT_ONLY = flags.DEFINE_bool("report_only", False, "Write tables and report of OUTPUT_DIR's CSV files again.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/study", "Where everything is written.")
 
 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"What is {argv[1]!r}?")
+    if _REPORT_ONLY.value:
+        print(study.write_report(study.read_results(_OUTPUT_DIR.value), _OUTPUT_DIR.value))
+        return
+    entries = [study.Entry.parse(label) for label in _RANKERS.value.split()]
     plan = study.Study(
         datasets(),
-        [study.Entry.parse(label) for label in _RANKERS.value.split()],
+        entries,
         _OUTPUT_DIR.value,
         seeds=range(_SEEDS.value),
         grid=selection.parse_settings(_GRID.value),
         recipe=selection.parse_settings(_RECIPE.value),
         select_by=_SELECT_BY.value,
+        sweeps={name: study.sweep(name, entries) for name in _SWEEPS.value},
     )
     failures = plan.run(workers=_WORKERS.value, progress=progress_bar)
     for job, message in failures:
         print(f"FAILED: {job.description}\n{message}", file=sys.stderr)
+    results = study.collect(plan, ensemble=_ENSEMBLE.value)
+    study.write_results(results, _OUTPUT_DIR.value)
+    print(study.write_report(results, _OUTPUT_DIR.value))
+    print(f"See {_OUTPUT_DIR.value}/report.html")
     sys.exit(1 if failures else 0)
 
 

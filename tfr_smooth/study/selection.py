@@ -119,6 +119,7 @@ class Study:
       grid: As for `Entry.candidates`.
       recipe: Settings of all neural rankers.
       select_by: The measure, a mean over validation queries, that chooses hyperparameters.
+      sweeps: More entries, by the name of the plot that shows them.
     """
 
     datasets: Sequence[Dataset]
@@ -128,6 +129,7 @@ class Study:
     grid: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
     recipe: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     select_by: str = "ndcg"
+    sweeps: Mapping[str, Sequence[Entry]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
@@ -143,7 +145,21 @@ class Study:
 
     def places(self) -> list[tuple[Dataset, str, Entry]]:
         """Returns each data set, fold and entry."""
-        return [(dataset, fold, entry) for dataset in self.datasets for entry in self.entries for fold in dataset.folds]
+        entries = {entry.label: entry for entry in itertools.chain(self.entries, *self.sweeps.values())}
+        return [
+            (dataset, fold, entry) for dataset in self.datasets for entry in entries.values() for fold in dataset.folds
+        ]
+
+    def settings(self) -> dict[str, Any]:
+        """Returns what the report must know, as JSON values."""
+        return {
+            "entries": [entry.label for entry in self.entries],
+            "sweeps": {name: [entry.label for entry in entries] for name, entries in self.sweeps.items()},
+            "select_by": self.select_by,
+            "seeds": list(self.seeds),
+            "recipe": dict(self.recipe),
+            "grid": {name: list(values) for name, values in self.grid.items()},
+        }
 
     def search(self, dataset: Dataset, fold: str, entry: Entry) -> list[Job]:
         """Returns the jobs that hyperparameters are chosen from."""
