@@ -10,7 +10,7 @@ from tfr_smooth.study.selection import Entry
 
 _LOSS = "smoothi_ndcg"
 _ALPHAS = losses.TABLE[_LOSS].searched["alpha"]
-_DELTAS = (0.01, 0.05, 0.1, 0.2, 0.5)
+_DELTAS = (0.01, 0.05, 0.1, 0.2, 0.4)
 _CUTOFFS = (1, 5, 10)
 _DISCOUNTS = ("log2", "linear", {"alpha": -0.5}, {"alpha": 0.5}, {"alpha": 1.0})
 

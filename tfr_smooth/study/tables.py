@@ -78,19 +78,20 @@ def compare(results: Results, dataset: str, *, sweep: str | None = None, samples
     with _extras.needed("scipy", extra="study", by="`compare`"):
         import pandas as pd
         from scipy import stats
-    rankers = labels(results, sweep)
-    queries = results.queries[(results.queries["dataset"] == dataset) & results.queries["ranker"].isin(rankers)]
+    queries = results.queries[results.queries["dataset"] == dataset]
+    rankers = [ranker for ranker in labels(results, sweep) if ranker in set(queries["ranker"])]
+    queries = queries[queries["ranker"].isin(rankers)]
     by_query = queries.groupby(["fold", "query", "ranker"])[list(MEASURES)].mean()
     rows = []
     for measure in MEASURES:
         # Queries without a figure of one ranker, whose jobs have not all run, are left out for all.
-        figures = by_query[measure].unstack("ranker").dropna()
+        figures = by_query[measure].unstack("ranker").reindex(columns=rankers).dropna()
         by_fold = figures.groupby("fold").mean()
         units = by_fold if len(by_fold) > 1 else figures
         mean, stderr = by_fold.mean(), units.std(ddof=1) / np.sqrt(len(units))
         best = mean.idxmax()
         comparisons = len(mean) - 1
-        for ranker in (ranker for ranker in rankers if ranker in mean):
+        for ranker in rankers:
             p_values = {"t_test_p": np.nan, "randomization_p": np.nan}
             if ranker != best:
                 pairs = [{str(key): value for key, value in figures[name].items()} for name in (best, ranker)]
@@ -100,7 +101,7 @@ def compare(results: Results, dataset: str, *, sweep: str | None = None, samples
                     "randomization_p": randomization_test(*pairs, samples=samples).p_value,
                 }
             row = {"measure": measure, "ranker": ranker, "mean": mean[ranker], "stderr": stderr[ranker]}
-            corrected = {name: min(1.0, value * comparisons) for name, value in p_values.items()}
+            corrected = {name: float(np.minimum(1.0, value * comparisons)) for name, value in p_values.items()}
             rows.append({**row, "is_best": ranker == best, **corrected})
     return pd.DataFrame(rows)
 
