@@ -1,6 +1,5 @@
 """A small data set, and a study of it that has run in this process."""
 
-import numpy as np
 import pytest
 
 from tfr_smooth import data, study
@@ -34,15 +33,6 @@ def fold(dataset):
     return jobs.load_fold(dataset.folds["Fold1"])
 
 
-def run_here(plan):
-    """Runs the jobs of a study in this process."""
-    for jobs_of in (plan.search, plan.selected):
-        todo = [job for place in plan.places() for job in jobs_of(*place)]
-        for job in sorted(todo, key=lambda job: job.affinity):
-            if not jobs.is_done(job, plan.folder):
-                study.run_job(job, plan.folder)
-
-
 @pytest.fixture(scope="session")
 def plan(dataset, tmp_path_factory):
     entries = [study.Entry.parse(label) for label in ("smoothi_ndcg", "list_net", "ridge", "random")]
@@ -55,14 +45,10 @@ def plan(dataset, tmp_path_factory):
         recipe=RECIPE,
         sweeps={"alpha": study.sweep("alpha")[:2]},
     )
-    run_here(plan)
+    assert plan.run(workers=0) == []
     return plan
 
 
 @pytest.fixture(scope="session")
 def results(plan):
     return study.collect(plan, ensemble=True)
-
-
-def scores_of(fitted):
-    return np.concatenate([fitted.valid, fitted.test])

@@ -1,5 +1,6 @@
 """Jobs in processes: kills, exceptions, order."""
 
+import functools
 import multiprocessing
 import os
 import pathlib
@@ -56,12 +57,12 @@ def test_processes_give_what_this_process_gives(plan, dataset, tmp_path):
     assert multiprocessing.active_children() == []
 
 
-@pytest.mark.slow
-def test_a_job_that_raises_is_reported_and_the_others_run(dataset, tmp_path):
+@pytest.mark.parametrize("processes", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_job_that_raises_is_reported_and_the_others_run(dataset, tmp_path, processes):
     wrong = study.Job(dataset, "Fold1", "single_feature", {"feature": 99})
     others = some_jobs(dataset)
-    (failure,) = study.run_jobs([others[0], wrong, *others[1:]], tmp_path, workers=1)
-    assert failure.job == wrong and "IndexError" in failure.message and "99" in failure.message
+    (failure,) = study.run_jobs([others[0], wrong, *others[1:]], tmp_path, workers=processes)
+    assert failure.job == wrong and "IndexError" in failure.message and "index 98" in failure.message
     assert all(jobs.is_done(job, tmp_path) for job in others) and not jobs.is_done(wrong, tmp_path)
 
 
@@ -105,7 +106,11 @@ def children(pid):
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
 def test_a_study_that_ended_early_goes_on_where_it_was(letor, tmp_path, end):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    running = subprocess.Popen(command(letor, tmp_path), env=environment, stderr=subprocess.PIPE, text=True)
+    # A shell has its background processes, and so theirs, ignore SIGINT.
+    heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    running = subprocess.Popen(
+        command(letor, tmp_path), env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=heed
+    )
     deadline = time.time() + 200
     while len(results_in(tmp_path)) < 3 and running.poll() is None and time.time() < deadline:
         time.sleep(0.05)

@@ -120,6 +120,22 @@ class Study:
       recipe: Settings of all neural rankers.
       select_by: The measure, a mean over validation queries, that chooses hyperparameters.
       sweeps: More entries, by the name of the plot that shows them.
+
+    Raises:
+      ValueError: If an argument is not one of these.
+
+    Example:
+      >>> import tempfile
+      >>> from tfr_smooth import data, study
+      >>> folder = tempfile.mkdtemp()
+      >>> files = data.write_synthetic_letor(folder, num_queries=(20, 10, 10))
+      >>> dataset = study.one_split(files["train"], files["valid"], files["test"])
+      >>> entries = [study.Entry("ridge"), study.Entry("random")]
+      >>> plan = study.Study([dataset], entries, folder, seeds=(0, 1), grid={"strength": (0.1, 1.0)})
+      >>> plan.run(workers=0)  # no failures
+      []
+      >>> study.collect(plan).queries.groupby("ranker")["query"].count().to_dict()
+      {'random': 20, 'ridge': 10}
     """
 
     datasets: Sequence[Dataset]
@@ -182,7 +198,7 @@ class Study:
         """Runs the jobs that have no result yet.
 
         Args:
-          workers: The number of processes.
+          workers: The number of processes; 0 runs all jobs in this one.
           progress: Makes a progress bar, a context manager with `update`, from a title and the number of jobs.
 
         Returns:

@@ -53,14 +53,22 @@ def run_jobs(
     Args:
       jobs: The jobs.
       folder: The folder of the study.
-      workers: The number of processes, each with one thread.
+      workers: The number of processes, each with one thread; 0 runs all jobs in this process.
       progress: Called for each job that ends.
 
     Returns:
       The jobs that raised an exception or whose process died; all others have a result.
     """
-    queue = _Queue(job for job in jobs if not is_done(job, folder))
+    queue = _Queue(job for job in {job.file: job for job in jobs}.values() if not is_done(job, folder))
     failures: list[Failure] = []
+    affinity = None
+    while queue and workers == 0:
+        job = queue.take(affinity)
+        affinity = job.affinity
+        message = _attempt(job, folder)
+        if message is not None:
+            failures.append(Failure(job, message))
+        progress(job)
     running: dict[Connection, tuple[_Worker, Job]] = {}
     idle: list[_Worker | None] = [None] * min(workers, len(queue))
     last: dict[Connection, str] = {}
@@ -151,10 +159,13 @@ def _serve(connection: Connection, folder: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The other process ends this one.
     with contextlib.suppress(EOFError, OSError):
         while True:
-            job = connection.recv()
-            try:
-                run_job(job, folder)
-                message = None
-            except Exception:
-                message = traceback.format_exc()
-            connection.send(message)
+            connection.send(_attempt(connection.recv(), folder))
+
+
+def _attempt(job: Job, folder: str | os.PathLike[str]) -> str | None:
+    """Runs a job; returns what went wrong, if anything did."""
+    try:
+        run_job(job, folder)
+    except Exception:
+        return traceback.format_exc()
+    return None

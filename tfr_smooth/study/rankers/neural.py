@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tfr_smooth import losses, metrics, models, ops
 from tfr_smooth.data.letor import seeded_epochs
+from tfr_smooth.data.options import prefetched
 from tfr_smooth.ops.compiled import padded_length
 from tfr_smooth.study.folds import Fold, padded
 from tfr_smooth.study.rankers.base import Fitted, Ranker
@@ -245,7 +246,8 @@ def _assign(variables: Sequence[Any], values: Sequence[Any]) -> None:
 def _batches(size: int, recipe: Recipe, seed: int) -> Any:
     """Yields the places of the queries of each batch, in the order of `data.read_letor`."""
     places = tf.data.Dataset.range(size)
-    return iter(seeded_epochs(places, size, seed, 0, recipe.epochs, lambda epoch, _: epoch.batch(recipe.batch_size)))
+    batches = seeded_epochs(places, size, seed, 0, recipe.epochs, lambda epoch, _: epoch.batch(recipe.batch_size))
+    return iter(prefetched(batches))
 
 
 def _learning_rate(recipe: Recipe, progress: float) -> float:
