@@ -114,7 +114,10 @@ def read_results(folder: str | os.PathLike[str]) -> Results:
     """Reads what `write_results` wrote."""
     with _extras.needed("pandas", extra="study", by="`read_results`"):
         import pandas as pd
-    queries, jobs = (pd.read_csv(Path(folder) / file, dtype={"query": str, "dataset": str}) for file in _FILES.values())
+    queries, jobs = (
+        pd.read_csv(Path(folder) / file, dtype={"query": str, "dataset": str}, float_precision="round_trip")
+        for file in _FILES.values()
+    )
     return Results(queries, jobs, json.loads((Path(folder) / _SETTINGS).read_text(encoding="utf-8")))
 
 
