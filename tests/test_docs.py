@@ -19,7 +19,19 @@ ROOT = documents.ROOT
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
 TEXTS = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
 BRIDGE = "tf_ranking"  # imports what only one stack has
-PACKAGES = ["data", "evaluation", "functional", "losses", "metrics", "models", "ops", "serving", "training", BRIDGE]
+PACKAGES = [
+    "data",
+    "evaluation",
+    "functional",
+    "losses",
+    "metrics",
+    "models",
+    "ops",
+    "serving",
+    "study",
+    "training",
+    BRIDGE,
+]
 # They train models, or all losses.
 SLOW = {f"docs/{page}.md" for page in ("distributed", "evaluation", "getting_started", "losses/index", "serving")}
 SLOW |= {"docs/training.md", "docs/relaxations/your_own.md"}

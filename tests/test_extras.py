@@ -9,7 +9,17 @@ import pytest
 
 from tests import documents
 
-OPTIONAL = ["matplotlib", "pytrec_eval", "tensorflow_ranking", "tensorflow_serving"]
+OPTIONAL = [
+    "jinja2",
+    "lightgbm",
+    "matplotlib",
+    "pandas",
+    "pytrec_eval",
+    "scipy",
+    "tabulate",
+    "tensorflow_ranking",
+    "tensorflow_serving",
+]
 
 PROGRAM = """
 import json, sys
@@ -23,6 +33,7 @@ sys.meta_path.insert(0, Blocked())
 
 import numpy as np
 import tfr_smooth
+from tfr_smooth import study
 
 report = {{"imported": sorted(set({optional!r}) & set(sys.modules))}}
 
@@ -38,6 +49,8 @@ calls = {{
     "trec_eval": lambda: tfr_smooth.evaluation.trec_eval([query]),
     "trec_eval_by_query": lambda: tfr_smooth.evaluation.trec_eval_by_query([query]),
     "plot": lambda: tfr_smooth.evaluation.plot_training_curves(folder + "/curves.png", {{"loss": [0.5]}}),
+    "collect": lambda: study.collect(None),
+    "lambdamart": lambda: study.RANKERS["lambdamart"].fit(None, {{}}, 0),
     "warmup": lambda: tfr_smooth.serving.export_ranker(model, folder + "/export", num_features=3),
     "no_warmup": lambda: tfr_smooth.serving.export_ranker(
         model, folder + "/plain", num_features=3, warmup_list_sizes=()
@@ -84,6 +97,8 @@ def test_the_package_imports_and_trains_with_tensorflow_and_numpy_alone(report):
         ("trec_eval", "`trec_eval` needs pytrec_eval-terrier: pip install 'tfr_smooth[evaluation]'"),
         ("trec_eval_by_query", "`trec_eval` needs pytrec_eval-terrier: pip install 'tfr_smooth[evaluation]'"),
         ("plot", "`plot_training_curves` needs matplotlib: pip install 'tfr_smooth[evaluation]'"),
+        ("collect", "`collect` needs pandas: pip install 'tfr_smooth[study]'"),
+        ("lambdamart", "The ranker 'lambdamart' needs lightgbm: pip install 'tfr_smooth[study]'"),
         (
             "warmup",
             "An export with `warmup_list_sizes` needs tensorflow-serving-api: pip install 'tfr_smooth[serving]'",

@@ -17,6 +17,7 @@ PACKAGES = [
     "models",
     "ops",
     "serving",
+    "study",
     "tf_ranking",
     "training",
 ]

@@ -136,7 +136,7 @@ def read_letor(
     source, count = _source(paths, num_features, batching, cache, cache_dir)
     queries = source.queries
     if shuffle_buffer and seed is not None:
-        batches = _seeded_epochs(queries, shuffle_buffer, seed, first_epoch, num_epochs, source.batches)
+        batches = seeded_epochs(queries, shuffle_buffer, seed, first_epoch, num_epochs, source.batches)
     else:
         if shuffle_buffer:
             queries = queries.shuffle(shuffle_buffer, reshuffle_each_iteration=True)
@@ -158,7 +158,7 @@ def _source(
 ) -> tuple[Source, int | None]:
     """Where the batches come from, and the number of queries if it is known."""
     if cache_dir is not None or in_memory:
-        cache = _cache(cache_dir, paths, num_features)
+        cache = load_queries(cache_dir, paths, num_features)
         return (InMemory if in_memory else OnDisk)(cache, batching), len(cache)
     count = None
     if num_features is None:
@@ -176,7 +176,9 @@ def _summary(paths: list[str]) -> LetorSummary:
     return summary
 
 
-def _cache(cache_dir: str | os.PathLike[str] | None, paths: list[str], num_features: int | None) -> QueryCache:
+def load_queries(cache_dir: str | os.PathLike[str] | None, paths: list[str], num_features: int | None) -> QueryCache:
+    """Returns the queries of some files, in memory or from their cache in a folder; `read_letor` has the arguments."""
+
     def cached(width: int | None) -> QueryCache:
         def parse() -> tuple[int, Iterator[Query]]:
             highest = width or _summary(paths).num_features
@@ -217,7 +219,7 @@ def _query_dataset(paths: list[str], num_features: int, list_size: int | None, r
     return tf.data.Dataset.from_generator(generate, output_signature=signature)
 
 
-def _seeded_epochs(
+def seeded_epochs(
     queries: tf.data.Dataset,
     shuffle_buffer: int,
     seed: int,

@@ -1,0 +1,54 @@
+"""A small data set, and a study of it that has run in this process."""
+
+import pytest
+
+from tfr_smooth import data, study
+from tfr_smooth.study import jobs
+
+RECIPE = {"hidden": [4], "epochs": 2, "batch_size": 16}
+GRID = {"alpha": (1.0, 10.0), "learning_rate": (0.01,), "strength": (0.01, 1.0)}
+
+
+def write_fold(folder, seed):
+    files = data.write_synthetic_letor(folder, num_queries=(30, 12, 12), num_features=16, max_documents=12, seed=seed)
+    # LETOR's name for the validation queries.
+    assert files["valid"].name == "vali.txt"
+
+
+@pytest.fixture(scope="session")
+def letor(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study") / "Small"
+    for number in (1, 2):
+        write_fold(folder / f"Fold{number}", seed=number)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def dataset(letor):
+    return study.find_folds(letor)
+
+
+@pytest.fixture(scope="session")
+def fold(dataset):
+    return jobs.load_fold(dataset.folds["Fold1"])
+
+
+@pytest.fixture(scope="session")
+def plan(dataset, tmp_path_factory):
+    entries = [study.Entry.parse(label) for label in ("smoothi_ndcg", "list_net", "ridge", "random")]
+    plan = study.Study(
+        [dataset],
+        entries,
+        tmp_path_factory.mktemp("results"),
+        seeds=(0, 1),
+        grid=GRID,
+        recipe=RECIPE,
+        sweeps={"alpha": study.sweep("alpha")[:2]},
+    )
+    assert plan.run(workers=0) == []
+    return plan
+
+
+@pytest.fixture(scope="session")
+def results(plan):
+    return study.collect(plan, ensemble=True)

@@ -1,0 +1,74 @@
+"""Data sets, folds and normalized features."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tfr_smooth import study
+from tfr_smooth.data.normalization import QueryMinMax
+from tfr_smooth.study import folds
+
+
+def test_folds_are_found_in_order(tmp_path):
+    for number in (1, 2, 10):
+        for name in ("train.txt", "vali.txt.gz", "test.txt"):
+            (tmp_path / f"Fold{number}").mkdir(exist_ok=True)
+            (tmp_path / f"Fold{number}" / name).touch()
+    found = study.find_folds(tmp_path)
+    assert list(found.folds) == ["Fold1", "Fold2", "Fold10"]
+    assert found.folds["Fold2"]["valid"] == (str(tmp_path / "Fold2/vali.txt.gz"),)
+
+
+def test_five_parts_are_turned_as_letor_does(tmp_path):
+    for number in range(1, 6):
+        (tmp_path / f"S{number}.txt.gz").touch()
+    found = study.find_folds(tmp_path, name="MQ")
+    numbers = {
+        fold: {part: [int(path[-8]) for path in paths] for part, paths in parts.items()}
+        for fold, parts in found.folds.items()
+    }
+    assert found.name == "MQ"
+    assert numbers["Fold1"] == {"train": [1, 2, 3], "valid": [4], "test": [5]}
+    assert numbers["Fold4"] == {"train": [4, 5, 1], "valid": [2], "test": [3]}
+    for part in ("valid", "test"):
+        assert sorted(fold[part][0] for fold in numbers.values()) == [1, 2, 3, 4, 5]
+
+
+def test_a_folder_without_folds_and_a_fold_without_a_file_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="`folder` must hold Fold1 .. FoldK or S1.txt .. S5.txt, got"):
+        study.find_folds(tmp_path)
+    (tmp_path / "Fold1").mkdir()
+    with pytest.raises(ValueError, match="`folder` must have train.txt, vali.txt and test.txt in each fold, got"):
+        study.find_folds(tmp_path)
+
+
+def test_quantiles_are_the_shares_of_lower_training_values():
+    random = np.random.RandomState(0)
+    train = random.randint(0, 5, [20, 3]).astype(np.float32)
+    found = folds._quantiles(np.sort(train, axis=0), train)
+    # The mean rank from 1 of tied values is the count of lower ones, half of the tied ones and 1/2.
+    np.testing.assert_allclose(found, (stats.rankdata(train, axis=0) - 0.5) / len(train))
+    outside = folds._quantiles(np.sort(train, axis=0), np.array([[-9.0, 9.0, 9.0]]))
+    np.testing.assert_array_equal(outside, [[0.0, 1.0, 1.0]])
+
+
+def test_normalization_is_that_of_the_layers(fold):
+    part = fold.parts["test"]
+    first, last = part.starts[3], part.starts[4]
+    expected = QueryMinMax()(part.features[np.newaxis, first:last])[0]
+    np.testing.assert_array_equal(fold.features("min_max")["test"][first:last], expected)
+    train = fold.features("standardize")["train"]
+    np.testing.assert_allclose(train.mean(axis=0), 0.0, atol=1e-5)
+    varies = np.ptp(fold.parts["train"].features, axis=0) > 0.0
+    np.testing.assert_allclose(train.std(axis=0), varies, rtol=1e-4)
+    assert fold.features("none")["valid"].tolist() == fold.parts["valid"].features.tolist()
+
+
+def test_padded_arrays_lead_back_to_the_documents(fold):
+    part = fold.parts["valid"]
+    documents, labels = folds.padded(part, int(part.lengths.max()) + 3)
+    assert documents.shape == labels.shape == (len(part), part.lengths.max() + 3)
+    np.testing.assert_array_equal(documents[documents >= 0], np.arange(len(part.labels)))
+    np.testing.assert_array_equal(labels[labels >= 0], part.labels)
+    np.testing.assert_array_equal((documents >= 0).sum(axis=1), part.lengths)
+    np.testing.assert_array_equal(documents < 0, labels < 0)

@@ -1,0 +1,76 @@
+"""The rankers that are not neural."""
+
+import numpy as np
+import pytest
+
+from tfr_smooth import evaluation
+from tfr_smooth.data.letor_parser import Query
+from tfr_smooth.data.query_cache import QueryCache
+from tfr_smooth.study import folds
+from tfr_smooth.study.rankers import RANKERS
+from tfr_smooth.study.rankers.ridge import fit_ridge
+
+
+def ndcg(fold, fitted):
+    return evaluation.trec_eval(folds.scored_queries(fold.parts["test"], fitted.test), "ndcg")["ndcg"]
+
+
+def planted(sign):
+    """A fold whose relevant documents are the three with the highest (or lowest) third feature."""
+    random = np.random.RandomState(0)
+
+    def part(queries):
+        for query in range(queries):
+            features = random.randn(10, 4).astype(np.float32)
+            values = sign * features[:, 2]
+            labels = (values >= np.sort(values)[-3]).astype(np.float32)
+            yield Query(b"%d" % query, features, labels, [b""] * 10)
+
+    return folds.Fold({name: QueryCache.in_memory(4, part(20)) for name in folds.PARTS})
+
+
+def test_ridge_regression_is_least_squares_with_more_rows():
+    """Rows sqrt(D lambda) I with targets 0 have the squared error D lambda |w|^2."""
+    random = np.random.RandomState(0)
+    features, labels = random.randn(50, 4), random.randn(50)
+    centered = features - features.mean(axis=0)
+    rows = np.concatenate([centered, np.sqrt(50 * 0.3) * np.eye(4)])
+    targets = np.concatenate([labels - labels.mean(), np.zeros(4)])
+    expected = np.linalg.lstsq(rows, targets, rcond=None)[0]
+    np.testing.assert_allclose(fit_ridge(features, labels, 0.3), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_best_single_feature_is_found(sign):
+    fold = planted(sign)
+    fitted = RANKERS["single_feature"].fit(fold, {}, 0)
+    assert fitted.details["feature"] == 3 * sign
+    assert ndcg(fold, fitted) == pytest.approx(1.0)
+    np.testing.assert_array_equal(fitted.test, sign * fold.parts["test"].features[:, 2])
+
+
+def test_a_named_feature_is_taken():
+    fold = planted(1)
+    fitted = RANKERS["single_feature"].fit(fold, {"feature": -1}, 0)
+    np.testing.assert_array_equal(fitted.valid, -fold.parts["valid"].features[:, 0])
+
+
+def test_random_scores_depend_on_the_seed_alone(fold):
+    first, again, other = (RANKERS["random"].fit(fold, {}, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.test, again.test)
+    assert not np.array_equal(first.test, other.test)
+
+
+@pytest.mark.parametrize("name", ["ridge", "lambdamart"])
+def test_rankers_learn(name):
+    fold = planted(1)
+    fitted, again = (RANKERS[name].fit(fold, {}, 0) for _ in range(2))
+    np.testing.assert_array_equal(fitted.test, again.test)
+    assert ndcg(fold, fitted) > 0.95 > 0.8 > ndcg(fold, RANKERS["random"].fit(fold, {}, 0))
+
+
+@pytest.mark.parametrize("name", ["ridge", "lambdamart", "single_feature", "random"])
+def test_unknown_settings_are_refused_and_searched_ones_known(name):
+    with pytest.raises(ValueError, match="`settings` of .* must be among .*, got 'depth'"):
+        RANKERS[name].check({"depth": 3})
+    assert set(RANKERS[name].grid()) <= set(RANKERS[name].defaults)

@@ -1,0 +1,42 @@
+"""Recipes."""
+
+import pytest
+
+from tfr_smooth import losses, study
+from tfr_smooth.study import recipe
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("hidden", 3),
+        ("hidden", [0]),
+        ("learning_rate", 0.0),
+        ("batch_size", 0),
+        ("epochs", 1.5),
+        ("normalization", "zscore"),
+        ("select_by", "loss"),
+        ("dropout", 1.0),
+        ("weight_decay", -1.0),
+        ("input_noise", -1.0),
+        ("linear_path", 0.0),
+        ("average_weights", 1.0),
+        ("schedule", "step"),
+        ("patience", 0),
+    ],
+)
+def test_wrong_arguments_are_named(argument, value):
+    with pytest.raises(ValueError, match=f"^`{argument}` must be .*, got "):
+        study.Recipe(**{argument: value})
+
+
+def test_changes_make_the_recipe_again():
+    changed = study.Recipe(hidden=[8, 4], epochs=3, linear_path=1.0)
+    assert changed.changes() == {"hidden": [8, 4], "epochs": 3, "linear_path": 1.0}
+    assert study.Recipe(**changed.changes()) == changed
+    assert study.Recipe().changes() == {}
+
+
+def test_no_hyperparameter_of_a_loss_has_the_name_of_a_field():
+    for name in losses.NAMES:
+        assert set(losses.hyperparameters(name)).isdisjoint(recipe.FIELDS), name

@@ -1,0 +1,127 @@
+"""From results to CSV, tables and a page."""
+
+import base64
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tfr_smooth import evaluation, study
+from tfr_smooth.study import folds, plots
+
+
+def test_each_query_has_its_figures_by_seed(results, plan, dataset):
+    queries = results.queries
+    assert list(queries.columns) == ["dataset", "fold", "ranker", "seed", "query", *study.MEASURES]
+    for entry in plan.entries:
+        for job in plan.selected(dataset, "Fold2", entry):
+            mine = queries[(queries["ranker"] == entry.label) & (queries["fold"] == "Fold2")]
+            arrays = study.read_result(job, plan.folder).arrays
+            mine = mine[mine["seed"] == job.seed].set_index("query").loc[arrays["test_queries"]]
+            np.testing.assert_array_equal(mine[list(study.MEASURES)], arrays["test_metrics"])
+
+
+def test_the_ensemble_of_one_ranker_is_the_mean_of_its_scores(results, plan, dataset, fold):
+
+    jobs = plan.selected(dataset, "Fold1", plan.entries[0])
+    assert len(jobs) == 2
+    scores = np.mean([study.read_result(job, plan.folder).arrays["test_scores"] for job in jobs], axis=0)
+    expected = evaluation.trec_eval(folds.scored_queries(fold.parts["test"], scores), "map")["map"]
+    queries = results.queries
+    mine = queries[(queries["ranker"] == "smoothi_ndcg (ensemble)") & (queries["fold"] == "Fold1")]
+    assert mine["map"].mean() == pytest.approx(expected)
+    assert "ridge (ensemble)" not in set(queries["ranker"])
+
+
+def test_every_job_is_listed(results):
+    jobs = results.jobs
+    mine = jobs[(jobs["ranker"] == "smoothi_ndcg") & (jobs["fold"] == "Fold1")]
+    assert len(mine) == 3 and mine["selected"].sum() == 2  # two alphas, one of them with a second seed
+    searched = mine[mine["seed"] == 0].set_index("selected")["valid_ndcg"]
+    assert searched[True] >= searched[False]
+
+
+def test_results_are_read_back(results, tmp_path):
+    study.write_results(results, tmp_path)
+    again = study.read_results(tmp_path)
+    pd.testing.assert_frame_equal(again.queries, results.queries, check_dtype=False)
+    pd.testing.assert_frame_equal(again.jobs, results.jobs, check_dtype=False)
+    assert again.settings == results.settings
+
+
+@pytest.fixture(scope="module")
+def written(results, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    text = study.write_report(results, folder)
+    return folder, text
+
+
+def test_the_report_needs_no_other_file(written):
+    folder, _ = written
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    sources = re.findall(r'(?:src|href)="([^"]{30})', page)
+    assert sources and all(source.startswith("data:image/svg+xml;base64,") for source in sources)
+    images = re.findall(r"base64,([^\"]+)", page)
+    assert all(base64.b64decode(image).lstrip().startswith(b"<?xml") for image in images)
+
+
+def test_plots_are_there_where_their_jobs_are(written):
+    page = (written[0] / "report.html").read_text(encoding="utf-8")
+    titles = re.findall(r"<h3>(.*?)</h3>", page)
+    assert titles == [
+        "Test figures by ranker: mean and standard error",
+        "Query by query",
+        "Learning curves",
+        "Time per epoch",
+        "Effect of alpha",
+    ]
+
+
+def test_sweeps_stay_out_of_the_table(written):
+    folder, text = written
+    assert "smoothi_ndcg (ensemble)" in text and "smoothi_ndcg:alpha" not in text
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "Small.csv",
+        "Small.md",
+        "Small.tex",
+        "Small.txt",
+        "report.html",
+    ]
+    assert (folder / "Small.txt").read_text(encoding="utf-8") in text
+
+
+def test_the_csv_files_alone_give_the_same_report(results, written, tmp_path):
+    study.write_results(results, tmp_path)
+    study.write_report(study.read_results(tmp_path), tmp_path)
+    for path in written[0].iterdir():
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+@pytest.mark.parametrize("sweep", [name for name in study.SWEEPS if name != "alpha"])
+def test_sweeps_are_drawn(results, sweep):
+    """Each with figures of its own, made of those of one ranker."""
+
+    labels = [entry.label for entry in study.sweep(sweep, [study.Entry("smoothi_ndcg")])]
+    queries, jobs = (
+        pd.concat([frame[frame["ranker"] == "smoothi_ndcg"].assign(ranker=label) for label in labels])
+        for frame in results[:2]
+    )
+    swept = study.Results(queries, jobs, {**results.settings, "sweeps": {sweep: labels}})
+    title = {"metric": "the optimized metric", "discount": "the training discount"}.get(sweep, sweep)
+    figure = plots.PLOTS[f"Effect of {title}"](swept, "Small")
+    assert len(plots.svg(figure)) > 5000
+    assert plots.PLOTS[f"Effect of {title}"](results, "Small") is None
+
+
+def test_names_are_escaped(results, tmp_path):
+    renamed = results.queries.replace({"dataset": {"Small": "<b>"}})
+    jobs = results.jobs.replace({"dataset": {"Small": "<b>"}})
+    study.write_report(study.Results(renamed, jobs, results.settings), tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<h2>&lt;b&gt;</h2>" in page
+
+
+def test_a_study_without_results_is_refused(dataset, tmp_path):
+    with pytest.raises(ValueError, match="`study` must have results, got none in"):
+        study.collect(study.Study([dataset], [study.Entry("ridge")], tmp_path))

@@ -1,0 +1,106 @@
+"""Entries, grids and the choice of hyperparameters."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tfr_smooth import _files, study
+from tfr_smooth.study import jobs, selection
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "ridge",
+        "smoothi_ndcg:topn=10:hidden=B64",
+        "smoothi_ndcg:alpha=0.1:hidden=[8,4]",
+        'soft_ndcg:discount={"alpha":0.5}:sigma=0.1',
+    ],
+)
+def test_labels_are_parsed_back(label):
+    assert study.Entry.parse(label).label == label
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("ridg", "`ranker` must be one of .*, got 'ridg'. Did you mean 'ridge'"),
+        ("ridge:alpha=1", "`settings` of Ridge must be among strength, normalization, got 'alpha'"),
+        ("ridge:strength", "`settings` must be NAME=VALUE, got 'strength'"),
+        ("smoothi_ndcg:dropout=2", "`dropout` must be a number in"),
+    ],
+)
+def test_wrong_labels_say_what_is_wrong(label, message):
+    with pytest.raises(ValueError, match=message):
+        study.Entry.parse(label)
+
+
+def test_candidates_are_the_grid_around_what_is_fixed():
+    entry = study.Entry("smoothi_ndcg", {"alpha": 1.0})
+    assert entry.candidates(common={"epochs": 3}) == [
+        {"epochs": 3, "alpha": 1.0, "learning_rate": 0.01},
+        {"epochs": 3, "alpha": 1.0, "learning_rate": 0.001},
+    ]
+    assert entry.candidates({"learning_rate": (0.5,), "strength": (1.0,)}) == [{"alpha": 1.0, "learning_rate": 0.5}]
+    assert study.Entry("ridge").candidates({"strength": (1.0, 2.0)}, {"epochs": 3}) == [
+        {"strength": 1.0},
+        {"strength": 2.0},
+    ]
+    assert study.Entry("random").candidates() == [{}]
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"), [("seeds", ()), ("datasets", []), ("entries", []), ("select_by", "loss")]
+)
+def test_wrong_studies_are_refused(dataset, argument, value):
+    arguments = {"datasets": [dataset], "entries": [study.Entry("ridge")], "folder": "there", argument: value}
+    with pytest.raises(ValueError, match=f"`{argument}` must"):
+        study.Study(**arguments)
+
+
+def pretend(job, folder, valid, test):
+    path = jobs.result_path(job, folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays = {"test_metrics": np.full([2, len(study.MEASURES)], test)}
+    with _files.replacing(path) as unfinished, open(unfinished, "wb") as file:
+        np.savez(file, description=np.array(json.dumps({"valid": {"ndcg": valid, "map": -valid}})), **arrays)
+
+
+def test_validation_figures_choose_and_test_figures_do_not(dataset, tmp_path):
+    entry = study.Entry("smoothi_ndcg")
+    grid = {"alpha": (1.0, 2.0, 3.0, 4.0), "learning_rate": (0.1,)}
+    plan = study.Study([dataset], [entry], tmp_path, seeds=(7, 8), grid=grid)
+    assert plan.selected(dataset, "Fold1", entry) == []
+    search = plan.search(dataset, "Fold1", entry)
+    assert [job.seed for job in search] == [7] * 4
+    # The last one is not done; of the two that are best on validation the first is chosen.
+    for job, valid, test in zip(search, (0.1, 0.3, 0.3), (0.9, 0.1, 0.9), strict=False):
+        pretend(job, tmp_path, valid, test)
+    chosen = plan.selected(dataset, "Fold1", entry)
+    assert [(job.settings["alpha"], job.seed) for job in chosen] == [(2.0, 7), (2.0, 8)]
+    by_map = study.Study([dataset], [entry], tmp_path, grid=grid, seeds=(7,), select_by="map")
+    assert [job.settings["alpha"] for job in by_map.selected(dataset, "Fold1", entry)] == [1.0]
+
+
+def test_what_has_no_randomness_runs_once(plan, dataset):
+    ridge, chance = plan.entries[2:]
+    assert [job.seed for job in plan.selected(dataset, "Fold1", ridge)] == [0]
+    assert [job.seed for job in plan.selected(dataset, "Fold1", chance)] == [0, 1]
+
+
+@pytest.mark.parametrize("name", study.SWEEPS)
+def test_sweeps_are_of_valid_entries(name):
+    entries = study.sweep(name, [study.Entry("ridge"), study.Entry("list_net")])
+    assert len({entry.label for entry in entries}) == len(entries) > 2
+    assert [study.Entry.parse(entry.label) for entry in entries] == entries
+
+
+def test_the_sweep_of_depth_has_each_neural_ranker():
+    entries = study.sweep("depth", [study.Entry("ridge"), study.Entry("list_net", {"epochs": 2})])
+    assert entries[0].label == "list_net:epochs=2:hidden=linear" and entries[-1].settings["hidden"] == "B1024"
+
+
+def test_settings_are_parsed_as_json_or_text():
+    assert selection.parse_settings("hidden=B64 epochs=3 grid=[1,2]") == {"hidden": "B64", "epochs": 3, "grid": [1, 2]}
+    assert selection.parse_settings("") == {}

@@ -1,0 +1,132 @@
+"""Jobs in processes: kills, exceptions, order."""
+
+import functools
+import multiprocessing
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tfr_smooth import study
+from tfr_smooth.study import jobs, workers
+
+ROOT = pathlib.Path(__file__).absolute().parents[2]
+
+
+def some_jobs(dataset, seeds=range(3)):
+    return [study.Job(dataset, fold, "random", {}, seed) for fold in ("Fold1", "Fold2") for seed in seeds]
+
+
+def test_a_worker_keeps_to_jobs_that_share_a_graph_and_helps_others_at_the_end(dataset):
+    waiting = [
+        study.Job(dataset, "Fold1", "smoothi_ndcg", {"alpha": alpha, "learning_rate": rate})
+        for rate in (0.1, 0.2, 0.3)
+        for alpha in (1.0, 2.0)
+    ]
+    queue = workers._Queue(waiting)
+    first, second = queue.take(None), queue.take(None)
+    assert (first.settings["alpha"], second.settings["alpha"]) == (1.0, 2.0)
+    taken = [queue.take(first.affinity) for _ in range(2)]
+    assert [job.settings for job in taken] == [{"alpha": 1.0, "learning_rate": rate} for rate in (0.2, 0.3)]
+    assert queue.take(first.affinity).affinity == second.affinity
+    assert len(queue) == 1
+
+
+def test_nothing_starts_where_nothing_is_left(plan, dataset, monkeypatch):
+    monkeypatch.setattr(workers, "_start", lambda folder: pytest.fail("A process was started."))
+    done = [job for place in plan.places() for job in plan.selected(*place)]
+    assert done and study.run_jobs(done, plan.folder, workers=2) == []
+    assert plan.run(workers=2) == []
+
+
+@pytest.mark.slow
+def test_processes_give_what_this_process_gives(plan, dataset, tmp_path):
+    selected = [job for place in plan.places() for job in plan.selected(*place)]
+    ended = []
+    assert study.run_jobs(selected[::-1], tmp_path, workers=2, progress=ended.append) == []
+    assert len(ended) == len({job.file for job in selected})
+    for job in selected:
+        here, there = (study.read_result(job, folder) for folder in (plan.folder, tmp_path))
+        assert here.description["valid"] == there.description["valid"]
+        for name in ("valid_scores", "test_scores", "test_metrics"):
+            assert (here.arrays[name] == there.arrays[name]).all(), (job.file, name)
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("processes", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_job_that_raises_is_reported_and_the_others_run(dataset, tmp_path, processes):
+    wrong = study.Job(dataset, "Fold1", "single_feature", {"feature": 99})
+    others = some_jobs(dataset)
+    (failure,) = study.run_jobs([others[0], wrong, *others[1:]], tmp_path, workers=processes)
+    assert failure.job == wrong and "IndexError" in failure.message and "index 98" in failure.message
+    assert all(jobs.is_done(job, tmp_path) for job in others) and not jobs.is_done(wrong, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_costs_one_job(dataset, tmp_path):
+    waiting = some_jobs(dataset)
+    killed = []
+
+    def kill(job):
+        if not killed:
+            (child,) = multiprocessing.active_children()
+            killed.append(child.pid)
+            child.kill()
+            child.join()
+
+    failures = study.run_jobs(waiting, tmp_path, workers=1, progress=kill)
+    assert [failure.message for failure in failures] == ["The process ended with exit code -9."]
+    missing = [job for job in waiting if not jobs.is_done(job, tmp_path)]
+    assert missing == [failures[0].job]
+    assert study.run_jobs(waiting, tmp_path, workers=1) == []
+    assert all(jobs.is_done(job, tmp_path) for job in waiting)
+
+
+def command(letor, output):
+    program = [sys.executable, str(ROOT / "examples/compare_losses.py"), f"--data={letor}", f"--output_dir={output}"]
+    recipe = "hidden=[8] epochs=150 batch_size=4"
+    rankers = ["--rankers=smoothi_ndcg list_net ridge", "--grid=alpha=[1,10] learning_rate=[0.01,0.1]"]
+    return [*program, *rankers, f"--recipe={recipe}", "--workers=2", "--seeds=2"]
+
+
+def results_in(output):
+    return {path: path.stat().st_mtime_ns for path in (output / "results").rglob("*.npz") if path.name[0] != "."}
+
+
+def children(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not pathlib.Path("/proc").is_dir(), reason="/proc tells the workers of a process")
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
+def test_a_study_that_ended_early_goes_on_where_it_was(letor, tmp_path, end):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # A shell has its background processes, and so theirs, ignore SIGINT.
+    heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    running = subprocess.Popen(
+        command(letor, tmp_path), env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=heed
+    )
+    deadline = time.time() + 200
+    while len(results_in(tmp_path)) < 3 and running.poll() is None and time.time() < deadline:
+        time.sleep(0.05)
+    assert running.poll() is None, running.communicate()[1]
+    started = children(running.pid)
+    running.send_signal(end)
+    running.wait(timeout=60)
+    while any(pathlib.Path(f"/proc/{pid}").exists() for pid in started) and time.time() < deadline:
+        time.sleep(0.1)  # until the workers have finished their jobs
+    assert not any(pathlib.Path(f"/proc/{pid}").exists() for pid in started)
+    before = results_in(tmp_path)
+    assert 3 <= len(before) < 36
+    done = subprocess.run(command(letor, tmp_path), env=environment, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr
+    after = results_in(tmp_path)
+    # Per fold 4 + 2 + 6 of the search, and one more seed of the two losses.
+    assert len(after) == 28
+    assert {path: after[path] for path in before} == before
+    assert "smoothi_ndcg" in done.stdout and (tmp_path / "report.html").is_file()

@@ -1,0 +1,102 @@
+"""How the neural rankers of a study are trained."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tfr_smooth import _arguments
+
+NORMALIZATIONS = ("none", "min_max", "standardize", "log1p", "quantile")
+SCHEDULES = ("constant", "cosine")
+SELECT_BY = ("smooth", "ndcg")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a neural ranker is trained; the defaults are those of `examples/train_letor.py` and of the SmoothI paper.
+
+    Args:
+      hidden: Widths of the hidden layers, or a name that `models.FeedForwardScorer` knows, such as "B64".
+      learning_rate: Adam's learning rate.
+      batch_size: Queries per batch.
+      epochs: Passes over the training set.
+      normalization: What is done to the features first: "none"; "min_max" per query; "standardize"; "log1p"; or
+        "quantile", the share of the training documents with a lower value.
+      select_by: What selects the epoch on the validation set: the "smooth" metric that the loss optimizes, or exact
+        "ndcg". Losses that optimize no metric always select by NDCG.
+      dropout: Share of the hidden units that a training step drops.
+      weight_decay: AdamW's decay of the kernels.
+      input_noise: Standard deviation of the normal noise that a training step adds to the features.
+      linear_path: If not None, a linear function of the features is added to the network's scores. It starts at ridge
+        regression with this strength, scaled to scores with a standard deviation of 1, and the network starts at 0.
+      average_weights: If not 0, the decay of the exponential moving average of the weights that is evaluated.
+      schedule: "constant", or "cosine" decay of the learning rate to 0 at the last step.
+      patience: Stop after this many epochs without a better one; None never stops.
+
+    Raises:
+      ValueError: If an argument is out of its range.
+
+    Example:
+      >>> from tfr_smooth import study
+      >>> study.Recipe(hidden="B64", epochs=10).changes()
+      {'hidden': 'B64', 'epochs': 10}
+    """
+
+    hidden: str | tuple[int, ...] = (1024,)
+    learning_rate: float = 0.001
+    batch_size: int = 128
+    epochs: int = 50
+    normalization: str = "none"
+    select_by: str = "smooth"
+    dropout: float = 0.0
+    weight_decay: float = 0.0
+    input_noise: float = 0.0
+    linear_path: float | None = None
+    average_weights: float = 0.0
+    schedule: str = "constant"
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        if not isinstance(self.hidden, str):
+            if not isinstance(self.hidden, Sequence):
+                raise ValueError(f"`hidden` must be a list of widths or a name, got {self.hidden!r}.")
+            widths = tuple(_arguments.integer("hidden", width, least=1) for width in self.hidden)
+            object.__setattr__(self, "hidden", widths)
+        _arguments.real("learning_rate", self.learning_rate, above=0.0)
+        for name in ("batch_size", "epochs"):
+            _arguments.integer(name, getattr(self, name), least=1)
+        for name in ("dropout", "average_weights"):
+            if getattr(self, name) != 0.0:
+                _arguments.real(name, getattr(self, name), above=0.0, below=1.0)
+        for name in ("weight_decay", "input_noise"):
+            if getattr(self, name) != 0.0:
+                _arguments.real(name, getattr(self, name), above=0.0)
+        if self.linear_path is not None:
+            _arguments.real("linear_path", self.linear_path, above=0.0)
+        if self.patience is not None:
+            _arguments.integer("patience", self.patience, least=1)
+        _arguments.choice("normalization", self.normalization, NORMALIZATIONS)
+        _arguments.choice("select_by", self.select_by, SELECT_BY)
+        _arguments.choice("schedule", self.schedule, SCHEDULES)
+
+    def changes(self) -> dict[str, Any]:
+        """Returns the fields that differ from the defaults, as JSON values."""
+        different = (field for field in dataclasses.fields(self) if getattr(self, field.name) != field.default)
+        values = {field.name: getattr(self, field.name) for field in different}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+FIELDS = tuple(field.name for field in dataclasses.fields(Recipe))
+
+
+def split_settings(settings: Mapping[str, Any]) -> tuple[Recipe, dict[str, Any]]:
+    """Returns the recipe that the settings of a neural ranker describe, and the hyperparameters of its loss.
+
+    Args:
+      settings: Fields of `Recipe` and hyperparameters of the loss, by name.
+    """
+    recipe = Recipe(**{name: value for name, value in settings.items() if name in FIELDS})
+    return recipe, {name: value for name, value in settings.items() if name not in FIELDS}
