@@ -114,8 +114,9 @@ def read_results(folder: str | os.PathLike[str]) -> Results:
     """Reads what `write_results` wrote."""
     with _extras.needed("pandas", extra="study", by="`read_results`"):
         import pandas as pd
+    # The other engine of pandas 2 rounds the last digit.
     queries, jobs = (
-        pd.read_csv(Path(folder) / file, dtype={"query": str, "dataset": str}, float_precision="round_trip")
+        pd.read_csv(Path(folder) / file, dtype={"query": str, "dataset": str}, engine="python")
         for file in _FILES.values()
     )
     return Results(queries, jobs, json.loads((Path(folder) / _SETTINGS).read_text(encoding="utf-8")))
