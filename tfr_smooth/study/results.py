@@ -114,11 +114,10 @@ def read_results(folder: str | os.PathLike[str]) -> Results:
     """Reads what `write_results` wrote."""
     with _extras.needed("pandas", extra="study", by="`read_results`"):
         import pandas as pd
-    # The other engine of pandas 2 rounds the last digit.
-    queries, jobs = (
-        pd.read_csv(Path(folder) / file, dtype={"query": str, "dataset": str}, engine="python")
-        for file in _FILES.values()
-    )
+    # The parser of pandas 2 rounds the last digit.
+    numbers = {f"{prefix}{measure}": float for prefix in ("", "valid_") for measure in MEASURES}
+    texts = {"query": str, "dataset": str}
+    queries, jobs = (pd.read_csv(Path(folder) / file, dtype=texts, converters=numbers) for file in _FILES.values())
     return Results(queries, jobs, json.loads((Path(folder) / _SETTINGS).read_text(encoding="utf-8")))
 
 
