@@ -126,7 +126,8 @@ def test_an_offset_of_the_scores_costs_no_digits(name):
     loss = get(name, **arguments)
     expected = modes.step(loss)(labels, tf.constant(offset.astype(np.float64) - 1024.0))
     for _, found in modes.in_every_mode(loss, labels, offset):
-        np.testing.assert_allclose(found[0], expected[0], rtol=2e-6)
+        # One minus a metric may be near 0.
+        np.testing.assert_allclose(found[0], expected[0], rtol=2e-6, atol=2e-7)
         np.testing.assert_allclose(found[1], expected[1], rtol=1e-3, atol=1e-5 * np.abs(expected[1]).max())
 
 
@@ -181,10 +182,11 @@ def test_labels_may_be_large(name, highest):
         np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=1e-5 * highest * largest, err_msg=mode)
 
 
-@quick_or_slow(NDCG)
+# NeuralSort's and SoftSort's labels at ranks are means, of which 2^y makes next to nothing.
+@quick_or_slow([name for name in NDCG if not name.startswith(("neuralsort", "softsort"))])
 def test_a_large_label_beside_small_ones(name):
     """The document with the label 128 is all that counts, and it can be learned."""
-    value, gradient = modes.step(get(name))(tf.constant([[0.0, 128.0, 1.0]]), tf.constant([[2.0, 1.0, 0.0]]))
+    value, gradient = modes.step(get(name))(tf.constant([[0.0, 128.0, 1.0]]), tf.constant([[0.2, 0.1, 0.0]]))
     assert np.isfinite(value) and value > 0.0
     assert np.isfinite(gradient).all()
     assert np.argmin(gradient) == 1 and gradient[0, 1] < 0.0
