@@ -3,6 +3,24 @@
 import numpy as np
 import tensorflow as tf
 
+# One loss for each way to compute.
+SAMPLE = (
+    "smoothi_ndcg",
+    "smoothi_map",
+    "approx_ndcg",
+    "soft_ndcg",
+    "soft_map",
+    "neuralsort_ndcg",
+    "softsort_mrr",
+    "fastsort_ndcg",
+    "sinkhorn_ndcg",
+    "list_ap",
+    "lambda_loss",
+    "list_mle",
+    "list_net",
+    "mean_squared",
+    "rank_net",
+)
 UNKNOWN = [tf.TensorSpec([None, None]), tf.TensorSpec([None, None])]
 
 

@@ -14,24 +14,7 @@ from tests import modes
 from tfr_smooth import _keras, functional, losses, metrics, models, ops, registry
 from tfr_smooth.ops import compiled
 
-# One loss for each way to compute, and those of them that the quick tests take.
-SAMPLE = (
-    "smoothi_ndcg",
-    "smoothi_map",
-    "approx_ndcg",
-    "soft_ndcg",
-    "soft_map",
-    "neuralsort_ndcg",
-    "softsort_mrr",
-    "fastsort_ndcg",
-    "sinkhorn_ndcg",
-    "list_ap",
-    "lambda_loss",
-    "list_mle",
-    "list_net",
-    "mean_squared",
-    "rank_net",
-)
+# Those losses that the quick tests take.
 QUICK = ("smoothi_ndcg", "approx_ndcg", "list_mle")
 
 
@@ -40,8 +23,8 @@ def quick_or_slow(names, quick=QUICK):
     return pytest.mark.parametrize("name", marked)
 
 
-every_loss, sample = quick_or_slow(losses.NAMES), quick_or_slow(SAMPLE)
-few_losses = quick_or_slow(SAMPLE, quick=("smoothi_ndcg", "approx_ndcg"))
+every_loss, sample = quick_or_slow(losses.NAMES), quick_or_slow(modes.SAMPLE)
+few_losses = quick_or_slow(modes.SAMPLE, quick=("smoothi_ndcg", "approx_ndcg"))
 
 
 def same(found, expected, mode="", tolerance=1e-5):

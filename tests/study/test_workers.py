@@ -89,7 +89,7 @@ def test_a_killed_worker_costs_one_job(dataset, tmp_path):
 def command(letor, output):
     program = [sys.executable, str(ROOT / "examples/compare_losses.py"), f"--data={letor}", f"--output_dir={output}"]
     recipe = "hidden=[8] epochs=150 batch_size=4"
-    rankers = ["--rankers=smoothi_ndcg list_net ridge", "--grid=alpha=[1,10] learning_rate=[0.01,0.1]"]
+    rankers = ["--rankers=list_net ridge", "--grid=learning_rate=[0.01,0.1]"]
     return [*program, *rankers, f"--recipe={recipe}", "--workers=2", "--seeds=2"]
 
 
@@ -122,11 +122,11 @@ def test_a_study_that_ended_early_goes_on_where_it_was(letor, tmp_path, end):
         time.sleep(0.1)  # until the workers have finished their jobs
     assert not any(pathlib.Path(f"/proc/{pid}").exists() for pid in started)
     before = results_in(tmp_path)
-    assert 3 <= len(before) < 36
+    assert 3 <= len(before) < 18
     done = subprocess.run(command(letor, tmp_path), env=environment, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
     after = results_in(tmp_path)
-    # Per fold 4 + 2 + 6 of the search, and one more seed of the two losses.
-    assert len(after) == 28
+    # Per fold 2 + 6 of the search, and one more seed of the loss.
+    assert len(after) == 18
     assert {path: after[path] for path in before} == before
-    assert "smoothi_ndcg" in done.stdout and (tmp_path / "report.html").is_file()
+    assert "list_net" in done.stdout and (tmp_path / "report.html").is_file()

@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 
+from tests import modes
 from tfr_smooth import _keras, losses, models
 
 NUM_FEATURES = 4
@@ -33,9 +34,7 @@ VARIANTS = {
 }
 if _keras.IS_KERAS_3:  # Its LossScaleOptimizer fails on several replicas: github.com/keras-team/keras/issues/19246
     del VARIANTS["smoothi_ndcg, mixed_float16"]
-CASES = {**{name: (name, {}, "float32") for name in losses.TABLE}, **VARIANTS}
-# So that P@10 of seven documents depends on their order.
-ARGUMENTS = {name: {"topn": 3} for name in losses.TABLE if name.endswith("_precision")}
+CASES = {**{name: (name, {}, "float32") for name in modes.SAMPLE}, **VARIANTS}
 
 
 def a_batch(lists):
@@ -74,7 +73,7 @@ class Trainer:
         with self.strategy.scope():
             optimizer = tf.keras.optimizers.SGD(0.5)
             optimizer.build(self.model.trainable_variables)
-            loss = losses.get(name, **{**ARGUMENTS.get(name, {}), **arguments})
+            loss = losses.get(name, **arguments)
             self.model.compile(optimizer, loss)
         dataset = self.strategy.distribute_datasets_from_function(
             lambda context: a_dataset(context_to_share(context, shares_by_split))

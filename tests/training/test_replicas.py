@@ -1,4 +1,4 @@
-"""For every loss: how a batch is split over two replicas of one process changes nothing."""
+"""For each way to compute a loss: how a batch is split over two replicas of one process changes nothing."""
 
 import json
 import os
