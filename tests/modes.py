@@ -3,11 +3,13 @@
 import numpy as np
 import tensorflow as tf
 
-# One loss for each way to compute.
+# One loss for each way to compute, with every ranking, metric and baseline.
 SAMPLE = (
     "smoothi_ndcg",
     "smoothi_map",
+    "smoothi_err",
     "approx_ndcg",
+    "approx_precision",
     "soft_ndcg",
     "soft_map",
     "neuralsort_ndcg",

@@ -13,7 +13,7 @@ from tests import modes, references
 from tests.test_modes import quick_or_slow
 from tfr_smooth import losses, metrics, ops
 
-every_loss = quick_or_slow(losses.NAMES)
+sample = quick_or_slow(modes.SAMPLE)
 # So that P@K of short lists depends on the order.
 ARGUMENTS = {name: {"topn": 3} for name in losses.NAMES if name.endswith("_precision")}
 
@@ -22,7 +22,7 @@ def get(name, **kwargs):
     return losses.get(name, **{**ARGUMENTS.get(name, {}), **kwargs})
 
 
-@every_loss
+@sample
 @pytest.mark.parametrize("weight", [np.inf, np.nan, 1e38])
 def test_the_weight_of_a_list_that_is_left_out_touches_nothing(name, weight):
     labels, scores = modes.batch()
@@ -37,7 +37,7 @@ def test_the_weight_of_a_list_that_is_left_out_touches_nothing(name, weight):
         np.testing.assert_allclose(gradient, expected[1], rtol=1e-4, atol=1e-6)
 
 
-@every_loss
+@sample
 def test_weights_of_one_over_no_relevant_document_leave_the_model_finite(name):
     labels, _ = modes.batch(lists=8)
     labels[3] = -1.0 if name == "mean_squared" else np.minimum(labels[3], 0.0)
@@ -61,7 +61,7 @@ def gradient_and_second_derivative(loss, labels, scores, direction):
     return gradient, outer.gradient(gradient, scores, direction)
 
 
-@quick_or_slow([name for name in losses.NAMES if not name.startswith("smoothi")])
+@quick_or_slow([name for name in modes.SAMPLE if not name.startswith("smoothi")])
 def test_a_second_derivative_is_the_derivative_of_the_gradient(name):
     labels, scores = map(tf.constant, modes.batch(documents=5, dtype=np.float64))
     direction = tf.constant(modes.batch(seed=1, documents=5, dtype=np.float64)[1])
@@ -80,7 +80,7 @@ def test_a_second_derivative_is_the_derivative_of_the_gradient(name):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
-@quick_or_slow([name for name in losses.NAMES if name.startswith("smoothi")])
+@quick_or_slow([name for name in modes.SAMPLE if name.startswith("smoothi")])
 def test_a_second_derivative_of_smoothi_holds_the_products_constant(name):
     labels, scores = map(tf.constant, modes.batch(documents=5, dtype=np.float64))
     direction = tf.constant(modes.batch(seed=1, documents=5, dtype=np.float64)[1])
@@ -118,7 +118,7 @@ def test_positions_do_not_depend_on_where_the_scores_are():
     np.testing.assert_allclose(ops.Approx().positions(scores, mask), expected, rtol=1e-6)
 
 
-@quick_or_slow([name for name in losses.NAMES if name != "mean_squared"])
+@quick_or_slow([name for name in modes.SAMPLE if name != "mean_squared"])
 def test_an_offset_of_the_scores_costs_no_digits(name):
     labels, scores = modes.batch()
     offset = (np.round(scores * 64.0) / 64.0 + 1024.0).astype(np.float32)  # exact in float32
