@@ -91,6 +91,7 @@ def test_each_step_has_noise_of_its_own(fold, name):
     assert len(set(np.round(fit(single, **still, **{name: 0.5}).curves["loss"], 4))) == 3
 
 
+@pytest.mark.slow
 def test_a_linear_path_starts_at_ridge_regression(fold):
     fitted = fit(fold, linear_path=0.1, learning_rate=1e-30, epochs=1)
     features, labels = fold.parts["train"].features, fold.parts["train"].labels
@@ -99,6 +100,7 @@ def test_a_linear_path_starts_at_ridge_regression(fold):
     np.testing.assert_allclose(fitted.test, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_an_average_without_memory_is_no_average(fold, plain):
     np.testing.assert_allclose(fit(fold, average_weights=1e-30).test, plain.test, rtol=1e-6)
 
@@ -108,6 +110,7 @@ def test_evaluating_averages_leaves_the_training_alone(fold, plain):
     np.testing.assert_allclose(fit(fold, average_weights=0.9).curves["loss"], plain.curves["loss"], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_patience_stops(fold):
     epochs = len(fit(fold, epochs=40, patience=2, learning_rate=0.1).curves["loss"])
     fitted = fit(fold, epochs=40, patience=2, learning_rate=0.1)
@@ -119,12 +122,14 @@ def test_the_best_epoch_is_that_of_the_validation_metric(plain):
     assert len(plain.curves["train_seconds"]) == 4
 
 
+@pytest.mark.slow
 def test_a_loss_without_a_metric_selects_by_ndcg(fold):
     settings = {name: value for name, value in SETTINGS.items() if name != "alpha"}
     fitted = RANKERS["list_net"].fit(fold, settings, 0)
     assert fitted.details["monitor"] == "ndcg" and "valid_smooth" not in fitted.curves
 
 
+@pytest.mark.slow
 def test_a_training_that_diverges_has_a_result(fold):
     fitted = RANKERS["mean_squared"].fit(fold, {"hidden": [8], "epochs": 2, "learning_rate": 1e38}, 0)
     assert np.isfinite(fitted.test).all()

@@ -271,10 +271,10 @@ BEST = {"export_best_model": True, "learning_rate": 1e-9, "num_epochs": 3}
     ("metric", "arguments"),
     [
         ("ndcg_5", {}),
-        ("metric/ndcg_5", {}),
+        pytest.param("metric/ndcg_5", {}, marks=pytest.mark.slow),
         ("loss", {}),
-        ("arp", {"metrics": ["tfr/arp"]}),
-        ("ndcg_5", {"best_exporter_metric_higher_better": True}),
+        pytest.param("arp", {"metrics": ["tfr/arp"]}, marks=pytest.mark.slow),
+        pytest.param("ndcg_5", {"best_exporter_metric_higher_better": True}, marks=pytest.mark.slow),
     ],
 )
 def test_best_model_by_any_figure(metric, arguments, builder, tmp_path):

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfr_smooth import losses, models
 
 
-@pytest.fixture(params=["mixed_float16", "mixed_bfloat16"])
+@pytest.fixture(params=["mixed_float16", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)])
 def policy(request):
     before = tf.keras.mixed_precision.global_policy()
     tf.keras.mixed_precision.set_global_policy(request.param)

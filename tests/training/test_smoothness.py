@@ -47,7 +47,9 @@ def test_the_figures_are_those_of_the_definitions():
         assert row.correlation == pytest.approx(np.corrcoef(*order)[0, 1])
 
 
-@pytest.mark.parametrize("name", registry.RANKINGS)
+@pytest.mark.parametrize(
+    "name", ["smoothi", *(pytest.param(n, marks=pytest.mark.slow) for n in registry.RANKINGS if n != "smoothi")]
+)
 def test_sharper_has_a_smaller_gap_and_in_the_end_no_gradient(name):
     entry = registry.RANKINGS[name]
     loss = losses.get(f"{name}_ndcg", **{key: value for key, value in entry.sharp.items() if key != entry.temperature})

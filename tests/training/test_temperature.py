@@ -73,6 +73,7 @@ def test_the_step_is_traced_once():
     assert once and len(traces) == once
 
 
+@pytest.mark.slow
 def test_a_resumed_training_has_the_temperatures_of_an_undisturbed_one(tmp_path):
     def run(folder, epochs):
         alpha = variable()
@@ -98,6 +99,7 @@ def test_a_learning_rate_schedule_counts_epochs():
     np.testing.assert_allclose(history["temperature"], [10.0, 1.0, 0.1], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_smooth_metric_shares_the_temperature():
     alpha = variable()
     model = make_model(losses.SmoothINDCGLoss(alpha=alpha))
@@ -109,6 +111,7 @@ def test_a_smooth_metric_shares_the_temperature():
     assert at_the_last.evaluate()["smoothi_ndcg"] == pytest.approx(validation.history["val_smoothi_ndcg"][-1])
 
 
+@pytest.mark.slow
 def test_a_saved_model_holds_the_current_number(tmp_path):
     alpha = variable()
     model = make_model(losses.SmoothINDCGLoss(alpha=alpha))
