@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).absolute().parents[1]
+# The public packages below tfr_smooth: the folders with a module of their own.
+PACKAGES = sorted(path.parent.name for path in (ROOT / "tfr_smooth").glob("*/__init__.py"))
 
 
 def snippets(page):

@@ -8,25 +8,12 @@ import pytest
 
 from tests import documents
 
-PACKAGES = [
-    "data",
-    "evaluation",
-    "functional",
-    "losses",
-    "metrics",
-    "models",
-    "ops",
-    "serving",
-    "study",
-    "tf_ranking",
-    "training",
-]
 SOURCES = sorted((documents.ROOT / "tfr_smooth").rglob("*.py"))
 # Words that say nothing of what a variable holds.
 VAGUE = {"beaten", "made", "poison", "poisoned", "worth"}
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", documents.PACKAGES)
 def test_public_names_are_those_of_all(package):
     if package == "tf_ranking":
         pytest.importorskip("tensorflow_ranking", reason="TF-Ranking has no release for TensorFlow >= 2.16")
