@@ -1,6 +1,7 @@
 """SoftRank against the paper: contests, rank distributions, expected discounts, gradients, limits, memory."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -317,23 +318,18 @@ def test_rank_relevance_is_read_off_the_rank_distributions(topn):
 
 
 def largest_tensor(function, length):
-    """The number of elements of the largest tensor in a training graph, its loops and what they save."""
+    """The number of elements of the largest array of a training step, with its loops and what they save, under XLA."""
 
-    @tf.function(input_signature=[tf.TensorSpec([1, length])])
+    @tf.function(jit_compile=True)
     def gradient(scores):
         with tf.GradientTape() as tape:
             tape.watch(scores)
             total = tf.reduce_sum(tf.square(function(scores, tf.ones_like(scores, tf.bool))))
         return tape.gradient(total, scores)
 
-    graph, sizes = gradient.get_concrete_function().graph.as_graph_def(add_shapes=True), []
-    for nodes in [graph.node, *(function.node_def for function in graph.library.function)]:
-        for node in nodes:
-            assert node.op != "TensorListPushBack"  # what TensorFlow saves for the gradient of a loop
-            for shape in node.attr["_output_shapes"].list.shape:
-                if not shape.unknown_rank and all(dim.size >= 0 for dim in shape.dim):
-                    sizes.append(math.prod(dim.size for dim in shape.dim))
-    return max(sizes)
+    program = gradient.experimental_get_compiler_ir(tf.zeros([1, length]))(stage="hlo")
+    shapes = re.findall(r"f(?:32|64)\[([\d,]+)\]", program)
+    return max(math.prod(map(int, shape.split(","))) for shape in shapes)
 
 
 @pytest.mark.parametrize("arguments", [{"discount": "linear"}, {"topn": 3}])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -68,15 +67,11 @@ def clean(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -
 def _finite(scores: tf.Tensor, known: tf.Tensor) -> tf.Tensor:
     """Returns the scores, 0 where they are not known, and so far from infinity that their differences are finite."""
     largest = scores.dtype.max / 4.0
-
-    # The gradient of a clip takes six operations, for scores that have none.
-    @tf.custom_gradient
-    def clipped(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        values = tf.clip_by_value(lists.fill(scores, known, 0.0), -largest, largest)
-        # TensorFlow 2.15 gives the gradients of an empty batch another width.
-        return values, lambda upstream: lists.fill(tf.reshape(upstream, tf.shape(known)), known, 0.0)
-
-    return clipped(scores)
+    constant = tf.stop_gradient(scores)
+    values = tf.clip_by_value(lists.fill(constant, known, 0.0), -largest, largest)
+    # The gradient passes the clip, but for infinite scores, as if it were not there: that takes one operation.
+    scores = lists.fill(scores, tf.logical_and(known, tf.math.is_finite(constant)), 0.0)
+    return scores + (values - tf.stop_gradient(scores))
 
 
 def _like(name: str, tensor: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:

@@ -102,26 +102,11 @@ class LambdaCriterion(Criterion):
         """Returns [batch] from clean lists."""
         labels = self._relevance(labels)
         gains = labels if self.metric == "precision" else _normalized_gains(labels, mask, self.topn)
-        lists_and_gains = labels, mask, gains
-        sigma = tf.constant(self.sigma, scores.dtype)
+        discounts = _rank_discounts(compiled.padded_length(lists.length(scores)), self.metric, self.mu, self.topn)
         # The pairs of NDCG-Loss1 are all pairs, each with the gain of its first document.
-        is_loss1 = tf.constant(self.metric == "ndcg_loss1")
-
-        def value(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-            tensors = [compiled.pad(tensor) for tensor in (scores, *lists_and_gains)]
-            discounts = _rank_discounts(lists.length(tensors[0]), self.metric, self.mu, self.topn)
-            losses, gradient = _losses_and_gradient(*tensors, discounts, sigma, is_loss1)
-            losses = tf.ensure_shape(losses[: tf.shape(scores)[0]], scores.shape[:1])
-            gradient = compiled.unpad(gradient, scores)
-            return losses, lambda upstream: upstream[:, tf.newaxis] * gradient
-
-        def plain(scores: tf.Tensor, labels: tf.Tensor, mask: tf.Tensor, gains: tf.Tensor) -> tf.Tensor:
-            discounts = _rank_discounts(lists.length(scores), self.metric, self.mu, self.topn)
-            is_loss1 = tf.constant(self.metric == "ndcg_loss1")
-            weights = _weights(tf.stop_gradient(scores), labels, mask, gains, discounts, is_loss1)
-            return pairs.logistic(scores, weights, self.sigma)
-
-        return compiled.differentiable(value, plain, lists_and_gains)(scores) / math.log(2.0)
+        constants = discounts, tf.constant(self.sigma, scores.dtype), tf.constant(self.metric == "ndcg_loss1")
+        losses = _losses(scores, labels, mask, gains, *constants)
+        return tf.ensure_shape(losses, scores.shape[:1]) / math.log(2.0)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists whose labels (for "precision": relevant or not) are all the same."""
@@ -129,6 +114,40 @@ class LambdaCriterion(Criterion):
 
     def _relevance(self, labels: tf.Tensor) -> tf.Tensor:
         return binary(labels) if self.metric == "precision" else labels
+
+
+def _value(
+    scores: tf.Tensor,
+    labels: tf.Tensor,
+    mask: tf.Tensor,
+    gains: tf.Tensor,
+    discounts: tf.Tensor,
+    sigma: tf.Tensor,
+    is_loss1: tf.Tensor,
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    padded = [compiled.pad(tensor) for tensor in (scores, labels, mask, gains)]
+    losses, gradient = _losses_and_gradient(*padded, discounts, sigma, is_loss1)
+    gradient = compiled.unpad(gradient, scores)
+    return losses[: tf.shape(scores)[0]], lambda upstream: upstream[:, tf.newaxis] * gradient
+
+
+def _plain(
+    scores: tf.Tensor,
+    labels: tf.Tensor,
+    mask: tf.Tensor,
+    gains: tf.Tensor,
+    discounts: tf.Tensor,
+    sigma: tf.Tensor,
+    is_loss1: tf.Tensor,
+) -> tf.Tensor:
+    length = tf.shape(scores)[1]
+    discounts = discounts[:length, :length]
+    weights = _weights(tf.stop_gradient(scores), labels, mask, gains, discounts, is_loss1)
+    return pairs.logistic(scores, weights, sigma)
+
+
+# The sum over pairs, [batch], given the weights of pairs of ranks, [padded list, padded list].
+_losses = compiled.differentiable(_value, _plain)
 
 
 @compiled.program

@@ -70,7 +70,7 @@ class ListMLECriterion(Criterion):
         # Not padded with True, which `tf.vectorized_map` does not do.
         starts = tf.logical_not(tf.pad(tf.equal(negated[:, 1:], negated[:, :-1]), [[0, 0], [1, 0]]))
         # The 0 that padding has reaches nothing, as it comes last.
-        terms = _log_sums(starts, scores, mask)
+        terms = tf.ensure_shape(_log_sums(scores, starts, mask), scores.shape)
         if self.position_aware:  # Else the sum of the scores is that of their means.
             ties = Neighbors(starts)
             below = scores - ties.maximum(scores)
@@ -79,48 +79,43 @@ class ListMLECriterion(Criterion):
         return tf.reduce_sum(lists.fill(terms, mask, 0.0), axis=1)
 
 
-def _log_sums(starts: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Returns log(sum_{i <= k} e^{s_i}) - s_k at each k, [batch, list], with the mean of e^s over ties.
-
-    Args:
-      starts: [batch, list] bool, where a run of ties starts.
-      scores: [batch, list].
-      mask: [batch, list] bool, False for padding.
-    """
+def _value(scores: tf.Tensor, starts: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
     ties = Neighbors(starts)
+    highest = tf.reduce_max(lists.fill(scores, mask, scores.dtype.min), axis=1, keepdims=True)
+    lowest = tf.reduce_min(lists.fill(scores, mask, scores.dtype.max), axis=1, keepdims=True)
+    # Halves, as the difference of the fill values of a list of padding overflows.
+    is_narrow = tf.reduce_all(highest / 2.0 - lowest / 2.0 < _WIDEST / 2.0)
+    below = lists.fill(tf.cast(scores, tf.float64) - tf.cast(highest, tf.float64), mask, 0.0)
 
-    def value(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        highest = tf.reduce_max(lists.fill(scores, mask, scores.dtype.min), axis=1, keepdims=True)
-        lowest = tf.reduce_min(lists.fill(scores, mask, scores.dtype.max), axis=1, keepdims=True)
-        # Halves, as the difference of the fill values of a list of padding overflows.
-        is_narrow = tf.reduce_all(highest / 2.0 - lowest / 2.0 < _WIDEST / 2.0)
-        below = lists.fill(tf.cast(scores, tf.float64) - tf.cast(highest, tf.float64), mask, 0.0)
+    def narrow_value() -> tf.Tensor:
+        return tf.cast(tf.math.log(tf.cumsum(ties.mean(tf.exp(below)), axis=1)) - below, scores.dtype)
 
-        def narrow_value() -> tf.Tensor:
-            return tf.cast(tf.math.log(tf.cumsum(ties.mean(tf.exp(below)), axis=1)) - below, scores.dtype)
+    terms = tf.cond(is_narrow, narrow_value, lambda: _wide_log_sums(ties, scores))
 
-        terms = tf.cond(is_narrow, narrow_value, lambda: _wide_log_sums(ties, scores))
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        def narrow() -> tf.Tensor:
+            over_sums = tf.cast(upstream, tf.float64) * tf.exp(-below - tf.cast(terms, tf.float64))
+            later = ties.mean(tf.cumsum(over_sums, axis=1, reverse=True))
+            return tf.cast(tf.exp(below) * later, scores.dtype) - upstream
 
-        def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            def narrow() -> tf.Tensor:
-                over_sums = tf.cast(upstream, tf.float64) * tf.exp(-below - tf.cast(terms, tf.float64))
-                later = ties.mean(tf.cumsum(over_sums, axis=1, reverse=True))
-                return tf.cast(tf.exp(below) * later, scores.dtype) - upstream
+        def wide() -> tf.Tensor:
+            with tf.GradientTape() as tape:
+                tape.watch(scores)
+                again = _wide_log_sums(ties, scores)
+            return tape.gradient(again, scores, upstream)
 
-            def wide() -> tf.Tensor:
-                with tf.GradientTape() as tape:
-                    tape.watch(scores)
-                    again = _wide_log_sums(ties, scores)
-                return tape.gradient(again, scores, upstream)
+        return tf.cond(is_narrow, narrow, wide)
 
-            return tf.cond(is_narrow, narrow, wide)
+    return terms, gradient
 
-        return terms, gradient
 
-    def plain(scores: tf.Tensor, starts: tf.Tensor) -> tf.Tensor:
-        return _wide_log_sums(Neighbors(starts), scores)
+def _plain(scores: tf.Tensor, starts: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
+    return _wide_log_sums(Neighbors(starts), scores)
 
-    return compiled.differentiable(value, plain, [starts])(scores)
+
+# log(sum_{i <= k} e^{s_i}) - s_k at each k, [batch, list], with the mean of e^s over ties: from scores, where a run of
+# ties starts, and the mask.
+_log_sums = compiled.differentiable(_value, _plain)
 
 
 def _wide_log_sums(ties: Neighbors, scores: tf.Tensor) -> tf.Tensor:
@@ -146,12 +141,13 @@ def _doubling(step: Callable[..., tuple[tf.Tensor, ...]], arrays: tuple[tf.Tenso
 
     `take(array)` is the array that much earlier, where there is one: where `reaches` is True. Else it is anything.
     """
-    positions = tf.range(tf.shape(arrays[0])[1])
+    length = tf.shape(arrays[0])[1]
+    positions = tf.range(length)
 
     def double(reach: tf.Tensor, *arrays: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (2 * reach, *step(lambda array: tf.roll(array, reach, axis=1), positions >= reach, *arrays))
 
-    return tf.while_loop(lambda reach, *_: reach < tf.size(positions), double, (tf.constant(1), *arrays))[1:]
+    return tf.while_loop(lambda reach, *_: reach < length, double, (tf.constant(1), *arrays))[1:]
 
 
 def _running_maximum(values: tf.Tensor) -> tf.Tensor:

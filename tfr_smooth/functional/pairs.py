@@ -20,7 +20,7 @@ def has_preferences(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     return highest > lowest
 
 
-def logistic(scores: tf.Tensor, weights: tf.Tensor, sigma: float) -> tf.Tensor:
+def logistic(scores: tf.Tensor, weights: tf.Tensor, sigma: float | tf.Tensor) -> tf.Tensor:
     r"""Returns [batch]: $\sum_{ij} w_{ij} \log(1 + e^{-\sigma (s_i - s_j)})$.
 
     Args:
@@ -28,7 +28,7 @@ def logistic(scores: tf.Tensor, weights: tf.Tensor, sigma: float) -> tf.Tensor:
       weights: [batch, list, list], >= 0 and 0 at padding.
       sigma: Slope of the logistic function, > 0.
     """
-    behind = scaled_differences(scores, tf.constant(sigma, scores.dtype))
+    behind = scaled_differences(scores, tf.convert_to_tensor(sigma, scores.dtype))
     return tf.reduce_sum(weights * tf.nn.softplus(behind), axis=[1, 2])
 
 

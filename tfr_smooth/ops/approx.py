@@ -53,20 +53,7 @@ class Approx(PositionRanking):
         alpha = temperature.as_tensor(self.alpha, scores.dtype)
         # No difference of two scores overflows, nor does its product with alpha.
         limit = scores.dtype.max / 4.0 / tf.maximum(alpha, 1.0)
-        scores = tf.clip_by_value(scores, -limit, limit)
-
-        def compiled_positions(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-            padded = compiled.pad(scores), compiled.pad(real)
-
-            def gradient(upstream: tf.Tensor) -> tf.Tensor:
-                return compiled.unpad(_gradient(*padded, alpha, compiled.pad(upstream)), scores)
-
-            return compiled.unpad(_positions(*padded, alpha), scores), gradient
-
-        def plain(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
-            return 0.5 + tf.linalg.matvec(_ahead(scores, alpha), real, transpose_a=True)
-
-        return compiled.differentiable(compiled_positions, plain, [real, alpha])(scores)
+        return tf.ensure_shape(_positions(tf.clip_by_value(scores, -limit, limit), real, alpha), scores.shape)
 
 
 def _ahead(scores: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
@@ -77,15 +64,31 @@ def _ahead(scores: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
 
 
 @compiled.program
-def _positions(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
+def _positions_program(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
     # XLA adds whole rows at a time. The term i = j is 1/2 too much.
     return 0.5 + tf.reduce_sum(real[:, :, tf.newaxis] * _ahead(scores, alpha), axis=1)
 
 
 @compiled.program
-def _gradient(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
+def _gradient_program(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     ahead = _ahead(scores, alpha)
     # The derivative of the sigmoid is symmetric in i and j.
     derivatives = ahead * (1.0 - ahead)
     (upstream_i, upstream_j), (real_i, real_j) = lists.pairs(upstream), lists.pairs(real)
     return alpha * tf.reduce_sum(derivatives * (real_j * upstream_i - real_i * upstream_j), axis=1)
+
+
+def _value(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    padded = compiled.pad(scores), compiled.pad(real)
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        return compiled.unpad(_gradient_program(*padded, alpha, compiled.pad(upstream)), scores)
+
+    return compiled.unpad(_positions_program(*padded, alpha), scores), gradient
+
+
+def _plain(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
+    return 0.5 + tf.linalg.matvec(_ahead(scores, alpha), real, transpose_a=True)
+
+
+_positions = compiled.differentiable(_value, _plain)

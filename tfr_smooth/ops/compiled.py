@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -21,7 +21,8 @@ def program(function: Callable[..., Any]) -> Callable[..., Any]:
     The function takes tensors by position, and its result depends on nothing else: the inputs' types and ranks
     choose the trace, and their sizes the compiled program. Hand it few different sizes (`pad`), as each one takes
     some tenths of a second to compile. On a Mac with a GPU, where TensorFlow has no XLA, it runs as an ordinary graph;
-    so does what is first traced after `tf.debugging.enable_check_numerics()`.
+    so does what is first traced after `tf.debugging.enable_check_numerics()`. No gradient flows through it:
+    `differentiable` has its derivatives.
     """
 
     @functools.cache
@@ -35,12 +36,34 @@ def program(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*arguments: tf.Tensor) -> Any:
         # So that no tape records the program, and none around a graph with it asks for the gradient of its results.
-        # `differentiable` has its derivatives.
         tensors = [tf.stop_gradient(tf.convert_to_tensor(argument)) for argument in arguments]
-        results = traced(*(tf.TensorSpec([None] * tensor.shape.rank, tensor.dtype) for tensor in tensors))(*tensors)
-        return tf.nest.map_structure(tf.stop_gradient, results)
+        return tf.nest.map_structure(tf.stop_gradient, traced(*map(_spec, tensors))(*tensors))
 
     return call
+
+
+def graph(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function as an ordinary graph, traced once for all graphs that call it; in eager mode as it is.
+
+    As in `program`, the types and ranks of its tensors choose the trace. TensorFlow keeps every graph with a
+    `tf.custom_gradient` until the process ends: in here, that is one for all losses, not one for each.
+    """
+
+    @functools.cache
+    def traced(*specs: tf.TensorSpec) -> Callable[..., Any]:
+        return tf.function(function, input_signature=specs, autograph=False)
+
+    @functools.wraps(function)
+    def call(*arguments: tf.Tensor) -> Any:
+        tensors = [tf.convert_to_tensor(argument) for argument in arguments]
+        run = function if tf.executing_eagerly() else traced(*map(_spec, tensors))
+        return run(*tensors)
+
+    return call
+
+
+def _spec(tensor: tf.Tensor) -> tf.TensorSpec:
+    return tf.TensorSpec([None] * tensor.shape.rank, tensor.dtype)
 
 
 @functools.cache
@@ -48,7 +71,7 @@ def _has_xla() -> bool:
     return not (platform.system() == "Darwin" and tf.config.list_physical_devices("GPU"))
 
 
-def detached(tensor: tf.Tensor) -> tf.Tensor:
+def _detached(tensor: tf.Tensor) -> tf.Tensor:
     """Returns the tensor as a constant, for derivatives of every mode.
 
     In eager mode `tf.stop_gradient` has a forward derivative, 0, which TensorFlow keeps where an operation has its
@@ -58,40 +81,44 @@ def detached(tensor: tf.Tensor) -> tf.Tensor:
 
 
 def differentiable(
-    value: Callable[[tf.Tensor], tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]],
-    plain: Callable[..., tf.Tensor],
-    constants: Sequence[tf.Tensor] = (),
-) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Returns a function of one tensor whose value and first derivative come from compiled programs.
+    value: Callable[..., tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]], plain: Callable[..., tf.Tensor]
+) -> Callable[..., tf.Tensor]:
+    """Returns a `graph` whose value and first derivative come from compiled programs.
 
     Args:
-      value: Returns the result, and a function from the gradient with respect to the result to that with respect to
-        the tensor.
-      plain: Computes the same result from the tensor and the constants with TensorFlow's own operations, for
-        derivatives of higher order. It must close over no other tensor.
-      constants: The tensors that `plain` takes after the first.
+      value: Takes a tensor and more, constants to the gradient. Returns the result, and a function from the gradient
+        with respect to the result to that with respect to the first tensor.
+      plain: Computes the same result from the same tensors with TensorFlow's own operations, for derivatives of higher
+        order.
     """
 
-    @tf.custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        result, first_derivative = value(detached(x))
-
+    @graph
+    def function(x: tf.Tensor, *constants: tf.Tensor) -> tf.Tensor:
         @tf.custom_gradient
-        def derivative(
-            x: tf.Tensor, upstream: tf.Tensor, *constants: tf.Tensor
-        ) -> tuple[tf.Tensor, Callable[..., Any]]:
-            # Tapes around a `tf.function` build each derivative in a graph of its own, which sees only the one before:
-            # what the second derivative needs must be a tensor of the first's.
-            x, upstream = tf.identity(x), tf.identity(upstream)
-            here = [tf.identity(tensor) for tensor in constants]
+        def of_x(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+            result, first_derivative = value(_detached(x), *map(_detached, constants))
 
-            def second_derivative(direction: tf.Tensor) -> Any:
-                run = tf.function(_second_derivative, autograph=False) if tf.executing_eagerly() else _second_derivative
-                return [*run(plain, x, upstream, direction, here), *(None for _ in constants)]
+            @tf.custom_gradient
+            def derivative(
+                x: tf.Tensor, upstream: tf.Tensor, *constants: tf.Tensor
+            ) -> tuple[tf.Tensor, Callable[..., Any]]:
+                # Tapes around a `tf.function` build each derivative in a graph of its own, which sees only the one
+                # before: what the second derivative needs must be a tensor of the first's.
+                x, upstream = tf.identity(x), tf.identity(upstream)
+                here = [tf.identity(tensor) for tensor in constants]
 
-            return first_derivative(upstream), second_derivative
+                def second_derivative(direction: tf.Tensor) -> list[tf.Tensor | None]:
+                    # In eager mode a graph of its own, as TensorFlow records on no tape while it computes a forward
+                    # derivative.
+                    is_eager = tf.executing_eagerly()
+                    run = tf.function(_second_derivative, autograph=False) if is_eager else _second_derivative
+                    return [*run(plain, x, upstream, direction, here), *(None for _ in constants)]
 
-        return result, lambda upstream: derivative(x, upstream, *constants)
+                return first_derivative(upstream), second_derivative
+
+            return result, lambda upstream: derivative(x, upstream, *constants)
+
+        return of_x(x)
 
     return function
 
@@ -99,10 +126,7 @@ def differentiable(
 def _second_derivative(
     plain: Callable[..., tf.Tensor], x: tf.Tensor, upstream: tf.Tensor, direction: tf.Tensor, constants: list[tf.Tensor]
 ) -> list[tf.Tensor]:
-    """Returns the gradient of the first derivative, in a direction, with respect to x and the upstream gradient.
-
-    By graphs, not tapes: TensorFlow records on none while it computes a forward derivative.
-    """
+    """Returns the gradient of the first derivative, in a direction, with respect to x and the upstream gradient."""
     # Tensors of this graph.
     x, upstream = tf.identity(x), tf.identity(upstream)
     result = plain(x, *map(tf.identity, constants))

@@ -33,4 +33,4 @@ class Neighbors:
         return reduction(tf.reshape(values, [-1]), self._ids, num_segments=self._shape[0] * self._shape[1])
 
     def _shared(self, of_runs: tf.Tensor) -> tf.Tensor:
-        return tf.reshape(tf.gather(of_runs, self._ids), self._shape)
+        return tf.reshape(tf.gather_nd(of_runs, self._ids[:, tf.newaxis]), self._shape)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.ops import exact, lists, temperature
+from tfr_smooth.ops import compiled, exact, lists, temperature
 from tfr_smooth.ops.ranking import Ranking
 
 # exp(-800) is 0, also in float64: a document behind a gap of this size has the weight 0 whatever the gap is.
@@ -78,47 +78,48 @@ def _sorted_rows(scores: tf.Tensor, mask: tf.Tensor, tau: tf.Tensor, topn: int |
     ranks = lists.num_ranks(scores, topn)
     order = exact.descending_order(scores, mask)
     places = tf.gather(mask, order, batch_dims=1)
-    # float64 up to the differences, so that a shift loses nothing.
-    falling = tf.cast(tf.gather(scores, order, batch_dims=1), tf.float64)
-    logits = _logits(falling, places, ranks, tau, scores.dtype)
+    logits = _logits(tf.gather(scores, order, batch_dims=1), places, tf.convert_to_tensor(ranks), tau)
+    logits = tf.ensure_shape(logits, [*scores.shape[:1], ranks if isinstance(ranks, int) else None, scores.shape[1]])
     real = tf.logical_and(lists.rank_mask(mask, ranks)[:, :, tf.newaxis], places[:, tf.newaxis])
     weights = lists.fill(tf.exp(logits), real, 0.0)
     # Row r has a 1 at document r: the maximum is a no-op except for the ranks of padding.
     return weights / tf.maximum(tf.reduce_sum(weights, axis=2, keepdims=True), 1.0), order
 
 
-def _logits(
-    falling: tf.Tensor, places: tf.Tensor, ranks: tf.Tensor | int, tau: tf.Tensor, dtype: tf.DType
-) -> tf.Tensor:
-    """The softmax's inputs less the highest of their row, [batch, K, list] in `dtype`, from scores in falling order.
+@compiled.graph
+def _logits(falling: tf.Tensor, places: tf.Tensor, ranks: tf.Tensor, tau: tf.Tensor) -> tf.Tensor:
+    """The softmax's inputs less the highest of their row, [batch, K, list], from scores in falling order.
 
     The gradient is that of Eq. 5 as it stands (the highest of a row drops out of a softmax), and |0| has the slope 0:
     tied documents get the same gradient, which differentiating the gaps in one of their orders would not give.
     """
+    dtype = falling.dtype
+    # float64 up to the differences, so that a shift loses nothing.
+    precise = tf.cast(tf.stop_gradient(falling), tf.float64)
     rank = tf.range(1, ranks + 1)[:, tf.newaxis]
 
     @tf.custom_gradient
-    def logits(falling: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        step = tf.cast(tf.range(1, tf.shape(falling)[1]), falling.dtype)
-        gaps = tf.minimum((falling[:, :-1] - falling[:, 1:]) / tau, _LARGEST_GAP)
+    def logits(_: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        step = tf.cast(tf.range(1, tf.shape(precise)[1]), precise.dtype)
+        gaps = tf.minimum((precise[:, :-1] - precise[:, 1:]) / tau, _LARGEST_GAP)
         gaps = lists.fill(gaps, places[:, 1:], 0.0)
         fallen = tf.pad(tf.cumsum(gaps, axis=1), [[0, 0], [1, 0]])
         weighted = tf.pad(tf.cumsum(gaps * (2.0 * step + 1.0), axis=1), [[0, 0], [1, 0]])
-        across, rows = weighted[:, tf.newaxis] - weighted[:, :ranks, tf.newaxis], tf.cast(rank, falling.dtype)
+        across, rows = weighted[:, tf.newaxis] - weighted[:, :ranks, tf.newaxis], tf.cast(rank, precise.dtype)
         below = across - 2.0 * rows * (fallen[:, tf.newaxis] - fallen[:, :ranks, tf.newaxis])
         return tf.cast(-tf.maximum(below, 0.0), dtype), gradient
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
-        rising = lists.fill(-falling, places, falling.dtype.max)
+        rising = lists.fill(-precise, places, precise.dtype.max)
         above = tf.searchsorted(rising, rising, side="left")
         not_below = tf.searchsorted(rising, rising, side="right")
         # A document's own share is 2 (rank - r), with the mean rank of its ties ...
         middle = tf.cast(above + not_below + 1, upstream.dtype)[:, tf.newaxis] / 2.0
         own = tf.reduce_sum(upstream * (middle - tf.cast(rank, upstream.dtype)), axis=1)
         # ... and from sum_i |s_i - s_j| every other one adds or takes as it is above or below.
-        totals = tf.cumsum(tf.cast(tf.reduce_sum(upstream, axis=1), falling.dtype), axis=1)
+        totals = tf.cumsum(tf.cast(tf.reduce_sum(upstream, axis=1), precise.dtype), axis=1)
         totals = tf.pad(totals, [[0, 0], [1, 0]])
         before, until = (tf.gather(totals, index, batch_dims=1) for index in (above, not_below))
-        return (2.0 * tf.cast(own, falling.dtype) + before - (totals[:, -1:] - until)) / tau
+        return tf.cast((2.0 * tf.cast(own, precise.dtype) + before - (totals[:, -1:] - until)) / tau, dtype)
 
     return logits(falling)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from tfr_smooth.ops import compiled
+
 
 def exclusive_product(probabilities: tf.Tensor) -> tf.Tensor:
     r"""Returns the probability that nothing happened before: $\prod_{l<r} (1 - p_l)$.
@@ -26,19 +28,23 @@ def exclusive_product(probabilities: tf.Tensor) -> tf.Tensor:
       >>> print(exclusive_product(tf.constant([[0.5, 1.0, 0.5]])).numpy())
       [[1.  0.5 0. ]]
     """
+    return tf.ensure_shape(_exclusive_product(probabilities), probabilities.shape)
 
-    @tf.custom_gradient
-    def product(probabilities: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        # A tensor of this graph, where the gradient of the gradient finds it (see `compiled.differentiable`).
-        probabilities = tf.identity(probabilities)
-        products = tf.math.cumprod(1.0 - probabilities, axis=1, exclusive=True)
 
-        def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            return -exclusive_product(probabilities) * _sum_after(upstream, 1.0 - probabilities)
+@tf.custom_gradient
+def _product(probabilities: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    # A tensor of this graph, where the gradient of the gradient finds it (see `compiled.differentiable`).
+    probabilities = tf.identity(probabilities)
+    products = tf.math.cumprod(1.0 - probabilities, axis=1, exclusive=True)
 
-        return products, gradient
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        return -_product(probabilities) * _sum_after(upstream, 1.0 - probabilities)
 
-    return product(probabilities)
+    return products, gradient
+
+
+# Around it, as a graph that calls itself in its gradient cannot be saved.
+_exclusive_product = compiled.graph(_product)
 
 
 def _sum_after(values: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:

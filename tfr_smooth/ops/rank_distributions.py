@@ -156,67 +156,77 @@ def rank_binomial(wins: tf.Tensor, lost: tf.Tensor, ranks: tf.Tensor | int) -> t
 
     Time O(K N^2); memory O(K N), and for the gradient O((N / 16 + 16) K N), per list (N documents j, N contests i).
     """
-    # The gradient is Eq. 18 read backwards: it takes one more recursion for all scores at once, not one per score.
-    contests = tf.shape(wins)[1]
-    blocks = (contests + _STATES_BETWEEN - 1) // _STATES_BETWEEN
     start = tf.one_hot(tf.zeros_like(wins[:, 0], tf.int32), ranks, dtype=wins.dtype)
+    return tf.ensure_shape(_by_recursion(wins, lost, start), start.shape)
 
-    def by_contest(pairs: tf.Tensor) -> tf.Tensor:
-        return tf.transpose(pairs, [1, 0, 2])[..., tf.newaxis]
 
-    def step(distributions: tf.Tensor, won: tf.Tensor, lost: tf.Tensor) -> tf.Tensor:
-        return distributions * lost + tf.pad(distributions[..., :-1], [[0, 0], [0, 0], [1, 0]]) * won
+def _recursion(
+    wins: tf.Tensor, lost: tf.Tensor, start: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    # The gradient is Eq. 18 read backwards: it takes one more recursion for all scores at once, not one per score.
+    won, lost, contests = _by_contest(wins), _by_contest(lost), tf.shape(wins)[1]
+    blocks = (contests + _STATES_BETWEEN - 1) // _STATES_BETWEEN
 
-    def plain(wins: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
-        won, contests = by_contest(wins), tf.shape(wins)[1]
-        body = lambda i, distributions: (i + 1, step(distributions, won[i], 1.0 - won[i]))  # noqa: E731
-        return tf.while_loop(lambda i, _: i < contests, body, (0, start), maximum_iterations=contests)[1]
+    def end_of(block: tf.Tensor) -> tf.Tensor:
+        return tf.minimum((block + 1) * _STATES_BETWEEN, contests)
 
-    def value(wins: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        won, lost_by_contest = by_contest(wins), by_contest(compiled.detached(lost))
+    def next_state(i: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
+        return _after_contest(state, tf.gather(won, i), tf.gather(lost, i))
 
-        def end_of(block: tf.Tensor) -> tf.Tensor:
-            return tf.minimum((block + 1) * _STATES_BETWEEN, contests)
+    def run_block(block: tf.Tensor, state: tf.Tensor, kept: tf.TensorArray) -> tuple[tf.Tensor, ...]:
+        kept = kept.write(block, state)
+        first = (block * _STATES_BETWEEN, state)
+        state = tf.while_loop(lambda i, _: i < end_of(block), lambda i, s: (i + 1, next_state(i, s)), first)[1]
+        return block + 1, state, kept
 
-        def next_state(i: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
-            return step(state, won[i], lost_by_contest[i])
+    kept = tf.TensorArray(start.dtype, size=blocks, element_shape=start.shape)
+    result, kept = tf.while_loop(lambda block, *_: block < blocks, run_block, (0, start, kept))[1:]
+    kept = kept.stack()
 
-        def run_block(block: tf.Tensor, state: tf.Tensor, kept: tf.TensorArray) -> tuple[tf.Tensor, ...]:
-            kept = kept.write(block, state)
-            first = (block * _STATES_BETWEEN, state)
-            state = tf.while_loop(lambda i, _: i < end_of(block), lambda i, s: (i + 1, next_state(i, s)), first)[1]
-            return block + 1, state, kept
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        def again(i: tf.Tensor, state: tf.Tensor, states: tf.TensorArray) -> tuple[tf.Tensor, ...]:
+            return i + 1, next_state(i, state), states.write(i % _STATES_BETWEEN, state)
 
-        kept = tf.TensorArray(start.dtype, size=blocks, element_shape=start.shape)
-        result, kept = tf.while_loop(lambda block, *_: block < blocks, run_block, (0, start, kept))[1:]
-        kept = kept.stack()
+        def back_block(block: tf.Tensor, values: tf.Tensor, gradients: tf.TensorArray) -> tuple[tf.Tensor, ...]:
+            first, end = block * _STATES_BETWEEN, end_of(block)
+            states = tf.TensorArray(kept.dtype, size=_STATES_BETWEEN, element_shape=kept.shape[1:])
+            states = tf.while_loop(lambda i, *_: i < end, again, (first, tf.gather(kept, block), states))[2]
 
-        def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            def again(i: tf.Tensor, state: tf.Tensor, states: tf.TensorArray) -> tuple[tf.Tensor, ...]:
-                return i + 1, next_state(i, state), states.write(i % _STATES_BETWEEN, state)
+            def back(i: tf.Tensor, values: tf.Tensor, gradients: tf.TensorArray) -> tuple[tf.Tensor, ...]:
+                # `values` is the gradient with respect to each rank before contest i: if i wins, that of the next.
+                if_won = tf.pad(values[..., 1:], [[0, 0], [0, 0], [0, 1]])
+                of_contest = tf.reduce_sum(states.read(i % _STATES_BETWEEN) * (if_won - values), axis=-1)
+                values = values * tf.gather(lost, i) + if_won * tf.gather(won, i)
+                return i - 1, values, gradients.write(i, of_contest)
 
-            def back_block(block: tf.Tensor, values: tf.Tensor, gradients: tf.TensorArray) -> tuple[tf.Tensor, ...]:
-                first, end = block * _STATES_BETWEEN, end_of(block)
-                states = tf.TensorArray(kept.dtype, size=_STATES_BETWEEN, element_shape=kept.shape[1:])
-                states = tf.while_loop(lambda i, *_: i < end, again, (first, kept[block], states))[2]
+            state = (end - 1, values, gradients)
+            return block - 1, *tf.while_loop(lambda i, *_: i >= first, back, state)[1:]
 
-                def back(i: tf.Tensor, values: tf.Tensor, gradients: tf.TensorArray) -> tuple[tf.Tensor, ...]:
-                    # `values` is the gradient with respect to each rank before contest i: if i wins, that of the next.
-                    if_won = tf.pad(values[..., 1:], [[0, 0], [0, 0], [0, 1]])
-                    of_contest = tf.reduce_sum(states.read(i % _STATES_BETWEEN) * (if_won - values), axis=-1)
-                    values = values * lost_by_contest[i] + if_won * won[i]
-                    return i - 1, values, gradients.write(i, of_contest)
+        gradients = tf.TensorArray(upstream.dtype, size=contests, element_shape=upstream.shape[:-1])
+        state = (blocks - 1, upstream, gradients)
+        return tf.transpose(tf.while_loop(lambda block, *_: block >= 0, back_block, state)[2].stack(), [1, 0, 2])
 
-                state = (end - 1, values, gradients)
-                return block - 1, *tf.while_loop(lambda i, *_: i >= first, back, state)[1:]
+    return result, gradient
 
-            gradients = tf.TensorArray(upstream.dtype, size=contests, element_shape=upstream.shape[:-1])
-            state = (blocks - 1, upstream, gradients)
-            return tf.transpose(tf.while_loop(lambda block, *_: block >= 0, back_block, state)[2].stack(), [1, 0, 2])
 
-        return result, gradient
+def _plain_recursion(wins: tf.Tensor, _: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
+    won, contests = _by_contest(wins), tf.shape(wins)[1]
 
-    return compiled.differentiable(value, plain, [start])(wins)
+    def body(i: tf.Tensor, distributions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return i + 1, _after_contest(distributions, won[i], 1.0 - won[i])
+
+    return tf.while_loop(lambda i, _: i < contests, body, (0, start), maximum_iterations=contests)[1]
+
+
+def _by_contest(pairs: tf.Tensor) -> tf.Tensor:
+    return tf.transpose(pairs, [1, 0, 2])[..., tf.newaxis]
+
+
+def _after_contest(distributions: tf.Tensor, won: tf.Tensor, lost: tf.Tensor) -> tf.Tensor:
+    return distributions * lost + tf.pad(distributions[..., :-1], [[0, 0], [0, 0], [1, 0]]) * won
+
+
+_by_recursion = compiled.differentiable(_recursion, _plain_recursion)
 
 
 def mean_and_variance(wins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -108,7 +108,10 @@ class Sinkhorn(PositionRanking):
         """Returns the transport with the documents in sorted order, [batch, list, rank], and that order."""
         order = exact.descending_order(scores, mask)
         squashed = tf.gather(_squash(tf.cast(scores, tf.float64), mask), order, batch_dims=1)
-        return _plan(squashed, tf.gather(mask, order, batch_dims=1), self, scores.dtype), order
+        places = tf.gather(mask, order, batch_dims=1)
+        epsilon = temperature.as_tensor(self.epsilon, tf.float64)
+        plan = _plan(squashed, places, epsilon, tf.constant(self.threshold, scores.dtype), self.max_iterations)
+        return tf.ensure_shape(plan, [*scores.shape, scores.shape[1]]), order
 
 
 def _squash(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -124,33 +127,40 @@ def _squash(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     return tf.sigmoid(scores / deviation * (math.pi / math.sqrt(3.0)))
 
 
-def _plan(squashed: tf.Tensor, places: tf.Tensor, ranking: Sinkhorn, dtype: tf.DType) -> tf.Tensor:
-    """Q, [batch, list, rank] in `dtype`, 0 at padding, from squashed scores in falling order."""
-    real = tf.cast(places, tf.float64)
-    count = tf.reduce_sum(real, axis=1, keepdims=True)
-    ranks = tf.cast(tf.range(tf.shape(squashed)[1]), tf.float64)
-    epsilon = temperature.as_tensor(ranking.epsilon, tf.float64)
-    targets = 1.0 - ranks / tf.maximum(count - 1.0, 1.0)
+def _value(
+    squashed: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor, threshold: tf.Tensor, max_iterations: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    targets = _targets(places)
+    kernel = tf.cast(_kernel(squashed, targets, places, epsilon), threshold.dtype)
+    rows, columns = _scaled(kernel, places, threshold, max_iterations)
+    plan = rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis]
 
-    def plan(squashed: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        kernel = tf.cast(_kernel(squashed, targets, places, epsilon), dtype)
-        rows, columns = _scaled(kernel, places, ranking.threshold, ranking.max_iterations)
-        result = rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis]
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        q, upstream = tf.cast(plan, tf.float64), tf.cast(upstream, tf.float64)
+        to_cost = _gradient_to_cost(q, upstream, places, epsilon)
+        return tf.reduce_sum(to_cost * 2.0 * (squashed[:, :, tf.newaxis] - targets[:, tf.newaxis]), axis=2)
 
-        def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            q, upstream = tf.cast(result, tf.float64), tf.cast(upstream, tf.float64)
-            to_cost = _gradient_to_cost(q, upstream, places, epsilon)
-            return tf.reduce_sum(to_cost * 2.0 * (squashed[:, :, tf.newaxis] - targets[:, tf.newaxis]), axis=2)
+    return plan, gradient
 
-        return result, gradient
 
-    def plain(squashed: tf.Tensor, targets: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor) -> tf.Tensor:
-        kernel = _kernel(squashed, targets, places, epsilon)
-        # The derivatives of steps that stop early are further from those of the transport than the steps are from it.
-        rows, columns = _scaled(kernel, places, min(ranking.threshold, _EXACT), ranking.max_iterations)
-        return tf.cast(rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis], dtype)
+def _plain(
+    squashed: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor, threshold: tf.Tensor, max_iterations: tf.Tensor
+) -> tf.Tensor:
+    kernel = _kernel(squashed, _targets(places), places, epsilon)
+    # The derivatives of steps that stop early are further from those of the transport than the steps are from it.
+    least = tf.minimum(tf.cast(threshold, kernel.dtype), _EXACT)
+    rows, columns = _scaled(kernel, places, least, max_iterations)
+    return tf.cast(rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis], threshold.dtype)
 
-    return compiled.differentiable(plan, plain, [targets, places, epsilon])(squashed)
+
+# Q, [batch, list, rank] in the type of the threshold, 0 at padding, from squashed scores in falling order.
+_plan = compiled.differentiable(_value, _plain)
+
+
+def _targets(places: tf.Tensor) -> tf.Tensor:
+    """The squashed scores that the ranks have, [batch, list]: evenly from 1 to 0."""
+    count = tf.reduce_sum(tf.cast(places, tf.float64), axis=1, keepdims=True)
+    return 1.0 - tf.cast(tf.range(tf.shape(places)[1]), tf.float64) / tf.maximum(count - 1.0, 1.0)
 
 
 def _kernel(x: tf.Tensor, y: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor) -> tf.Tensor:
@@ -168,7 +178,9 @@ def _kernel(x: tf.Tensor, y: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor) -
     return lists.fill(tf.exp(exponents), pairs, 0.0)
 
 
-def _scaled(kernel: tf.Tensor, places: tf.Tensor, threshold: float, max_iterations: int) -> tuple[tf.Tensor, tf.Tensor]:
+def _scaled(
+    kernel: tf.Tensor, places: tf.Tensor, threshold: tf.Tensor, max_iterations: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Factors of the rows and of the columns, [batch, list] each, with which all sums are 1; 0 at padding."""
 
     def inverse(sums: tf.Tensor) -> tf.Tensor:

@@ -6,22 +6,26 @@ $y_r = \sum_j rel_j I^r_j$.
 
 As $|c^r_j| \le (1-\delta)^{r-1}$, from some rank on all inputs $x_j = \alpha S_j c^r_j$ of the softmax are so small
 that two terms of the exponential's series give it to the last bit. There the loop ends, and the ranks after
-it have a closed form (`_Tail`).
+it have a closed form (`Tail`).
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfr_smooth.ops import compiled
+from tfr_smooth.ops import compiled, lists
 from tfr_smooth.ops.gains import Gain
+from tfr_smooth.ops.smoothi_tail import Tail
 
 # Inputs of a softmax that are below this size, by the type of the scores. The closed form leaves out the third power of
 # it in the values (1e-8), and the second, relative to the largest, in the gradient.
 _SMALL = {tf.float32: 2e-3, tf.float64: 1e-5}
+# Up to this size of the softmax's inputs float32 gives 1e-6 (value) and 1e-5 (gradient), and no exponential overflows.
+# A sharper softmax multiplies the rounding of its inputs, so such a batch is computed in float64.
+_FLOAT32_RANGE = 32.0
 # Inputs are cut here, far from overflow: a softmax is exactly 0 or 1 long before.
 _LARGEST = 1e37
 
@@ -45,100 +49,217 @@ def softmax(inputs: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     return weights / tf.maximum(_sum(weights), 1.0)
 
 
-def small_from(largest: tf.Tensor, delta: float, dtype: tf.DType) -> tf.Tensor:
-    """Returns the number of ranks before |alpha S c| is small everywhere, by |c_r| <= (1 - delta)^(r - 1).
-
-    Args:
-      largest: The largest |alpha S| of the batch, float64 scalar.
-      delta: What remains of a document's weight after its rank.
-      dtype: The type of the scores.
-    """
-    small = _SMALL[dtype]
-    return tf.cast(tf.math.ceil(tf.math.log(tf.maximum(largest, small) / small) / -math.log1p(-delta)), tf.int32)
-
-
-def discounted_gain(
+def _gain_value(
     scores: tf.Tensor,
     relevance: tf.Tensor,
     mask: tf.Tensor,
     discounts: tf.Tensor,
     is_exponential: tf.Tensor,
-    ranks: tf.Tensor,
-    small_from: tf.Tensor,
     alpha: tf.Tensor,
     delta: tf.Tensor,
     is_shifted: tf.Tensor,
-) -> tuple[tf.Tensor, tf.Tensor]:
-    r"""Computes $\sum_r D_r g(y_r)$ and its gradient in one pass over the ranks, as g'(y_r) is known at rank r.
-
-    Args:
-      scores: [batch, list], float32 or float64.
-      relevance: [batch, list], 0 at padding.
-      mask: [batch, list] bool.
-      discounts: [batch or 1, K]: D.
-      is_exponential: Whether g is exponential; else it is linear.
-      ranks: int32: the number of ranks that count, <= K.
-      small_from: int32: the number of ranks before the closed form holds.
-      alpha: Inverse temperature.
-      delta: What remains of a document's weight after its rank.
-      is_shifted: Whether to subtract the list's minimum from the scores.
-
-    Returns:
-      [batch] float64, and the gradient with respect to the scores, [batch, list].
-    """
-    count = _count(mask, scores.dtype)
-    counted, looped = _num_ranks(count, ranks, small_from)
-    discounts = _of_real_ranks(discounts, count)
-    value, gradient, factors = _gain_loop(
-        scores, relevance, mask, discounts, is_exponential, looped, alpha, delta, is_shifted
-    )
-
-    # As plain operations: of few numbers, they would take XLA as long to compile as the loop.
-    def with_tail() -> tuple[tf.Tensor, tf.Tensor]:
-        inputs = logits(scores, mask, alpha, is_shifted)
-        tail = _Tail(inputs, relevance, mask, factors, delta, looped, tf.shape(discounts)[1])
-        gain, derivative = _gain_and_derivative(tail.rank_relevance, relevance, is_exponential)
-        total = tf.reduce_sum(tf.cast(tail.only(discounts * gain), tf.float64), axis=1)
-        of_tail = _to_scores(tail.gradient(discounts * derivative), scores, mask, alpha, is_shifted)
-        return value + total, gradient + of_tail
-
-    return tf.cond(looped < counted, with_tail, lambda: (value, gradient))
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    total, gradient = _gain_and_gradient(scores, relevance, mask, discounts, is_exponential, alpha, delta, is_shifted)
+    return total, lambda upstream: upstream[:, tf.newaxis] * gradient
 
 
-def rank_relevance(
+def _gain_plain(
     scores: tf.Tensor,
     relevance: tf.Tensor,
     mask: tf.Tensor,
-    at_ranks: tf.Tensor,
-    ranks: tf.Tensor,
-    small_from: tf.Tensor,
+    discounts: tf.Tensor,
+    is_exponential: tf.Tensor,
     alpha: tf.Tensor,
     delta: tf.Tensor,
     is_shifted: tf.Tensor,
 ) -> tf.Tensor:
-    """Computes the relevance at each rank, [batch, K]. Its gradient is that of a `discounted_gain` with linear gain.
+    by_rank = _relevance_plain(scores, relevance, mask, discounts, alpha, delta, is_shifted)
+    return tf.reduce_sum(discounts * _gain_and_derivative(by_rank, relevance, is_exponential)[0], axis=1)
 
-    Args:
-      scores: [batch, list], float32 or float64.
-      relevance: [batch, list], 0 at padding.
-      mask: [batch, list] bool.
-      at_ranks: [1, K], zeros.
-      ranks: As in `discounted_gain`, like what follows.
-      small_from: int32.
-      alpha: Inverse temperature.
-      delta: What remains of a document's weight after its rank.
-      is_shifted: Whether to subtract the list's minimum from the scores.
-    """
-    count = _count(mask, scores.dtype)
-    counted, looped = _num_ranks(count, ranks, small_from)
-    by_rank, factors = _relevance_loop(scores, relevance, mask, at_ranks, looped, alpha, delta, is_shifted)
+
+def _relevance_value(
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+    at_ranks: tf.Tensor,
+    alpha: tf.Tensor,
+    delta: tf.Tensor,
+    is_shifted: tf.Tensor,
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        weights = upstream, tf.constant(False)
+        return _gain_and_gradient(scores, relevance, mask, *weights, alpha, delta, is_shifted)[1]
+
+    return _by_rank(scores, relevance, mask, at_ranks, alpha, delta, is_shifted), gradient
+
+
+def _relevance_plain(
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+    at_ranks: tf.Tensor,
+    alpha: tf.Tensor,
+    delta: tf.Tensor,
+    is_shifted: tf.Tensor,
+) -> tf.Tensor:
+    read = lambda row: tf.reduce_sum(relevance * row, axis=1)  # noqa: E731
+    return tf.transpose(recursion(read, scores, mask, tf.shape(at_ranks)[1], alpha, delta, is_shifted))
+
+
+# Computes [batch]: the sum over ranks of D_r g(y_r). Args:
+#   scores: [batch, list], float32 or float64.
+#   relevance: [batch, list], 0 at padding.
+#   mask: [batch, list] bool.
+#   discounts: [batch or 1, K]: D, in the type of the scores.
+#   is_exponential: Whether g is exponential; else it is linear.
+#   alpha: Inverse temperature, float64.
+#   delta: What remains of a document's weight after its rank, float64.
+#   is_shifted: Whether to subtract the list's minimum from the scores.
+discounted_gain = compiled.differentiable(_gain_value, _gain_plain)
+
+# Computes the relevance at each rank, [batch, K], from the same, with [1, K] zeros in place of discounts and gain.
+rank_relevance = compiled.differentiable(_relevance_value, _relevance_plain)
+
+
+def recursion(
+    read: Callable[[tf.Tensor], tf.Tensor],
+    scores: tf.Tensor,
+    mask: tf.Tensor,
+    ranks: tf.Tensor | int,
+    alpha: tf.Tensor,
+    delta: tf.Tensor,
+    is_shifted: tf.Tensor | bool,
+    *,
+    stop_gradient: bool = True,
+) -> tf.Tensor:
+    """Returns what `read` makes of each rank's indicators, [K, batch, ..], by TensorFlow's own operations."""
+    inputs = logits(tf.cast(scores, tf.float64), mask, alpha, is_shifted)
+    real_ranks = tf.transpose(lists.rank_mask(mask, ranks))
+
+    def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
+        held = tf.stop_gradient(factors) if stop_gradient else factors
+        indicators = softmax(inputs * held, mask)
+        row = tf.cast(indicators * tf.cast(real_ranks[rank, :, tf.newaxis], tf.float64), scores.dtype)
+        return rank + 1, held * (1.0 - delta - indicators), rows.write(rank, read(row))
+
+    rows = tf.TensorArray(scores.dtype, size=ranks)
+    state = (0, tf.ones_like(inputs), rows)
+    return tf.while_loop(lambda rank, *_: rank < ranks, body, state, maximum_iterations=ranks)[2].stack()
+
+
+def _gain_and_gradient(
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+    discounts: tf.Tensor,
+    is_exponential: tf.Tensor,
+    alpha: tf.Tensor,
+    delta: tf.Tensor,
+    is_shifted: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Computes the gain and its gradient in one pass over the ranks, as g'(y_r) is known at rank r."""
+    plan = _Plan.of(scores, mask, discounts, alpha, delta, is_shifted)
+    arrays = [compiled.pad(tensor) for tensor in (scores, relevance, mask)]
+    discounts = _of_real_ranks(compiled.pad(discounts), lists.count(arrays[2], scores.dtype))
+
+    def loop(dtype: tf.DType) -> list[tf.Tensor]:
+        arguments = *_cast([*arrays, discounts], dtype), is_exponential, plan.looped, *_cast([alpha, delta], dtype)
+        value, gradient, factors = _gain_loop(*arguments, is_shifted)
+        return [value, *_cast([gradient, factors], scores.dtype)]
+
+    value, gradient, factors = plan.in_precision(loop, scores.dtype)
+
+    def with_tail() -> tuple[tf.Tensor, tf.Tensor]:
+        exact, relevance, mask, weights = _cast([*arrays, discounts], tf.float64)
+        tail = Tail(logits(exact, mask, alpha, is_shifted), relevance, mask, factors, delta, plan.looped, weights)
+        gain, derivative = _gain_and_derivative(tail.rank_relevance, relevance, is_exponential)
+        total = tf.reduce_sum(tail.only(weights * gain), axis=1)
+        of_tail = _to_scores(tail.gradient(weights * derivative), exact, mask, alpha, is_shifted)
+        return value + total, gradient + tf.cast(of_tail, scores.dtype)
+
+    value, gradient = tf.cond(plan.has_tail, with_tail, lambda: (value, gradient))
+    return tf.cast(value[: tf.shape(scores)[0]], scores.dtype), compiled.unpad(gradient, scores)
+
+
+def _by_rank(
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+    at_ranks: tf.Tensor,
+    alpha: tf.Tensor,
+    delta: tf.Tensor,
+    is_shifted: tf.Tensor,
+) -> tf.Tensor:
+    plan = _Plan.of(scores, mask, at_ranks, alpha, delta, is_shifted)
+    arrays, padded_ranks = [compiled.pad(tensor) for tensor in (scores, relevance, mask)], compiled.pad(at_ranks)
+
+    def loop(dtype: tf.DType) -> list[tf.Tensor]:
+        arguments = *_cast([*arrays, padded_ranks], dtype), plan.looped, *_cast([alpha, delta], dtype)
+        return _cast(_relevance_loop(*arguments, is_shifted), scores.dtype)
+
+    by_rank, factors = plan.in_precision(loop, scores.dtype)
 
     def with_tail() -> tf.Tensor:
-        inputs = logits(scores, mask, alpha, is_shifted)
-        tail = _Tail(inputs, relevance, mask, factors, delta, looped, tf.shape(at_ranks)[1])
-        return by_rank + tail.only(tail.rank_relevance)
+        exact, relevance, mask = _cast(arrays, tf.float64)
+        tail = Tail(logits(exact, mask, alpha, is_shifted), relevance, mask, factors, delta, plan.looped, padded_ranks)
+        return by_rank + tf.cast(tail.only(tail.rank_relevance), scores.dtype)
 
-    return _of_real_ranks(tf.cond(looped < counted, with_tail, lambda: by_rank), count)
+    by_rank = tf.cond(plan.has_tail, with_tail, lambda: by_rank)
+    by_rank = _of_real_ranks(by_rank, lists.count(arrays[2], scores.dtype))
+    return by_rank[: tf.shape(scores)[0], : tf.shape(at_ranks)[1]]
+
+
+class _Plan(NamedTuple):
+    """How the ranks of a batch are computed.
+
+    Attributes:
+      is_sharp: Whether float32 is not enough.
+      looped: int32: how many ranks the loop takes.
+      has_tail: Whether any rank that counts comes after them.
+    """
+
+    is_sharp: tf.Tensor
+    looped: tf.Tensor
+    has_tail: tf.Tensor
+
+    @classmethod
+    def of(
+        cls,
+        scores: tf.Tensor,
+        mask: tf.Tensor,
+        at_ranks: tf.Tensor,
+        alpha: tf.Tensor,
+        delta: tf.Tensor,
+        is_shifted: tf.Tensor,
+    ) -> _Plan:
+        """Returns the plan for scores [batch, list] and K ranks, [.., K]."""
+        highest = tf.reduce_max(lists.fill(scores, mask, scores.dtype.min), axis=1)
+        lowest = tf.reduce_min(lists.fill(scores, mask, scores.dtype.max), axis=1)
+        # Halves, as the fill values of a list of padding are far apart.
+        spread = tf.where(is_shifted, highest / 2.0 - lowest / 2.0, tf.maximum(highest, -lowest) / 2.0)
+        largest = 2.0 * alpha * tf.cast(tf.reduce_max(tf.pad(spread, [[0, 1]])), tf.float64)
+        documents = tf.reduce_max(tf.reduce_sum(tf.cast(tf.pad(mask, [[0, 1], [0, 1]]), tf.int32), axis=1))
+        counted = tf.minimum(tf.shape(at_ranks)[1], tf.maximum(documents, 1))
+        looped = tf.minimum(counted, small_from(largest, delta, scores.dtype))
+        return cls(largest > _FLOAT32_RANGE, looped, looped < counted)
+
+    def in_precision(self, loop: Callable[[tf.DType], list[tf.Tensor]], dtype: tf.DType) -> list[tf.Tensor]:
+        """Returns what the loop computes, in the precision that scores of this type need."""
+        if dtype == tf.float64:
+            return loop(tf.float64)
+        return tf.cond(self.is_sharp, lambda: loop(tf.float64), lambda: loop(tf.float32))
+
+
+def small_from(largest: tf.Tensor, delta: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """Returns the number of ranks before |alpha S c| is small everywhere, by |c_r| <= (1 - delta)^(r - 1).
+
+    Args:
+      largest: The largest |alpha S| of the batch, float64 scalar.
+      delta: What remains of a document's weight after its rank, float64 scalar.
+      dtype: The type of the scores.
+    """
+    small = _SMALL[dtype]
+    return tf.cast(tf.math.ceil(tf.math.log(tf.maximum(largest, small) / small) / -tf.math.log1p(-delta)), tf.int32)
 
 
 @compiled.program
@@ -223,64 +344,6 @@ def _rank_gradient(indicators: tf.Tensor, relevance: tf.Tensor, at_rank: tf.Tens
     return factors * (gradient - indicators * _sum(gradient))
 
 
-class _Tail:
-    r"""The ranks after the loop, where all inputs $x_j = \alpha S_j c_j$ of the softmax are small.
-
-    With n documents, $\bar x$ the mean over them, $u_j = x_j - \bar x$, $p_j = rel_j - \overline{rel}$ and
-    $q = 1 - \delta - 1/n$, the k-th rank after the loop (k = 0, 1, ..) has, by the series of the exponential,
-
-    $$x^k_j = q^k x_j - \gamma_k x_j u_j, \quad \gamma_k = \frac{q^{k-1}(1 - q^k)}{n(1 - q)}, \qquad
-      n I^k_j = 1 + z_j + \tfrac{1}{2} (z_j^2 - \overline{z^2}), \quad z_j = x^k_j - \overline{x^k}$$
-
-    up to third powers of the inputs. So its relevance is
-
-    $$y_k = \overline{rel} + q^k \overline{pu} - \gamma_k (\overline{pu^2} + \bar x \, \overline{pu})
-      + \tfrac{1}{2} q^{2k} \overline{pu^2}$$
-
-    and its gradient $\frac{c_j}{n} (q^k (p_j - y_k + \overline{rel}) + (q^{2k} - \gamma_k) p_j u_j)$, up to second
-    powers. (One document has no gradient; q < 0 there.)
-    """
-
-    def __init__(
-        self,
-        inputs: tf.Tensor,
-        relevance: tf.Tensor,
-        mask: tf.Tensor,
-        factors: tf.Tensor,
-        delta: tf.Tensor,
-        looped: tf.Tensor,
-        ranks: tf.Tensor,
-    ) -> None:
-        real, count = tf.cast(mask, inputs.dtype), _count(mask, inputs.dtype)
-        inputs *= factors
-        products = (inputs, relevance, relevance * inputs, inputs**2, relevance * inputs**2)
-        x, y, yx, xx, yxx = (_sum(product) / count for product in products)
-        first, second = yx - x * y, (yxx - 2.0 * x * yx + x * x * y) - y * (xx - x * x)
-        self._real, self._share = real, factors / count
-        self._inputs, self._relevance = real * (inputs - x), real * (relevance - y)
-
-        steps = tf.range(ranks)[tf.newaxis] - looped
-        self._is_tail = steps >= 0
-        shrink = tf.maximum(1.0 - delta - 1.0 / count, 1e-30)
-        self._powers = tf.exp(tf.cast(tf.maximum(steps, 0), shrink.dtype) * tf.math.log(shrink))
-        lag = self._powers * (1.0 - self._powers) / (shrink * count * (1.0 - shrink))
-        self._above_mean = self._powers * first - lag * (second + x * first) + 0.5 * self._powers**2 * second
-        self._linear = self._powers**2 - lag
-        # [batch, K]; anything at the ranks of the loop.
-        self.rank_relevance = y + self._above_mean
-
-    def only(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns [batch, K] values, 0 at the ranks of the loop."""
-        return tf.where(self._is_tail, values, tf.zeros_like(values))
-
-    def gradient(self, weights: tf.Tensor) -> tf.Tensor:
-        """Returns the gradient of the sum of weights [batch, K] times relevance with respect to the logits."""
-        weights = self.only(weights)
-        factors = (self._powers, self._linear, self._powers * self._above_mean)
-        constant, linear, mean = (_sum(weights * factor) for factor in factors)
-        return self._share * (self._relevance * (constant + linear * self._inputs) - self._real * mean)
-
-
 def _to_scores(
     gradient: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, alpha: tf.Tensor, is_shifted: tf.Tensor
 ) -> tf.Tensor:
@@ -295,14 +358,9 @@ def _sum(values: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(values, axis=1, keepdims=True)
 
 
-def _count(mask: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    return tf.maximum(_sum(tf.cast(mask, dtype)), 1.0)
-
-
-def _num_ranks(count: tf.Tensor, ranks: tf.Tensor, small_from: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the number of ranks that count for any list, and how many of them the loop takes."""
-    counted = tf.minimum(ranks, tf.cast(tf.reduce_max(count), tf.int32))
-    return counted, tf.minimum(counted, small_from)
+def _cast(tensors: Iterable[tf.Tensor], dtype: tf.DType) -> list[tf.Tensor]:
+    """Returns the tensors in a floating point type; masks stay as they are."""
+    return [tensor if tensor.dtype == tf.bool else tf.cast(tensor, dtype) for tensor in tensors]
 
 
 def _of_real_ranks(values: tf.Tensor, count: tf.Tensor) -> tf.Tensor:

@@ -114,37 +114,12 @@ class SoftRank(DocumentRanking):
 
     def _expected_log2_discount(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         sigma = temperature.as_tensor(self.sigma, tf.float64)
-        mixture = discounts.log2_mixture(lists.length(scores))
-
-        def value(scores: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-            arguments = compiled.pad(scores), compiled.pad(mask), sigma, *mixture
-            expected, products, wins = _expected_discounts(*arguments)
-
-            def gradient(upstream: tf.Tensor) -> tf.Tensor:
-                return compiled.unpad(_gradient(*arguments, products, wins, compiled.pad(upstream)), scores)
-
-            return compiled.unpad(expected, scores), gradient
-
-        def plain(
-            scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
-        ) -> tf.Tensor:
-            wins = win_probabilities_of(scores, mask, sigma)
-            return _expected_by_terms(wins, mask, weights, decays, scores.dtype)
-
-        return compiled.differentiable(value, plain, [mask, sigma, *mixture])(scores)
-
-
-def _expected_by_terms(
-    wins: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor, dtype: tf.DType
-) -> tf.Tensor:
-    """Returns [batch, list]: the mixture's expectation, by TensorFlow's own derivatives."""
-    factors = 1.0 - decays[:, tf.newaxis, tf.newaxis, tf.newaxis] * wins
-    expected = tf.tensordot(weights, tf.reduce_prod(factors, axis=2), axes=1)
-    return lists.fill(tf.cast(expected, dtype), mask, 0.0)
+        expected = _expected_discounts(scores, mask, sigma, *discounts.log2_mixture(lists.length(scores)))
+        return tf.ensure_shape(expected, scores.shape)
 
 
 @compiled.program
-def _expected_discounts(
+def _expected_program(
     scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns the expected discounts [batch, list], the products [M, batch, list] of the terms, and the wins."""
@@ -163,7 +138,7 @@ def _expected_discounts(
 
 
 @compiled.program
-def _gradient(
+def _gradient_program(
     scores: tf.Tensor,
     mask: tf.Tensor,
     sigma: tf.Tensor,
@@ -183,3 +158,24 @@ def _gradient(
     to_wins = tf.while_loop(lambda m, _: m < tf.shape(weights)[0], body, (0, tf.zeros_like(wins)))[1]
     to_differences = to_wins * win_densities(scores, mask, sigma)
     return tf.cast(tf.reduce_sum(to_differences, axis=2) - tf.reduce_sum(to_differences, axis=1), scores.dtype)
+
+
+def _value(
+    scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    arguments = compiled.pad(scores), compiled.pad(mask), sigma, weights, decays
+    expected, products, wins = _expected_program(*arguments)
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        return compiled.unpad(_gradient_program(*arguments, products, wins, compiled.pad(upstream)), scores)
+
+    return compiled.unpad(expected, scores), gradient
+
+
+def _plain(scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor) -> tf.Tensor:
+    factors = 1.0 - decays[:, tf.newaxis, tf.newaxis, tf.newaxis] * win_probabilities_of(scores, mask, sigma)
+    expected = tf.tensordot(weights, tf.reduce_prod(factors, axis=2), axes=1)
+    return lists.fill(tf.cast(expected, scores.dtype), mask, 0.0)
+
+
+_expected_discounts = compiled.differentiable(_value, _plain)

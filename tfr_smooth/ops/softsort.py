@@ -18,7 +18,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.ops import exact, lists, temperature
+from tfr_smooth.ops import compiled, exact, lists, temperature
 from tfr_smooth.ops.ranking import Ranking
 
 # exp(-800) is 0, also in float64: farther away than this (distance over temperature), all documents are alike.
@@ -68,7 +68,8 @@ class SoftSort(Ranking):
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
         """Returns P, [batch, K, list]: row r is highest at the document of rank r."""
         ranks = lists.num_ranks(scores, topn)
-        sought = _highest(scores, mask, ranks)
+        sought = _highest(scores, mask, tf.convert_to_tensor(ranks))
+        sought = tf.ensure_shape(sought, [scores.shape[0], ranks if isinstance(ranks, int) else None])
         # |d|^p / tau as |d tau^(-1/p)|^p, which is cut before it can overflow.
         tau = temperature.as_tensor(self.temperature, tf.float64)
         scale = tf.exp(_within(-tf.math.log(tau) / self.power))
@@ -90,7 +91,8 @@ def _within(exponent: tf.Tensor) -> tf.Tensor:
     return tf.clip_by_value(exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
 
 
-def _highest(scores: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:
+@compiled.graph
+def _highest(scores: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor) -> tf.Tensor:
     """The K highest scores in falling order, [batch, K]; tied documents share their ranks' gradient equally."""
     order = exact.descending_order(scores, mask)
 
