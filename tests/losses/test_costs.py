@@ -59,20 +59,25 @@ def test_smoothi_passes_over_the_ranks_and_keeps_no_array_of_ranks_times_documen
 )
 def test_smoothi_computes_no_rank_after_those_that_count(arguments, expected):
     largest, delta, dtype = arguments
-    assert int(smoothi_programs.small_from(tf.constant(largest, tf.float64), delta, dtype)) == expected
+    numbers = (tf.constant(number, tf.float64) for number in (largest, delta))
+    assert int(smoothi_programs.small_from(*numbers, dtype)) == expected
 
 
 @pytest.mark.parametrize(
-    ("documents", "ranks", "small_from", "expected"),
-    [([60], 60, 78, (60, 60)), ([100], 10, 78, (10, 10)), ([1000], 1000, 78, (1000, 78)), ([7, 40], 300, 78, (40, 40))],
+    ("documents", "ranks", "looped", "has_tail"),
+    [([60], 60, 60, False), ([100], 10, 10, False), ([1000], 1000, 78, True), ([7, 40], 300, 40, False)],
 )
-def test_smoothi_computes_no_rank_of_padding_or_behind_the_cut_off(documents, ranks, small_from, expected):
-    count = tf.constant(documents, tf.float32)[:, tf.newaxis]
-    found = smoothi_programs._num_ranks(count, tf.constant(ranks), tf.constant(small_from))
-    assert tuple(map(int, found)) == expected
+def test_smoothi_computes_no_rank_of_padding_or_behind_the_cut_off(documents, ranks, looped, has_tail):
+    mask = tf.sequence_mask(documents, max(documents))
+    scores = tf.linspace(0.0, 7.0, max(documents)) * tf.cast(mask, tf.float32)
+    if documents[0] < max(documents):  # The shorter list has the highest score all the same.
+        scores = tf.concat([scores[:, :1] + 7.0, scores[:, 1:] * 0.1], axis=1)
+    alpha, delta = tf.constant(1.0, tf.float64), tf.constant(0.1, tf.float64)
+    plan = smoothi_programs._Plan.of(scores, mask, tf.zeros([1, ranks]), alpha, delta, tf.constant(True))
+    assert (int(plan.looped), bool(plan.has_tail), bool(plan.is_sharp)) == (looped, has_tail, False)
 
 
-@pytest.mark.parametrize(("loss", "most"), [(x, 350) for x in ONE_PASS] + [(x, 550) for x in TWO_PASSES])
+@pytest.mark.parametrize(("loss", "most"), [(x, 200) for x in ONE_PASS] + [(x, 250) for x in TWO_PASSES])
 def test_the_graph_around_the_programs_is_small(loss, most):
     spec = tf.TensorSpec([None, None])
     operations = step(loss).get_concrete_function(spec, spec).graph.get_operations()
