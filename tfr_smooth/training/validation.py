@@ -95,7 +95,7 @@ class ExactValidation(tf.keras.callbacks.Callback):
             strategy.experimental_distribute_dataset(share_by_data(self._dataset)) if shared else self._dataset
         )
 
-        @tf.function(reduce_retracing=True, autograph=False)
+        @tf.function(input_signature=self._shared.element_spec, autograph=False)
         def step(inputs: Any, labels: tf.Tensor) -> None:
             if shared:
                 scores = strategy.run(lambda share: model(share, training=False), args=(inputs,))
