@@ -519,10 +519,7 @@ def test_unknown_normalization():
         models.FeedForwardScorer(normalization="zscore")
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(m, marks=[pytest.mark.slow] * i) for i, m in enumerate(distributed_step.MODELS)],
-)
+@pytest.fixture(scope="module", params=distributed_step.MODELS)
 def distributed(request, tmp_path_factory):
     """The model, and what distributed_step.py found with it."""
     folder = tmp_path_factory.mktemp("distributed")
@@ -533,6 +530,7 @@ def distributed(request, tmp_path_factory):
     return request.param, json.loads((folder / "results.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", distributed_step.CASES)
 def test_how_replicas_share_a_batch_changes_nothing(distributed, case):
     model, results = distributed

@@ -43,7 +43,7 @@ def plan(dataset, tmp_path_factory):
         seeds=(0, 1),
         grid=GRID,
         recipe=RECIPE,
-        sweeps={"alpha": study.sweep("alpha")[:2]},
+        sweeps={"alpha": study.sweep("alpha")[1:3]},
     )
     assert plan.run(workers=0) == []
     return plan
