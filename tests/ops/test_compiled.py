@@ -57,7 +57,7 @@ def test_differentiable_takes_the_first_derivative_from_the_value_and_the_others
             second.watch(x)
             with tf.GradientTape() as first:
                 first.watch(x)
-                y = compiled.differentiable(value, lambda x: x**3)(x)
+                y = compiled.differentiable(lambda x: x**3)(value)(x)
             dy = first.gradient(y, x)
         ddy = second.gradient(dy, x)
     np.testing.assert_array_equal(y, [5.0, 5.0])
@@ -68,7 +68,7 @@ def test_differentiable_takes_the_first_derivative_from_the_value_and_the_others
 
 def test_the_derivative_with_respect_to_the_upstream_gradient_is_the_first_derivative():
     x, upstream = tf.constant([2.0, 3.0]), tf.constant([1.0, 4.0])
-    square = compiled.differentiable(lambda x: (x**2, lambda upstream: 2.0 * x * upstream), tf.square)
+    square = compiled.differentiable(tf.square)(lambda x: (x**2, lambda upstream: 2.0 * x * upstream))
     with tf.GradientTape() as outer:
         outer.watch(upstream)
         with tf.GradientTape() as inner:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -102,9 +101,11 @@ class LambdaCriterion(Criterion):
         """Returns [batch] from clean lists."""
         labels = self._relevance(labels)
         gains = labels if self.metric == "precision" else _normalized_gains(labels, mask, self.topn)
+        # Summed here: XLA's running sums were quadratic up to TensorFlow 2.15.
         discounts = _rank_discounts(compiled.padded_length(lists.length(scores)), self.metric, self.mu, self.topn)
+        sums = tf.pad(tf.cumsum(tf.cumsum(discounts, axis=0), axis=1), [[1, 0], [1, 0]])
         # The pairs of NDCG-Loss1 are all pairs, each with the gain of its first document.
-        constants = discounts, tf.constant(self.sigma, scores.dtype), tf.constant(self.metric == "ndcg_loss1")
+        constants = sums, tf.constant(self.sigma, scores.dtype), tf.constant(self.metric == "ndcg_loss1")
         losses = _losses(scores, labels, mask, gains, *constants)
         return tf.ensure_shape(losses, scores.shape[:1]) / math.log(2.0)
 
@@ -116,38 +117,34 @@ class LambdaCriterion(Criterion):
         return binary(labels) if self.metric == "precision" else labels
 
 
-def _value(
+def _plain_losses(
     scores: tf.Tensor,
     labels: tf.Tensor,
     mask: tf.Tensor,
     gains: tf.Tensor,
-    discounts: tf.Tensor,
-    sigma: tf.Tensor,
-    is_loss1: tf.Tensor,
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    padded = [compiled.pad(tensor) for tensor in (scores, labels, mask, gains)]
-    losses, gradient = _losses_and_gradient(*padded, discounts, sigma, is_loss1)
-    gradient = compiled.unpad(gradient, scores)
-    return losses[: tf.shape(scores)[0]], lambda upstream: upstream[:, tf.newaxis] * gradient
-
-
-def _plain(
-    scores: tf.Tensor,
-    labels: tf.Tensor,
-    mask: tf.Tensor,
-    gains: tf.Tensor,
-    discounts: tf.Tensor,
+    sums: tf.Tensor,
     sigma: tf.Tensor,
     is_loss1: tf.Tensor,
 ) -> tf.Tensor:
-    length = tf.shape(scores)[1]
-    discounts = discounts[:length, :length]
-    weights = _weights(tf.stop_gradient(scores), labels, mask, gains, discounts, is_loss1)
+    weights = _weights(tf.stop_gradient(scores), labels, mask, gains, sums, is_loss1)
     return pairs.logistic(scores, weights, sigma)
 
 
-# The sum over pairs, [batch], given the weights of pairs of ranks, [padded list, padded list].
-_losses = compiled.differentiable(_value, _plain)
+@compiled.differentiable(_plain_losses)
+def _losses(
+    scores: tf.Tensor,
+    labels: tf.Tensor,
+    mask: tf.Tensor,
+    gains: tf.Tensor,
+    sums: tf.Tensor,
+    sigma: tf.Tensor,
+    is_loss1: tf.Tensor,
+) -> compiled.WithGradient:
+    """Returns the sum over pairs, [batch], and its gradient, given `_rank_discounts`, summed."""
+    padded = [compiled.pad(tensor) for tensor in (scores, labels, mask, gains)]
+    losses, gradient = _losses_and_gradient(*padded, sums, sigma, is_loss1)
+    gradient = compiled.unpad(gradient, scores)
+    return losses[: tf.shape(scores)[0]], lambda upstream: upstream[:, tf.newaxis] * gradient
 
 
 @compiled.program
@@ -156,12 +153,12 @@ def _losses_and_gradient(
     labels: tf.Tensor,
     mask: tf.Tensor,
     gains: tf.Tensor,
-    discounts: tf.Tensor,
+    sums: tf.Tensor,
     sigma: tf.Tensor,
     is_loss1: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Computes the sum over pairs, [batch], and its gradient with respect to the scores, [batch, list]."""
-    weights = _weights(scores, labels, mask, gains, discounts, is_loss1)
+    weights = _weights(scores, labels, mask, gains, sums, is_loss1)
     behind = pairs.scaled_differences(scores, sigma)
     losses = tf.reduce_sum(weights * tf.nn.softplus(behind), axis=[1, 2])
     derivatives = sigma * weights * tf.sigmoid(behind)
@@ -173,14 +170,14 @@ def _weights(
     labels: tf.Tensor,
     mask: tf.Tensor,
     gains: tf.Tensor,
-    discounts: tf.Tensor,
+    sums: tf.Tensor,
     is_loss1: tf.Tensor,
 ) -> tf.Tensor:
-    """Returns the weights of the pairs, [batch, list, list], given the discounts of pairs of ranks."""
+    """Returns the weights of the pairs, [batch, list, list], given `_rank_discounts`, summed."""
     rows, columns = lists.pairs(gains)
     chosen = tf.where(is_loss1, lists.different_pairs(mask), pairs.preferences(labels, mask))
     differences = rows - tf.where(is_loss1, tf.zeros_like(columns), columns)
-    return lists.fill(differences * _over_orders_of_ties(discounts, scores, mask), chosen, 0.0)
+    return lists.fill(differences * _over_orders_of_ties(sums, scores, mask), chosen, 0.0)
 
 
 def _normalized_gains(labels: tf.Tensor, mask: tf.Tensor, topn: int | None) -> tf.Tensor:
@@ -222,17 +219,16 @@ def _rank_discounts(length: tf.Tensor | int, metric: str, mu: float, topn: int |
     return tf.where(tf.equal(first, second), tf.zeros_like(discounts), discounts)
 
 
-def _over_orders_of_ties(discounts: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """`discounts` at the ranks of each pair of documents, [batch, list, list]; at ties its mean over their orders.
+def _over_orders_of_ties(sums: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """The discounts at the ranks of each pair of documents, [batch, list, list]; at ties its mean over their orders.
 
     Tied documents hold a block of ranks, of which each order gives every document each rank equally often: so the mean
-    is that over a block of the matrix, and the differences of four running sums give it.
+    is that over a block of the matrix, and the differences of four of its running sums give it.
     """
     mine, others = lists.pairs(scores)
     real = mask[:, tf.newaxis, :]
     above = tf.reduce_sum(tf.cast(tf.logical_and(others > mine, real), tf.int32), axis=2)
     tied = tf.reduce_sum(tf.cast(tf.logical_and(tf.equal(others, mine), real), tf.int32), axis=2)
-    sums = tf.pad(tf.cumsum(tf.cumsum(discounts, axis=0), axis=1), [[1, 0], [1, 0]])
     rows = tf.gather(sums, above + tied) - tf.gather(sums, above)
     blocks = tf.gather(rows, above + tied, axis=2, batch_dims=1) - tf.gather(rows, above, axis=2, batch_dims=1)
     blocks = lists.fill(blocks, blocks > 1e-9, 0.0)  # Less is rounding of the sums.

@@ -79,7 +79,19 @@ class ListMLECriterion(Criterion):
         return tf.reduce_sum(lists.fill(terms, mask, 0.0), axis=1)
 
 
-def _value(scores: tf.Tensor, starts: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+def _plain_log_sums(scores: tf.Tensor, starts: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
+    return _wide_log_sums(Neighbors(starts), scores)
+
+
+@compiled.differentiable(_plain_log_sums)
+def _log_sums(scores: tf.Tensor, starts: tf.Tensor, mask: tf.Tensor) -> compiled.WithGradient:
+    """Returns log(sum_{i <= k} e^{s_i}) - s_k at each k, with the mean of e^s over ties, and its gradient.
+
+    Args:
+      scores: [batch, list].
+      starts: [batch, list] bool, where a run of ties starts.
+      mask: [batch, list] bool, False for padding.
+    """
     ties = Neighbors(starts)
     highest = tf.reduce_max(lists.fill(scores, mask, scores.dtype.min), axis=1, keepdims=True)
     lowest = tf.reduce_min(lists.fill(scores, mask, scores.dtype.max), axis=1, keepdims=True)
@@ -90,7 +102,7 @@ def _value(scores: tf.Tensor, starts: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Te
     def narrow_value() -> tf.Tensor:
         return tf.cast(tf.math.log(tf.cumsum(ties.mean(tf.exp(below)), axis=1)) - below, scores.dtype)
 
-    terms = tf.cond(is_narrow, narrow_value, lambda: _wide_log_sums(ties, scores))
+    terms = tf.stop_gradient(tf.cond(is_narrow, narrow_value, lambda: _wide_log_sums(ties, scores)))
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
         def narrow() -> tf.Tensor:
@@ -107,15 +119,6 @@ def _value(scores: tf.Tensor, starts: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Te
         return tf.cond(is_narrow, narrow, wide)
 
     return terms, gradient
-
-
-def _plain(scores: tf.Tensor, starts: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
-    return _wide_log_sums(Neighbors(starts), scores)
-
-
-# log(sum_{i <= k} e^{s_i}) - s_k at each k, [batch, list], with the mean of e^s over ties: from scores, where a run of
-# ties starts, and the mask.
-_log_sums = compiled.differentiable(_value, _plain)
 
 
 def _wide_log_sums(ties: Neighbors, scores: tf.Tensor) -> tf.Tensor:

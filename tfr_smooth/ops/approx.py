@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -78,17 +77,16 @@ def _gradient_program(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor, upst
     return alpha * tf.reduce_sum(derivatives * (real_j * upstream_i - real_i * upstream_j), axis=1)
 
 
-def _value(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+def _plain_positions(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
+    return 0.5 + tf.linalg.matvec(_ahead(scores, alpha), real, transpose_a=True)
+
+
+@compiled.differentiable(_plain_positions)
+def _positions(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> compiled.WithGradient:
+    """Returns the positions, [batch, list], and its gradient."""
     padded = compiled.pad(scores), compiled.pad(real)
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
         return compiled.unpad(_gradient_program(*padded, alpha, compiled.pad(upstream)), scores)
 
     return compiled.unpad(_positions_program(*padded, alpha), scores), gradient
-
-
-def _plain(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
-    return 0.5 + tf.linalg.matvec(_ahead(scores, alpha), real, transpose_a=True)
-
-
-_positions = compiled.differentiable(_value, _plain)

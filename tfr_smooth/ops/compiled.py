@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 import platform
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import tensorflow as tf
+
+# A result, and a function from the gradient with respect to it to that with respect to the first argument.
+WithGradient: TypeAlias = tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]
 
 # The operations that `tf.debugging.enable_check_numerics()` adds; XLA has none of them.
 _NUMERICS_CHECKS = ("CheckNumericsV2", "DebugNumericSummaryV2")
@@ -81,46 +84,57 @@ def _detached(tensor: tf.Tensor) -> tf.Tensor:
 
 
 def differentiable(
-    value: Callable[..., tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]], plain: Callable[..., tf.Tensor]
-) -> Callable[..., tf.Tensor]:
-    """Returns a `graph` whose value and first derivative come from compiled programs.
+    plain: Callable[..., tf.Tensor],
+) -> Callable[[Callable[..., WithGradient]], Callable[..., tf.Tensor]]:
+    """Returns a decorator that makes a `graph` of a function whose value and first derivative come from programs.
+
+    The function takes a tensor, and more that are constants to the gradient. It returns the result, and a function from
+    the gradient with respect to the result to that with respect to the first tensor. Decorated, it returns the result.
+    What it hands from one to the other must be no output of a `tf.cond` or `tf.while_loop` but its `tf.stop_gradient`:
+    where a second derivative is asked for, TensorFlow changes those in the shared graph to what XLA cannot take.
 
     Args:
-      value: Takes a tensor and more, constants to the gradient. Returns the result, and a function from the gradient
-        with respect to the result to that with respect to the first tensor.
       plain: Computes the same result from the same tensors with TensorFlow's own operations, for derivatives of higher
         order.
     """
 
-    @graph
-    def function(x: tf.Tensor, *constants: tf.Tensor) -> tf.Tensor:
-        @tf.custom_gradient
-        def of_x(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-            result, first_derivative = value(_detached(x), *map(_detached, constants))
-
+    def decorate(value: Callable[..., WithGradient]) -> Callable[..., tf.Tensor]:
+        @graph
+        @functools.wraps(value)
+        def function(x: tf.Tensor, *constants: tf.Tensor) -> tf.Tensor:
             @tf.custom_gradient
-            def derivative(
-                x: tf.Tensor, upstream: tf.Tensor, *constants: tf.Tensor
-            ) -> tuple[tf.Tensor, Callable[..., Any]]:
-                # Tapes around a `tf.function` build each derivative in a graph of its own, which sees only the one
-                # before: what the second derivative needs must be a tensor of the first's.
-                x, upstream = tf.identity(x), tf.identity(upstream)
-                here = [tf.identity(tensor) for tensor in constants]
+            def of_x(x: tf.Tensor) -> WithGradient:
+                result, first_derivative = value(_detached(x), *map(_detached, constants))
+                return result, lambda upstream: _derivative(first_derivative, plain)(x, upstream, *constants)
 
-                def second_derivative(direction: tf.Tensor) -> list[tf.Tensor | None]:
-                    # In eager mode a graph of its own, as TensorFlow records on no tape while it computes a forward
-                    # derivative.
-                    is_eager = tf.executing_eagerly()
-                    run = tf.function(_second_derivative, autograph=False) if is_eager else _second_derivative
-                    return [*run(plain, x, upstream, direction, here), *(None for _ in constants)]
+            return of_x(x)
 
-                return first_derivative(upstream), second_derivative
+        return function
 
-            return result, lambda upstream: derivative(x, upstream, *constants)
+    return decorate
 
-        return of_x(x)
 
-    return function
+def _derivative(
+    first_derivative: Callable[[tf.Tensor], tf.Tensor], plain: Callable[..., tf.Tensor]
+) -> Callable[..., tf.Tensor]:
+    """Returns the first derivative as a function of x, the upstream gradient and the constants."""
+
+    @tf.custom_gradient
+    def derivative(x: tf.Tensor, upstream: tf.Tensor, *constants: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
+        # Tapes around a `tf.function` build each derivative in a graph of its own, which sees only the one before: what
+        # the second derivative needs must be a tensor of the first's.
+        x, upstream = tf.identity(x), tf.identity(upstream)
+        here = [tf.identity(tensor) for tensor in constants]
+
+        def second_derivative(direction: tf.Tensor) -> list[tf.Tensor | None]:
+            # In eager mode a graph of its own, as TensorFlow records on no tape while it computes a forward derivative.
+            is_eager = tf.executing_eagerly()
+            run = tf.function(_second_derivative, autograph=False) if is_eager else _second_derivative
+            return [*run(plain, x, upstream, direction, here), *(None for _ in constants)]
+
+        return first_derivative(upstream), second_derivative
+
+    return derivative
 
 
 def _second_derivative(

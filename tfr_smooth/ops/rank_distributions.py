@@ -14,7 +14,6 @@ much wider than the scores makes gradients differences of large sums (6e-5), and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -160,9 +159,18 @@ def rank_binomial(wins: tf.Tensor, lost: tf.Tensor, ranks: tf.Tensor | int) -> t
     return tf.ensure_shape(_by_recursion(wins, lost, start), start.shape)
 
 
-def _recursion(
-    wins: tf.Tensor, lost: tf.Tensor, start: tf.Tensor
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+def _plain_recursion(wins: tf.Tensor, _: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
+    won, contests = _by_contest(wins), tf.shape(wins)[1]
+
+    def body(i: tf.Tensor, distributions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return i + 1, _after_contest(distributions, won[i], 1.0 - won[i])
+
+    return tf.while_loop(lambda i, _: i < contests, body, (0, start), maximum_iterations=contests)[1]
+
+
+@compiled.differentiable(_plain_recursion)
+def _by_recursion(wins: tf.Tensor, lost: tf.Tensor, start: tf.Tensor) -> compiled.WithGradient:
+    """Returns the distributions, [batch, j, K], and its gradient."""
     # The gradient is Eq. 18 read backwards: it takes one more recursion for all scores at once, not one per score.
     won, lost, contests = _by_contest(wins), _by_contest(lost), tf.shape(wins)[1]
     blocks = (contests + _STATES_BETWEEN - 1) // _STATES_BETWEEN
@@ -181,7 +189,7 @@ def _recursion(
 
     kept = tf.TensorArray(start.dtype, size=blocks, element_shape=start.shape)
     result, kept = tf.while_loop(lambda block, *_: block < blocks, run_block, (0, start, kept))[1:]
-    kept = kept.stack()
+    result, kept = tf.stop_gradient(result), tf.stop_gradient(kept.stack())
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
         def again(i: tf.Tensor, state: tf.Tensor, states: tf.TensorArray) -> tuple[tf.Tensor, ...]:
@@ -209,24 +217,12 @@ def _recursion(
     return result, gradient
 
 
-def _plain_recursion(wins: tf.Tensor, _: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
-    won, contests = _by_contest(wins), tf.shape(wins)[1]
-
-    def body(i: tf.Tensor, distributions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return i + 1, _after_contest(distributions, won[i], 1.0 - won[i])
-
-    return tf.while_loop(lambda i, _: i < contests, body, (0, start), maximum_iterations=contests)[1]
-
-
 def _by_contest(pairs: tf.Tensor) -> tf.Tensor:
     return tf.transpose(pairs, [1, 0, 2])[..., tf.newaxis]
 
 
 def _after_contest(distributions: tf.Tensor, won: tf.Tensor, lost: tf.Tensor) -> tf.Tensor:
     return distributions * lost + tf.pad(distributions[..., :-1], [[0, 0], [0, 0], [1, 0]]) * won
-
-
-_by_recursion = compiled.differentiable(_recursion, _plain_recursion)
 
 
 def mean_and_variance(wins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -127,23 +127,7 @@ def _squash(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     return tf.sigmoid(scores / deviation * (math.pi / math.sqrt(3.0)))
 
 
-def _value(
-    squashed: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor, threshold: tf.Tensor, max_iterations: tf.Tensor
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    targets = _targets(places)
-    kernel = tf.cast(_kernel(squashed, targets, places, epsilon), threshold.dtype)
-    rows, columns = _scaled(kernel, places, threshold, max_iterations)
-    plan = rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis]
-
-    def gradient(upstream: tf.Tensor) -> tf.Tensor:
-        q, upstream = tf.cast(plan, tf.float64), tf.cast(upstream, tf.float64)
-        to_cost = _gradient_to_cost(q, upstream, places, epsilon)
-        return tf.reduce_sum(to_cost * 2.0 * (squashed[:, :, tf.newaxis] - targets[:, tf.newaxis]), axis=2)
-
-    return plan, gradient
-
-
-def _plain(
+def _plain_plan(
     squashed: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor, threshold: tf.Tensor, max_iterations: tf.Tensor
 ) -> tf.Tensor:
     kernel = _kernel(squashed, _targets(places), places, epsilon)
@@ -153,8 +137,25 @@ def _plain(
     return tf.cast(rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis], threshold.dtype)
 
 
-# Q, [batch, list, rank] in the type of the threshold, 0 at padding, from squashed scores in falling order.
-_plan = compiled.differentiable(_value, _plain)
+@compiled.differentiable(_plain_plan)
+def _plan(
+    squashed: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor, threshold: tf.Tensor, max_iterations: tf.Tensor
+) -> compiled.WithGradient:
+    """Returns Q, [batch, list, rank] in the type of the threshold and 0 at padding, and its gradient.
+
+    The squashed scores are in falling order.
+    """
+    targets = _targets(places)
+    kernel = tf.cast(_kernel(squashed, targets, places, epsilon), threshold.dtype)
+    rows, columns = _scaled(kernel, places, threshold, max_iterations)
+    plan = tf.stop_gradient(rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis])
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        q, upstream = tf.cast(plan, tf.float64), tf.cast(upstream, tf.float64)
+        to_cost = _gradient_to_cost(q, upstream, places, epsilon)
+        return tf.reduce_sum(to_cost * 2.0 * (squashed[:, :, tf.newaxis] - targets[:, tf.newaxis]), axis=2)
+
+    return plan, gradient
 
 
 def _targets(places: tf.Tensor) -> tf.Tensor:

@@ -49,51 +49,7 @@ def softmax(inputs: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     return weights / tf.maximum(_sum(weights), 1.0)
 
 
-def _gain_value(
-    scores: tf.Tensor,
-    relevance: tf.Tensor,
-    mask: tf.Tensor,
-    discounts: tf.Tensor,
-    is_exponential: tf.Tensor,
-    alpha: tf.Tensor,
-    delta: tf.Tensor,
-    is_shifted: tf.Tensor,
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    total, gradient = _gain_and_gradient(scores, relevance, mask, discounts, is_exponential, alpha, delta, is_shifted)
-    return total, lambda upstream: upstream[:, tf.newaxis] * gradient
-
-
-def _gain_plain(
-    scores: tf.Tensor,
-    relevance: tf.Tensor,
-    mask: tf.Tensor,
-    discounts: tf.Tensor,
-    is_exponential: tf.Tensor,
-    alpha: tf.Tensor,
-    delta: tf.Tensor,
-    is_shifted: tf.Tensor,
-) -> tf.Tensor:
-    by_rank = _relevance_plain(scores, relevance, mask, discounts, alpha, delta, is_shifted)
-    return tf.reduce_sum(discounts * _gain_and_derivative(by_rank, relevance, is_exponential)[0], axis=1)
-
-
-def _relevance_value(
-    scores: tf.Tensor,
-    relevance: tf.Tensor,
-    mask: tf.Tensor,
-    at_ranks: tf.Tensor,
-    alpha: tf.Tensor,
-    delta: tf.Tensor,
-    is_shifted: tf.Tensor,
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    def gradient(upstream: tf.Tensor) -> tf.Tensor:
-        weights = upstream, tf.constant(False)
-        return _gain_and_gradient(scores, relevance, mask, *weights, alpha, delta, is_shifted)[1]
-
-    return _by_rank(scores, relevance, mask, at_ranks, alpha, delta, is_shifted), gradient
-
-
-def _relevance_plain(
+def _plain_relevance(
     scores: tf.Tensor,
     relevance: tf.Tensor,
     mask: tf.Tensor,
@@ -106,19 +62,74 @@ def _relevance_plain(
     return tf.transpose(recursion(read, scores, mask, tf.shape(at_ranks)[1], alpha, delta, is_shifted))
 
 
-# Computes [batch]: the sum over ranks of D_r g(y_r). Args:
-#   scores: [batch, list], float32 or float64.
-#   relevance: [batch, list], 0 at padding.
-#   mask: [batch, list] bool.
-#   discounts: [batch or 1, K]: D, in the type of the scores.
-#   is_exponential: Whether g is exponential; else it is linear.
-#   alpha: Inverse temperature, float64.
-#   delta: What remains of a document's weight after its rank, float64.
-#   is_shifted: Whether to subtract the list's minimum from the scores.
-discounted_gain = compiled.differentiable(_gain_value, _gain_plain)
+@compiled.differentiable(_plain_relevance)
+def rank_relevance(
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+    at_ranks: tf.Tensor,
+    alpha: tf.Tensor,
+    delta: tf.Tensor,
+    is_shifted: tf.Tensor,
+) -> compiled.WithGradient:
+    """Computes the relevance at each rank, [batch, K], and its gradient.
 
-# Computes the relevance at each rank, [batch, K], from the same, with [1, K] zeros in place of discounts and gain.
-rank_relevance = compiled.differentiable(_relevance_value, _relevance_plain)
+    Args:
+      scores: As in `discounted_gain`, like what follows.
+      relevance: [batch, list].
+      mask: [batch, list] bool.
+      at_ranks: [1, K], zeros in the type of the scores.
+      alpha: float64.
+      delta: float64.
+      is_shifted: bool.
+    """
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        weights = upstream, tf.constant(False)
+        return _gain_and_gradient(scores, relevance, mask, *weights, alpha, delta, is_shifted)[1]
+
+    return _by_rank(scores, relevance, mask, at_ranks, alpha, delta, is_shifted), gradient
+
+
+def _plain_gain(
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+    discounts: tf.Tensor,
+    is_exponential: tf.Tensor,
+    alpha: tf.Tensor,
+    delta: tf.Tensor,
+    is_shifted: tf.Tensor,
+) -> tf.Tensor:
+    by_rank = _plain_relevance(scores, relevance, mask, discounts, alpha, delta, is_shifted)
+    return tf.reduce_sum(discounts * _gain_and_derivative(by_rank, relevance, is_exponential)[0], axis=1)
+
+
+@compiled.differentiable(_plain_gain)
+def discounted_gain(
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+    discounts: tf.Tensor,
+    is_exponential: tf.Tensor,
+    alpha: tf.Tensor,
+    delta: tf.Tensor,
+    is_shifted: tf.Tensor,
+) -> compiled.WithGradient:
+    r"""Computes $\sum_r D_r g(y_r)$, [batch], and its gradient.
+
+    Args:
+      scores: [batch, list], float32 or float64.
+      relevance: [batch, list], 0 at padding.
+      mask: [batch, list] bool.
+      discounts: [batch or 1, K]: D, in the type of the scores.
+      is_exponential: Whether g is exponential; else it is linear.
+      alpha: Inverse temperature, float64.
+      delta: What remains of a document's weight after its rank, float64.
+      is_shifted: Whether to subtract the list's minimum from the scores.
+    """
+    gain, gradient = _gain_and_gradient(scores, relevance, mask, discounts, is_exponential, alpha, delta, is_shifted)
+    return gain, lambda upstream: upstream[:, tf.newaxis] * gradient
 
 
 def recursion(
@@ -170,14 +181,14 @@ def _gain_and_gradient(
     value, gradient, factors = plan.in_precision(loop, scores.dtype)
 
     def with_tail() -> tuple[tf.Tensor, tf.Tensor]:
-        exact, relevance, mask, weights = _cast([*arrays, discounts], tf.float64)
-        tail = Tail(logits(exact, mask, alpha, is_shifted), relevance, mask, factors, delta, plan.looped, weights)
-        gain, derivative = _gain_and_derivative(tail.rank_relevance, relevance, is_exponential)
-        total = tf.reduce_sum(tail.only(weights * gain), axis=1)
-        of_tail = _to_scores(tail.gradient(weights * derivative), exact, mask, alpha, is_shifted)
-        return value + total, gradient + tf.cast(of_tail, scores.dtype)
+        tail = plan.tail(arrays, factors, discounts)
+        gain, derivative = _gain_and_derivative(tail.rank_relevance, arrays[1], is_exponential)
+        total = tf.reduce_sum(tf.cast(tail.only(discounts * gain), value.dtype), axis=1)
+        of_tail = tail.gradient(discounts * derivative)
+        of_tail = _to_scores(of_tail, arrays[0], arrays[2], tf.cast(alpha, scores.dtype), is_shifted)
+        return value + total, gradient + of_tail
 
-    value, gradient = tf.cond(plan.has_tail, with_tail, lambda: (value, gradient))
+    value, gradient = map(tf.stop_gradient, tf.cond(plan.has_tail, with_tail, lambda: (value, gradient)))
     return tf.cast(value[: tf.shape(scores)[0]], scores.dtype), compiled.unpad(gradient, scores)
 
 
@@ -200,11 +211,10 @@ def _by_rank(
     by_rank, factors = plan.in_precision(loop, scores.dtype)
 
     def with_tail() -> tf.Tensor:
-        exact, relevance, mask = _cast(arrays, tf.float64)
-        tail = Tail(logits(exact, mask, alpha, is_shifted), relevance, mask, factors, delta, plan.looped, padded_ranks)
-        return by_rank + tf.cast(tail.only(tail.rank_relevance), scores.dtype)
+        tail = plan.tail(arrays, factors, padded_ranks)
+        return by_rank + tail.only(tail.rank_relevance)
 
-    by_rank = tf.cond(plan.has_tail, with_tail, lambda: by_rank)
+    by_rank = tf.stop_gradient(tf.cond(plan.has_tail, with_tail, lambda: by_rank))
     by_rank = _of_real_ranks(by_rank, lists.count(arrays[2], scores.dtype))
     return by_rank[: tf.shape(scores)[0], : tf.shape(at_ranks)[1]]
 
@@ -216,11 +226,13 @@ class _Plan(NamedTuple):
       is_sharp: Whether float32 is not enough.
       looped: int32: how many ranks the loop takes.
       has_tail: Whether any rank that counts comes after them.
+      hyperparameters: alpha, delta and whether the scores are shifted.
     """
 
     is_sharp: tf.Tensor
     looped: tf.Tensor
     has_tail: tf.Tensor
+    hyperparameters: tuple[tf.Tensor, tf.Tensor, tf.Tensor]
 
     @classmethod
     def of(
@@ -241,13 +253,20 @@ class _Plan(NamedTuple):
         documents = tf.reduce_max(tf.reduce_sum(tf.cast(tf.pad(mask, [[0, 1], [0, 1]]), tf.int32), axis=1))
         counted = tf.minimum(tf.shape(at_ranks)[1], tf.maximum(documents, 1))
         looped = tf.minimum(counted, small_from(largest, delta, scores.dtype))
-        return cls(largest > _FLOAT32_RANGE, looped, looped < counted)
+        return cls(largest > _FLOAT32_RANGE, looped, looped < counted, (alpha, delta, is_shifted))
 
     def in_precision(self, loop: Callable[[tf.DType], list[tf.Tensor]], dtype: tf.DType) -> list[tf.Tensor]:
         """Returns what the loop computes, in the precision that scores of this type need."""
         if dtype == tf.float64:
             return loop(tf.float64)
         return tf.cond(self.is_sharp, lambda: loop(tf.float64), lambda: loop(tf.float32))
+
+    def tail(self, arrays: Iterable[tf.Tensor], factors: tf.Tensor, at_ranks: tf.Tensor) -> Tail:
+        """Returns the ranks after the loop, given scores, relevance and mask: in the type of the scores."""
+        scores, relevance, mask = arrays
+        alpha, delta, is_shifted = self.hyperparameters
+        inputs = logits(scores, mask, tf.cast(alpha, scores.dtype), is_shifted)
+        return Tail(inputs, relevance, mask, factors, tf.cast(delta, scores.dtype), self.looped, at_ranks)
 
 
 def small_from(largest: tf.Tensor, delta: tf.Tensor, dtype: tf.DType) -> tf.Tensor:

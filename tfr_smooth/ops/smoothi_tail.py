@@ -8,7 +8,7 @@ from tfr_smooth.ops import lists
 
 
 class Tail:
-    r"""The ranks after the loop, in float64, where all inputs $x_j = \alpha S_j c_j$ of the softmax are small.
+    r"""The ranks after the loop, where all inputs $x_j = \alpha S_j c_j$ of the softmax are small.
 
     With n documents, $\bar x$ the mean over them, $u_j = x_j - \bar x$, $p_j = rel_j - \overline{rel}$ and
     $q = 1 - \delta - 1/n$, the k-th rank after the loop (k = 0, 1, ..) has, by the series of the exponential,
@@ -36,7 +36,6 @@ class Tail:
         at_ranks: tf.Tensor,
     ) -> None:
         real, count = tf.cast(mask, inputs.dtype), lists.count(mask, inputs.dtype)
-        factors = tf.cast(factors, inputs.dtype)
         inputs *= factors
         products = (inputs, relevance, relevance * inputs, inputs**2, relevance * inputs**2)
         x, y, yx, xx, yxx = (_sum(product) / count for product in products)

@@ -19,7 +19,6 @@ what the sum then consists of.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -160,9 +159,19 @@ def _gradient_program(
     return tf.cast(tf.reduce_sum(to_differences, axis=2) - tf.reduce_sum(to_differences, axis=1), scores.dtype)
 
 
-def _value(
+def _plain_expected_discounts(
     scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+) -> tf.Tensor:
+    factors = 1.0 - decays[:, tf.newaxis, tf.newaxis, tf.newaxis] * win_probabilities_of(scores, mask, sigma)
+    expected = tf.tensordot(weights, tf.reduce_prod(factors, axis=2), axes=1)
+    return lists.fill(tf.cast(expected, scores.dtype), mask, 0.0)
+
+
+@compiled.differentiable(_plain_expected_discounts)
+def _expected_discounts(
+    scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
+) -> compiled.WithGradient:
+    """Returns the expected discounts, [batch, list], and its gradient."""
     arguments = compiled.pad(scores), compiled.pad(mask), sigma, weights, decays
     expected, products, wins = _expected_program(*arguments)
 
@@ -170,12 +179,3 @@ def _value(
         return compiled.unpad(_gradient_program(*arguments, products, wins, compiled.pad(upstream)), scores)
 
     return compiled.unpad(expected, scores), gradient
-
-
-def _plain(scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor) -> tf.Tensor:
-    factors = 1.0 - decays[:, tf.newaxis, tf.newaxis, tf.newaxis] * win_probabilities_of(scores, mask, sigma)
-    expected = tf.tensordot(weights, tf.reduce_prod(factors, axis=2), axes=1)
-    return lists.fill(tf.cast(expected, scores.dtype), mask, 0.0)
-
-
-_expected_discounts = compiled.differentiable(_value, _plain)
