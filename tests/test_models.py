@@ -177,6 +177,27 @@ def test_architectures_by_name(name, widths):
     assert set(models.ARCHITECTURES) == {"linear", "B64", "B128", "B256", "B512", "B1024"}
 
 
+def test_noise_and_dropout_are_those_of_training_alone():
+    features, mask = a_batch()
+    inputs, noise = {"features": features, "mask": mask}, {"dropout": 0.5, "input_noise": 0.3}
+    quiet = a_scorer()
+    for arguments in ({"dropout": 0.5}, {"input_noise": 0.3}, noise):
+        scorer = a_scorer(**arguments)
+        scorer.set_weights(quiet.get_weights())
+        np.testing.assert_array_equal(scorer(inputs), quiet(inputs))
+        first, second = (scorer(inputs, training=True).numpy()[mask] for _ in range(2))
+        assert np.abs(first - second).max() > 1e-3
+    layers = [type(layer).__name__ for layer in a_scorer(hidden=[8], **noise).tower]
+    assert layers == ["BatchNormalization", "GaussianNoise", "Dense", "BatchNormalization", "Dropout", "Dense"]
+    assert models.FeedForwardScorer.from_config(scorer.get_config()).get_config() == scorer.get_config()
+
+
+@pytest.mark.parametrize(("name", "value"), [("dropout", 1.0), ("dropout", -0.1), ("input_noise", -1.0)])
+def test_bad_noise_is_named(name, value):
+    with pytest.raises(ValueError, match=f"^`{name}` must be .*, got {value}"):
+        models.FeedForwardScorer(**{name: value})
+
+
 @pytest.mark.parametrize("padding", [np.nan, 1e30])
 @pytest.mark.parametrize("training", [False, True])
 @every_normalization

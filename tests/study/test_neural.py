@@ -63,6 +63,7 @@ def test_agrees_with_training_by_keras(dataset, fold, select_by, tmp_path):
 
 FAST = [{}, {"dropout": 0.3, "input_noise": 0.3, "weight_decay": 0.5, "average_weights": 0.8, "linear_path": 0.1}]
 SLOW = [*({name: value} for name, value in FAST[1].items()), {"schedule": "cosine"}, {"normalization": "quantile"}]
+SLOW += [{"attention_heads": 2}, {"mixture": {"list_net": 1.0}}]
 
 
 @pytest.mark.parametrize("changes", FAST + [pytest.param(change, marks=pytest.mark.slow) for change in SLOW], ids=str)
@@ -108,6 +109,24 @@ def test_an_average_without_memory_is_no_average(fold, plain):
 @pytest.mark.slow
 def test_evaluating_averages_leaves_the_training_alone(fold, plain):
     np.testing.assert_allclose(fit(fold, average_weights=0.9).curves["loss"], plain.curves["loss"], rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_members_are_trained_with_their_own_seeds_and_averaged(fold):
+    together, apart = fit(fold, seed=1, members=2), [fit(fold, seed=seed) for seed in (2, 3)]
+    for part in ("valid", "test"):
+        mean = np.mean([getattr(member, part) for member in apart], axis=0)
+        np.testing.assert_allclose(getattr(together, part), mean, rtol=1e-6)
+    assert together.details["members"] == [member.details for member in apart]
+
+
+@pytest.mark.slow
+def test_a_mixture_adds_another_loss(fold):
+    still = {"learning_rate": 1e-30, "epochs": 1}
+    settings = {name: value for name, value in SETTINGS.items() if name != "alpha"}
+    other = RANKERS["list_net"].fit(fold, {**settings, **still}, 0)
+    expected = fit(fold, **still).curves["loss"][0] + 0.5 * other.curves["loss"][0]
+    assert fit(fold, **still, mixture={"list_net": 0.5}).curves["loss"][0] == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.slow

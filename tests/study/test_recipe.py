@@ -23,6 +23,10 @@ from tfr_smooth.study import recipe
         ("average_weights", 1.0),
         ("schedule", "step"),
         ("patience", 0),
+        ("members", 0),
+        ("attention_heads", -1),
+        ("mixture", {"list_net": -1.0}),
+        ("mixture", {"list": 1.0}),
     ],
 )
 def test_wrong_arguments_are_named(argument, value):
@@ -31,8 +35,8 @@ def test_wrong_arguments_are_named(argument, value):
 
 
 def test_changes_make_the_recipe_again():
-    changed = study.Recipe(hidden=[8, 4], epochs=3, linear_path=1.0)
-    assert changed.changes() == {"hidden": [8, 4], "epochs": 3, "linear_path": 1.0}
+    changed = study.Recipe(hidden=[8, 4], epochs=3, linear_path=1.0, mixture={"list_net": 0.5})
+    assert changed.changes() == {"hidden": [8, 4], "epochs": 3, "linear_path": 1.0, "mixture": {"list_net": 0.5}}
     assert study.Recipe(**changed.changes()) == changed
     assert study.Recipe().changes() == {}
 

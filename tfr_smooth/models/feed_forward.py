@@ -47,6 +47,9 @@ class FeedForwardScorer(tf.keras.Model):
       batch_norm: Whether to normalize by batch statistics.
       batch_norm_momentum: In (0, 1): the share of the moving statistics that a step keeps. The papers' code has 0.9.
         Training sets of many batches suit a higher value (Bruch et al. use 0.99 there).
+      dropout: In [0, 1): share of the inputs of each dense layer but the first that a training step drops.
+      input_noise: Standard deviation, >= 0, of the normal noise that a training step adds to the features after their
+        batch normalization, where each feature has a standard deviation of 1.
       name: Name of the model.
 
     Call with a dict of `features` [batch, list, num_features] and, where there is padding, `mask` [batch, list] bool;
@@ -74,6 +77,8 @@ class FeedForwardScorer(tf.keras.Model):
         normalization: str | None = None,
         batch_norm: bool = True,
         batch_norm_momentum: float = 0.9,
+        dropout: float = 0.0,
+        input_noise: float = 0.0,
         name: str | None = "feed_forward_scorer",
     ) -> None:
         # Raw features may be beyond float16. Under mixed precision the layers after the normalization cast.
@@ -84,6 +89,8 @@ class FeedForwardScorer(tf.keras.Model):
             "normalization": normalization,
             "batch_norm": _arguments.boolean("batch_norm", batch_norm),
             "batch_norm_momentum": _arguments.real("batch_norm_momentum", batch_norm_momentum, above=0.0, below=1.0),
+            "dropout": _arguments.real("dropout", dropout, above=0.0, below=1.0) if dropout else 0.0,
+            "input_noise": _arguments.real("input_noise", input_noise, above=0.0) if input_noise else 0.0,
         }
         self._num_features: int | None = None
         # On a GPU, Keras 3 compiles with XLA by default. XLA would compile again for each number of real documents, and
@@ -93,9 +100,14 @@ class FeedForwardScorer(tf.keras.Model):
         # Synchronized statistics are E[x^2] - E[x]^2, which loses digits: only where there are several replicas.
         synchronized = tf.distribute.get_strategy().num_replicas_in_sync > 1
         tower = []
-        for width, activation in [*((width, "relu") for width in widths), (1, None)]:
+        for depth, width in enumerate([*widths, 1]):
             if batch_norm:
                 tower.append(BatchNormalization(momentum=batch_norm_momentum, synchronized=synchronized))
+            if depth == 0 and input_noise:
+                tower.append(tf.keras.layers.GaussianNoise(input_noise))
+            if depth > 0 and dropout:
+                tower.append(tf.keras.layers.Dropout(dropout))
+            activation = "relu" if depth < len(widths) else None
             tower.append(tf.keras.layers.Dense(width, activation=activation, kernel_initializer="glorot_normal"))
         self.tower = tower
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, losses
 
 NORMALIZATIONS = ("none", "min_max", "standardize", "log1p", "quantile")
 SCHEDULES = ("constant", "cosine")
@@ -31,9 +31,12 @@ class Recipe:
       input_noise: Standard deviation of the normal noise that a training step adds to the features.
       linear_path: If not None, a linear function of the features is added to the network's scores. It starts at ridge
         regression with this strength, scaled to scores with a standard deviation of 1, and the network starts at 0.
+      attention_heads: If not 0, `models.ListAttention` with this many heads in front of the last layer.
       average_weights: If not 0, the decay of the exponential moving average of the weights that is evaluated.
       schedule: "constant", or "cosine" decay of the learning rate to 0 at the last step.
       patience: Stop after this many epochs without a better one; None never stops.
+      members: Number of networks, each trained with its own seed, whose scores are averaged.
+      mixture: Other losses that are added to the loss, with their weights, by name.
 
     Raises:
       ValueError: If an argument is out of its range.
@@ -54,9 +57,12 @@ class Recipe:
     weight_decay: float = 0.0
     input_noise: float = 0.0
     linear_path: float | None = None
+    attention_heads: int = 0
     average_weights: float = 0.0
     schedule: str = "constant"
     patience: int | None = None
+    members: int = 1
+    mixture: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
@@ -66,8 +72,9 @@ class Recipe:
             widths = tuple(_arguments.integer("hidden", width, least=1) for width in self.hidden)
             object.__setattr__(self, "hidden", widths)
         _arguments.real("learning_rate", self.learning_rate, above=0.0)
-        for name in ("batch_size", "epochs"):
+        for name in ("batch_size", "epochs", "members"):
             _arguments.integer(name, getattr(self, name), least=1)
+        _arguments.integer("attention_heads", self.attention_heads, least=0)
         for name in ("dropout", "average_weights"):
             if getattr(self, name) != 0.0:
                 _arguments.real(name, getattr(self, name), above=0.0, below=1.0)
@@ -78,18 +85,22 @@ class Recipe:
             _arguments.real("linear_path", self.linear_path, above=0.0)
         if self.patience is not None:
             _arguments.integer("patience", self.patience, least=1)
+        for name, weight in self.mixture.items():
+            _arguments.choice("mixture", name, losses.NAMES)
+            _arguments.real("mixture", weight, above=0.0)
         _arguments.choice("normalization", self.normalization, NORMALIZATIONS)
         _arguments.choice("select_by", self.select_by, SELECT_BY)
         _arguments.choice("schedule", self.schedule, SCHEDULES)
 
     def changes(self) -> dict[str, Any]:
         """Returns the fields that differ from the defaults, as JSON values."""
-        different = (field for field in dataclasses.fields(self) if getattr(self, field.name) != field.default)
+        different = (field for field in dataclasses.fields(self) if getattr(self, field.name) != DEFAULTS[field.name])
         values = {field.name: getattr(self, field.name) for field in different}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
-FIELDS = tuple(field.name for field in dataclasses.fields(Recipe))
+DEFAULTS = dataclasses.asdict(Recipe())
+FIELDS = tuple(DEFAULTS)
 
 
 def split_settings(settings: Mapping[str, Any]) -> tuple[Recipe, dict[str, Any]]:

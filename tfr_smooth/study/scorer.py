@@ -30,19 +30,23 @@ class DocumentScorer:
         if recipe.linear_path is not None:
             self._linear = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")
             self._linear.build((None, num_features))
+        self._attention = None
+        if recipe.attention_heads:
+            self._attention = models.ListAttention(heads=recipe.attention_heads)
+            self._attention.build((None, None, self._network.tower[-1].kernel.shape[0]))
 
     @property
     def trainable_variables(self) -> list[Any]:
         """The variables that are trained."""
-        return [*self._network.trainable_variables, *self._linear_weights()]
+        return [*self._network.trainable_variables, *self._other_weights()]
 
     @property
     def variables(self) -> list[Any]:
         """All variables."""
-        return [*self._network.weights, *self._linear_weights()]
+        return [*self._network.weights, *self._other_weights()]
 
-    def _linear_weights(self) -> list[Any]:
-        return [] if self._linear is None else list(self._linear.weights)
+    def _other_weights(self) -> list[Any]:
+        return [weight for layer in (self._linear, self._attention) if layer is not None for weight in layer.weights]
 
     def restart(self, seed: int, linear: np.ndarray | None = None) -> None:
         """Draws new weights, those of a new `models.FeedForwardScorer` after `tf.keras.utils.set_random_seed(seed)`.
@@ -53,17 +57,23 @@ class DocumentScorer:
         """
         for variable, value in zip(self._network.weights, _initial_weights(*self._shape, seed), strict=True):
             variable.assign(value)
+        if self._attention is not None:
+            tf.keras.utils.set_random_seed(seed)
+            again = models.ListAttention.from_config(self._attention.get_config())
+            again.build((None, None, self._network.tower[-1].kernel.shape[0]))
+            self._attention.set_weights(again.get_weights())
         if linear is not None:
             assert self._linear is not None
             self._linear.kernel.assign(linear[:, np.newaxis].astype(np.float32))
             for variable in self._network.tower[-1].weights:
                 variable.assign(tf.zeros_like(variable))
 
-    def __call__(self, documents: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
+    def __call__(self, documents: tf.Tensor, real: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
         """Returns the scores [documents].
 
         Args:
-          documents: Their features, [documents, num_features].
+          documents: Features of the real documents of all lists, [documents, num_features].
+          real: [batch, list] bool, False for padding.
           seed: The seed of this training step, int32 [2]; None in evaluation.
         """
         training, recipe = seed is not None, self._recipe
@@ -77,6 +87,10 @@ class DocumentScorer:
             if training and recipe.dropout and place > 1:  # in front of each dense layer but the first
                 own_seed = tf.random.experimental.stateless_fold_in(seed, place)
                 outputs = tf.nn.experimental.stateless_dropout(outputs, recipe.dropout, own_seed)
+            if self._attention is not None and place == len(self._network.tower) - 1:
+                shape = [*tf.unstack(tf.shape(real)), outputs.shape[1]]
+                padded = tf.scatter_nd(tf.where(real), outputs, tf.cast(tf.stack(shape), tf.int64))
+                outputs = tf.boolean_mask(self._attention(padded, mask=real, training=training), real)
             outputs = layer(outputs)
         scores = outputs[:, 0]
         return scores if self._linear is None else scores + self._linear(documents)[:, 0]

@@ -19,11 +19,20 @@ from tfr_smooth.ops.compiled import padded_length
 from tfr_smooth.study.folds import Fold, padded
 from tfr_smooth.study.rankers.base import Fitted, Ranker
 from tfr_smooth.study.rankers.ridge import fit_ridge
-from tfr_smooth.study.recipe import FIELDS, Recipe, split_settings
+from tfr_smooth.study.recipe import DEFAULTS, Recipe, split_settings
 from tfr_smooth.study.scorer import DocumentScorer
 
 # Settings that change no graph: jobs that differ in these alone share theirs.
-_NOT_IN_GRAPH = ("learning_rate", "epochs", "batch_size", "normalization", "select_by", "schedule", "patience")
+_NOT_IN_GRAPH = (
+    "learning_rate",
+    "epochs",
+    "batch_size",
+    "normalization",
+    "select_by",
+    "schedule",
+    "patience",
+    "members",
+)
 _LEARNING_RATES = (0.01, 0.001)
 
 
@@ -46,7 +55,7 @@ class Neural(Ranker):
     @property
     def defaults(self) -> dict[str, Any]:  # type: ignore[override]
         """The settings with their default values."""
-        return {**{name: getattr(Recipe, name) for name in FIELDS}, **losses.hyperparameters(self._loss)}
+        return {**DEFAULTS, **losses.hyperparameters(self._loss)}
 
     def grid(self) -> dict[str, tuple[Any, ...]]:
         """Returns the values that a study searches."""
@@ -74,7 +83,11 @@ class Neural(Ranker):
         recipe, _ = split_settings(settings)
         graph = json.dumps(self.affinity(settings), sort_keys=True)
         trainer = _trainer(self._loss, graph, fold.parts["train"].num_features)
-        return trainer.fit(fold, recipe, seed)
+        if recipe.members == 1:
+            return trainer.fit(fold, recipe, seed)
+        members = [trainer.fit(fold, recipe, seed * recipe.members + member) for member in range(recipe.members)]
+        valid, test = (np.mean([getattr(member, part) for member in members], axis=0) for part in ("valid", "test"))
+        return Fitted(valid, test, details={"members": [member.details for member in members]})
 
 
 def _loss(name: str, arguments: Mapping[str, Any]) -> losses.RankingLoss:
@@ -116,6 +129,7 @@ class _Trainer:
 
     def __init__(self, loss: str, arguments: Mapping[str, Any], recipe: Recipe, num_features: int) -> None:
         self._loss = _loss(loss, arguments)
+        self._mixture = [(losses.get(name), weight) for name, weight in recipe.mixture.items()]
         self._average = recipe.average_weights
         self._scorer = DocumentScorer(recipe, num_features)
         self._averages = [tf.Variable(variable, trainable=False) for variable in self._scorer.variables]
@@ -189,13 +203,16 @@ class _Trainer:
         """Returns the labels and scores of some queries, [batch, list]; `seed` is that of a training step."""
         documents = tf.gather(lists.documents, queries)
         real = documents >= 0
-        scores = self._scorer(tf.gather(lists.features, tf.boolean_mask(documents, real)), seed)
+        scores = self._scorer(tf.gather(lists.features, tf.boolean_mask(documents, real)), real, seed)
         padding = tf.fill(tf.shape(documents), models.PADDING_SCORE)
         return tf.gather(lists.labels, queries), tf.tensor_scatter_nd_update(padding, tf.where(real), scores)
 
     def _train(self, lists: _Lists, queries: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            loss = self._loss(*self._padded_scores(lists, queries, seed))
+            labels, scores = self._padded_scores(lists, queries, seed)
+            loss = self._loss(labels, scores)
+            for other, weight in self._mixture:
+                loss += weight * other(labels, scores)
         variables = self._scorer.trainable_variables
         self._optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
         if self._average:

@@ -1,0 +1,20 @@
+"""The results in docs/results, and the pages that state them."""
+
+import pathlib
+
+import pytest
+
+from tfr_smooth import study
+from tfr_smooth.study import tables
+
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
+FOLDERS = sorted(path for path in (DOCS / "results").iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_page_has_the_tables_of_the_results(folder):
+    results = study.read_results(folder)
+    page = (DOCS / "results.md").read_text(encoding="utf-8")
+    for dataset in results.queries["dataset"].unique():
+        table = tables.format_table(tables.compare(results, dataset, samples=100), "markdown")
+        assert table.strip() in page

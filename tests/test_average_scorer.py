@@ -1,0 +1,47 @@
+"""Several scorers as one."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth import models, serving
+
+FEATURES = np.random.RandomState(0).randn(2, 4, 3).astype(np.float32)
+INPUTS = {"features": tf.constant(FEATURES), "mask": tf.constant([[True] * 4, [True, True, False, False]])}
+
+
+def scorers(count=3):
+    members = [models.FeedForwardScorer(hidden=[5]) for _ in range(count)]
+    for member in members:
+        member.build([None, None, 3])
+    return members
+
+
+def test_scores_are_the_mean_and_padding_stays_padding():
+    members = scorers()
+    scores = models.AverageScorer(members)(INPUTS).numpy()
+    real = INPUTS["mask"].numpy()
+    expected = np.mean([member(INPUTS) for member in members], axis=0)
+    np.testing.assert_allclose(scores[real], expected[real], rtol=1e-5, atol=1e-7)
+    np.testing.assert_array_equal(scores[~real], np.float32(models.PADDING_SCORE))
+
+
+def test_a_file_loads_to_the_same(tmp_path):
+    model = models.AverageScorer(scorers())
+    expected = model(INPUTS)
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(loaded(INPUTS), expected, rtol=1e-6)
+    assert len(loaded.scorers) == 3
+
+
+def test_it_is_exported_as_one_model(tmp_path):
+    model = models.AverageScorer(scorers())
+    folder = serving.export_ranker(model, tmp_path, num_features=3, warmup_list_sizes=())
+    served = tf.saved_model.load(folder).signatures["serving_default"](features=FEATURES[:1])
+    np.testing.assert_allclose(served["scores"], model(FEATURES[:1]), rtol=1e-5)
+
+
+def test_it_needs_a_scorer():
+    with pytest.raises(ValueError, match=r"^`scorers` must be one model or more, got none\.$"):
+        models.AverageScorer([])
