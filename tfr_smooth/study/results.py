@@ -115,7 +115,8 @@ def read_results(folder: str | os.PathLike[str]) -> Results:
     with _extras.needed("pandas", extra="study", by="`read_results`"):
         import pandas as pd
     # The parser of pandas 2 rounds the last digit.
-    numbers = {f"{prefix}{measure}": float for prefix in ("", "valid_") for measure in MEASURES}
+    columns = [f"{prefix}{measure}" for prefix in ("", "valid_") for measure in MEASURES]
+    numbers = dict.fromkeys([*columns, "epoch_seconds", "fit_seconds"], lambda text: float(text or "nan"))
     texts = {"query": str, "dataset": str}
     queries, jobs = (pd.read_csv(Path(folder) / file, dtype=texts, converters=numbers) for file in _FILES.values())
     return Results(queries, jobs, json.loads((Path(folder) / _SETTINGS).read_text(encoding="utf-8")))
