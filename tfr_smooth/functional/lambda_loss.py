@@ -132,17 +132,11 @@ def _plain_losses(
 
 @compiled.differentiable(_plain_losses)
 def _losses(
-    scores: tf.Tensor,
-    labels: tf.Tensor,
-    mask: tf.Tensor,
-    gains: tf.Tensor,
-    sums: tf.Tensor,
-    sigma: tf.Tensor,
-    is_loss1: tf.Tensor,
+    scores: tf.Tensor, labels: tf.Tensor, mask: tf.Tensor, gains: tf.Tensor, *constants: tf.Tensor
 ) -> compiled.WithGradient:
-    """Returns the sum over pairs, [batch], and its gradient, given `_rank_discounts`, summed."""
+    """Returns the sum over pairs, [batch], and its gradient; arguments as in `_losses_and_gradient`."""
     padded = [compiled.pad(tensor) for tensor in (scores, labels, mask, gains)]
-    losses, gradient = _losses_and_gradient(*padded, sums, sigma, is_loss1)
+    losses, gradient = _losses_and_gradient(*padded, *constants)
     gradient = compiled.unpad(gradient, scores)
     return losses[: tf.shape(scores)[0]], lambda upstream: upstream[:, tf.newaxis] * gradient
 

@@ -93,11 +93,10 @@ def _log_sums(scores: tf.Tensor, starts: tf.Tensor, mask: tf.Tensor) -> compiled
       mask: [batch, list] bool, False for padding.
     """
     ties = Neighbors(starts)
-    highest = tf.reduce_max(lists.fill(scores, mask, scores.dtype.min), axis=1, keepdims=True)
-    lowest = tf.reduce_min(lists.fill(scores, mask, scores.dtype.max), axis=1, keepdims=True)
-    # Halves, as the difference of the fill values of a list of padding overflows.
+    lowest, highest = lists.extremes(scores, mask)
+    # Halves, as the difference of the extremes of a list of padding overflows.
     is_narrow = tf.reduce_all(highest / 2.0 - lowest / 2.0 < _WIDEST / 2.0)
-    below = lists.fill(tf.cast(scores, tf.float64) - tf.cast(highest, tf.float64), mask, 0.0)
+    below = lists.fill(tf.cast(scores, tf.float64) - tf.cast(highest, tf.float64)[:, tf.newaxis], mask, 0.0)
 
     def narrow_value() -> tf.Tensor:
         return tf.cast(tf.math.log(tf.cumsum(ties.mean(tf.exp(below)), axis=1)) - below, scores.dtype)

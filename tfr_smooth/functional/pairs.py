@@ -15,8 +15,7 @@ def preferences(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
 def has_preferences(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Returns [batch] bool: False for a list whose labels are all the same. In O(N), without the pairs."""
-    highest = tf.reduce_max(lists.fill(labels, mask, labels.dtype.min), axis=1)
-    lowest = tf.reduce_min(lists.fill(labels, mask, labels.dtype.max), axis=1)
+    lowest, highest = lists.extremes(labels, mask)
     return highest > lowest
 
 

@@ -32,6 +32,12 @@ def count(mask: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     return tf.maximum(tf.reduce_sum(tf.cast(mask, dtype), axis=1, keepdims=True), 1)
 
 
+def extremes(values: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the lowest and the highest real value per list, [batch]; the type's max and min for a list of padding."""
+    lowest = tf.reduce_min(fill(values, mask, values.dtype.max), axis=1)
+    return lowest, tf.reduce_max(fill(values, mask, values.dtype.min), axis=1)
+
+
 def rank_mask(mask: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:
     """Returns [batch, K] bool: the ranks that a real document can have."""
     documents = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1, keepdims=True)

@@ -14,7 +14,6 @@ so everything here is invariant to a shift of the scores.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -71,19 +70,19 @@ class SmoothI(Ranking):
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
         """Returns [batch, K, list]: each real rank sums to 1 over the real documents. Time and memory O(K N)."""
-        return tf.transpose(self._by_recursion(lambda indicators: indicators, scores, mask, topn), [1, 0, 2])
+        arguments = scores, mask, lists.num_ranks(scores, topn), *self._hyperparameters()
+        rows = smoothi_programs.recursion(tf.identity, *arguments, stop_gradient=self.stop_gradient)
+        return tf.transpose(rows, [1, 0, 2])
 
     def rank_relevance(
         self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None
     ) -> tf.Tensor:
         """Returns [batch, K]: the relevance at each rank."""
-        relevance = tf.stop_gradient(relevance)
-        if not self.stop_gradient:
-            read = lambda row: tf.reduce_sum(relevance * row, axis=1)  # noqa: E731
-            return tf.transpose(self._by_recursion(read, scores, mask, topn))
         at_ranks = tf.zeros([1, lists.num_ranks(scores, topn)], scores.dtype)
-        by_rank = smoothi_programs.rank_relevance(scores, relevance, mask, at_ranks, *self._hyperparameters())
-        return tf.ensure_shape(by_rank, [scores.shape[0], at_ranks.shape[1]])
+        arguments = scores, tf.stop_gradient(relevance), mask, at_ranks, *self._hyperparameters()
+        if not self.stop_gradient:
+            return smoothi_programs.plain_relevance(*arguments, stop_gradient=False)
+        return tf.ensure_shape(smoothi_programs.rank_relevance(*arguments), [scores.shape[0], at_ranks.shape[1]])
 
     def discounted_gain(
         self,
@@ -106,9 +105,3 @@ class SmoothI(Ranking):
     def _hyperparameters(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         alpha = temperature.as_tensor(self.alpha, tf.float64)
         return alpha, tf.constant(self.delta, tf.float64), tf.constant(self.shift)
-
-    def _by_recursion(
-        self, read: Callable[[tf.Tensor], tf.Tensor], scores: tf.Tensor, mask: tf.Tensor, topn: int | None
-    ) -> tf.Tensor:
-        arguments = scores, mask, lists.num_ranks(scores, topn), *self._hyperparameters()
-        return smoothi_programs.recursion(read, *arguments, stop_gradient=self.stop_gradient)

@@ -49,46 +49,56 @@ def softmax(inputs: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     return weights / tf.maximum(_sum(weights), 1.0)
 
 
-def _plain_relevance(
+def plain_relevance(
     scores: tf.Tensor,
     relevance: tf.Tensor,
     mask: tf.Tensor,
     at_ranks: tf.Tensor,
-    alpha: tf.Tensor,
-    delta: tf.Tensor,
-    is_shifted: tf.Tensor,
+    *hyperparameters: tf.Tensor,
+    stop_gradient: bool = True,
 ) -> tf.Tensor:
-    read = lambda row: tf.reduce_sum(relevance * row, axis=1)  # noqa: E731
-    return tf.transpose(recursion(read, scores, mask, tf.shape(at_ranks)[1], alpha, delta, is_shifted))
+    """Returns what `rank_relevance` does, by `recursion`."""
+
+    def read(indicators: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_sum(relevance * indicators, axis=1)
+
+    arguments = scores, mask, lists.length(at_ranks), *hyperparameters
+    return tf.transpose(recursion(read, *arguments, stop_gradient=stop_gradient))
 
 
-@compiled.differentiable(_plain_relevance)
+@compiled.differentiable(plain_relevance)
 def rank_relevance(
-    scores: tf.Tensor,
-    relevance: tf.Tensor,
-    mask: tf.Tensor,
-    at_ranks: tf.Tensor,
-    alpha: tf.Tensor,
-    delta: tf.Tensor,
-    is_shifted: tf.Tensor,
+    scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, at_ranks: tf.Tensor, *hyperparameters: tf.Tensor
 ) -> compiled.WithGradient:
     """Computes the relevance at each rank, [batch, K], and its gradient.
 
     Args:
-      scores: As in `discounted_gain`, like what follows.
+      scores: As in `_gain_and_gradient`, like all but `at_ranks`.
       relevance: [batch, list].
       mask: [batch, list] bool.
       at_ranks: [1, K], zeros in the type of the scores.
-      alpha: float64.
-      delta: float64.
-      is_shifted: bool.
+      *hyperparameters: alpha, delta, and whether the scores are shifted.
     """
+    plan = _Plan.of(scores, mask, at_ranks, *hyperparameters)
+    arrays, padded_ranks = [compiled.pad(tensor) for tensor in (scores, relevance, mask)], compiled.pad(at_ranks)
+
+    def loop(dtype: tf.DType) -> list[tf.Tensor]:
+        arguments = *_cast([*arrays, padded_ranks], dtype), plan.looped, *_cast(hyperparameters, dtype)
+        return _cast(_relevance_loop(*arguments), scores.dtype)
+
+    by_rank, factors = plan.in_precision(loop, scores.dtype)
+
+    def with_tail() -> tf.Tensor:
+        tail = plan.tail(arrays, factors, padded_ranks)
+        return by_rank + tail.only(tail.rank_relevance)
+
+    by_rank = tf.stop_gradient(tf.cond(plan.has_tail, with_tail, lambda: by_rank))
+    by_rank = _of_real_ranks(by_rank, lists.count(arrays[2], scores.dtype))
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
-        weights = upstream, tf.constant(False)
-        return _gain_and_gradient(scores, relevance, mask, *weights, alpha, delta, is_shifted)[1]
+        return _gain_and_gradient(scores, relevance, mask, upstream, tf.constant(False), *hyperparameters)[1]
 
-    return _by_rank(scores, relevance, mask, at_ranks, alpha, delta, is_shifted), gradient
+    return by_rank[: tf.shape(scores)[0], : tf.shape(at_ranks)[1]], gradient
 
 
 def _plain_gain(
@@ -97,38 +107,16 @@ def _plain_gain(
     mask: tf.Tensor,
     discounts: tf.Tensor,
     is_exponential: tf.Tensor,
-    alpha: tf.Tensor,
-    delta: tf.Tensor,
-    is_shifted: tf.Tensor,
+    *hyperparameters: tf.Tensor,
 ) -> tf.Tensor:
-    by_rank = _plain_relevance(scores, relevance, mask, discounts, alpha, delta, is_shifted)
+    by_rank = plain_relevance(scores, relevance, mask, discounts, *hyperparameters)
     return tf.reduce_sum(discounts * _gain_and_derivative(by_rank, relevance, is_exponential)[0], axis=1)
 
 
 @compiled.differentiable(_plain_gain)
-def discounted_gain(
-    scores: tf.Tensor,
-    relevance: tf.Tensor,
-    mask: tf.Tensor,
-    discounts: tf.Tensor,
-    is_exponential: tf.Tensor,
-    alpha: tf.Tensor,
-    delta: tf.Tensor,
-    is_shifted: tf.Tensor,
-) -> compiled.WithGradient:
-    r"""Computes $\sum_r D_r g(y_r)$, [batch], and its gradient.
-
-    Args:
-      scores: [batch, list], float32 or float64.
-      relevance: [batch, list], 0 at padding.
-      mask: [batch, list] bool.
-      discounts: [batch or 1, K]: D, in the type of the scores.
-      is_exponential: Whether g is exponential; else it is linear.
-      alpha: Inverse temperature, float64.
-      delta: What remains of a document's weight after its rank, float64.
-      is_shifted: Whether to subtract the list's minimum from the scores.
-    """
-    gain, gradient = _gain_and_gradient(scores, relevance, mask, discounts, is_exponential, alpha, delta, is_shifted)
+def discounted_gain(*arguments: tf.Tensor) -> compiled.WithGradient:
+    r"""Computes $\sum_r D_r g(y_r)$, [batch], and its gradient, from the arguments of `_gain_and_gradient`."""
+    gain, gradient = _gain_and_gradient(*arguments)
     return gain, lambda upstream: upstream[:, tf.newaxis] * gradient
 
 
@@ -164,18 +152,25 @@ def _gain_and_gradient(
     mask: tf.Tensor,
     discounts: tf.Tensor,
     is_exponential: tf.Tensor,
-    alpha: tf.Tensor,
-    delta: tf.Tensor,
-    is_shifted: tf.Tensor,
+    *hyperparameters: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Computes the gain and its gradient in one pass over the ranks, as g'(y_r) is known at rank r."""
-    plan = _Plan.of(scores, mask, discounts, alpha, delta, is_shifted)
+    """Computes the gain and its gradient in one pass over the ranks, as g'(y_r) is known at rank r.
+
+    Args:
+      scores: [batch, list], float32 or float64.
+      relevance: [batch, list], 0 at padding.
+      mask: [batch, list] bool.
+      discounts: [batch or 1, K]: D, in the type of the scores.
+      is_exponential: Whether g is exponential; else it is linear.
+      *hyperparameters: alpha and delta, float64, and whether to subtract the list's minimum from the scores.
+    """
+    plan = _Plan.of(scores, mask, discounts, *hyperparameters)
     arrays = [compiled.pad(tensor) for tensor in (scores, relevance, mask)]
     discounts = _of_real_ranks(compiled.pad(discounts), lists.count(arrays[2], scores.dtype))
 
     def loop(dtype: tf.DType) -> list[tf.Tensor]:
-        arguments = *_cast([*arrays, discounts], dtype), is_exponential, plan.looped, *_cast([alpha, delta], dtype)
-        value, gradient, factors = _gain_loop(*arguments, is_shifted)
+        arguments = *_cast([*arrays, discounts], dtype), is_exponential, plan.looped, *_cast(hyperparameters, dtype)
+        value, gradient, factors = _gain_loop(*arguments)
         return [value, *_cast([gradient, factors], scores.dtype)]
 
     value, gradient, factors = plan.in_precision(loop, scores.dtype)
@@ -185,38 +180,12 @@ def _gain_and_gradient(
         gain, derivative = _gain_and_derivative(tail.rank_relevance, arrays[1], is_exponential)
         total = tf.reduce_sum(tf.cast(tail.only(discounts * gain), value.dtype), axis=1)
         of_tail = tail.gradient(discounts * derivative)
-        of_tail = _to_scores(of_tail, arrays[0], arrays[2], tf.cast(alpha, scores.dtype), is_shifted)
+        alpha, _, is_shifted = _cast(hyperparameters, scores.dtype)
+        of_tail = _to_scores(of_tail, arrays[0], arrays[2], alpha, is_shifted)
         return value + total, gradient + of_tail
 
     value, gradient = map(tf.stop_gradient, tf.cond(plan.has_tail, with_tail, lambda: (value, gradient)))
     return tf.cast(value[: tf.shape(scores)[0]], scores.dtype), compiled.unpad(gradient, scores)
-
-
-def _by_rank(
-    scores: tf.Tensor,
-    relevance: tf.Tensor,
-    mask: tf.Tensor,
-    at_ranks: tf.Tensor,
-    alpha: tf.Tensor,
-    delta: tf.Tensor,
-    is_shifted: tf.Tensor,
-) -> tf.Tensor:
-    plan = _Plan.of(scores, mask, at_ranks, alpha, delta, is_shifted)
-    arrays, padded_ranks = [compiled.pad(tensor) for tensor in (scores, relevance, mask)], compiled.pad(at_ranks)
-
-    def loop(dtype: tf.DType) -> list[tf.Tensor]:
-        arguments = *_cast([*arrays, padded_ranks], dtype), plan.looped, *_cast([alpha, delta], dtype)
-        return _cast(_relevance_loop(*arguments, is_shifted), scores.dtype)
-
-    by_rank, factors = plan.in_precision(loop, scores.dtype)
-
-    def with_tail() -> tf.Tensor:
-        tail = plan.tail(arrays, factors, padded_ranks)
-        return by_rank + tail.only(tail.rank_relevance)
-
-    by_rank = tf.stop_gradient(tf.cond(plan.has_tail, with_tail, lambda: by_rank))
-    by_rank = _of_real_ranks(by_rank, lists.count(arrays[2], scores.dtype))
-    return by_rank[: tf.shape(scores)[0], : tf.shape(at_ranks)[1]]
 
 
 class _Plan(NamedTuple):
@@ -232,28 +201,20 @@ class _Plan(NamedTuple):
     is_sharp: tf.Tensor
     looped: tf.Tensor
     has_tail: tf.Tensor
-    hyperparameters: tuple[tf.Tensor, tf.Tensor, tf.Tensor]
+    hyperparameters: tuple[tf.Tensor, ...]
 
     @classmethod
-    def of(
-        cls,
-        scores: tf.Tensor,
-        mask: tf.Tensor,
-        at_ranks: tf.Tensor,
-        alpha: tf.Tensor,
-        delta: tf.Tensor,
-        is_shifted: tf.Tensor,
-    ) -> _Plan:
+    def of(cls, scores: tf.Tensor, mask: tf.Tensor, at_ranks: tf.Tensor, *hyperparameters: tf.Tensor) -> _Plan:
         """Returns the plan for scores [batch, list] and K ranks, [.., K]."""
-        highest = tf.reduce_max(lists.fill(scores, mask, scores.dtype.min), axis=1)
-        lowest = tf.reduce_min(lists.fill(scores, mask, scores.dtype.max), axis=1)
-        # Halves, as the fill values of a list of padding are far apart.
+        alpha, delta, is_shifted = hyperparameters
+        lowest, highest = lists.extremes(scores, mask)
+        # Halves, as the extremes of a list of padding are far apart.
         spread = tf.where(is_shifted, highest / 2.0 - lowest / 2.0, tf.maximum(highest, -lowest) / 2.0)
         largest = 2.0 * alpha * tf.cast(tf.reduce_max(tf.pad(spread, [[0, 1]])), tf.float64)
         documents = tf.reduce_max(tf.reduce_sum(tf.cast(tf.pad(mask, [[0, 1], [0, 1]]), tf.int32), axis=1))
         counted = tf.minimum(tf.shape(at_ranks)[1], tf.maximum(documents, 1))
         looped = tf.minimum(counted, small_from(largest, delta, scores.dtype))
-        return cls(largest > _FLOAT32_RANGE, looped, looped < counted, (alpha, delta, is_shifted))
+        return cls(largest > _FLOAT32_RANGE, looped, looped < counted, hyperparameters)
 
     def in_precision(self, loop: Callable[[tf.DType], list[tf.Tensor]], dtype: tf.DType) -> list[tf.Tensor]:
         """Returns what the loop computes, in the precision that scores of this type need."""
@@ -264,9 +225,9 @@ class _Plan(NamedTuple):
     def tail(self, arrays: Iterable[tf.Tensor], factors: tf.Tensor, at_ranks: tf.Tensor) -> Tail:
         """Returns the ranks after the loop, given scores, relevance and mask: in the type of the scores."""
         scores, relevance, mask = arrays
-        alpha, delta, is_shifted = self.hyperparameters
-        inputs = logits(scores, mask, tf.cast(alpha, scores.dtype), is_shifted)
-        return Tail(inputs, relevance, mask, factors, tf.cast(delta, scores.dtype), self.looped, at_ranks)
+        alpha, delta, is_shifted = _cast(self.hyperparameters, scores.dtype)
+        inputs = logits(scores, mask, alpha, is_shifted)
+        return Tail(inputs, relevance, mask, factors, delta, self.looped, at_ranks)
 
 
 def small_from(largest: tf.Tensor, delta: tf.Tensor, dtype: tf.DType) -> tf.Tensor:

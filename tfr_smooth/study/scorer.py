@@ -30,10 +30,7 @@ class DocumentScorer:
         if recipe.linear_path is not None:
             self._linear = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")
             self._linear.build((None, num_features))
-        self._attention = None
-        if recipe.attention_heads:
-            self._attention = models.ListAttention(heads=recipe.attention_heads)
-            self._attention.build((None, None, self._network.tower[-1].kernel.shape[0]))
+        self._attention = self._new_attention() if recipe.attention_heads else None
 
     @property
     def trainable_variables(self) -> list[Any]:
@@ -48,6 +45,11 @@ class DocumentScorer:
     def _other_weights(self) -> list[Any]:
         return [weight for layer in (self._linear, self._attention) if layer is not None for weight in layer.weights]
 
+    def _new_attention(self) -> models.ListAttention:
+        attention = models.ListAttention(heads=self._recipe.attention_heads)
+        attention.build((None, None, self._network.tower[-1].kernel.shape[0]))
+        return attention
+
     def restart(self, seed: int, linear: np.ndarray | None = None) -> None:
         """Draws new weights, those of a new `models.FeedForwardScorer` after `tf.keras.utils.set_random_seed(seed)`.
 
@@ -59,9 +61,7 @@ class DocumentScorer:
             variable.assign(value)
         if self._attention is not None:
             tf.keras.utils.set_random_seed(seed)
-            again = models.ListAttention.from_config(self._attention.get_config())
-            again.build((None, None, self._network.tower[-1].kernel.shape[0]))
-            self._attention.set_weights(again.get_weights())
+            self._attention.set_weights(self._new_attention().get_weights())
         if linear is not None:
             assert self._linear is not None
             self._linear.kernel.assign(linear[:, np.newaxis].astype(np.float32))
