@@ -78,6 +78,28 @@ def test_the_derivative_with_respect_to_the_upstream_gradient_is_the_first_deriv
     np.testing.assert_allclose(outer.gradient(gradient, upstream), [4.0, 6.0])
 
 
+@pytest.mark.parametrize("cores", [1, 2, 4])
+@pytest.mark.parametrize("batch", [1, 2, 8])
+def test_a_program_over_lists_computes_a_part_on_each_core(cores, batch, monkeypatch):
+    monkeypatch.setattr(compiled, "_cores", lambda: cores)
+
+    @compiled.program
+    def scaled(values, labels, factor):
+        # The number of rows tells which parts the program was given.
+        rows = tf.shape(values)[0] * tf.ones([tf.shape(values)[0], 1], tf.int32)
+        return factor * values + labels, rows
+
+    values, labels = tf.reshape(tf.range(3.0 * batch), [batch, 3]), 10.0 * tf.ones([batch, 1])
+
+    @tf.function
+    def step(values, labels):
+        return compiled.over_lists(scaled, [values, labels], [tf.constant(2.0)], (tf.float32, tf.int32))
+
+    results, rows = step(values, labels)
+    np.testing.assert_array_equal(results, 2.0 * values + labels)
+    np.testing.assert_array_equal(rows, np.full([batch, 1], batch // min(cores, batch)))
+
+
 def test_padded_lengths():
     padded = [compiled.padded_length(length) for length in LENGTHS]
     assert all(length <= more <= max(8, 1.5 * length + 8) for length, more in zip(LENGTHS, padded, strict=True))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -43,6 +44,49 @@ def program(function: Callable[..., Any]) -> Callable[..., Any]:
         return tf.nest.map_structure(tf.stop_gradient, traced(*map(_spec, tensors))(*tensors))
 
     return call
+
+
+def over_lists(
+    program: Callable[..., tuple[tf.Tensor, ...]],
+    lists: Sequence[tf.Tensor],
+    shared: Sequence[tf.Tensor],
+    dtypes: tuple[tf.DType, ...],
+) -> tuple[tf.Tensor, ...]:
+    """Returns the program's results for a batch, computed in parts at the same time, one per core.
+
+    XLA runs a loop on one core. Results of a list must not depend on the rest of the batch.
+
+    Args:
+      program: Takes the tensors of `lists` and then those of `shared`.
+      lists: Tensors of equal first dimension, a power of two (`pad`).
+      shared: Tensors that all parts take whole.
+      dtypes: Types of the results, whose first dimension is that of `lists`.
+    """
+    cores = _cores()
+    if cores == 1 or tf.executing_eagerly():
+        return program(*lists, *shared)
+    parts = tf.minimum(cores, tf.shape(lists[0])[0])
+    of_parts = tuple(_reshaped(tensor, [parts, -1], 1) for tensor in lists)
+    # A loop rather than one call per core, as XLA compiles it once where the caller is compiled too.
+    results = tf.map_fn(
+        lambda part: program(*part, *shared), of_parts, fn_output_signature=dtypes, parallel_iterations=cores
+    )
+    return tuple(_reshaped(result, [-1], 2) for result in results)
+
+
+def _reshaped(tensor: tf.Tensor, shape: list[int | tf.Tensor], axis: int) -> tf.Tensor:
+    """Returns the tensor with another shape in place of its axes before `axis`."""
+    return tf.reshape(tensor, tf.concat([shape, tf.shape(tensor)[axis:]], axis=0))
+
+
+@functools.cache
+def _cores() -> int:
+    """Returns the number of cores that TensorFlow may use, down to a power of two; 1 with a GPU."""
+    if tf.config.list_physical_devices("GPU"):
+        return 1
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = tf.config.threading.get_inter_op_parallelism_threads()
+    return 2 ** (min(threads or available, available).bit_length() - 1)
 
 
 def graph(function: Callable[..., Any]) -> Callable[..., Any]:

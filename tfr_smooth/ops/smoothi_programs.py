@@ -83,8 +83,8 @@ def rank_relevance(
     arrays, padded_ranks = [compiled.pad(tensor) for tensor in (scores, relevance, mask)], compiled.pad(at_ranks)
 
     def loop(dtype: tf.DType) -> list[tf.Tensor]:
-        arguments = *_cast([*arrays, padded_ranks], dtype), plan.looped, *_cast(hyperparameters, dtype)
-        return _cast(_relevance_loop(*arguments), scores.dtype)
+        shared = *_cast([padded_ranks], dtype), plan.looped, *_cast(hyperparameters, dtype)
+        return _cast(compiled.over_lists(_relevance_loop, _cast(arrays, dtype), shared, (dtype, dtype)), scores.dtype)
 
     by_rank, factors = plan.in_precision(loop, scores.dtype)
 
@@ -169,8 +169,11 @@ def _gain_and_gradient(
     discounts = _of_real_ranks(compiled.pad(discounts), lists.count(arrays[2], scores.dtype))
 
     def loop(dtype: tf.DType) -> list[tf.Tensor]:
-        arguments = *_cast([*arrays, discounts], dtype), is_exponential, plan.looped, *_cast(hyperparameters, dtype)
-        value, gradient, factors = _gain_loop(*arguments)
+        of_lists, shared = (
+            _cast([*arrays, discounts], dtype),
+            [is_exponential, plan.looped, *_cast(hyperparameters, dtype)],
+        )
+        value, gradient, factors = compiled.over_lists(_gain_loop, of_lists, shared, (tf.float64, dtype, dtype))
         return [value, *_cast([gradient, factors], scores.dtype)]
 
     value, gradient, factors = plan.in_precision(loop, scores.dtype)
