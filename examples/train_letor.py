@@ -4,14 +4,15 @@
     python examples/train_letor.py --train=Fold1/train.txt --valid=Fold1/vali.txt --test=Fold1/test.txt \
         --loss=smoothi_ndcg --alpha=1 --delta=0.1 --learning_rate=0.001 --epochs=50 --output_dir=output/fold1
 
-Without files it trains on synthetic data that it writes to OUTPUT_DIR/data. Started again after an interruption, it
-goes on from the last finished epoch. In the end OUTPUT_DIR holds
+Without files it trains on synthetic data that it writes to OUTPUT_DIR/data. Run again after an interruption, it
+resumes after the last finished epoch. In the end OUTPUT_DIR holds
     metrics.json  trec_eval's figures for the validation and test queries
     test.run      the ranking of the test queries in TREC's run format
     curves.png    loss, smooth and exact metrics by epoch
     best.keras    the model of the best epoch
     export/1/     the same as a SavedModel with a model card, which loads with TensorFlow alone
     checkpoints/  what a resumed training needs
+With several members, the last two and best.keras of each network are in OUTPUT_DIR/member_1, member_2 and so on.
 """
 
 from __future__ import annotations
@@ -40,6 +41,15 @@ _BATCH_SIZE = flags.DEFINE_integer("batch_size", 128, "Queries in a batch.", low
 _HIDDEN = flags.DEFINE_string("hidden", "1024", "Hidden layers: widths, as 256,64, or a name: linear, B64 .. B1024.")
 _NORMALIZATION = flags.DEFINE_enum(
     "normalization", "none", ["none", "min_max", "standardize", "log1p"], "What is done to the features first."
+)
+_DROPOUT = flags.DEFINE_float("dropout", 0.0, "Share of the hidden units that a training step drops.")
+_LINEAR_PATH = flags.DEFINE_float(
+    "linear_path",
+    None,
+    "Add a linear function of the features to the network. It starts at ridge regression of this strength.",
+)
+_MEMBERS = flags.DEFINE_integer(
+    "members", 1, "Networks, each trained with its own seed, whose mean score is the ranker's.", lower_bound=1
 )
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the weights, the order of the lists and the synthetic data.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/letor", "Where everything is written.")
@@ -107,11 +117,34 @@ def main(argv: list[str]) -> None:
         f"{summary.queries} queries with {summary.documents} documents of {summary.num_features} features to train on"
     )
 
+    folders = member_folders(output)
+    validations = [
+        train_member(strategy, files, summary, folder, seed)
+        for seed, folder in enumerate(folders, start=_SEED.value * len(folders))
+    ]
+    if training.is_chief(strategy):
+        report(files, summary, dict(zip(folders, validations, strict=True)), output)
+    training.wait_for_workers(strategy)  # all end together, so that all are started again if one fails
+    print(f"Done in {time.time() - start:.0f} s: see {output}")
+
+
+def member_folders(output: pathlib.Path) -> list[pathlib.Path]:
+    """The folder of each network: the output's own if there is one."""
+    return [output / f"member_{number + 1}" for number in range(_MEMBERS.value)] if _MEMBERS.value > 1 else [output]
+
+
+def train_member(
+    strategy: tf.distribute.Strategy, files: dict[str, str], summary: data.LetorSummary, folder: pathlib.Path, seed: int
+) -> training.ExactValidation:
+    """Trains a network; that of the best epoch is in best.keras of the folder."""
     if _STRATEGY.value != "parameter_server":  # where it would give all workers one order
-        tf.keras.utils.set_random_seed(_SEED.value)
+        tf.keras.utils.set_random_seed(seed)
     with strategy.scope():
         model = models.FeedForwardScorer(
-            hidden=hidden_layers(), normalization=None if _NORMALIZATION.value == "none" else _NORMALIZATION.value
+            hidden=hidden_layers(),
+            normalization=None if _NORMALIZATION.value == "none" else _NORMALIZATION.value,
+            dropout=_DROPOUT.value,
+            linear_path=_LINEAR_PATH.value,
         )
         loss = losses.get(_LOSS.value, **loss_arguments())
         model.compile(optimizer=tf.keras.optimizers.Adam(_LEARNING_RATE.value), loss=loss, metrics=[exact_ndcg()])
@@ -124,19 +157,18 @@ def main(argv: list[str]) -> None:
         read(files["valid"], summary.num_features),
         list(watched.values()),
         monitor=watched.get(_SELECT_BY.value, watched["ndcg"]).name,
-        path=output / "best.keras",
+        path=folder / "best.keras",
         patience=_PATIENCE.value,
     )
-    resumable = training.ResumableTraining(output / "checkpoints", validation=validation, settings=settings(files))
+    resumable = training.ResumableTraining(folder / "checkpoints", validation=validation, settings=settings(files))
     finished = resumable.restore(model)
     if finished:
-        print(f"Going on after {finished} finished epochs in {output}")
+        print(f"Resuming after {finished} finished epochs in {folder}")
     if finished < _EPOCHS.value and not validation.stopped:
-        train(model, files["train"], summary, finished, [validation, resumable])
-    if training.is_chief(strategy):
-        report(files, summary, validation, output)
-    training.wait_for_workers(strategy)  # all end together, so that all are started again if one fails
-    print(f"Done in {time.time() - start:.0f} s: see {output}")
+        if _MEMBERS.value > 1:
+            print(f"Training {folder.name} of {_MEMBERS.value}")
+        train(model, files["train"], summary, finished, seed, [validation, resumable])
+    return validation
 
 
 def data_files(output: pathlib.Path, write: bool) -> dict[str, str]:
@@ -197,6 +229,9 @@ def settings(files: dict[str, str]) -> dict[str, Any]:
         _BATCH_SIZE,
         _HIDDEN,
         _NORMALIZATION,
+        _DROPOUT,
+        _LINEAR_PATH,
+        _MEMBERS,
         _SEED,
         _SELECT_BY,
         _GROUP_BY_LENGTH,
@@ -204,12 +239,14 @@ def settings(files: dict[str, str]) -> dict[str, Any]:
     return {**{flag.name: flag.value for flag in chosen}, "train": files["train"], "valid": files["valid"]}
 
 
-def train(model: tf.keras.Model, pattern: str, summary: data.LetorSummary, finished: int, callbacks: list[Any]) -> None:
+def train(
+    model: tf.keras.Model, pattern: str, summary: data.LetorSummary, finished: int, seed: int, callbacks: list[Any]
+) -> None:
     epochs = _EPOCHS.value
     if not finished:
         # Streamed, so that nothing is read where there is nothing to learn.
         model.adapt(data.read_letor(pattern, batch_size=_BATCH_SIZE.value, num_features=summary.num_features))
-    order: dict[str, Any] = {"seed": _SEED.value, "first_epoch": finished, "num_epochs": epochs - finished}
+    order: dict[str, Any] = {"seed": seed, "first_epoch": finished, "num_epochs": epochs - finished}
     order["group_by_length"] = _GROUP_BY_LENGTH.value
     if _STRATEGY.value == "parameter_server":  # each worker goes through the lists in an order of its own
         order |= {"seed": None, "num_epochs": None}
@@ -226,11 +263,17 @@ def train(model: tf.keras.Model, pattern: str, summary: data.LetorSummary, finis
 
 
 def report(
-    files: dict[str, str], summary: data.LetorSummary, validation: training.ExactValidation, output: pathlib.Path
+    files: dict[str, str],
+    summary: data.LetorSummary,
+    validations: dict[pathlib.Path, training.ExactValidation],
+    output: pathlib.Path,
 ) -> None:
     """Evaluates the best model, and writes figures, ranking, curves and export."""
-    model = tf.keras.models.load_model(output / "best.keras")
-    print(f"Best epoch: {validation.best_epoch + 1} of {len(validation.history['loss'])}")
+    for folder, validation in validations.items():
+        print(f"Best epoch: {validation.best_epoch + 1} of {len(validation.history['loss'])}")
+        evaluation.plot_training_curves(folder / "curves.png", validation.history, best_epoch=validation.best_epoch)
+    members = [tf.keras.models.load_model(folder / "best.keras") for folder in validations]
+    model = members[0] if len(members) == 1 else average(members, summary, output / "best.keras")
     figures = {}
     for part in ("valid", "test"):
         lists = list(training.score_queries(model, read(files[part], summary.num_features, return_ids=True)))
@@ -238,7 +281,6 @@ def report(
         print(f"{part:>6}: " + "  ".join(f"{name} {value:.4f}" for name, value in figures[part].items()))
         if part == "test":
             evaluation.write_run(output / "test.run", lists, tag=f"tfr_smooth-{tfr_smooth.__version__}")
-    evaluation.plot_training_curves(output / "curves.png", validation.history, best_epoch=validation.best_epoch)
     card = serving.ModelCard(
         data={
             **files,
@@ -253,6 +295,15 @@ def report(
     serving.export_ranker(model, output / "export", num_features=summary.num_features, card=card)
     # The figures last: where they are, everything is.
     _files.write_text(output / "metrics.json", [json.dumps(figures, indent=2) + "\n"])
+
+
+def average(members: list[tf.keras.Model], summary: data.LetorSummary, path: pathlib.Path) -> tf.keras.Model:
+    """Writes the model of the members' mean score."""
+    model = models.AverageScorer(members)
+    model.build([None, None, summary.num_features])
+    with _files.replacing(path) as unfinished:
+        model.save(unfinished)
+    return model
 
 
 if __name__ == "__main__":

@@ -192,7 +192,9 @@ def test_noise_and_dropout_are_those_of_training_alone():
     assert models.FeedForwardScorer.from_config(scorer.get_config()).get_config() == scorer.get_config()
 
 
-@pytest.mark.parametrize(("name", "value"), [("dropout", 1.0), ("dropout", -0.1), ("input_noise", -1.0)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("dropout", 1.0), ("dropout", -0.1), ("input_noise", -1.0), ("linear_path", 0.0)]
+)
 def test_bad_noise_is_named(name, value):
     with pytest.raises(ValueError, match=f"^`{name}` must be .*, got {value}"):
         models.FeedForwardScorer(**{name: value})
@@ -376,7 +378,7 @@ def test_the_format_of_a_keras_file(tmp_path):
     assert config["registered_name"] == "tfr_smooth>FeedForwardScorer"
     assert config["build_config"] == {"num_features": 5}
     arguments = {"hidden": [8], "normalization": "standardize", "batch_norm": True, "batch_norm_momentum": 0.9}
-    arguments |= {"dropout": 0.0, "input_noise": 0.0}
+    arguments |= {"dropout": 0.0, "input_noise": 0.0, "linear_path": None}
     assert config["config"] == {**arguments, "name": "mine"}
     weights = {"batch_normalization": 4, "batch_normalization_1": 4, "dense": 2, "dense_1": 2}
     folder, normalizer = ("layers", "layers/standardize") if _keras.IS_KERAS_3 else ("tower", "normalizer")
@@ -475,6 +477,56 @@ def test_adapt_measures_the_training_set(letor):
     documents = np.concatenate([inputs["features"][inputs["mask"]] for inputs, _ in read(letor["train"])])
     np.testing.assert_allclose(scorer.normalizer.mean, documents.mean(axis=0), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(scorer.normalizer.stddev, documents.std(axis=0), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("normalization", [None, "standardize"])
+def test_a_linear_path_starts_at_ridge_regression(letor, normalization):
+    scorer = models.FeedForwardScorer(hidden=[8], normalization=normalization, linear_path=0.3)
+    scorer.adapt(read(letor["train"]))
+    batches = list(read(letor["train"]))
+    documents = np.concatenate([inputs["features"][inputs["mask"]] for inputs, _ in batches])
+    labels = np.concatenate([labels[inputs["mask"]] for inputs, labels in batches])
+    if normalization:
+        stddev = documents.std(axis=0)
+        documents = (documents - documents.mean(axis=0)) / np.where(stddev > 0.0, stddev, 1.0)
+    centered = documents - documents.mean(axis=0)
+    covariance = np.cov(documents, rowvar=False, bias=True)
+    weights = np.linalg.solve(covariance + 0.3 * np.eye(16), centered.T @ (labels - labels.mean()) / len(labels))
+    inputs, _ = batches[0]
+    scores, mask = scorer(inputs).numpy(), inputs["mask"].numpy()
+    expected = documents[: mask.sum()] @ weights / np.std(documents @ weights)
+    np.testing.assert_allclose(scores[mask], expected, rtol=1e-3, atol=1e-4)
+    assert (scores[~mask] == models.PADDING_SCORE).all()
+
+
+def test_a_linear_path_is_trained_and_saved_with_the_network(letor, tmp_path):
+    scorer = a_compiled_scorer(letor["train"], linear_path=1.0)
+    scorer.adapt(read(letor["train"]))
+    before = scorer.linear.kernel.numpy().copy(), scorer.tower[-1].kernel.numpy().copy()
+    scorer.fit(read(letor["train"]), epochs=1, verbose=0)
+    for old, layer in zip(before, (scorer.linear, scorer.tower[-1]), strict=True):
+        assert np.abs(layer.kernel.numpy() - old).max() > 1e-5
+    scorer.save(tmp_path / "scorer.keras")
+    inputs, _ = next(iter(read(letor["train"])))
+    np.testing.assert_allclose(tf.keras.models.load_model(tmp_path / "scorer.keras")(inputs), scorer(inputs), rtol=1e-6)
+
+
+def test_unlabeled_documents_do_not_count_for_the_linear_path():
+    random = np.random.RandomState(0)
+    features, labels = random.randn(2, 4, 3).astype(np.float32), np.float32([[0, 1, 2, -1], [1, 0, -1, -1]])
+    kernels = []
+    for width in (4, 3):
+        scorer = models.FeedForwardScorer(hidden=[4], linear_path=0.1)
+        scorer.adapt([({"features": features[:, :width]}, labels[:, :width])])
+        kernels.append(scorer.linear.kernel.numpy())
+    np.testing.assert_allclose(*kernels)
+    assert np.abs(kernels[0]).max() > 0.1
+
+
+def test_a_linear_path_of_constant_labels_is_zero():
+    scorer = models.FeedForwardScorer(hidden=[4], linear_path=0.1)
+    scorer.adapt([({"features": tf.random.normal([2, 4, 3])}, tf.ones([2, 4]))])
+    np.testing.assert_array_equal(scorer.linear.kernel, np.zeros([3, 1]))
 
 
 @pytest.fixture

@@ -100,6 +100,27 @@ def test_model_card_has_data_loss_and_figures(finished, files):
 
 
 @pytest.mark.slow
+def test_members_are_trained_resumed_and_averaged(files, tmp_path):
+    arguments = ["--members=2", "--dropout=0.2", "--linear_path=0.1", "--normalization=standardize"]
+    for epochs in (1, 2):
+        done = run(files, tmp_path, *arguments, f"--epochs={epochs}")
+        assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Resuming after 1 finished epochs") == 2
+    whole, *members = (
+        tf.keras.models.load_model(folder / "best.keras")
+        for folder in (tmp_path, tmp_path / "member_1", tmp_path / "member_2")
+    )
+    assert members[0].get_config()["linear_path"] == 0.1
+    rank = tf.saved_model.load(str(tmp_path / "export" / "2")).signatures["rank"]
+    for inputs, _ in data.read_letor(str(files["test"]), batch_size=7):
+        mask = inputs["mask"].numpy()
+        each = [member(inputs).numpy()[mask] for member in members]
+        assert np.abs(each[0] - each[1]).max() > 1e-3
+        for found in (whole(inputs), rank(features=inputs["features"], mask=inputs["mask"])["scores"]):
+            np.testing.assert_allclose(found.numpy()[mask], np.mean(each, axis=0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
 def test_killed_and_started_again_it_ends_as_if_undisturbed(finished, files, tmp_path):
     output, _ = finished
     process = subprocess.Popen(command(files, tmp_path, "--epochs=4"), stdout=subprocess.DEVNULL, cwd=ROOT)
@@ -111,7 +132,7 @@ def test_killed_and_started_again_it_ends_as_if_undisturbed(finished, files, tmp
     process.wait()
     resumed = run(files, tmp_path, "--epochs=4")
     assert resumed.returncode == 0, resumed.stderr
-    assert "Going on after " in resumed.stdout and "Epoch 1/4" not in resumed.stdout
+    assert "Resuming after " in resumed.stdout and "Epoch 1/4" not in resumed.stdout
     figures, expected = (json.loads((folder / "metrics.json").read_text()) for folder in (tmp_path, output))
     for part in ("valid", "test"):
         assert figures[part] == {name: pytest.approx(value, abs=1e-6) for name, value in expected[part].items()}

@@ -96,7 +96,7 @@ def test_each_step_has_noise_of_its_own(fold, name):
 def test_a_linear_path_starts_at_ridge_regression(fold):
     fitted = fit(fold, linear_path=0.1, learning_rate=1e-30, epochs=1)
     features, labels = fold.parts["train"].features, fold.parts["train"].labels
-    weights = fit_ridge(features, labels, 0.1)
+    weights = fit_ridge(features, labels).weights(0.1)
     expected = fold.parts["test"].features @ weights / np.std(features @ weights)
     np.testing.assert_allclose(fitted.test, expected, rtol=1e-4, atol=1e-4)
 

@@ -37,7 +37,7 @@ def test_ridge_regression_is_least_squares_with_more_rows():
     rows = np.concatenate([centered, np.sqrt(50 * 0.3) * np.eye(4)])
     targets = np.concatenate([labels - labels.mean(), np.zeros(4)])
     expected = np.linalg.lstsq(rows, targets, rcond=None)[0]
-    np.testing.assert_allclose(fit_ridge(features, labels, 0.3), expected, rtol=1e-8)
+    np.testing.assert_allclose(fit_ridge(features, labels).weights(0.3), expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("sign", [1, -1])

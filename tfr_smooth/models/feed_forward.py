@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, losses, metrics
 from tfr_smooth.data.normalization import Standardize, get_normalizer
 from tfr_smooth.models.batch_normalization import BatchNormalization
+from tfr_smooth.models.ridge import RidgeRegression
 
 # Hidden layers by name: those of Bruch et al., SIGIR 2019 ("B64: 3 hidden layers with 64, 32, and 16 units;
 # progressively deeper by adding layers that grow by a factor of 2"), and none at all.
@@ -50,6 +52,9 @@ class FeedForwardScorer(tf.keras.Model):
       dropout: In [0, 1): share of the inputs of each dense layer but the first that a training step drops.
       input_noise: Standard deviation, >= 0, of the normal noise that a training step adds to the features after their
         batch normalization, where each feature has a standard deviation of 1.
+      linear_path: If given, a linear function of the normalized features is added to the scores. `adapt` starts it at
+        ridge regression of the labels with this strength, > 0, scaled to scores with a standard deviation of 1, and
+        the network at 0. Meant for `normalization="standardize"`.
       name: Name of the model.
 
     Call with a dict of `features` [batch, list, num_features] and, where there is padding, `mask` [batch, list] bool;
@@ -79,18 +84,20 @@ class FeedForwardScorer(tf.keras.Model):
         batch_norm_momentum: float = 0.9,
         dropout: float = 0.0,
         input_noise: float = 0.0,
+        linear_path: float | None = None,
         name: str | None = "feed_forward_scorer",
     ) -> None:
         # Raw features may be beyond float16. Under mixed precision the layers after the normalization cast.
         super().__init__(name=name, autocast=False)
         widths = _widths(hidden)
-        self._config = {
+        self._config: dict[str, Any] = {
             "hidden": hidden if isinstance(hidden, str) else widths,
             "normalization": normalization,
             "batch_norm": _arguments.boolean("batch_norm", batch_norm),
             "batch_norm_momentum": _arguments.real("batch_norm_momentum", batch_norm_momentum, above=0.0, below=1.0),
             "dropout": _arguments.real("dropout", dropout, above=0.0, below=1.0) if dropout else 0.0,
             "input_noise": _arguments.real("input_noise", input_noise, above=0.0) if input_noise else 0.0,
+            "linear_path": None if linear_path is None else _arguments.real("linear_path", linear_path, above=0.0),
         }
         self._num_features: int | None = None
         # On a GPU, Keras 3 compiles with XLA by default. XLA would compile again for each number of real documents, and
@@ -110,6 +117,9 @@ class FeedForwardScorer(tf.keras.Model):
             activation = "relu" if depth < len(widths) else None
             tower.append(tf.keras.layers.Dense(width, activation=activation, kernel_initializer="glorot_normal"))
         self.tower = tower
+        self.linear = None
+        if linear_path is not None:
+            self.linear = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights for features of this shape, or for a dict with `features` of this shape."""
@@ -122,28 +132,55 @@ class FeedForwardScorer(tf.keras.Model):
         for layer in self.tower:
             layer.build((None, width))
             width = getattr(layer, "units", width)
+        if self.linear is not None:
+            self.linear.build((None, self._num_features))
         self.built = True
 
     def adapt(self, dataset: Iterable[Any]) -> None:
-        """Measures the training set for the normalization "standardize"; does nothing for the others.
+        """Measures the training set for the normalization "standardize" and the linear path, if the model has them.
 
         Args:
           dataset: What `data.read_letor` gives: one pass over it.
         """
         if isinstance(self.normalizer, Standardize):
             self.normalizer.adapt(dataset)
+        if self.linear is not None:
+            regression = RidgeRegression()
+            for inputs, labels, *_ in dataset:
+                features, mask = _features_and_mask(inputs)
+                if self.normalizer is not None:
+                    features = self.normalizer(features, mask=mask)
+                real = tf.logical_and(mask, tf.convert_to_tensor(labels) >= 0.0)
+                regression.add(*(tf.boolean_mask(values, real).numpy() for values in (features, labels)))
+            self.start_at(regression)
+
+    def start_at(self, regression: RidgeRegression) -> None:
+        """Starts the linear path at ridge regression, and the network at 0.
+
+        Args:
+          regression: Of the training documents, normalized as the model does it.
+        """
+        if self.linear is None:
+            raise ValueError("`linear_path` must be a strength to start at ridge regression, got None.")
+        weights = regression.weights(self._config["linear_path"])
+        if not self.built:
+            self.build((None, None, len(weights)))
+        # Without any variance, which constant labels lead to, all weights are 0.
+        self.linear.kernel.assign((weights / (regression.stddev(weights) or 1.0))[:, np.newaxis].astype(np.float32))
+        for variable in self.tower[-1].weights:
+            variable.assign(tf.zeros_like(variable))
 
     def call(self, inputs: Any, training: bool | None = None) -> tf.Tensor:
         """Returns scores [batch, list]."""
-        features = tf.convert_to_tensor(inputs["features"] if isinstance(inputs, dict) else inputs)
-        mask = inputs.get("mask") if isinstance(inputs, dict) else None
-        mask = tf.ones(tf.shape(features)[:2], tf.bool) if mask is None else tf.cast(mask, tf.bool)
+        features, mask = _features_and_mask(inputs)
         if self.normalizer is not None:
             features = self.normalizer(features, mask=mask)
-        documents = tf.boolean_mask(features, mask)
+        documents = outputs = tf.boolean_mask(features, mask)
         for layer in self.tower:
-            documents = layer(documents)
-        scores = tf.cast(documents[:, 0], tf.float32)
+            outputs = layer(outputs)
+        scores = tf.cast(outputs[:, 0], tf.float32)
+        if self.linear is not None:
+            scores += tf.cast(self.linear(documents)[:, 0], tf.float32)
         padding = tf.fill(tf.shape(mask), PADDING_SCORE)
         return tf.tensor_scatter_nd_update(padding, tf.where(mask), scores)
 
@@ -198,6 +235,12 @@ def _widths(hidden: Sequence[int] | str) -> list[int]:
     if not isinstance(hidden, Sequence):
         raise ValueError(f"`hidden` must be a list of widths or a name, got {hidden!r}.")
     return [_arguments.integer("hidden", width, least=1) for width in hidden]
+
+
+def _features_and_mask(inputs: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    features = tf.convert_to_tensor(inputs["features"] if isinstance(inputs, dict) else inputs)
+    mask = inputs.get("mask") if isinstance(inputs, dict) else None
+    return features, tf.ones(tf.shape(features)[:2], tf.bool) if mask is None else tf.cast(mask, tf.bool)
 
 
 def _named(identifier: Any, known: Any) -> Any:

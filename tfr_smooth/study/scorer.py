@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import models
+from tfr_smooth.models.ridge import RidgeRegression
 from tfr_smooth.study.recipe import Recipe
 
 
@@ -24,49 +25,42 @@ class DocumentScorer:
 
     def __init__(self, recipe: Recipe, num_features: int) -> None:
         self._recipe = recipe
-        self._shape = recipe.hidden, num_features
+        self._shape = recipe.hidden, recipe.linear_path, num_features
         self._network = _network(*self._shape)
-        self._linear = None
-        if recipe.linear_path is not None:
-            self._linear = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")
-            self._linear.build((None, num_features))
         self._attention = self._new_attention() if recipe.attention_heads else None
 
     @property
     def trainable_variables(self) -> list[Any]:
         """The variables that are trained."""
-        return [*self._network.trainable_variables, *self._other_weights()]
+        return [*self._network.trainable_variables, *self._attention_weights()]
 
     @property
     def variables(self) -> list[Any]:
         """All variables."""
-        return [*self._network.weights, *self._other_weights()]
+        return [*self._network.weights, *self._attention_weights()]
 
-    def _other_weights(self) -> list[Any]:
-        return [weight for layer in (self._linear, self._attention) if layer is not None for weight in layer.weights]
+    def _attention_weights(self) -> list[Any]:
+        return [] if self._attention is None else list(self._attention.weights)
 
     def _new_attention(self) -> models.ListAttention:
         attention = models.ListAttention(heads=self._recipe.attention_heads)
         attention.build((None, None, self._network.tower[-1].kernel.shape[0]))
         return attention
 
-    def restart(self, seed: int, linear: np.ndarray | None = None) -> None:
+    def restart(self, seed: int, regression: RidgeRegression | None = None) -> None:
         """Draws new weights, those of a new `models.FeedForwardScorer` after `tf.keras.utils.set_random_seed(seed)`.
 
         Args:
           seed: The seed.
-          linear: Weights of the linear path [num_features]. With them the network's last layer starts at 0.
+          regression: Where the linear path starts, if the recipe has one.
         """
         for variable, value in zip(self._network.weights, _initial_weights(*self._shape, seed), strict=True):
             variable.assign(value)
         if self._attention is not None:
             tf.keras.utils.set_random_seed(seed)
             self._attention.set_weights(self._new_attention().get_weights())
-        if linear is not None:
-            assert self._linear is not None
-            self._linear.kernel.assign(linear[:, np.newaxis].astype(np.float32))
-            for variable in self._network.tower[-1].weights:
-                variable.assign(tf.zeros_like(variable))
+        if regression is not None:
+            self._network.start_at(regression)
 
     def __call__(self, documents: tf.Tensor, real: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
         """Returns the scores [documents].
@@ -93,17 +87,22 @@ class DocumentScorer:
                 outputs = tf.boolean_mask(self._attention(padded, mask=real, training=training), real)
             outputs = layer(outputs)
         scores = outputs[:, 0]
-        return scores if self._linear is None else scores + self._linear(documents)[:, 0]
+        linear = self._network.linear
+        return scores if linear is None else scores + linear(documents)[:, 0]
 
 
-def _network(hidden: str | tuple[int, ...], num_features: int) -> models.FeedForwardScorer:
-    network = models.FeedForwardScorer(hidden=hidden if isinstance(hidden, str) else list(hidden))
+def _network(hidden: str | tuple[int, ...], linear_path: float | None, num_features: int) -> models.FeedForwardScorer:
+    network = models.FeedForwardScorer(
+        hidden=hidden if isinstance(hidden, str) else list(hidden), linear_path=linear_path
+    )
     network.build([None, None, num_features])
     return network
 
 
 # Kept, as a new seed has TensorFlow prepare each of its graphs again.
 @functools.lru_cache(maxsize=32)
-def _initial_weights(hidden: str | tuple[int, ...], num_features: int, seed: int) -> list[np.ndarray]:
+def _initial_weights(
+    hidden: str | tuple[int, ...], linear_path: float | None, num_features: int, seed: int
+) -> list[np.ndarray]:
     tf.keras.utils.set_random_seed(seed)
-    return _network(hidden, num_features).get_weights()
+    return _network(hidden, linear_path, num_features).get_weights()

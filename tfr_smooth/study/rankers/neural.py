@@ -189,12 +189,11 @@ class _Trainer:
 
     def _restart(self, fold: Fold, recipe: Recipe, seed: int) -> None:
         """Draws new weights, and forgets the last training."""
-        linear = None
+        regression = None
         if recipe.linear_path is not None:
             train = fold.features(recipe.normalization)["train"]
-            weights = fit_ridge(train, fold.parts["train"].labels, recipe.linear_path)
-            linear = weights / np.std(train @ weights)
-        self._scorer.restart(seed, linear)
+            regression = fit_ridge(train, fold.parts["train"].labels)
+        self._scorer.restart(seed, regression)
         _assign(self._averages, self._scorer.variables)
         for variable in self._optimizer.variables:
             variable.assign(tf.zeros_like(variable))

@@ -7,32 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from tfr_smooth import _extras
+from tfr_smooth.models.ridge import RidgeRegression
 from tfr_smooth.study.folds import Fold
 from tfr_smooth.study.rankers.base import Fitted, Ranker
 
 
-def fit_ridge(features: np.ndarray, labels: np.ndarray, strength: float) -> np.ndarray:
-    r"""Returns the weights of ridge regression.
-
-    $$w = (X^\top X / D + \lambda I)^{-1} X^\top y / D$$
-
-    with X and y centered. The intercept is left out, as it changes no ranking.
-
-    Args:
-      features: X, [documents, num_features].
-      labels: y, [documents].
-      strength: $\lambda$, > 0, relative to the variance of the features.
-
-    Returns:
-      float64 [num_features].
-    """
-    with _extras.needed("scipy", extra="study", by="Ridge regression"):
-        import scipy.linalg
-    centered = features.astype(np.float64) - features.mean(axis=0, dtype=np.float64)
-    targets = labels.astype(np.float64) - labels.mean(dtype=np.float64)
-    covariance = centered.T @ centered / len(targets) + strength * np.eye(centered.shape[1])
-    return scipy.linalg.solve(covariance, centered.T @ targets / len(targets), assume_a="pos")
+def fit_ridge(features: np.ndarray, labels: np.ndarray) -> RidgeRegression:
+    """Returns the ridge regression of labels [documents] on features [documents, num_features]."""
+    regression = RidgeRegression()
+    regression.add(features, labels)
+    return regression
 
 
 class Ridge(Ranker):
@@ -51,5 +35,5 @@ class Ridge(Ranker):
         """Solves for the weights."""
         settings = {**self.defaults, **settings}
         features = fold.features(settings["normalization"])
-        weights = fit_ridge(features["train"], fold.parts["train"].labels, settings["strength"])
+        weights = fit_ridge(features["train"], fold.parts["train"].labels).weights(settings["strength"])
         return Fitted(features["valid"] @ weights, features["test"] @ weights, details={"weights": weights.tolist()})
