@@ -1,7 +1,8 @@
 # Needs only make and a Python >= 3.10: each stack's packages are installed into .venv/STACK.
-#   ranking  TensorFlow 2.15 with TF-Ranking (Python 3.10 or 3.11)
-#   latest   the newest TensorFlow, with Keras 3 and no TF-Ranking
-# Where no Python <= 3.11 is found, `latest` runs alone, and a line says so (tools/stack.sh).
+#   latest        the newest TensorFlow, with Keras 3 and no TF-Ranking
+#   ranking       the newest TensorFlow, with Keras 2 and TF-Ranking
+#   ranking-2.15  TensorFlow 2.15 with TF-Ranking (Python 3.10 or 3.11), for `make test-all` alone
+# Where no Python <= 3.11 is found, the last one does not run, and a line says so (tools/stack.sh).
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -15,7 +16,10 @@ MARKS ?= not slow
 APART_1 = tests/ops tests/functional tests/losses tests/metrics
 APART_2 = tests/test_modes.py tests/test_numerics.py tests/test_keras_users.py
 APART = $(APART_1) $(APART_2)
-PARTS = $(if $(ARGS),"","$(APART_1)" "$(APART_2) --dist=worksteal" "$(APART:%=--ignore=%)")
+# These do not depend on Keras, so one stack of each TensorFlow runs them.
+WITHOUT_KERAS = tests/ops tests/functional
+PARTS = $(if $(ARGS),"","$(filter-out $(if $(filter $*,ranking),$(WITHOUT_KERAS)),$(APART_1))" \
+	"$(APART_2) --dist=worksteal" "$(APART:%=--ignore=%)")
 BAZEL_TESTS ?= //...
 
 export PYTHON
@@ -24,17 +28,20 @@ export TF_CPP_MIN_LOG_LEVEL = 2
 
 STACK = sh tools/stack.sh
 SUBMAKE = $(MAKE) --no-print-directory
-# Bazel 4 downloads these even for Python rules, which make no use of them.
-BAZEL_OFFLINE = $(foreach name,rules_cc rules_java remote_coverage_tools,\
+# Bazel 4 would download these for Python rules, which make no use of them.
+UNUSED_REPOSITORIES = $(foreach name,rules_cc rules_java remote_coverage_tools,\
 	--override_repository=$(name)=$(CURDIR)/tools/bazel_offline)
-EXTRAS_ranking = ranking,all,test
 EXTRAS_latest = all,test,dev,docs
+EXTRAS_ranking = legacy-keras,all,test
+EXTRAS_ranking-2.15 = ranking,all,test
+# Its metadata asks for TensorFlow < 2.16.
+NO_DEPS_ranking = tensorflow-ranking==0.5.5
 
-.PHONY: help train test test-all test-ranking test-latest docs plots stubs lint wheel bazel-test clean
+.PHONY: help train test test-all test-latest test-ranking test-ranking-2.15 docs plots stubs lint wheel bazel-test clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "%-26s%s\n", $$1, $$2}' Makefile | sort
+	@awk -F ':.*## ' '/^[a-z0-9. -]+:.*## / {printf "%-44s%s\n", $$1, $$2}' Makefile | sort
 
 train:  ## train, evaluate and export a ranker (OUTPUT=folder, ARGS=more flags)
 	@stacks=$$($(STACK) list) && set -- $$stacks && \
@@ -47,15 +54,16 @@ test: lint  ## lint, check types, and run the fast tests on every stack this mac
 	echo "The tests '$(MARKS)' passed on: $$stacks"
 
 # Two light tests show that Bazel runs tests; what the others say, pytest has said.
-test-all:  ## the same with all tests, and Bazel where it is installed
+test-all:  ## the same with all tests, the fast ones on TensorFlow 2.15, and Bazel where it is installed
 	@$(SUBMAKE) test MARKS="slow or not slow"
+	@stacks=$$($(STACK) list all) && case "$$stacks" in *2.15) $(SUBMAKE) test-ranking-2.15 ;; esac
 	@if command -v bazel >/dev/null; \
 	then $(SUBMAKE) bazel-test BAZEL_TESTS="//:test_packaging //:data_test_dense_text"; \
 	else echo "NOTE: not run: Bazel, which is not installed"; fi
 
 # As many processes as cores: with more threads in each, TensorFlow's would get into each other's way.
-test-ranking test-latest: export TF_NUM_INTRAOP_THREADS = 1
-test-ranking test-latest: test-%: $(VENV)/%/.installed  ## run the fast tests on that stack (MARKS=others, JOBS=at once, ARGS=pytest's)
+test-latest test-ranking test-ranking-2.15: export TF_NUM_INTRAOP_THREADS = 1
+test-latest test-ranking test-ranking-2.15: test-%: $(VENV)/%/.installed  ## run the fast tests on that stack (MARKS=others, JOBS=at once, ARGS=pytest's)
 	@echo "== Tests on the stack '$*'"
 	@for part in $(PARTS); do \
 	(set -x; $(VENV)/$*/bin/python -m pytest --numprocesses=$(JOBS) --dist=loadfile -m '$(MARKS)' $$part $(ARGS)) || exit 1; \
@@ -79,9 +87,9 @@ stubs: $(VENV)/latest/.installed  ## write the signatures of the named losses an
 wheel: $(VENV)/latest/.installed  ## build the wheel and the source archive into dist/
 	$(VENV)/latest/bin/python -m build
 
-bazel-test: $(VENV)/latest/.installed  ## build all and run the tests under Bazel (BAZEL_TESTS=targets, OFFLINE=1 without network)
-	PATH="$(abspath $(VENV))/latest/bin:$$PATH" bazel build $(if $(OFFLINE),$(BAZEL_OFFLINE)) //...
-	PATH="$(abspath $(VENV))/latest/bin:$$PATH" bazel test $(if $(OFFLINE),$(BAZEL_OFFLINE)) $(BAZEL_TESTS)
+bazel-test: $(VENV)/latest/.installed  ## build all and run the tests under Bazel (BAZEL_TESTS=targets)
+	PATH="$(abspath $(VENV))/latest/bin:$$PATH" bazel build $(UNUSED_REPOSITORIES) //...
+	PATH="$(abspath $(VENV))/latest/bin:$$PATH" bazel test $(UNUSED_REPOSITORIES) $(BAZEL_TESTS)
 
 # Always from scratch, and the stamp last: an interrupted installation is done again in full.
 $(VENV)/%/.installed: pyproject.toml
@@ -89,6 +97,7 @@ $(VENV)/%/.installed: pyproject.toml
 	echo "== Installing the stack '$*' into $(VENV)/$* (a few minutes, once)" && \
 	"$$python" -m venv --clear $(VENV)/$*
 	$(VENV)/$*/bin/python -m pip install --quiet --editable '.[$(EXTRAS_$*)]'
+	$(if $(NO_DEPS_$*),$(VENV)/$*/bin/python -m pip install --quiet --no-deps $(NO_DEPS_$*))
 	@touch $@
 
 clean:  ## remove what the other targets made

@@ -1,13 +1,17 @@
 """What pytest collects on which stack, and how much memory its processes take."""
 
 import importlib.util
+import os
 import resource
 import sys
 
 import pytest
 
-# Importing these modules, which their doctests need, imports TF-Ranking: it has no release for TensorFlow >= 2.16.
+# Importing these modules, which their doctests need, imports TF-Ranking.
 HAS_TF_RANKING = importlib.util.find_spec("tensorflow_ranking") is not None
+if HAS_TF_RANKING and importlib.util.find_spec("tf_keras") is not None:
+    # TF-Ranking needs Keras 2, a package of its own from TensorFlow 2.16 on. Programs that tests run inherit this.
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
 collect_ignore = [] if HAS_TF_RANKING else ["tfr_smooth/tf_ranking"]
 
 PEAKS = pytest.StashKey[dict[str, float]]()

@@ -7,7 +7,8 @@
         --train='train.tfrecord*' --valid='valid.tfrecord*'
 
 Without files it trains on synthetic data that it writes to MODEL_DIR/data. Started again, it resumes after the last
-finished epoch. Needs TF-Ranking: pip install '.[ranking,all]' in a checkout.
+finished epoch. Needs TF-Ranking (docs/tf_ranking.md says how to install it), and with TensorFlow 2.16 or later
+TF_USE_LEGACY_KERAS=1 in the environment.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import json
 import os
 
 import tensorflow as tf
-import tensorflow_ranking as tfr
 from absl import app, flags
 
 from tfr_smooth import data, losses, tf_ranking
+from tfr_smooth.tf_ranking import tfr
 
 _TRAIN = flags.DEFINE_string("train", None, "Training files: a path or a glob pattern. Default: synthetic data.")
 _VALID = flags.DEFINE_string("valid", None, "Validation files: a path or a glob pattern.")

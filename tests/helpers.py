@@ -1,7 +1,10 @@
 """Batches, and values with their gradients, in every mode that TensorFlow runs a loss in."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
+
+from tfr_smooth import _keras
 
 UNKNOWN_SHAPES = {"input_signature": [tf.TensorSpec([None, None], tf.float32)] * 2}
 # Mode -> what `tf.function` is given.
@@ -47,3 +50,12 @@ def _step(loss, labels, scores, sample_weight):
 def pad(array, columns, value):
     """The array with so many more columns of this value."""
     return np.pad(array, [(0, 0), (0, columns)], constant_values=value)
+
+
+def tf_ranking(*, module=False):
+    """TF-Ranking; the test, or the module, is skipped where Keras 3 is active."""
+    if _keras.IS_KERAS_3:
+        pytest.skip("TF-Ranking needs Keras 2", allow_module_level=module)
+    from tfr_smooth.tf_ranking import tfr
+
+    return tfr

@@ -64,11 +64,12 @@ def test_wheel_holds_the_whole_package_and_nothing_else(wheel):
     assert info + "licenses/LICENSE" in names
 
 
-def test_wheel_metadata_has_the_version_and_both_stacks(metadata):
+def test_wheel_metadata_has_the_version_and_all_stacks(metadata):
     assert metadata["Name"] == "tfr_smooth"
     assert metadata["Version"] == VERSION
     assert "tensorflow>=2.15.1" in metadata.get_all("Requires-Dist")
     assert 'tensorflow-ranking==0.5.5; extra == "ranking"' in metadata.get_all("Requires-Dist")
+    assert 'tf-keras>=2.16; extra == "legacy-keras"' in metadata.get_all("Requires-Dist")
 
 
 def declared(metadata, extra=None):
@@ -296,28 +297,34 @@ def log(machine):
     return lines
 
 
-@pytest.mark.parametrize("minor", [10, 11])
-def test_python_up_to_3_11_runs_both_stacks(machine, minor):
+@pytest.mark.parametrize("minor", [10, 11, 13])
+def test_every_supported_python_runs_the_stacks_of_the_newest_tensorflow(machine, minor):
     add_python(machine, "python3", minor)
-    assert stack(machine, "list").stdout == "ranking latest\n"
+    assert stack(machine, "list").stdout == "latest ranking\n"
     assert stack(machine, "python", "ranking").stdout == "python3\n"
     assert stack(machine, "python", "latest").stdout == "python3\n"
 
 
-def test_newer_python_runs_the_ranking_stack_with_an_older_one_from_the_path(machine):
+@pytest.mark.parametrize("minor", [10, 11])
+def test_python_up_to_3_11_runs_tensorflow_2_15(machine, minor):
+    add_python(machine, "python3", minor)
+    assert stack(machine, "list", "all").stdout == "latest ranking ranking-2.15\n"
+    assert stack(machine, "python", "ranking-2.15").stdout == "python3\n"
+
+
+def test_newer_python_runs_tensorflow_2_15_with_an_older_one_from_the_path(machine):
     add_python(machine, "python3", 13)
     add_python(machine, "python3.10", 10)
-    assert stack(machine, "list").stdout == "ranking latest\n"
-    assert stack(machine, "python", "ranking").stdout == "python3.10\n"
-    assert stack(machine, "python", "latest").stdout == "python3\n"
+    assert stack(machine, "list", "all").stdout == "latest ranking ranking-2.15\n"
+    assert stack(machine, "python", "ranking-2.15").stdout == "python3.10\n"
 
 
-def test_newer_python_alone_runs_the_latest_stack_and_says_so(machine):
+def test_newer_python_alone_leaves_tensorflow_2_15_out_and_says_so(machine):
     add_python(machine, "python3", 13)
-    listed = stack(machine, "list")
-    assert listed.stdout == "latest\n"
-    assert "only the stack 'latest'" in listed.stderr
-    assert stack(machine, "python", "ranking").returncode == 1
+    listed = stack(machine, "list", "all")
+    assert listed.stdout == "latest ranking\n"
+    assert "'ranking-2.15' does not run" in listed.stderr
+    assert stack(machine, "python", "ranking-2.15").returncode == 1
 
 
 def test_python_older_than_3_10_is_refused(machine):
@@ -340,22 +347,14 @@ def test_python_without_venv_gets_a_hint(machine):
     assert "apt install python3-venv" in refused.stderr
 
 
-def test_train_prefers_the_ranking_stack_and_a_second_run_installs_nothing(machine):
+def test_train_uses_the_latest_stack_and_a_second_run_installs_nothing(machine):
     add_python(machine, "python3", 11)
-    train = ".venv/ranking/bin/python examples/train_letor.py --output_dir=output/demo"
+    train = ".venv/latest/bin/python examples/train_letor.py --output_dir=output/demo"
     assert run(machine, "make", "train").returncode == 0
-    install = ["python3 makes .venv/ranking", ".venv/ranking/bin/python installs"]
+    install = ["python3 makes .venv/latest", ".venv/latest/bin/python installs"]
     assert log(machine) == [*install, train]
     assert run(machine, "make", "train", "ARGS=--loss=map").returncode == 0
     assert log(machine) == [train + " --loss=map"]
-
-
-def test_train_falls_back_to_the_latest_stack_and_says_so(machine):
-    add_python(machine, "python3", 12)
-    done = run(machine, "make", "train", "OUTPUT=there")
-    assert done.returncode == 0
-    assert "only the stack 'latest'" in done.stderr
-    assert log(machine)[-1] == (".venv/latest/bin/python examples/train_letor.py --output_dir=there")
 
 
 def test_failed_installation_is_done_again_from_scratch(machine):
@@ -365,7 +364,15 @@ def test_failed_installation_is_done_again_from_scratch(machine):
     assert len(log(machine)) == 2
     (machine / "no-network").unlink()
     assert run(machine, "make", "train").returncode == 0
-    assert log(machine)[0] == "python3 makes .venv/ranking"
+    assert log(machine)[0] == "python3 makes .venv/latest"
+
+
+def test_tf_ranking_is_installed_without_the_tensorflow_that_it_asks_for(machine):
+    add_python(machine, "python3", 13)
+    done = run(machine, "make", "test-ranking")
+    assert done.returncode == 0
+    assert "pip install --quiet --no-deps tensorflow-ranking==0.5.5" in done.stdout
+    assert log(machine)[:3] == ["python3 makes .venv/ranking", *[".venv/ranking/bin/python installs"] * 2]
 
 
 def test_the_fast_tests_run_in_parts_that_leave_no_folder_out(machine):
@@ -376,6 +383,11 @@ def test_the_fast_tests_run_in_parts_that_leave_no_folder_out(machine):
     apart = [path for part in parts for path in part if not path.startswith("--")]
     assert apart and all((ROOT / path).exists() for path in apart)
     assert others == [f"--ignore={path}" for path in apart]
+    run(machine, "make", "test-ranking")
+    ranking = " ".join(log(machine))
+    assert "tests/losses" in ranking and "--ignore=tests/ops" in ranking
+    # The same TensorFlow runs them above.
+    assert " tests/ops" not in ranking and " tests/functional" not in ranking
 
 
 def test_marks_and_arguments_choose_the_tests(machine):

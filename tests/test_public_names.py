@@ -7,6 +7,7 @@ import types
 import pytest
 
 from tests import documents
+from tests.helpers import tf_ranking
 
 SOURCES = sorted((documents.ROOT / "tfr_smooth").rglob("*.py"))
 # Words that say nothing of what a variable holds.
@@ -16,7 +17,7 @@ VAGUE = {"beaten", "made", "poison", "poisoned", "worth"}
 @pytest.mark.parametrize("package", documents.PACKAGES)
 def test_public_names_are_those_of_all(package):
     if package == "tf_ranking":
-        pytest.importorskip("tensorflow_ranking", reason="TF-Ranking has no release for TensorFlow >= 2.16")
+        tf_ranking()
     module = importlib.import_module(f"tfr_smooth.{package}")
     assert len(set(module.__all__)) == len(module.__all__)
     others = {name: getattr(module, name) for name in set(dir(module)) - set(module.__all__) if name[0] != "_"}

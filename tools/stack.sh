@@ -1,8 +1,10 @@
 #!/bin/sh
 # Says which Python runs which stack. The Makefile asks; PYTHON (python3) names the machine's own.
-#   stack.sh list           the stacks that can run here, the preferred one first
+#   stack.sh list           the stacks of `make test`
+#   stack.sh list all       those of `make test-all`
 #   stack.sh python STACK   the interpreter that makes STACK's environment
-# Stacks: "ranking" is TF-Ranking on TensorFlow 2.15, "latest" the newest TensorFlow alone.
+# Stacks: "latest" is the newest TensorFlow with Keras 3, "ranking" the same with Keras 2 and
+# TF-Ranking, and "ranking-2.15" TensorFlow 2.15 with TF-Ranking.
 set -eu
 
 PYTHON=${PYTHON:-python3}
@@ -24,7 +26,7 @@ own_minor=$(minor "$PYTHON")
 [ "$own_minor" -ge 10 ] || fail "'$PYTHON' is older than Python 3.10, the oldest supported"
 
 # TensorFlow 2.15 has builds up to Python 3.11 only.
-ranking_python() {
+older_python() {
   for candidate in "$PYTHON" python3.11 python3.10; do
     case $(minor "$candidate") in
       10 | 11) echo "$candidate" && return ;;
@@ -33,22 +35,22 @@ ranking_python() {
 }
 
 case "${1:-} ${2:-}" in
-  "list ")
-    if [ -n "$(ranking_python)" ]; then
-      echo ranking latest
+  "list ") echo latest ranking ;;
+  "list all")
+    if [ -n "$(older_python)" ]; then
+      echo latest ranking ranking-2.15
     else
       echo "NOTE: '$PYTHON' is Python 3.$own_minor and there is no python3.11 or python3.10:" \
-        "TF-Ranking needs one of them, so only the stack 'latest' (newest TensorFlow," \
-        "no TF-Ranking) runs." >&2
-      echo latest
+        "TensorFlow 2.15 needs one of them, so the stack 'ranking-2.15' does not run." >&2
+      echo latest ranking
     fi
     ;;
-  "python ranking" | "python latest")
-    if [ "$2" = latest ]; then python=$PYTHON; else python=$(ranking_python); fi
-    [ -n "$python" ] || fail "the stack 'ranking' needs Python 3.10 or 3.11"
+  "python latest" | "python ranking" | "python ranking-2.15")
+    if [ "$2" = ranking-2.15 ]; then python=$(older_python); else python=$PYTHON; fi
+    [ -n "$python" ] || fail "the stack 'ranking-2.15' needs Python 3.10 or 3.11"
     "$python" -c 'import ensurepip, venv' 2>/dev/null || fail "'$python' cannot make virtual" \
       "environments; on Debian and Ubuntu: apt install python3-venv (or python3.X-venv)"
     echo "$python"
     ;;
-  *) fail "usage: stack.sh list | stack.sh python ranking|latest" ;;
+  *) fail "usage: stack.sh list [all] | stack.sh python latest|ranking|ranking-2.15" ;;
 esac

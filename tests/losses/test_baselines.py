@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests import references
-from tests.helpers import pad, value_and_gradient
+from tests.helpers import pad, tf_ranking, value_and_gradient
 from tfr_smooth import functional, losses
 
 METRICS = ["ndcg_loss1", "ndcg_loss2", "ndcg_loss2++", "lambda_rank", "precision"]
@@ -375,7 +375,7 @@ def test_gradient_steps_raise_ndcg(loss, reference):
 
 @pytest.fixture(scope="module")
 def tfr():
-    return pytest.importorskip("tensorflow_ranking", reason="TF-Ranking's last release needs Keras 2").keras.losses
+    return tf_ranking().keras.losses
 
 
 def distinct(seed=0, length=8):

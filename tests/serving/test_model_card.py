@@ -22,6 +22,9 @@ def test_json_card(exported):
     assert card["loss"]["class"] == "SmoothINDCGLoss" and card["loss"]["config"]["topn"] == 5
     assert card["metrics"] == {"valid": {"ndcg": 0.5, "map": "nan"}, "test": {"ndcg": 0.25, "map": 0.125}}
     assert card["software"]["tensorflow"] == tf.__version__
+    # The Keras that made the model, of those that may be installed.
+    keras = tf.keras.Model.__module__.partition(".")[0].replace("_", "-")
+    assert {"keras", "tf-keras"} & set(card["software"]) == {keras}
     assert card["software"]["tfr_smooth"] == tfr_smooth.__version__
     assert card["software"]["numpy"] == np.__version__
     assert card["special_scores"] == {"padding": -1e30, "invalid": -1e29}

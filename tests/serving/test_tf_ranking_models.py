@@ -1,17 +1,13 @@
 """Models built by TF-Ranking's ModelBuilder, beside TF-Ranking's own signatures."""
 
-import importlib.util
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import helpers
 from tfr_smooth import models, serving
 
-if importlib.util.find_spec("tensorflow_ranking") is None:
-    pytest.skip("this stack has no TF-Ranking", allow_module_level=True)
-
-import tensorflow_ranking as tfr
+tfr = helpers.tf_ranking(module=True)
 
 CONTEXT = {"query": tf.io.FixedLenFeature([2], tf.float32, default_value=[0.0, 0.0])}
 EXAMPLE = {

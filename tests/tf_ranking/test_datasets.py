@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import helpers
 from tfr_smooth import data, models
 
-tfr = pytest.importorskip("tensorflow_ranking", reason="TF-Ranking has no release for TensorFlow >= 2.16")
-tf_ranking = pytest.importorskip("tfr_smooth.tf_ranking")
+tfr = helpers.tf_ranking(module=True)
+from tfr_smooth import tf_ranking  # noqa: E402
 
 SPEC = data.ElwcSchema().feature_spec(3)
 

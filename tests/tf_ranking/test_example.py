@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import helpers
 from tfr_smooth import data
 
-pytest.importorskip("tensorflow_ranking", reason="TF-Ranking has no release for TensorFlow >= 2.16")
+helpers.tf_ranking(module=True)
 
 # Each run of the program starts Python and imports TensorFlow.
 pytestmark = pytest.mark.slow

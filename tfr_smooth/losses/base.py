@@ -110,6 +110,7 @@ class RankingLoss(tf.keras.losses.Loss):
         Raises:
           ValueError: If the shapes do not match or the scores are not floats.
         """
+        _keras.refuse_other_keras()
         with tf.name_scope(self.name or type(self).__name__):
             batch = inputs.clean(*inputs.to_dense(y_true, y_pred, self._ragged))
             losses, counts = self._list_losses(batch)

@@ -10,9 +10,10 @@ import platform
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tfr_smooth import _keras
 from tfr_smooth._version import __version__
 
-_PACKAGES = ("tensorflow", "keras", "tensorflow-ranking", "numpy", "protobuf")
+_PACKAGES = ("tensorflow", _keras.PACKAGE, "tensorflow-ranking", "numpy", "protobuf")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

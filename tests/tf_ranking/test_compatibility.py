@@ -1,0 +1,110 @@
+"""Importing TF-Ranking: with the Keras that it needs, with and without Estimators."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from tests import helpers
+from tfr_smooth import _keras
+
+has_tf_keras = importlib.util.find_spec("tf_keras") is not None
+needs_tf_keras = pytest.mark.skipif(not has_tf_keras, reason="tf_keras is in the stack 'ranking' alone")
+
+
+def run(program, **variables):
+    """What a program prints, and its errors."""
+    environment = {name: value for name, value in os.environ.items() if name != "TF_USE_LEGACY_KERAS"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env={**environment, **variables}, capture_output=True, text=True, timeout=300)
+    return done.stdout.split(), done.stderr
+
+
+@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 is active")
+def test_keras_3_is_refused():
+    with pytest.raises(ImportError, match=r"but Keras 3\.\S+ is active.* TF_USE_LEGACY_KERAS=1 before TensorFlow is"):
+        importlib.import_module("tfr_smooth.tf_ranking")
+    assert "tensorflow.estimator" not in sys.modules
+
+
+@needs_tf_keras
+def test_without_the_variable_the_error_names_it():
+    _, error = run("import tf_keras, tfr_smooth.tf_ranking")
+    assert "ImportError: TF-Ranking needs Keras 2, but Keras 3." in error
+    for part in (
+        "tf_keras is imported, but",
+        "TF_USE_LEGACY_KERAS=1",
+        "pip install --no-deps tensorflow-ranking==0.5.5",
+    ):
+        assert part in error
+
+
+@needs_tf_keras
+def test_the_variable_may_be_set_in_the_program_and_tensorflow_imported_first():
+    program = """
+import os
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import tensorflow as tf
+import tfr_smooth
+from tfr_smooth.tf_ranking import tfr
+import tensorflow_ranking
+print(tensorflow_ranking is tfr, tf.keras.Model.__module__)
+"""
+    (same, keras), _ = run(program)
+    assert same == "True" and keras.startswith("tf_keras.")
+
+
+@needs_tf_keras
+def test_nothing_is_replaced_where_tf_ranking_is_not_used():
+    printed, _ = run("import sys, tfr_smooth; print('tensorflow.estimator' in sys.modules)", TF_USE_LEGACY_KERAS="1")
+    assert printed == ["False"]
+
+
+@needs_tf_keras
+def test_a_model_of_tf_keras_refuses_losses_of_keras_3():
+    program = """
+import tensorflow as tf, tf_keras, tfr_smooth
+print(float(tfr_smooth.losses.ListNetLoss()(tf.constant([[1.0, 0.0]]), tf.constant([[1.0, 2.0]]))) > 0)
+model = tf_keras.Sequential([tf_keras.layers.Dense(3)])
+model.compile("sgd", tfr_smooth.losses.ListNetLoss())
+model.fit(tf.ones([2, 4]), tf.ones([2, 3]), verbose=0)
+"""
+    printed, error = run(program)
+    assert printed == ["True"]
+    assert "A model of tf_keras needs TF_USE_LEGACY_KERAS=1" in error
+
+
+@pytest.mark.skipif(_keras.IS_KERAS_3, reason="Keras 3 is refused before")
+def test_a_missing_tf_ranking_is_named_and_leaves_no_stand_in(monkeypatch):
+    helpers.tf_ranking()
+    from tfr_smooth.tf_ranking import compatibility
+
+    for name in ("tensorflow_ranking", *[f"{parent}.estimator" for parent in compatibility._PARENTS]):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "tensorflow_ranking", None)  # as if it were not installed
+    with pytest.raises(ImportError, match=r"needs TF-Ranking: pip install .*ranking"):
+        compatibility.import_tf_ranking()
+    assert "tensorflow.compat.v1.estimator" not in sys.modules
+
+
+@needs_tf_keras
+def test_what_needs_estimators_says_so():
+    tfr = helpers.tf_ranking()
+    head = tfr.head.create_ranking_head(lambda labels, logits, features: None)
+    logits = tf.zeros([2, 3])
+    with pytest.raises(NotImplementedError, match=r"tf\.estimator\.EstimatorSpec is not available.* has no Estimators"):
+        head.create_estimator_spec({}, tfr.feature.tf_estimator.ModeKeys.PREDICT, logits)
+    assert not hasattr(tfr.feature.tf_estimator, "__path__")
+
+
+def test_serving_receivers_of_tf_ranking_work():
+    tfr = helpers.tf_ranking()
+    spec = {"price": tf.io.FixedLenFeature([1], tf.float32, 0.0)}
+    with tf.Graph().as_default():
+        make = tfr.data.build_ranking_serving_input_receiver_fn(tfr.data.ELWC, {}, spec)
+        receiver = make()
+    assert list(receiver.features) == ["price"]
+    assert receiver.receiver_tensors
