@@ -27,7 +27,8 @@ def files(tmp_path_factory):
 def command(files, output, *arguments):
     given = [f"--{name}={path}" for name, path in files.items()]
     program = [sys.executable, str(ROOT / "examples" / "train_letor.py"), f"--output_dir={output}"]
-    return [*program, *given, "--hidden=16", "--batch_size=16", "--learning_rate=0.01", *arguments]
+    recipe = ["--recipe=paper", "--hidden=16", "--batch_size=16", "--learning_rate=0.01"]
+    return [*program, *given, *recipe, *arguments]
 
 
 def run(files, output, *arguments):
@@ -101,7 +102,7 @@ def test_model_card_has_data_loss_and_figures(finished, files):
 
 @pytest.mark.slow
 def test_members_are_trained_resumed_and_averaged(files, tmp_path):
-    arguments = ["--members=2", "--dropout=0.2", "--linear_path=0.1", "--normalization=standardize"]
+    arguments = ["--recipe=default", "--members=2", "--linear_path=0.1"]
     for epochs in (1, 2):
         done = run(files, tmp_path, *arguments, f"--epochs={epochs}")
         assert done.returncode == 0, done.stderr
@@ -110,7 +111,13 @@ def test_members_are_trained_resumed_and_averaged(files, tmp_path):
         tf.keras.models.load_model(folder / "best.keras")
         for folder in (tmp_path, tmp_path / "member_1", tmp_path / "member_2")
     )
-    assert members[0].get_config()["linear_path"] == 0.1
+    config = members[0].get_config()
+    assert [config[name] for name in ("hidden", "normalization", "dropout", "linear_path")] == [
+        [16],
+        "standardize",
+        0.5,
+        0.1,
+    ]
     rank = tf.saved_model.load(str(tmp_path / "export" / "2")).signatures["rank"]
     for inputs, _ in data.read_letor(str(files["test"]), batch_size=7):
         mask = inputs["mask"].numpy()

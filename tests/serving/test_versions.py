@@ -43,14 +43,27 @@ def test_a_version_is_never_replaced(tmp_path):
     assert names(tmp_path / "3") == ["saved_model.pb"]
 
 
-def test_the_loser_of_a_race_leaves_the_winner_alone(tmp_path):
-    def lose(folder, number):
-        (folder / "loser").touch()
-        versions.publish(tmp_path, number, write_a_file)
+def lose(path):
+    """Returns a function to write a version while another process publishes the first one."""
 
-    with pytest.raises(ValueError, match="is there already"):
-        versions.publish(tmp_path, None, lose)
+    def write(folder, number):
+        (folder / "loser").write_text(str(number))
+        if number == 1:
+            versions.publish(path, number, write_a_file)
+
+    return write
+
+
+def test_the_loser_of_a_race_leaves_the_winner_alone(tmp_path):
+    with pytest.raises(ValueError, match="`version` must be a new one, got 1: .* is there already"):
+        versions.publish(tmp_path, 1, lose(tmp_path))
     assert names(tmp_path) == ["1"] and names(tmp_path / "1") == ["saved_model.pb"]
+
+
+def test_the_loser_of_a_race_for_the_next_version_takes_the_one_after_it(tmp_path):
+    assert versions.publish(tmp_path, None, lose(tmp_path)).name == "2"
+    assert names(tmp_path) == ["1", "2"] and names(tmp_path / "1") == ["saved_model.pb"]
+    assert (tmp_path / "2" / "loser").read_text() == "2"
 
 
 def test_while_it_is_written_a_version_has_a_name_that_no_server_takes(tmp_path):

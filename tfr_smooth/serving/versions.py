@@ -24,7 +24,7 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
 
     Args:
       path: A folder of this machine, made if it is not there.
-      version: Its number, >= 1, or None for the next one.
+      version: Its number, >= 1, or None for the next one that no other process takes.
       write: Fills the folder it is given; also gets the number.
 
     Returns:
@@ -36,18 +36,31 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
     """
     if "://" in os.fspath(path):
         raise ValueError(f"`path` must be a local folder (copy the finished version from there), got {path!r}.")
-    if version is None:
-        version = next_version(path)
-    target = Path(path) / str(_arguments.integer("version", version, least=1))
+    if version is not None:
+        _arguments.integer("version", version, least=1)
+    while True:
+        number = next_version(path) if version is None else version
+        target = Path(path) / str(number)
+        try:
+            return _publish(target, number, write)
+        except OSError as error:
+            if not target.exists():
+                raise
+            if version is not None:
+                raise ValueError(f"`version` must be a new one, got {number}: {target} is there already.") from error
+            # Another process took the number in the meantime.
+
+
+def _publish(target: Path, number: int, write: Callable[[Path, int], None]) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     _refuse_to_replace(target)
     with _files.replacing(target, overwrite=False) as unfinished:
         unfinished.mkdir()
-        write(unfinished, version)
+        write(unfinished, number)
         _refuse_to_replace(target)
     return target
 
 
 def _refuse_to_replace(target: Path) -> None:
     if target.exists():
-        raise ValueError(f"`version` must be a new one, got {target.name}: {target} is there already.")
+        raise FileExistsError(target)

@@ -1,0 +1,70 @@
+"""Runs TF-Ranking's own tests on the installed TensorFlow, and prints how many pass.
+
+    git clone https://github.com/tensorflow/ranking
+    python tools/tf_ranking_tests.py --clone=ranking
+
+The tests are the clone's, what they test is the installed TF-Ranking. The exit status is 1 if fewer pass than expected.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from absl import app, flags
+
+_CLONE = flags.DEFINE_string("clone", None, "A clone of TF-Ranking's repository.", required=True)
+_ONLY = flags.DEFINE_string("only", "", "Run the files whose path contains this.")
+
+# Tests that pass and fail with TensorFlow 2.21 and Keras 2. Those that fail need Estimators, but for two of
+# losses_impl_test.py.
+EXPECTED: dict[str, tuple[int, int]] = {}
+
+_PROGRAM = """
+import os, runpy, sys
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import tfr_smooth.tf_ranking
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def main(argv: list[str]) -> None:
+    if len(argv) > 1:
+        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
+    root = pathlib.Path(_CLONE.value).absolute() / "tensorflow_ranking" / "python"
+    files = sorted(path.relative_to(root).as_posix() for path in root.rglob("*_test.py"))
+    if not files:
+        sys.exit(f"error: no tests in {root}")
+    print(f"{'file':32}{'passed':>8}{'failed':>8}   expected")
+    fewer = False
+    for file in (file for file in files if _ONLY.value in file):
+        passed, failed = run(root / file)
+        expected = EXPECTED.get(file)
+        fewer |= expected is not None and passed < expected[0]
+        shown = "-" if expected is None else "{}, {}".format(*expected)
+        print(f"{file:32}{passed:8}{failed:8}   {shown}", flush=True)
+    sys.exit(1 if fewer else 0)
+
+
+def run(path: pathlib.Path) -> tuple[int, int]:
+    """Returns how many tests of a file passed and failed; (0, 0) if it could not be imported."""
+    # Elsewhere, so that the clone's package does not hide the installed one.
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", _PROGRAM, str(path)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    ran = re.search(r"^Ran (\d+) tests?", done.stderr, re.M)
+    if ran is None:
+        return 0, 0
+    others = re.findall(r"(failures|errors|skipped)=(\d+)", done.stderr[ran.end() :])
+    failed = sum(int(count) for kind, count in others if kind != "skipped")
+    return int(ran[1]) - sum(int(count) for _, count in others), failed
+
+
+if __name__ == "__main__":
+    app.run(main)
