@@ -43,6 +43,7 @@ _RECIPES: dict[str, dict[str, Any]] = {
         "linear_path": 1.0,
         "members": 3,
         "epochs": 30,
+        "alpha": 10.0,
     },
     "paper": {},
 }
@@ -224,11 +225,13 @@ def hidden_layers() -> str | list[int]:
 
 def loss_arguments() -> dict[str, Any]:
     """The flags that were given; the loss refuses what it does not take."""
+    taken = losses.hyperparameters(_LOSS.value)
     given = {flag.name: flag.value for flag in _HYPERPARAMETERS if flag.value is not None}
-    unknown = set(given) - set(losses.hyperparameters(_LOSS.value))
+    # A recipe has hyperparameters for the losses that take them.
+    unknown = {flag.name for flag in _HYPERPARAMETERS if flag.present} - set(taken)
     if unknown:
         raise app.UsageError(f"--loss={_LOSS.value} takes no --{sorted(unknown)[0]}.")
-    return given
+    return {name: value for name, value in given.items() if name in taken}
 
 
 def exact_ndcg() -> tf.keras.metrics.Metric:
