@@ -29,28 +29,15 @@ from absl import app, flags, logging
 
 import tfr_smooth
 from tfr_smooth import _files, data, evaluation, losses, metrics, models, serving, training
+from tfr_smooth.study.recipe import RECIPES
 
 _TRAIN = flags.DEFINE_string("train", None, "Training files: a path or a glob pattern. Default: synthetic data.")
 _VALID = flags.DEFINE_string("valid", None, "Validation files: a path or a glob pattern.")
 _TEST = flags.DEFINE_string("test", None, "Test files: a path or a glob pattern.")
-# Values of the flags that are not given.
-_RECIPES: dict[str, dict[str, Any]] = {
-    "default": {
-        "learning_rate": 0.01,
-        "batch_size": 32,
-        "normalization": "standardize",
-        "dropout": 0.5,
-        "linear_path": 1.0,
-        "members": 3,
-        "epochs": 30,
-        "alpha": 10.0,
-    },
-    "paper": {},
-}
 _RECIPE = flags.DEFINE_enum(
     "recipe",
     "default",
-    list(_RECIPES),
+    list(RECIPES),
     "default: the mean of three regularized networks (docs/results.md); paper: one network, as in the SmoothI paper.",
 )
 _LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.NAMES), "The loss to train with.")
@@ -127,7 +114,8 @@ def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"What is {argv[1]!r}?")
     start = time.time()
-    for name, value in _RECIPES[_RECIPE.value].items():
+    # The values of flags that are not given.
+    for name, value in RECIPES[_RECIPE.value].items():
         flags.FLAGS.set_default(name, value)
     strategy = training.get_strategy(_STRATEGY.value)  # first: the processes of a cluster meet here
     output = pathlib.Path(_OUTPUT_DIR.value)

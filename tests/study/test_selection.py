@@ -7,6 +7,7 @@ import pytest
 
 from tfr_smooth import _files, study
 from tfr_smooth.study import jobs, selection
+from tfr_smooth.study.recipe import RECIPES
 
 
 @pytest.mark.parametrize(
@@ -14,6 +15,7 @@ from tfr_smooth.study import jobs, selection
     [
         "ridge",
         "smoothi_ndcg:topn=10:hidden=B64",
+        "smoothi_ndcg:recipe=default",
         "smoothi_ndcg:alpha=0.1:hidden=[8,4]",
         'soft_ndcg:discount={"alpha":0.5}:sigma=0.1',
     ],
@@ -28,6 +30,8 @@ def test_labels_are_parsed_back(label):
         ("ridg", "`ranker` must be one of .*, got 'ridg'. Did you mean 'ridge'"),
         ("ridge:alpha=1", "`settings` of Ridge must be among strength, normalization, got 'alpha'"),
         ("ridge:strength", "`settings` must be NAME=VALUE, got 'strength'"),
+        ("smoothi_ndcg:recipe=best", "`recipe` must be one of .*default.*, got 'best'"),
+        ("ridge:recipe=default", "`settings` of Ridge must be among .*, got 'recipe'"),
         ("smoothi_ndcg:dropout=2", "`dropout` must be a number in"),
     ],
 )
@@ -48,6 +52,15 @@ def test_candidates_are_the_grid_around_what_is_fixed():
         {"strength": 2.0},
     ]
     assert study.Entry("random").candidates() == [{}]
+
+
+def test_a_named_recipe_has_what_the_loss_takes():
+    (smoothi,) = study.Entry("smoothi_ndcg", {"recipe": "default", "members": 2}).candidates()
+    assert smoothi == {**RECIPES["default"], "members": 2}
+    (list_mle,) = study.Entry("list_mle", {"recipe": "default"}).candidates()
+    assert list_mle == {name: value for name, value in RECIPES["default"].items() if name != "alpha"}
+    paper, none = (study.Entry("list_mle", settings).candidates() for settings in ({"recipe": "paper"}, {}))
+    assert paper == none
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from tfr_smooth import _arguments, losses
@@ -12,10 +12,27 @@ NORMALIZATIONS = ("none", "min_max", "standardize", "log1p", "quantile")
 SCHEDULES = ("constant", "cosine")
 SELECT_BY = ("smooth", "ndcg")
 
+# What differs from the defaults of `Recipe`, and hyperparameters of the losses that have them, by name.
+RECIPES: dict[str, dict[str, Any]] = {
+    # Selected on the validation queries of MQ2008 and MQ2007 (docs/results.md).
+    "default": {
+        "alpha": 10,
+        "learning_rate": 0.01,
+        "batch_size": 32,
+        "normalization": "standardize",
+        "linear_path": 1.0,
+        "dropout": 0.5,
+        "members": 3,
+        "epochs": 30,
+    },
+    # That of the SmoothI paper.
+    "paper": {},
+}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a neural ranker is trained; the defaults are those of `examples/train_letor.py` and of the SmoothI paper.
+    """How a neural ranker is trained; the defaults are those of the SmoothI paper.
 
     Args:
       hidden: Widths of the hidden layers, or a name that `models.FeedForwardScorer` knows, such as "B64".
@@ -111,3 +128,20 @@ def split_settings(settings: Mapping[str, Any]) -> tuple[Recipe, dict[str, Any]]
     """
     recipe = Recipe(**{name: value for name, value in settings.items() if name in FIELDS})
     return recipe, {name: value for name, value in settings.items() if name not in FIELDS}
+
+
+def expanded(settings: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
+    """Returns the settings of a neural ranker with those of its named recipe, which they replace.
+
+    Args:
+      settings: Settings, and possibly `recipe`, a name in `RECIPES`.
+      known: The settings that the ranker takes.
+
+    Example:
+      >>> from tfr_smooth.study import recipe
+      >>> recipe.expanded({"recipe": "default", "members": 1}, known=("members", "dropout"))
+      {'dropout': 0.5, 'members': 1}
+    """
+    others = dict(settings)
+    named = RECIPES[_arguments.choice("recipe", others.pop("recipe", "paper"), tuple(RECIPES))]
+    return {**{name: value for name, value in named.items() if name in known}, **others}

@@ -13,6 +13,7 @@ from tfr_smooth import _arguments, registry
 from tfr_smooth.study.folds import Dataset
 from tfr_smooth.study.jobs import MEASURES, Job, is_done, read_description
 from tfr_smooth.study.rankers import RANKERS
+from tfr_smooth.study.recipe import expanded
 from tfr_smooth.study.workers import Failure, run_jobs
 
 
@@ -22,7 +23,7 @@ class Entry:
 
     Args:
       ranker: The name of a ranker in `RANKERS`.
-      settings: The fixed settings.
+      settings: The fixed settings. For a neural ranker, `recipe` may name one of `recipe.RECIPES`.
 
     Raises:
       ValueError: If there is no such ranker, or it has no such settings.
@@ -40,7 +41,12 @@ class Entry:
     def __post_init__(self) -> None:
         """Checks the arguments."""
         registry.check_name("ranker", self.ranker, RANKERS)
-        RANKERS[self.ranker].check(self.settings)
+        RANKERS[self.ranker].check(self._expanded())
+
+    def _expanded(self) -> dict[str, Any]:
+        """Returns the settings with those of a named recipe."""
+        ranker = RANKERS[self.ranker]
+        return expanded(self.settings, ranker.defaults) if ranker.is_neural else dict(self.settings)
 
     @classmethod
     def parse(cls, text: str) -> Entry:
@@ -67,7 +73,7 @@ class Entry:
           common: Settings of all neural rankers, which the entry's own replace.
         """
         ranker = RANKERS[self.ranker]
-        recipe = {**(common or {} if ranker.is_neural else {}), **self.settings}
+        recipe = {**(common or {} if ranker.is_neural else {}), **self._expanded()}
         given = {name: tuple(values) for name, values in (grid or {}).items() if name in ranker.defaults}
         searched = {name: values for name, values in {**ranker.grid(), **given}.items() if name not in recipe}
         products = itertools.product(*searched.values())
