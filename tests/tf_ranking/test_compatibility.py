@@ -1,7 +1,9 @@
 """Importing TF-Ranking: with the Keras that it needs, with and without Estimators."""
 
+import ast
 import importlib.util
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -108,3 +110,14 @@ def test_serving_receivers_of_tf_ranking_work():
         receiver = make()
     assert list(receiver.features) == ["price"]
     assert receiver.receiver_tensors
+
+
+def test_the_migration_page_has_the_expected_results_of_tf_rankings_tests():
+    root = pathlib.Path(__file__).parents[2]
+    program = ast.parse((root / "tools" / "tf_ranking_tests.py").read_text(encoding="utf-8"))
+    (table,) = (node.value for node in program.body if isinstance(node, ast.AnnAssign))
+    expected = ast.literal_eval(table)
+    page = (root / "docs" / "tf_ranking_migration.md").read_text(encoding="utf-8")
+    rows = [f"| `{file}` | {passed} | {failed} |" for file, (passed, failed) in expected.items()]
+    passed, failed = (sum(column) for column in zip(*expected.values(), strict=True))
+    assert "\n".join([*rows, f"| all | {passed} | {failed} |"]) in page
