@@ -159,6 +159,15 @@ def test_dense_scores_beside_ragged_labels_may_be_wider(width):
     np.testing.assert_array_equal(labels, expected)
 
 
+@pytest.mark.parametrize(("of_labels", "of_scores"), [(tf.int32, tf.int64), (tf.int64, tf.int32)])
+def test_row_splits_may_be_of_either_type(of_labels, of_scores):
+    labels, scores = ragged(LABELS), ragged(SCORES)
+    expected = inputs.to_dense(labels, scores, ragged=True)
+    labels, scores = labels.with_row_splits_dtype(of_labels), scores.with_row_splits_dtype(of_scores)
+    for found, tensor in zip(inputs.to_dense(labels, scores, ragged=True), expected, strict=True):
+        np.testing.assert_array_equal(found, tensor)
+
+
 @pytest.mark.parametrize("scores", [ragged([[0.3, 1.2], [0.7], [0.1, -0.2]]), tf.zeros([3, 2])])
 def test_a_list_with_fewer_scores_than_labels_raises(scores):
     message = r"`scores` must have at least as many entries per list as `labels`, \[3, 1, 2\]"

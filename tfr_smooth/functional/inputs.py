@@ -111,7 +111,8 @@ def _check_lengths(name: str, tensor: tf.Tensor, labels: tf.RaggedTensor) -> lis
     """Checks that each list of the tensor, ragged or dense, is at least as long as its labels."""
     needed = labels.row_lengths()
     if isinstance(tensor, tf.RaggedTensor):
-        lengths = tensor.row_lengths()
+        # Row splits are int32 or int64.
+        lengths = tf.cast(tensor.row_lengths(), needed.dtype)
     else:
         lengths = tf.fill(tf.shape(needed), tf.shape(tensor, needed.dtype)[1])
     try:
