@@ -50,13 +50,19 @@ def integer(name: str, value: Any, *, least: int) -> int:
     return int(value)
 
 
-def topn(value: Any) -> int | None:
-    """Returns the cut-off `topn`: an int >= 1, or None for the whole list."""
+def integer_or_none(name: str, value: Any, *, least: int) -> int | None:
+    """Returns `value` as an int if it is a whole number >= `least`, or None."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        _refuse("topn", "an integer >= 1 or None", value)
-    return int(value)
+    try:
+        return integer(name, value, least=least)
+    except ValueError:
+        _refuse(name, f"an integer >= {least} or None", value)
+
+
+def topn(value: Any) -> int | None:
+    """Returns the cut-off `topn`: an int >= 1, or None for the whole list."""
+    return integer_or_none("topn", value, least=1)
 
 
 def boolean(name: str, value: Any) -> bool:

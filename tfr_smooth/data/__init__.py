@@ -1,5 +1,6 @@
 """Ranking data: reading LETOR files, converting them to TF-Ranking's records, and normalizing features."""
 
+from tfr_smooth.data.arrays import from_arrays, from_dataframe
 from tfr_smooth.data.elwc import ElwcSchema, elwc_to_letor, letor_to_elwc
 from tfr_smooth.data.letor import read_letor
 from tfr_smooth.data.letor_parser import LetorSummary, scan_letor
@@ -18,6 +19,8 @@ __all__ = [
     "Standardize",
     "SymmetricLog1p",
     "elwc_to_letor",
+    "from_arrays",
+    "from_dataframe",
     "get_normalizer",
     "letor_to_elwc",
     "read_letor",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.data.batches import Batching, InMemory, OnDisk, Source, Streamed
 from tfr_smooth.data.dense_text import read_dense
+from tfr_smooth.data.epochs import BatchOptions
 from tfr_smooth.data.letor_parser import (
     FilePattern,
     LetorSummary,
@@ -21,10 +22,7 @@ from tfr_smooth.data.letor_parser import (
     summary_of,
     width_of_first_row,
 )
-from tfr_smooth.data.options import prefetched
 from tfr_smooth.data.query_cache import QueryCache, cached_queries
-
-_MAX_INT64 = 2**63 - 1
 
 
 def read_letor(
@@ -119,34 +117,22 @@ def read_letor(
       >>> inputs["features"].shape, inputs["mask"].numpy().tolist(), labels.numpy().tolist()
       (TensorShape([2, 2, 2]), [[True, True], [True, False]], [[1.0, 0.0], [0.0, -1.0]])
     """
-    batch_size = _arguments.integer("batch_size", batch_size, least=1)
-    num_features = _integer_or_none("num_features", num_features, least=1)
-    list_size = _integer_or_none("list_size", list_size, least=1)
-    shuffle_buffer = _arguments.integer("shuffle_buffer", shuffle_buffer, least=0)
-    seed = _integer_or_none("seed", seed, least=0)
-    num_epochs = _integer_or_none("num_epochs", num_epochs, least=1)
-    first_epoch = _arguments.integer("first_epoch", first_epoch, least=0)
-    _arguments.boolean("drop_remainder", drop_remainder)
-    _arguments.boolean("return_ids", return_ids)
+    options = BatchOptions(
+        batch_size=batch_size,
+        list_size=list_size,
+        shuffle_buffer=shuffle_buffer,
+        seed=seed,
+        num_epochs=num_epochs,
+        first_epoch=first_epoch,
+        drop_remainder=drop_remainder,
+        return_ids=return_ids,
+        group_by_length=group_by_length,
+    )
+    num_features = _arguments.integer_or_none("num_features", num_features, least=1)
     _arguments.boolean("cache", cache)
-    _arguments.boolean("group_by_length", group_by_length)
     paths = expand_paths(file_pattern)
-
-    batching = Batching(batch_size, list_size, drop_remainder, return_ids, group_by_length, shuffle_buffer > 0)
-    source, count = _source(paths, num_features, batching, cache, cache_dir)
-    queries = source.queries
-    if shuffle_buffer and seed is not None:
-        batches = seeded_epochs(queries, shuffle_buffer, seed, first_epoch, num_epochs, source.batches)
-    else:
-        if shuffle_buffer:
-            queries = queries.shuffle(shuffle_buffer, reshuffle_each_iteration=True)
-        batches = source.batches(queries, None).repeat(num_epochs)
-    dataset = source.load(batches)
-    if num_epochs is None:
-        dataset = dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
-    elif count is not None:
-        dataset = dataset.apply(tf.data.experimental.assert_cardinality(num_epochs * batching.count(count)))
-    return prefetched(dataset)
+    source, count = _source(paths, num_features, options.batching, cache, cache_dir)
+    return options.dataset(source, count)
 
 
 def _source(
@@ -219,38 +205,6 @@ def _query_dataset(paths: list[str], num_features: int, list_size: int | None, r
     return tf.data.Dataset.from_generator(generate, output_signature=signature)
 
 
-def seeded_epochs(
-    queries: tf.data.Dataset,
-    shuffle_buffer: int,
-    seed: int,
-    first_epoch: int,
-    num_epochs: int | None,
-    batches: Callable[[tf.data.Dataset, tf.Tensor | None], tf.data.Dataset],
-) -> tf.data.Dataset:
-    """The batches of each epoch in an order that depends on (`seed`, epoch) and nothing else."""
-
-    @tf.autograph.experimental.do_not_convert  # It has nothing to convert, and takes long to find out.
-    def one_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
-        # tf.data draws from the seed of the graph and that of the operation. Setting the former
-        # here, in the graph of this function, keeps `tf.random.set_seed` out of the order.
-        if not tf.executing_eagerly():
-            # It is taken modulo 2**31 - 1, and must not be 0, which tf.data treats specially.
-            tf.compat.v1.set_random_seed(1 + seed % (2**31 - 2))
-        return batches(queries.shuffle(shuffle_buffer, epoch, reshuffle_each_iteration=False), epoch)
-
-    end = _MAX_INT64 if num_epochs is None else first_epoch + num_epochs
-    return tf.data.Dataset.range(first_epoch, end).flat_map(one_epoch)
-
-
 def _workers() -> int:
     """Threads that parse: more gain nothing, as one thread cuts the files into lines."""
     return min(os.cpu_count() or 1, 4)
-
-
-def _integer_or_none(name: str, value: Any, *, least: int) -> int | None:
-    if value is None:
-        return None
-    try:
-        return _arguments.integer(name, value, least=least)
-    except ValueError:
-        raise ValueError(f"`{name}` must be an integer >= {least} or None, got {value!r}.") from None

@@ -1,0 +1,17 @@
+"""Smooth ranking metrics for TensorFlow and Keras: train rankers on NDCG, precision and MAP directly."""
+
+from tfr_smooth import data, evaluation, functional, losses, metrics, models, ops, serving, training
+from tfr_smooth._version import __version__
+
+__all__ = [
+    "__version__",
+    "data",
+    "evaluation",
+    "functional",
+    "losses",
+    "metrics",
+    "models",
+    "ops",
+    "serving",
+    "training",
+]

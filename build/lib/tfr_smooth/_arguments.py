@@ -1,0 +1,80 @@
+"""Checks of constructor arguments: each returns the value or raises a `ValueError` that says what is wrong."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeVar
+
+import tensorflow as tf
+
+T = TypeVar("T")
+
+
+def _refuse(name: str, expected: str, value: Any) -> NoReturn:
+    raise ValueError(f"`{name}` must be {expected}, got {value!r}.")
+
+
+def real(name: str, value: Any, *, above: float = -math.inf, below: float = math.inf) -> float:
+    """Returns `value` as a float if it is a finite number in the open interval (above, below)."""
+    if below < math.inf:
+        expected = f"a number in ({above:g}, {below:g})"
+    elif above > -math.inf:
+        expected = f"a finite number > {above:g}"
+    else:
+        expected = "a finite number"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        _refuse(name, expected, value)
+    number = float(value)
+    if not (math.isfinite(number) and above < number < below):
+        _refuse(name, expected, value)
+    return number
+
+
+def temperature(name: str, value: Any) -> float | tf.Variable:
+    """Returns `value` if it is a finite number > 0, or a variable that holds one and is not trained."""
+    if not isinstance(value, tf.Variable):
+        return real(name, value, above=0.0)
+    if value.trainable or value.shape.rank != 0 or not value.dtype.is_floating:
+        _refuse(name, "a number or a scalar float tf.Variable with trainable=False", value)
+    if tf.executing_eagerly():
+        real(name, float(tf.convert_to_tensor(value)), above=0.0)
+    return value
+
+
+def integer(name: str, value: Any, *, least: int) -> int:
+    """Returns `value` as an int if it is a whole number >= `least`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        _refuse(name, f"an integer >= {least}", value)
+    return int(value)
+
+
+def topn(value: Any) -> int | None:
+    """Returns the cut-off `topn`: an int >= 1, or None for the whole list."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        _refuse("topn", "an integer >= 1 or None", value)
+    return int(value)
+
+
+def boolean(name: str, value: Any) -> bool:
+    """Returns `value` if it is True or False."""
+    if not isinstance(value, bool):
+        _refuse(name, "True or False", value)
+    return value
+
+
+def choice(name: str, value: Any, choices: Sequence[str]) -> str:
+    """Returns `value` if it is one of `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        _refuse(name, "one of " + ", ".join(repr(c) for c in choices), value)
+    return value
+
+
+def instance(name: str, value: T, expected: type) -> T:
+    """Returns `value` if it is an instance of the class."""
+    if not isinstance(value, expected):
+        _refuse(name, f"an instance of {expected.__module__.rpartition('.')[0]}.{expected.__name__}", value)
+    return value

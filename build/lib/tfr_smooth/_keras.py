@@ -1,0 +1,38 @@
+"""Where Keras 2 and Keras 3 differ, in one place."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+
+# The Keras of TensorFlow 2.15 does not tell its version.
+IS_KERAS_3 = not getattr(tf.keras, "__version__", "2").startswith("2")
+# The package that `tf.keras` is: Keras 2 is "tf_keras" from TensorFlow 2.16 on.
+PACKAGE = tf.keras.Model.__module__.partition(".")[0].replace("_", "-")
+
+
+def refuse_other_keras() -> None:
+    """Raises a `RuntimeError` if a model of tf_keras calls, while `tf.keras` is Keras 3: it would ignore weights."""
+    if not IS_KERAS_3 or "tf_keras" not in sys.modules:
+        return
+    frame = sys._getframe(1)
+    while frame := frame.f_back:  # type: ignore[assignment]
+        if frame.f_globals.get("__name__", "").startswith("tf_keras."):
+            raise RuntimeError(
+                "A model of tf_keras needs TF_USE_LEGACY_KERAS=1 in the environment before TensorFlow is imported: "
+                f"this loss is one of Keras {tf.keras.__version__}."
+            )
+
+
+def tensorflow_variables(variables: Iterable[Any]) -> list[tf.Variable]:
+    """Returns TensorFlow's own variables, which checkpoints and SavedModels track: Keras 3 wraps them."""
+    return [v.value if IS_KERAS_3 else v for v in variables]
+
+
+def representation(configured: Any) -> str:
+    """Returns the call that makes a loss or metric, from its config: `SmoothINDCGLoss(alpha=1.0, ...)`."""
+    arguments = ", ".join(f"{name}={value!r}" for name, value in configured.get_config().items())
+    return f"{type(configured).__name__}({arguments})"

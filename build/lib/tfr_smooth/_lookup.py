@@ -1,0 +1,64 @@
+"""Losses and metrics by name, config or instance, as Keras's own `get` takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import tensorflow as tf
+
+from tfr_smooth import _serialization, registry
+
+T = TypeVar("T")
+
+
+def get(
+    identifier: Any,
+    arguments: Mapping[str, Any],
+    classes: Mapping[str, type[T]],
+    base: type[T],
+    deserialize: Callable[[Mapping[str, Any]], T],
+) -> T | None:
+    """Returns what the identifier names.
+
+    Args:
+      identifier: A name in `classes` or of a class, a config, an instance of `base`, or None.
+      arguments: The constructor's arguments, for a name.
+      classes: Name -> class.
+      base: The base class.
+      deserialize: Makes an instance of a config.
+    """
+    if isinstance(identifier, str):
+        by_class = {each.__name__: each for each in classes.values()}
+        name = identifier.removeprefix(f"{_serialization.PACKAGE}>")
+        if name in by_class:
+            return by_class[name](**arguments)
+        return classes[registry.check_name("identifier", name, classes)](**arguments)
+    if arguments:
+        raise ValueError(f"Arguments go with a name alone, got {sorted(arguments)} with {identifier!r}.")
+    if identifier is None or isinstance(identifier, base):
+        return identifier
+    if isinstance(identifier, Mapping):
+        return deserialize(identifier)
+    raise ValueError(
+        f"`identifier` must be a name, a config, an instance of {base.__name__} or None, got {identifier!r}."
+    )
+
+
+def serialize(configured: Any) -> dict[str, Any]:
+    """Returns the class's registered name and the config."""
+    return {
+        "class_name": tf.keras.utils.get_registered_name(type(configured)),
+        "config": configured.get_config(),
+    }
+
+
+def deserialize(config: Mapping[str, Any], base: type[T]) -> T:
+    """Makes an instance of the base class from what `serialize` returned, or Keras's own function."""
+    name = config.get("registered_name") or config.get("class_name")
+    known = tf.keras.utils.get_registered_object(name) if isinstance(name, str) else None
+    if not (isinstance(known, type) and issubclass(known, base)):
+        raise ValueError(
+            f"`config` must describe a {base.__name__} of tfr_smooth or one registered with Keras, got {name!r}."
+        )
+    return known.from_config(dict(config["config"]))  # type: ignore[attr-defined]

@@ -1,0 +1,66 @@
+"""Rankings, metrics and discounts in Keras configs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import ops, registry
+from tfr_smooth.functional import RankingMetric
+
+PACKAGE = "tfr_smooth"
+_OWN: list[type] = [
+    *(entry.ranking for entry in registry.RANKINGS.values()),
+    *(entry.metric for entry in registry.METRICS.values()),
+    ops.ExactRanking,
+    ops.ShallowDiscount,
+]
+_PARTS: dict[str, type] = {part.__name__: part for part in _OWN}
+
+
+def encode(value: Any) -> Any:
+    """Returns what a config holds of a ranking, metric or discount: its class and arguments. Other values stay as is.
+
+    A class of the user's own has the name under which it is registered with Keras, which asks for a `get_config`;
+    without one, the fields of a dataclass are its arguments. A variable is the number that it holds.
+    """
+    if isinstance(value, tf.Variable):
+        with tf.init_scope():  # Keras asks for configs while it traces, too.
+            return float(tf.convert_to_tensor(value))
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if hasattr(value, "get_config"):
+        arguments = value.get_config()
+    elif dataclasses.is_dataclass(value):
+        arguments = {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    elif isinstance(value, ops.Ranking | RankingMetric):
+        arguments = {}
+    else:
+        return value
+    part = type(value)
+    is_own = _PARTS.get(part.__name__) is part
+    name = f"{PACKAGE}>{part.__name__}" if is_own else tf.keras.utils.get_registered_name(part)
+    return {"class_name": name, "config": arguments}
+
+
+def decode(value: Any) -> Any:
+    """Returns the object that `encode` described; other values stay as they are.
+
+    Raises:
+      ValueError: If its class is unknown.
+    """
+    if not isinstance(value, dict) or set(value) != {"class_name", "config"}:
+        return value
+    name = value["class_name"]
+    # The first files of this library name its own parts without the package.
+    part = tf.keras.utils.get_registered_object(name) or _PARTS.get(name.removeprefix(f"{PACKAGE}>"))
+    if part is None:
+        raise ValueError(
+            f"`class_name` must be a ranking or metric of tfr_smooth, or a class registered with "
+            f"tf.keras.utils.register_keras_serializable, got {name!r}."
+        )
+    arguments = {key: decode(argument) for key, argument in value["config"].items()}
+    return part.from_config(arguments) if hasattr(part, "from_config") else part(**arguments)

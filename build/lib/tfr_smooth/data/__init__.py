@@ -1,0 +1,26 @@
+"""Ranking data: reading LETOR files, converting them to TF-Ranking's records, and normalizing features."""
+
+from tfr_smooth.data.elwc import ElwcSchema, elwc_to_letor, letor_to_elwc
+from tfr_smooth.data.letor import read_letor
+from tfr_smooth.data.letor_parser import LetorSummary, scan_letor
+from tfr_smooth.data.normalization import (
+    QueryMinMax,
+    Standardize,
+    SymmetricLog1p,
+    get_normalizer,
+)
+from tfr_smooth.data.synthetic import write_synthetic_letor
+
+__all__ = [
+    "ElwcSchema",
+    "LetorSummary",
+    "QueryMinMax",
+    "Standardize",
+    "SymmetricLog1p",
+    "elwc_to_letor",
+    "get_normalizer",
+    "letor_to_elwc",
+    "read_letor",
+    "scan_letor",
+    "write_synthetic_letor",
+]

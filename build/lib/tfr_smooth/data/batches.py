@@ -1,0 +1,226 @@
+"""How queries become batches: from a stream of queries, or from a `QueryCache` in memory or on disk.
+
+Each source offers `queries`, a dataset of single queries or of their places in the cache, which may be shuffled;
+`batches`, which puts those of one epoch together; and `load`, which makes padded `(inputs, labels)` of such batches.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth.data.query_cache import QueryCache
+
+# Batches whose queries are sorted by length together. More would save little padding and shuffle less.
+_POOL = 50
+# Of shuffled queries each length counts as up to this much longer, by chance: else the queries of a small data set
+# would come with the same others in every epoch. More would mix more, and pad more.
+_LONGER = 0.1
+# Copying is what takes the time here: one thread copies while another fills the next batch.
+_PARALLEL = 2
+# AutoGraph has nothing to convert in what `tf.data` calls here, and takes long to find out.
+_plain = tf.autograph.experimental.do_not_convert
+
+
+@dataclasses.dataclass(frozen=True)
+class Batching:
+    """What a batch is; the arguments are those of `read_letor`."""
+
+    batch_size: int
+    list_size: int | None
+    drop_remainder: bool
+    return_ids: bool
+    group_by_length: bool
+    is_shuffled: bool
+
+    def count(self, queries: int) -> int:
+        """The batches of an epoch of so many queries."""
+        return queries // self.batch_size if self.drop_remainder else -(-queries // self.batch_size)
+
+    @_plain
+    def grouped(self, lengths: tf.Tensor, chance: tf.Tensor, seed: tf.Tensor | None) -> tf.data.Dataset:
+        """Makes batches of similar length.
+
+        Args:
+          lengths: int [queries], of up to `_POOL` batches of queries in the order that they came in.
+          chance: A whole number that differs from epoch to epoch where the queries are shuffled.
+          seed: Seed of the order of the batches; None for a new one each time.
+
+        Returns:
+          A dataset of batches of indexes into `lengths`, int32.
+        """
+        places = tf.range(tf.size(lengths))
+        rest = tf.size(places) % self.batch_size
+        if self.drop_remainder:
+            places = places[rest:]  # They come shuffled: so what is dropped is of any length.
+        lengths = tf.cast(tf.gather(lengths, places), tf.float32)
+        if self.is_shuffled:
+            # The place of a query in the pool is by chance.
+            lengths *= tf.linspace(1.0, 1.0 + _LONGER, tf.size(places))
+        by_length = tf.gather(places, tf.argsort(lengths, stable=True))
+        if self.drop_remainder:
+            batches = tf.data.Dataset.from_tensor_slices(by_length).batch(self.batch_size)
+        else:
+            # The batch that is not full is as likely of long lists as of short ones.
+            start = self.batch_size * (tf.cast(chance, tf.int32) % (tf.size(places) // self.batch_size + 1))
+            full = tf.concat([by_length[:start], by_length[start + rest :]], axis=0)
+            batches = tf.data.Dataset.from_tensor_slices(full).batch(self.batch_size)
+            few = tf.data.Dataset.from_tensors(by_length[start : start + rest])
+            batches = batches.concatenate(few.filter(lambda indexes: tf.size(indexes) > 0))
+        if not self.is_shuffled:
+            return batches
+        return batches.shuffle(_POOL + 1, seed, reshuffle_each_iteration=seed is None)
+
+    @_plain
+    def padded(self, queries: dict[str, Any]) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+        """Pads the queries of one batch, ragged tensors by name; cuts them to `list_size`."""
+        features = queries["features"]
+        features = features.to_tensor(0.0, shape=[None, self.list_size, features.shape[2]])
+        labels = queries["labels"].to_tensor(-1.0, shape=[None, self.list_size])
+        ids: tuple[tf.Tensor, ...] = ()
+        if self.return_ids:
+            ids = (queries["query_id"], queries["doc_id"].to_tensor("", shape=[None, self.list_size]))
+        return self.inputs_and_labels(features, labels, *ids)
+
+    def inputs_and_labels(
+        self, features: tf.Tensor, labels: tf.Tensor, *ids: tf.Tensor
+    ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+        """The elements of the dataset, from padded arrays."""
+        batch = self.batch_size if self.drop_remainder else None
+        inputs = {"features": tf.ensure_shape(features, [batch, self.list_size, features.shape[2]])}
+        labels = tf.ensure_shape(labels, [batch, self.list_size])
+        if self.return_ids:
+            inputs["query_id"] = tf.ensure_shape(ids[0], [batch])
+            inputs["doc_id"] = tf.ensure_shape(ids[1], [batch, self.list_size])
+        inputs["mask"] = labels >= 0.0  # The parser admits no negative label.
+        return inputs, labels
+
+
+class Source(Protocol):
+    """Where batches come from."""
+
+    queries: tf.data.Dataset
+
+    def batches(self, queries: tf.data.Dataset, seed: tf.Tensor | None) -> tf.data.Dataset:
+        """Makes batches of some queries, in their order or, if grouped, in one that depends on the seed."""
+
+    def load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """Makes `(inputs, labels)` of such batches."""
+
+
+class Streamed:
+    """Queries as they are read: a dataset of `features`, `labels` and, with `return_ids`, ids, not padded."""
+
+    def __init__(self, queries: tf.data.Dataset, batching: Batching) -> None:
+        self._batching = batching
+        self.queries = queries.enumerate()
+
+    def batches(self, queries: tf.data.Dataset, seed: tf.Tensor | None) -> tf.data.Dataset:
+        """As `Source` has it."""
+        batching = self._batching
+        if not batching.group_by_length:
+            batches = queries.ragged_batch(batching.batch_size, drop_remainder=batching.drop_remainder)
+            return batches.map(_plain(lambda _, batch: batch))
+
+        def grouped(places: tf.Tensor, pool: dict[str, Any]) -> tf.data.Dataset:
+            indexes = batching.grouped(pool["labels"].row_lengths(), places[0], seed)
+            return indexes.map(lambda batch: {name: tf.gather(values, batch) for name, values in pool.items()})
+
+        return queries.ragged_batch(_POOL * batching.batch_size).flat_map(grouped)
+
+    def load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """As `Source` has it."""
+        return batches.map(self._batching.padded)
+
+
+class _Cached:
+    """What flows is places of queries in a cache."""
+
+    def __init__(self, cache: QueryCache, batching: Batching) -> None:
+        self._batching = batching
+        self._lengths = np.minimum(cache.lengths, batching.list_size or cache.lengths)
+        self.queries = tf.data.Dataset.range(len(cache))
+
+    def batches(self, queries: tf.data.Dataset, seed: tf.Tensor | None) -> tf.data.Dataset:
+        """As `Source` has it."""
+        batching = self._batching
+        if not batching.group_by_length:
+            return queries.batch(batching.batch_size, drop_remainder=batching.drop_remainder)
+
+        def grouped(pool: tf.Tensor) -> tf.data.Dataset:
+            indexes = batching.grouped(tf.gather(tf.constant(self._lengths), pool), pool[0], seed)
+            return indexes.map(lambda batch: tf.gather(pool, batch))
+
+        return queries.batch(_POOL * batching.batch_size).flat_map(grouped)
+
+
+class OnDisk(_Cached):
+    """Batches from a file that is mapped into memory, by Python."""
+
+    def __init__(self, cache: QueryCache, batching: Batching) -> None:
+        super().__init__(cache, batching)
+        self._cache = cache
+
+    def load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """As `Source` has it."""
+        return batches.map(self._load, num_parallel_calls=_PARALLEL, deterministic=True)
+
+    @_plain
+    def _load(self, places: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+        kinds = [tf.float32, tf.float32] + [tf.string, tf.string] * self._batching.return_ids
+        features, *others = tf.numpy_function(self._arrays, [places], kinds, stateful=False)
+        features = tf.ensure_shape(features, [None, None, self._cache.num_features])
+        return self._batching.inputs_and_labels(features, *others)
+
+    def _arrays(self, places: np.ndarray) -> list[Any]:
+        features, labels = self._cache.batch(places, self._batching.list_size)
+        ids = self._cache.ids(places, labels.shape[1]) if self._batching.return_ids else ()
+        return [features, labels, *ids]
+
+
+class InMemory(_Cached):
+    """Batches from the whole cache in memory, by TensorFlow alone.
+
+    Of a cache on disk, the dataset holds the name of the file, and reads the features whenever it is iterated.
+    """
+
+    def __init__(self, cache: QueryCache, batching: Batching) -> None:
+        super().__init__(cache, batching)
+        with tf.device("CPU:0"):
+            self._starts = tf.constant(cache.starts)
+            self._parts = {"labels": tf.constant(cache.labels)}
+            if batching.return_ids:
+                self._parts["doc_id"] = tf.constant(cache.doc_ids)
+                self._query_ids = tf.constant(cache.query_ids)
+            self._features = self._dataset_of_features(cache)
+
+    def _dataset_of_features(self, cache: QueryCache) -> tf.data.Dataset:
+        """All features, float32 [documents, num_features], over and over."""
+        if cache.path is None:
+            return tf.data.Dataset.from_tensors(cache.features).repeat()
+        size, whole = cache.features.nbytes, cache.path.stat().st_size
+
+        def decoded(content: tf.Tensor) -> tf.data.Dataset:
+            features = tf.reshape(tf.io.decode_raw(content, tf.float32), cache.features.shape)
+            return tf.data.Dataset.from_tensors(features).repeat()
+
+        # They are one record at the start of the file.
+        return tf.data.FixedLengthRecordDataset(str(cache.path), size, footer_bytes=whole - size).flat_map(decoded)
+
+    def load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """As `Source` has it."""
+        both = tf.data.Dataset.zip((batches, self._features))
+        return both.map(self._load, num_parallel_calls=_PARALLEL, deterministic=True)
+
+    @_plain
+    def _load(self, places: tf.Tensor, features: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+        queries = {
+            name: tf.gather(tf.RaggedTensor.from_row_splits(values, self._starts, validate=False), places)
+            for name, values in {"features": features, **self._parts}.items()
+        }
+        if self._batching.return_ids:
+            queries["query_id"] = tf.gather(self._query_ids, places)
+        return self._batching.padded(queries)

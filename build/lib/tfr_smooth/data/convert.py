@@ -1,0 +1,88 @@
+"""The command that converts LETOR files to TF-Ranking's records and back.
+
+    python -m tfr_smooth.data.convert letor_to_elwc 'Fold1/train*.txt' --output=train.tfrecord --num_shards=8
+    python -m tfr_smooth.data.convert elwc_to_letor 'train.tfrecord-*' --output=train.txt
+
+Started again after an interruption with the same arguments, the first goes on after the last finished file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+from tfr_smooth.data.elwc import ElwcSchema, elwc_to_letor, letor_to_elwc
+
+
+class _ProgressLine:
+    """A line on stderr that tells how far it is: over and over on a terminal, now and then in a log."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._start = self._last = time.monotonic()
+
+    def __call__(self, done: int, total: int | None) -> None:
+        now = time.monotonic()
+        if now - self._last < (0.5 if self._terminal else 30.0) and done != total:
+            return
+        self._last = now
+        rate = done / max(now - self._start, 1e-3)
+        of_all = f" of {total}, {(total - done) / rate:.0f} s left" if total else ""
+        print(f"{done} queries{of_all}", end="   \r" if self._terminal else "\n", file=sys.stderr, flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command.
+
+    Args:
+      arguments: The command line without the program's name; None for the process's own.
+
+    Returns:
+      The exit status: 0, or 1 after an error, which is told on stderr.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m tfr_smooth.data.convert", description="Converts LETOR files to TF-Ranking's records and back."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    to_elwc = commands.add_parser("letor_to_elwc", help="LETOR text to TFRecords of ExampleListWithContext")
+    to_elwc.add_argument("--num_shards", type=int, default=1, help="files to write, each of whole queries (default 1)")
+    to_elwc.add_argument("--num_features", type=int, help="floats of every document (default: the highest index)")
+    to_letor = commands.add_parser("elwc_to_letor", help="TFRecords of ExampleListWithContext to LETOR text")
+    to_letor.add_argument("--drop_others", action="store_true", help="drop features that LETOR has no place for")
+    names = ElwcSchema()
+    for command in (to_elwc, to_letor):
+        command.add_argument("source", nargs="+", help="files or glob patterns")
+        command.add_argument("--output", required=True, help="the file to write")
+        command.add_argument("--features", default=names.features, help="their names, or the name of one vector")
+        command.add_argument("--label", default=names.label, help="name of the label (default %(default)s)")
+        command.add_argument("--query_id", default=names.query_id, help="name of the query's id (default %(default)s)")
+        command.add_argument("--doc_id", default=names.doc_id, help="name of the document's id (default %(default)s)")
+    flags = parser.parse_args(arguments)
+    start = time.monotonic()
+    try:
+        schema = ElwcSchema(flags.features, flags.label, flags.query_id, flags.doc_id)
+        written: Sequence[object] = [flags.output]
+        if flags.command == "letor_to_elwc":
+            written = letor_to_elwc(
+                flags.source,
+                flags.output,
+                schema=schema,
+                num_features=flags.num_features,
+                num_shards=flags.num_shards,
+                progress=_ProgressLine(),
+            )
+        else:
+            elwc_to_letor(
+                flags.source, flags.output, schema=schema, drop_others=flags.drop_others, progress=_ProgressLine()
+            )
+    except (OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"Wrote {', '.join(map(str, written))} in {time.monotonic() - start:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,256 @@
+"""`read_letor`: LETOR / SVMlight ranking files as a `tf.data.Dataset` of padded query batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.data.batches import Batching, InMemory, OnDisk, Source, Streamed
+from tfr_smooth.data.dense_text import read_dense
+from tfr_smooth.data.letor_parser import (
+    FilePattern,
+    LetorSummary,
+    Query,
+    expand_paths,
+    read_queries,
+    summary_of,
+    width_of_first_row,
+)
+from tfr_smooth.data.options import prefetched
+from tfr_smooth.data.query_cache import QueryCache, cached_queries
+
+_MAX_INT64 = 2**63 - 1
+
+
+def read_letor(
+    file_pattern: FilePattern,
+    *,
+    batch_size: int,
+    num_features: int | None = None,
+    list_size: int | None = None,
+    shuffle_buffer: int = 0,
+    seed: int | None = None,
+    num_epochs: int | None = 1,
+    first_epoch: int = 0,
+    drop_remainder: bool = False,
+    return_ids: bool = False,
+    cache: bool = False,
+    cache_dir: str | os.PathLike[str] | None = None,
+    group_by_length: bool = False,
+) -> tf.data.Dataset:
+    r"""Reads ranking files into batches of queries.
+
+    A line of a file is `label qid:text index:value ... # comment`, and the lines of a query follow
+    one another. Feature indexes start at 1, in any order; features that a line leaves out are 0.
+    The text after `qid:` may be anything without whitespace. Blank lines and lines that start with
+    `#` hold no document. Queries longer than `list_size` are cut to their first `list_size`
+    documents in file order; nothing else is left out.
+
+    Args:
+      file_pattern: A path, a glob pattern, or a list of these; names that end in `.gz` are
+        unpacked. The matches of a pattern are read in sorted order, a list in its own order.
+      batch_size: Queries in a batch, at least 1.
+      num_features: Width of the feature matrix, at least 1; a higher index in a file is an error.
+        None scans all files first for the highest index (as `scan_letor` does, whose
+        `num_features` may be given here).
+      list_size: Documents in each list, at least 1; None pads to the longest list of each batch.
+      shuffle_buffer: 0 keeps the file order; otherwise the number of queries, at least 1, among
+        which the next one is drawn. For a uniform order take at least the number of queries.
+      seed: Seed of the order, at least 0. The order of epoch e is a function of (`seed`, e)
+        alone, so a dataset that starts at `first_epoch=e` goes on as an undisturbed one would.
+        Each new pass over the dataset starts again at `first_epoch`: with `num_epochs=1`,
+        `model.fit(dataset, epochs=5)` shows one order five times (take `num_epochs=None` with
+        `steps_per_epoch`, or a new dataset for each epoch). None shuffles anew at every epoch and
+        every pass, and then `tf.random.set_seed` decides.
+      num_epochs: How often the files are read, at least 1; None repeats for ever. Batches never
+        span epochs.
+      first_epoch: Number of the first epoch, at least 0; matters only with `seed`.
+      drop_remainder: Whether to leave out a last batch of an epoch that is not full.
+      return_ids: Whether to add the ids "query_id" and "doc_id". The latter is X of a comment
+        `#docid = X`, and "" where there is none.
+      cache: Whether batches come from memory. The files are parsed once, at this call, and the dataset needs no Python
+        then: it can be sent to other processes, such as the workers of a parameter server.
+      cache_dir: A folder for a binary copy of the files, made at this call unless it is there from an earlier one, in
+        any process, and made again when a file has changed (its size or time). Without `cache` batches come from that
+        file, which may be larger than memory; with `cache` it is read into memory, by each process that iterates the
+        dataset.
+      group_by_length: Whether a batch holds lists of similar length, so that little of it is padding. Of 50 batches'
+        worth of queries, in their shuffled order, those of similar length come together (to a tenth, with chance in it,
+        so that batches differ from epoch to epoch), and the batches in an order of chance: each epoch still holds every
+        query once, in batches of the same size.
+
+    `cache` and `cache_dir` change no batch and no order.
+
+    Returns:
+      A dataset of `(inputs, labels)`, labels float32 [batch, list] with -1 for padding, where
+      `inputs` is a dict of
+        "features": float32 [batch, list, num_features], 0 for padding;
+        "mask": bool [batch, list], False for padding;
+        "query_id": string [batch], only with `return_ids`;
+        "doc_id": string [batch, list], "" for padding, only with `return_ids`.
+
+    Raises:
+      ValueError: A bad argument, a pattern that matches no file, or bad input that the first scan
+        meets, as `path:line: what is wrong`.
+      tf.errors.InvalidArgumentError: While iterating: bad input, with `path:line: what is wrong`
+        in its message. That is a label or value that is no finite float32 number, a negative
+        label, no query id, an index below 1, twice in a line or over `num_features`, a query that
+        comes back after its lines ended (in another file too), a file without a document, damaged
+        gzip data, or text that is not UTF-8.
+
+    Without a cache files are streamed: memory holds the query being read, `shuffle_buffer` queries, a few batches (with
+    `group_by_length` 50 more), and the ids of the queries seen. Time is linear in the size of the files. The dataset
+    knows its number of batches where the files were read at this call, for a cache or the highest index. Under
+    `tf.distribute`, every worker reads all files and keeps its share of the data.
+
+    Example:
+      >>> import os, tempfile
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = os.path.join(folder, "train.txt")
+      ...     with open(path, "w") as file:
+      ...         _ = file.write("1 qid:a 1:0.5 2:2 #docid = d7\n0 qid:a 2:1\n0 qid:b 1:0.1\n")
+      ...     dataset = read_letor(path, batch_size=2, num_features=2)
+      ...     inputs, labels = next(iter(dataset))
+      >>> inputs["features"].shape, inputs["mask"].numpy().tolist(), labels.numpy().tolist()
+      (TensorShape([2, 2, 2]), [[True, True], [True, False]], [[1.0, 0.0], [0.0, -1.0]])
+    """
+    batch_size = _arguments.integer("batch_size", batch_size, least=1)
+    num_features = _integer_or_none("num_features", num_features, least=1)
+    list_size = _integer_or_none("list_size", list_size, least=1)
+    shuffle_buffer = _arguments.integer("shuffle_buffer", shuffle_buffer, least=0)
+    seed = _integer_or_none("seed", seed, least=0)
+    num_epochs = _integer_or_none("num_epochs", num_epochs, least=1)
+    first_epoch = _arguments.integer("first_epoch", first_epoch, least=0)
+    _arguments.boolean("drop_remainder", drop_remainder)
+    _arguments.boolean("return_ids", return_ids)
+    _arguments.boolean("cache", cache)
+    _arguments.boolean("group_by_length", group_by_length)
+    paths = expand_paths(file_pattern)
+
+    batching = Batching(batch_size, list_size, drop_remainder, return_ids, group_by_length, shuffle_buffer > 0)
+    source, count = _source(paths, num_features, batching, cache, cache_dir)
+    queries = source.queries
+    if shuffle_buffer and seed is not None:
+        batches = seeded_epochs(queries, shuffle_buffer, seed, first_epoch, num_epochs, source.batches)
+    else:
+        if shuffle_buffer:
+            queries = queries.shuffle(shuffle_buffer, reshuffle_each_iteration=True)
+        batches = source.batches(queries, None).repeat(num_epochs)
+    dataset = source.load(batches)
+    if num_epochs is None:
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
+    elif count is not None:
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(num_epochs * batching.count(count)))
+    return prefetched(dataset)
+
+
+def _source(
+    paths: list[str],
+    num_features: int | None,
+    batching: Batching,
+    in_memory: bool,
+    cache_dir: str | os.PathLike[str] | None,
+) -> tuple[Source, int | None]:
+    """Where the batches come from, and the number of queries if it is known."""
+    if cache_dir is not None or in_memory:
+        cache = load_queries(cache_dir, paths, num_features)
+        return (InMemory if in_memory else OnDisk)(cache, batching), len(cache)
+    count = None
+    if num_features is None:
+        summary = _summary(paths)
+        count, num_features = summary.queries, summary.num_features
+    queries = _query_dataset(paths, num_features, batching.list_size, batching.return_ids)
+    return Streamed(queries, batching), count
+
+
+def _summary(paths: list[str]) -> LetorSummary:
+    """What some files hold, features among it."""
+    summary = summary_of(paths, read_dense, _workers())
+    if summary.num_features == 0:
+        raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
+    return summary
+
+
+def load_queries(cache_dir: str | os.PathLike[str] | None, paths: list[str], num_features: int | None) -> QueryCache:
+    """Returns the queries of some files, in memory or from their cache in a folder; `read_letor` has the arguments."""
+
+    def cached(width: int | None) -> QueryCache:
+        def parse() -> tuple[int, Iterator[Query]]:
+            highest = width or _summary(paths).num_features
+            return highest, read_queries(paths, highest, read_dense=read_dense, workers=_workers())
+
+        if cache_dir is None:
+            return QueryCache.in_memory(*parse())
+        return cached_queries(cache_dir, paths, {"num_features": num_features}, parse)
+
+    try:
+        # Mostly the first row has as many features as any: that saves reading all for the highest index.
+        return cached(num_features or width_of_first_row(paths))
+    except ValueError:
+        if num_features is not None:
+            raise
+        return cached(None)
+
+
+def _query_dataset(paths: list[str], num_features: int, list_size: int | None, return_ids: bool) -> tf.data.Dataset:
+    """One element per query, not padded."""
+    signature = {
+        "features": tf.TensorSpec([None, num_features], tf.float32),
+        "labels": tf.TensorSpec([None], tf.float32),
+    }
+    if return_ids:
+        signature["query_id"] = tf.TensorSpec([], tf.string)
+        signature["doc_id"] = tf.TensorSpec([None], tf.string)
+
+    def generate() -> Iterator[dict[str, Any]]:
+        queries = read_queries(paths, num_features, list_size, read_dense=read_dense, workers=_workers())
+        for query in queries:
+            element: dict[str, Any] = {"features": query.features, "labels": query.labels}
+            if return_ids:
+                element["query_id"] = query.query_id
+                element["doc_id"] = np.array(query.doc_ids, dtype=object)
+            yield element
+
+    return tf.data.Dataset.from_generator(generate, output_signature=signature)
+
+
+def seeded_epochs(
+    queries: tf.data.Dataset,
+    shuffle_buffer: int,
+    seed: int,
+    first_epoch: int,
+    num_epochs: int | None,
+    batches: Callable[[tf.data.Dataset, tf.Tensor | None], tf.data.Dataset],
+) -> tf.data.Dataset:
+    """The batches of each epoch in an order that depends on (`seed`, epoch) and nothing else."""
+
+    @tf.autograph.experimental.do_not_convert  # It has nothing to convert, and takes long to find out.
+    def one_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
+        # tf.data draws from the seed of the graph and that of the operation. Setting the former
+        # here, in the graph of this function, keeps `tf.random.set_seed` out of the order.
+        if not tf.executing_eagerly():
+            # It is taken modulo 2**31 - 1, and must not be 0, which tf.data treats specially.
+            tf.compat.v1.set_random_seed(1 + seed % (2**31 - 2))
+        return batches(queries.shuffle(shuffle_buffer, epoch, reshuffle_each_iteration=False), epoch)
+
+    end = _MAX_INT64 if num_epochs is None else first_epoch + num_epochs
+    return tf.data.Dataset.range(first_epoch, end).flat_map(one_epoch)
+
+
+def _workers() -> int:
+    """Threads that parse: more gain nothing, as one thread cuts the files into lines."""
+    return min(os.cpu_count() or 1, 4)
+
+
+def _integer_or_none(name: str, value: Any, *, least: int) -> int | None:
+    if value is None:
+        return None
+    try:
+        return _arguments.integer(name, value, least=least)
+    except ValueError:
+        raise ValueError(f"`{name}` must be an integer >= {least} or None, got {value!r}.") from None

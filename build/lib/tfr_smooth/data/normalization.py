@@ -1,0 +1,254 @@
+"""Keras layers that normalize ranking features inside the model, blind to padding.
+
+They are called as `layer(features, mask=mask)` with features [batch, list, F] and a bool mask
+[batch, list] that is True for real documents; without a mask all documents are real. The output
+is float32, 0 in the padded rows, and whatever the padded rows hold reaches nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+
+
+class _Normalizer(tf.keras.layers.Layer):
+    """What the layers share: padding becomes 0 before `normalize` and again after it."""
+
+    def __init__(self, *, dtype: Any = "float32", **kwargs: Any) -> None:
+        # Raw features may lie beyond float16, so that a global mixed precision policy, which
+        # casts the inputs, has no say here.
+        super().__init__(dtype=dtype, **kwargs)
+        self.supports_masking = True
+
+    def call(self, features: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
+        """Normalizes features [batch, list, F] where mask [batch, list] is True."""
+        features = tf.cast(features, tf.float32)
+        if mask is None:
+            return self.normalize(features, tf.ones_like(features[..., :1], tf.bool))
+        real = tf.cast(mask, tf.bool)[..., tf.newaxis]
+        features = tf.where(real, features, 0.0)
+        return tf.where(real, self.normalize(features, real), 0.0)
+
+    def normalize(self, features: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
+        """Normalizes features [batch, list, F]; real is bool [batch, list, 1]."""
+        raise NotImplementedError
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> None:
+        """Ends the mask here: Keras would carry it to the loss and weight documents by it."""
+        return None
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the features."""
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return dict(super().get_config())
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+class QueryMinMax(_Normalizer):
+    """Scales each feature to [0, 1] within its query.
+
+    `y = (x - min) / (max - min)`, with min and max over the real documents of the query; a feature
+    that is constant in the query becomes 0. This is how LETOR 4.0 normalizes.
+
+    Args:
+      dtype: Policy of the layer; computes in float32.
+      **kwargs: `name` and the other arguments of a Keras layer.
+
+    Call args:
+      features: [batch, list, F], finite in the real documents.
+      mask: bool [batch, list], True for real documents; None takes all as real.
+
+    Returns:
+      float32 [batch, list, F] within [0, 1]; 0 for padding.
+
+    Time and memory are linear in the size of the features.
+
+    Example:
+      >>> QueryMinMax()(tf.constant([[[1.0], [5.0], [2.0]]])).numpy().ravel().tolist()
+      [0.0, 1.0, 0.25]
+    """
+
+    def normalize(self, features: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
+        """Normalizes features [batch, list, F]; real is bool [batch, list, 1]."""
+        halves = features * 0.5  # The range of finite features may overflow, its half does not.
+        low = tf.reduce_min(tf.where(real, halves, np.inf), axis=-2, keepdims=True)
+        high = tf.reduce_max(tf.where(real, halves, -np.inf), axis=-2, keepdims=True)
+        varies = high > low
+        half_range = tf.where(varies, high - low, 1.0)
+        return tf.where(varies & real, (halves - low) / half_range, 0.0)
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+class Standardize(_Normalizer):
+    """Shifts and scales each feature by its mean and deviation over the training documents.
+
+    `y = (x - mean) / stddev` with the population deviation; a feature that is constant in the
+    training set becomes 0. `adapt` measures both; before it, y = x. They are non-trainable weights
+    `mean` [F] and `stddev` [F], so saving a model keeps them.
+
+    Args:
+      dtype: Policy of the layer; computes in float32.
+      **kwargs: `name` and the other arguments of a Keras layer.
+
+    Call args:
+      features: [batch, list, F], finite in the real documents.
+      mask: bool [batch, list], True for real documents; None takes all as real.
+
+    Returns:
+      float32 [batch, list, F]; 0 for padding.
+
+    Time and memory are linear in the size of the features.
+
+    Example:
+      >>> layer = Standardize()
+      >>> layer.adapt([({"features": np.array([[[1.0], [3.0]]])}, None)])
+      >>> layer(tf.constant([[[1.0], [3.0], [4.0]]])).numpy().ravel().tolist()
+      [-1.0, 1.0, 2.0]
+    """
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the weights; the last dimension of the features must be known."""
+        width = tf.TensorShape(input_shape)[-1]
+        if width is None:
+            raise ValueError("`features` must have a known last dimension, got None.")
+        for name, initial in (("mean", "zeros"), ("stddev", "ones")):
+            weight = self.add_weight(name=name, shape=(width,), dtype="float32", initializer=initial, trainable=False)
+            setattr(self, name, weight)
+        super().build(input_shape)
+
+    def adapt(self, dataset: Iterable[Any]) -> None:
+        """Measures the mean and deviation of each feature; forgets what it measured before.
+
+        Args:
+          dataset: Yields `(inputs, labels)` or `inputs`, a dict with "features" [batch, list, F]
+            and optionally "mask" [batch, list], as `read_letor` does; must end.
+
+        Raises:
+          ValueError: No real documents, a width other than the layer's, a value that is not
+            finite, or a dataset that repeats for ever.
+
+        One pass with a merge of float64 moments for each batch; memory for one batch.
+        """
+        if isinstance(dataset, tf.data.Dataset) and (int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY):
+            raise ValueError("`dataset` must end, got one that repeats for ever.")
+        moments = _Moments()
+        for element in dataset:
+            inputs = element[0] if isinstance(element, (tuple, list)) else element
+            # float32 first: what the layer will see, and sums of equal values are then exact in
+            # float64 (up to 2**29 of them), so that a constant feature has a deviation of 0.
+            features = np.asarray(inputs["features"], dtype=np.float32).astype(np.float64)
+            mask = inputs.get("mask")
+            real = np.ones(features.shape[:-1], bool) if mask is None else np.asarray(mask, bool)
+            moments.add(features[real])
+        if moments.count == 0:
+            raise ValueError("`dataset` must hold a real document, got none.")
+        width = len(moments.mean)
+        if not self.built:
+            self.build((None, None, width))
+        if self.mean.shape[0] != width:
+            raise ValueError(f"`dataset` must have {self.mean.shape[0]} features, got {width}.")
+        self.mean.assign(moments.mean.astype(np.float32))
+        self.stddev.assign(moments.stddev().astype(np.float32))
+
+    def normalize(self, features: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
+        """Normalizes features [batch, list, F]; real is bool [batch, list, 1]."""
+        mean, stddev = tf.convert_to_tensor(self.mean), tf.convert_to_tensor(self.stddev)
+        varies = stddev > 0.0
+        return tf.where(varies, (features - mean) / tf.where(varies, stddev, 1.0), 0.0)
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+class SymmetricLog1p(_Normalizer):
+    """Squeezes large values of either sign, for raw features as those of MSLR-WEB.
+
+    `y = sign(x) log(1 + |x|)`
+
+    Args:
+      dtype: Policy of the layer; computes in float32.
+      **kwargs: `name` and the other arguments of a Keras layer.
+
+    Call args:
+      features: [batch, list, F], finite in the real documents.
+      mask: bool [batch, list], True for real documents; None takes all as real.
+
+    Returns:
+      float32 [batch, list, F], at most 88.8 in size; 0 for padding.
+
+    Time and memory are linear in the size of the features.
+
+    Example:
+      >>> y = SymmetricLog1p()(tf.constant([[[-999.0], [0.0], [999.0]]]))
+      >>> [round(value, 3) for value in y.numpy().ravel().tolist()]
+      [-6.908, 0.0, 6.908]
+    """
+
+    def normalize(self, features: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
+        """Normalizes features [batch, list, F]; real is bool [batch, list, 1]."""
+        return tf.sign(features) * tf.math.log1p(tf.abs(features))
+
+
+class _Moments:
+    """Mean and deviation of rows that arrive in parts (Chan, Golub and LeVeque 1979)."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.mean = np.zeros(0)
+        self.squares = np.zeros(0)  # Sum of squared distances from the mean.
+
+    def add(self, rows: np.ndarray) -> None:
+        """Adds float64 rows [documents, F]."""
+        if not len(rows):
+            return
+        if not np.isfinite(rows).all():
+            row, column = np.argwhere(~np.isfinite(rows))[0]
+            value, feature = float(rows[row, column]), int(column) + 1
+            raise ValueError(f"`dataset` must be finite in real documents, got {value} in feature {feature}.")
+        mean = rows.mean(axis=0)
+        squares = np.square(rows - mean).sum(axis=0)
+        if self.count == 0:
+            self.count, self.mean, self.squares = len(rows), mean, squares
+            return
+        if len(mean) != len(self.mean):
+            raise ValueError(f"`dataset` must have {len(self.mean)} features, got {len(mean)}.")
+        total = self.count + len(rows)
+        shift = mean - self.mean
+        self.mean = self.mean + shift * (len(rows) / total)
+        self.squares = self.squares + squares + shift**2 * (self.count * len(rows) / total)
+        self.count = total
+
+    def stddev(self) -> np.ndarray:
+        """Population deviation [F]."""
+        return np.sqrt(self.squares / self.count)
+
+
+_NORMALIZERS = {"min_max": QueryMinMax, "standardize": Standardize, "log1p": SymmetricLog1p}
+
+
+def get_normalizer(normalization: str | None) -> tf.keras.layers.Layer | None:
+    """Makes the normalization layer of a name.
+
+    Args:
+      normalization: "min_max" (`QueryMinMax`), "standardize" (`Standardize`, to be adapted), "log1p"
+        (`SymmetricLog1p`), or None for no normalization.
+
+    Returns:
+      A new layer, or None.
+
+    Raises:
+      ValueError: There is no such name.
+
+    Example:
+      >>> type(get_normalizer("min_max")).__name__, get_normalizer(None)
+      ('QueryMinMax', None)
+    """
+    if normalization is None:
+        return None
+    return _NORMALIZERS[_arguments.choice("normalization", normalization, tuple(_NORMALIZERS))]()

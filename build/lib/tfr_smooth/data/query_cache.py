@@ -1,0 +1,179 @@
+"""Parsed queries as bytes, in memory or in a file: made once, read by place, and never after the source has changed.
+
+They hold plain arrays one after the other, each at a multiple of 64 bytes, the features first; then a JSON description
+of them and its length. A file is mapped into memory, so that opening it costs nothing and the operating system keeps
+what is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tfr_smooth import _files
+from tfr_smooth.data.letor_parser import Query
+
+# To be raised whenever the layout or what the parser makes of a line changes: older files are then made anew.
+_FORMAT = 1
+_ALIGNMENT = 64
+_TAIL = 8  # bytes that hold the length of the description
+
+
+class QueryCache:
+    """The queries of some ranking files, in their order.
+
+    Args:
+      content: uint8, the bytes.
+      path: The file that the bytes are in; None if they are in memory alone.
+
+    Attributes:
+      path: As given.
+      num_features: Width of the features.
+      features: float32 [documents, num_features].
+      labels: float32 [documents].
+      starts: int64 [queries + 1], the first document of each query, and the number of documents.
+      query_ids: bytes [queries].
+      doc_ids: bytes [documents].
+      lengths: int64 [queries], the documents of each query.
+
+    Raises:
+      ValueError: If the bytes are cut short or something else.
+    """
+
+    def __init__(self, content: np.ndarray, path: Path | None = None) -> None:
+        self.description = _description(content)
+
+        def array(name: str) -> np.ndarray:
+            kind, shape, start = self.description["arrays"][name]
+            return np.frombuffer(content, np.dtype(kind), math.prod(shape), start).reshape(shape)
+
+        self.path = path
+        self.num_features: int = self.description["num_features"]
+        self.features, self.labels = array("features"), array("labels")
+        self.starts = array("starts")
+        self.query_ids, self.doc_ids = array("query_ids"), array("doc_ids")
+        self.lengths = np.diff(self.starts)
+
+    @classmethod
+    def in_memory(cls, num_features: int, queries: Iterable[Query]) -> QueryCache:
+        """Keeps some queries, at least one, in memory."""
+        content = bytearray()
+        for chunk in _chunks(num_features, queries, {}):
+            content += chunk
+        return cls(np.frombuffer(content, np.uint8))
+
+    @classmethod
+    def open(cls, path: Path) -> QueryCache | None:
+        """Opens a file; None if there is none, or it is damaged."""
+        try:
+            return cls(np.memmap(path, np.uint8, "r"), path)
+        except (OSError, ValueError):
+            return None
+
+    def __len__(self) -> int:
+        """The number of queries."""
+        return len(self.lengths)
+
+    def batch(self, queries: np.ndarray, list_size: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the features and labels of some queries.
+
+        Args:
+          queries: int64 [batch], places of queries.
+          list_size: Documents in each list; None pads to the longest of the batch.
+
+        Returns:
+          float32 [batch, list, num_features], 0 for padding, and float32 [batch, list], -1 for padding.
+        """
+        longest = list_size or int(self.lengths[queries].max(initial=0))
+        features = np.empty((len(queries), longest, self.num_features), np.float32)
+        labels = np.full((len(queries), longest), -1.0, np.float32)
+        for row, query in enumerate(queries.tolist()):
+            start = self.starts[query]
+            length = min(self.starts[query + 1] - start, longest)
+            features[row, :length] = self.features[start : start + length]
+            features[row, length:] = 0.0
+            labels[row, :length] = self.labels[start : start + length]
+        return features, labels
+
+    def ids(self, queries: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the ids of some queries, [batch], and of their documents, [batch, longest], "" for padding."""
+        doc_ids = np.zeros((len(queries), longest), self.doc_ids.dtype)
+        for row, query in enumerate(queries.tolist()):
+            start = self.starts[query]
+            length = min(self.starts[query + 1] - start, longest)
+            doc_ids[row, :length] = self.doc_ids[start : start + length]
+        return self.query_ids[queries].astype(object), doc_ids.astype(object)
+
+
+def cached_queries(
+    cache_dir: str | os.PathLike[str],
+    paths: Sequence[str],
+    settings: dict[str, Any],
+    parse: Callable[[], tuple[int, Iterable[Query]]],
+) -> QueryCache:
+    """Returns the queries of some files from their cache, which is made first where there is none that fits.
+
+    Args:
+      cache_dir: Folder of the cache, made if missing. It may hold those of many data sets.
+      paths: The files. The cache fits as long as their sizes and times of change are what they were.
+      settings: What else the result of `parse` depends on, as JSON; each has a cache of its own.
+      parse: Reads the files: returns the number of features and the queries, at least one.
+
+    A cache is written under another name first: an interrupted run leaves none. Time linear in the size of the files,
+    once; memory for the labels and ids.
+    """
+    folder = Path(cache_dir)
+    names = [os.path.abspath(path) for path in paths]
+    key = hashlib.sha256(json.dumps([names, settings], sort_keys=True).encode()).hexdigest()[:16]
+    path = folder / f"{Path(names[0]).name}-{key}.queries"
+    sources = [[name, os.stat(name).st_size, os.stat(name).st_mtime_ns] for name in names]
+    fits = {"format": _FORMAT, "sources": sources, "settings": settings}
+    cache = QueryCache.open(path)
+    if cache is None or any(cache.description.get(name) != value for name, value in fits.items()):
+        folder.mkdir(parents=True, exist_ok=True)
+        num_features, queries = parse()
+        _files.write_bytes(path, _chunks(num_features, queries, fits))
+        cache = QueryCache.open(path)
+        assert cache is not None
+    return cache
+
+
+def _description(content: np.ndarray) -> dict[str, Any]:
+    """What the end of a cache says."""
+    end = len(content) - _TAIL
+    length = int.from_bytes(content[-_TAIL:].tobytes(), "little")
+    if not 0 < length <= end:
+        raise ValueError("not a cache of queries")
+    return json.loads(content[end - length : end].tobytes())
+
+
+def _chunks(num_features: int, queries: Iterable[Query], fits: dict[str, Any]) -> Iterator[bytes]:
+    """The bytes of a cache. Only the features, which are nearly all of it, go out query by query."""
+    labels, query_ids, doc_ids = [], [], []
+    for query in queries:
+        yield np.ascontiguousarray(query.features, np.float32).tobytes()
+        labels.append(query.labels)
+        query_ids.append(query.query_id)
+        doc_ids.append(np.array(query.doc_ids, np.bytes_))
+    starts = np.cumsum([0, *map(len, labels)])
+    place = int(starts[-1]) * num_features * 4
+    arrays: dict[str, Any] = {"features": ["<f4", [int(starts[-1]), num_features], 0]}
+    for name, array in {
+        "labels": np.concatenate(labels).astype("<f4"),
+        "starts": starts.astype("<i8"),
+        "query_ids": np.array(query_ids, np.bytes_),
+        "doc_ids": np.concatenate(doc_ids),
+    }.items():
+        gap = -place % _ALIGNMENT
+        yield bytes(gap) + array.tobytes()
+        arrays[name] = [array.dtype.str, list(array.shape), place + gap]
+        place += gap + array.nbytes
+    text = json.dumps({**fits, "num_features": num_features, "arrays": arrays}).encode()
+    yield text + len(text).to_bytes(_TAIL, "little")

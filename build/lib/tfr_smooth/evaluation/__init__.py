@@ -1,0 +1,28 @@
+"""Evaluation on files and curves: trec_eval's figures, a significance test, plots of a training."""
+
+from tfr_smooth.evaluation.plots import plot_training_curves
+from tfr_smooth.evaluation.significance import Comparison, randomization_test
+from tfr_smooth.evaluation.trec import (
+    ScoredQuery,
+    document_names,
+    read_qrels,
+    read_run,
+    trec_eval,
+    trec_eval_by_query,
+    write_qrels,
+    write_run,
+)
+
+__all__ = [
+    "Comparison",
+    "ScoredQuery",
+    "document_names",
+    "plot_training_curves",
+    "randomization_test",
+    "read_qrels",
+    "read_run",
+    "trec_eval",
+    "trec_eval_by_query",
+    "write_qrels",
+    "write_run",
+]

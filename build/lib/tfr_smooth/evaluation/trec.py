@@ -1,0 +1,369 @@
+"""Evaluation as trec_eval does it, through pytrec_eval, and the run and qrels files of TREC."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfr_smooth import _extras, _files
+
+DEFAULT_MEASURES = ("ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P_5", "P_10", "map")
+
+# The measures whose figure for many queries is the mean over them, under the names that pytrec_eval
+# answers with. It ignores what follows a name ("ndcg_cut_5x"), and aborts the process for some others.
+_MEASURE = re.compile(r"map|ndcg|recip_rank|Rprec|(?:P|map_cut|ndcg_cut|recall|success)_[1-9][0-9]{0,8}")
+_MEASURES = "map, ndcg, recip_rank, Rprec, P_k, map_cut_k, ndcg_cut_k, recall_k or success_k, k from 1 to 999999999"
+# The time of trec_eval's NDCG grows with the square of the highest label.
+_MAX_LABEL = 1023
+# What separates the fields of TREC's files, and the end of a string for trec_eval.
+_NOT_IN_A_FIELD = re.compile(r"[ \t\n\r\v\f\0]")
+
+
+class ScoredQuery(NamedTuple):
+    """A query's documents with their labels and a ranker's scores, as the functions of this module take them.
+
+    Attributes:
+      query_id: The query's name.
+      doc_ids: The documents' names, no two alike; see `document_names`.
+      labels: [documents], whole numbers from 0 (not relevant) to 1023, of any numeric type.
+      scores: [documents], finite in float32, of any numeric type.
+    """
+
+    query_id: str
+    doc_ids: Sequence[str]
+    labels: np.ndarray
+    scores: np.ndarray
+
+
+def trec_eval(queries: Iterable[ScoredQuery], measures: str | Iterable[str] = DEFAULT_MEASURES) -> dict[str, float]:
+    """Computes trec_eval's figures, each the mean over the queries.
+
+    Documents are ranked by falling float32 score, ties by falling name (as text, code point by code
+    point). With the label `y_r` at rank r and `rel_r = 1 if y_r >= 1 else 0`, over N documents:
+
+        P_k        = 1/k sum_{r <= k} rel_r
+        map        = 1/(sum_r rel_r) sum_r rel_r P_r
+        ndcg_cut_k = sum_{r <= k} y_r / log2(r + 1), over the same sum for falling labels
+        ndcg       = ndcg_cut_N
+
+    The gain of NDCG is linear; for the gain `2^y - 1` give `2**labels - 1` as the labels. Lists
+    shorter than k count as if padded with documents that are not relevant. Queries without a
+    relevant document count as 0 in every measure.
+
+    Args:
+      queries: At least one query, no query id twice, each with at least one document. Padding
+        must be taken away before. Ids are not empty, and hold neither ASCII whitespace nor the
+        character NUL.
+      measures: Names among "map", "ndcg", "recip_rank", "Rprec", "P_k", "map_cut_k",
+        "ndcg_cut_k", "recall_k" and "success_k", with a whole number k >= 1; or one such name.
+
+    Returns:
+      A figure in [0, 1] for each measure, in the order of `measures`.
+
+    Raises:
+      ValueError: An unknown measure, no query, or a query that is not as above.
+      ImportError: pytrec_eval is not installed: it comes with the extra `tfr_smooth[evaluation]`.
+
+    trec_eval keeps scores in float32: float64 scores are rounded, and what ties then, ties. Time
+    is linear in the number of documents but for sorting, memory in that of all queries.
+
+    Example:
+      >>> query = ScoredQuery("q1", ["a", "b", "c"], np.array([0, 2, 1]), np.array([0.3, 0.2, 0.1]))
+      >>> {name: round(value, 4) for name, value in trec_eval([query], ["ndcg", "P_1", "map"]).items()}
+      {'ndcg': 0.6697, 'P_1': 0.0, 'map': 0.5833}
+    """
+    by_query = trec_eval_by_query(queries, measures)
+    names = next(iter(by_query.values()))
+    return {name: math.fsum(figures[name] for figures in by_query.values()) / len(by_query) for name in names}
+
+
+def trec_eval_by_query(
+    queries: Iterable[ScoredQuery], measures: str | Iterable[str] = DEFAULT_MEASURES
+) -> dict[str, dict[str, float]]:
+    """Computes trec_eval's figures for each query.
+
+    Args:
+      queries: As for `trec_eval`, which has the formulas too.
+      measures: As for `trec_eval`.
+
+    Returns:
+      For each query id, in the order of `queries`, the figures that `trec_eval` takes the mean of:
+      measure to a number in [0, 1].
+
+    Raises:
+      ValueError, ImportError: As `trec_eval`.
+
+    Costs what `trec_eval` costs.
+
+    Example:
+      >>> query = ScoredQuery("q1", ["a", "b"], np.array([0, 1]), np.array([0.3, 0.2]))
+      >>> trec_eval_by_query([query], ["P_1", "map"])
+      {'q1': {'P_1': 0.0, 'map': 0.5}}
+    """
+    with _extras.needed("pytrec_eval-terrier", extra="evaluation", by="`trec_eval`"):
+        import pytrec_eval
+    names = _checked_measures(measures)
+    qrels: dict[str, dict[str, int]] = {}
+    run: dict[str, dict[str, float]] = {}
+    for query in _checked(queries):
+        # pytrec_eval takes Python's own numbers only.
+        qrels[query.query_id] = dict(zip(query.doc_ids, query.labels.tolist(), strict=True))
+        run[query.query_id] = dict(zip(query.doc_ids, query.scores.tolist(), strict=True))
+    if not run:
+        raise ValueError("`queries` must hold at least one query, got none.")
+    results = pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
+    return {query_id: {name: results[query_id][name] for name in names} for query_id in run}
+
+
+def document_names(doc_ids: Sequence[str | bytes]) -> list[str]:
+    """Returns names for a query's documents that no two of them share.
+
+    These are the ids, if every document has one and all differ. Otherwise (LETOR files may lack
+    `#docid` comments) they are the positions, padded with zeros so that names sort as positions do.
+
+    Args:
+      doc_ids: The ids of a query's documents, "" for none; bytes are taken as UTF-8.
+
+    Returns:
+      As many names, in the same order.
+
+    Raises:
+      ValueError: Bytes that are not UTF-8.
+
+    Linear time. trec_eval ranks ties by falling name: among positions, the last document comes first.
+
+    Example:
+      >>> document_names(["d7", "d3"]), document_names(["d7", ""]), document_names([""] * 11)[-2:]
+      (['d7', 'd3'], ['0', '1'], ['09', '10'])
+    """
+    try:
+        names = [doc_id.decode() if isinstance(doc_id, bytes) else doc_id for doc_id in doc_ids]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"`doc_ids` must be UTF-8 text, got {error.object!r}.") from None
+    if all(names) and len(set(names)) == len(names):
+        return names
+    digits = len(str(len(names) - 1))
+    return [f"{position:0{digits}d}" for position in range(len(names))]
+
+
+def write_run(path: str | os.PathLike[str], queries: Iterable[ScoredQuery], *, tag: str = "tfr_smooth") -> None:
+    r"""Writes a TREC run file: what a ranker made of some queries.
+
+    The lines read `query_id Q0 doc_id rank score tag`, with the ranks 1, 2, ... of trec_eval: by
+    falling float32 score, ties by falling name. Nine digits of a score give back the float32.
+
+    Args:
+      path: Where to write, in UTF-8; the folder must be there. A file is replaced atomically, and
+        stays as it is on an error.
+      queries: As for `trec_eval`; may be none.
+      tag: The ranker's name: not empty, without ASCII whitespace.
+
+    Raises:
+      ValueError: A bad `tag`, or a query that is not as `trec_eval` asks.
+
+    Takes memory for one query and for the query ids, and time for sorting each query.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> query = ScoredQuery("q1", ["a", "b"], np.array([0, 1]), np.array([0.5, 2.0]))
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = pathlib.Path(folder) / "run.txt"
+      ...     write_run(path, [query], tag="mine")
+      ...     path.read_text()
+      'q1 Q0 b 1 2 mine\nq1 Q0 a 2 0.5 mine\n'
+    """
+    _check_field("tag", tag)
+
+    def lines() -> Iterator[str]:
+        for query in _checked(queries):
+            ranked = sorted(zip(query.scores.tolist(), query.doc_ids, strict=True), reverse=True)
+            for rank, (score, doc_id) in enumerate(ranked, 1):
+                yield f"{query.query_id} Q0 {doc_id} {rank} {score:.9g} {tag}\n"
+
+    _files.write_text(path, lines())
+
+
+def write_qrels(path: str | os.PathLike[str], queries: Iterable[ScoredQuery]) -> None:
+    r"""Writes a TREC qrels file: the labels of some queries.
+
+    The lines read `query_id 0 doc_id label`, in the order of the documents.
+
+    Args:
+      path: Where to write, in UTF-8; the folder must be there. A file is replaced atomically, and
+        stays as it is on an error.
+      queries: As for `trec_eval`; may be none.
+
+    Raises:
+      ValueError: A query that is not as `trec_eval` asks.
+
+    Linear time; takes memory for one query and for the query ids.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> query = ScoredQuery("q1", ["a", "b"], np.array([0, 1]), np.array([0.5, 2.0]))
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = pathlib.Path(folder) / "qrels.txt"
+      ...     write_qrels(path, [query])
+      ...     path.read_text()
+      'q1 0 a 0\nq1 0 b 1\n'
+    """
+
+    def lines() -> Iterator[str]:
+        for query in _checked(queries):
+            for doc_id, label in zip(query.doc_ids, query.labels.tolist(), strict=True):
+                yield f"{query.query_id} 0 {doc_id} {label}\n"
+
+    _files.write_text(path, lines())
+
+
+def read_run(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
+    """Reads a TREC run file; ranks and tag are left out, as trec_eval does.
+
+    Args:
+      path: A UTF-8 file with lines `query_id Q0 doc_id rank score tag`, in any order.
+
+    Returns:
+      For each query id, the documents' scores, finite numbers: doc id to score, in file order.
+
+    Raises:
+      ValueError: Bad input, as `path:line: what is wrong`.
+
+    Linear time and memory.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = pathlib.Path(folder) / "run.txt"
+      ...     _ = path.write_text("q1 Q0 b 1 2.5 mine")
+      ...     read_run(path)
+      {'q1': {'b': 2.5}}
+    """
+    run: dict[str, dict[str, float]] = {}
+    for place, (query_id, _, doc_id, _, text, _) in _fields(path, "query_id Q0 doc_id rank score tag"):
+        score = _number(text)
+        if not math.isfinite(score):
+            raise ValueError(f"{place}: score {text!r} is no finite number")
+        _add(run.setdefault(query_id, {}), doc_id, score, place, query_id)
+    return run
+
+
+def read_qrels(path: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
+    """Reads a TREC qrels file; the second field is left out, as trec_eval does.
+
+    Args:
+      path: A UTF-8 file with lines `query_id 0 doc_id label`, in any order.
+
+    Returns:
+      For each query id, the documents' labels, integers of any sign: doc id to label, in file order.
+
+    Raises:
+      ValueError: Bad input, as `path:line: what is wrong`.
+
+    Linear time and memory.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = pathlib.Path(folder) / "qrels.txt"
+      ...     _ = path.write_text("q1 0 b 2")
+      ...     read_qrels(path)
+      {'q1': {'b': 2}}
+    """
+    qrels: dict[str, dict[str, int]] = {}
+    for place, (query_id, _, doc_id, text) in _fields(path, "query_id 0 doc_id label"):
+        if re.fullmatch(r"[+-]?[0-9]{1,9}", text) is None:
+            raise ValueError(f"{place}: label {text!r} is no whole number of at most nine digits")
+        _add(qrels.setdefault(query_id, {}), doc_id, int(text), place, query_id)
+    return qrels
+
+
+def _checked_measures(measures: str | Iterable[str]) -> list[str]:
+    names = [measures] if isinstance(measures, str) else list(measures)
+    for name in names:
+        if not isinstance(name, str) or _MEASURE.fullmatch(name) is None:
+            raise ValueError(f"`measures` must be {_MEASURES}, got {name!r}.")
+    if not names:
+        raise ValueError("`measures` must name at least one measure, got none.")
+    return names
+
+
+def _checked(queries: Iterable[ScoredQuery]) -> Iterator[ScoredQuery]:
+    """Yields the queries with int64 labels and float32 scores; raises where one is not as `trec_eval` asks."""
+    seen: set[str] = set()
+    for query_id, doc_ids, labels, scores in queries:
+        _check_field("query_id", query_id)
+        where = f"of query {query_id!r} must"
+        if query_id in seen:
+            raise ValueError(f"`queries` must hold a query once, got {query_id!r} twice.")
+        seen.add(query_id)
+        if len(doc_ids) == 0:
+            raise ValueError(f"`doc_ids` {where} name at least one document, got none.")
+        names: set[str] = set()
+        for doc_id in doc_ids:
+            _check_field("doc_ids", doc_id, f" of query {query_id!r}")
+            if doc_id in names:
+                raise ValueError(f"`doc_ids` {where} all differ, got {doc_id!r} twice.")
+            names.add(doc_id)
+        labels, scores = np.asarray(labels), np.asarray(scores)
+        for name, values in (("labels", labels), ("scores", scores)):
+            if values.shape != (len(doc_ids),) or values.dtype.kind not in "biuf":
+                raise ValueError(
+                    f"`{name}` {where} be {len(doc_ids)} numbers, one for each document,"
+                    f" got {values.dtype} of shape {values.shape}."
+                )
+        with np.errstate(over="ignore"):
+            rounded = scores.astype(np.float32)
+        # Comparisons with NaN are false.
+        whole = (labels >= 0) & (labels <= _MAX_LABEL) & (labels == np.floor(labels))
+        _refuse_first(~whole, "labels", f"{where} be whole numbers from 0 to {_MAX_LABEL}", labels, doc_ids)
+        _refuse_first(~np.isfinite(rounded), "scores", f"{where} be finite in float32", scores, doc_ids)
+        yield ScoredQuery(query_id, doc_ids, labels.astype(np.int64), rounded)
+
+
+def _refuse_first(wrong: np.ndarray, name: str, expected: str, values: np.ndarray, doc_ids: Sequence[str]) -> None:
+    if wrong.any():
+        first = int(wrong.argmax())
+        raise ValueError(f"`{name}` {expected}, got {values[first]} for document {doc_ids[first]!r}.")
+
+
+def _check_field(name: str, text: str, where: str = "") -> None:
+    try:
+        wrong = not isinstance(text, str) or not text.encode() or _NOT_IN_A_FIELD.search(text)
+    except UnicodeEncodeError:
+        wrong = True  # a lone surrogate
+    if wrong:
+        raise ValueError(f"`{name}`{where} must be text that is not empty, without whitespace or NUL, got {text!r}.")
+
+
+def _fields(path: str | os.PathLike[str], names: str) -> Iterator[tuple[str, list[str]]]:
+    """Yields `path:line` and the fields of each line."""
+    count = len(names.split())
+    # Read as bytes, which split at ASCII whitespace only: ids may hold any other.
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            place = f"{os.fspath(path)}:{number}"
+            fields = line.split()
+            if len(fields) != count:
+                raise ValueError(f"{place}: expected the {count} fields '{names}', got {len(fields)}")
+            try:
+                yield place, [field.decode() for field in fields]
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{place}: not UTF-8 text: {error.reason}") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
+
+
+def _add(documents: dict[str, Any], doc_id: str, value: float, place: str, query_id: str) -> None:
+    if doc_id in documents:
+        raise ValueError(f"{place}: document {doc_id!r} comes twice in query {query_id!r}")
+    documents[doc_id] = value

@@ -1,0 +1,186 @@
+"""The boundary: what users have (any types, padding, NaN, ragged) becomes clean [batch, list] tensors, once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfr_smooth.ops import lists
+
+
+class Batch(NamedTuple):
+    """A batch of clean lists.
+
+    Attributes:
+      labels: [batch, list], >= 0 and without NaN; 0 at padding.
+      scores: [batch, list], of the same float type, without NaN or infinities; 0 at padding.
+      mask: [batch, list] bool, False for padding.
+      validity: [batch], NaN for lists with a NaN among their real labels or scores, else 1. A result is multiplied by
+        it, so that NaN shows in its own list, in value and gradient, and nowhere else.
+    """
+
+    labels: tf.Tensor
+    scores: tf.Tensor
+    mask: tf.Tensor
+    validity: tf.Tensor
+
+
+def clean(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -> Batch:
+    """Returns clean lists.
+
+    Args:
+      labels: [batch, list], float, int or bool; < 0 is padding. A NaN label is real, so that it shows.
+      scores: [batch, list], any float type; computed in float32 unless float64.
+      mask: [batch, list] bool, False for further padding.
+
+    Raises:
+      ValueError: If the shapes do not match or the scores are not floats.
+    """
+    scores, labels = tf.convert_to_tensor(scores), tf.convert_to_tensor(labels)
+    if not scores.dtype.is_floating:
+        raise ValueError(f"`scores` must be floats, got {scores.dtype.name}.")
+    if scores.shape.rank not in (2, None):
+        raise ValueError(f"`scores` must have the shape [batch, list], got {scores.shape}.")
+    if scores.dtype != tf.float64:
+        scores = tf.cast(scores, tf.float32)
+    scores = tf.ensure_shape(scores, [None, None])
+    labels = _like("labels", tf.cast(labels, scores.dtype), scores)
+    scores = tf.ensure_shape(scores, labels.shape)
+    # Comparisons that NaN fails: a graph may turn `not (x < 0)` into `x >= 0`.
+    unknown_label = tf.math.is_nan(labels)
+    real = tf.logical_or(labels >= 0.0, unknown_label)
+    if mask is not None:
+        real = tf.logical_and(real, _like("mask", tf.cast(tf.convert_to_tensor(mask), tf.bool), scores))
+    if scores.shape[1] in (0, None):  # A list without any place gets one of padding.
+        more = [[0, 0], [0, tf.cast(tf.equal(tf.shape(scores)[1], 0), tf.int32)]]
+        labels, scores, real, unknown_label = (tf.pad(tensor, more) for tensor in (labels, scores, real, unknown_label))
+
+    sums = tf.stop_gradient(scores) + labels
+    unknown = tf.logical_and(tf.math.is_nan(sums), real)
+    # The NaN of the input itself: none arises here on finite input.
+    validity = 1.0 + tf.reduce_sum(lists.fill(sums, unknown, 0.0), axis=1)
+    known = tf.logical_and(real, tf.logical_not(unknown))
+    return Batch(lists.fill(labels, known, 0.0), _finite(scores, known), real, validity)
+
+
+def _finite(scores: tf.Tensor, known: tf.Tensor) -> tf.Tensor:
+    """Returns the scores, 0 where they are not known, and so far from infinity that their differences are finite."""
+    largest = scores.dtype.max / 4.0
+    constant = tf.stop_gradient(scores)
+    values = tf.clip_by_value(lists.fill(constant, known, 0.0), -largest, largest)
+    # The gradient passes the clip, but for infinite scores, as if it were not there: that takes one operation.
+    scores = lists.fill(scores, tf.logical_and(known, tf.math.is_finite(constant)), 0.0)
+    return scores + (values - tf.stop_gradient(scores))
+
+
+def _like(name: str, tensor: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    if tensor.shape.rank not in (2, None) or not tensor.shape.is_compatible_with(scores.shape):
+        raise ValueError(f"`{name}` must have the shape of the scores, {scores.shape}, got {tensor.shape}.")
+    return tf.ensure_shape(tensor, scores.shape)
+
+
+def to_dense(labels: tf.Tensor, scores: tf.Tensor, ragged: bool) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns labels and scores as dense tensors, padding being the label -1.
+
+    Args:
+      labels: [batch, list]; a `tf.RaggedTensor` if `ragged`.
+      scores: [batch, list]; a `tf.RaggedTensor` if `ragged` (or dense); each list at least as long as its labels.
+      ragged: What the caller says of its inputs.
+
+    Raises:
+      ValueError: If the inputs are not what `ragged` says, or a list has fewer scores than labels (in a graph:
+        `tf.errors.InvalidArgumentError`).
+    """
+    is_ragged = isinstance(labels, tf.RaggedTensor)
+    if ragged and not is_ragged:
+        raise ValueError(f"`ragged=True` needs labels in a tf.RaggedTensor, got {type(labels).__name__}.")
+    if not ragged and (is_ragged or isinstance(scores, tf.RaggedTensor)):
+        raise ValueError("`ragged` must be True for labels and scores in a tf.RaggedTensor, got False.")
+    if not ragged:
+        return tf.convert_to_tensor(labels), tf.convert_to_tensor(scores)
+    with tf.control_dependencies(_check_lengths("scores", scores, labels)):
+        scores = scores.to_tensor() if isinstance(scores, tf.RaggedTensor) else tf.identity(scores)
+    if not labels.dtype.is_floating:
+        labels = tf.cast(labels, tf.float32)
+    dense = labels.to_tensor(default_value=-1.0, shape=tf.stack([-1, tf.shape(scores)[1]]))
+    return tf.ensure_shape(dense, scores.shape), scores
+
+
+def _check_lengths(name: str, tensor: tf.Tensor, labels: tf.RaggedTensor) -> list[tf.Operation]:
+    """Checks that each list of the tensor, ragged or dense, is at least as long as its labels."""
+    needed = labels.row_lengths()
+    if isinstance(tensor, tf.RaggedTensor):
+        lengths = tensor.row_lengths()
+    else:
+        lengths = tf.fill(tf.shape(needed), tf.shape(tensor, needed.dtype)[1])
+    try:
+        check = tf.debugging.assert_less_equal(
+            needed, lengths, f"`{name}` must have at least as many entries per list as `labels`."
+        )
+    except tf.errors.InvalidArgumentError:
+        raise ValueError(
+            f"`{name}` must have at least as many entries per list as `labels`, {needed.numpy().tolist()}, "
+            f"got {lengths.numpy().tolist()}."
+        ) from None
+    return [] if check is None else [check]
+
+
+def dense_weights(sample_weight: tf.Tensor | float | None, labels: tf.Tensor) -> tf.Tensor | None:
+    """Returns the weights as a dense tensor, given the labels that `to_dense` took."""
+    if not isinstance(sample_weight, tf.RaggedTensor):
+        return sample_weight
+    if not isinstance(labels, tf.RaggedTensor):
+        raise ValueError("`sample_weight` must be dense for dense labels, got a tf.RaggedTensor.")
+    with tf.control_dependencies(_check_lengths("sample_weight", sample_weight, labels)):
+        return sample_weight.to_tensor()
+
+
+def list_weights(sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    r"""Returns the weight of each list, [batch].
+
+    Weights of documents become the weight of their list by TF-Ranking's rule
+    $\sum_j w_j y_j / \sum_j y_j$; in a list without a relevant document by their mean.
+
+    Args:
+      sample_weight: None, a number, [batch], [batch, 1] or [batch, list].
+      labels: [batch, list] floats, 0 at padding.
+      mask: [batch, list] bool, False for padding.
+
+    Returns:
+      [batch], in the type of the labels.
+
+    Raises:
+      ValueError: If the weights have another shape.
+    """
+    batch = tf.shape(labels)[:1]
+    if sample_weight is None:
+        return tf.ones(batch, labels.dtype)
+    weights = tf.cast(tf.convert_to_tensor(sample_weight), labels.dtype)
+    shape = weights.shape
+    if shape.rank == 0:
+        return tf.broadcast_to(weights, batch)
+    if shape.rank == 1:
+        weights = weights[:, tf.newaxis]
+    rows, columns = labels.shape[0], labels.shape[1]
+    fits = weights.shape.rank is None or (
+        weights.shape.rank == 2
+        and (weights.shape.is_compatible_with([rows, 1]) or weights.shape.is_compatible_with([rows, columns]))
+    )
+    if not fits:
+        raise ValueError(
+            f"`sample_weight` must have the shape [batch], [batch, 1] or [batch, list] for labels of the shape "
+            f"{labels.shape}, got {shape}."
+        )
+    if weights.shape.rank is not None and weights.shape[1] == 1:
+        return weights[:, 0]
+    if weights.shape.rank is None:
+        weights = tf.reshape(weights, [batch[0], -1])
+    if weights.shape[1] is None and columns != 1:
+        # One weight per list, as the graph learns when it runs.
+        weights *= tf.ones([1, tf.where(tf.equal(tf.shape(weights)[1], 1), tf.shape(labels)[1], 1)], weights.dtype)
+    weights = lists.fill(tf.ensure_shape(weights, labels.shape), mask, 0.0)
+    total = tf.reduce_sum(labels, axis=1)
+    by_label = tf.math.divide_no_nan(tf.reduce_sum(weights * labels, axis=1), total)
+    mean = tf.reduce_sum(weights, axis=1) / lists.count(mask, labels.dtype)[:, 0]
+    return tf.where(total > 0.0, by_label, mean)

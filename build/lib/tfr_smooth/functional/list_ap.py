@@ -1,0 +1,101 @@
+"""ListAP: average precision of a histogram of the scores."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.functional.criterion import Criterion
+from tfr_smooth.functional.metric import binary
+from tfr_smooth.ops import lists
+
+
+def list_ap(
+    labels: tf.Tensor,
+    scores: tf.Tensor,
+    mask: tf.Tensor | None = None,
+    *,
+    num_bins: int = 20,
+    temperature: float = 1.0,
+) -> tf.Tensor:
+    """Computes ListAP of each list, [batch]; see `ListAPCriterion`.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import functional
+      >>> print(functional.list_ap(tf.constant([[1, 0, 1]]), tf.constant([[3.0, 2.0, 1.0]])).numpy().round(3))
+      [0.181]
+    """
+    return ListAPCriterion(num_bins=num_bins, temperature=temperature)(labels, scores, mask)
+
+
+@dataclasses.dataclass(frozen=True)
+class ListAPCriterion(Criterion):
+    r"""1 - average precision of a histogram of the scores.
+
+    $$1 - \sum_{m=1}^M \frac{\sum_{m' \le m} h^+_{m'}}{\sum_{m' \le m} h_{m'}} \frac{h^+_m}{R}, \qquad
+      h_m = \sum_j \delta(x_j, m), \quad h^+_m = \sum_j rel_j \, \delta(x_j, m)$$
+
+    with $\delta(x, m) = \max(1 - |x - b_m| / \Delta, 0)$ around M bin centers from $b_1 = 1$ down to $b_M = -1$, which
+    are $\Delta = 2 / (M - 1)$ apart, and R relevant documents (label >= 1) (Revaud, Almazan, Rezende, Souza,
+    "Learning with Average Precision: Training Image Retrieval with a Listwise Loss", ICCV 2019, arXiv:1906.07589).
+
+    The paper bins cosine similarities, which are in [-1, 1]. Scores are not: they are squashed first, to
+    $x_j = \tanh((s_j - \bar s) / \tau)$ with the mean of the list. So the bins are finest around it, a shift of the
+    scores changes nothing, and documents farther than a few tau from the mean share the outer bins.
+
+    Args:
+      num_bins: The number of bins M, an integer >= 2; the paper has 20. More bins, less smooth.
+      temperature: What scores are divided by, > 0.
+
+    Raises:
+      ValueError: If an argument is out of its range.
+
+    Time and memory O(M N) per list.
+    """
+
+    num_bins: int = 20
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        object.__setattr__(self, "num_bins", _arguments.integer("num_bins", self.num_bins, least=2))
+        object.__setattr__(self, "temperature", _arguments.real("temperature", self.temperature, above=0.0))
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        real = tf.cast(mask, scores.dtype)
+        relevant = binary(labels)
+        shares = _bins(scores, real, self.num_bins, self.temperature)
+        histograms = tf.matmul(tf.stack([relevant, real], axis=1), shares)
+        of_relevant, of_all = tf.unstack(histograms, axis=1)
+        precisions = tf.math.divide_no_nan(tf.cumsum(of_relevant, axis=1), tf.cumsum(of_all, axis=1))
+        total = tf.reduce_sum(precisions * of_relevant, axis=1)
+        return 1.0 - tf.math.divide_no_nan(total, tf.reduce_sum(relevant, axis=1))
+
+    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] bool: False for lists without a label >= 1."""
+        return tf.reduce_any(tf.logical_and(labels >= 1.0, mask), axis=1)
+
+
+def _bins(scores: tf.Tensor, real: tf.Tensor, num_bins: int, temperature: float) -> tf.Tensor:
+    """How much of each document is in each bin, [batch, list, M]: it lies between two, and is shared by them."""
+    # The sum of a list's scores must not overflow; at the edges they are all in the outer bins anyway.
+    edge = scores.dtype.max * 1e-8
+    scores = tf.clip_by_value(scores, -edge, edge)
+    # Less the highest first: then the mean of scores that were shifted rounds as it did.
+    highest = tf.reduce_max(lists.fill(scores, real > 0.0, -edge), axis=1, keepdims=True)
+    scores = real * (scores - tf.stop_gradient(highest))
+    count = tf.maximum(tf.reduce_sum(real, axis=1, keepdims=True), 1.0)
+    mean = tf.reduce_sum(real * scores, axis=1, keepdims=True) / count
+    # Beyond 20 the hyperbolic tangent is 1; no quotient overflows.
+    deviations = tf.clip_by_value(scores - mean, -20.0 * temperature, 20.0 * temperature) / temperature
+    place = (1.0 - tf.tanh(deviations)) * ((num_bins - 1) / 2.0)
+    upper = tf.stop_gradient(tf.minimum(tf.floor(place), num_bins - 2.0))
+    share = (place - upper)[:, :, tf.newaxis]
+    first = tf.cast(upper, tf.int32)
+    return (1.0 - share) * tf.one_hot(first, num_bins, dtype=scores.dtype) + share * tf.one_hot(
+        first + 1, num_bins, dtype=scores.dtype
+    )

@@ -1,0 +1,53 @@
+"""Precision at a cut-off."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.functional.metric import RankingMetric, binary
+from tfr_smooth.ops import Ranking, lists
+from tfr_smooth.ops.gains import Gain
+
+
+@dataclasses.dataclass(frozen=True)
+class Precision(RankingMetric):
+    r"""P@K of each list: $\mathrm{P@}K = \frac{1}{K} \sum_{r=1}^K y_r$.
+
+    $y_r$ is 1 if the document at rank r is relevant (label >= 1), or under a smooth ranking $\sum_j rel_j I^r_j$ (Eq.
+    1 and 10 of arXiv:2105.00942). Rankings by positions count a document by how far it is within the first K. The
+    sum is divided by K also where the list is shorter, as trec_eval does.
+
+    Args:
+      topn: The cut-off K; None for the number of real documents in the list.
+
+    Raises:
+      ValueError: If `topn` is not an integer >= 1 or None.
+
+    Time and memory O(K) per list on top of the ranking's.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import functional
+      >>> precision = functional.Precision(topn=2)
+      >>> print(precision(tf.constant([[0.0, 2.0, 1.0]]), tf.constant([[2.0, 1.0, 0.0]])).numpy())
+      [0.5]
+    """
+
+    topn: int | None = 10
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        object.__setattr__(self, "topn", _arguments.topn(self.topn))
+
+    def relevance(self, labels: tf.Tensor) -> tf.Tensor:
+        """Returns 1 for labels >= 1, else 0."""
+        return binary(labels)
+
+    def compute(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        gain = Gain.of("linear", relevance)
+        total = ranking.discounted_gain(scores, relevance, mask, discount=tf.ones_like, topn=self.topn, gain=gain)
+        return total / (lists.count(mask, total.dtype)[:, 0] if self.topn is None else self.topn)

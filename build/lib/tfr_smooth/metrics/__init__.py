@@ -1,0 +1,17 @@
+"""Keras metrics, exact and smooth, and the table of them by name."""
+
+from tfr_smooth.metrics import named
+from tfr_smooth.metrics.base import MeanOverLists
+from tfr_smooth.metrics.named import *  # noqa: F403
+from tfr_smooth.metrics.table import NAMES, TABLE, deserialize, get, hyperparameters, serialize
+
+__all__ = [
+    "NAMES",
+    "TABLE",
+    "MeanOverLists",
+    "deserialize",
+    "get",
+    "hyperparameters",
+    "serialize",
+]
+__all__ += named.__all__

@@ -1,0 +1,120 @@
+"""The metrics of the registry as classes, exact (`NDCGMetric`) and smooth (`SmoothINDCGMetric`).
+
+`named.pyi` beside this file has their signatures for editors and type checkers; `make stubs` writes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfr_smooth import _classes, registry
+from tfr_smooth.metrics.base import MeanOverLists
+from tfr_smooth.ops import ExactRanking, PositionRanking
+
+_COMMON: dict[str, Any] = {"no_relevant": "skip", "ragged": False, "name": None, "dtype": None}
+_COMMON_DOCS = """\
+no_relevant: What a list without a relevant document counts: "zero" (trec_eval, the papers) or "skip" (the losses).
+ragged: Whether labels and scores come as `tf.RaggedTensor`.
+name: Name of the metric; {name}.
+dtype: Type of the result; the mean is kept in float64."""
+_RAISES = "If an argument is out of its range or the shapes do not match."
+_TIES = (
+    "Deterministic: tied documents are in falling order of position, which is trec_eval's rule for documents named by \
+position."
+)
+
+
+def _example(metric: str, arguments: str, value: float) -> str:
+    return f"""\
+>>> import tensorflow as tf
+>>> from tfr_smooth import metrics
+>>> metric = metrics.{metric}({arguments})
+>>> metric.update_state(tf.constant([[0, 2, 1, -1]]), tf.constant([[3.0, 2.0, 1.0, 0.0]]))
+>>> print(round(float(metric.result()), 2))
+{value:.2f}""".rstrip("0")
+
+
+def _config_of(*parts: Any, common: dict[str, Any]) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    for part in parts:
+        config |= _classes.hyperparameters_of(part)
+    return {**config, **common}
+
+
+def _smooth_metric(name: str, pair: registry.Pair) -> type[MeanOverLists]:
+    def initialize(self: Any, **arguments: Any) -> None:
+        common = {key: arguments.pop(key) for key in _COMMON}
+        MeanOverLists.__init__(self, *pair.parts(arguments), **common)
+
+    def get_config(self: Any) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return _config_of(self.ranking, self.metric, common=self._common_config())
+
+    ranking, metric = pair.ranking, pair.metric
+    by_position = issubclass(ranking.ranking, PositionRanking)
+    formula = metric.position_formula if by_position else metric.formula
+    sharp = ", ".join(f"{key}={value}" for key, value in ranking.sharp.items())
+    arguments = [
+        _classes.argument_docs(ranking.ranking, metric.metric),
+        _COMMON_DOCS.format(name=f'by default "{name}"'),
+    ]
+    return _classes.keras_class(
+        f"{pair.stem}Metric",
+        MeanOverLists,
+        module=__name__,
+        parameters={**pair.hyperparameters, **_COMMON, "name": name},
+        initialize=initialize,
+        attributes={"get_config": get_config},
+        doc=_classes.docstring(
+            f"Mean {metric.title} of the {ranking.title} ranking: 1 - `losses.{pair.stem}Loss`.",
+            f"$${formula}, \\qquad {ranking.formula}$$",
+            f"({pair.citation}.)",
+            arguments="\n".join(arguments),
+            raises=_RAISES,
+            cost=pair.cost,
+            example=_example(f"{pair.stem}Metric", sharp, metric.example),
+        ),
+    )
+
+
+def _exact_metric(name: str, entry: registry.MetricEntry) -> type[MeanOverLists]:
+    def initialize(self: Any, **arguments: Any) -> None:
+        common = {key: arguments.pop(key) for key in _COMMON}
+        topn = arguments.get("topn")
+        common["name"] = common["name"] or (name if topn is None else f"{name}_{topn}")
+        MeanOverLists.__init__(self, ExactRanking(), entry.metric(**arguments), **common)
+
+    def get_config(self: Any) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return _config_of(self.metric, common=self._common_config())
+
+    hyperparameters = registry.defaults(entry.metric)
+    default_name = f'by default "{name}"' + (f', or "{name}_K"' if "topn" in hyperparameters else "")
+    arguments = [_classes.argument_docs(entry.metric), _COMMON_DOCS.format(name=default_name)]
+    return _classes.keras_class(
+        entry.exact,
+        MeanOverLists,
+        module=__name__,
+        parameters={**hyperparameters, **_COMMON, "no_relevant": "zero"},
+        initialize=initialize,
+        attributes={"get_config": get_config},
+        doc=_classes.docstring(
+            f"Mean {entry.title}.",
+            f"$${entry.formula}$$",
+            f"({entry.citation}.) {_TIES}",
+            arguments="\n".join(filter(None, arguments)),
+            raises=_RAISES,
+            cost=("N log N", "N"),
+            example=_example(entry.exact, "", entry.example),
+        ),
+    )
+
+
+# Name -> class: the exact metrics by their own names, the smooth ones by those of their losses.
+CLASSES: dict[str, type[MeanOverLists]] = {
+    **{name: _exact_metric(name, entry) for name, entry in registry.METRICS.items()},
+    **{name: _smooth_metric(name, pair) for name, pair in registry.PAIRS.items()},
+}
+
+globals().update({metric.__name__: metric for metric in CLASSES.values()})
+__all__ = sorted(metric.__name__ for metric in CLASSES.values())

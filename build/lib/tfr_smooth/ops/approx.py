@@ -1,0 +1,92 @@
+"""Approx: positions by sigmoids of score differences."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.ops import compiled, lists, temperature
+from tfr_smooth.ops.ranking import PositionRanking
+
+
+@dataclasses.dataclass(frozen=True)
+class Approx(PositionRanking):
+    r"""The Approx ranking: positions by sigmoids of score differences.
+
+    $$\pi_j = 1 + \sum_{i \ne j} \frac{1}{1 + \exp(\alpha (s_j - s_i))}$$
+
+    (Qin, Liu, Li: "A general approximation framework for direct optimization of information retrieval measures", 2010;
+    Eq. 5 of Bruch et al., SIGIR 2019.)
+
+    Args:
+      alpha: Inverse temperature of the positions, > 0; the papers search {0.1, 1, 10, 100}. A number or a non-trainable
+        `tf.Variable`.
+      beta: Inverse temperature of comparisons of positions, > 0; the papers search {0.1, 1, 10, 100}.
+
+    Raises:
+      ValueError: If an argument is out of its range.
+
+    Time O(N^2), memory O(N) per list (O(N^2) where TensorFlow has no XLA).
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import ops
+      >>> scores = tf.constant([[1.0, 3.0, 2.0]])
+      >>> print(ops.Approx(alpha=10.0).positions(scores, scores > 0.0).numpy().round(3))
+      [[3. 1. 2.]]
+    """
+
+    alpha: float | tf.Variable = 10.0
+    beta: float = 10.0
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        object.__setattr__(self, "alpha", _arguments.temperature("alpha", self.alpha))
+        object.__setattr__(self, "beta", _arguments.real("beta", self.beta, above=0.0))
+
+    def positions(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch, list]: the position of each document, in [1, n] for n real documents."""
+        real = tf.cast(mask, scores.dtype)
+        alpha = temperature.as_tensor(self.alpha, scores.dtype)
+        # No difference of two scores overflows, nor does its product with alpha.
+        limit = scores.dtype.max / 4.0 / tf.maximum(alpha, 1.0)
+        return tf.ensure_shape(_positions(tf.clip_by_value(scores, -limit, limit), real, alpha), scores.shape)
+
+
+def _ahead(scores: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
+    """Returns [batch, i, j]: how far document i is ahead of document j, 1/2 for i = j."""
+    # The difference first: it is exact for near scores and 0 for tied ones, wherever they are.
+    rows, columns = lists.pairs(scores)
+    return tf.sigmoid(alpha * (rows - columns))
+
+
+@compiled.program
+def _positions_program(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
+    # XLA adds whole rows at a time. The term i = j is 1/2 too much.
+    return 0.5 + tf.reduce_sum(real[:, :, tf.newaxis] * _ahead(scores, alpha), axis=1)
+
+
+@compiled.program
+def _gradient_program(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
+    ahead = _ahead(scores, alpha)
+    # The derivative of the sigmoid is symmetric in i and j.
+    derivatives = ahead * (1.0 - ahead)
+    (upstream_i, upstream_j), (real_i, real_j) = lists.pairs(upstream), lists.pairs(real)
+    return alpha * tf.reduce_sum(derivatives * (real_j * upstream_i - real_i * upstream_j), axis=1)
+
+
+def _plain_positions(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
+    return 0.5 + tf.linalg.matvec(_ahead(scores, alpha), real, transpose_a=True)
+
+
+@compiled.differentiable(_plain_positions)
+def _positions(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> compiled.WithGradient:
+    """Returns the positions, [batch, list], and its gradient."""
+    padded = compiled.pad(scores), compiled.pad(real)
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        return compiled.unpad(_gradient_program(*padded, alpha, compiled.pad(upstream)), scores)
+
+    return compiled.unpad(_positions_program(*padded, alpha), scores), gradient

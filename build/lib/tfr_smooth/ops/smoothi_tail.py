@@ -1,0 +1,69 @@
+"""The late ranks of SmoothI in closed form."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tfr_smooth.ops import lists
+
+
+class Tail:
+    r"""The ranks after the loop, where all inputs $x_j = \alpha S_j c_j$ of the softmax are small.
+
+    With n documents, $\bar x$ the mean over them, $u_j = x_j - \bar x$, $p_j = rel_j - \overline{rel}$ and
+    $q = 1 - \delta - 1/n$, the k-th rank after the loop (k = 0, 1, ..) has, by the series of the exponential,
+
+    $$x^k_j = q^k x_j - \gamma_k x_j u_j, \quad \gamma_k = \frac{q^{k-1}(1 - q^k)}{n(1 - q)}, \qquad
+      n I^k_j = 1 + z_j + \tfrac{1}{2} (z_j^2 - \overline{z^2}), \quad z_j = x^k_j - \overline{x^k}$$
+
+    up to third powers of the inputs. So its relevance is
+
+    $$y_k = \overline{rel} + q^k \overline{pu} - \gamma_k (\overline{pu^2} + \bar x \, \overline{pu})
+      + \tfrac{1}{2} q^{2k} \overline{pu^2}$$
+
+    and its gradient $\frac{c_j}{n} (q^k (p_j - y_k + \overline{rel}) + (q^{2k} - \gamma_k) p_j u_j)$, up to second
+    powers. (One document has no gradient; q < 0 there.)
+    """
+
+    def __init__(
+        self,
+        inputs: tf.Tensor,
+        relevance: tf.Tensor,
+        mask: tf.Tensor,
+        factors: tf.Tensor,
+        delta: tf.Tensor,
+        looped: tf.Tensor,
+        at_ranks: tf.Tensor,
+    ) -> None:
+        real, count = tf.cast(mask, inputs.dtype), lists.count(mask, inputs.dtype)
+        inputs *= factors
+        products = (inputs, relevance, relevance * inputs, inputs**2, relevance * inputs**2)
+        x, y, yx, xx, yxx = (_sum(product) / count for product in products)
+        first, second = yx - x * y, (yxx - 2.0 * x * yx + x * x * y) - y * (xx - x * x)
+        self._real, self._share = real, factors / count
+        self._inputs, self._relevance = real * (inputs - x), real * (relevance - y)
+
+        steps = tf.range(tf.shape(at_ranks)[1])[tf.newaxis] - looped
+        self._is_tail = steps >= 0
+        shrink = tf.maximum(1.0 - delta - 1.0 / count, 1e-30)
+        self._powers = tf.exp(tf.cast(tf.maximum(steps, 0), shrink.dtype) * tf.math.log(shrink))
+        lag = self._powers * (1.0 - self._powers) / (shrink * count * (1.0 - shrink))
+        self._above_mean = self._powers * first - lag * (second + x * first) + 0.5 * self._powers**2 * second
+        self._linear = self._powers**2 - lag
+        # [batch, K]; anything at the ranks of the loop.
+        self.rank_relevance = y + self._above_mean
+
+    def only(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns [batch, K] values, 0 at the ranks of the loop."""
+        return tf.where(self._is_tail, values, tf.zeros_like(values))
+
+    def gradient(self, weights: tf.Tensor) -> tf.Tensor:
+        """Returns the gradient of the sum of weights [batch, K] times relevance with respect to the logits."""
+        weights = self.only(weights)
+        factors = (self._powers, self._linear, self._powers * self._above_mean)
+        constant, linear, mean = (_sum(weights * factor) for factor in factors)
+        return self._share * (self._relevance * (constant + linear * self._inputs) - self._real * mean)
+
+
+def _sum(values: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_sum(values, axis=1, keepdims=True)

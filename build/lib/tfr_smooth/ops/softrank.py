@@ -1,0 +1,181 @@
+r"""SoftRank: the metric expected when scores are noisy, without a sort and without the cubic recursion.
+
+Taylor, Guiver, Robertson, Minka: "SoftRank: Optimizing Non-Smooth Rank Metrics", WSDM 2008. SoftNDCG replaces the
+discount at a document's rank by its expectation under the rank distribution (Eq. 14 and 15):
+
+$$E[D(r_j)] = \sum_r D(r) \, p_j(r)$$
+
+The paper computes $p_j(r)$ by a recursion that is cubic in the list. NDCG's discount does not need it: it is a mixture
+of exponentials (see `discounts`), and the rank is a sum of independent contests, so
+
+$$D(r) = \sum_m w_m (1 - c_m)^r \quad\Rightarrow\quad E[D(r_j)] = \sum_m w_m \prod_{i \ne j} (1 - c_m \pi_{ij}), \qquad
+  \frac{\partial E[D(r_j)]}{\partial \pi_{ij}} = -\sum_m w_m c_m \prod_{k \ne i, j} (1 - c_m \pi_{kj})$$
+
+with about twenty terms m. As every $c_m < 1$ no factor is 0, so the last product is the first one divided by its
+factor. A product may underflow to 0, and that is right: the terms with the smallest c, whose products are largest, are
+what the sum then consists of.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.ops import compiled, discounts, lists, temperature
+from tfr_smooth.ops.discounts import Discount
+from tfr_smooth.ops.rank_distributions import (
+    loss_probabilities,
+    mean_and_variance,
+    rank_binomial,
+    win_densities,
+    win_probabilities_of,
+)
+from tfr_smooth.ops.ranking import DocumentRanking
+
+
+@dataclasses.dataclass(frozen=True)
+class SoftRank(DocumentRanking):
+    r"""The SoftRank ranking: the distribution of each document's rank when scores are noisy.
+
+    Every score gets Gaussian noise of deviation $\sigma$ (Eq. 8 of SoftRank, WSDM 2008); a document is at each rank
+    with the probability that the noise gives (Eq. 12).
+
+    Args:
+      sigma: The deviation of a score, > 0, in the unit of the scores: as it falls to 0 the ranking becomes exact. A
+        number or a non-trainable `tf.Variable`.
+
+    Raises:
+      ValueError: If `sigma` is out of its range.
+
+    Time O(M N^2) and memory O(N^2) per list for NDCG without a cut-off, with M = 12 to 33 terms. What reads single
+    ranks takes the recursion over K ranks: time O(K N^2); memory O(N^2 + K N), and for the gradient
+    O((N / 16 + 16) K N). Computed in float64.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import ops
+      >>> scores = tf.constant([[1.0, 4.0, 2.0]])
+      >>> print(ops.SoftRank(sigma=0.1).document_discounts(scores, scores > 0.0).numpy().round(3))
+      [[0.5   1.    0.631]]
+    """
+
+    sigma: float | tf.Variable = 1.0
+
+    def __post_init__(self) -> None:
+        """Checks the argument."""
+        object.__setattr__(self, "sigma", _arguments.temperature("sigma", self.sigma))
+
+    def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
+        r"""Returns [batch, K, list]: the probability $p_j(r)$ of each document at each rank (Eq. 12)."""
+        ranks = lists.num_ranks(scores, topn)
+        wins = self._wins(scores, mask)
+        distributions = tf.transpose(rank_binomial(wins, loss_probabilities(wins), ranks), [0, 2, 1])
+        real = tf.logical_and(lists.rank_mask(mask, ranks)[:, :, tf.newaxis], mask[:, tf.newaxis])
+        return tf.cast(lists.fill(distributions, real, 0.0), scores.dtype)
+
+    def document_discounts(
+        self, scores: tf.Tensor, mask: tf.Tensor, *, discount: Discount = "log2", topn: int | None = None
+    ) -> tf.Tensor:
+        r"""Returns [batch, list]: the expected discount of each document, $E[D(r_j)] = \sum_r D(r) \, p_j(r)$ (Eq. 15).
+
+        Args:
+          scores: [batch, list].
+          mask: [batch, list] bool.
+          discount: D; see `NDCG`. The mixture behind "log2" has a relative error of up to 1e-7.
+          topn: The cut-off K; None for no cut.
+
+        "log2" without a cut-off takes time O(M N^2), a `ShallowDiscount` O(N^2). All others use the recursion over K
+        ranks. (A cut discount is no positive mixture, and where a document hardly ever reaches the top K a signed or
+        complex one loses all digits; the recursion adds positive numbers only.)
+        """
+        discount = discounts.checked(discount)
+        ranks = lists.num_ranks(scores, topn)
+        length = lists.length(scores)
+        if isinstance(ranks, int) and ranks == length:
+            topn = None
+        if topn is None and isinstance(discount, str):
+            return self._expected_log2_discount(scores, mask)
+        wins = self._wins(scores, mask)
+        if topn is None and isinstance(discount, discounts.ShallowDiscount):
+            expected = discount.expected(*mean_and_variance(wins), lists.count(mask, tf.float64))
+        else:
+            if isinstance(discount, np.ndarray):  # 0 beyond the table
+                ranks = min(len(discount), ranks) if isinstance(ranks, int) else tf.minimum(len(discount), ranks)
+            distributions = rank_binomial(wins, loss_probabilities(wins), ranks)
+            expected = tf.linalg.matvec(distributions, discounts.at_ranks(discount, ranks, mask))
+        return lists.fill(tf.cast(expected, scores.dtype), mask, 0.0)
+
+    def _wins(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        return win_probabilities_of(scores, mask, temperature.as_tensor(self.sigma, tf.float64))
+
+    def _expected_log2_discount(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        sigma = temperature.as_tensor(self.sigma, tf.float64)
+        expected = _expected_discounts(scores, mask, sigma, *discounts.log2_mixture(lists.length(scores)))
+        return tf.ensure_shape(expected, scores.shape)
+
+
+@compiled.program
+def _expected_program(
+    scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns the expected discounts [batch, list], the products [M, batch, list] of the terms, and the wins."""
+    wins = win_probabilities_of(scores, mask, sigma)
+    by_contest, decays = tf.transpose(wins, [1, 0, 2]), decays[:, tf.newaxis, tf.newaxis]
+
+    # One contest at a time, for all documents and terms: XLA multiplies arrays faster than it reduces one. The length
+    # of the lists is even.
+    def body(i: tf.Tensor, products: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return i + 2, products * (1.0 - decays * by_contest[i]) * (1.0 - decays * by_contest[i + 1])
+
+    ones = tf.ones([tf.shape(weights)[0], *tf.unstack(tf.shape(scores))], tf.float64)
+    products = tf.while_loop(lambda i, _: i < tf.shape(scores)[1], body, (0, ones))[1]
+    expected = tf.reduce_sum(weights[:, tf.newaxis, tf.newaxis] * products, axis=0)
+    return tf.cast(tf.where(mask, expected, tf.zeros_like(expected)), scores.dtype), products, wins
+
+
+@compiled.program
+def _gradient_program(
+    scores: tf.Tensor,
+    mask: tf.Tensor,
+    sigma: tf.Tensor,
+    weights: tf.Tensor,
+    decays: tf.Tensor,
+    products: tf.Tensor,
+    wins: tf.Tensor,
+    upstream: tf.Tensor,
+) -> tf.Tensor:
+    """Returns the gradient with respect to the scores, [batch, list], without more than N^2 memory."""
+    upstream = tf.where(mask, tf.cast(upstream, tf.float64), tf.zeros([], tf.float64))
+    scaled = products * (weights * decays)[:, tf.newaxis, tf.newaxis] * upstream
+
+    def body(m: tf.Tensor, to_wins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return m + 1, to_wins - scaled[m][:, tf.newaxis] / (1.0 - decays[m] * wins)
+
+    to_wins = tf.while_loop(lambda m, _: m < tf.shape(weights)[0], body, (0, tf.zeros_like(wins)))[1]
+    to_differences = to_wins * win_densities(scores, mask, sigma)
+    return tf.cast(tf.reduce_sum(to_differences, axis=2) - tf.reduce_sum(to_differences, axis=1), scores.dtype)
+
+
+def _plain_expected_discounts(
+    scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
+) -> tf.Tensor:
+    factors = 1.0 - decays[:, tf.newaxis, tf.newaxis, tf.newaxis] * win_probabilities_of(scores, mask, sigma)
+    expected = tf.tensordot(weights, tf.reduce_prod(factors, axis=2), axes=1)
+    return lists.fill(tf.cast(expected, scores.dtype), mask, 0.0)
+
+
+@compiled.differentiable(_plain_expected_discounts)
+def _expected_discounts(
+    scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
+) -> compiled.WithGradient:
+    """Returns the expected discounts, [batch, list], and its gradient."""
+    arguments = compiled.pad(scores), compiled.pad(mask), sigma, weights, decays
+    expected, products, wins = _expected_program(*arguments)
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        return compiled.unpad(_gradient_program(*arguments, products, wins, compiled.pad(upstream)), scores)
+
+    return compiled.unpad(expected, scores), gradient

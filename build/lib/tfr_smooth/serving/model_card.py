@@ -1,0 +1,114 @@
+"""The model card of an export: what the model is, was trained on and achieved, for people and programs."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import json
+import math
+import platform
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tfr_smooth import _keras
+from tfr_smooth._version import __version__
+
+_PACKAGES = ("tensorflow", _keras.PACKAGE, "tensorflow-ranking", "numpy", "protobuf")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelCard:
+    """What only who trained the model can say about it; `export_ranker` adds the rest.
+
+    Each value may be a text, a number, a list, a dict of such, or a Keras object such as a loss, which is written as
+    its class and configuration.
+
+    Args:
+      description: What the model is for, and what it is not for.
+      data: What it was trained on.
+      training: How it was trained, such as its hyperparameters.
+      loss: What it was trained with.
+      metrics: What it achieved, and on what.
+
+    Example:
+      >>> from tfr_smooth import losses, serving
+      >>> card = serving.ModelCard(
+      ...     data="MQ2008, fold 1", loss=losses.SmoothINDCGLoss(topn=5), metrics={"test": {"ndcg": 0.54}}
+      ... )
+      >>> card.data
+      'MQ2008, fold 1'
+    """
+
+    description: Any = None
+    data: Any = None
+    training: Any = None
+    loss: Any = None
+    metrics: Any = None
+
+    def complete(self, **details: Any) -> dict[str, Any]:
+        """Returns the card's content: what was given, the details, and the versions of the software."""
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: _plain(value) for name, value in {**details, **given, "software": software()}.items()}
+
+
+def software() -> dict[str, str]:
+    """Returns the versions of what made the export."""
+    versions = {"python": platform.python_version(), "tfr_smooth": __version__}
+    for name in _PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue  # TF-Ranking, on the stack without it
+    return versions
+
+
+def to_json(content: Mapping[str, Any]) -> str:
+    """Returns the card for programs."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def to_markdown(content: Mapping[str, Any]) -> str:
+    """Returns the card for people: a section for each entry, with a table where it has parts."""
+    lines = ["# Model card", ""]
+    for name, value in content.items():
+        lines += [f"## {name.replace('_', ' ').capitalize()}", "", *_section(value), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(value: Any) -> Iterator[str]:
+    rows = list(value.values()) if isinstance(value, dict) else value
+    if isinstance(rows, list) and rows and all(isinstance(row, dict) and row.keys() == rows[0].keys() for row in rows):
+        names = list(value) if isinstance(value, dict) else range(len(rows))
+        yield from _table(["", *rows[0]], [[name, *row.values()] for name, row in zip(names, rows, strict=True)])
+    elif isinstance(value, dict):
+        yield from _table(["", ""], [[name, inner] for name, inner in value.items()])
+    else:
+        yield "not given" if value is None else _text(value)
+
+
+def _table(heads: list[str], rows: list[list[Any]]) -> Iterator[str]:
+    for row in (heads, ["---"] * len(heads), *rows):
+        yield "| " + " | ".join(_text(cell).replace("|", "\\|").replace("\n", " ") for cell in row) + " |"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_text(inner)}" for name, inner in value.items())
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON knows it."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)  # JSON has no NaN
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [_plain(inner) for inner in value]
+    if hasattr(value, "get_config"):
+        return {"class": type(value).__name__, "config": _plain(value.get_config())}
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())  # NumPy's numbers and arrays
+    return str(value)

@@ -1,0 +1,83 @@
+"""Requests that TF Serving sends itself before it takes traffic, so that no client waits for the first run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _extras
+from tfr_smooth.serving.inputs import RankerInputs
+
+# Where TF Serving looks for them in a version folder.
+FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
+
+# A signature and its inputs.
+Request = tuple[str, dict[str, np.ndarray]]
+
+
+def make_requests(inputs: RankerInputs, signatures: Mapping[str, str], list_sizes: Sequence[int]) -> Iterator[Request]:
+    """Yields a request for each signature with one list of each size, whose features are zeros.
+
+    Args:
+      inputs: What the ranker is asked with.
+      signatures: By name: "scores", "rank", "predict" or "regress".
+      list_sizes: Numbers of documents.
+
+    Raises:
+      ImportError: tensorflow-serving-api is not installed: it comes with the extra `tfr_smooth[serving]`.
+    """
+    with _extras.needed("tensorflow-serving-api", extra="serving", by="An export with `warmup_list_sizes`"):
+        from tensorflow_serving.apis.input_pb2 import ExampleListWithContext
+
+    context_spec, example_spec = inputs.proto_specs()
+    context, document = _zero_example(context_spec), _zero_example(example_spec)
+    both = _zero_example({**context_spec, **example_spec})
+    for size in list_sizes:
+        tensors = {}
+        if inputs.takes_tensors:
+            for name, spec in inputs.tensor_specs().items():
+                outer = [1] if name in inputs.context else [1, size]
+                tensors[name] = np.full(
+                    [*outer, *spec.shape[len(outer) :]], _zero(spec.dtype), spec.dtype.as_numpy_dtype
+                )
+        lists = ExampleListWithContext(context=context, examples=[document] * size)
+        by_kind = {
+            "scores": tensors,
+            "rank": {**tensors, inputs.mask_name: np.ones([1, size], bool)},
+            "predict": {tf.saved_model.PREDICT_INPUTS: np.array([lists.SerializeToString()], object)},
+            "regress": {tf.saved_model.REGRESS_INPUTS: np.array([both.SerializeToString()] * size, object)},
+        }
+        for name, kind in signatures.items():
+            yield name, by_kind[kind]
+
+
+def write_requests(path: str | os.PathLike[str], requests: Iterable[Request]) -> None:
+    """Writes the requests as TF Serving reads them: a TFRecord file of PredictionLog protos."""
+    from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+    with tf.io.TFRecordWriter(os.fspath(path)) as file:
+        for signature, arrays in requests:
+            log = PredictionLog()
+            request = log.predict_log.request
+            request.model_spec.signature_name = signature
+            for name, array in arrays.items():
+                request.inputs[name].CopyFrom(tf.make_tensor_proto(array))
+            file.write(log.SerializeToString())
+
+
+def _zero(dtype: tf.DType) -> Any:
+    return b"" if dtype == tf.string else 0
+
+
+def _zero_example(specs: Mapping[str, Any]) -> tf.train.Example:
+    example = tf.train.Example()
+    for name, spec in specs.items():
+        if isinstance(spec, tf.io.FixedLenFeature):
+            kind = "bytes" if spec.dtype == tf.string else "float" if spec.dtype.is_floating else "int64"
+            values = [_zero(spec.dtype)] * int(np.prod(spec.shape, dtype=int))
+            getattr(example.features.feature[name], f"{kind}_list").value.extend(values)
+    return example

@@ -1,0 +1,37 @@
+"""Which loss, and which ranker? Compares them on the folds of a data set, reproducibly."""
+
+from tfr_smooth.study.folds import Dataset, find_folds, one_split
+from tfr_smooth.study.jobs import MEASURES, Job, Result, read_result, run_job
+from tfr_smooth.study.rankers import RANKERS, Fitted, Ranker
+from tfr_smooth.study.recipe import Recipe
+from tfr_smooth.study.report import write_report
+from tfr_smooth.study.results import Results, collect, read_results, write_results
+from tfr_smooth.study.selection import Entry, Study
+from tfr_smooth.study.sweeps import SWEEPS, sweep
+from tfr_smooth.study.workers import Failure, run_jobs
+
+__all__ = [
+    "MEASURES",
+    "RANKERS",
+    "SWEEPS",
+    "Dataset",
+    "Entry",
+    "Failure",
+    "Fitted",
+    "Job",
+    "Ranker",
+    "Recipe",
+    "Result",
+    "Results",
+    "Study",
+    "collect",
+    "find_folds",
+    "one_split",
+    "read_result",
+    "read_results",
+    "run_job",
+    "run_jobs",
+    "sweep",
+    "write_report",
+    "write_results",
+]

@@ -1,0 +1,239 @@
+"""The plots of a study, as SVG; each returns None where its jobs are not there."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tfr_smooth import _extras
+from tfr_smooth.study.jobs import MEASURES
+from tfr_smooth.study.results import Results, is_neural, labels
+from tfr_smooth.study.selection import Entry
+from tfr_smooth.study.tables import TITLES
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MAIN = "ndcg"
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+_LINES = ("-", "--", ":")
+
+
+def metric_by_ranker(results: Results, dataset: str, comparison: pd.DataFrame) -> Figure:
+    """Draws mean and standard error of three measures by ranker; `comparison` is that of `tables.compare`."""
+    measures = ("ndcg_cut_1", "ndcg_cut_10", "ndcg")
+    rankers = list(comparison["ranker"].drop_duplicates())
+    figure, axes = _panels(1, len(measures), 2.2 + 2.6 * len(measures), 1.0 + 0.28 * len(rankers), sharey=True)
+    for panel, measure in zip(axes.flat, measures, strict=True):
+        rows = comparison[comparison["measure"] == measure].set_index("ranker").loc[rankers]
+        places = np.arange(len(rankers))
+        panel.errorbar(rows["mean"], places, xerr=rows["stderr"], fmt="o", color=_COLORS[0], capsize=2)
+        panel.set_yticks(places, rankers)
+        panel.set_xlabel(TITLES[measure])
+        panel.grid(axis="x", color="#E5E5E5")
+    axes.flat[0].invert_yaxis()
+    return figure
+
+
+def wins_and_losses(results: Results, dataset: str, comparison: pd.DataFrame) -> Figure | None:
+    """Draws the difference of NDCG between the best and the second ranker, query by query in falling order."""
+    means = comparison[comparison["measure"] == _MAIN].set_index("ranker")["mean"].sort_values(ascending=False)
+    if len(means) < 2:
+        return None
+    first, second = means.index[:2]
+    queries = results.queries[results.queries["dataset"] == dataset]
+    figures = queries.groupby(["fold", "query", "ranker"])[_MAIN].mean().unstack("ranker")[[first, second]].dropna()
+    differences = np.sort((figures[first] - figures[second]).to_numpy())[::-1]
+    figure, axes = _panels(1, 1, 7.5, 3.0)
+    panel = axes.flat[0]
+    panel.fill_between(np.arange(len(differences)), differences, step="mid", color=_COLORS[0], alpha=0.7)
+    panel.axhline(0.0, color="#333333", linewidth=0.8)
+    wins, draws = int((differences > 0).sum()), int((differences == 0).sum())
+    panel.set_title(f"{first}: {wins} wins, {draws} draws, {len(differences) - wins - draws} losses to {second}")
+    panel.set_xlabel("test queries")
+    panel.set_ylabel("difference in NDCG")
+    return figure
+
+
+def learning_curves(results: Results, dataset: str) -> Figure | None:
+    """Draws loss, smooth metric, its exact counterpart and their gap by epoch: means over folds and seeds."""
+    rankers = [label for label in labels(results) if is_neural(label)]
+    jobs = results.jobs[(results.jobs["dataset"] == dataset) & results.jobs["selected"]]
+    curves = {label: _mean_curves(jobs[jobs["ranker"] == label]["curves"]) for label in rankers}
+    curves = {label: found for label, found in curves.items() if found}
+    if not curves:
+        return None
+    panels = {
+        "training loss": lambda found: found.get("loss"),
+        "smooth validation metric": lambda found: found.get("valid_smooth"),
+        "the same metric, exact": lambda found: found.get("valid_exact"),
+        "smooth less exact": lambda found: _difference(found.get("valid_smooth"), found.get("valid_exact")),
+        "validation NDCG": lambda found: found.get("valid_ndcg"),
+    }
+    figure, axes = _panels(1, len(panels), 3.2 * len(panels), 3.0)
+    for panel, (title, values_of) in zip(axes.flat, panels.items(), strict=True):
+        _lines(panel, {label: _points(values_of(found)) for label, found in curves.items()})
+        panel.set_title(title)
+        panel.set_xlabel("epoch")
+    _legend(figure, axes)
+    return figure
+
+
+def epoch_seconds(results: Results, dataset: str) -> Figure | None:
+    """Draws the processor time of a training epoch by loss: medians over jobs."""
+    jobs = results.jobs[(results.jobs["dataset"] == dataset) & results.jobs["epoch_seconds"].notna()]
+    seconds = jobs[jobs["ranker"].isin(labels(results))].groupby("ranker")["epoch_seconds"].median().sort_values()
+    if seconds.empty:
+        return None
+    figure, axes = _panels(1, 1, 7.5, 1.0 + 0.25 * len(seconds))
+    axes.flat[0].barh(list(seconds.index), seconds.to_numpy(), color=_COLORS[0])
+    axes.flat[0].set_xlabel("seconds of one core per epoch")
+    return figure
+
+
+def alpha_sweep(results: Results, dataset: str) -> Figure | None:
+    """Draws NDCG by SmoothI's alpha."""
+    return _sweep_lines(results, dataset, "alpha", "alpha", scale="log")
+
+
+def delta_sweep(results: Results, dataset: str) -> Figure | None:
+    """Draws NDCG by SmoothI's delta, for each alpha (Figure 3 of the SmoothI paper)."""
+    return _sweep_lines(results, dataset, "delta", "delta", scale="log")
+
+
+def depth_sweep(results: Results, dataset: str) -> Figure | None:
+    """Draws NDCG by the hidden layers, for each loss."""
+    return _sweep_lines(results, dataset, "depth", "hidden")
+
+
+def discount_sweep(results: Results, dataset: str) -> Figure | None:
+    """Draws NDCG by the discount that SoftRank is trained with (Section 4.7 of the SoftRank paper)."""
+    return _sweep_lines(results, dataset, "discount", "discount")
+
+
+def metric_sweep(results: Results, dataset: str) -> Figure | None:
+    """Draws every measure by the metric that SmoothI optimizes (Figure 4 of the SmoothI paper)."""
+    optimized = labels(results, "metric")
+    if not optimized:
+        return None
+    means = _means(results, dataset, optimized)
+    figure, axes = _panels(1, 1, 7.5, 1.2 + 0.4 * len(optimized))
+    panel = axes.flat[0]
+    # Colors compare the rows of a column: columns differ more than rankers.
+    relative = means / means.max(axis=0)
+    image = panel.imshow(relative.to_numpy(), aspect="auto", cmap="viridis")
+    for (row, column), value in np.ndenumerate(means.to_numpy()):
+        panel.text(column, row, f"{value:.3f}", ha="center", va="center", color="white", fontsize=8)
+    panel.set_yticks(range(len(means)), list(means.index))
+    panel.set_xticks(range(len(MEASURES)), [TITLES[measure] for measure in MEASURES])
+    panel.set_ylabel("optimized")
+    figure.colorbar(image, label="share of the best")
+    return figure
+
+
+# Title -> what draws it; the first two take the comparison of `tables.compare` too.
+COMPARISONS: dict[str, Callable[[Results, str, pd.DataFrame], Figure | None]] = {
+    "Test figures by ranker: mean and standard error": metric_by_ranker,
+    "Query by query": wins_and_losses,
+}
+PLOTS: dict[str, Callable[[Results, str], Figure | None]] = {
+    "Learning curves": learning_curves,
+    "Time per epoch": epoch_seconds,
+    "Effect of alpha": alpha_sweep,
+    "Effect of delta": delta_sweep,
+    "Effect of depth": depth_sweep,
+    "Effect of the optimized metric": metric_sweep,
+    "Effect of the training discount": discount_sweep,
+}
+
+
+def svg(figure: Figure) -> bytes:
+    """Returns a figure as SVG, the same bytes each time."""
+    import matplotlib
+
+    buffer = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "tfr_smooth", "svg.fonttype": "path"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def _panels(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Figure, Any]:
+    with _extras.needed("matplotlib", extra="study", by="The report"):
+        from matplotlib.figure import Figure
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def _lines(panel: Axes, lines: Mapping[str, Sequence[tuple[float, float]]]) -> None:
+    for number, (label, points) in enumerate(lines.items()):
+        color, line = _COLORS[number % len(_COLORS)], _LINES[number // len(_COLORS) % len(_LINES)]
+        # Rankers without this curve keep their color.
+        panel.plot([x for x, _ in points], [y for _, y in points], line, color=color, label=label, linewidth=1.2)
+    panel.grid(color="#E5E5E5")
+
+
+def _legend(figure: Figure, axes: Any) -> None:
+    handles, names = axes.flat[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+
+
+def _points(values: np.ndarray | None) -> list[tuple[float, float]]:
+    return [] if values is None else list(enumerate(values.tolist(), 1))
+
+
+def _difference(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
+    return None if first is None or second is None else first - second
+
+
+def _mean_curves(texts: Sequence[str]) -> dict[str, np.ndarray]:
+    """Returns the mean of each curve over jobs, as long as the shortest of them."""
+    curves = [json.loads(text) for text in texts]
+    names = set.intersection(*map(set, curves)) if curves else set()
+    epochs = min((len(values) for found in curves for values in found.values()), default=0)
+    return {name: np.mean([found[name][:epochs] for found in curves], axis=0) for name in sorted(names)}
+
+
+def _means(results: Results, dataset: str, rankers: Sequence[str]) -> pd.DataFrame:
+    """Returns the mean test figures over folds, one row per ranker, in their order."""
+    queries = results.queries[(results.queries["dataset"] == dataset) & results.queries["ranker"].isin(rankers)]
+    by_fold = queries.groupby(["ranker", "fold"])[list(MEASURES)].mean()
+    means = by_fold.groupby("ranker").mean()
+    return means.loc[[ranker for ranker in rankers if ranker in means.index]]
+
+
+def _sweep_lines(results: Results, dataset: str, sweep: str, setting: str, scale: str = "linear") -> Figure | None:
+    """Draws validation and test NDCG by one setting, a line for each combination of the others."""
+    entries = {label: Entry.parse(label) for label in labels(results, sweep) if not label.endswith(")")}
+    if not entries:
+        return None
+    jobs = results.jobs[(results.jobs["dataset"] == dataset) & results.jobs["selected"]]
+    valid = jobs.groupby(["ranker", "fold"])[f"valid_{_MAIN}"].mean().groupby("ranker").mean()
+    test = _means(results, dataset, list(entries))[_MAIN]
+    values = list(dict.fromkeys(_text(entry.settings[setting]) for entry in entries.values()))
+    figure, axes = _panels(1, 2, 8.0, 3.4)
+    for panel, title, figures in zip(axes.flat, ("validation NDCG", "test NDCG"), (valid, test), strict=True):
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for label, entry in entries.items():
+            others = {name: value for name, value in entry.settings.items() if name != setting}
+            value = entry.settings[setting]
+            place = float(value) if scale == "log" else values.index(_text(value))
+            lines.setdefault(Entry(entry.ranker, others).label, []).append((place, figures.get(label, math.nan)))
+        _lines(panel, lines)
+        panel.set_xscale(scale)
+        if scale == "linear":
+            panel.set_xticks(range(len(values)), values, rotation=20)
+        panel.set_title(title)
+        panel.set_xlabel(setting)
+    _legend(figure, axes)
+    return figure
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

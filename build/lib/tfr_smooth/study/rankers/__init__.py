@@ -1,0 +1,19 @@
+"""The rankers that a study compares: a new one is one file and one line here."""
+
+from tfr_smooth import losses
+from tfr_smooth.study.rankers.base import Fitted, Ranker
+from tfr_smooth.study.rankers.chance import Chance
+from tfr_smooth.study.rankers.lambdamart import LambdaMart
+from tfr_smooth.study.rankers.neural import Neural
+from tfr_smooth.study.rankers.ridge import Ridge
+from tfr_smooth.study.rankers.single_feature import SingleFeature
+
+RANKERS: dict[str, Ranker] = {
+    "lambdamart": LambdaMart(),
+    "ridge": Ridge(),
+    "single_feature": SingleFeature(),
+    "random": Chance(),
+    **{name: Neural(name) for name in losses.NAMES},
+}
+
+__all__ = ["RANKERS", "Fitted", "Ranker"]

@@ -1,0 +1,23 @@
+"""Random scores: what a ranker reaches without looking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tfr_smooth.study.folds import Fold
+from tfr_smooth.study.rankers.base import Fitted, Ranker
+
+
+class Chance(Ranker):
+    """Ranks documents at random."""
+
+    randomized = True
+
+    def fit(self, fold: Fold, settings: Mapping[str, Any], seed: int) -> Fitted:
+        """Draws scores."""
+        random = np.random.default_rng(seed)
+        valid, test = (random.random(len(fold.parts[part].labels), np.float32) for part in ("valid", "test"))
+        return Fitted(valid, test)

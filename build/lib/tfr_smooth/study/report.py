@@ -1,0 +1,82 @@
+"""The report of a study: tables as text, Markdown, LaTeX and CSV, and one HTML page with all of it."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tfr_smooth import _extras, _files
+from tfr_smooth.study import plots, tables
+from tfr_smooth.study.results import Results, labels
+
+_TEMPLATE = "report.html.jinja"
+_P_VALUES = "p-values against the best, of the paired t-test / of the randomization test (Bonferroni)."
+
+
+def write_report(results: Results, folder: str | os.PathLike[str]) -> str:
+    """Writes the tables and the report.
+
+    For each data set that is `DATASET.txt`, `.md`, `.tex` and `.csv`, where the CSV has all figures and p-values
+    without rounding; and `report.html`, which needs no other file.
+
+    Args:
+      results: The results.
+      folder: Where to write.
+
+    Returns:
+      The tables as text.
+    """
+    with _extras.needed("jinja2", extra="study", by="`write_report`"):
+        import jinja2
+    folder = Path(folder)
+    pages, texts = [], []
+    for dataset in results.queries["dataset"].drop_duplicates():
+        comparison = tables.compare(results, dataset)
+        caption = tables.caption(results, dataset)
+        for style, written in tables.STYLES.items():
+            comment = "% " if style == "latex" else ""
+            text = f"{comment}{caption}\n\n{tables.format_table(comparison, style)}\n\n"
+            text += f"{comment}{_P_VALUES}\n\n{tables.format_p_values(comparison, style)}\n"
+            if style == "text":
+                texts.append(text)
+            if style != "html":
+                _files.write_text(folder / f"{dataset}{written.suffix}", [text])
+        _files.write_text(folder / f"{dataset}.csv", [comparison.to_csv(index=False)])
+        pages.append(
+            {
+                "name": dataset,
+                "caption": caption,
+                "table": tables.format_table(comparison, "html"),
+                "p_values": tables.format_p_values(comparison, "html"),
+                "chosen": _chosen(results, dataset),
+                "plots": list(_plots(results, dataset, comparison)),
+            }
+        )
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("tfr_smooth.study", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    page = environment.get_template(_TEMPLATE).render(datasets=pages, settings=results.settings)
+    _files.write_text(folder / "report.html", [page])
+    return "\n".join(texts)
+
+
+def _plots(results: Results, dataset: str, comparison: Any) -> Iterator[tuple[str, str]]:
+    """Yields the title of each plot whose jobs are there, and the plot as a data URI."""
+    draws = {title: draw(results, dataset, comparison) for title, draw in plots.COMPARISONS.items()}
+    draws |= {title: draw(results, dataset) for title, draw in plots.PLOTS.items()}
+    for title, figure in draws.items():
+        if figure is not None:
+            yield title, "data:image/svg+xml;base64," + base64.b64encode(plots.svg(figure)).decode()
+
+
+def _chosen(results: Results, dataset: str) -> list[dict[str, Any]]:
+    """Returns the chosen settings of each ranker and fold."""
+    jobs = results.jobs[(results.jobs["dataset"] == dataset) & results.jobs["selected"]]
+    jobs = jobs[jobs["ranker"].isin(labels(results))].drop_duplicates(["ranker", "fold"])
+    return [
+        {"ranker": ranker, "folds": [(row.fold, row.settings) for row in rows.itertuples()]}
+        for ranker, rows in jobs.groupby("ranker", sort=False)
+    ]

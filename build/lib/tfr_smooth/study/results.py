@@ -1,0 +1,139 @@
+"""The results of a study as tables of numbers: one row per query, and one per job."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tfr_smooth import _extras, _files, evaluation
+from tfr_smooth.study.folds import load_fold, scored_queries
+from tfr_smooth.study.jobs import MEASURES, Job, is_done, read_result
+from tfr_smooth.study.rankers import RANKERS
+from tfr_smooth.study.selection import Study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FILES = {"queries": "per_query.csv.gz", "jobs": "jobs.csv.gz"}
+_SETTINGS = "study.json"
+ENSEMBLE = " (ensemble)"
+
+
+class Results(NamedTuple):
+    """What the tables and plots are made of.
+
+    Attributes:
+      queries: The test figures of each query with the chosen hyperparameters: dataset, fold, ranker, seed, query and
+        the measures. `ranker` is the label of an entry.
+      jobs: One row per job: dataset, fold, ranker, seed, its settings (JSON), whether they are `selected`, the mean
+        validation measures as valid_MEASURE, best_epoch, epoch_seconds (the median processor time of a training epoch),
+        fit_seconds (processor time) and its curves (JSON).
+      settings: The labels of the `entries` and of each of the `sweeps`, and `select_by`.
+    """
+
+    queries: pd.DataFrame
+    jobs: pd.DataFrame
+    settings: dict[str, Any]
+
+
+def collect(study: Study, *, ensemble: bool = False) -> Results:
+    """Collects the results of a study.
+
+    Args:
+      study: The study. Jobs without a result are left out.
+      ensemble: Whether to add, for each ranker with several seeds, the mean of their scores as a ranker of its own.
+
+    Returns:
+      The results.
+
+    Raises:
+      ValueError: If there are none.
+    """
+    with _extras.needed("pandas", extra="study", by="`collect`"):
+        import pandas as pd
+    queries: list[pd.DataFrame] = []
+    jobs: list[dict[str, Any]] = []
+    for dataset, fold, entry in study.places():
+        place = {"dataset": dataset.name, "fold": fold, "ranker": entry.label}
+        selected = [job for job in study.selected(dataset, fold, entry) if is_done(job, study.folder)]
+        others = {job.file: job for job in study.search(dataset, fold, entry) if is_done(job, study.folder)}
+        chosen = {job.file for job in selected}
+        for job in [*selected, *(job for file, job in others.items() if file not in chosen)]:
+            result = read_result(job, study.folder)
+            jobs.append({**place, "selected": job.file in chosen, **_job_row(job, result.description, result.arrays)})
+            if job.file in chosen:
+                frame = pd.DataFrame(result.arrays["test_metrics"], columns=list(MEASURES))
+                queries.append(frame.assign(**place, seed=job.seed, query=result.arrays["test_queries"]))
+        if ensemble and len(selected) > 1:
+            figures = _ensemble(selected, study.folder)
+            frame = pd.DataFrame.from_dict(figures, orient="index", columns=list(MEASURES)).reset_index(names="query")
+            queries.append(frame.assign(**{**place, "ranker": entry.label + ENSEMBLE}, seed=0))
+    if not queries:
+        raise ValueError(f"`study` must have results, got none in {study.folder}.")
+    table = pd.concat(queries, ignore_index=True)
+    first = ["dataset", "fold", "ranker", "seed", "query"]
+    return Results(table[[*first, *MEASURES]], pd.DataFrame(jobs), study.settings())
+
+
+def _job_row(job: Job, description: dict[str, Any], arrays: Any) -> dict[str, Any]:
+    curves = {name.removeprefix("curve_"): values for name, values in arrays.items() if name.startswith("curve_")}
+    seconds = curves.pop("train_seconds", [])
+    return {
+        "seed": job.seed,
+        "settings": json.dumps(description["settings"]),
+        **{f"valid_{name}": value for name, value in description["valid"].items()},
+        "best_epoch": description["details"].get("best_epoch"),
+        "epoch_seconds": float(np.median(seconds)) if len(seconds) else None,
+        "fit_seconds": description["fit_processor_seconds"],
+        "curves": json.dumps({name: [round(value, 6) for value in values] for name, values in curves.items()}),
+    }
+
+
+def _ensemble(jobs: Sequence[Job], folder: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
+    """Returns the test figures of each query for the mean of some jobs' scores."""
+    job = jobs[0]
+    scores = np.mean([read_result(job, folder).arrays["test_scores"] for job in jobs], axis=0)
+    fold = load_fold(job.dataset.folds[job.fold], Path(folder) / "cache")
+    return evaluation.trec_eval_by_query(scored_queries(fold.parts["test"], scores), MEASURES)
+
+
+def write_results(results: Results, folder: str | os.PathLike[str]) -> None:
+    """Writes results to a folder: `per_query.csv.gz`, `jobs.csv.gz` and `study.json`."""
+    for name, file in _FILES.items():
+        with _files.replacing(Path(folder) / file) as unfinished:
+            getattr(results, name).to_csv(unfinished, index=False, compression={"method": "gzip", "mtime": 0})
+    _files.write_text(Path(folder) / _SETTINGS, [json.dumps(results.settings, indent=2) + "\n"])
+
+
+def read_results(folder: str | os.PathLike[str]) -> Results:
+    """Reads what `write_results` wrote."""
+    with _extras.needed("pandas", extra="study", by="`read_results`"):
+        import pandas as pd
+    # The parser of pandas 2 rounds the last digit.
+    columns = [f"{prefix}{measure}" for prefix in ("", "valid_") for measure in MEASURES]
+    numbers = dict.fromkeys([*columns, "epoch_seconds", "fit_seconds"], lambda text: float(text or "nan"))
+    texts = {"query": str, "dataset": str}
+    queries, jobs = (pd.read_csv(Path(folder) / file, dtype=texts, converters=numbers) for file in _FILES.values())
+    return Results(queries, jobs, json.loads((Path(folder) / _SETTINGS).read_text(encoding="utf-8")))
+
+
+def labels(results: Results, sweep: str | None = None) -> list[str]:
+    """Returns the labels of the entries, or of a sweep, that have results, each followed by its ensemble."""
+
+    def with_ensembles() -> Iterator[str]:
+        for label in results.settings["entries"] if sweep is None else results.settings["sweeps"].get(sweep, []):
+            yield label
+            yield label + ENSEMBLE
+
+    there = set(results.queries["ranker"])
+    return [label for label in with_ensembles() if label in there]
+
+
+def is_neural(label: str) -> bool:
+    """Tells whether an entry with this label is a neural ranker."""
+    return RANKERS[label.partition(":")[0].removesuffix(ENSEMBLE)].is_neural

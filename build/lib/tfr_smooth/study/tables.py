@@ -1,0 +1,166 @@
+"""The tables of a study: mean and standard error of each measure, and what differs significantly from the best."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tfr_smooth import _arguments, _extras
+from tfr_smooth.evaluation import randomization_test
+from tfr_smooth.study.jobs import MEASURES
+from tfr_smooth.study.results import Results, labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TITLES = {
+    "P_1": "P@1",
+    "P_5": "P@5",
+    "P_10": "P@10",
+    "ndcg_cut_1": "NDCG@1",
+    "ndcg_cut_5": "NDCG@5",
+    "ndcg_cut_10": "NDCG@10",
+    "ndcg": "NDCG",
+    "map": "MAP",
+}
+_LEVEL = 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class Style:
+    """How a table is written.
+
+    Args:
+      tablefmt: The format's name in the package tabulate.
+      bold: What is around the best figure.
+      dagger: What marks a figure that is significantly worse.
+      plus_minus: What separates mean and standard error.
+      suffix: The end of the file's name.
+    """
+
+    tablefmt: str
+    bold: tuple[str, str]
+    dagger: str
+    plus_minus: str
+    suffix: str
+
+
+STYLES = {
+    "text": Style("simple", ("", "*"), "†", " ±", ".txt"),
+    "markdown": Style("pipe", ("**", "**"), "†", " ± ", ".md"),
+    "latex": Style("latex_raw", (r"\textbf{", "}"), r"$^\dagger$", r" $\pm$ ", ".tex"),
+    "html": Style("unsafehtml", ("<b>", "</b>"), "†", " ± ", ".html"),
+}
+
+
+def compare(results: Results, dataset: str, *, sweep: str | None = None, samples: int = 10_000) -> pd.DataFrame:
+    """Compares the rankers on a data set.
+
+    The figure of a query is the mean over seeds, that of a fold the mean over its queries, and `mean` that over folds,
+    with `stderr` its standard error over folds, or over queries where there is one fold. Each ranker is compared with
+    the best one over the test queries of all folds. Both p-values are multiplied by the number of rankers compared with
+    the best (Bonferroni).
+
+    Args:
+      results: The results.
+      dataset: Name of the data set.
+      sweep: The sweep whose entries are compared; None for those of the study itself.
+      samples: As for `evaluation.randomization_test`.
+
+    Returns:
+      One row per measure and ranker, in their order: measure, ranker, mean, stderr, is_best, t_test_p (paired t-test)
+      and randomization_p, which are NaN for the best ranker.
+    """
+    with _extras.needed("scipy", extra="study", by="`compare`"):
+        import pandas as pd
+        from scipy import stats
+    queries = results.queries[results.queries["dataset"] == dataset]
+    rankers = [ranker for ranker in labels(results, sweep) if ranker in set(queries["ranker"])]
+    queries = queries[queries["ranker"].isin(rankers)]
+    by_query = queries.groupby(["fold", "query", "ranker"])[list(MEASURES)].mean()
+    rows = []
+    for measure in MEASURES:
+        # Queries without a figure of one ranker, whose jobs have not all run, are left out for all.
+        figures = by_query[measure].unstack("ranker").reindex(columns=rankers).dropna()
+        by_fold = figures.groupby("fold").mean()
+        units = by_fold if len(by_fold) > 1 else figures
+        mean, stderr = by_fold.mean(), units.std(ddof=1) / np.sqrt(len(units))
+        best = mean.idxmax()
+        comparisons = len(mean) - 1
+        for ranker in rankers:
+            p_values = {"t_test_p": np.nan, "randomization_p": np.nan}
+            if ranker != best:
+                pairs = [{str(key): value for key, value in figures[name].items()} for name in (best, ranker)]
+                differ = bool((figures[best] != figures[ranker]).any())
+                p_values = {
+                    "t_test_p": float(stats.ttest_rel(figures[best], figures[ranker]).pvalue) if differ else 1.0,
+                    "randomization_p": randomization_test(*pairs, samples=samples).p_value,
+                }
+            row = {"measure": measure, "ranker": ranker, "mean": mean[ranker], "stderr": stderr[ranker]}
+            corrected = {name: float(np.minimum(1.0, value * comparisons)) for name, value in p_values.items()}
+            rows.append({**row, "is_best": ranker == best, **corrected})
+    return pd.DataFrame(rows)
+
+
+def format_table(comparison: pd.DataFrame, style: str = "text", measures: Sequence[str] = MEASURES) -> str:
+    """Formats the figures of `compare`, the best in bold, with a dagger where a ranker is significantly worse.
+
+    Args:
+      comparison: What `compare` returned.
+      style: "text", "markdown", "latex" or "html".
+      measures: The columns.
+
+    Raises:
+      ValueError: If there is no such style.
+    """
+    chosen = STYLES[_arguments.choice("style", style, tuple(STYLES))]
+
+    def cell(row: Any) -> str:
+        before, after = chosen.bold if row.is_best else ("", "")
+        dagger = chosen.dagger if row.t_test_p < _LEVEL else ""
+        return f"{before}{row.mean:.3f}{after}{chosen.plus_minus}{row.stderr:.3f}{dagger}"
+
+    return _format(comparison, chosen, measures, cell)
+
+
+def format_p_values(comparison: pd.DataFrame, style: str = "text", measures: Sequence[str] = MEASURES) -> str:
+    """Formats the p-values of `compare`, that of the t-test and of the randomization test; arguments as there."""
+    chosen = STYLES[_arguments.choice("style", style, tuple(STYLES))]
+
+    def cell(row: Any) -> str:
+        return "best" if row.is_best else f"{row.t_test_p:.3f} / {row.randomization_p:.3f}"
+
+    return _format(comparison, chosen, measures, cell)
+
+
+def _format(comparison: pd.DataFrame, style: Style, measures: Sequence[str], cell: Any) -> str:
+    with _extras.needed("tabulate", extra="study", by="`format_table`"):
+        import tabulate
+    rankers = comparison["ranker"].drop_duplicates()
+    cells = {(row.measure, row.ranker): cell(row) for row in comparison.itertuples()}
+    rows = [[_escaped(ranker, style), *(cells[measure, ranker] for measure in measures)] for ranker in rankers]
+    return tabulate.tabulate(rows, ["", *(TITLES[measure] for measure in measures)], tablefmt=style.tablefmt)
+
+
+def _escaped(label: str, style: Style) -> str:
+    if style.tablefmt == "latex_raw":
+        return label.replace("_", r"\_").replace("{", r"\{").replace("}", r"\}")
+    return html.escape(label) if style.tablefmt == "unsafehtml" else label
+
+
+def caption(results: Results, dataset: str) -> str:
+    """Returns what the figures of `format_table` are."""
+    queries = results.queries[results.queries["dataset"] == dataset]
+    select_by = TITLES[results.settings["select_by"]]
+    folds, seeds = queries["fold"].nunique(), queries["seed"].nunique()
+    over = f"{folds} folds" if folds > 1 else f"{queries['query'].nunique()} queries of a single split"
+    return (
+        f"{dataset}: test figures, mean ± standard error over {over}, as trec_eval computes them; queries without a "
+        f"relevant document count as 0. Figures are means over {seeds} seed{'s' if seeds > 1 else ''}. "
+        f"Hyperparameters were chosen by validation {select_by}. The best figure is marked; "
+        f"† is significantly worse than the best (paired t-test over queries, Bonferroni, {_LEVEL:.0%})."
+    )

@@ -1,0 +1,23 @@
+"""For users of TF-Ranking: its losses and ours by name, pipelines and dataset builders (needs `tensorflow_ranking`).
+
+`from tfr_smooth.tf_ranking import tfr` imports TF-Ranking itself, also on TensorFlow 2.16 and later.
+"""
+
+# First: what follows imports TF-Ranking.
+from tfr_smooth.tf_ranking.compatibility import tfr
+from tfr_smooth.tf_ranking.datasets import LetorDatasetBuilder, MultiLabelDatasetBuilder, SimpleDatasetBuilder
+from tfr_smooth.tf_ranking.hparams import PipelineHparams
+from tfr_smooth.tf_ranking.names import get, get_metric
+from tfr_smooth.tf_ranking.pipeline import MultiTaskPipeline, SimplePipeline
+
+__all__ = [
+    "LetorDatasetBuilder",
+    "MultiLabelDatasetBuilder",
+    "MultiTaskPipeline",
+    "PipelineHparams",
+    "SimpleDatasetBuilder",
+    "SimplePipeline",
+    "get",
+    "get_metric",
+    "tfr",
+]

@@ -1,0 +1,24 @@
+"""What training needs on top of `model.compile` and `model.fit`."""
+
+from tfr_smooth.training.checkpoint import ResumableTraining
+from tfr_smooth.training.cluster import is_chief, wait_for_workers
+from tfr_smooth.training.scoring import score_queries
+from tfr_smooth.training.smoothness import Smoothness, SmoothnessMonitor, SmoothnessReport, diagnose_smoothness
+from tfr_smooth.training.strategies import STRATEGIES, get_strategy
+from tfr_smooth.training.temperature import TemperatureSchedule
+from tfr_smooth.training.validation import ExactValidation
+
+__all__ = [
+    "STRATEGIES",
+    "ExactValidation",
+    "ResumableTraining",
+    "Smoothness",
+    "SmoothnessMonitor",
+    "SmoothnessReport",
+    "TemperatureSchedule",
+    "diagnose_smoothness",
+    "get_strategy",
+    "is_chief",
+    "score_queries",
+    "wait_for_workers",
+]

@@ -1,0 +1,134 @@
+"""Training that goes on after an interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth import _keras
+from tfr_smooth.training import cluster
+from tfr_smooth.training.validation import ExactValidation
+
+
+class _Json(tf.train.experimental.PythonState):
+    """Python values that are saved in a checkpoint, as JSON."""
+
+    def __init__(self) -> None:
+        self.value: Any = None
+
+    def serialize(self) -> str:
+        return json.dumps(self.value)
+
+    def deserialize(self, string_value: str | bytes) -> None:
+        self.value = json.loads(string_value)
+
+
+class ResumableTraining(tf.keras.callbacks.Callback):
+    """Saves the whole state of the training after each epoch, and restores it.
+
+    That is the model, its optimizer, the number of finished epochs and what the validation callback found: in one
+    `tf.train.Checkpoint`, so that they always fit together. An interrupted epoch is done again from its start. Given
+    data whose order depends on the epoch alone (`data.read_letor` with `seed` and `first_epoch`), the resumed training
+    ends where an undisturbed one does. Put this callback behind the validation callback.
+
+    Of several workers the chief writes, and all restore what it wrote: after a failure start all of them again.
+
+    Args:
+      directory: Where the checkpoints are; made if missing. Several workers need one that all of them see.
+      validation: The callback whose findings are saved too.
+      settings: Whatever tells one training from another (JSON values). To restore with others is an error.
+
+    Example:
+      >>> import tempfile
+      >>> import tensorflow as tf
+      >>> import tfr_smooth
+      >>> dataset = tf.data.Dataset.from_tensors((tf.random.normal([4, 3, 2]), tf.tile([[1.0, 0.0, 0.0]], [4, 1])))
+      >>> directory = tempfile.mkdtemp()
+      >>> for epochs in (1, 3):  # the second time goes on from the first epoch
+      ...     model = tfr_smooth.models.FeedForwardScorer(hidden=[4])
+      ...     model.compile(optimizer="adam", loss=tfr_smooth.losses.SmoothINDCGLoss())
+      ...     model.build([None, None, 2])
+      ...     resumable = tfr_smooth.training.ResumableTraining(directory)
+      ...     start = resumable.restore(model)
+      ...     _ = model.fit(dataset, initial_epoch=start, epochs=epochs, verbose=0, callbacks=[resumable])
+      ...     print(start)
+      0
+      1
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        validation: ExactValidation | None = None,
+        settings: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self._directory = os.fspath(directory)
+        self._validation = validation
+        self._settings = json.loads(json.dumps(settings or {}))
+        self._progress = _Json()
+        self._checkpoint: tf.train.Checkpoint | None = None
+        self._strategy: tf.distribute.Strategy | None = None
+
+    def restore(self, model: tf.keras.Model) -> int:
+        """Restores the last checkpoint into a built and compiled model.
+
+        Args:
+          model: The model, as it was made for the interrupted training.
+
+        Returns:
+          The number of finished epochs: the `initial_epoch` of `fit`. 0 if there is no checkpoint.
+
+        Raises:
+          ValueError: If the checkpoint was made with other settings, or the workers found different ones.
+        """
+        self._strategy = model.distribute_strategy
+        with self._strategy.scope():
+            model.optimizer.build(model.trainable_variables)
+        # As lists of variables: of a Keras 3 model, TensorFlow sees no layers that are kept in a list.
+        self._checkpoint = tf.train.Checkpoint(
+            model=_keras.tensorflow_variables(model.variables),
+            optimizer=_keras.tensorflow_variables(model.optimizer.variables),
+            progress=self._progress,
+        )
+        latest = tf.train.latest_checkpoint(self._directory)
+        # Also so that the chief overwrites nothing before all have found it.
+        found = cluster.number_by_worker(self._strategy, 0 if latest is None else int(latest.rpartition("-")[2]))
+        if len(set(found)) > 1:
+            raise ValueError(f"`directory` must be the same for all workers, got checkpoints of epochs {found}.")
+        if latest is None:
+            return 0
+        self._checkpoint.restore(latest).assert_consumed()
+        progress = self._progress.value
+        if progress["settings"] != self._settings:
+            names = sorted(set(progress["settings"]) | set(self._settings))
+            differences = ", ".join(
+                f"{name}={self._settings.get(name)!r} (was {progress['settings'].get(name)!r})"
+                for name in names
+                if self._settings.get(name) != progress["settings"].get(name)
+            )
+            raise ValueError(f"`settings` must be those of the training in {self._directory}, got {differences}.")
+        if self._validation is not None:
+            self._validation.set_state(progress["validation"])
+        return int(progress["finished_epochs"])
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Called by Keras."""
+        if self._checkpoint is None:
+            raise ValueError("`restore` must be called before `fit`, as it tells the epoch to start from.")
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Called by Keras: saves the state of the training."""
+        assert self._checkpoint is not None and self._strategy is not None
+        self._progress.value = {
+            "finished_epochs": epoch + 1,
+            "settings": self._settings,
+            "validation": None if self._validation is None else self._validation.get_state(),
+        }
+        with cluster.path_to_save(self._strategy, self._directory) as directory:
+            manager = tf.train.CheckpointManager(self._checkpoint, directory, max_to_keep=2)
+            manager.save(checkpoint_number=epoch + 1)

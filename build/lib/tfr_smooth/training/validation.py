@@ -1,0 +1,152 @@
+"""Evaluation of a validation set after each epoch, and what follows from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments, _files
+from tfr_smooth.data.options import share_by_data
+from tfr_smooth.training import cluster
+
+MODES = ("max", "min")
+
+
+class ExactValidation(tf.keras.callbacks.Callback):
+    """Evaluates a validation set exactly after each epoch, keeps the best epoch, stops early on request.
+
+    Each list counts once, whatever the batches are. The figures go into the epoch's logs as `val_NAME`, so that
+    the progress bar, the history and later callbacks see them; put this callback before those. After training,
+    `best_epoch` and `best_value` tell the best epoch (counted from 0; ties go to the earlier one) and `history` has
+    the logs of all epochs.
+
+    Under a `tf.distribute` strategy each replica scores its share of a batch, and each worker computes the metrics of
+    all lists, so that all of them see the figures of one device; of several workers the chief writes.
+
+    Args:
+      dataset: A finite dataset of (inputs, labels), as `data.read_letor` makes.
+      metrics: Metrics to compute, such as `metrics.NDCGMetric()`; for the use of this callback alone.
+      monitor: The name of the metric that tells which epoch is best; None for the first one. NaN is never best.
+      mode: "max" if more is better, "min" if less is.
+      path: Where the model of the best epoch is saved (ends in ".keras"); None saves nothing.
+      patience: Stop after this many epochs in a row without a new best one; None never stops.
+
+    Raises:
+      ValueError: If an argument is not one of these, or the dataset has no end.
+
+    Time: one forward pass over the dataset an epoch. Memory: a batch.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> import tfr_smooth
+      >>> features, labels = tf.random.normal([8, 5, 3]), tf.tile([[2.0, 1.0, 0.0, 0.0, -1.0]], [8, 1])
+      >>> dataset = tf.data.Dataset.from_tensor_slices((features, labels)).batch(4)
+      >>> model = tfr_smooth.models.FeedForwardScorer(hidden=[4])
+      >>> model.compile(optimizer="adam", loss=tfr_smooth.losses.SmoothINDCGLoss())
+      >>> validation = tfr_smooth.training.ExactValidation(dataset, [tfr_smooth.metrics.NDCGMetric()], patience=2)
+      >>> history = model.fit(dataset, epochs=2, verbose=0, callbacks=[validation])
+      >>> sorted(history.history), len(validation.history["val_ndcg"])
+      (['loss', 'val_ndcg'], 2)
+    """
+
+    def __init__(
+        self,
+        dataset: tf.data.Dataset,
+        metrics: Sequence[tf.keras.metrics.Metric],
+        *,
+        monitor: str | None = None,
+        mode: str = "max",
+        path: str | os.PathLike[str] | None = None,
+        patience: int | None = None,
+    ) -> None:
+        super().__init__()
+        if not metrics:
+            raise ValueError("`metrics` must name at least one metric, got none.")
+        if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
+            raise ValueError("`dataset` must be finite, got one that repeats for ever.")
+        names = [metric.name for metric in metrics]
+        if path is not None and not os.fspath(path).endswith(".keras"):
+            raise ValueError(f"`path` must end in '.keras', got {os.fspath(path)!r}.")
+        self._dataset = dataset
+        self._metrics = list(metrics)
+        self._monitor = "val_" + _arguments.choice("monitor", monitor or names[0], names)
+        self._sign = 1.0 if _arguments.choice("mode", mode, MODES) == "max" else -1.0
+        self._path = None if path is None else os.fspath(path)
+        self._patience = None if patience is None else _arguments.integer("patience", patience, least=1)
+        self._shared = dataset
+        self._step: Any = None
+        self.best_epoch: int | None = None
+        self.best_value: float | None = None
+        self.stopped = False
+        self.history: dict[str, list[float]] = {}
+
+    def set_model(self, model: tf.keras.Model) -> None:
+        """Called by Keras before training."""
+        super().set_model(model)
+
+        strategy = model.distribute_strategy
+        ragged = any(isinstance(spec, tf.RaggedTensorSpec) for spec in tf.nest.flatten(self._dataset.element_spec))
+        # Ragged tensors cannot be gathered: then each process scores all lists.
+        shared = strategy.num_replicas_in_sync > 1 and not ragged
+        self._shared = (
+            strategy.experimental_distribute_dataset(share_by_data(self._dataset)) if shared else self._dataset
+        )
+
+        @tf.function(input_signature=self._shared.element_spec, autograph=False)
+        def step(inputs: Any, labels: tf.Tensor) -> None:
+            if shared:
+                scores = strategy.run(lambda share: model(share, training=False), args=(inputs,))
+                labels, scores = strategy.gather(labels, axis=0), strategy.gather(scores, axis=0)
+            else:
+                scores = model(inputs, training=False)
+            for metric in self._metrics:
+                metric.update_state(labels, scores)
+
+        self._step = step
+
+    def evaluate(self) -> dict[str, float]:
+        """Returns the metrics of the model as it stands, by name."""
+        for metric in self._metrics:
+            metric.reset_state()
+        for inputs, labels in self._shared:
+            self._step(inputs, labels)
+        return {metric.name: float(metric.result()) for metric in self._metrics}
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Called by Keras: evaluates, saves the model if it is the best one, stops if there is no hope."""
+        logs = {} if logs is None else logs
+        logs.update({f"val_{name}": value for name, value in self.evaluate().items()})
+        for name, value in logs.items():
+            self.history.setdefault(name, []).append(float(value))
+        value = logs[self._monitor]
+        if value == value and (self.best_value is None or self._sign * value > self._sign * self.best_value):
+            self.best_epoch, self.best_value = epoch, value
+            if self._path is not None:
+                self._save(self._path)
+        last_gain = -1 if self.best_epoch is None else self.best_epoch
+        if self._patience is not None and epoch - last_gain >= self._patience:
+            self.stopped = True
+            self.model.stop_training = True
+
+    def _save(self, path: str) -> None:
+        with cluster.path_to_save(self.model.distribute_strategy, path) as own_path:
+            os.makedirs(os.path.dirname(os.path.abspath(own_path)), exist_ok=True)
+            with _files.replacing(own_path) as unfinished:
+                self.model.save(os.fspath(unfinished))
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns what a resumed training must know, as JSON has it."""
+        return {
+            "best_epoch": self.best_epoch,
+            "best_value": self.best_value,
+            "stopped": self.stopped,
+            "history": self.history,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Goes on from what `get_state` returned."""
+        self.best_epoch, self.best_value = state["best_epoch"], state["best_value"]
+        self.stopped, self.history = state["stopped"], state["history"]

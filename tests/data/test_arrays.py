@@ -1,0 +1,169 @@
+"""Arrays and tables become the batches that a LETOR file with the same rows becomes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+from tfr_smooth import data, losses, models
+
+QUERIES = ["b", "a", "b", "c", "a", "b", "c", "d"]
+OPTIONS = [
+    {},
+    {"list_size": 2},
+    {"shuffle_buffer": 4, "seed": 3, "num_epochs": 2},
+    {"group_by_length": True, "drop_remainder": True},
+]
+
+
+@pytest.fixture
+def rows():
+    random = np.random.RandomState(0)
+    return random.randn(8, 3).astype(np.float32), np.array([0, 1, 2, 0, 0, 1, 3, 1])
+
+
+def letor(tmp_path, features, labels, queries):
+    """A file with these rows, by query, whose documents' ids are their numbers."""
+    lines = []
+    for query in dict.fromkeys(queries):
+        for row in np.flatnonzero(np.array(queries) == query):
+            values = " ".join(f"{i}:{value!r}" for i, value in enumerate(features[row].tolist(), 1))
+            lines.append(f"{labels[row]} qid:{query} {values} #docid = {row}")
+    path = tmp_path / "rows.txt"
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def same(found, expected):
+    found, expected = list(found), list(expected)
+    assert len(found) == len(expected) > 0
+    for one, other in zip(found, expected, strict=True):
+        tf.nest.assert_same_structure(one, other)
+        for ours, theirs in zip(tf.nest.flatten(one), tf.nest.flatten(other), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_arrays_give_the_batches_of_a_file(rows, tmp_path, options):
+    features, labels = rows
+    options = {"batch_size": 3, "return_ids": True, **options}
+    expected = data.read_letor(letor(tmp_path, features, labels, QUERIES), cache=True, **options)
+    found = data.from_arrays(features, labels, QUERIES, **options)
+    assert found.element_spec == expected.element_spec and found.cardinality() == expected.cardinality()
+    same(found, expected)
+
+
+def test_group_sizes_are_queries_in_order(rows):
+    features, labels = rows
+    expected = data.from_arrays(features, labels, [0, 0, 0, 1, 2, 2, 2, 2], batch_size=2, return_ids=True)
+    same(data.from_arrays(features, labels, group_sizes=[3, 1, 4], batch_size=2, return_ids=True), expected)
+
+
+def test_weights_go_with_their_documents(rows):
+    features, labels = rows
+    weights = np.arange(8.0)
+    with_ids = data.from_arrays(features, labels, QUERIES, weights=weights, batch_size=3, return_ids=True)
+    for inputs, _, found in with_ids:
+        mask = inputs["mask"].numpy()
+        np.testing.assert_array_equal(found[~mask], np.zeros((~mask).sum()))
+        np.testing.assert_array_equal(found[mask], weights[inputs["doc_id"].numpy()[mask].astype(int)])
+    without = data.from_arrays(features, labels, QUERIES, weights=weights, batch_size=3)
+    same(without, ((dict(features=x["features"], mask=x["mask"]), y, w) for x, y, w in with_ids))
+    model = models.FeedForwardScorer(hidden=[4])
+    model.compile("adam", losses.ListNetLoss())
+    assert np.isfinite(model.fit(without, verbose=0).history["loss"][0])
+
+
+def test_documents_without_labels_are_documents(rows):
+    features, _ = rows
+    inputs, labels = next(iter(data.from_arrays(features, query_ids=QUERIES, batch_size=4)))
+    assert int(tf.reduce_sum(tf.cast(inputs["mask"], tf.int32))) == 8
+    np.testing.assert_array_equal(labels, np.where(inputs["mask"], 0.0, -1.0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"features": [[0.0], [np.nan]]}, r"`features` must be finite float32 numbers, got nan in row 1, column 0"),
+        ({"features": [[0.0], [1e39]]}, r"`features` must be finite float32 numbers, got inf in row 1, column 0"),
+        ({"features": [["a"], ["b"]]}, r"`features` must be numbers \[rows, columns\], got <U1"),
+        ({"features": [1.0, 2.0]}, r"`features` must be numbers \[rows, columns\], got float64 of the shape \(2,\)"),
+        ({"features": np.zeros((0, 1)), "labels": [], "query_ids": []}, "`features` must have a row, got none"),
+        ({"labels": [0.0]}, "`labels` must have one value for each of the 2 rows of `features`, got 1"),
+        ({"labels": [0.0, -1.0]}, r"`labels` must be >= 0, got -1.0 in row 1"),
+        ({"labels": [0.0, np.inf]}, "`labels` must be finite float32 numbers, got inf in row 1"),
+        ({"weights": [1.0, -2.0]}, r"`weights` must be >= 0, got -2.0 in row 1"),
+        ({"query_ids": ["a"]}, r"`query_ids` must have one for each of the 2 rows of `features`, got \(1,\)"),
+        ({"query_ids": [1.0, np.nan]}, "`query_ids` must have no missing value, got nan in row 1"),
+        ({"query_ids": None}, "Exactly one of `query_ids` and `group_sizes` must be given, got neither"),
+        ({"group_sizes": [2]}, "Exactly one of `query_ids` and `group_sizes` must be given, got both"),
+        (
+            {"query_ids": None, "group_sizes": [1]},
+            "`group_sizes` must add up to the 2 rows of `features`, got a sum of 1",
+        ),
+        ({"query_ids": None, "group_sizes": [2, 0]}, r"`group_sizes` must be integers >= 1, got \[2, 0\]"),
+        ({"batch_size": 0}, "`batch_size` must be an integer >= 1, got 0"),
+        ({"seed": -1}, "`seed` must be an integer >= 0 or None, got -1"),
+    ],
+)
+def test_wrong_arrays_say_what_is_wrong(arguments, message):
+    right = {"features": [[0.0], [1.0]], "labels": [0, 1], "query_ids": ["a", "a"], "batch_size": 2}
+    with pytest.raises(ValueError, match=message):
+        data.from_arrays(**{**right, **arguments})
+
+
+def frame_of(features, labels):
+    columns = {f"f{i}": features[:, i] for i in range(3)}
+    return pd.DataFrame({"title": list("abcdefgh"), "qid": QUERIES, **columns, "label": labels, "w": np.arange(8.0)})
+
+
+class Table:
+    """A table of another library."""
+
+    def __init__(self, frame):
+        self._frame = frame
+
+    def to_pandas(self):
+        return self._frame
+
+
+@pytest.mark.parametrize("kind", [lambda frame: frame, Table])
+def test_a_dataframe_gives_the_batches_of_its_columns(rows, kind):
+    frame = frame_of(*rows)
+    options = {"batch_size": 3, "return_ids": True}
+    found = data.from_dataframe(kind(frame), query="qid", label="label", features=["f2", "f0"], weight="w", **options)
+    expected = data.from_arrays(rows[0][:, [2, 0]], rows[1], QUERIES, weights=np.arange(8.0), **options)
+    same(found, expected)
+
+
+def test_all_columns_of_numbers_are_features_unless_some_are_named(rows):
+    inputs, _ = next(iter(data.from_dataframe(frame_of(*rows), query="qid", label="label", batch_size=8)))
+    assert inputs["features"].shape[2] == 4  # with the weights
+    inputs, *_ = next(iter(data.from_dataframe(frame_of(*rows), query="qid", label="label", weight="w", batch_size=8)))
+    assert inputs["features"].shape[2] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"query": "id"}, r"`query` must be a column of \['title', 'qid', .*\], got 'id'"),
+        ({"features": ["f0", "f9"]}, r"`features` must be columns of \['title', .*\], got 'f9'"),
+        ({"features": ["title"]}, "`features` must be columns of numbers, got 'title' of type"),
+        ({"label": "title"}, "`labels` must be numbers"),
+    ],
+)
+def test_wrong_columns_are_named(rows, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        data.from_dataframe(frame_of(*rows), **{"query": "qid", "label": "label", "batch_size": 2, **arguments})
+
+
+def test_a_missing_number_is_named(rows):
+    frame = frame_of(*rows)
+    frame.loc[2, "f1"] = None
+    with pytest.raises(ValueError, match="`features` must be finite float32 numbers, got nan in row 2, column 1"):
+        data.from_dataframe(frame, query="qid", label="label", features=["f0", "f1"], batch_size=2)
+
+
+def test_something_else_than_a_table_is_named():
+    with pytest.raises(ValueError, match="`frame` must be a pandas DataFrame or have `to_pandas`, got dict"):
+        data.from_dataframe({}, query="qid", label="label", batch_size=2)
