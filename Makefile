@@ -79,6 +79,7 @@ docs: $(VENV)/latest/.installed  ## build the documentation's site into output/s
 
 plots: $(VENV)/latest/.installed  ## draw the documentation's plots again, into docs/images (ARGS=the script's)
 	$(VENV)/latest/bin/python tools/plot_relaxations.py $(ARGS)
+	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_results.py
 
 stubs: $(VENV)/latest/.installed  ## write the signatures of the named losses and metrics for editors and type checkers
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/write_stubs.py

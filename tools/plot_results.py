@@ -1,0 +1,34 @@
+"""Draws the results in docs/results, without random scores: one figure per data set, into docs/images.
+
+python tools/plot_results.py
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+from absl import app
+
+from tfr_smooth import study
+from tfr_smooth.study import plots, tables
+
+DOCS = pathlib.Path(__file__).absolute().parents[1] / "docs"
+
+
+def main(argv: list[str]) -> None:
+    if len(argv) > 1:
+        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
+    for folder in sorted(path for path in (DOCS / "results").iterdir() if path.is_dir()):
+        results = study.read_results(folder)
+        (dataset,) = results.queries["dataset"].unique()
+        comparison = tables.compare(results, dataset, samples=100)
+        # Far below the others, which would be drawn as one.
+        comparison = comparison[comparison["ranker"] != "random"]
+        figure = plots.metric_by_ranker(results, dataset, comparison)
+        path = DOCS / "images" / f"results_{folder.name}.png"
+        figure.savefig(path, dpi=110)
+        print(path)
+
+
+if __name__ == "__main__":
+    app.run(main)
