@@ -17,9 +17,10 @@ APART_1 = tests/ops tests/functional tests/losses tests/metrics
 APART_2 = tests/test_modes.py tests/test_numerics.py tests/test_keras_users.py
 APART = $(APART_1) $(APART_2)
 # These do not depend on Keras, so one stack of each TensorFlow runs them.
-WITHOUT_KERAS = tests/ops tests/functional
-PARTS = $(if $(ARGS),"","$(filter-out $(if $(filter $*,ranking),$(WITHOUT_KERAS)),$(APART_1))" \
-	"$(APART_2) --dist=worksteal" "$(APART:%=--ignore=%)")
+WITHOUT_KERAS = tests/ops tests/functional tests/data tests/evaluation tests/test_packaging.py
+LEFT_OUT = $(if $(filter $*,ranking),$(WITHOUT_KERAS))
+PARTS = $(if $(ARGS),"","$(filter-out $(LEFT_OUT),$(APART_1))" "$(APART_2) --dist=worksteal" \
+	"$(patsubst %,--ignore=%,$(APART) $(filter-out $(APART),$(LEFT_OUT)))")
 BAZEL_TESTS ?= //...
 
 export PYTHON
