@@ -44,10 +44,8 @@ NO_DEPS_ranking = tensorflow-ranking==0.5.5
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9. -]+:.*## / {printf "%-44s%s\n", $$1, $$2}' Makefile | sort
 
-train:  ## train, evaluate and export a ranker (OUTPUT=folder, ARGS=more flags)
-	@stacks=$$($(STACK) list) && set -- $$stacks && \
-	$(SUBMAKE) $(VENV)/$$1/.installed && set -x && \
-	$(VENV)/$$1/bin/python examples/train_letor.py --output_dir=$(OUTPUT) $(ARGS)
+train: $(VENV)/latest/.installed  ## train, evaluate and export a ranker (OUTPUT=folder, ARGS=more flags)
+	$(VENV)/latest/bin/python examples/train_letor.py --output_dir=$(OUTPUT) $(ARGS)
 
 test: lint  ## lint, check types, and run the fast tests on every stack this machine can run
 	@stacks=$$($(STACK) list) && \

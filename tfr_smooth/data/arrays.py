@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -94,7 +95,7 @@ def from_arrays(
     if weights_ is None:
         return options.dataset(InMemory(cache, options.batching), len(cache))
     # The weights are found by the documents' row numbers.
-    with_ids = BatchOptions(**{**vars(options), "return_ids": True})
+    with_ids = dataclasses.replace(options, return_ids=True)
     dataset = with_ids.dataset(InMemory(cache, with_ids.batching), len(cache))
     return dataset.map(_Weighted(weights_, return_ids))
 
