@@ -39,6 +39,7 @@ CHANGED = {
     "list_mle": {"position_aware": True},
     "list_net": {"temperature": 0.5},
     "mean_squared": {},
+    "pairwise_hinge": {"margin": 0.5},
     "rank_net": {"sigma": 0.5},
 }
 # The hyperparameters with which a value is the formula's to the last digits: Sinkhorn's steps stop early by default.

@@ -21,6 +21,7 @@ SAMPLE = (
     "list_mle",
     "list_net",
     "mean_squared",
+    "pairwise_hinge",
     "rank_net",
 )
 UNKNOWN = [tf.TensorSpec([None, None]), tf.TensorSpec([None, None])]

@@ -366,6 +366,13 @@ def rank_net(labels, scores, sigma=1.0):
     return np.mean(terms or [0.0])
 
 
+def pairwise_hinge(labels, scores, margin=1.0):
+    """Joachims 2002, Optimization Problem 1, over the pairs with different labels."""
+    n = range(len(labels))
+    terms = [max(0.0, margin + scores[j] - scores[i]) for i in n for j in n if labels[i] > labels[j]]
+    return np.mean(terms or [0.0])
+
+
 def lambda_weights(labels, scores, metric="ndcg_loss2++", mu=10.0, topn=None, **_):
     """w_ij of Wang et al. 2018, with the cut-off of Jagerman et al. 2022, [N, N]."""
     count, cut = len(labels), topn or len(labels)
@@ -415,5 +422,6 @@ BASELINES = {
     "list_mle": list_mle,
     "list_net": list_net,
     "mean_squared": mean_squared,
+    "pairwise_hinge": pairwise_hinge,
     "rank_net": rank_net,
 }

@@ -294,6 +294,9 @@ BASELINES: dict[str, BaselineEntry] = {
     "mean_squared": BaselineEntry(
         functional.MeanSquaredCriterion, "MeanSquaredLoss", "Cossock, Zhang 2006", ("N", "N")
     ),
+    "pairwise_hinge": BaselineEntry(
+        functional.PairwiseHingeCriterion, "PairwiseHingeLoss", "Joachims 2002", ("N^2", "N^2")
+    ),
     "rank_net": BaselineEntry(functional.RankNetCriterion, "RankNetLoss", "Burges et al. 2005, Eq. 3", ("N^2", "N^2")),
 }
 

@@ -57,6 +57,8 @@ VARIANTS = {
     "p_list_mle": (losses.ListMLELoss(position_aware=True), lambda y, s: references.list_mle(y, s, True)),
     "rank_net": (losses.RankNetLoss(), references.rank_net),
     "rank_net sigma=3": (losses.RankNetLoss(sigma=3.0), lambda y, s: references.rank_net(y, s, 3.0)),
+    "pairwise_hinge": (losses.PairwiseHingeLoss(), references.pairwise_hinge),
+    "pairwise_hinge m=3": (losses.PairwiseHingeLoss(margin=3.0), lambda y, s: references.pairwise_hinge(y, s, 3.0)),
     "mean_squared": (losses.MeanSquaredLoss(), references.mean_squared),
 }
 for _metric in METRICS:
@@ -89,6 +91,8 @@ A = 1.0 - 1.0 / math.log2(3.0)  # What rank 2 loses to rank 1.
         (losses.RankNetLoss(), [2, 1, 1], [0, 0, 0], LOG2),
         (losses.RankNetLoss(sigma=2.0), [0, 1], [0, 3], math.log(1 + math.exp(-6))),
         (losses.RankNetLoss(), [2, 1, 0], [1, 0, 1], (math.log(1 + 1 / math.e) + LOG2 + math.log(1 + math.e)) / 3),
+        (losses.PairwiseHingeLoss(margin=2.0), [2, 1, 1], [0, 0, 0], 2.0),
+        (losses.PairwiseHingeLoss(), [2, 1, 0], [1, 0, 0.75], (0.0 + 0.75 + 1.75) / 3),
         (losses.LambdaLoss(metric="lambda_rank"), [1, 0], [0, 0], A),
         (losses.LambdaLoss(metric="ndcg_loss2"), [1, 0], [0, 0], A),
         (losses.LambdaLoss(mu=10.0), [1, 0], [0, 0], 11 * A),
@@ -277,7 +281,7 @@ def test_precision_knows_only_relevant_and_not():
 # ---- Which lists count
 
 
-@pytest.mark.parametrize("name", ["rank_net", "lambda_loss"])
+@pytest.mark.parametrize("name", ["rank_net", "pairwise_hinge", "lambda_loss"])
 def test_lists_of_one_label_are_left_out_by_pairs(name):
     labels, scores = np.float32([[2, 0, 1], [3, 3, 3], [1, -1, -1]]), np.float32([[0, 1, 2]] * 3)
     expected, _ = value_and_gradient(losses.get(name), labels[:1], scores[:1])
@@ -311,6 +315,7 @@ def test_mean_squared_counts_larger_errors_as_the_largest_with_a_square():
         ("list_net", {"temperature": 0.0}, "`temperature` must be a finite number > 0, got 0.0."),
         ("list_mle", {"position_aware": 1}, "`position_aware` must be True or False, got 1."),
         ("rank_net", {"sigma": -1.0}, "`sigma` must be a finite number > 0, got -1.0."),
+        ("pairwise_hinge", {"margin": 0.0}, "`margin` must be a finite number > 0, got 0.0."),
         ("lambda_loss", {"sigma": None}, "`sigma` must be a finite number > 0, got None."),
         ("lambda_loss", {"mu": math.inf}, "`mu` must be a finite number > 0, got inf."),
         ("lambda_loss", {"topn": 0}, "`topn` must be an integer >= 1 or None, got 0."),
@@ -336,6 +341,8 @@ FUNCTIONS = {
     "p_list_mle": functools.partial(functional.list_mle, position_aware=True),
     "rank_net": functional.rank_net,
     "rank_net sigma=3": functools.partial(functional.rank_net, sigma=3.0),
+    "pairwise_hinge": functional.pairwise_hinge,
+    "pairwise_hinge m=3": functools.partial(functional.pairwise_hinge, margin=3.0),
     "mean_squared": functional.mean_squared,
     "lambda_rank@3": functools.partial(functional.lambda_loss, metric="lambda_rank", topn=3),
     "ndcg_loss2++ sigma=2 mu=5": functools.partial(functional.lambda_loss, sigma=2.0, mu=5.0),
@@ -432,6 +439,14 @@ def test_tf_rankings_softmax_has_other_targets_and_changes_with_padding(tfr):
     np.testing.assert_allclose(
         total(losses.ListNetLoss(), *padded(labels, low))[0], total(losses.ListNetLoss(), labels, scores)[0], rtol=1e-5
     )
+
+
+def test_pairwise_hinge_equals_tf_ranking_but_for_the_divisor(tfr):
+    labels, scores = distinct()
+    expected, expected_gradient = total(tfr.PairwiseHingeLoss(reduction="sum"), labels, scores)
+    value, gradient = total(losses.PairwiseHingeLoss(), labels, scores)
+    np.testing.assert_allclose(28.0 * value, expected, rtol=1e-6)
+    np.testing.assert_allclose(28.0 * gradient, expected_gradient, rtol=1e-4, atol=1e-5)
 
 
 def test_rank_net_equals_tf_ranking_but_for_the_divisor(tfr):

@@ -10,6 +10,7 @@ from tfr_smooth.functional.list_net import ListNetCriterion, list_net
 from tfr_smooth.functional.mean_squared import MeanSquaredCriterion, mean_squared
 from tfr_smooth.functional.metric import RankingMetric
 from tfr_smooth.functional.ndcg import NDCG, ideal_dcg
+from tfr_smooth.functional.pairwise_hinge import PairwiseHingeCriterion, pairwise_hinge
 from tfr_smooth.functional.precision import Precision
 from tfr_smooth.functional.rank_net import RankNetCriterion, rank_net
 from tfr_smooth.functional.reciprocal_rank import ExpectedReciprocalRank, ReciprocalRank
@@ -24,6 +25,7 @@ __all__ = [
     "ListMLECriterion",
     "ListNetCriterion",
     "MeanSquaredCriterion",
+    "PairwiseHingeCriterion",
     "Precision",
     "RankNetCriterion",
     "RankingMetric",
@@ -35,5 +37,6 @@ __all__ = [
     "list_net",
     "list_weights",
     "mean_squared",
+    "pairwise_hinge",
     "rank_net",
 ]

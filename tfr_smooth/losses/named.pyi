@@ -26,6 +26,7 @@ __all__ = [
     "NeuralSortMRRLoss",
     "NeuralSortNDCGLoss",
     "NeuralSortPrecisionLoss",
+    "PairwiseHingeLoss",
     "RankNetLoss",
     "SinkhornERRLoss",
     "SinkhornMAPLoss",
@@ -628,6 +629,18 @@ class MeanSquaredLoss(CriterionLoss):
         *,
         ragged: bool = False,
         name: str | None = "mean_squared_loss",
+        reduction: str | None = "sum_over_batch_size",
+    ) -> None: ...
+
+class PairwiseHingeLoss(CriterionLoss):
+    """Hinge loss of the pairs of documents with different labels."""
+
+    def __init__(
+        self,
+        *,
+        margin: float = 1.0,
+        ragged: bool = False,
+        name: str | None = "pairwise_hinge_loss",
         reduction: str | None = "sum_over_batch_size",
     ) -> None: ...
 
