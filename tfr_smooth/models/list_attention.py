@@ -57,7 +57,7 @@ class ListAttention(tf.keras.layers.Layer):
         for layer in (self.normalization, self.outer):
             layer.build((None, None, self.units))
         with tf.init_scope():  # Keras 2 creates these weights in a call.
-            self.attention(*[tf.zeros([1, 1, self.units])] * 2)
+            self.attention(*[tf.zeros([1, 2, self.units])] * 2)
         super().build(input_shape)
 
     def call(self, hidden: tf.Tensor, mask: tf.Tensor, training: bool | None = None) -> tf.Tensor:

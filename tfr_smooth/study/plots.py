@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfr_smooth import _extras
+from tfr_smooth.study import tables
 from tfr_smooth.study.jobs import MEASURES
 from tfr_smooth.study.results import Results, is_neural, labels
 from tfr_smooth.study.selection import Entry
-from tfr_smooth.study.tables import TITLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ def metric_by_ranker(results: Results, dataset: str, comparison: pd.DataFrame) -
         places = np.arange(len(rankers))
         panel.errorbar(rows["mean"], places, xerr=rows["stderr"], fmt="o", color=_COLORS[0], capsize=2)
         panel.set_yticks(places, rankers)
-        panel.set_xlabel(TITLES[measure])
+        panel.set_xlabel(tables.title(measure))
         panel.grid(axis="x", color="#E5E5E5")
     axes.flat[0].invert_yaxis()
     return figure
@@ -132,7 +132,7 @@ def metric_sweep(results: Results, dataset: str) -> Figure | None:
     for (row, column), value in np.ndenumerate(means.to_numpy()):
         panel.text(column, row, f"{value:.3f}", ha="center", va="center", color="white", fontsize=8)
     panel.set_yticks(range(len(means)), list(means.index))
-    panel.set_xticks(range(len(MEASURES)), [TITLES[measure] for measure in MEASURES])
+    panel.set_xticks(range(len(MEASURES)), [tables.title(measure) for measure in MEASURES])
     panel.set_ylabel("optimized")
     figure.colorbar(image, label="share of the best")
     return figure

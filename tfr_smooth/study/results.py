@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _FILES = {"queries": "per_query.csv.gz", "jobs": "jobs.csv.gz"}
 _SETTINGS = "study.json"
 ENSEMBLE = " (ensemble)"
+_NO_NUMBERS = ("selected", "settings", "best_epoch", "curves")
+_PLACE = ("dataset", "fold", "ranker", "seed", "query")
 
 
 class Results(NamedTuple):
@@ -39,6 +41,11 @@ class Results(NamedTuple):
     queries: pd.DataFrame
     jobs: pd.DataFrame
     settings: dict[str, Any]
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures, in the order of the columns."""
+        return [name for name in self.queries.columns if name not in _PLACE]
 
 
 def collect(study: Study, *, ensemble: bool = False) -> Results:
@@ -76,8 +83,7 @@ def collect(study: Study, *, ensemble: bool = False) -> Results:
     if not queries:
         raise ValueError(f"`study` must have results, got none in {study.folder}.")
     table = pd.concat(queries, ignore_index=True)
-    first = ["dataset", "fold", "ranker", "seed", "query"]
-    return Results(table[[*first, *MEASURES]], pd.DataFrame(jobs), study.settings())
+    return Results(table[[*_PLACE, *MEASURES]], pd.DataFrame(jobs), study.settings())
 
 
 def _job_row(job: Job, description: dict[str, Any], arrays: Any) -> dict[str, Any]:
@@ -114,11 +120,14 @@ def read_results(folder: str | os.PathLike[str]) -> Results:
     """Reads what `write_results` wrote."""
     with _extras.needed("pandas", extra="study", by="`read_results`"):
         import pandas as pd
-    # The parser of pandas 2 rounds the last digit.
-    columns = [f"{prefix}{measure}" for prefix in ("", "valid_") for measure in MEASURES]
-    numbers = dict.fromkeys([*columns, "epoch_seconds", "fit_seconds"], lambda text: float(text or "nan"))
-    texts = {"query": str, "dataset": str}
-    queries, jobs = (pd.read_csv(Path(folder) / file, dtype=texts, converters=numbers) for file in _FILES.values())
+
+    def read(path: Path) -> pd.DataFrame:
+        # The parser of pandas 2 rounds the last digit.
+        numbers = [name for name in pd.read_csv(path, nrows=0).columns if name not in (*_PLACE, *_NO_NUMBERS)]
+        converters = dict.fromkeys(numbers, lambda text: float(text or "nan"))
+        return pd.read_csv(path, dtype={"query": str, "dataset": str}, converters=converters)
+
+    queries, jobs = (read(Path(folder) / file) for file in _FILES.values())
     return Results(queries, jobs, json.loads((Path(folder) / _SETTINGS).read_text(encoding="utf-8")))
 
 

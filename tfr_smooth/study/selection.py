@@ -51,8 +51,7 @@ class Entry:
     @classmethod
     def parse(cls, text: str) -> Entry:
         """Makes an entry of its label: `RANKER` or `RANKER:NAME=VALUE:..`, values as in JSON, or text."""
-        ranker, *settings = _split(text)
-        return cls(ranker, dict(map(_setting, settings)))
+        return cls(*parse_label(text))
 
     @property
     def label(self) -> str:
@@ -78,6 +77,18 @@ class Entry:
         searched = {name: values for name, values in {**ranker.grid(), **given}.items() if name not in recipe}
         products = itertools.product(*searched.values())
         return [{**recipe, **dict(zip(searched, values, strict=True))} for values in products]
+
+
+def parse_label(text: str) -> tuple[str, dict[str, Any]]:
+    """Returns name and settings of a label, `NAME` or `NAME:SETTING=VALUE:..`.
+
+    Example:
+      >>> from tfr_smooth.study import selection
+      >>> selection.parse_label("smoothi_ndcg:topn=10:gain=linear")
+      ('smoothi_ndcg', {'topn': 10, 'gain': 'linear'})
+    """
+    name, *settings = _split(text)
+    return name, dict(map(_setting, settings))
 
 
 def _split(text: str) -> list[str]:

@@ -11,22 +11,12 @@ import numpy as np
 
 from tfr_smooth import _arguments, _extras
 from tfr_smooth.evaluation import randomization_test
-from tfr_smooth.study.jobs import MEASURES
 from tfr_smooth.study.results import Results, labels
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TITLES = {
-    "P_1": "P@1",
-    "P_5": "P@5",
-    "P_10": "P@10",
-    "ndcg_cut_1": "NDCG@1",
-    "ndcg_cut_5": "NDCG@5",
-    "ndcg_cut_10": "NDCG@10",
-    "ndcg": "NDCG",
-    "map": "MAP",
-}
+_NAMES = {"ndcg": "NDCG", "map": "MAP", "recip_rank": "MRR"}
 _LEVEL = 0.05
 
 
@@ -57,23 +47,37 @@ STYLES = {
 }
 
 
-def compare(results: Results, dataset: str, *, sweep: str | None = None, samples: int = 10_000) -> pd.DataFrame:
+def title(measure: str) -> str:
+    """Returns how papers write a measure of trec_eval.
+
+    Example:
+      >>> title("ndcg_cut_10"), title("P_5"), title("map")
+      ('NDCG@10', 'P@5', 'MAP')
+    """
+    name, _, cutoff = measure.replace("_cut", "").rpartition("_")
+    return f"{_NAMES.get(name, name)}@{cutoff}" if cutoff.isdigit() else _NAMES.get(measure, measure)
+
+
+def compare(
+    results: Results, dataset: str, *, sweep: str | None = None, against: str | None = None, samples: int = 10_000
+) -> pd.DataFrame:
     """Compares the rankers on a data set.
 
     The figure of a query is the mean over seeds, that of a fold the mean over its queries, and `mean` that over folds,
     with `stderr` its standard error over folds, or over queries where there is one fold. Each ranker is compared with
-    the best one over the test queries of all folds. Both p-values are multiplied by the number of rankers compared with
-    the best (Bonferroni).
+    the best one, or with `against`, over the test queries of all folds. Both p-values are multiplied by the number of
+    these comparisons (Bonferroni).
 
     Args:
       results: The results.
       dataset: Name of the data set.
       sweep: The sweep whose entries are compared; None for those of the study itself.
+      against: The ranker that the others are compared with; None for the best one by each measure.
       samples: As for `evaluation.randomization_test`.
 
     Returns:
       One row per measure and ranker, in their order: measure, ranker, mean, stderr, is_best, t_test_p (paired t-test)
-      and randomization_p, which are NaN for the best ranker.
+      and randomization_p, which are NaN for the ranker that the others are compared with.
     """
     with _extras.needed("scipy", extra="study", by="`compare`"):
         import pandas as pd
@@ -81,23 +85,23 @@ def compare(results: Results, dataset: str, *, sweep: str | None = None, samples
     queries = results.queries[results.queries["dataset"] == dataset]
     rankers = [ranker for ranker in labels(results, sweep) if ranker in set(queries["ranker"])]
     queries = queries[queries["ranker"].isin(rankers)]
-    by_query = queries.groupby(["fold", "query", "ranker"])[list(MEASURES)].mean()
+    by_query = queries.groupby(["fold", "query", "ranker"])[results.measures].mean()
     rows = []
-    for measure in MEASURES:
+    for measure in results.measures:
         # Queries without a figure of one ranker, whose jobs have not all run, are left out for all.
         figures = by_query[measure].unstack("ranker").reindex(columns=rankers).dropna()
         by_fold = figures.groupby("fold").mean()
         units = by_fold if len(by_fold) > 1 else figures
         mean, stderr = by_fold.mean(), units.std(ddof=1) / np.sqrt(len(units))
         best = mean.idxmax()
-        comparisons = len(mean) - 1
+        other, comparisons = against or best, len(mean) - 1
         for ranker in rankers:
             p_values = {"t_test_p": np.nan, "randomization_p": np.nan}
-            if ranker != best:
-                pairs = [{str(key): value for key, value in figures[name].items()} for name in (best, ranker)]
-                differ = bool((figures[best] != figures[ranker]).any())
+            if ranker != other:
+                pairs = [{str(key): value for key, value in figures[name].items()} for name in (other, ranker)]
+                differ = bool((figures[other] != figures[ranker]).any())
                 p_values = {
-                    "t_test_p": float(stats.ttest_rel(figures[best], figures[ranker]).pvalue) if differ else 1.0,
+                    "t_test_p": float(stats.ttest_rel(figures[other], figures[ranker]).pvalue) if differ else 1.0,
                     "randomization_p": randomization_test(*pairs, samples=samples).p_value,
                 }
             row = {"measure": measure, "ranker": ranker, "mean": mean[ranker], "stderr": stderr[ranker]}
@@ -106,13 +110,13 @@ def compare(results: Results, dataset: str, *, sweep: str | None = None, samples
     return pd.DataFrame(rows)
 
 
-def format_table(comparison: pd.DataFrame, style: str = "text", measures: Sequence[str] = MEASURES) -> str:
+def format_table(comparison: pd.DataFrame, style: str = "text", measures: Sequence[str] | None = None) -> str:
     """Formats the figures of `compare`, the best in bold, with a dagger where a ranker is significantly worse.
 
     Args:
       comparison: What `compare` returned.
       style: "text", "markdown", "latex" or "html".
-      measures: The columns.
+      measures: The columns; None for all measures.
 
     Raises:
       ValueError: If there is no such style.
@@ -127,23 +131,24 @@ def format_table(comparison: pd.DataFrame, style: str = "text", measures: Sequen
     return _format(comparison, chosen, measures, cell)
 
 
-def format_p_values(comparison: pd.DataFrame, style: str = "text", measures: Sequence[str] = MEASURES) -> str:
+def format_p_values(comparison: pd.DataFrame, style: str = "text", measures: Sequence[str] | None = None) -> str:
     """Formats the p-values of `compare`, that of the t-test and of the randomization test; arguments as there."""
     chosen = STYLES[_arguments.choice("style", style, tuple(STYLES))]
 
     def cell(row: Any) -> str:
-        return "best" if row.is_best else f"{row.t_test_p:.3f} / {row.randomization_p:.3f}"
+        return "best" if row.t_test_p != row.t_test_p else f"{row.t_test_p:.3f} / {row.randomization_p:.3f}"
 
     return _format(comparison, chosen, measures, cell)
 
 
-def _format(comparison: pd.DataFrame, style: Style, measures: Sequence[str], cell: Any) -> str:
+def _format(comparison: pd.DataFrame, style: Style, measures: Sequence[str] | None, cell: Any) -> str:
     with _extras.needed("tabulate", extra="study", by="`format_table`"):
         import tabulate
     rankers = comparison["ranker"].drop_duplicates()
+    measures = list(comparison["measure"].drop_duplicates()) if measures is None else measures
     cells = {(row.measure, row.ranker): cell(row) for row in comparison.itertuples()}
     rows = [[_escaped(ranker, style), *(cells[measure, ranker] for measure in measures)] for ranker in rankers]
-    return tabulate.tabulate(rows, ["", *(TITLES[measure] for measure in measures)], tablefmt=style.tablefmt)
+    return tabulate.tabulate(rows, ["", *map(title, measures)], tablefmt=style.tablefmt)
 
 
 def _escaped(label: str, style: Style) -> str:
@@ -155,7 +160,7 @@ def _escaped(label: str, style: Style) -> str:
 def caption(results: Results, dataset: str) -> str:
     """Returns what the figures of `format_table` are."""
     queries = results.queries[results.queries["dataset"] == dataset]
-    select_by = TITLES[results.settings["select_by"]]
+    select_by = title(results.settings["select_by"])
     folds, seeds = queries["fold"].nunique(), queries["seed"].nunique()
     over = f"{folds} folds" if folds > 1 else f"{queries['query'].nunique()} queries of a single split"
     return (

@@ -6,7 +6,7 @@ from tfr_smooth.training.scoring import score_queries
 from tfr_smooth.training.smoothness import Smoothness, SmoothnessMonitor, SmoothnessReport, diagnose_smoothness
 from tfr_smooth.training.strategies import STRATEGIES, get_strategy
 from tfr_smooth.training.temperature import TemperatureSchedule
-from tfr_smooth.training.validation import ExactValidation
+from tfr_smooth.training.validation import ExactValidation, Validation
 
 __all__ = [
     "STRATEGIES",
@@ -16,6 +16,7 @@ __all__ = [
     "SmoothnessMonitor",
     "SmoothnessReport",
     "TemperatureSchedule",
+    "Validation",
     "diagnose_smoothness",
     "get_strategy",
     "is_chief",

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfr_smooth import _keras
 from tfr_smooth.training import cluster
-from tfr_smooth.training.validation import ExactValidation
+from tfr_smooth.training.validation import Validation
 
 
 class _Json(tf.train.experimental.PythonState):
@@ -63,7 +63,7 @@ class ResumableTraining(tf.keras.callbacks.Callback):
         self,
         directory: str | os.PathLike[str],
         *,
-        validation: ExactValidation | None = None,
+        validation: Validation | None = None,
         settings: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()

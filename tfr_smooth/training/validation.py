@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -15,13 +15,103 @@ from tfr_smooth.training import cluster
 MODES = ("max", "min")
 
 
-class ExactValidation(tf.keras.callbacks.Callback):
+class Validation(tf.keras.callbacks.Callback):
+    """Computes validation figures after each epoch, keeps the best epoch, stops early on request.
+
+    The figures go into the epoch's logs as `val_NAME`, so that the progress bar, the history and later callbacks see
+    them; put this callback before those. After training, `best_epoch` and `best_value` tell the best epoch (counted
+    from 0; ties go to the earlier one) and `history` has the logs of all epochs.
+
+    Args:
+      figures: Returns the figures of the model by name, as {"ndcg": 0.5}; called after each epoch with the model.
+      monitor: The name of the figure that tells which epoch is best. NaN is never best.
+      mode: "max" if more is better, "min" if less is.
+      path: Where the model of the best epoch is saved (ends in ".keras"); None saves nothing.
+      patience: Stop after this many epochs in a row without a new best one; None never stops.
+
+    Raises:
+      ValueError: If an argument is not one of these.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> import tfr_smooth
+      >>> dataset = tf.data.Dataset.from_tensors((tf.random.normal([4, 3, 2]), tf.tile([[1.0, 0.0, 0.0]], [4, 1])))
+      >>> model = tfr_smooth.models.FeedForwardScorer(hidden=[4])
+      >>> model.compile(optimizer="adam", loss=tfr_smooth.losses.SmoothINDCGLoss())
+      >>> validation = tfr_smooth.training.Validation(lambda model: {"ndcg": 0.5}, monitor="ndcg", patience=2)
+      >>> _ = model.fit(dataset, epochs=5, verbose=0, callbacks=[validation])
+      >>> validation.best_epoch, validation.history["val_ndcg"]
+      (0, [0.5, 0.5, 0.5])
+    """
+
+    def __init__(
+        self,
+        figures: Callable[[tf.keras.Model], Mapping[str, float]],
+        *,
+        monitor: str,
+        mode: str = "max",
+        path: str | os.PathLike[str] | None = None,
+        patience: int | None = None,
+    ) -> None:
+        super().__init__()
+        if path is not None and not os.fspath(path).endswith(".keras"):
+            raise ValueError(f"`path` must end in '.keras', got {os.fspath(path)!r}.")
+        self._figures = figures
+        self._monitor = "val_" + monitor
+        self._sign = 1.0 if _arguments.choice("mode", mode, MODES) == "max" else -1.0
+        self._path = None if path is None else os.fspath(path)
+        self._patience = None if patience is None else _arguments.integer("patience", patience, least=1)
+        self.best_epoch: int | None = None
+        self.best_value: float | None = None
+        self.stopped = False
+        self.history: dict[str, list[float]] = {}
+
+    def evaluate(self) -> dict[str, float]:
+        """Returns the figures of the model as it stands, by name."""
+        return dict(self._figures(self.model))
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Called by Keras: evaluates, saves the model if it is the best one, stops if there is no hope."""
+        logs = {} if logs is None else logs
+        logs.update({f"val_{name}": value for name, value in self.evaluate().items()})
+        for name, value in logs.items():
+            self.history.setdefault(name, []).append(float(value))
+        value = logs[self._monitor]
+        if value == value and (self.best_value is None or self._sign * value > self._sign * self.best_value):
+            self.best_epoch, self.best_value = epoch, value
+            if self._path is not None:
+                self._save(self._path)
+        last_gain = -1 if self.best_epoch is None else self.best_epoch
+        if self._patience is not None and epoch - last_gain >= self._patience:
+            self.stopped = True
+            self.model.stop_training = True
+
+    def _save(self, path: str) -> None:
+        with cluster.path_to_save(self.model.distribute_strategy, path) as own_path:
+            os.makedirs(os.path.dirname(os.path.abspath(own_path)), exist_ok=True)
+            with _files.replacing(own_path) as unfinished:
+                self.model.save(os.fspath(unfinished))
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns what a resumed training must know, as JSON has it."""
+        return {
+            "best_epoch": self.best_epoch,
+            "best_value": self.best_value,
+            "stopped": self.stopped,
+            "history": self.history,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Goes on from what `get_state` returned."""
+        self.best_epoch, self.best_value = state["best_epoch"], state["best_value"]
+        self.stopped, self.history = state["stopped"], state["history"]
+
+
+class ExactValidation(Validation):
     """Evaluates a validation set exactly after each epoch, keeps the best epoch, stops early on request.
 
-    Each list counts once, whatever the batches are. The figures go into the epoch's logs as `val_NAME`, so that
-    the progress bar, the history and later callbacks see them; put this callback before those. After training,
-    `best_epoch` and `best_value` tell the best epoch (counted from 0; ties go to the earlier one) and `history` has
-    the logs of all epochs.
+    Each list counts once, whatever the batches are. Logs, `best_epoch`, `best_value` and `history` are those of
+    `Validation`.
 
     Under a `tf.distribute` strategy each replica scores its share of a batch, and each worker computes the metrics of
     all lists, so that all of them see the figures of one device; of several workers the chief writes.
@@ -62,26 +152,17 @@ class ExactValidation(tf.keras.callbacks.Callback):
         path: str | os.PathLike[str] | None = None,
         patience: int | None = None,
     ) -> None:
-        super().__init__()
         if not metrics:
             raise ValueError("`metrics` must name at least one metric, got none.")
         if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
             raise ValueError("`dataset` must be finite, got one that repeats for ever.")
         names = [metric.name for metric in metrics]
-        if path is not None and not os.fspath(path).endswith(".keras"):
-            raise ValueError(f"`path` must end in '.keras', got {os.fspath(path)!r}.")
+        best_by = _arguments.choice("monitor", monitor or names[0], names)
+        super().__init__(self._exact, monitor=best_by, mode=mode, path=path, patience=patience)
         self._dataset = dataset
         self._metrics = list(metrics)
-        self._monitor = "val_" + _arguments.choice("monitor", monitor or names[0], names)
-        self._sign = 1.0 if _arguments.choice("mode", mode, MODES) == "max" else -1.0
-        self._path = None if path is None else os.fspath(path)
-        self._patience = None if patience is None else _arguments.integer("patience", patience, least=1)
         self._shared = dataset
         self._step: Any = None
-        self.best_epoch: int | None = None
-        self.best_value: float | None = None
-        self.stopped = False
-        self.history: dict[str, list[float]] = {}
 
     def set_model(self, model: tf.keras.Model) -> None:
         """Called by Keras before training."""
@@ -107,46 +188,9 @@ class ExactValidation(tf.keras.callbacks.Callback):
 
         self._step = step
 
-    def evaluate(self) -> dict[str, float]:
-        """Returns the metrics of the model as it stands, by name."""
+    def _exact(self, model: tf.keras.Model) -> dict[str, float]:
         for metric in self._metrics:
             metric.reset_state()
         for inputs, labels in self._shared:
             self._step(inputs, labels)
         return {metric.name: float(metric.result()) for metric in self._metrics}
-
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Called by Keras: evaluates, saves the model if it is the best one, stops if there is no hope."""
-        logs = {} if logs is None else logs
-        logs.update({f"val_{name}": value for name, value in self.evaluate().items()})
-        for name, value in logs.items():
-            self.history.setdefault(name, []).append(float(value))
-        value = logs[self._monitor]
-        if value == value and (self.best_value is None or self._sign * value > self._sign * self.best_value):
-            self.best_epoch, self.best_value = epoch, value
-            if self._path is not None:
-                self._save(self._path)
-        last_gain = -1 if self.best_epoch is None else self.best_epoch
-        if self._patience is not None and epoch - last_gain >= self._patience:
-            self.stopped = True
-            self.model.stop_training = True
-
-    def _save(self, path: str) -> None:
-        with cluster.path_to_save(self.model.distribute_strategy, path) as own_path:
-            os.makedirs(os.path.dirname(os.path.abspath(own_path)), exist_ok=True)
-            with _files.replacing(own_path) as unfinished:
-                self.model.save(os.fspath(unfinished))
-
-    def get_state(self) -> dict[str, Any]:
-        """Returns what a resumed training must know, as JSON has it."""
-        return {
-            "best_epoch": self.best_epoch,
-            "best_value": self.best_value,
-            "stopped": self.stopped,
-            "history": self.history,
-        }
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Goes on from what `get_state` returned."""
-        self.best_epoch, self.best_value = state["best_epoch"], state["best_value"]
-        self.stopped, self.history = state["stopped"], state["history"]

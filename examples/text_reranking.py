@@ -1,0 +1,236 @@
+"""Reranks BM25's documents with a BERT that is trained with a loss of the library, and compares losses.
+
+    python examples/text_reranking.py --docs=docs.tsv --queries=queries.tsv --qrels=qrels.txt \
+        --model_dir=all-MiniLM-L6-v2 --losses="zero_shot pairwise_hinge approx_ndcg smoothi_ndcg" --seeds=3
+
+Cross-validates over the queries, and reports BM25, each model, and each model mixed with BM25. Started again, it
+computes only what has no result yet. docs/text.md describes files, models and results.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+import tensorflow as tf
+from absl import app, flags, logging
+
+from tfr_smooth import _files, losses, study, text, training
+from tfr_smooth.study import tables
+
+_DOCS = flags.DEFINE_string("docs", None, "Documents: lines of doc_id, title, text, with a header.", required=True)
+_QUERIES = flags.DEFINE_string("queries", None, "Queries: lines of query_id, text, with a header.", required=True)
+_QRELS = flags.DEFINE_string("qrels", None, "Judgments in the format of TREC.", required=True)
+_GAINS = flags.DEFINE_string("gains", None, "The label of each grade of the judgments, as '1:4,2:3,3:2,4:1'.")
+_SOURCE_GRADE = flags.DEFINE_integer(
+    "source_grade", None, "The grade that marks the document that a query was made from: neither judged nor ranked."
+)
+_NAME = flags.DEFINE_string("name", None, "Name of the collection in the results. Default: that of --docs's folder.")
+_MODEL_DIR = flags.DEFINE_string(
+    "model_dir", None, "A BERT checkpoint: a folder with config.json, model.safetensors, tokenizer.json.", required=True
+)
+_SHA256 = flags.DEFINE_string("sha256", None, "The expected hash of the checkpoint's model.safetensors.")
+_SCORER = flags.DEFINE_enum("scorer", "late", ["late", "cross"], "Late interaction (ColBERT) or a cross-encoder.")
+_LOSSES = flags.DEFINE_string(
+    "losses",
+    "zero_shot pairwise_hinge approx_ndcg smoothi_ndcg",
+    "What to compare: losses by name, each with hyperparameters if not the defaults, as smoothi_ndcg:alpha=10.0; "
+    "zero_shot is the model before training.",
+)
+_FOLDS = flags.DEFINE_integer("folds", 5, "Folds of the queries.", lower_bound=3)
+_SEEDS = flags.DEFINE_integer("seeds", 1, "Trainings per loss and fold.", lower_bound=1)
+_DEPTH = flags.DEFINE_integer("depth", 100, "Documents per query that BM25 retrieves.", lower_bound=1)
+_RELEVANT = flags.DEFINE_integer("relevant", 2, "Relevant documents per training list.", lower_bound=1)
+_OTHERS = flags.DEFINE_integer("others", 2, "Other documents per training list.", lower_bound=1)
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 8, "Lists per step of the optimizer.", lower_bound=1)
+_MICRO_BATCHES = flags.DEFINE_integer(
+    "micro_batches", 1, "Parts that a batch is computed in, with less memory: gradients are accumulated.", lower_bound=1
+)
+_EPOCHS = flags.DEFINE_integer("epochs", 10, "Largest number of epochs.", lower_bound=1)
+_PATIENCE = flags.DEFINE_integer("patience", 3, "Epochs without a better validation figure, then stop.", lower_bound=1)
+_LEARNING_RATE = flags.DEFINE_float("learning_rate", 2e-5, "Adam's learning rate for the encoder.")
+_HEAD_LEARNING_RATE = flags.DEFINE_float("head_learning_rate", 1e-3, "That for the head.")
+_FROZEN_LAYERS = flags.DEFINE_integer(
+    "frozen_layers", 0, "Layers that are not trained; what they return is computed once and kept.", lower_bound=0
+)
+_QUERY_LENGTH = flags.DEFINE_integer("query_length", 48, "Tokens of a query (late interaction).", lower_bound=3)
+_LENGTH = flags.DEFINE_integer("length", 180, "Tokens of a document, or of a cross-encoder's input.", lower_bound=5)
+_PASSAGES = flags.DEFINE_integer("passages", 1, "Largest number of passages per document (cross).", lower_bound=1)
+_PRETRAINING = flags.DEFINE_integer(
+    "pretraining_epochs", 0, "Epochs of training on the documents' titles as queries, before all else.", lower_bound=0
+)
+_SELECT_BY = flags.DEFINE_enum("select_by", "ndcg_cut_10", text.MEASURES, "Validation measure for epoch and mix.")
+_PRECISION = flags.DEFINE_enum(
+    "precision", "float32", ["float32", "bfloat16"], "bfloat16: mixed precision, on hardware that computes with it."
+)
+_STRATEGY = flags.DEFINE_enum("strategy", "none", ["none", "mirrored", "multi_worker"], "Where to train.")
+_EXPORT = flags.DEFINE_string("export", None, "Also export the first loss's model of fold 1, to this folder.")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/text", "Where everything is written.")
+_VERBOSE = flags.DEFINE_bool("verbose", False, "Print a line per epoch.")
+
+
+def main(argv: list[str]) -> None:
+    if len(argv) > 1:
+        raise app.UsageError(f"What is {argv[1]!r}?")
+    strategy = training.get_strategy(_STRATEGY.value)
+    if _PRECISION.value == "bfloat16":
+        tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    collection = text.read_collection(
+        _DOCS.value, _QUERIES.value, _QRELS.value, gains=gains(), source_grade=_SOURCE_GRADE.value
+    )
+    run = text.bm25(collection, depth=_DEPTH.value)
+    describe(collection, run)
+    output = pathlib.Path(_OUTPUT_DIR.value)
+    start, settings = starting_point(collection, output, strategy)
+    encoder, tokenizer = load()
+    inputs = make_inputs(collection, tokenizer, candidates(collection, run))
+    inputs.freeze(encoder, output / "cache", progress=progress)
+    plan = text.CrossValidation(
+        _NAME.value or pathlib.Path(_DOCS.value).resolve().parent.name,
+        collection,
+        run,
+        inputs,
+        start,
+        _LOSSES.value.split(),
+        output,
+        folds=_FOLDS.value,
+        seeds=_SEEDS.value,
+        recipe=recipe(),
+        settings=settings,
+        strategy=strategy,
+        verbose=2 if _VERBOSE.value else 0,
+    )
+    plan.compute(progress=progress)
+    report(plan, output)
+    if _EXPORT.value:
+        label = next(label for label in plan.losses if label != "zero_shot")
+        model = plan.trained(label, fold=0, seed=0, folder=output / "export_training")
+        print(f"Exported to {text.export_reranker(model, tokenizer, _EXPORT.value, inputs=inputs)}")
+
+
+def gains() -> dict[int, int] | None:
+    if _GAINS.value is None:
+        return None
+    try:
+        return {int(grade): int(gain) for grade, gain in (pair.split(":") for pair in _GAINS.value.split(","))}
+    except ValueError:
+        raise app.UsageError(f"--gains must be as '1:4,2:3', got {_GAINS.value!r}.") from None
+
+
+def describe(collection: text.Collection, run: dict[str, dict[str, float]]) -> None:
+    """Prints sizes, and what is unusual."""
+    judged = sum(map(len, collection.labels.values()))
+    print(f"{len(collection.documents)} documents, {len(collection.queries)} queries, {judged} judgments")
+    for count, what in (
+        (sum(not document.content for document in collection.documents.values()), "documents without text"),
+        (sum(not any(labels.values()) for labels in collection.labels.values()), "queries without a relevant document"),
+        (sum(not documents for documents in run.values()), "queries without a candidate"),
+    ):
+        if count:
+            print(f"{count} {what}: kept; such a query has 0 in every measure")
+
+
+def load() -> tuple[text.BertEncoder, text.Tokenizer]:
+    return text.load_bert(_MODEL_DIR.value, frozen_layers=_FROZEN_LAYERS.value, sha256=_SHA256.value)
+
+
+def make_model(encoder: text.BertEncoder) -> text.Reranker:
+    model = {"late": text.LateInteraction, "cross": text.CrossEncoder}[_SCORER.value]
+    rate = _HEAD_LEARNING_RATE.value / _LEARNING_RATE.value
+    return model(encoder, micro_batches=_MICRO_BATCHES.value, head_rate=rate)
+
+
+def make_inputs(collection: text.Collection, tokenizer: text.Tokenizer, pairs: dict[str, list[str]]) -> text.Inputs:
+    if _SCORER.value == "late":
+        lengths = {"query_length": _QUERY_LENGTH.value, "document_length": _LENGTH.value}
+        return text.LateInputs(collection, tokenizer, **lengths)
+    return text.PairInputs(collection, tokenizer, pairs, length=_LENGTH.value, passages=_PASSAGES.value)
+
+
+def candidates(collection: text.Collection, run: dict[str, dict[str, float]]) -> dict[str, list[str]]:
+    """The documents that training or ranking may ask for."""
+    return {query_id: list(dict.fromkeys([*run[query_id], *collection.labels[query_id]])) for query_id in run}
+
+
+def recipe(**changes: Any) -> text.Recipe:
+    values = {
+        "epochs": _EPOCHS.value,
+        "patience": _PATIENCE.value,
+        "batch_size": _BATCH_SIZE.value,
+        "learning_rate": _LEARNING_RATE.value,
+        "relevant": _RELEVANT.value,
+        "others": _OTHERS.value,
+        "select_by": _SELECT_BY.value,
+    }
+    return text.Recipe(**{**values, **changes})
+
+
+def starting_point(
+    collection: text.Collection, output: pathlib.Path, strategy: tf.distribute.Strategy
+) -> tuple[Any, dict[str, Any]]:
+    """What makes the model that each training starts from, and the settings that tell it from others."""
+    names = (_MODEL_DIR, _SCORER, _FROZEN_LAYERS, _LENGTH, _QUERY_LENGTH, _PASSAGES, _HEAD_LEARNING_RATE)
+    settings = {flag.name: flag.value for flag in (*names, _DEPTH, _PRETRAINING, _PRECISION, _MICRO_BATCHES)}
+    settings["model_dir"] = os.path.basename(os.path.normpath(_MODEL_DIR.value))
+    if not _PRETRAINING.value:
+        return lambda: make_model(load()[0]), settings
+    titles = text.title_queries(collection)
+    run = text.bm25(titles, depth=_DEPTH.value)
+    print(f"Pretraining on {len(titles.queries)} titles")
+    lists = {query_id: list(documents)[:10] for query_id, documents in run.items()}
+    _, tokenizer = load()
+    queries = list(titles.queries)
+    held_out = max(1, len(queries) // 20)
+    model = text.train(
+        lambda: make_model(load()[0]),
+        losses.ListNetLoss(),
+        make_inputs(titles, tokenizer, candidates(titles, {name: dict.fromkeys(lists[name], 0.0) for name in lists})),
+        {name: {doc_id: run[name][doc_id] for doc_id in lists[name]} for name in lists},
+        titles.labels,
+        {"train": queries[held_out:], "valid": queries[:held_out]},
+        output / "pretraining",
+        recipe=recipe(epochs=_PRETRAINING.value, relevant=1, others=3),
+        settings=settings,
+        strategy=strategy,
+        verbose=2,
+    )
+    weights = model.get_weights()
+
+    def make() -> text.Reranker:
+        started = make_model(load()[0])
+        started.set_weights(weights)
+        return started
+
+    return make, settings
+
+
+def report(plan: text.CrossValidation, output: pathlib.Path) -> None:
+    """Prints and writes the tables."""
+    results = plan.results()
+    study.write_results(results, output)
+    caption = (
+        f"{plan.name}: test figures of {plan.folds}-fold cross-validation, mean ± standard error over folds, as "
+        f"trec_eval computes them; means over {plan.seeds} seeds. The best figure is marked; † is significantly worse "
+        "than the best (paired t-test over queries, Bonferroni, 5%)."
+    )
+    best = tables.compare(results, plan.name)
+    with_bm25 = tables.compare(results, plan.name, against="bm25")
+    for style, suffix in (("text", "txt"), ("markdown", "md"), ("latex", "tex")):
+        _files.write_text(output / f"{plan.name}.{suffix}", [tables.format_table(best, style) + "\n"])
+    _files.write_text(output / f"{plan.name}.csv", [best.to_csv(index=False)])
+    _files.write_text(output / f"{plan.name}_against_bm25.csv", [with_bm25.to_csv(index=False)])
+    print(f"\n{caption}\n\n{tables.format_table(best)}\n")
+    print("p-values against BM25, of the paired t-test / of the randomization test (Bonferroni):\n")
+    print(tables.format_p_values(with_bm25))
+
+
+def progress(steps: Any, title: str) -> Any:
+    import tqdm
+
+    return tqdm.tqdm(steps, desc=title, disable=None if _VERBOSE.value else False)
+
+
+if __name__ == "__main__":
+    logging.set_verbosity(logging.ERROR)
+    app.run(main)

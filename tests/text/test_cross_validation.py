@@ -1,0 +1,154 @@
+"""Cross-validation: folds, resumption, results and the mix with BM25."""
+
+import numpy as np
+import pytest
+
+from tests.text.conftest import made_up
+from tfr_smooth import losses, study, text
+from tfr_smooth.study import tables
+from tfr_smooth.text import cross_validation
+
+
+def test_queries_of_a_common_source_are_in_one_fold():
+    collection = made_up()
+    sources = {"q0": {"d1"}, "q5": {"d1", "d2"}, "q9": {"d2"}, "q3": {"d4"}}
+    collection = collection._replace(sources={query: frozenset(names) for query, names in sources.items()})
+    folds = text.fold_queries(collection, folds=4)
+    assert sorted(sum(folds, [])) == sorted(collection.queries)
+    assert max(map(len, folds)) - min(map(len, folds)) <= 2
+    assert sum({"q0", "q5", "q9"} <= set(fold) for fold in folds) == 1
+    assert text.fold_queries(collection, folds=4) == folds != text.fold_queries(collection, folds=4, seed=1)
+
+
+def test_too_few_queries_for_the_folds_are_refused():
+    with pytest.raises(ValueError, match="`collection` must have at least 5 queries without a common source, got 3"):
+        text.fold_queries(made_up(queries=3), folds=5)
+
+
+def test_figures_count_what_was_not_found():
+    """Unlike those of a list that is whole."""
+    labels = {"q1": {"a": 1, "b": 1, "c": 0}, "q2": {"a": 1}, "q3": {}}
+    figures = text.evaluate({"q1": {"a": 1.0, "c": 2.0}, "q2": {}, "q3": {"a": 1.0}}, labels, ["map", "ndcg", "P_5"])
+    dcg, ideal = 1 / np.log2(3), 1 + 1 / np.log2(3)
+    assert figures["q1"] == pytest.approx({"map": (1 / 2) / 2, "ndcg": dcg / ideal, "P_5": 0.2})
+    assert figures["q2"] == figures["q3"] == {"map": 0.0, "ndcg": 0.0, "P_5": 0.0}
+    assert text.reranking.mean(figures)["P_5"] == pytest.approx(0.2 / 3)
+
+
+def test_mixed_runs():
+    first, second = {"q": {"a": 3.0, "b": 1.0, "c": 2.0}}, {"q": {"c": 0.5, "a": 0.5, "b": 0.5}}
+    mixed = text.mix(first, second, 0.5)["q"]  # The second says nothing.
+    assert mixed == pytest.approx({"a": 1.5**0.5 / 2, "b": -(1.5**0.5) / 2, "c": 0.0})
+    assert text.mix({"q": {}}, {"q": {}}, 0.3) == {"q": {}}
+
+
+def test_the_best_mix_is_the_one_of_the_best_figure():
+    labels = {"q": {"a": 1, "b": 0}}
+    good, bad = {"q": {"a": 2.0, "b": 0.0}}, {"q": {"a": 0.0, "b": 2.0}}
+    assert text.best_mix(good, bad, labels, "P_1") == 0.8  # 0.6 to 1.0 are right
+    assert text.best_mix(bad, good, labels, "P_1") == 0.2
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory, checkpoint, collection, run):
+    _, tokenizer = text.load_bert(checkpoint)
+    return text.CrossValidation(
+        "made up",
+        collection,
+        run,
+        text.LateInputs(collection, tokenizer, query_length=5, document_length=9),
+        lambda: text.LateInteraction(text.load_bert(checkpoint)[0]),
+        ["zero_shot", "smoothi_ndcg:alpha=2.0"],
+        tmp_path_factory.mktemp("study"),
+        folds=3,
+        seeds=1,
+        recipe=text.Recipe(epochs=1, batch_size=4, learning_rate=1e-2),
+    )
+
+
+def test_labels_are_losses():
+    loss = cross_validation.loss_of("smoothi_ndcg:alpha=2.0")
+    assert isinstance(loss, losses.SmoothINDCGLoss) and loss.get_config()["alpha"] == 2.0
+    with pytest.raises(ValueError, match="Did you mean 'smoothi_ndcg'"):
+        cross_validation.loss_of("smooth_ndcg")
+
+
+def test_parts_are_disjoint(plan):
+    for fold in range(3):
+        parts = plan.parts(fold)
+        assert sorted(sum(parts.values(), [])) == sorted(plan.collection.queries)
+        assert parts["valid"] == plan.parts((fold + 1) % 3)["test"]
+
+
+def test_a_killed_study_is_resumed(plan, monkeypatch):
+    done = []
+    train = cross_validation.train
+
+    def counted(*args, **kwargs):
+        if done == [0]:
+            done.append("killed")
+            raise KeyboardInterrupt
+        done.append(kwargs["settings"]["fold"])
+        return train(*args, **kwargs)
+
+    monkeypatch.setattr(cross_validation, "train", counted)
+    with pytest.raises(KeyboardInterrupt):
+        plan.compute()
+    plan.compute()
+    plan.compute()
+    assert done == [0, "killed", 1, 2]  # Each fold was trained once.
+    results = plan.results(["P_5", "ndcg"])
+    counts = results.queries.groupby("ranker")["query"].nunique().to_dict()
+    names = ["bm25", "zero_shot", "zero_shot + bm25", "smoothi_ndcg:alpha=2.0", "smoothi_ndcg:alpha=2.0 + bm25"]
+    assert counts == dict.fromkeys(names, len(plan.collection.queries))
+    assert results.measures == ["P_5", "ndcg"]
+    figures = text.evaluate(plan.run, plan.collection.labels, ["ndcg"])
+    table = tables.compare(results, "made up", against="bm25", samples=50)
+    row = table[(table["ranker"] == "bm25") & (table["measure"] == "ndcg")].iloc[0]
+    folds = [np.mean([figures[query]["ndcg"] for query in plan.parts(fold)["test"]]) for fold in range(3)]
+    assert row["mean"] == pytest.approx(np.mean(folds)) and np.isnan(row["t_test_p"])
+    assert not list(plan.folder.glob("**/checkpoints"))  # Only results are left.
+
+
+def test_results_are_written_and_read(plan, tmp_path):
+    plan.compute()
+    results = plan.results()
+    study.write_results(results, tmp_path)
+    read = study.read_results(tmp_path)
+    assert read.measures == list(text.MEASURES) and read.settings["entries"][0] == "bm25"
+    assert read.queries["ndcg"].tolist() == results.queries["ndcg"].tolist()
+
+
+def test_a_training_is_resumed_where_it_stopped(plan, tmp_path):
+    arguments = (plan.make, losses.ListNetLoss(), plan.inputs, plan.run, plan.collection.labels, plan.parts(0))
+    recipe = text.Recipe(epochs=3, batch_size=6, learning_rate=1e-3, patience=9)
+    whole = text.train(*arguments, tmp_path / "whole", recipe=recipe, verbose=0)
+    validation_runs = []
+
+    def figures(run, *args):
+        if len(validation_runs) == 1:
+            raise KeyboardInterrupt  # in the second epoch
+        validation_runs.append(run)
+        return evaluate(run, *args)
+
+    evaluate = text.reranking.evaluate
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text.reranking, "evaluate", figures)
+        with pytest.raises(KeyboardInterrupt):
+            text.train(*arguments, tmp_path / "parts", recipe=recipe, verbose=0)
+    resumed = text.train(*arguments, tmp_path / "parts", recipe=recipe, verbose=0)
+    # The lists are those of an undisturbed training; what dropout drops is not.
+    valid = {query_id: plan.run[query_id] for query_id in plan.parts(0)["valid"]}
+    for query_id, scores in text.rank(whole, plan.inputs, valid).items():
+        again = text.rank(resumed, plan.inputs, {query_id: scores})[query_id]
+        np.testing.assert_allclose(list(again.values()), list(scores.values()), rtol=0.1)
+    with pytest.raises(ValueError, match="`settings` must be those of the training"):
+        text.train(*arguments, tmp_path / "parts", recipe=text.Recipe(epochs=2), verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("epochs", 0), ("learning_rate", 0.0), ("select_by", "ndcg@10"), ("relevant", 0)]
+)
+def test_bad_arguments_of_a_recipe_are_named(name, value):
+    with pytest.raises(ValueError, match=f"`{name}` must be"):
+        text.Recipe(**{name: value})

@@ -1,0 +1,171 @@
+"""The rerankers' scores, and steps of their training."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.text.conftest import CONFIG, random_tensors
+from tests.text.test_bert import reference
+from tfr_smooth import losses, text
+
+IDS = np.int32([[[2, 5, 6, 3, 0], [2, 7, 3, 0, 0], [0, 0, 0, 0, 0]]])
+
+
+def hidden(ids):
+    return reference(random_tensors(CONFIG), ids)
+
+
+def normalized(ids):
+    vectors = hidden(ids)
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def late(checkpoint, **kwargs):
+    return text.LateInteraction(text.load_bert(checkpoint)[0], **kwargs)
+
+
+def test_late_interaction_is_colberts(checkpoint):
+    query = np.int32([[2, 8, 9, 3, 0]])
+    scores = late(checkpoint)({"query_ids": query, "document_ids": IDS}).numpy()
+    for number in (0, 1):
+        cosines = normalized(query[0]) @ normalized(IDS[0, number]).T
+        np.testing.assert_allclose(scores[0, number], cosines.max(-1).sum(), atol=1e-5)
+    assert scores[0, 2] == pytest.approx(-4.0)  # without tokens, -1 for each of the query's
+
+
+def test_a_cross_encoder_scores_the_mean_over_passages(checkpoint):
+    model = text.CrossEncoder(text.load_bert(checkpoint)[0], head_rate=10.0)
+    pairs = np.int32([[[[2, 5, 3, 6, 3], [2, 5, 3, 7, 3]], [[2, 5, 3, 8, 3], [0] * 5]]])
+    kernel = 10.0 * model.kernel.numpy()
+    expected = [
+        np.mean([hidden(pairs[0, 0, p])[0] for p in (0, 1)], axis=0) @ kernel,
+        hidden(pairs[0, 1, 0])[0] @ kernel,
+    ]
+    np.testing.assert_allclose(model({"pair_ids": pairs}), [expected], atol=1e-5)
+
+
+def batch(checkpoint, collection, run, lists=6):
+    tokenizer = text.Tokenizer(checkpoint)
+    inputs = text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
+    drawn = text.TrainingLists(list(collection.queries), collection.labels, run)
+    return next(iter(drawn.dataset(inputs, batch_size=lists)))
+
+
+def without_dropout(checkpoint, **kwargs):
+    encoder, _ = text.load_bert(checkpoint)
+    config = {**encoder.get_config(), "config": {**encoder.get_config()["config"]}}
+    config["config"] |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    model = text.LateInteraction(config, **kwargs)
+    model.encoder.set_weights(encoder.get_weights())
+    return model
+
+
+def step(model, features, labels, optimizer):
+    model.compile(optimizer=optimizer, loss=losses.SmoothINDCGLoss())
+    history = model.fit(tf.data.Dataset.from_tensors((features, labels)), verbose=0)
+    return history.history["loss"][0], [variable.numpy() for variable in model.variables]
+
+
+@pytest.mark.parametrize("micro_batches", [2, 4, 9])
+def test_a_batch_in_parts_is_the_batch(checkpoint, collection, run, micro_batches):
+    features, labels = batch(checkpoint, collection, run)
+    loss, weights = step(without_dropout(checkpoint), features, labels, tf.keras.optimizers.SGD(1.0))
+    model = without_dropout(checkpoint, micro_batches=micro_batches)
+    found, in_parts = step(model, features, labels, tf.keras.optimizers.SGD(1.0))
+    assert found == pytest.approx(loss, rel=1e-5)
+    expected = losses.SmoothINDCGLoss()(labels, without_dropout(checkpoint)(features))
+    assert loss == pytest.approx(float(expected), rel=1e-5)
+    for a, b in zip(weights, in_parts, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_the_head_has_a_rate_of_its_own(checkpoint, collection, run):
+    features, labels = batch(checkpoint, collection, run)
+    model = without_dropout(checkpoint, head_rate=30.0)
+    before = model.encoder.blocks[0].inner.get_weights()[0]
+    assert 30.0 * float(tf.convert_to_tensor(model.scale)) == pytest.approx(1.0)
+    step(model, features, labels, tf.keras.optimizers.Adam(1e-4, epsilon=1e-12))
+    # Adam's first step is the learning rate for each weight.
+    np.testing.assert_allclose(abs(model.encoder.blocks[0].inner.get_weights()[0] - before).max(), 1e-4, rtol=1e-2)
+    assert abs(30.0 * float(tf.convert_to_tensor(model.scale)) - 1.0) == pytest.approx(30.0 * 1e-4, rel=1e-2)
+
+
+def test_frozen_layers_stay_and_what_they_return_is_kept(checkpoint, collection, run, tmp_path):
+    encoder, tokenizer = text.load_bert(checkpoint, frozen_layers=2)
+    inputs = text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
+    drawn = text.TrainingLists(list(collection.queries), collection.labels, run)
+    plain, _ = next(iter(drawn.dataset(inputs)))
+    model = text.LateInteraction(encoder)
+    scores = model(plain).numpy()
+    inputs.freeze(encoder, tmp_path)
+    kept, labels = next(iter(drawn.dataset(inputs)))
+    assert set(kept) - set(plain) == {"query_hidden", "document_hidden"}
+    np.testing.assert_allclose(model(kept), scores, atol=5e-3)  # float16
+    before = [layer.get_weights() for layer in (encoder.tokens, encoder.blocks[1], encoder.blocks[2])]
+    step(model, kept, labels, tf.keras.optimizers.SGD(1.0))
+    after = [layer.get_weights() for layer in (encoder.tokens, encoder.blocks[1], encoder.blocks[2])]
+    for place in (0, 1):
+        for a, b in zip(before[place], after[place], strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert any((a != b).any() for a, b in zip(before[2], after[2], strict=True))
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    text.LateInputs(collection, tokenizer, query_length=6, document_length=12).freeze(encoder, tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == files  # The trained layers do not count.
+
+
+@pytest.mark.parametrize("scorer", ["late", "cross"])
+def test_ranking_gives_the_models_scores(checkpoint, collection, run, scorer):
+    encoder, tokenizer = text.load_bert(checkpoint)
+    if scorer == "late":
+        inputs = text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
+        model = text.LateInteraction(encoder)
+    else:
+        inputs = text.PairInputs(collection, tokenizer, run, length=14, passages=2)
+        model = text.CrossEncoder(encoder)
+    scores = text.rank(model, inputs, {**run, "q1": {}})
+    assert scores["q1"] == {}
+    documents = list(run["q0"])
+    features = inputs.batch(["q0"], [documents])
+    expected = model({name: tf.constant(array) for name, array in features.items()})[0].numpy()
+    assert list(scores["q0"]) == documents
+    np.testing.assert_allclose(list(scores["q0"].values()), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("scorer", [text.LateInteraction, text.CrossEncoder])
+def test_models_are_saved_and_loaded(checkpoint, tmp_path, scorer):
+    model = scorer(text.load_bert(checkpoint, frozen_layers=1)[0], micro_batches=2)
+    features = {"query_ids": IDS[:, 0], "document_ids": IDS, "pair_ids": IDS[:, :, None]}
+    names = ("pair_ids",) if scorer is text.CrossEncoder else ("query_ids", "document_ids")
+    features = {name: tf.constant(features[name]) for name in names}
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(features), model(features))
+    assert loaded.micro_batches == 2 and len(loaded.trainable_variables) == len(model.trainable_variables)
+
+
+@pytest.mark.parametrize(("name", "value"), [("micro_batches", 0), ("head_rate", 0.0)])
+def test_bad_arguments_are_named(checkpoint, name, value):
+    with pytest.raises(ValueError, match=f"`{name}` must be"):
+        late(checkpoint, **{name: value})
+
+
+def test_training_lists_are_drawn_anew_each_epoch(collection, run):
+    lists = text.TrainingLists(list(collection.queries), collection.labels, run, relevant=2, others=3)
+    first, second = list(lists.epoch(0)), list(lists.epoch(1))
+    assert first == list(lists.epoch(0)) != second
+    assert len(first) == len(lists) and sorted(q for q, _, _ in first) == sorted(q for q, _, _ in second)
+    for query_id, documents, labels in first:
+        assert len(set(documents)) == len(documents) == len(labels)
+        relevant = [doc_id for doc_id, label in zip(documents, labels, strict=True) if label > 0]
+        assert 1 <= len(relevant) <= 2 and len(documents) - len(relevant) <= 3
+        assert all(collection.labels[query_id][doc_id] > 0 for doc_id in relevant)
+        assert all(doc_id in run[query_id] for doc_id in documents if doc_id not in relevant)
+
+
+def test_queries_without_both_kinds_of_documents_are_left_out():
+    run = {"a": {"x": 1.0}, "b": {"x": 1.0}, "c": {}, "d": {"x": 2.0}}
+    labels = {"a": {"x": 1}, "b": {}, "c": {"x": 1}, "d": {"y": 2}}
+    lists = text.TrainingLists(list(run), labels, run)
+    assert list(lists.epoch(0)) == [("d", ["y", "x"], [2, 0])]
+    with pytest.raises(ValueError, match="`queries` must have relevant and other documents"):
+        text.TrainingLists(["a", "b"], labels, run)

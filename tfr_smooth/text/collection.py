@@ -1,0 +1,171 @@
+"""Text collections: documents, queries and judgments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from tfr_smooth import evaluation
+
+
+class Document(NamedTuple):
+    """A document.
+
+    Attributes:
+      title: Its title; may be empty.
+      text: Its text; may be empty.
+    """
+
+    title: str
+    text: str
+
+    @property
+    def content(self) -> str:
+        """Title and text."""
+        return f"{self.title} {self.text}".strip()
+
+
+class Collection(NamedTuple):
+    """Documents, queries and judgments.
+
+    Attributes:
+      documents: Document by id.
+      queries: Text by query id.
+      labels: For each query id, the labels of its judged documents: doc id to a whole number >= 0.
+      sources: For each query id, the documents that the query was made from, which are not ranked for it.
+    """
+
+    documents: dict[str, Document]
+    queries: dict[str, str]
+    labels: dict[str, dict[str, int]]
+    sources: dict[str, frozenset[str]]
+
+
+def read_collection(
+    documents: str | os.PathLike[str],
+    queries: str | os.PathLike[str],
+    qrels: str | os.PathLike[str],
+    *,
+    gains: Mapping[int, int] | None = None,
+    source_grade: int | None = None,
+) -> Collection:
+    r"""Reads a collection from tab-separated files and TREC judgments.
+
+    A document without any text stays in the collection, since it may be judged; BM25 never retrieves it.
+
+    Args:
+      documents: A UTF-8 file whose first line is `doc_id<TAB>title<TAB>text` or `doc_id<TAB>text`, and one document
+        per line after it.
+      queries: A UTF-8 file whose first line is `query_id<TAB>text`, and one query per line after it.
+      qrels: A TREC qrels file: `query_id 0 doc_id grade`.
+      gains: The label of each grade, where the grades are not labels themselves, as {1: 4, 2: 3, 3: 2, 4: 1} for a
+        collection whose best grade is 1. None takes the grades as they are, and those below 0 as 0.
+      source_grade: A grade that marks the document that a query was made from: neither judged nor ranked. Queries with
+        the same source are put in the same fold.
+
+    Returns:
+      The collection. Queries without judgments are in it, with no labels.
+
+    Raises:
+      ValueError: Bad input, as `path:line: what is wrong`: another header, a wrong number of columns, an id that is
+        empty or there twice, an empty query, a judgment of an unknown query or document, a grade without a gain.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import text
+      >>> with tempfile.TemporaryDirectory() as name:
+      ...     folder = pathlib.Path(name)
+      ...     _ = (folder / "docs.tsv").write_text("doc_id\ttitle\ttext\nd1\tWings\tOn lift.\nd2\t\tOn heat.\n")
+      ...     _ = (folder / "queries.tsv").write_text("query_id\ttext\nq1\tlift of wings\n")
+      ...     _ = (folder / "qrels.txt").write_text("q1 0 d1 1\nq1 0 d2 3\n")
+      ...     collection = text.read_collection(
+      ...         folder / "docs.tsv", folder / "queries.tsv", folder / "qrels.txt", gains={1: 2, 3: 0}
+      ...     )
+      >>> collection.documents["d1"].content, collection.labels
+      ('Wings On lift.', {'q1': {'d1': 2, 'd2': 0}})
+    """
+    read_documents: dict[str, Document] = {}
+    for _, (doc_id, *texts) in _rows(documents, ("doc_id\ttitle\ttext", "doc_id\ttext")):
+        read_documents[doc_id] = Document(texts[0] if len(texts) == 2 else "", texts[-1])
+    read_queries: dict[str, str] = {}
+    for place, (query_id, text) in _rows(queries, ("query_id\ttext",)):
+        if not text.strip():
+            raise ValueError(f"{place}: query {query_id!r} is empty")
+        read_queries[query_id] = text
+    grades = evaluation.read_qrels(qrels)
+    labels: dict[str, dict[str, int]] = {query_id: {} for query_id in read_queries}
+    sources: dict[str, frozenset[str]] = {}
+    for query_id, judged in grades.items():
+        if query_id not in read_queries:
+            raise ValueError(f"{_place(qrels, query_id)}: query {query_id!r} is not in {os.fspath(queries)}")
+        for doc_id, grade in judged.items():
+            if doc_id not in read_documents:
+                place = _place(qrels, query_id, doc_id)
+                raise ValueError(f"{place}: document {doc_id!r} is not in {os.fspath(documents)}")
+            if grade == source_grade:
+                sources[query_id] = sources.get(query_id, frozenset()) | {doc_id}
+            elif gains is not None and grade not in gains:
+                place = _place(qrels, query_id, doc_id)
+                raise ValueError(f"{place}: grade {grade} has no gain: `gains` has {sorted(gains)}")
+            else:
+                labels[query_id][doc_id] = max(0, grade) if gains is None else gains[grade]
+    return Collection(read_documents, read_queries, labels, sources)
+
+
+def _rows(path: str | os.PathLike[str], headers: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
+    """Yields `path:line` and the columns of each line after the header."""
+    seen: set[str] = set()
+    with open(path, encoding="utf-8-sig") as file:
+        header = file.readline().rstrip("\n")
+        if header not in headers:
+            expected = " or ".join(repr(known) for known in headers)
+            raise ValueError(f"{os.fspath(path)}:1: expected the header {expected}, got {header[:80]!r}")
+        columns = header.count("\t") + 1
+        for number, line in enumerate(file, 2):
+            place = f"{os.fspath(path)}:{number}"
+            row = line.rstrip("\n").split("\t")
+            if len(row) != columns:
+                raise ValueError(f"{place}: expected {columns} columns separated by tabs, got {len(row)}")
+            if not row[0] or row[0] in seen:
+                raise ValueError(f"{place}: " + (f"id {row[0]!r} is there twice" if row[0] else "the id is empty"))
+            seen.add(row[0])
+            yield place, row
+
+
+def _place(qrels: str | os.PathLike[str], *fields: str) -> str:
+    """Returns `path:line` of the first judgment with this query, or this query and document."""
+    with open(qrels, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            query_id, _, doc_id, _ = line.split()
+            if (query_id, doc_id)[: len(fields)] == fields:
+                return f"{os.fspath(qrels)}:{number}"
+    raise AssertionError(f"no judgment of {fields}")
+
+
+def title_queries(collection: Collection) -> Collection:
+    """Makes a collection whose queries are titles, to pretrain a reranker on without judgments.
+
+    Each document with a title and a text gives a query, its title, whose only relevant document is that text. Use the
+    titles' best other documents by BM25 as the documents that are not relevant.
+
+    Args:
+      collection: The collection.
+
+    Returns:
+      The collection of texts without titles, with queries named as their documents.
+
+    Example:
+      >>> from tfr_smooth import text
+      >>> documents = {"d1": text.Document("Wings", "On lift."), "d2": text.Document("", "On heat.")}
+      >>> titles = text.title_queries(text.Collection(documents, {}, {}, {}))
+      >>> titles.queries, titles.labels
+      ({'d1': 'Wings'}, {'d1': {'d1': 1}})
+    """
+    both = [doc_id for doc_id, document in collection.documents.items() if document.title and document.text]
+    return Collection(
+        {doc_id: Document("", document.text) for doc_id, document in collection.documents.items()},
+        {doc_id: collection.documents[doc_id].title for doc_id in both},
+        {doc_id: {doc_id: 1} for doc_id in both},
+        {},
+    )

@@ -1,0 +1,228 @@
+"""Which loss trains the best reranker? Cross-validation over the queries of a collection."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _arguments, _extras, _files, losses, study
+from tfr_smooth.study import selection
+from tfr_smooth.text.collection import Collection
+from tfr_smooth.text.inputs import Inputs, Progress, no_progress, rank
+from tfr_smooth.text.rerankers import Reranker
+from tfr_smooth.text.reranking import MEASURES, Recipe, Run, best_mix, evaluate, mix, train
+
+BM25 = "bm25"
+ZERO_SHOT = "zero_shot"
+MIXED = " + bm25"
+
+
+def fold_queries(collection: Collection, *, folds: int = 5, seed: int = 0) -> list[list[str]]:
+    """Divides the queries into folds of about one size, queries with a common source document into the same.
+
+    Args:
+      collection: The collection.
+      folds: The number of folds, >= 3: the test, the validation and the training queries of a split.
+      seed: Seed of the order in which queries are dealt out.
+
+    Returns:
+      The query ids of each fold.
+
+    Raises:
+      ValueError: If there are too few queries, or `folds` is too small.
+
+    Example:
+      >>> from tfr_smooth import text
+      >>> sources = {"q1": frozenset({"d1"}), "q3": frozenset({"d1"})}
+      >>> collection = text.Collection({}, {"q1": "a", "q2": "b", "q3": "c", "q4": "d"}, {}, sources)
+      >>> sorted(text.fold_queries(collection, folds=3), key=len)[-1]
+      ['q1', 'q3']
+    """
+    folds = _arguments.integer("folds", folds, least=3)
+    groups: list[tuple[set[str], list[str]]] = []  # sources and queries
+    for query_id in collection.queries:
+        sources, queries = set(collection.sources.get(query_id, ())), [query_id]
+        for group in [group for group in groups if group[0] & sources]:
+            groups.remove(group)
+            sources, queries = sources | group[0], group[1] + queries
+        groups.append((sources, queries))
+    if len(groups) < folds:
+        raise ValueError(f"`collection` must have at least {folds} queries without a common source, got {len(groups)}.")
+    np.random.RandomState(_arguments.integer("seed", seed, least=0)).shuffle(groups)  # type: ignore[arg-type]
+    dealt: list[list[str]] = [[] for _ in range(folds)]
+    for _, queries in groups:
+        min(dealt, key=len).extend(queries)
+    return dealt
+
+
+@dataclasses.dataclass(frozen=True)
+class CrossValidation:
+    """Trains and tests rerankers on each fold; started again, it computes only what has no result yet.
+
+    For fold k, the queries of fold k test, those of the next fold validate, and the others train.
+
+    Args:
+      name: Name of the collection in the results.
+      collection: The collection.
+      run: The candidates of each query, with BM25's scores.
+      inputs: The inputs of the models.
+      make: Makes the model to start from.
+      losses: What to compare: `study.Entry` labels of losses, such as "smoothi_ndcg:alpha=10.0", and "zero_shot" for
+        the model that training starts from.
+      folder: Where results and unfinished trainings are kept.
+      folds: As for `fold_queries`.
+      seeds: The number of seeds per loss, >= 1.
+      recipe: How to train.
+      settings: What else tells this study from others (JSON values), such as the model's sizes.
+      strategy: Where to train; None for one device.
+      verbose: That of `fit`.
+
+    Raises:
+      ValueError: If an argument is out of its range.
+    """
+
+    name: str
+    collection: Collection
+    run: Run
+    inputs: Inputs
+    make: Callable[[], Reranker]
+    losses: Sequence[str]
+    folder: str | os.PathLike[str]
+    folds: int = 5
+    seeds: int = 1
+    recipe: Recipe = dataclasses.field(default_factory=Recipe)
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    strategy: tf.distribute.Strategy | None = None
+    verbose: int = 0
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        _arguments.integer("seeds", self.seeds, least=1)
+        for label in self.losses:
+            if label != ZERO_SHOT:
+                loss_of(label)
+
+    def jobs(self) -> list[tuple[str, int, int]]:
+        """Returns label, fold and seed of each job."""
+        seeds = {label: 1 if label == ZERO_SHOT else self.seeds for label in self.losses}
+        return [
+            (label, fold, seed)
+            for seed in range(self.seeds)
+            for label in self.losses
+            if seed < seeds[label]
+            for fold in range(self.folds)
+        ]
+
+    def compute(self, *, progress: Progress = no_progress) -> None:
+        """Runs the jobs that have no result yet.
+
+        Args:
+          progress: Wraps the jobs, as `tqdm.tqdm` does; also takes a title.
+        """
+        for job in progress([job for job in self.jobs() if not self._path(*job).is_file()], self.name):
+            self._compute(*job)
+
+    def parts(self, fold: int) -> dict[str, list[str]]:
+        """Returns the query ids of "train", "valid" and "test"."""
+        folds = fold_queries(self.collection, folds=self.folds)
+        valid = (fold + 1) % self.folds
+        training = [query for number, queries in enumerate(folds) if number not in (fold, valid) for query in queries]
+        return {"train": training, "valid": folds[valid], "test": folds[fold]}
+
+    def trained(self, label: str, fold: int, seed: int, folder: str | os.PathLike[str]) -> Reranker:
+        """Trains a model; resumes a training that the folder has the checkpoints of."""
+        return train(
+            self.make,
+            loss_of(label),
+            self.inputs,
+            self.run,
+            self.collection.labels,
+            self.parts(fold),
+            folder,
+            recipe=self.recipe,
+            seed=seed,
+            strategy=self.strategy,
+            settings={"fold": fold, **self.settings},
+            verbose=self.verbose,
+        )
+
+    def _compute(self, label: str, fold: int, seed: int) -> None:
+        start = time.perf_counter()
+        path, parts = self._path(label, fold, seed), self.parts(fold)
+        unfinished = path.with_suffix("").with_suffix("")
+        model = self.make() if label == ZERO_SHOT else self.trained(label, fold, seed, unfinished)
+        runs = {
+            part: rank(model, self.inputs, {query_id: self.run[query_id] for query_id in parts[part]})
+            for part in ("valid", "test")
+        }
+        content = {**self._description(label, fold, seed), "seconds": time.perf_counter() - start, **runs}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _files.write_bytes(path, [gzip.compress(json.dumps(content).encode(), mtime=0)])
+        shutil.rmtree(unfinished, ignore_errors=True)
+        tf.keras.backend.clear_session()
+
+    def _description(self, label: str, fold: int, seed: int) -> dict[str, Any]:
+        loss = None if label == ZERO_SHOT else losses.serialize(loss_of(label))
+        recipe = {} if label == ZERO_SHOT else dataclasses.asdict(self.recipe)
+        return {"loss": loss, "fold": fold, "folds": self.folds, "seed": seed, "recipe": recipe, **self.settings}
+
+    def _path(self, label: str, fold: int, seed: int) -> Path:
+        description = json.dumps(self._description(label, fold, seed), sort_keys=True, default=str)
+        digest = hashlib.sha256(description.encode()).hexdigest()[:12]
+        name = "".join(letter if letter.isalnum() or letter in "_=.-" else "_" for letter in label)
+        return Path(self.folder) / "results" / self.name / f"{name}_fold={fold}_seed={seed}_{digest}.json.gz"
+
+    def results(self, measures: Iterable[str] = MEASURES) -> study.Results:
+        """Collects the results: for BM25, and for each loss with a result, alone and mixed with BM25.
+
+        The weight of the mix is chosen per fold and seed, by the recipe's measure on the validation queries.
+
+        Args:
+          measures: Names of trec_eval's measures.
+
+        Returns:
+          The results, as `study.compare` and `study.write_results` take them. The table of jobs has the weights.
+        """
+        with _extras.needed("pandas", extra="study", by="`results`"):
+            import pandas as pd
+        measures = list(measures)
+        rows: list[dict[str, Any]] = []
+        jobs: list[dict[str, Any]] = []
+        for fold in range(self.folds):
+            test = {query_id: self.run[query_id] for query_id in self.parts(fold)["test"]}
+            rows += self._rows(test, fold, BM25, 0, measures)
+        for label, fold, seed in self.jobs():
+            path = self._path(label, fold, seed)
+            if not path.is_file():
+                continue
+            found = json.loads(gzip.decompress(path.read_bytes()))
+            weight = best_mix(found["valid"], self.run, self.collection.labels, self.recipe.select_by)
+            rows += self._rows(found["test"], fold, label, seed, measures)
+            rows += self._rows(mix(found["test"], self.run, weight), fold, label + MIXED, seed, measures)
+            place = {"dataset": self.name, "fold": fold, "ranker": label, "seed": seed}
+            jobs.append({**place, "selected": True, "weight": weight, "fit_seconds": found["seconds"]})
+        labels = [label + end for end in ("", MIXED) for label in self.losses]
+        settings = {"entries": [BM25, *labels], "sweeps": {}, "select_by": self.recipe.select_by, **self.settings}
+        return study.Results(pd.DataFrame(rows), pd.DataFrame(jobs), settings)
+
+    def _rows(self, run: Run, fold: int, label: str, seed: int, measures: list[str]) -> Iterator[dict[str, Any]]:
+        for query_id, figures in evaluate(run, self.collection.labels, measures).items():
+            place = {"dataset": self.name, "fold": fold, "ranker": label, "seed": seed, "query": query_id}
+            yield {**place, **figures}
+
+
+def loss_of(label: str) -> losses.RankingLoss:
+    """Makes the loss of a label, `NAME` or `NAME:ARGUMENT=VALUE:..`."""
+    name, arguments = selection.parse_label(label)
+    return losses.get(name, **arguments)

@@ -1,0 +1,104 @@
+"""Short lists of relevant and other documents to train a reranker on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.data import options
+from tfr_smooth.text.inputs import Inputs, padded
+
+
+class TrainingLists:
+    """Draws a list of documents per query and epoch: some relevant, some not.
+
+    The relevant ones are drawn from all documents with a label above 0, the others from the query's candidates without
+    one. Where there are fewer than asked for, the list is shorter. Queries without a relevant document or without
+    another candidate are left out.
+
+    Args:
+      queries: The query ids.
+      labels: For each query id, the labels of its judged documents.
+      run: For each query id, the candidates; what `bm25` returned.
+      relevant: The number of relevant documents per list, >= 1.
+      others: The number of other documents per list, >= 1.
+      seed: Seed of the draws; epoch and seed alone decide them.
+
+    Raises:
+      ValueError: If an argument is out of its range, or all queries are left out.
+
+    Example:
+      >>> from tfr_smooth import text
+      >>> run = {"q1": {"a": 3.0, "b": 2.0, "c": 1.0}}
+      >>> lists = text.TrainingLists(["q1"], {"q1": {"c": 2}}, run, relevant=2, others=1)
+      >>> query, documents, labels = next(lists.epoch(0))
+      >>> query, documents[0], labels
+      ('q1', 'c', [2, 0])
+    """
+
+    def __init__(
+        self,
+        queries: Sequence[str],
+        labels: Mapping[str, Mapping[str, int]],
+        run: Mapping[str, Mapping[str, float]],
+        *,
+        relevant: int = 2,
+        others: int = 2,
+        seed: int = 0,
+    ) -> None:
+        self._sizes = (
+            _arguments.integer("relevant", relevant, least=1),
+            _arguments.integer("others", others, least=1),
+        )
+        self._seed = _arguments.integer("seed", seed, least=0)
+        self._labels = labels
+        self._pools: dict[str, tuple[list[str], list[str]]] = {}
+        for query_id in queries:
+            good = sorted(doc_id for doc_id, label in labels.get(query_id, {}).items() if label > 0)
+            bad = sorted(doc_id for doc_id in run.get(query_id, {}) if doc_id not in good)
+            if good and bad:
+                self._pools[query_id] = (good, bad)
+        if not self._pools:
+            raise ValueError("`queries` must have relevant and other documents, got none that has.")
+
+    def __len__(self) -> int:
+        """The number of lists per epoch."""
+        return len(self._pools)
+
+    def epoch(self, number: int) -> Iterator[tuple[str, list[str], list[int]]]:
+        """Yields query id, doc ids and labels of the lists of an epoch."""
+        random = np.random.RandomState([self._seed, number])
+        queries = list(self._pools)
+        random.shuffle(queries)
+        for query_id in queries:
+            documents: list[str] = []
+            for pool, size in zip(self._pools[query_id], self._sizes, strict=True):
+                documents += random.choice(pool, min(size, len(pool)), replace=False).tolist()
+            yield query_id, documents, [self._labels[query_id].get(doc_id, 0) for doc_id in documents]
+
+    def dataset(self, inputs: Inputs, *, batch_size: int = 8, epochs: range = range(1)) -> tf.data.Dataset:
+        """Returns batches (a model's inputs, labels [batch, list] float32 with -1 at padding) of several epochs.
+
+        Args:
+          inputs: The model's inputs.
+          batch_size: Lists per batch, >= 1.
+          epochs: The epochs' numbers.
+        """
+        batch_size = _arguments.integer("batch_size", batch_size, least=1)
+
+        def batches() -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
+            for number in epochs:
+                lists = list(self.epoch(number))
+                for start in range(0, len(lists), batch_size):
+                    queries, documents, labels = zip(*lists[start : start + batch_size], strict=True)
+                    yield inputs.batch(queries, documents), padded(labels, np.float32)
+
+        def spec(array: np.ndarray) -> tf.TensorSpec:
+            return tf.TensorSpec([None, None, *array.shape[2:]], array.dtype)
+
+        signature = tf.nest.map_structure(spec, next(batches()))
+        dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
+        return options.share_by_data(dataset.prefetch(1))
