@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tfr_smooth.data import letor_parser
-from tfr_smooth.data.letor_parser import expand_paths, parse_row, read_queries, scan_letor
+from tfr_smooth.data.letor_parser import parse_row, read_queries, scan_letor
 
 BAD_LINES = [
     # label
@@ -262,63 +262,6 @@ def test_file_without_a_document_is_refused(tmp_path, text, line, packed):
     with pytest.raises(ValueError) as raised:
         scan_letor(tmp_path / "*.txt*")
     assert str(raised.value) == f"{path}:{line}: the file ends without a document"
-
-
-def test_every_truncation_of_a_gz_is_refused(tmp_path):
-    packed = gzip.compress(_random_file(0, queries=4).encode())
-    path = tmp_path / "a.txt.gz"
-    for length in range(len(packed)):
-        path.write_bytes(packed[:length])
-        with pytest.raises(ValueError, match=r"a\.txt\.gz:\d+: (truncated|the file ends)"):
-            list(read_queries([str(path)], 9))
-
-
-@pytest.mark.parametrize("damage", ["not gzip", "checksum", "middle"])
-def test_damaged_gz_is_refused(tmp_path, damage):
-    packed = bytearray(gzip.compress(_random_file(1, queries=400).encode()))
-    if damage == "not gzip":
-        packed = bytearray(b"0 qid:1 1:1\n")
-    elif damage == "checksum":
-        packed[-6] ^= 1
-    else:
-        packed[len(packed) // 2] ^= 0xFF
-    path = tmp_path / "a.txt.gz"
-    path.write_bytes(packed)
-    with pytest.raises(ValueError, match=r"a\.txt\.gz:\d+: "):
-        list(read_queries([str(path)], 9))
-
-
-def test_patterns_expand_sorted_and_lists_keep_their_order(tmp_path):
-    for name in ("b.txt", "a.txt", "c.gz", "odd[1].txt"):
-        (tmp_path / name).touch()
-    (tmp_path / "folder.txt").mkdir()
-    at = lambda *names: [str(tmp_path / name) for name in names]  # noqa: E731
-    assert expand_paths(str(tmp_path / "?.txt")) == at("a.txt", "b.txt")
-    assert expand_paths(tmp_path / "*.txt") == at("a.txt", "b.txt", "odd[1].txt")
-    assert expand_paths(at("c.gz", "?.txt")) == at("c.gz", "a.txt", "b.txt")
-    assert expand_paths(at("odd[1].txt")) == at("odd[1].txt")
-
-
-@pytest.mark.parametrize(
-    ("pattern", "message"),
-    [
-        ("no*.txt", "`file_pattern` must match files, got 'no*.txt', which matches none."),
-        (["a.txt", "no"], "`file_pattern` must match files, got 'no', which matches none."),
-        (".", "`file_pattern` must match files, got '.', which matches none."),
-        ([], "`file_pattern` must name at least one file, got an empty list."),
-        (["*.txt", "a.txt"], "`file_pattern` must match a file once, got 'a.txt' twice."),
-        ([3], "`file_pattern` must hold paths or patterns, got 3."),
-        (3, "`file_pattern` must be a path, a pattern or a list of these, got 3."),
-        (None, "`file_pattern` must be a path, a pattern or a list of these, got None."),
-        (b"a.txt", "`file_pattern` must be a path, a pattern or a list of these, got b'a.txt'."),
-    ],
-)
-def test_bad_file_pattern_is_refused(tmp_path, monkeypatch, pattern, message):
-    (tmp_path / "a.txt").touch()
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError) as raised:
-        expand_paths(pattern)
-    assert str(raised.value) == message
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["text", "gz"])

@@ -14,15 +14,14 @@ from tfr_smooth.data.batches import Batching, InMemory, OnDisk, Source, Streamed
 from tfr_smooth.data.dense_text import read_dense
 from tfr_smooth.data.epochs import BatchOptions
 from tfr_smooth.data.letor_parser import (
-    FilePattern,
     LetorSummary,
     Query,
-    expand_paths,
     read_queries,
     summary_of,
     width_of_first_row,
 )
 from tfr_smooth.data.query_cache import QueryCache, cached_queries
+from tfr_smooth.data.text_files import FilePattern, expand_paths
 
 
 def read_letor(
@@ -50,8 +49,9 @@ def read_letor(
     documents in file order; nothing else is left out.
 
     Args:
-      file_pattern: A path, a glob pattern, or a list of these; names that end in `.gz` are
-        unpacked. The matches of a pattern are read in sorted order, a list in its own order.
+      file_pattern: A path, a glob pattern, or a list of these, on disk or where `tf.io.gfile` reads (`gs://`,
+        `hdfs://`, ...); names that end in `.gz`, `.bz2` or `.zst` are unpacked. The matches of a pattern are read in
+        sorted order, a list in its own order.
       batch_size: Queries in a batch, at least 1.
       num_features: Width of the feature matrix, at least 1; a higher index in a file is an error.
         None scans all files first for the highest index (as `scan_letor` does, whose
@@ -99,7 +99,7 @@ def read_letor(
         in its message. That is a label or value that is no finite float32 number, a negative
         label, no query id, an index below 1, twice in a line or over `num_features`, a query that
         comes back after its lines ended (in another file too), a file without a document, damaged
-        gzip data, or text that is not UTF-8.
+        compressed data, or text that is not UTF-8.
 
     Without a cache files are streamed: memory holds the query being read, `shuffle_buffer` queries, a few batches (with
     `group_by_length` 50 more), and the ids of the queries seen. Time is linear in the size of the files. The dataset

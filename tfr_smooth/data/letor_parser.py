@@ -1,4 +1,4 @@
-"""Reads LETOR / SVMlight ranking files: lines to queries, without TensorFlow.
+"""Reads LETOR / SVMlight ranking files: lines to queries.
 
 Bytes are parsed as bytes: `float(b"...")` takes ASCII digits only, and `bytes.split` cuts at ASCII
 whitespace only, so that query ids may hold any other text.
@@ -7,20 +7,14 @@ whitespace only, so that query ids may hold any other text.
 from __future__ import annotations
 
 import collections
-import glob
-import gzip
-import io
-import itertools
-import os
 import re
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
-from typing import Any, BinaryIO, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-FilePattern: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+from tfr_smooth.data.text_files import FilePattern, expand_paths, numbered_lines
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _MAX_INDEX_DIGITS = 9
@@ -153,7 +147,7 @@ def read_queries(
     """Yields the queries of some ranking files in file order.
 
     Args:
-      paths: Files to read, one after the other; names that end in `.gz` are unpacked.
+      paths: Files to read, one after the other, as `numbered_lines` does.
       num_features: Width of the feature matrix; a higher index in a file is an error.
       list_size: Keeps only the first `list_size` documents of a query; None keeps them all.
       read_dense: What to try on the rows of a query before the exact parser, which also says what is wrong.
@@ -222,7 +216,7 @@ def read_blocks(paths: Sequence[str]) -> Iterator[Block]:
         block: list[Head] = []
         number = 0
         try:
-            for number, line in _numbered_lines(path):  # noqa: B007 (used after the loop)
+            for number, line in numbered_lines(path):  # noqa: B007 (used after the loop)
                 head = _located(path, number, parse_head, line, number)
                 if head is None:
                     continue
@@ -370,50 +364,6 @@ def _features(rows: Sequence[Row], num_features: int) -> np.ndarray:
         elif row.indexes:
             features_row[np.array(row.indexes) - 1] = row.values
     return features
-
-
-def _numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    with _open_binary(path) as stream:
-        try:
-            for number, line in enumerate(stream, start=1):  # noqa: B007 (used below)
-                yield number, line
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path}:{number + 1}: truncated or damaged gzip data: {error}") from None
-
-
-def _open_binary(path: str) -> BinaryIO:
-    if path.endswith(".gz"):
-        # The outer buffer makes reading line by line several times faster.
-        return io.BufferedReader(gzip.open(path, "rb"), 1 << 16)
-    return open(path, "rb")
-
-
-def expand_paths(file_pattern: FilePattern) -> list[str]:
-    """Turns paths and glob patterns into files: list order, the matches of a pattern sorted."""
-    if isinstance(file_pattern, (str, os.PathLike)):
-        patterns = [file_pattern]
-    elif isinstance(file_pattern, (list, tuple)):
-        patterns = list(file_pattern)
-    else:
-        raise ValueError(f"`file_pattern` must be a path, a pattern or a list of these, got {file_pattern!r}.")
-    if not patterns:
-        raise ValueError("`file_pattern` must name at least one file, got an empty list.")
-    paths: list[str] = []
-    for pattern in patterns:
-        if not isinstance(pattern, (str, os.PathLike)):
-            raise ValueError(f"`file_pattern` must hold paths or patterns, got {pattern!r}.")
-        name = os.fspath(pattern)
-        # A file that is there is meant literally, even with "[" in its name.
-        matches = [name] if os.path.isfile(name) else sorted(glob.glob(name, recursive=True))
-        matches = [match for match in matches if os.path.isfile(match)]
-        if not matches:
-            raise ValueError(f"`file_pattern` must match files, got {name!r}, which matches none.")
-        paths.extend(matches)
-    for before, path in itertools.pairwise(sorted(paths)):
-        if before == path:
-            raise ValueError(f"`file_pattern` must match a file once, got {path!r} twice.")
-    return paths
 
 
 def _shown(text: bytes) -> str:
