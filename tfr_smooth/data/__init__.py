@@ -2,8 +2,9 @@
 
 from tfr_smooth.data.arrays import from_arrays, from_dataframe
 from tfr_smooth.data.elwc import ElwcSchema, elwc_to_letor, letor_to_elwc
-from tfr_smooth.data.letor import read_letor
-from tfr_smooth.data.letor_parser import LetorSummary, scan_letor
+from tfr_smooth.data.letor import read_letor, scan_letor
+from tfr_smooth.data.letor_format import LetorFormat
+from tfr_smooth.data.letor_parser import LetorSummary
 from tfr_smooth.data.normalization import (
     QueryMinMax,
     Standardize,
@@ -14,6 +15,7 @@ from tfr_smooth.data.synthetic import write_synthetic_letor
 
 __all__ = [
     "ElwcSchema",
+    "LetorFormat",
     "LetorSummary",
     "QueryMinMax",
     "Standardize",

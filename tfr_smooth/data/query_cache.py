@@ -22,7 +22,7 @@ from tfr_smooth.data.letor_parser import Query
 from tfr_smooth.data.text_files import state_of
 
 # To be raised whenever the layout or what the parser makes of a line changes: older files are then made anew.
-_FORMAT = 1
+_FORMAT = 2
 _ALIGNMENT = 64
 _TAIL = 8  # bytes that hold the length of the description
 
@@ -123,7 +123,7 @@ def cached_queries(
 
     Args:
       cache_dir: Folder of the cache, made if missing. It may hold those of many data sets.
-      paths: The files. The cache fits as long as their sizes and times of change are what they were.
+      paths: All files that `parse` reads. The cache fits as long as their sizes and times of change are what they were.
       settings: What else the result of `parse` depends on, as JSON; each has a cache of its own.
       parse: Reads the files: returns the number of features and the queries, at least one.
 
