@@ -424,7 +424,7 @@ def mq2008():
 
 def test_mq2008_has_its_published_size(mq2008):
     summary = scan_letor(str(mq2008 / "Fold*" / "test.txt*"))
-    assert summary[1:] == (784, 15_211, 46, 121)
+    assert summary[1:] == (784, 15_211, 46, 121, 2.0, True)
     queries = [scan_letor(str(mq2008 / "Fold1" / f"{part}.txt*")).queries for part in ("train", "vali", "test")]
     assert queries == [471, 157, 156]
 

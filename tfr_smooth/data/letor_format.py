@@ -19,6 +19,10 @@ QUERY_MIN = "query_min"
 _SIZES_ENDINGS = (".query", ".group")
 
 
+def _flag(default: Any, help: str) -> Any:
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LetorFormat:
     """How files of ranking data are written; `read_letor` has the arguments.
@@ -38,11 +42,13 @@ class LetorFormat:
       {'NULL': 0.0}
     """
 
-    query_ids: str = "qid"
-    group_sizes: FilePattern | None = None
-    first_index: int = 1
-    missing: Mapping[str, float | str] | None = None
-    labeled: bool = True
+    query_ids: str = _flag("qid", "where the query of a line stands: qid, or comment for the first word behind '#'")
+    group_sizes: FilePattern | None = _flag(None, "files with the sizes of the queries, separated by commas")
+    first_index: int = _flag(1, "the index of the first feature: 1 or 0")
+    missing: Mapping[str, float | str] | None = _flag(
+        None, "what missing values become, as NULL=0 or NULL=query_min for the least in the query, with commas between"
+    )
+    labeled: bool = _flag(True, "whether the labels are read: true, or false for documents without")
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
@@ -55,6 +61,36 @@ class LetorFormat:
             raise ValueError(f"`first_index` must be 0 or 1, got {self.first_index!r}.")
         object.__setattr__(self, "missing", _checked_missing(self.missing))
         _arguments.boolean("labeled", self.labeled)
+
+    @classmethod
+    def flags(cls) -> dict[str, str]:
+        """Returns what a command line says of each field: name -> help."""
+        return {field.name: field.metadata["help"] for field in dataclasses.fields(cls)}
+
+    @classmethod
+    def from_flags(cls, texts: Mapping[str, str | None]) -> LetorFormat:
+        """Returns the format of the flags that were given, as text; None for others.
+
+        Raises:
+          ValueError: If a text is no value of its flag.
+
+        Example:
+          >>> LetorFormat.from_flags({"first_index": "0", "missing": "NULL=query_min,NaN=0", "labeled": None}).missing
+          {'NULL': 'query_min', 'NaN': 0.0}
+        """
+        given: dict[str, Any] = {name: text for name, text in texts.items() if text is not None}
+        if "group_sizes" in given:
+            given["group_sizes"] = given["group_sizes"].split(",")
+        if "first_index" in given:
+            given["first_index"] = {"0": 0, "1": 1}.get(given["first_index"], given["first_index"])
+        if "labeled" in given:
+            given["labeled"] = {"true": True, "false": False}.get(given["labeled"].lower(), given["labeled"])
+        if "missing" in given:
+            pairs = [pair.rpartition("=") for pair in given["missing"].split(",")]
+            if not all(separator for _, separator, _ in pairs):
+                raise ValueError(f"`missing` must be TOKEN=VALUE, with commas between, got {given['missing']!r}.")
+            given["missing"] = {token: float(value) if _is_finite(value) else value for token, _, value in pairs}
+        return cls(**given)
 
     @functools.cached_property
     def replaced(self) -> dict[bytes, float]:
