@@ -20,10 +20,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfr_smooth import data, evaluation, training
+from tfr_smooth._command_line import errors_in_one_line
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", help="a run file")
     labels = parser.add_mutually_exclusive_group(required=True)
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, text in data.LetorFormat.flags().items():
         parser.add_argument(f"--{name}", help=f"for --letor: {text}")
     flags = parser.parse_args(arguments)
-    try:
+    with errors_in_one_line(ImportError, OSError, ValueError):
         qrels = letor_labels(flags) if flags.qrels is None else evaluation.read_qrels(flags.qrels)
         measures = flags.measures.split(",")
         first, *others = (
@@ -43,9 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for path in (flags.run, flags.against)
             if path is not None
         )
-    except (ImportError, OSError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
     if flags.by_query:
         for query_id in first:
             for measure in measures:
@@ -60,7 +58,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = evaluation.randomization_test(*values)
             text += f"\t{found.mean_difference:+.4f}\tp={found.p_value:.4f}"
         print(f"{measure}\tall\t{text}")
-    return 0
 
 
 def read_run(path: str, qrels: dict[str, dict[str, int]]) -> dict[str, dict[str, float]]:
@@ -82,4 +79,4 @@ def letor_labels(flags: argparse.Namespace) -> dict[str, dict[str, int]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

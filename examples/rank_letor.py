@@ -18,18 +18,17 @@ import csv
 import dataclasses
 import io
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tfr_smooth import _files, data, evaluation, training
-from tfr_smooth.data.letor import message_of
+from tfr_smooth._command_line import errors_in_one_line
 from tfr_smooth.data.text_files import expand_paths, numbered_lines
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="a .keras file, or the folder of an export")
     parser.add_argument("files", nargs="+", help="files or glob patterns")
@@ -42,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name != "labeled":
             parser.add_argument(f"--{name}", help=text)
     flags = parser.parse_args(arguments)
-    try:
+    with errors_in_one_line(ImportError, OSError, ValueError):
         format = {name: getattr(flags, name) for name in data.LetorFormat.flags() if name != "labeled"}
         options = dataclasses.asdict(data.LetorFormat.from_flags({**format, "labeled": "false"}))
         model, num_features = load(flags.model, flags.num_features)
@@ -51,11 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             paths, batch_size=flags.batch_size, num_features=num_features, return_ids=True, **options
         )
         WRITERS[flags.to](flags, paths, training.score_queries(model, dataset))
-    except (ImportError, OSError, ValueError, tf.errors.OpError) as error:
-        print(f"error: {message_of(error)}", file=sys.stderr)
-        return 1
     print(f"Wrote {flags.output}")
-    return 0
 
 
 def load(path: str, num_features: int | None) -> tuple[Callable[..., tf.Tensor], int]:
@@ -107,4 +102,4 @@ def write_rows(flags: argparse.Namespace, paths: list[str], queries: Iterator[ev
 WRITERS = {"run": write_run, "csv": write_csv, "rows": write_rows}
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

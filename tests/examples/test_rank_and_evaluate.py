@@ -50,7 +50,7 @@ def scored(model, files):
 @pytest.mark.parametrize("kind", ["best.keras", "export/1"])
 def test_a_run_has_the_scores_of_the_model(folder, files, scored, tmp_path, kind):
     output = tmp_path / "test.run"
-    assert rank([str(folder / kind), str(files["test"]), f"--output={output}", "--tag=mine", "--batch_size=4"]) == 0
+    rank([str(folder / kind), str(files["test"]), f"--output={output}", "--tag=mine", "--batch_size=4"])
     assert {line.split()[5] for line in output.read_text().splitlines()} == {"mine"}
     found = evaluation.read_run(output)
     assert list(found) == [query.query_id for query in scored]
@@ -61,7 +61,7 @@ def test_a_run_has_the_scores_of_the_model(folder, files, scored, tmp_path, kind
 
 def test_a_table_is_ranked_by_score(folder, files, scored, tmp_path):
     output = tmp_path / "test.csv"
-    assert rank([str(folder / "best.keras"), str(files["test"]), "--to=csv", f"--output={output}"]) == 0
+    rank([str(folder / "best.keras"), str(files["test"]), "--to=csv", f"--output={output}"])
     with open(output, newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["query_id", "doc_id", "rank", "score"]
@@ -85,7 +85,7 @@ def test_rows_without_labels_come_back_in_their_order_with_scores(folder, files,
     (tmp_path / "new.txt.group").write_text("\n".join(map(str, sizes)))
     output = tmp_path / "new.scored"
     arguments = [str(tmp_path / "new.txt"), "--to=rows", "--first_index=0", f"--output={output}"]
-    assert rank([str(folder / "export/1"), *arguments]) == 0
+    rank([str(folder / "export/1"), *arguments])
     rows = [line.split("\t") for line in output.read_text().splitlines()]
     del lines[1]
     assert [text for _, text in rows] == lines
@@ -93,7 +93,7 @@ def test_rows_without_labels_come_back_in_their_order_with_scores(folder, files,
     np.testing.assert_allclose([float(score) for score, _ in rows], expected, rtol=1e-4, atol=1e-4)
 
 
-def test_what_cannot_be_ranked_is_one_line(folder, model, files, tmp_path, capsys):
+def test_what_cannot_be_ranked_is_one_line(folder, model, files, tmp_path):
     (tmp_path / "bad.txt").write_text("1 qid:a 1:1\n1 qid:a 1:NULL\n")
     (tmp_path / "wide.txt").write_text("1 qid:a 1:1 17:1\n")
     test, keras = str(files["test"]), str(folder / "best.keras")
@@ -107,9 +107,9 @@ def test_what_cannot_be_ranked_is_one_line(folder, model, files, tmp_path, capsy
         ([keras, test, "--first_index=2"], "`first_index` must be 0 or 1, got '2'."),
         ([keras, test, "--missing=NULL"], "`missing` must be TOKEN=VALUE, with commas between, got 'NULL'."),
     ]:
-        assert rank([*arguments, output]) == 1
-        printed = capsys.readouterr().err.splitlines()
-        assert len(printed) == 1 and printed[0].startswith(f"error: {message}"), printed
+        with pytest.raises(SystemExit) as raised:
+            rank([*arguments, output])
+        assert str(raised.value).startswith(f"error: {message}") and "\n" not in str(raised.value)
     assert not (tmp_path / "run").exists()
 
 
@@ -127,10 +127,10 @@ def runs(scored, tmp_path):
 def test_figures_of_a_run(scored, files, runs, capsys, labels):
     (first, _, qrels), _ = runs
     given = [f"--qrels={qrels}"] if labels == "qrels" else [f"--letor={files['test']}"]
-    assert evaluate([first, *given]) == 0
+    evaluate([first, *given])
     expected = evaluation.trec_eval(scored)
     assert capsys.readouterr().out.splitlines() == [f"{name}\tall\t{value:.4f}" for name, value in expected.items()]
-    assert evaluate([first, *given, "--measures=map,P_5", "--by_query"]) == 0
+    evaluate([first, *given, "--measures=map,P_5", "--by_query"])
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 2 * len(scored) + 2
     by_query = evaluation.trec_eval_by_query(scored, ["map"])
@@ -140,7 +140,7 @@ def test_figures_of_a_run(scored, files, runs, capsys, labels):
 
 def test_two_runs_compared(scored, runs, capsys):
     (first, second, qrels), better = runs
-    assert evaluate([second, f"--against={first}", f"--qrels={qrels}", "--measures=ndcg"]) == 0
+    evaluate([second, f"--against={first}", f"--qrels={qrels}", "--measures=ndcg"])
     figures = [
         {query: each["ndcg"] for query, each in evaluation.trec_eval_by_query(queries, "ndcg").items()}
         for queries in (better, scored)
@@ -155,7 +155,7 @@ def test_queries_that_are_not_in_both_are_told(scored, runs, tmp_path, capsys):
     (_, _, qrels), _ = runs
     path = tmp_path / "part.run"
     evaluation.write_run(path, [*scored[1:], scored[0]._replace(query_id="other")])
-    assert evaluate([str(path), f"--qrels={qrels}", "--measures=ndcg"]) == 0
+    evaluate([str(path), f"--qrels={qrels}", "--measures=ndcg"])
     printed = capsys.readouterr()
     assert printed.err.splitlines() == [f"{path}: 1 queries have no labels", f"{path}: 1 queries it lacks: 0"]
     figures = evaluation.trec_eval_by_query(scored, "ndcg")
@@ -163,7 +163,7 @@ def test_queries_that_are_not_in_both_are_told(scored, runs, tmp_path, capsys):
     assert printed.out == f"ndcg\tall\t{mean:.4f}\n"
 
 
-def test_what_cannot_be_evaluated_is_one_line(runs, tmp_path, capsys):
+def test_what_cannot_be_evaluated_is_one_line(runs, tmp_path):
     (first, _, qrels), _ = runs
     (tmp_path / "real.txt").write_text("0.5 qid:a 1:1\n")
     (tmp_path / "real.run").write_text("a Q0 0 1 1.0 x\n")
@@ -176,6 +176,6 @@ def test_what_cannot_be_evaluated_is_one_line(runs, tmp_path, capsys):
             "`qrels` of query 'a' must be whole numbers up to 1023, got 0.5 for document '0'.",
         ),
     ]:
-        assert evaluate(arguments) == 1
-        printed = capsys.readouterr().err.splitlines()
-        assert len(printed) == 1 and printed[0].startswith(f"error: {message}"), printed
+        with pytest.raises(SystemExit) as raised:
+            evaluate(arguments)
+        assert str(raised.value).startswith(f"error: {message}") and "\n" not in str(raised.value)

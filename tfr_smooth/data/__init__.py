@@ -11,6 +11,7 @@ from tfr_smooth.data.normalization import (
     SymmetricLog1p,
     get_normalizer,
 )
+from tfr_smooth.data.splits import scan_split
 from tfr_smooth.data.synthetic import write_synthetic_letor
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "letor_to_elwc",
     "read_letor",
     "scan_letor",
+    "scan_split",
     "write_synthetic_letor",
 ]

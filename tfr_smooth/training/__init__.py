@@ -2,6 +2,7 @@
 
 from tfr_smooth.training.checkpoint import ResumableTraining
 from tfr_smooth.training.cluster import is_chief, wait_for_workers
+from tfr_smooth.training.progress import ProgressLog
 from tfr_smooth.training.scoring import score_queries, score_rows
 from tfr_smooth.training.smoothness import Smoothness, SmoothnessMonitor, SmoothnessReport, diagnose_smoothness
 from tfr_smooth.training.strategies import STRATEGIES, get_strategy
@@ -11,6 +12,7 @@ from tfr_smooth.training.validation import ExactValidation
 __all__ = [
     "STRATEGIES",
     "ExactValidation",
+    "ProgressLog",
     "ResumableTraining",
     "Smoothness",
     "SmoothnessMonitor",
