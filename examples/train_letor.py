@@ -138,8 +138,8 @@ def main(argv: list[str]) -> None:
         # The values of flags that are not given.
         for name, value in RECIPES[_RECIPE.value].items():
             flags.FLAGS.set_default(name, value)
-        check_flags()
         strategy = training.get_strategy(_STRATEGY.value)  # first: the processes of a cluster meet here
+        check_flags()
         output = make_output_folder()
         files = data_files(output, write=training.is_chief(strategy))
         training.wait_for_workers(strategy)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 import tensorflow as tf
-
-from tfr_smooth.data.letor import message_of
 
 
 @contextlib.contextmanager
@@ -18,9 +17,13 @@ def errors_in_one_line(*kinds: type[Exception]) -> Iterator[None]:
     try:
         yield
     except (*kinds, tf.errors.OpError) as error:
-        message = message_of(error)
-        if isinstance(error, tf.errors.OpError) and message == str(error):
-            raise
+        message = str(error)
+        if isinstance(error, tf.errors.OpError):
+            # What Python raised within the dataset stands among TensorFlow's lines.
+            raised = re.search(r"\b(?:ImportError|OSError|ValueError): (.*)", message)
+            if raised is None:
+                raise
+            message = raised[1]
         sys.exit(f"error: {message}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -271,12 +270,6 @@ def _query_dataset(
             yield element
 
     return tf.data.Dataset.from_generator(generate, output_signature=signature)
-
-
-def message_of(error: Exception) -> str:
-    """Returns what is wrong, in the reader's words alone where it failed inside of a dataset."""
-    found = re.search(r"\b(?:ValueError|ImportError|OSError): (.*)", str(error))
-    return found[1] if isinstance(error, tf.errors.OpError) and found else str(error)
 
 
 def _workers() -> int:
