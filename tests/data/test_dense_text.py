@@ -54,6 +54,11 @@ def test_leaves_everything_else_to_the_exact_parser(row):
     assert read_dense([row], 2) is None
 
 
+def test_reads_indexes_from_zero_where_that_is_the_first():
+    np.testing.assert_array_equal(read_dense([b"0:5 1:6", b"0:7 1:8"], 2, 0), [[5, 6], [7, 8]])
+    assert read_dense([b"0:5 1:6"], 2) is None and read_dense([b"1:5 2:6"], 2, 0) is None
+
+
 @pytest.fixture
 def always(monkeypatch):
     """Has the dense parser try queries of any size."""
