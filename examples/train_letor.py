@@ -8,32 +8,51 @@ Without files it trains on synthetic data that it writes to OUTPUT_DIR/data. Run
 resumes after the last finished epoch. In the end OUTPUT_DIR holds
     metrics.json  trec_eval's figures for the validation and test queries
     test.run      the ranking of the test queries in TREC's run format
-    curves.png    loss, smooth and exact metrics by epoch
+    curves.png    loss, smooth and exact metrics by epoch; log.csv has the figures
     best.keras    the model of the best epoch
     export/1/     the same as a SavedModel with a model card, which loads with TensorFlow alone
     checkpoints/  what a resumed training needs
-With several members, the last two and best.keras of each network are in OUTPUT_DIR/member_1, member_2 and so on.
+    tensorflow.log  what TensorFlow says of itself, unless TF_CPP_MIN_LOG_LEVEL is set
+With several members, checkpoints, curves, logs and best.keras of each are in OUTPUT_DIR/member_1, member_2 and so on.
+All files and flags are checked before the first step; what is wrong is told in one line.
 """
 
+# ruff: noqa: E402
 from __future__ import annotations
 
+import dataclasses
+import importlib.util
 import json
 import math
+import os
 import pathlib
 import sys
 import time
 from typing import Any
 
+if IS_QUIET := "TF_CPP_MIN_LOG_LEVEL" not in os.environ:
+    # TensorFlow's own lines go to descriptor 2, without asking; Python's to a copy of it.
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
 import tensorflow as tf
 from absl import app, flags, logging
 
 import tfr_smooth
-from tfr_smooth import _files, data, evaluation, losses, metrics, models, serving, training
+from tfr_smooth import _arguments, _files, data, evaluation, losses, metrics, models, serving, training
+from tfr_smooth._command_line import did_you_mean, errors_in_one_line
+from tfr_smooth.data.text_files import digest, expand_paths
 from tfr_smooth.study.recipe import RECIPES
 
-_TRAIN = flags.DEFINE_string("train", None, "Training files: a path or a glob pattern. Default: synthetic data.")
-_VALID = flags.DEFINE_string("valid", None, "Validation files: a path or a glob pattern.")
-_TEST = flags.DEFINE_string("test", None, "Test files: a path or a glob pattern.")
+_TRAIN = flags.DEFINE_list("train", [], "Training files: paths or glob patterns. Default: synthetic data.")
+_VALID = flags.DEFINE_list("valid", [], "Validation files: paths or glob patterns.")
+_TEST = flags.DEFINE_list("test", [], "Test files: paths or glob patterns.")
+_NUM_FEATURES = flags.DEFINE_integer("num_features", None, "Width of the features. Default: the training files'.")
+_FORMAT = [
+    flags.DEFINE_string(name, None, f"How the files are written: {text}.")
+    for name, text in data.LetorFormat.flags().items()
+    if name not in ("group_sizes", "labeled")  # Each file has its own sizes beside it.
+]
 _RECIPE = flags.DEFINE_enum(
     "recipe",
     "default",
@@ -44,6 +63,7 @@ _LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.NAMES), "The los
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 0.001, "Adam's learning rate.")
 _EPOCHS = flags.DEFINE_integer("epochs", 50, "Passes over the training set.", lower_bound=1)
 _PATIENCE = flags.DEFINE_integer("patience", None, "Stop after so many epochs without a better one. Default: never.")
+_TENSORBOARD = flags.DEFINE_bool("tensorboard", False, "Log the figures of each epoch for TensorBoard, too.")
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 128, "Queries in a batch.", lower_bound=1)
 _HIDDEN = flags.DEFINE_string("hidden", "1024", "Hidden layers: widths, as 256,64, or a name: linear, B64 .. B1024.")
 _NORMALIZATION = flags.DEFINE_enum(
@@ -111,21 +131,22 @@ _HYPERPARAMETERS = _hyperparameter_flags()
 
 
 def main(argv: list[str]) -> None:
-    if len(argv) > 1:
-        raise app.UsageError(f"What is {argv[1]!r}?")
     start = time.time()
-    # The values of flags that are not given.
-    for name, value in RECIPES[_RECIPE.value].items():
-        flags.FLAGS.set_default(name, value)
-    strategy = training.get_strategy(_STRATEGY.value)  # first: the processes of a cluster meet here
-    output = pathlib.Path(_OUTPUT_DIR.value)
-    output.mkdir(parents=True, exist_ok=True)
-    files = data_files(output, write=training.is_chief(strategy))
-    training.wait_for_workers(strategy)
-    summary = data.scan_letor(files["train"])
-    print(
-        f"{summary.queries} queries with {summary.documents} documents of {summary.num_features} features to train on"
-    )
+    with errors_in_one_line(ImportError, OSError, ValueError):
+        if len(argv) > 1:
+            raise ValueError(f"What is {argv[1]!r}? Flags start with --.")
+        # The values of flags that are not given.
+        for name, value in RECIPES[_RECIPE.value].items():
+            flags.FLAGS.set_default(name, value)
+        strategy = training.get_strategy(_STRATEGY.value)  # first: the processes of a cluster meet here
+        check_flags()
+        output = make_output_folder()
+        files = data_files(output, write=training.is_chief(strategy))
+        training.wait_for_workers(strategy)
+        summaries = data.scan_split(files, num_features=_NUM_FEATURES.value, **letor_format())
+    summary = summaries["train"]
+    for part, found in summaries.items():
+        print(f"{part:>6}: {found.queries} queries with {found.documents} documents of {found.num_features} features")
 
     folders = member_folders(output)
     validations = [
@@ -138,24 +159,57 @@ def main(argv: list[str]) -> None:
     print(f"Done in {time.time() - start:.0f} s: see {output}")
 
 
+def check_flags() -> None:
+    """Raises for what would fail later, by making it."""
+    losses.get(_LOSS.value, **loss_arguments())
+    make_model()
+    letor_format()
+    _arguments.real("learning_rate", _LEARNING_RATE.value, above=0.0)
+    _arguments.integer_or_none("patience", _PATIENCE.value, least=1)
+    if _TENSORBOARD.value and importlib.util.find_spec("tensorboard") is None:
+        raise ImportError("--tensorboard needs tensorboard: pip install tensorboard")
+
+
+def letor_format() -> dict[str, Any]:
+    return dataclasses.asdict(data.LetorFormat.from_flags({flag.name: flag.value for flag in _FORMAT}))
+
+
+def make_output_folder() -> pathlib.Path:
+    output = pathlib.Path(_OUTPUT_DIR.value)
+    if output.exists() and not output.is_dir():
+        raise ValueError(f"--output_dir must be a folder, got the file {str(output)!r}.")
+    output.mkdir(parents=True, exist_ok=True)
+    if IS_QUIET:
+        os.dup2(os.open(output / "tensorflow.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+    return output
+
+
+def make_model() -> models.FeedForwardScorer:
+    return models.FeedForwardScorer(
+        hidden=hidden_layers(),
+        normalization=None if _NORMALIZATION.value == "none" else _NORMALIZATION.value,
+        dropout=_DROPOUT.value,
+        linear_path=_LINEAR_PATH.value,
+    )
+
+
 def member_folders(output: pathlib.Path) -> list[pathlib.Path]:
     """The folder of each network: the output's own if there is one."""
     return [output / f"member_{number + 1}" for number in range(_MEMBERS.value)] if _MEMBERS.value > 1 else [output]
 
 
 def train_member(
-    strategy: tf.distribute.Strategy, files: dict[str, str], summary: data.LetorSummary, folder: pathlib.Path, seed: int
+    strategy: tf.distribute.Strategy,
+    files: dict[str, list[str]],
+    summary: data.LetorSummary,
+    folder: pathlib.Path,
+    seed: int,
 ) -> training.ExactValidation:
     """Trains a network; that of the best epoch is in best.keras of the folder."""
     if _STRATEGY.value != "parameter_server":  # where it would give all workers one order
         tf.keras.utils.set_random_seed(seed)
     with strategy.scope():
-        model = models.FeedForwardScorer(
-            hidden=hidden_layers(),
-            normalization=None if _NORMALIZATION.value == "none" else _NORMALIZATION.value,
-            dropout=_DROPOUT.value,
-            linear_path=_LINEAR_PATH.value,
-        )
+        model = make_model()
         loss = losses.get(_LOSS.value, **loss_arguments())
         model.compile(optimizer=tf.keras.optimizers.Adam(_LEARNING_RATE.value), loss=loss, metrics=[exact_ndcg()])
         model.build([None, None, summary.num_features])
@@ -171,44 +225,53 @@ def train_member(
         patience=_PATIENCE.value,
     )
     resumable = training.ResumableTraining(folder / "checkpoints", validation=validation, settings=settings(files))
-    finished = resumable.restore(model)
+    with errors_in_one_line(ValueError):
+        finished = resumable.restore(model)
     if finished:
         print(f"Resuming after {finished} finished epochs in {folder}")
     if finished < _EPOCHS.value and not validation.stopped:
         if _MEMBERS.value > 1:
             print(f"Training {folder.name} of {_MEMBERS.value}")
-        train(model, files["train"], summary, finished, seed, [validation, resumable])
+        shown = [training.ProgressLog(folder / "log.csv" if training.is_chief(strategy) else None)]
+        if _TENSORBOARD.value:
+            shown.append(tf.keras.callbacks.TensorBoard(folder / "tensorboard"))
+        train(model, files["train"], summary, finished, seed, [validation, *shown, resumable])
     return validation
 
 
-def data_files(output: pathlib.Path, write: bool) -> dict[str, str]:
+def data_files(output: pathlib.Path, write: bool) -> dict[str, list[str]]:
     """The files to work on; where none were given, the chief writes them first."""
     given = {"train": _TRAIN.value, "valid": _VALID.value, "test": _TEST.value}
     if all(given.values()):
-        return given
+        return {part: expand_paths(patterns, f"--{part}") for part, patterns in given.items()}
     if any(given.values()):
-        raise app.UsageError("--train, --valid and --test go together: give all three or none.")
+        raise ValueError("--train, --valid and --test go together: give all three or none.")
     if not write:  # the chief does, under these names
         names = {"train": "train.txt", "valid": "vali.txt", "test": "test.txt"}
-        return {part: str(output / "data" / name) for part, name in names.items()}
+        return {part: [str(output / "data" / name)] for part, name in names.items()}
     print(f"No files given: writing synthetic data to {output / 'data'}")
-    return {name: str(path) for name, path in data.write_synthetic_letor(output / "data", seed=_SEED.value).items()}
+    return {name: [str(path)] for name, path in data.write_synthetic_letor(output / "data", seed=_SEED.value).items()}
 
 
-def read(pattern: str, num_features: int, **kwargs: Any) -> tf.data.Dataset:
+def read(paths: list[str], num_features: int, **kwargs: Any) -> tf.data.Dataset:
     return data.read_letor(
-        pattern,
+        paths,
         batch_size=_BATCH_SIZE.value,
         num_features=num_features,
         cache=_CACHE.value,
         cache_dir=_CACHE_DIR.value,
+        **letor_format(),
         **kwargs,
     )
 
 
 def hidden_layers() -> str | list[int]:
     text = _HIDDEN.value
-    return [int(width) for width in text.split(",")] if text[:1].isdigit() else text
+    if not text[:1].isdigit():
+        return text
+    if not all(width.isdecimal() for width in text.split(",")):
+        raise ValueError(f"--hidden must be widths, as 256,64, or a name: linear, B64 .. B1024, got {text!r}.")
+    return [int(width) for width in text.split(",")]
 
 
 def loss_arguments() -> dict[str, Any]:
@@ -218,7 +281,7 @@ def loss_arguments() -> dict[str, Any]:
     # A recipe has hyperparameters for the losses that take them.
     unknown = {flag.name for flag in _HYPERPARAMETERS if flag.present} - set(taken)
     if unknown:
-        raise app.UsageError(f"--loss={_LOSS.value} takes no --{sorted(unknown)[0]}.")
+        raise ValueError(f"--loss={_LOSS.value} takes no --{sorted(unknown)[0]}.")
     return {name: value for name, value in given.items() if name in taken}
 
 
@@ -232,50 +295,44 @@ def smooth_metric(loss: losses.MetricLoss) -> tf.keras.metrics.Metric:
     return metrics.MeanOverLists(loss.ranking, loss.metric, no_relevant="skip", ragged=False, name=_LOSS.value)
 
 
-def settings(files: dict[str, str]) -> dict[str, Any]:
+def settings(files: dict[str, list[str]]) -> dict[str, Any]:
     """What must not change when a training is resumed."""
-    chosen = (
-        _LOSS,
-        *_HYPERPARAMETERS,
-        _LEARNING_RATE,
-        _BATCH_SIZE,
-        _HIDDEN,
-        _NORMALIZATION,
-        _DROPOUT,
-        _LINEAR_PATH,
-        _MEMBERS,
-        _SEED,
-        _SELECT_BY,
-        _GROUP_BY_LENGTH,
-    )
-    return {**{flag.name: flag.value for flag in chosen}, "train": files["train"], "valid": files["valid"]}
+    names = "loss learning_rate batch_size hidden normalization dropout linear_path members seed select_by"
+    chosen = [*names.split(), "group_by_length", "num_features", *(flag.name for flag in (*_HYPERPARAMETERS, *_FORMAT))]
+    values = {name: flags.FLAGS[name].value for name in chosen}
+    for part in ("train", "valid"):  # A file of the same name may hold something else.
+        values |= {part: files[part], f"content of {part}": digest(files[part])}
+    return values
 
 
 def train(
-    model: tf.keras.Model, pattern: str, summary: data.LetorSummary, finished: int, seed: int, callbacks: list[Any]
+    model: tf.keras.Model, paths: list[str], summary: data.LetorSummary, finished: int, seed: int, callbacks: list[Any]
 ) -> None:
     epochs = _EPOCHS.value
     if not finished:
         # Streamed, so that nothing is read where there is nothing to learn.
-        model.adapt(data.read_letor(pattern, batch_size=_BATCH_SIZE.value, num_features=summary.num_features))
+        model.adapt(
+            data.read_letor(paths, batch_size=_BATCH_SIZE.value, num_features=summary.num_features, **letor_format())
+        )
     order: dict[str, Any] = {"seed": seed, "first_epoch": finished, "num_epochs": epochs - finished}
     order["group_by_length"] = _GROUP_BY_LENGTH.value
     if _STRATEGY.value == "parameter_server":  # each worker goes through the lists in an order of its own
         order |= {"seed": None, "num_epochs": None}
-    lists = read(pattern, summary.num_features, shuffle_buffer=summary.queries, **order)
-    model.fit(
-        lists,
-        initial_epoch=finished,
-        epochs=epochs,
-        steps_per_epoch=math.ceil(summary.queries / _BATCH_SIZE.value),
-        shuffle=False,
-        verbose=1 if sys.stdout.isatty() else 2,
-        callbacks=callbacks,
-    )
+    lists = read(paths, summary.num_features, shuffle_buffer=summary.queries, **order)
+    with errors_in_one_line():
+        model.fit(
+            lists,
+            initial_epoch=finished,
+            epochs=epochs,
+            steps_per_epoch=math.ceil(summary.queries / _BATCH_SIZE.value),
+            shuffle=False,
+            verbose=0,
+            callbacks=callbacks,
+        )
 
 
 def report(
-    files: dict[str, str],
+    files: dict[str, list[str]],
     summary: data.LetorSummary,
     validations: dict[pathlib.Path, training.ExactValidation],
     output: pathlib.Path,
@@ -293,12 +350,13 @@ def report(
         print(f"{part:>6}: " + "  ".join(f"{name} {value:.4f}" for name, value in figures[part].items()))
         if part == "test":
             evaluation.write_run(output / "test.run", lists, tag=f"tfr_smooth-{tfr_smooth.__version__}")
+    first = letor_format()["first_index"]
     card = serving.ModelCard(
         data={
-            **files,
+            **{part: ",".join(paths) for part, paths in files.items()},
             "queries": summary.queries,
             "documents": summary.documents,
-            "features": f"LETOR's 1 to {summary.num_features}, in this order",
+            "features": f"LETOR's {first} to {first + summary.num_features - 1}, in this order",
         },
         training={name: value for name, value in settings(files).items() if name not in files and value is not None},
         loss=losses.get(_LOSS.value, **loss_arguments()),
@@ -318,6 +376,15 @@ def average(members: list[tf.keras.Model], summary: data.LetorSummary, path: pat
     return model
 
 
+def parse_flags(argv: list[str]) -> list[str]:
+    """The arguments that are no flags; what is wrong with one is told in a line, with what is near."""
+    try:
+        return flags.FLAGS(argv)
+    except flags.Error as error:
+        choices = {name: getattr(flags.FLAGS[name].parser, "enum_values", ()) for name in flags.FLAGS}
+        sys.exit(f"error: {did_you_mean(argv, choices) or error}")
+
+
 if __name__ == "__main__":
     logging.set_verbosity(logging.ERROR)
-    app.run(main)
+    app.run(main, flags_parser=parse_flags)

@@ -127,6 +127,11 @@ def test_the_example_of_a_relaxation_has_under_30_lines():
     assert len([line for line in example.splitlines() if line.strip()]) < 30
 
 
+def test_a_dataframe_is_ranked_in_ten_lines():
+    (example,) = [code for code in documents.snippets("docs/your_own_data.md") if "ranked = " in code]
+    assert "import tfr_smooth" in example and len([line for line in example.splitlines() if line.strip()]) <= 10
+
+
 @pytest.mark.slow
 def test_the_plots_script_draws_what_the_pages_show(tmp_path):
     command = [sys.executable, "tools/plot_relaxations.py", f"--output_dir={tmp_path}", "--only=approx,softsort"]

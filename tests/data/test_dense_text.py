@@ -5,7 +5,7 @@ import pytest
 
 from tfr_smooth.data import letor_parser
 from tfr_smooth.data.dense_text import read_dense
-from tfr_smooth.data.letor_parser import read_queries, scan_letor, summary_of
+from tfr_smooth.data.letor_parser import read_queries, summary_of
 
 FORMATS = ["{:.4f}", "{:g}", "{:.9e}", "{:.0f}", "{!r}"]
 
@@ -54,6 +54,11 @@ def test_leaves_everything_else_to_the_exact_parser(row):
     assert read_dense([row], 2) is None
 
 
+def test_reads_indexes_from_zero_where_that_is_the_first():
+    np.testing.assert_array_equal(read_dense([b"0:5 1:6", b"0:7 1:8"], 2, 0), [[5, 6], [7, 8]])
+    assert read_dense([b"0:5 1:6"], 2) is None and read_dense([b"1:5 2:6"], 2, 0) is None
+
+
 @pytest.fixture
 def always(monkeypatch):
     """Has the dense parser try queries of any size."""
@@ -66,9 +71,9 @@ def test_it_is_asked_for_large_queries_alone(tmp_path):
     path.write_text("".join(f"1 qid:{name.decode()} 1:1 2:2 3:3 4:4\n" * count for name, count in rows.items()))
     asked = []
 
-    def asking(texts, num_features):
+    def asking(texts, *others):
         asked.append(len(texts))
-        return read_dense(texts, num_features)
+        return read_dense(texts, *others)
 
     assert [len(q.labels) for q in read_queries([str(path)], 4, read_dense=asking)] == list(rows.values())
     assert asked == [rows[b"large"]]
@@ -92,7 +97,7 @@ def test_files_read_the_same_with_it_and_with_threads(tmp_path, workers):
         np.testing.assert_array_equal(one.features, other.features)
         np.testing.assert_array_equal(one.labels, other.labels)
         assert one.doc_ids == other.doc_ids
-    assert summary_of([str(path)], read_dense, workers) == scan_letor(path)
+    assert summary_of([str(path)], read_dense=read_dense, workers=workers) == summary_of([str(path)])
 
 
 @pytest.mark.usefixtures("always")

@@ -255,7 +255,7 @@ def test_bad_input_surfaces_from_the_dataset(tmp_path, text, message, seed):
     dataset = read_letor(path, batch_size=2, num_features=3, shuffle_buffer=9, seed=seed)
     with pytest.raises(tf.errors.InvalidArgumentError) as raised:
         list(dataset)
-    assert f"ValueError: {path}:{line}: {message}\n" in str(raised.value)
+    assert f"ValueError: {path}:{line}: {message}" in str(raised.value)
 
 
 @pytest.mark.parametrize(("text", "message"), BAD)
@@ -264,7 +264,8 @@ def test_bad_input_surfaces_from_the_first_scan(tmp_path, text, message, kwargs)
     path, line = _bad_file(tmp_path, text)
     with pytest.raises(ValueError) as raised:
         read_letor(path, batch_size=2, **kwargs)
-    assert str(raised.value) == f"{path}:{line}: {message}"
+    found, _, _ = str(raised.value).partition(";")  # before a hint
+    assert found == f"{path}:{line}: {message}"
 
 
 def test_bad_input_surfaces_from_fit(tmp_path):
@@ -423,7 +424,7 @@ def mq2008():
 
 def test_mq2008_has_its_published_size(mq2008):
     summary = scan_letor(str(mq2008 / "Fold*" / "test.txt*"))
-    assert summary[1:] == (784, 15_211, 46, 121)
+    assert summary[1:] == (784, 15_211, 46, 121, 2.0, True)
     queries = [scan_letor(str(mq2008 / "Fold1" / f"{part}.txt*")).queries for part in ("train", "vali", "test")]
     assert queries == [471, 157, 156]
 

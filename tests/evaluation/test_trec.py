@@ -337,6 +337,53 @@ def test_bad_qrels_are_refused_with_their_line(text, message, tmp_path):
         read_qrels(path)
 
 
+def test_files_that_were_read_have_the_figures_of_the_queries(tmp_path):
+    queries = random_queries(3)
+    write_run(tmp_path / "run", queries)
+    write_qrels(tmp_path / "qrels", queries)
+    run, qrels = read_run(tmp_path / "run"), read_qrels(tmp_path / "qrels")
+    assert trec_eval_by_query(run, qrels=qrels) == trec_eval_by_query(queries)
+    assert trec_eval(run, ["map", "P_3"], qrels=qrels) == trec_eval(queries, ["map", "P_3"])
+
+
+def test_a_run_and_qrels_that_do_not_hold_the_same():
+    qrels = {"q": {"a": 1, "b": -1, "never found": 2}, "not in the run": {"a": 1}}
+    run = {"q": {"a": 1.0, "b": 2.0, "not judged": 3.0}, "not judged": {"a": 1.0}}
+    figures = trec_eval_by_query(run, ["P_1", "P_3", "recall_3", "recip_rank"], qrels=qrels)
+    assert figures == {
+        "q": {"P_1": 0.0, "P_3": pytest.approx(1 / 3), "recall_3": 0.5, "recip_rank": pytest.approx(1 / 3)},
+        "not in the run": {"P_1": 0.0, "P_3": 0.0, "recall_3": 0.0, "recip_rank": 0.0},
+    }
+    assert trec_eval(run, "P_3", qrels=qrels) == {"P_3": pytest.approx(1 / 6)}
+
+
+@pytest.mark.parametrize(
+    "run, qrels, message",
+    [
+        ({"q": {"a": 1.0}}, None, "`qrels` must be given for a run, got None."),
+        ([query()], {"q": {"a": 1}}, "`queries` must be a run as `read_run` returns it with `qrels`, got list."),
+        (
+            {"1": {"a": 1.0}},
+            {"q1": {"a": 1}, "q2": {}, "q3": {}, "q4": {}},
+            "`qrels` must have labels for a query of the run, got 'q1', 'q2', 'q3', ... for '1'.",
+        ),
+        (
+            {"q": {"a": 1.0}},
+            {"q": {"a": 0.5}},
+            "`qrels` of query 'q' must be whole numbers up to 1023, got 0.5 for document 'a'.",
+        ),
+        (
+            {"q": {"a": 1e300}},
+            {"q": {"a": 1}},
+            "`queries` must have scores that are finite in float32, got others in 'q'.",
+        ),
+    ],
+)
+def test_bad_runs_and_qrels_are_refused(run, qrels, message):
+    with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
+        trec_eval(run, qrels=qrels)
+
+
 def test_foreign_files_are_read(tmp_path):
     (tmp_path / "run").write_bytes(b"2\tQ0\td1\t0\t1e1\tx\r\n1 Q0 d1 0 -1 x\r\n2 Q0 d2 0 7 y")
     (tmp_path / "qrels").write_bytes(b"1\t0\td1\t-1\r\n1 0 d2 +2")

@@ -1,5 +1,6 @@
 """The main job, run as a user runs it."""
 
+import csv
 import json
 import os
 import pathlib
@@ -45,15 +46,24 @@ def finished(files, tmp_path_factory):
 
 def test_shows_progress(finished):
     _, printed = finished
-    for line in ("60 queries", "Epoch 1/4", "Epoch 4/4", "val_smoothi_ndcg", "Best epoch: ", "test: ndcg 0."):
-        assert line in printed
+    lines = printed.splitlines()
+    assert lines[0].startswith(" train: 60 queries") and lines[2].startswith("  test: 20 queries")
+    assert lines[3] == "Compiling the first step ..."
+    for epoch in range(1, 5):
+        assert lines[3 + epoch].startswith(f"Epoch {epoch}/4: loss 0.") and "val_smoothi_ndcg 0." in lines[3 + epoch]
+    assert lines[4].endswith(" left") and lines[7].endswith(", done")
+    assert lines[8].startswith("Best epoch: ") and "test: ndcg 0." in lines[10] and len(lines) == 12
 
 
 def test_writes_what_it_says(finished):
     output, _ = finished
-    expected = ["best.keras", "checkpoints", "curves.png", "export", "metrics.json", "test.run"]
-    assert sorted(path.name for path in output.iterdir()) == expected
+    expected = ["best.keras", "checkpoints", "curves.png", "export", "log.csv", "metrics.json", "test.run"]
+    assert sorted(path.name for path in output.iterdir() if path.name != "tensorflow.log") == expected
     assert (output / "curves.png").read_bytes().startswith(b"\x89PNG")
+    with open(output / "log.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["epoch"] for row in rows] == ["1", "2", "3", "4"]
+    assert set(rows[0]) == {"epoch", "loss", "ndcg", "val_ndcg", "val_smoothi_ndcg"}
 
 
 def test_figures_are_those_of_the_run_file(finished, files):
@@ -164,15 +174,141 @@ def test_other_losses_and_flags(arguments, files, tmp_path):
     assert 0.3 < json.loads((tmp_path / "metrics.json").read_text())["test"]["ndcg"] < 1.0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--loss=smoothi_map", "--topn=5"], "--loss=smoothi_map takes no --topn"),
-        pytest.param(["--test="], "--train, --valid and --test go together", marks=pytest.mark.slow),
-        pytest.param(["--hidden=B99"], "`hidden` must be one of 'linear', 'B64'", marks=pytest.mark.slow),
-    ],
-)
-def test_bad_flags_are_explained(arguments, message, files, tmp_path):
-    done = run(files, tmp_path, "--epochs=1", *arguments)
-    assert done.returncode != 0
-    assert message in done.stderr + done.stdout
+@pytest.mark.slow
+def test_it_shows_nothing_of_tensorflows_and_keeps_it_in_a_file(files, tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    program = command(files, tmp_path, "--epochs=1", "--hidden=8")
+    done = subprocess.run(program, capture_output=True, text=True, cwd=ROOT, timeout=600, env=environment)
+    assert done.returncode == 0 and done.stderr == ""
+    assert len(done.stdout.splitlines()) == 9
+    assert (tmp_path / "tensorflow.log").is_file()
+
+
+@pytest.mark.slow
+def test_a_changed_file_of_the_same_name_is_noticed(files, tmp_path):
+    own = {part: tmp_path / f"{part}.txt" for part in files}
+    for part, path in files.items():
+        own[part].write_bytes(path.read_bytes())
+    assert run(own, tmp_path / "output", "--epochs=1").returncode == 0
+    own["valid"].write_bytes(files["test"].read_bytes())
+    resumed = run(own, tmp_path / "output", "--epochs=2")
+    assert resumed.returncode == 1
+    (line,) = [line for line in resumed.stderr.splitlines() if "error" in line]
+    assert "got content of valid=" in line and line.endswith("Another training needs another directory.")
+
+
+@pytest.mark.slow
+def test_a_bad_row_met_while_training_is_one_line(files, tmp_path):
+    train = tmp_path / "train.txt"
+    train.write_bytes(files["train"].read_bytes())
+    arguments = ["--epochs=500", "--nocache", f"--train={train}"]
+    log = tmp_path / "output" / "log.csv"
+    with open(tmp_path / "stderr", "w") as stderr:
+        process = subprocess.Popen(
+            command(files, tmp_path / "output", *arguments), stdout=subprocess.DEVNULL, stderr=stderr, cwd=ROOT
+        )
+        deadline = time.time() + 300
+        while not log.exists():
+            assert time.time() < deadline and process.poll() is None
+            time.sleep(0.02)
+        with open(train, "a") as file:
+            file.write("1 qid:last 1:NULL\n")
+        assert process.wait(timeout=300) == 1
+    number = len(train.read_text().splitlines())
+    lines = [line for line in (tmp_path / "stderr").read_text().splitlines() if "NULL" in line or "Traceback" in line]
+    hint = "`missing={'NULL': VALUE}` reads it as VALUE"
+    message = f"value of feature 1: 'NULL' is no finite float32 number; {hint}"
+    assert lines == [f"error: {train}:{number}: {message}"]
+
+
+@pytest.mark.slow
+def test_files_of_other_formats_and_the_log_of_tensorboard(files, tmp_path):
+    pytest.importorskip("tensorboard", reason="this stack has no TensorBoard")
+    own = {part: tmp_path / f"{part}.txt" for part in files}
+    for part, path in files.items():
+        lines = [line.split(" #")[0].split() for line in path.read_text().splitlines()]
+        own[part].write_text("".join(f"{label} 0:NULL {' '.join(pairs)} # {qid}\n" for label, qid, *pairs in lines))
+    arguments = ["--first_index=0", "--missing=NULL=1", "--query_ids=comment", "--num_features=20"]
+    done = run(own, tmp_path / "output", "--epochs=1", "--tensorboard", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "20 queries with" in done.stdout and " of 20 features" in done.stdout
+    assert list((tmp_path / "output" / "tensorboard").rglob("events.out.tfevents.*"))
+    card = json.loads((tmp_path / "output" / "export" / "1" / "assets.extra" / "model_card.json").read_text())
+    assert card["data"]["features"] == "LETOR's 0 to 19, in this order"
+
+
+# Runs several command lines in one process, and prints what each ends with.
+DRIVER = """
+import json, runpy, sys
+from absl.testing import flagsaver
+
+commands, sys.argv = json.loads(sys.argv[1]), ["train_letor.py"]
+names = runpy.run_path("examples/train_letor.py")
+ends = []
+for arguments in commands:
+    with flagsaver.flagsaver():
+        try:
+            names["main"](names["parse_flags"](["train_letor.py", *arguments]))
+        except SystemExit as end:
+            ends.append(str(end))
+print(json.dumps(ends))
+"""
+
+BAD = [
+    (["--loss=softndcg"], "--loss=softndcg: did you mean soft_ndcg?"),
+    (["--recipe=papers"], "--recipe=papers: did you mean paper?"),
+    (["--los=x"], "Unknown command line flag 'los'. Did you mean: loss ?"),
+    (["--epochs=many"], "flag --epochs=many: invalid literal for int()"),
+    (["stray"], "What is 'stray'? Flags start with --."),
+    (["--loss=smoothi_map", "--topn=5"], "--loss=smoothi_map takes no --topn"),
+    (["--hidden=B99"], "`hidden` must be one of 'linear', 'B64'"),
+    (["--hidden=8,x"], "--hidden must be widths, as 256,64, or a name: linear, B64 .. B1024, got '8,x'."),
+    (["--learning_rate=-1"], "`learning_rate` must be a finite number > 0, got -1.0."),
+    (["--alpha=-1"], "`alpha` must be a finite number > 0, got -1.0."),
+    (["--loss=approx_ndcg", "--topn=0"], "`topn` must be an integer >= 1 or None, got 0."),
+    (["--patience=0"], "`patience` must be an integer >= 1 or None, got 0."),
+    (["--num_features=0"], "`num_features` must be an integer >= 1 or None, got 0."),
+    (["--first_index=2"], "`first_index` must be 0 or 1, got '2'."),
+    (["--missing=NULL"], "`missing` must be TOKEN=VALUE, with commas between, got 'NULL'."),
+    (["--test="], "--train, --valid and --test go together: give all three or none."),
+    (["--test=/nope"], "`--test` must match files, got '/nope', which matches none."),
+    (["--valid={folder}"], "`--valid` must match files, got '{folder}', a folder."),
+    (["--output_dir={train}"], "--output_dir must be a folder, got the file '{train}'."),
+    (["--test={wide}"], "`test` must have features up to 16, as the training files, got 17; `num_features=17` would"),
+    (["--test={wide}", "--num_features=15"], "`train` must have features up to 15, by `num_features=15`, got 16"),
+    (["--test={real}"], "`test` must have labels that are whole numbers from 0 to 1023, for trec_eval's figures, got"),
+    (["--train={zero}"], "`train` must have a label above 0, got 0 for all 2 documents."),
+    (["--test={bad}"], "test: {bad}:2: value of feature 1: 'NULL' is no finite float32 number"),
+    (["--train={train},{bad}"], "train: {bad}:1: query 'a' comes back after its block ended"),
+]
+
+
+def test_bad_flags_and_files_are_told_in_a_line_before_the_first_step(files, tmp_path):
+    contents = {
+        "wide": "1 qid:a 17:1\n",
+        "real": "0.5 qid:a 1:1\n",
+        "zero": "0 qid:a 1:1\n0 qid:a 16:1\n",
+        "bad": "1 qid:a 1:1\n1 qid:b 1:NULL\n",
+    }
+    names = {"folder": tmp_path, "train": tmp_path / "train.txt"}
+    names["train"].write_bytes(b"0 qid:a 1:1\n" + files["train"].read_bytes())
+    for name, content in contents.items():
+        names[name] = tmp_path / f"{name}.txt"
+        names[name].write_text(content)
+    output = tmp_path / "output"
+    given = [f"--{part}={path}" for part, path in files.items()] + [f"--output_dir={output}", "--epochs=1"]
+    commands = [[*given, *(argument.format(**names) for argument in arguments)] for arguments, _ in BAD]
+    program = [sys.executable, "-c", DRIVER, json.dumps(commands)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(program, capture_output=True, text=True, cwd=ROOT, timeout=600, env=environment)
+    assert done.returncode == 0, done.stderr
+    for (_, message), end in zip(BAD, json.loads(done.stdout.splitlines()[-1]), strict=True):
+        assert end.startswith(f"error: {message.format(**names)}") and "\n" not in end
+    assert list(output.iterdir()) == []
+
+
+def test_the_process_ends_with_the_line_alone(files, tmp_path):
+    done = run(files, tmp_path, "--loss=softndcg")
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.splitlines()[-1] == "error: --loss=softndcg: did you mean soft_ndcg?"
+    assert "Traceback" not in done.stderr

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import models, training
+from tfr_smooth import data, models, training
 from tfr_smooth.training import scoring
 
 
@@ -77,3 +77,133 @@ def test_a_model_that_is_gone_leaves_nothing():
     del model
     gc.collect()
     assert len(scoring._scorers) == before
+
+
+def pairs(queries):
+    """Query id -> document names, labels and scores, as lists."""
+    return {
+        query.query_id: (query.doc_ids, query.labels.tolist(), np.round(query.scores, 4).tolist()) for query in queries
+    }
+
+
+FEATURES = np.array([[[1.0], [2.0], [0.0]], [[3.0], [4.0], [5.0]]], np.float32)
+LABELS = np.array([[1.0, 0.0, -1.0], [0.0, 2.0, 1.0]], np.float32)
+EXPECTED = {"0": (["0", "1"], [1, 0], [2, 4]), "1": (["0", "1", "2"], [0, 2, 1], [6, 8, 10])}
+
+
+def twice(shape=(None, 1), squeeze=True, **kwargs):
+    """A functional model whose scores are twice the feature."""
+    features = tf.keras.Input(shape, **kwargs)
+    dense = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer=tf.keras.initializers.Constant(2.0))
+    scores = dense(features)
+    if squeeze:
+        scores = tf.keras.layers.Reshape((-1,))(scores)
+    return tf.keras.Model({kwargs["name"]: features} if "name" in kwargs else features, scores)
+
+
+@pytest.mark.parametrize("squeeze", [True, False], ids=["[batch, list]", "[batch, list, 1]"])
+@pytest.mark.parametrize("weights", [(), (np.ones([2, 3], np.float32),)])
+def test_plain_batches_of_features_and_labels(squeeze, weights):
+    model = twice(squeeze=squeeze)
+    assert pairs(training.score_queries(model, [(FEATURES, LABELS, *weights)])) == EXPECTED
+    dataset = tf.data.Dataset.from_tensor_slices((FEATURES, LABELS, *weights)).batch(1)
+    assert pairs(training.score_queries(model, dataset)) == EXPECTED  # numbered over the batches
+
+
+@pytest.mark.parametrize("dense_scores", [False, True])
+def test_ragged_batches(dense_scores):
+    features = tf.RaggedTensor.from_tensor(FEATURES, lengths=[2, 3], ragged_rank=1)
+    labels = tf.RaggedTensor.from_tensor(LABELS, lengths=[2, 3])
+
+    def model(features):
+        features = 2.0 * features
+        return features.to_tensor() if dense_scores else features
+
+    assert pairs(training.score_queries(model, [(features, labels)])) == EXPECTED
+    assert pairs(training.score_queries(lambda given: model(given)[:, :, 0], [(features, labels)])) == EXPECTED
+    dataset = tf.data.Dataset.from_tensor_slices((features, labels)).batch(2)
+    assert pairs(training.score_queries(model, dataset)) == EXPECTED
+
+
+@pytest.mark.parametrize("element", [FEATURES, (FEATURES,), {"features": FEATURES}])
+def test_inputs_alone_have_labels_of_0(element):
+    model = twice(name="features") if isinstance(element, dict) else twice()
+    found = pairs(training.score_queries(model, [element]))
+    assert found["0"] == (["0", "1", "2"], [0, 0, 0], [2, 4, 0])
+
+
+def test_a_functional_model_of_several_inputs_gets_them_without_the_ids():
+    queries, documents = tf.keras.Input([1], name="query"), tf.keras.Input([None, 1], name="document")
+    product = tf.keras.layers.Multiply()([documents, tf.keras.layers.Reshape([1, 1])(queries)])
+    model = tf.keras.Model({"query": queries, "document": documents}, tf.keras.layers.Reshape((-1,))(product))
+    ids = {"query_id": np.array(["a", "b"]), "doc_id": np.array([["x", "y", ""], ["u", "v", "w"]])}
+    inputs = {"query": np.full([2, 1], 2.0, np.float32), "document": FEATURES, **ids}
+    assert pairs(training.score_queries(model, [(inputs, LABELS)])) == {
+        "a": (["x", "y"], [1, 0], [2, 4]),
+        "b": (["u", "v", "w"], [0, 2, 1], [6, 8, 10]),
+    }
+
+
+def test_a_model_may_take_an_id():
+    model = twice(name="query_id", shape=(1,), squeeze=False)
+    inputs = {"query_id": np.array([[3.0], [4.0]], np.float32)}
+    assert pairs(training.score_queries(model, [(inputs, np.array([[1.0], [0.0]]))])) == {
+        "3.0": (["0"], [1], [6]),
+        "4.0": (["0"], [0], [8]),
+    }
+
+
+def test_a_functional_model_of_the_features_alone():
+    rows = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
+    dataset = data.from_arrays(rows, [1, 0, 0, 2, 1], ["0", "0", "1", "1", "1"], batch_size=1, return_ids=True)
+    found = training.score_queries(twice(name="features"), dataset)
+    assert [query.scores.tolist() for query in found] == [scores for _, _, scores in EXPECTED.values()]
+
+
+def test_datasets_of_files_and_tables_without_ids(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("1 qid:a 1:1\n0 qid:a 1:2\n0 qid:b 1:3\n2 qid:b 1:4\n1 qid:b 1:5\n")
+    rows = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
+    arrays = data.from_arrays(rows, [1, 0, 0, 2, 1], group_sizes=[2, 3], weights=np.ones(5), batch_size=1)
+    for dataset in (data.read_letor(path, batch_size=2), arrays):
+        assert pairs(training.score_queries(lambda inputs: 2 * inputs["features"], dataset)) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("model", "element", "message"),
+    [
+        (lambda x: x[:, :2], (FEATURES, LABELS), "`model` must return a score for each document, 2 lists of up to 3"),
+        (lambda x: x[:1], (FEATURES, LABELS), "`model` must return a score for each document, 2 lists of up to 3"),
+        (lambda x: x[:, 0, 0], (FEATURES, LABELS), r"scores of `model` must be \[batch, list\], got the shape \(2,\)"),
+        (lambda x: x, (FEATURES, LABELS[0]), r"labels of `dataset` must be \[batch, list\], got the shape \(3,\)"),
+        (lambda x: x, (FEATURES,) * 4, r"`dataset` must yield inputs, \(inputs, labels\) or .*, got 4 parts"),
+    ],
+)
+def test_what_is_no_ranking_is_refused(model, element, message):
+    with pytest.raises(ValueError, match=message):
+        list(training.score_queries(model, [element]))
+
+
+def test_plain_and_ragged_batches_are_traced_once_a_model():
+    model = twice()
+    for _ in range(5):
+        list(training.score_queries(model, [(FEATURES, LABELS), (FEATURES[:, :2], LABELS[:, :2]), (FEATURES, LABELS)]))
+    assert scoring._scorer(model).experimental_get_tracing_count() <= 3
+
+
+@pytest.mark.parametrize("shuffle_buffer", [0, 10])
+def test_scores_of_rows_in_their_order(shuffle_buffer):
+    features = np.arange(11.0)[:, np.newaxis]
+    queries = np.array([5, 1, 5, 2, 1, 5, 5, 2, 9, 1, 5])
+    dataset = data.from_arrays(
+        features, None, queries, batch_size=2, return_ids=True, shuffle_buffer=shuffle_buffer, seed=1
+    )
+    scores = training.score_rows(lambda inputs: 2 * inputs["features"], dataset)
+    assert scores.dtype == np.float32 and scores.tolist() == [2.0 * row for row in range(11)]
+
+
+@pytest.mark.parametrize("options", [{"return_ids": False}, {"return_ids": True, "list_size": 1}])
+def test_scores_of_rows_need_all_rows(options):
+    dataset = data.from_arrays(np.ones([4, 1]), None, [1, 1, 2, 2], batch_size=1, **options)
+    with pytest.raises(ValueError, match="`dataset` must have the numbers of all rows as document ids"):
+        training.score_rows(lambda inputs: inputs["features"], dataset)

@@ -2,18 +2,21 @@
 
 from tfr_smooth.data.arrays import from_arrays, from_dataframe
 from tfr_smooth.data.elwc import ElwcSchema, elwc_to_letor, letor_to_elwc
-from tfr_smooth.data.letor import read_letor
-from tfr_smooth.data.letor_parser import LetorSummary, scan_letor
+from tfr_smooth.data.letor import read_letor, scan_letor
+from tfr_smooth.data.letor_format import LetorFormat
+from tfr_smooth.data.letor_parser import LetorSummary
 from tfr_smooth.data.normalization import (
     QueryMinMax,
     Standardize,
     SymmetricLog1p,
     get_normalizer,
 )
+from tfr_smooth.data.splits import scan_split
 from tfr_smooth.data.synthetic import write_synthetic_letor
 
 __all__ = [
     "ElwcSchema",
+    "LetorFormat",
     "LetorSummary",
     "QueryMinMax",
     "Standardize",
@@ -25,5 +28,6 @@ __all__ = [
     "letor_to_elwc",
     "read_letor",
     "scan_letor",
+    "scan_split",
     "write_synthetic_letor",
 ]

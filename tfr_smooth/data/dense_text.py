@@ -12,12 +12,13 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _IN_NUMBERS = b"0123456789+-.eE"
 
 
-def read_dense(rows: list[bytes], num_features: int) -> np.ndarray | None:
+def read_dense(rows: list[bytes], num_features: int, first_index: int = 1) -> np.ndarray | None:
     """Reads `1:a 2:b ... n:z` rows with TensorFlow's parser of CSV, which leaves Python's lock to other threads.
 
     Args:
       rows: Text without a line end in it; spaces around it do not matter.
       num_features: n.
+      first_index: The first index, 0 in place of 1 where the indexes are 0..n-1.
 
     Returns:
       float32 [rows, n], the numbers that Python's `float` reads; or None for all that is not plainly of this form, so
@@ -34,7 +35,7 @@ def read_dense(rows: list[bytes], num_features: int) -> np.ndarray | None:
         return None
     fields = [row.replace(b":", b" ") for row in rows]
     try:
-        values, in_order = _csv_reader(num_features)(tf.constant(fields))
+        values, in_order = _csv_reader(num_features, first_index)(tf.constant(fields))
     except tf.errors.InvalidArgumentError:
         return None
     values = values.numpy()
@@ -45,14 +46,14 @@ def read_dense(rows: list[bytes], num_features: int) -> np.ndarray | None:
 
 
 @functools.lru_cache(maxsize=16)
-def _csv_reader(num_features: int) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
-    """From [rows] `1 a 2 b ... n z` to the values [rows, n] float64, and whether the indexes are 1..n in all rows."""
+def _csv_reader(num_features: int, first_index: int) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
+    """From [rows] `1 a 2 b ... n z` to the values [rows, n] float64, and whether the indexes are those in all rows."""
     kinds = [tf.zeros([0], tf.int32), tf.zeros([0], tf.float64)] * num_features  # no default: a field must be there
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def read(rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         fields = tf.io.decode_csv(rows, kinds, field_delim=" ", use_quote_delim=False)
         indexes, values = tf.stack(fields[0::2], axis=1), tf.stack(fields[1::2], axis=1)
-        return values, tf.reduce_all(indexes == tf.range(1, num_features + 1))
+        return values, tf.reduce_all(indexes == tf.range(first_index, first_index + num_features))
 
     return read

@@ -21,7 +21,9 @@ import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
 from tfr_smooth import _arguments, _files
-from tfr_smooth.data.letor_parser import FilePattern, LetorSummary, Query, expand_paths, read_queries, scan_letor
+from tfr_smooth.data.letor import scan_letor
+from tfr_smooth.data.letor_parser import LetorSummary, Query, read_queries
+from tfr_smooth.data.text_files import FilePattern, expand_paths
 
 # What is told of a long conversion: (queries done, queries in all, or None where that is not known).
 Progress = Callable[[int, "int | None"], None]

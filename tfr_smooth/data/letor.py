@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,11 @@ from tfr_smooth import _arguments
 from tfr_smooth.data.batches import Batching, InMemory, OnDisk, Source, Streamed
 from tfr_smooth.data.dense_text import read_dense
 from tfr_smooth.data.epochs import BatchOptions
-from tfr_smooth.data.letor_parser import (
-    FilePattern,
-    LetorSummary,
-    Query,
-    expand_paths,
-    read_queries,
-    summary_of,
-    width_of_first_row,
-)
+from tfr_smooth.data.letor_format import LetorFormat
+from tfr_smooth.data.letor_lines import PLAIN
+from tfr_smooth.data.letor_parser import LetorSummary, Query, read_queries, summary_of, width_of_first_row
 from tfr_smooth.data.query_cache import QueryCache, cached_queries
+from tfr_smooth.data.text_files import FilePattern, expand_paths
 
 
 def read_letor(
@@ -40,18 +35,25 @@ def read_letor(
     cache: bool = False,
     cache_dir: str | os.PathLike[str] | None = None,
     group_by_length: bool = False,
+    query_ids: str = "qid",
+    group_sizes: FilePattern | None = None,
+    first_index: int = 1,
+    missing: Mapping[str, float | str] | None = None,
+    labeled: bool = True,
 ) -> tf.data.Dataset:
     r"""Reads ranking files into batches of queries.
 
-    A line of a file is `label qid:text index:value ... # comment`, and the lines of a query follow
-    one another. Feature indexes start at 1, in any order; features that a line leaves out are 0.
-    The text after `qid:` may be anything without whitespace. Blank lines and lines that start with
-    `#` hold no document. Queries longer than `list_size` are cut to their first `list_size`
-    documents in file order; nothing else is left out.
+    A line of a file is `label qid:text index:value ... # comment`, and the lines of a query follow one another. Labels
+    are numbers >= 0. Feature indexes start at 1, in any order; features that a line leaves out are 0. The text after
+    `qid:` may be anything without whitespace. Blank lines and lines that start with `#` hold no document. Lines may end
+    as on Windows, and a file may start with the mark of UTF-8. Queries longer than `list_size` are cut to their first
+    `list_size` documents in file order; nothing else is left out. The last five arguments are for files that are
+    written in another way.
 
     Args:
-      file_pattern: A path, a glob pattern, or a list of these; names that end in `.gz` are
-        unpacked. The matches of a pattern are read in sorted order, a list in its own order.
+      file_pattern: A path, a glob pattern, or a list of these, on disk or where `tf.io.gfile` reads (`gs://`,
+        `hdfs://`, ...); names that end in `.gz`, `.bz2` or `.zst` are unpacked. The matches of a pattern are read in
+        sorted order, a list in its own order.
       batch_size: Queries in a batch, at least 1.
       num_features: Width of the feature matrix, at least 1; a higher index in a file is an error.
         None scans all files first for the highest index (as `scan_letor` does, whose
@@ -81,6 +83,15 @@ def read_letor(
         worth of queries, in their shuffled order, those of similar length come together (to a tenth, with chance in it,
         so that batches differ from epoch to epoch), and the batches in an order of chance: each epoch still holds every
         query once, in batches of the same size.
+      query_ids: Where the query of a line stands: "qid" is `qid:text` after the label; "comment" is the first word of
+        the comment, as in `2 1:0.5 # 934`, and there are no document ids then.
+      group_sizes: For lines without `qid:text`: files with the number of documents of each query in turn, a number a
+        line, as LightGBM and XGBoost have it. A path, a pattern or a list, one for each file. None takes `FILE.query`
+        or `FILE.group` beside a FILE whose first line has no `qid:text`. The query ids are "0", "1" and so on.
+      first_index: The index of the first feature: 1, or 0.
+      missing: What stands for a missing value, and what it becomes: a number, or "query_min", the least value of the
+        feature in the query (0 if it has none there). `{"NULL": "query_min"}` reads `1:NULL`.
+      labeled: False reads documents without labels, which get 0: a line may have a label, of whatever kind, or none.
 
     `cache` and `cache_dir` change no batch and no order.
 
@@ -99,7 +110,7 @@ def read_letor(
         in its message. That is a label or value that is no finite float32 number, a negative
         label, no query id, an index below 1, twice in a line or over `num_features`, a query that
         comes back after its lines ended (in another file too), a file without a document, damaged
-        gzip data, or text that is not UTF-8.
+        compressed data, or text that is not UTF-8.
 
     Without a cache files are streamed: memory holds the query being read, `shuffle_buffer` queries, a few batches (with
     `group_by_length` 50 more), and the ids of the queries seen. Time is linear in the size of the files. The dataset
@@ -117,6 +128,9 @@ def read_letor(
       >>> inputs["features"].shape, inputs["mask"].numpy().tolist(), labels.numpy().tolist()
       (TensorShape([2, 2, 2]), [[True, True], [True, False]], [[1.0, 0.0], [0.0, -1.0]])
     """
+    format = LetorFormat(
+        query_ids=query_ids, group_sizes=group_sizes, first_index=first_index, missing=missing, labeled=labeled
+    )
     options = BatchOptions(
         batch_size=batch_size,
         list_size=list_size,
@@ -131,12 +145,56 @@ def read_letor(
     num_features = _arguments.integer_or_none("num_features", num_features, least=1)
     _arguments.boolean("cache", cache)
     paths = expand_paths(file_pattern)
-    source, count = _source(paths, num_features, options.batching, cache, cache_dir)
+    source, count = _source(paths, format, num_features, options.batching, cache, cache_dir)
     return options.dataset(source, count)
+
+
+def scan_letor(
+    file_pattern: FilePattern,
+    *,
+    query_ids: str = "qid",
+    group_sizes: FilePattern | None = None,
+    first_index: int = 1,
+    missing: Mapping[str, float | str] | None = None,
+    labeled: bool = True,
+) -> LetorSummary:
+    r"""Reads ranking files once and counts what they hold; checks every line on the way.
+
+    Args:
+      file_pattern: A path, a glob pattern, or a list of these, as for `read_letor`.
+      query_ids: As for `read_letor`, like all that follow.
+      group_sizes: See `read_letor`.
+      first_index: See `read_letor`.
+      missing: See `read_letor`.
+      labeled: See `read_letor`.
+
+    Returns:
+      A `LetorSummary`.
+
+    Raises:
+      ValueError: A bad argument, a pattern that matches no file, or bad input (`path:line: what is wrong`).
+
+    One pass over the files, as slow as one epoch of `read_letor`; memory for a few queries and for the query ids seen.
+
+    Example:
+      >>> import os, tempfile
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = os.path.join(folder, "train.txt")
+      ...     with open(path, "w") as file:
+      ...         _ = file.write("1 qid:a 1:0.5 3:2\n0 qid:a 2:1\n0 qid:b 1:0.1\n")
+      ...     summary = scan_letor(path)
+      >>> summary.queries, summary.documents, summary.num_features, summary.longest_list
+      (2, 3, 3, 2)
+    """
+    format = LetorFormat(
+        query_ids=query_ids, group_sizes=group_sizes, first_index=first_index, missing=missing, labeled=labeled
+    )
+    return summary_of(expand_paths(file_pattern), format, read_dense=read_dense, workers=_workers())
 
 
 def _source(
     paths: list[str],
+    format: LetorFormat,
     num_features: int | None,
     batching: Batching,
     in_memory: bool,
@@ -144,46 +202,55 @@ def _source(
 ) -> tuple[Source, int | None]:
     """Where the batches come from, and the number of queries if it is known."""
     if cache_dir is not None or in_memory:
-        cache = load_queries(cache_dir, paths, num_features)
+        cache = load_queries(cache_dir, paths, num_features, format)
         return (InMemory if in_memory else OnDisk)(cache, batching), len(cache)
     count = None
     if num_features is None:
-        summary = _summary(paths)
+        summary = _summary(paths, format)
         count, num_features = summary.queries, summary.num_features
-    queries = _query_dataset(paths, num_features, batching.list_size, batching.return_ids)
+    queries = _query_dataset(paths, format, num_features, batching.list_size, batching.return_ids)
     return Streamed(queries, batching), count
 
 
-def _summary(paths: list[str]) -> LetorSummary:
+def _summary(paths: list[str], format: LetorFormat) -> LetorSummary:
     """What some files hold, features among it."""
-    summary = summary_of(paths, read_dense, _workers())
+    summary = summary_of(paths, format, read_dense=read_dense, workers=_workers())
     if summary.num_features == 0:
         raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
     return summary
 
 
-def load_queries(cache_dir: str | os.PathLike[str] | None, paths: list[str], num_features: int | None) -> QueryCache:
+def load_queries(
+    cache_dir: str | os.PathLike[str] | None,
+    paths: list[str],
+    num_features: int | None,
+    format: LetorFormat = PLAIN,
+) -> QueryCache:
     """Returns the queries of some files, in memory or from their cache in a folder; `read_letor` has the arguments."""
 
     def cached(width: int | None) -> QueryCache:
         def parse() -> tuple[int, Iterator[Query]]:
-            highest = width or _summary(paths).num_features
-            return highest, read_queries(paths, highest, read_dense=read_dense, workers=_workers())
+            highest = width or _summary(paths, format).num_features
+            return highest, read_queries(paths, highest, format=format, read_dense=read_dense, workers=_workers())
 
         if cache_dir is None:
             return QueryCache.in_memory(*parse())
-        return cached_queries(cache_dir, paths, {"num_features": num_features}, parse)
+        sizes_files = [name for name in format.sizes_files(paths) if name is not None]
+        settings = {"num_features": num_features, **format.settings()}
+        return cached_queries(cache_dir, [*paths, *sizes_files], settings, parse)
 
     try:
         # Mostly the first row has as many features as any: that saves reading all for the highest index.
-        return cached(num_features or width_of_first_row(paths))
+        return cached(num_features or width_of_first_row(paths, format))
     except ValueError:
         if num_features is not None:
             raise
         return cached(None)
 
 
-def _query_dataset(paths: list[str], num_features: int, list_size: int | None, return_ids: bool) -> tf.data.Dataset:
+def _query_dataset(
+    paths: list[str], format: LetorFormat, num_features: int, list_size: int | None, return_ids: bool
+) -> tf.data.Dataset:
     """One element per query, not padded."""
     signature = {
         "features": tf.TensorSpec([None, num_features], tf.float32),
@@ -194,7 +261,7 @@ def _query_dataset(paths: list[str], num_features: int, list_size: int | None, r
         signature["doc_id"] = tf.TensorSpec([None], tf.string)
 
     def generate() -> Iterator[dict[str, Any]]:
-        queries = read_queries(paths, num_features, list_size, read_dense=read_dense, workers=_workers())
+        queries = read_queries(paths, num_features, list_size, format=format, read_dense=read_dense, workers=_workers())
         for query in queries:
             element: dict[str, Any] = {"features": query.features, "labels": query.labels}
             if return_ids:

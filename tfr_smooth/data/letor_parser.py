@@ -1,42 +1,18 @@
-"""Reads LETOR / SVMlight ranking files: lines to queries, without TensorFlow.
-
-Bytes are parsed as bytes: `float(b"...")` takes ASCII digits only, and `bytes.split` cuts at ASCII
-whitespace only, so that query ids may hold any other text.
-"""
+"""Reads LETOR / SVMlight ranking files: lines to queries."""
 
 from __future__ import annotations
 
 import collections
-import glob
-import gzip
-import io
 import itertools
-import os
-import re
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
-from typing import Any, BinaryIO, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-FilePattern: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
-
-_FLOAT32_MAX = float(np.finfo(np.float32).max)
-_MAX_INDEX_DIGITS = 9
-_DOC_ID = re.compile(rb"\s*docid\s*=\s*(\S+)")
-# "1:", "2:", ...: what the features of a dense line start with; grows to the longest line seen.
-_dense_prefixes: list[bytes] = []
-
-
-class Head(NamedTuple):
-    """One document line, but for its features, which are text still."""
-
-    number: int
-    label: float
-    query_id: bytes
-    doc_id: bytes
-    features: bytes
+from tfr_smooth.data.letor_format import LetorFormat, read_sizes
+from tfr_smooth.data.letor_lines import PLAIN, Head, Row, parse_head, parse_row, shown, to_features
+from tfr_smooth.data.text_files import numbered_lines
 
 
 class Block(NamedTuple):
@@ -50,23 +26,9 @@ class Block(NamedTuple):
 # For fewer numbers in a query the exact parser is quicker than a call of a dense one.
 _DENSE_FROM = 8192
 
-# Reads the text of rows that all have the features 1..n, in order: float32 [rows, n], or None for anything else.
-DenseReader: TypeAlias = "Callable[[list[bytes], int], np.ndarray | None]"
-
-
-class Row(NamedTuple):
-    """One document line: `values[i]` belongs to feature `indexes[i]`, or `i + 1` where None."""
-
-    label: float
-    query_id: bytes
-    doc_id: bytes
-    indexes: list[int] | None
-    values: list[float]
-
-    @property
-    def highest_index(self) -> int:
-        """The highest feature index of the line, 0 where it has no features."""
-        return len(self.values) if self.indexes is None else max(self.indexes, default=0)
+# Reads the text of rows that all have the n features from the first on, in order: float32 [rows, n], or None for
+# anything else; the arguments are the rows, n and the first index.
+DenseReader: TypeAlias = "Callable[[list[bytes], int, int], np.ndarray | None]"
 
 
 class Query(NamedTuple):
@@ -79,67 +41,55 @@ class Query(NamedTuple):
 
 
 class LetorSummary(NamedTuple):
-    """What a set of ranking files holds; `longest_list` counts documents, `paths` the files."""
+    """What a set of ranking files holds.
+
+    Attributes:
+      paths: The files in reading order.
+      queries: Their number.
+      documents: Their number.
+      num_features: The width that all features need: the highest index, or one more where they count from 0.
+      longest_list: Documents of the longest query.
+      highest_label: The highest label.
+      whole_labels: Whether all labels are whole numbers.
+    """
 
     paths: tuple[str, ...]
     queries: int
     documents: int
     num_features: int
     longest_list: int
+    highest_label: float
+    whole_labels: bool
 
 
-def scan_letor(file_pattern: FilePattern) -> LetorSummary:
-    r"""Reads ranking files once and counts what they hold; checks every line on the way.
-
-    Args:
-      file_pattern: A path, a glob pattern, or a list of these, as for `read_letor`.
-
-    Returns:
-      A `LetorSummary` with `paths` (the files in reading order), `queries`, `documents`,
-      `num_features` (the highest feature index, at least 0) and `longest_list` (documents).
-
-    Raises:
-      ValueError: A pattern matches no file, or bad input (`path:line: what is wrong`).
-
-    One pass over the files, as slow as one epoch of `read_letor`; memory for one query and for the
-    query ids seen.
-
-    Example:
-      >>> import os, tempfile
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     path = os.path.join(folder, "train.txt")
-      ...     with open(path, "w") as file:
-      ...         _ = file.write("1 qid:a 1:0.5 3:2\n0 qid:a 2:1\n0 qid:b 1:0.1\n")
-      ...     summary = scan_letor(path)
-      >>> summary.queries, summary.documents, summary.num_features, summary.longest_list
-      (2, 3, 3, 2)
-    """
-    return summary_of(expand_paths(file_pattern))
-
-
-def summary_of(paths: Sequence[str], read_dense: DenseReader | None = None, workers: int = 0) -> LetorSummary:
+def summary_of(
+    paths: Sequence[str], format: LetorFormat = PLAIN, *, read_dense: DenseReader | None = None, workers: int = 0
+) -> LetorSummary:
     """Does what `scan_letor` does, with `read_dense` and `workers` as for `read_queries`."""
 
-    def counted(block: Block) -> tuple[int, int]:
+    def counted(block: Block) -> tuple[int, int, float, bool]:
         width = block.heads[0].features.count(b":")
-        if _read_dense(read_dense, block, width) is not None:
-            return len(block.heads), width
-        rows = _rows(block)
-        return len(rows), max(row.highest_index for row in rows)
+        if _read_dense(read_dense, block, width, format) is None:
+            width = max(row.highest_index for row in _rows(block, None, format))
+        labels = [head.label for head in block.heads]
+        return len(labels), width, max(labels), all(map(float.is_integer, labels))
 
-    queries = documents = num_features = longest_list = 0
-    for length, highest_index in _parsed(counted, read_blocks(paths), workers):
+    queries = 0
+    found: list[Any] = [0, 0, 0.0, True]
+    longest_list = 0
+    for length, *others in _parsed(counted, read_blocks(paths, format), workers):
         queries += 1
-        documents += length
         longest_list = max(longest_list, length)
-        num_features = max(num_features, highest_index)
-    return LetorSummary(tuple(paths), queries, documents, num_features, longest_list)
+        documents, width, label, whole = found
+        found = [documents + length, max(width, others[0]), max(label, others[1]), whole and others[2]]
+    documents, width, label, whole = found
+    return LetorSummary(tuple(paths), queries, documents, width, longest_list, label, whole)
 
 
-def width_of_first_row(paths: Sequence[str]) -> int | None:
-    """Returns the highest feature index of the first document; None if that has no features."""
-    block = next(read_blocks(paths))
-    return _rows(Block(block.path, block.heads[:1]))[0].highest_index or None
+def width_of_first_row(paths: Sequence[str], format: LetorFormat = PLAIN) -> int | None:
+    """Returns the number of features that the first document needs; None if it has none."""
+    block = next(read_blocks(paths, format))
+    return _rows(Block(block.path, block.heads[:1]), None, format)[0].highest_index or None
 
 
 def read_queries(
@@ -147,20 +97,22 @@ def read_queries(
     num_features: int,
     list_size: int | None = None,
     *,
+    format: LetorFormat = PLAIN,
     read_dense: DenseReader | None = None,
     workers: int = 0,
 ) -> Iterator[Query]:
     """Yields the queries of some ranking files in file order.
 
     Args:
-      paths: Files to read, one after the other; names that end in `.gz` are unpacked.
+      paths: Files to read, one after the other, as `numbered_lines` does.
       num_features: Width of the feature matrix; a higher index in a file is an error.
       list_size: Keeps only the first `list_size` documents of a query; None keeps them all.
+      format: How the files are written.
       read_dense: What to try on the rows of a query before the exact parser, which also says what is wrong.
       workers: Threads that parse, a few queries ahead of what is yielded; 0 parses when asked for.
 
     Yields:
-      A `Query` for each block of lines with one query id.
+      A `Query` for each block of lines of one query.
 
     Raises:
       ValueError: Bad input (`path:line: what is wrong`), also in the lines that are cut off.
@@ -169,21 +121,21 @@ def read_queries(
     """
 
     def parsed(block: Block) -> Query:
-        features = _read_dense(read_dense, block, num_features)
+        features = _read_dense(read_dense, block, num_features, format)
         if features is None:
-            features = _features(_rows(block, num_features), num_features)
+            features = to_features(_rows(block, num_features, format), num_features, format)
         heads = block.heads[:list_size]
         labels = np.array([head.label for head in heads], dtype=np.float32)
         return Query(heads[0].query_id, features[:list_size], labels, [head.doc_id for head in heads])
 
-    yield from _parsed(parsed, read_blocks(paths), workers)
+    yield from _parsed(parsed, read_blocks(paths, format), workers)
 
 
-def _read_dense(read_dense: DenseReader | None, block: Block, width: int) -> np.ndarray | None:
+def _read_dense(read_dense: DenseReader | None, block: Block, width: int, format: LetorFormat) -> np.ndarray | None:
     """What the dense parser makes of a query's features, where it may pay; None for all else."""
     if read_dense is None or len(block.heads) * width < _DENSE_FROM:
         return None
-    return read_dense([head.features for head in block.heads], width)
+    return read_dense([head.features for head in block.heads], width, format.first_index)
 
 
 def _parsed(parse: Callable[[Block], Any], blocks: Iterator[Block], workers: int) -> Iterator[Any]:
@@ -215,33 +167,60 @@ def _parsed(parse: Callable[[Block], Any], blocks: Iterator[Block], workers: int
         raise fault
 
 
-def read_blocks(paths: Sequence[str]) -> Iterator[Block]:
+def read_blocks(paths: Sequence[str], format: LetorFormat = PLAIN) -> Iterator[Block]:
     """Yields the lines of each query; checks them but for their features, and that no query comes back."""
     seen: set[bytes] = set()
-    for path in paths:
+    numbers = itertools.count()  # the ids of queries that have but a size
+    for path, sizes_file in zip(paths, format.sizes_files(paths), strict=True):
         block: list[Head] = []
-        number = 0
         try:
-            for number, line in _numbered_lines(path):  # noqa: B007 (used after the loop)
-                head = _located(path, number, parse_head, line, number)
-                if head is None:
-                    continue
+            heads = _heads(path, format)
+            if sizes_file is not None:
+                heads = _by_size(path, format, sizes_file, numbers)
+            for head in heads:
                 if not block or head.query_id != block[0].query_id:
                     if block:
                         yield Block(path, block)
                     block = []
                     if head.query_id in seen:
-                        again = f"query {_shown(head.query_id)} comes back after its block ended"
-                        raise ValueError(f"{path}:{number}: {again}")
+                        again = f"query {shown(head.query_id)} comes back after its block ended"
+                        raise ValueError(f"{path}:{head.number}: {again}")
                     seen.add(head.query_id)
                 block.append(head)
         except ValueError:
             if block:
                 yield Block(path, block, complete=False)
             raise
-        if not block:
-            raise ValueError(f"{path}:{max(number, 1)}: the file ends without a document")
         yield Block(path, block)
+
+
+def _heads(path: str, format: LetorFormat, query_id: bytes | None = None) -> Iterator[Head]:
+    """Yields the heads of the lines of a file that has a document."""
+    number = 0
+    found = False
+    for number, line in numbered_lines(path):  # noqa: B007 (used after the loop)
+        head = _located(path, number, parse_head, line, number, format, query_id)
+        if head is not None:
+            found = True
+            yield head
+    if not found:
+        raise ValueError(f"{path}:{max(number, 1)}: the file ends without a document")
+
+
+def _by_size(path: str, format: LetorFormat, sizes_file: str, numbers: Iterator[int]) -> Iterator[Head]:
+    """Yields the heads of the lines of a file whose queries have their sizes in another file, and numbers for ids."""
+    sizes = list(read_sizes(sizes_file))
+    expected = f"the {sum(sizes)} that the sizes in {sizes_file} add up to"
+    ids = (b"%d" % number for size, number in zip(sizes, numbers, strict=False) for _ in range(size))
+    last = 0
+    for head in _heads(path, format, b""):
+        query_id = next(ids, None)
+        last = head.number
+        if query_id is None:
+            raise ValueError(f"{path}:{last}: one document more than {expected}")
+        yield head._replace(query_id=query_id)
+    if next(ids, None) is not None:
+        raise ValueError(f"{path}:{last}: the file ends with fewer documents than {expected}")
 
 
 def _located(path: str, number: int, parse: Callable[..., Any], *arguments: Any) -> Any:
@@ -252,170 +231,6 @@ def _located(path: str, number: int, parse: Callable[..., Any], *arguments: Any)
         raise ValueError(f"{path}:{number}: {error}") from None
 
 
-def _rows(block: Block, num_features: int | None = None) -> list[Row]:
+def _rows(block: Block, num_features: int | None, format: LetorFormat) -> list[Row]:
     """The rows of a query, by the exact parser."""
-    return [_located(block.path, head.number, _to_row, head, num_features) for head in block.heads]
-
-
-def parse_row(line: bytes, num_features: int | None = None) -> Row | None:
-    """Parses one line.
-
-    Args:
-      line: `label qid:text index:value ... # comment`, with or without a line end.
-      num_features: The highest feature index that is allowed; None allows any.
-
-    Returns:
-      The row, or None for a blank line and for a line that is only a comment.
-
-    Raises:
-      ValueError: Says what is wrong with the line.
-    """
-    head = parse_head(line, number=1)
-    return None if head is None else _to_row(head, num_features)
-
-
-def parse_head(line: bytes, number: int) -> Head | None:
-    """Parses all of a line but its features; raises and returns None as `parse_row` does."""
-    try:
-        line.decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8 text: {error.reason} at byte {error.start + 1}") from None
-    # Two words first: a "#" inside a query id starts no comment.
-    words = line.split(None, 2)
-    if not words or words[0].startswith(b"#"):
-        return None
-    label = _parse_float32(words[0], "label")
-    if label < 0:
-        raise ValueError(f"label {_shown(words[0])} is negative, which would mean padding")
-    if len(words) < 2 or len(words[1]) < 5 or not words[1].startswith(b"qid:"):
-        found = _shown(words[1]) if len(words) > 1 else "the end of the line"
-        raise ValueError(f"no query id: expected 'qid:<text>' after the label, got {found}")
-    features, _, comment = words[2].partition(b"#") if len(words) > 2 else (b"", b"", b"")
-    match = _DOC_ID.match(comment)
-    return Head(number, label, words[1][4:], match[1] if match else b"", features)
-
-
-def _to_row(head: Head, num_features: int | None) -> Row:
-    indexes: list[int] | None = None
-    values = _parse_dense(head.features)
-    if values is None:
-        indexes, values = _parse_sparse(head.features)
-    row = Row(head.label, head.query_id, head.doc_id, indexes, values)
-    if num_features is not None and row.highest_index > num_features:
-        raise ValueError(f"feature index {row.highest_index} is over num_features={num_features}")
-    return row
-
-
-def _parse_dense(features: bytes) -> list[float] | None:
-    """The values of `1:a 2:b ... n:z`; None for anything else, so that `_parse_sparse` decides."""
-    pieces = features.split()
-    count = len(pieces)
-    while len(_dense_prefixes) < count:
-        _dense_prefixes.append(b"%d:" % (len(_dense_prefixes) + 1))
-    if count == 0 or not pieces[-1].startswith(_dense_prefixes[count - 1]):
-        return None
-    # A value keeps its ":" where the prefix differs, and then is no float. With `count` colons
-    # no piece can lack its own.
-    if features.count(b":") != count or b"_" in features:
-        return None
-    try:
-        values = list(map(float, map(bytes.removeprefix, pieces, _dense_prefixes)))
-    except ValueError:
-        return None
-    # False for NaN too; a sum that is only too large is left to the exact check.
-    return values if sum(map(abs, values)) <= _FLOAT32_MAX else None
-
-
-def _parse_sparse(features: bytes) -> tuple[list[int], list[float]]:
-    """Indexes and values in the order of the line, each of them checked."""
-    found: dict[int, float] = {}
-    for piece in features.split():
-        index_text, colon, value_text = piece.partition(b":")
-        if not colon:
-            raise ValueError(f"expected 'index:value', got {_shown(piece)}")
-        index = int(index_text) if _is_index(index_text) else 0
-        if index == 0:
-            raise ValueError(
-                f"feature index {_shown(index_text)} is no whole number from 1 to {10**_MAX_INDEX_DIGITS - 1}"
-            )
-        if index in found:
-            raise ValueError(f"feature index {index} comes twice")
-        found[index] = _parse_float32(value_text, f"value of feature {index}:")
-    return list(found), list(found.values())
-
-
-def _is_index(text: bytes) -> bool:
-    return text.isdigit() and len(text) <= _MAX_INDEX_DIGITS
-
-
-def _parse_float32(text: bytes, what: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    # The comparison is False for NaN too.
-    if not abs(value) <= _FLOAT32_MAX or b"_" in text:
-        raise ValueError(f"{what} {_shown(text)} is no finite float32 number")
-    return value
-
-
-def _features(rows: Sequence[Row], num_features: int) -> np.ndarray:
-    """The values of some rows, float32 [rows, num_features], 0 where a row has none."""
-    if all(row.indexes is None and len(row.values) == num_features for row in rows):
-        return np.array([row.values for row in rows], dtype=np.float32)
-    features = np.zeros((len(rows), num_features), dtype=np.float32)
-    for features_row, row in zip(features, rows, strict=True):
-        if row.indexes is None:
-            features_row[: len(row.values)] = row.values
-        elif row.indexes:
-            features_row[np.array(row.indexes) - 1] = row.values
-    return features
-
-
-def _numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    with _open_binary(path) as stream:
-        try:
-            for number, line in enumerate(stream, start=1):  # noqa: B007 (used below)
-                yield number, line
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path}:{number + 1}: truncated or damaged gzip data: {error}") from None
-
-
-def _open_binary(path: str) -> BinaryIO:
-    if path.endswith(".gz"):
-        # The outer buffer makes reading line by line several times faster.
-        return io.BufferedReader(gzip.open(path, "rb"), 1 << 16)
-    return open(path, "rb")
-
-
-def expand_paths(file_pattern: FilePattern) -> list[str]:
-    """Turns paths and glob patterns into files: list order, the matches of a pattern sorted."""
-    if isinstance(file_pattern, (str, os.PathLike)):
-        patterns = [file_pattern]
-    elif isinstance(file_pattern, (list, tuple)):
-        patterns = list(file_pattern)
-    else:
-        raise ValueError(f"`file_pattern` must be a path, a pattern or a list of these, got {file_pattern!r}.")
-    if not patterns:
-        raise ValueError("`file_pattern` must name at least one file, got an empty list.")
-    paths: list[str] = []
-    for pattern in patterns:
-        if not isinstance(pattern, (str, os.PathLike)):
-            raise ValueError(f"`file_pattern` must hold paths or patterns, got {pattern!r}.")
-        name = os.fspath(pattern)
-        # A file that is there is meant literally, even with "[" in its name.
-        matches = [name] if os.path.isfile(name) else sorted(glob.glob(name, recursive=True))
-        matches = [match for match in matches if os.path.isfile(match)]
-        if not matches:
-            raise ValueError(f"`file_pattern` must match files, got {name!r}, which matches none.")
-        paths.extend(matches)
-    for before, path in itertools.pairwise(sorted(paths)):
-        if before == path:
-            raise ValueError(f"`file_pattern` must match a file once, got {path!r} twice.")
-    return paths
-
-
-def _shown(text: bytes) -> str:
-    shown = text.decode(errors="replace")
-    return repr(shown if len(shown) <= 60 else shown[:57] + "...")
+    return [_located(block.path, head.number, parse_row, head, num_features, format) for head in block.heads]

@@ -19,9 +19,10 @@ import numpy as np
 
 from tfr_smooth import _files
 from tfr_smooth.data.letor_parser import Query
+from tfr_smooth.data.text_files import state_of
 
 # To be raised whenever the layout or what the parser makes of a line changes: older files are then made anew.
-_FORMAT = 1
+_FORMAT = 2
 _ALIGNMENT = 64
 _TAIL = 8  # bytes that hold the length of the description
 
@@ -122,7 +123,7 @@ def cached_queries(
 
     Args:
       cache_dir: Folder of the cache, made if missing. It may hold those of many data sets.
-      paths: The files. The cache fits as long as their sizes and times of change are what they were.
+      paths: All files that `parse` reads. The cache fits as long as their sizes and times of change are what they were.
       settings: What else the result of `parse` depends on, as JSON; each has a cache of its own.
       parse: Reads the files: returns the number of features and the queries, at least one.
 
@@ -130,10 +131,10 @@ def cached_queries(
     once; memory for the labels and ids.
     """
     folder = Path(cache_dir)
-    names = [os.path.abspath(path) for path in paths]
+    sources = [state_of(path) for path in paths]
+    names = [source[0] for source in sources]
     key = hashlib.sha256(json.dumps([names, settings], sort_keys=True).encode()).hexdigest()[:16]
     path = folder / f"{Path(names[0]).name}-{key}.queries"
-    sources = [[name, os.stat(name).st_size, os.stat(name).st_mtime_ns] for name in names]
     fits = {"format": _FORMAT, "sources": sources, "settings": settings}
     cache = QueryCache.open(path)
     if cache is None or any(cache.description.get(name) != value for name, value in fits.items()):

@@ -5,13 +5,10 @@ from tfr_smooth.evaluation.significance import Comparison, randomization_test
 from tfr_smooth.evaluation.trec import (
     ScoredQuery,
     document_names,
-    read_qrels,
-    read_run,
     trec_eval,
     trec_eval_by_query,
-    write_qrels,
-    write_run,
 )
+from tfr_smooth.evaluation.trec_files import read_qrels, read_run, write_qrels, write_run
 
 __all__ = [
     "Comparison",

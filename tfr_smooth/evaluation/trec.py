@@ -1,16 +1,15 @@
-"""Evaluation as trec_eval does it, through pytrec_eval, and the run and qrels files of TREC."""
+"""Evaluation as trec_eval does it, through pytrec_eval."""
 
 from __future__ import annotations
 
 import math
-import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tfr_smooth import _extras, _files
+from tfr_smooth import _extras
 
 DEFAULT_MEASURES = ("ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P_5", "P_10", "map")
 
@@ -40,7 +39,17 @@ class ScoredQuery(NamedTuple):
     scores: np.ndarray
 
 
-def trec_eval(queries: Iterable[ScoredQuery], measures: str | Iterable[str] = DEFAULT_MEASURES) -> dict[str, float]:
+# What `read_run` and `read_qrels` return: query id -> document id -> score or label.
+Run: TypeAlias = "Mapping[str, Mapping[str, float]]"
+Qrels: TypeAlias = "Mapping[str, Mapping[str, int]]"
+
+
+def trec_eval(
+    queries: Iterable[ScoredQuery] | Run,
+    measures: str | Iterable[str] = DEFAULT_MEASURES,
+    *,
+    qrels: Qrels | None = None,
+) -> dict[str, float]:
     """Computes trec_eval's figures, each the mean over the queries.
 
     Documents are ranked by falling float32 score, ties by falling name (as text, code point by code
@@ -58,9 +67,11 @@ def trec_eval(queries: Iterable[ScoredQuery], measures: str | Iterable[str] = DE
     Args:
       queries: At least one query, no query id twice, each with at least one document. Padding
         must be taken away before. Ids are not empty, and hold neither ASCII whitespace nor the
-        character NUL.
+        character NUL. Or, with `qrels`, a run as `read_run` returns it.
       measures: Names among "map", "ndcg", "recip_rank", "Rprec", "P_k", "map_cut_k",
         "ndcg_cut_k", "recall_k" and "success_k", with a whole number k >= 1; or one such name.
+      qrels: The labels for a run, as `read_qrels` returns them. Documents that have none are not relevant; queries
+        that have none do not count; queries that the run lacks count as 0, as with `trec_eval -c`.
 
     Returns:
       A figure in [0, 1] for each measure, in the order of `measures`.
@@ -77,22 +88,26 @@ def trec_eval(queries: Iterable[ScoredQuery], measures: str | Iterable[str] = DE
       >>> {name: round(value, 4) for name, value in trec_eval([query], ["ndcg", "P_1", "map"]).items()}
       {'ndcg': 0.6697, 'P_1': 0.0, 'map': 0.5833}
     """
-    by_query = trec_eval_by_query(queries, measures)
+    by_query = trec_eval_by_query(queries, measures, qrels=qrels)
     names = next(iter(by_query.values()))
     return {name: math.fsum(figures[name] for figures in by_query.values()) / len(by_query) for name in names}
 
 
 def trec_eval_by_query(
-    queries: Iterable[ScoredQuery], measures: str | Iterable[str] = DEFAULT_MEASURES
+    queries: Iterable[ScoredQuery] | Run,
+    measures: str | Iterable[str] = DEFAULT_MEASURES,
+    *,
+    qrels: Qrels | None = None,
 ) -> dict[str, dict[str, float]]:
     """Computes trec_eval's figures for each query.
 
     Args:
       queries: As for `trec_eval`, which has the formulas too.
       measures: As for `trec_eval`.
+      qrels: As for `trec_eval`.
 
     Returns:
-      For each query id, in the order of `queries`, the figures that `trec_eval` takes the mean of:
+      For each query id, in the order of `queries` or of `qrels`, the figures that `trec_eval` takes the mean of:
       measure to a number in [0, 1].
 
     Raises:
@@ -108,16 +123,50 @@ def trec_eval_by_query(
     with _extras.needed("pytrec_eval-terrier", extra="evaluation", by="`trec_eval`"):
         import pytrec_eval
     names = _checked_measures(measures)
-    qrels: dict[str, dict[str, int]] = {}
-    run: dict[str, dict[str, float]] = {}
-    for query in _checked(queries):
-        # pytrec_eval takes Python's own numbers only.
-        qrels[query.query_id] = dict(zip(query.doc_ids, query.labels.tolist(), strict=True))
+    run, labels = _from_queries(queries) if qrels is None else _from_run(queries, qrels)
+    results = pytrec_eval.RelevanceEvaluator(labels, names).evaluate(run)
+    # A query that the run lacks has no result.
+    return {query_id: {name: results.get(query_id, {}).get(name, 0.0) for name in names} for query_id in labels}
+
+
+def _from_queries(queries: Any) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]:
+    """The scores and labels of some queries, in Python's own numbers, which are all that pytrec_eval takes."""
+    if isinstance(queries, Mapping):
+        raise ValueError("`qrels` must be given for a run, got None.")
+    run, labels = {}, {}
+    for query in checked(queries):
+        labels[query.query_id] = dict(zip(query.doc_ids, query.labels.tolist(), strict=True))
         run[query.query_id] = dict(zip(query.doc_ids, query.scores.tolist(), strict=True))
     if not run:
         raise ValueError("`queries` must hold at least one query, got none.")
-    results = pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
-    return {query_id: {name: results[query_id][name] for name in names} for query_id in run}
+    return run, labels
+
+
+def _from_run(run: Any, qrels: Qrels) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]:
+    """The scores and labels of a run, in Python's own numbers; queries without labels are left out."""
+    if not isinstance(run, Mapping):
+        raise ValueError(f"`queries` must be a run as `read_run` returns it with `qrels`, got {type(run).__name__}.")
+    if not set(run) & set(qrels):
+        raise ValueError(f"`qrels` must have labels for a query of the run, got {_few(qrels)} for {_few(run)}.")
+    for query_id, documents in qrels.items():
+        for doc_id, label in documents.items():
+            if label != int(label) or label > _MAX_LABEL:
+                expected = f"of query {query_id!r} must be whole numbers up to {_MAX_LABEL}"
+                raise ValueError(f"`qrels` {expected}, got {label!r} for document {doc_id!r}.")
+    labels = {query: {doc: int(label) for doc, label in documents.items()} for query, documents in qrels.items()}
+    scores = {}
+    for query_id in labels:
+        if query_id in run:
+            with np.errstate(over="ignore"):
+                scores[query_id] = {doc: float(np.float32(score)) for doc, score in run[query_id].items()}
+            if not all(map(math.isfinite, scores[query_id].values())):
+                raise ValueError(f"`queries` must have scores that are finite in float32, got others in {query_id!r}.")
+    return scores, labels
+
+
+def _few(names: Iterable[str]) -> str:
+    names = list(names)
+    return ", ".join(map(repr, names[:3])) + ", ..." * (len(names) > 3)
 
 
 def document_names(doc_ids: Sequence[str | bytes]) -> list[str]:
@@ -151,137 +200,6 @@ def document_names(doc_ids: Sequence[str | bytes]) -> list[str]:
     return [f"{position:0{digits}d}" for position in range(len(names))]
 
 
-def write_run(path: str | os.PathLike[str], queries: Iterable[ScoredQuery], *, tag: str = "tfr_smooth") -> None:
-    r"""Writes a TREC run file: what a ranker made of some queries.
-
-    The lines read `query_id Q0 doc_id rank score tag`, with the ranks 1, 2, ... of trec_eval: by
-    falling float32 score, ties by falling name. Nine digits of a score give back the float32.
-
-    Args:
-      path: Where to write, in UTF-8; the folder must be there. A file is replaced atomically, and
-        stays as it is on an error.
-      queries: As for `trec_eval`; may be none.
-      tag: The ranker's name: not empty, without ASCII whitespace.
-
-    Raises:
-      ValueError: A bad `tag`, or a query that is not as `trec_eval` asks.
-
-    Takes memory for one query and for the query ids, and time for sorting each query.
-
-    Example:
-      >>> import pathlib, tempfile
-      >>> query = ScoredQuery("q1", ["a", "b"], np.array([0, 1]), np.array([0.5, 2.0]))
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     path = pathlib.Path(folder) / "run.txt"
-      ...     write_run(path, [query], tag="mine")
-      ...     path.read_text()
-      'q1 Q0 b 1 2 mine\nq1 Q0 a 2 0.5 mine\n'
-    """
-    _check_field("tag", tag)
-
-    def lines() -> Iterator[str]:
-        for query in _checked(queries):
-            ranked = sorted(zip(query.scores.tolist(), query.doc_ids, strict=True), reverse=True)
-            for rank, (score, doc_id) in enumerate(ranked, 1):
-                yield f"{query.query_id} Q0 {doc_id} {rank} {score:.9g} {tag}\n"
-
-    _files.write_text(path, lines())
-
-
-def write_qrels(path: str | os.PathLike[str], queries: Iterable[ScoredQuery]) -> None:
-    r"""Writes a TREC qrels file: the labels of some queries.
-
-    The lines read `query_id 0 doc_id label`, in the order of the documents.
-
-    Args:
-      path: Where to write, in UTF-8; the folder must be there. A file is replaced atomically, and
-        stays as it is on an error.
-      queries: As for `trec_eval`; may be none.
-
-    Raises:
-      ValueError: A query that is not as `trec_eval` asks.
-
-    Linear time; takes memory for one query and for the query ids.
-
-    Example:
-      >>> import pathlib, tempfile
-      >>> query = ScoredQuery("q1", ["a", "b"], np.array([0, 1]), np.array([0.5, 2.0]))
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     path = pathlib.Path(folder) / "qrels.txt"
-      ...     write_qrels(path, [query])
-      ...     path.read_text()
-      'q1 0 a 0\nq1 0 b 1\n'
-    """
-
-    def lines() -> Iterator[str]:
-        for query in _checked(queries):
-            for doc_id, label in zip(query.doc_ids, query.labels.tolist(), strict=True):
-                yield f"{query.query_id} 0 {doc_id} {label}\n"
-
-    _files.write_text(path, lines())
-
-
-def read_run(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
-    """Reads a TREC run file; ranks and tag are left out, as trec_eval does.
-
-    Args:
-      path: A UTF-8 file with lines `query_id Q0 doc_id rank score tag`, in any order.
-
-    Returns:
-      For each query id, the documents' scores, finite numbers: doc id to score, in file order.
-
-    Raises:
-      ValueError: Bad input, as `path:line: what is wrong`.
-
-    Linear time and memory.
-
-    Example:
-      >>> import pathlib, tempfile
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     path = pathlib.Path(folder) / "run.txt"
-      ...     _ = path.write_text("q1 Q0 b 1 2.5 mine")
-      ...     read_run(path)
-      {'q1': {'b': 2.5}}
-    """
-    run: dict[str, dict[str, float]] = {}
-    for place, (query_id, _, doc_id, _, text, _) in _fields(path, "query_id Q0 doc_id rank score tag"):
-        score = _number(text)
-        if not math.isfinite(score):
-            raise ValueError(f"{place}: score {text!r} is no finite number")
-        _add(run.setdefault(query_id, {}), doc_id, score, place, query_id)
-    return run
-
-
-def read_qrels(path: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
-    """Reads a TREC qrels file; the second field is left out, as trec_eval does.
-
-    Args:
-      path: A UTF-8 file with lines `query_id 0 doc_id label`, in any order.
-
-    Returns:
-      For each query id, the documents' labels, integers of any sign: doc id to label, in file order.
-
-    Raises:
-      ValueError: Bad input, as `path:line: what is wrong`.
-
-    Linear time and memory.
-
-    Example:
-      >>> import pathlib, tempfile
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     path = pathlib.Path(folder) / "qrels.txt"
-      ...     _ = path.write_text("q1 0 b 2")
-      ...     read_qrels(path)
-      {'q1': {'b': 2}}
-    """
-    qrels: dict[str, dict[str, int]] = {}
-    for place, (query_id, _, doc_id, text) in _fields(path, "query_id 0 doc_id label"):
-        if re.fullmatch(r"[+-]?[0-9]{1,9}", text) is None:
-            raise ValueError(f"{place}: label {text!r} is no whole number of at most nine digits")
-        _add(qrels.setdefault(query_id, {}), doc_id, int(text), place, query_id)
-    return qrels
-
-
 def _checked_measures(measures: str | Iterable[str]) -> list[str]:
     names = [measures] if isinstance(measures, str) else list(measures)
     for name in names:
@@ -292,11 +210,11 @@ def _checked_measures(measures: str | Iterable[str]) -> list[str]:
     return names
 
 
-def _checked(queries: Iterable[ScoredQuery]) -> Iterator[ScoredQuery]:
+def checked(queries: Iterable[ScoredQuery]) -> Iterator[ScoredQuery]:
     """Yields the queries with int64 labels and float32 scores; raises where one is not as `trec_eval` asks."""
     seen: set[str] = set()
     for query_id, doc_ids, labels, scores in queries:
-        _check_field("query_id", query_id)
+        check_field("query_id", query_id)
         where = f"of query {query_id!r} must"
         if query_id in seen:
             raise ValueError(f"`queries` must hold a query once, got {query_id!r} twice.")
@@ -305,7 +223,7 @@ def _checked(queries: Iterable[ScoredQuery]) -> Iterator[ScoredQuery]:
             raise ValueError(f"`doc_ids` {where} name at least one document, got none.")
         names: set[str] = set()
         for doc_id in doc_ids:
-            _check_field("doc_ids", doc_id, f" of query {query_id!r}")
+            check_field("doc_ids", doc_id, f" of query {query_id!r}")
             if doc_id in names:
                 raise ValueError(f"`doc_ids` {where} all differ, got {doc_id!r} twice.")
             names.add(doc_id)
@@ -331,39 +249,11 @@ def _refuse_first(wrong: np.ndarray, name: str, expected: str, values: np.ndarra
         raise ValueError(f"`{name}` {expected}, got {values[first]} for document {doc_ids[first]!r}.")
 
 
-def _check_field(name: str, text: str, where: str = "") -> None:
+def check_field(name: str, text: str, where: str = "") -> None:
+    """Raises where the text cannot be a field of TREC's files."""
     try:
         wrong = not isinstance(text, str) or not text.encode() or _NOT_IN_A_FIELD.search(text)
     except UnicodeEncodeError:
         wrong = True  # a lone surrogate
     if wrong:
         raise ValueError(f"`{name}`{where} must be text that is not empty, without whitespace or NUL, got {text!r}.")
-
-
-def _fields(path: str | os.PathLike[str], names: str) -> Iterator[tuple[str, list[str]]]:
-    """Yields `path:line` and the fields of each line."""
-    count = len(names.split())
-    # Read as bytes, which split at ASCII whitespace only: ids may hold any other.
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            place = f"{os.fspath(path)}:{number}"
-            fields = line.split()
-            if len(fields) != count:
-                raise ValueError(f"{place}: expected the {count} fields '{names}', got {len(fields)}")
-            try:
-                yield place, [field.decode() for field in fields]
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{place}: not UTF-8 text: {error.reason}") from None
-
-
-def _number(text: str) -> float:
-    try:
-        return math.nan if "_" in text else float(text)
-    except ValueError:
-        return math.nan
-
-
-def _add(documents: dict[str, Any], doc_id: str, value: float, place: str, query_id: str) -> None:
-    if doc_id in documents:
-        raise ValueError(f"{place}: document {doc_id!r} comes twice in query {query_id!r}")
-    documents[doc_id] = value

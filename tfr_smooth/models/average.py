@@ -51,6 +51,11 @@ class AverageScorer(tf.keras.Model):
                 scorer.build(input_shape)
         self.built = True
 
+    @property
+    def num_features(self) -> int | None:
+        """The width of the features, as the scorers know it."""
+        return getattr(self.scorers[0], "num_features", None)
+
     def call(self, inputs: Any, training: bool | None = None) -> tf.Tensor:
         """Returns scores [batch, list]."""
         scores = [scorer(inputs, training=training) for scorer in self.scorers]

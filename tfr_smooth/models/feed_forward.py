@@ -99,7 +99,7 @@ class FeedForwardScorer(tf.keras.Model):
             "input_noise": _arguments.real("input_noise", input_noise, above=0.0) if input_noise else 0.0,
             "linear_path": None if linear_path is None else _arguments.real("linear_path", linear_path, above=0.0),
         }
-        self._num_features: int | None = None
+        self.num_features: int | None = None
         # On a GPU, Keras 3 compiles with XLA by default. XLA would compile again for each number of real documents, and
         # compute on padding.
         self.supports_jit = False
@@ -123,17 +123,17 @@ class FeedForwardScorer(tf.keras.Model):
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights for features of this shape, or for a dict with `features` of this shape."""
-        if self._num_features is not None:
+        if self.num_features is not None:
             return
         shape = input_shape["features"] if isinstance(input_shape, dict) else input_shape
-        width = self._num_features = int(shape[-1])
+        width = self.num_features = int(shape[-1])
         if isinstance(self.normalizer, Standardize) and not self.normalizer.built:
             self.normalizer.build((None, None, width))
         for layer in self.tower:
             layer.build((None, width))
             width = getattr(layer, "units", width)
         if self.linear is not None:
-            self.linear.build((None, self._num_features))
+            self.linear.build((None, self.num_features))
         self.built = True
 
     def adapt(self, dataset: Iterable[Any]) -> None:
@@ -217,7 +217,7 @@ class FeedForwardScorer(tf.keras.Model):
 
     def get_build_config(self) -> dict[str, Any]:
         """Returns what a `.keras` file must hold to create the weights again."""
-        return {"num_features": self._num_features}
+        return {"num_features": self.num_features}
 
     def build_from_config(self, config: dict[str, Any]) -> None:
         """Creates the weights of a model loaded from a `.keras` file."""

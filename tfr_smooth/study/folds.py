@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from tfr_smooth.data.letor import load_queries
-from tfr_smooth.data.letor_parser import FilePattern, expand_paths
 from tfr_smooth.data.normalization import Standardize, get_normalizer
 from tfr_smooth.data.query_cache import QueryCache
+from tfr_smooth.data.text_files import FilePattern, expand_paths
 from tfr_smooth.evaluation import ScoredQuery, document_names
 
 PARTS = ("train", "valid", "test")

@@ -2,7 +2,8 @@
 
 from tfr_smooth.training.checkpoint import ResumableTraining
 from tfr_smooth.training.cluster import is_chief, wait_for_workers
-from tfr_smooth.training.scoring import score_queries
+from tfr_smooth.training.progress import ProgressLog
+from tfr_smooth.training.scoring import score_queries, score_rows
 from tfr_smooth.training.smoothness import Smoothness, SmoothnessMonitor, SmoothnessReport, diagnose_smoothness
 from tfr_smooth.training.strategies import STRATEGIES, get_strategy
 from tfr_smooth.training.temperature import TemperatureSchedule
@@ -11,6 +12,7 @@ from tfr_smooth.training.validation import ExactValidation, Validation
 __all__ = [
     "STRATEGIES",
     "ExactValidation",
+    "ProgressLog",
     "ResumableTraining",
     "Smoothness",
     "SmoothnessMonitor",
@@ -21,5 +23,6 @@ __all__ = [
     "get_strategy",
     "is_chief",
     "score_queries",
+    "score_rows",
     "wait_for_workers",
 ]

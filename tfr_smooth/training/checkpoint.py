@@ -111,7 +111,10 @@ class ResumableTraining(tf.keras.callbacks.Callback):
                 for name in names
                 if self._settings.get(name) != progress["settings"].get(name)
             )
-            raise ValueError(f"`settings` must be those of the training in {self._directory}, got {differences}.")
+            raise ValueError(
+                f"`settings` must be those of the training in {self._directory}, got {differences}. Another training "
+                "needs another directory."
+            )
         if self._validation is not None:
             self._validation.set_state(progress["validation"])
         return int(progress["finished_epochs"])

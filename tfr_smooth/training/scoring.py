@@ -1,32 +1,43 @@
-"""The scores of a dataset, query by query."""
+"""The scores of a dataset, query by query or row by row."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfr_smooth.evaluation.trec import ScoredQuery, document_names
 
+_IDS = ("query_id", "doc_id")
 # The graph of each model, as long as there is the model: a new one for each call would be traced each time.
 _scorers: weakref.WeakKeyDictionary[tf.keras.Model, Callable[[Any], tf.Tensor]] = weakref.WeakKeyDictionary()
 
 
-def score_queries(model: tf.keras.Model, dataset: Iterable[Any]) -> Iterator[ScoredQuery]:
-    """Scores a dataset that carries ids, for `evaluation.trec_eval` or `evaluation.write_run`.
+def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> Iterator[ScoredQuery]:
+    """Scores a dataset, for `evaluation.trec_eval` or `evaluation.write_run`.
 
     Args:
-      model: A model that takes a dict with `features` and `mask`.
-      dataset: Batches of (inputs, labels) as `data.read_letor(..., return_ids=True)` makes them.
+      model: A Keras model of the dataset's inputs, or another function of them: scores [batch, list] or
+        [batch, list, 1], dense or ragged.
+      dataset: Batches of (inputs, labels), with weights behind them or not, or of inputs alone: whatever the model is
+        trained on, dense or ragged. Ids are taken from "query_id" and "doc_id" in a dict of inputs, as
+        `data.read_letor(..., return_ids=True)` makes them, and kept from a model without inputs of these names. Without
+        ids queries are numbered from 0 on. Documents are real where "mask" in a dict of inputs says so, else where
+        labels are >= 0; all of them without labels, which are 0 then.
 
     Yields:
-      A `ScoredQuery` for each list, without padding, in the order of the dataset. Documents have their ids for names,
-      or their positions where ids are missing or not unique.
+      A `ScoredQuery` for each list, without padding, its documents in their order, in the order of the dataset.
+      Documents have their ids for names, or their positions where ids are missing or not unique.
 
-    Time: one forward pass. Memory: a batch.
+    Raises:
+      ValueError: If a batch is something else, or the model returns scores of another shape.
+
+    A Keras model is traced once, not in each call. Time: one forward pass. Memory: a batch.
 
     Example:
       >>> import tensorflow as tf
@@ -38,13 +49,122 @@ def score_queries(model: tf.keras.Model, dataset: Iterable[Any]) -> Iterator[Sco
       >>> next(tfr_smooth.training.score_queries(model, dataset))[:3]
       ('q1', ['d1'], array([1.], dtype=float32))
     """
-    score = _scorer(model)
-    for inputs, labels in dataset:
-        scores, labels = score({name: inputs[name] for name in ("features", "mask")}).numpy(), labels.numpy()
-        masks, queries, documents = (inputs[name].numpy() for name in ("mask", "query_id", "doc_id"))
-        for row, mask in enumerate(masks):
-            names = document_names(list(documents[row][mask]))
-            yield ScoredQuery(queries[row].decode(), names, labels[row][mask], scores[row][mask])
+    score = _scorer(model) if isinstance(model, tf.keras.Model) else model
+    taken = _input_names(model)
+    number = 0
+    for element in dataset:
+        inputs, labels = _parts(element)
+        named = inputs if isinstance(inputs, dict) else {}
+        if named:
+            inputs = {name: values for name, values in inputs.items() if name not in _IDS or name in taken}
+        for query in _queries(named, labels, score(inputs), number):
+            number += 1
+            yield query
+
+
+def score_rows(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> np.ndarray:
+    """Scores the rows of a table or of arrays.
+
+    Args:
+      model: As for `score_queries`.
+      dataset: What `data.from_dataframe` or `data.from_arrays` makes with `return_ids=True`, whole.
+
+    Returns:
+      float32 [rows], the scores in the order of the rows.
+
+    Raises:
+      ValueError: If the document ids are not the numbers of rows, each once; else as `score_queries`.
+
+    Example:
+      >>> import pandas as pd
+      >>> import tfr_smooth
+      >>> frame = pd.DataFrame({"qid": [7, 8, 7], "bm25": [0.5, 0.9, 0.1]})
+      >>> rows = tfr_smooth.data.from_dataframe(frame, query="qid", label=None, batch_size=2, return_ids=True)
+      >>> frame["score"] = tfr_smooth.training.score_rows(lambda inputs: 2 * inputs["features"], rows)
+      >>> frame["score"].round(1).astype(str).tolist()
+      ['1.0', '1.8', '0.2']
+    """
+    names: list[str] = []
+    found: list[np.ndarray] = []
+    for query in score_queries(model, dataset):
+        names += query.doc_ids
+        found.append(query.scores)
+    rows = [int(name) if name.isdecimal() else -1 for name in names]
+    if sorted(rows) != list(range(len(rows))):
+        raise ValueError(
+            "`dataset` must have the numbers of all rows as document ids, as `data.from_arrays` and "
+            f"`data.from_dataframe` make them with `return_ids=True`, got {names[:3]} among {len(names)}."
+        )
+    scores = np.empty(len(rows), np.float32)
+    if rows:
+        scores[rows] = np.concatenate(found)
+    return scores
+
+
+def _parts(element: Any) -> tuple[Any, Any]:
+    """The inputs and labels of a batch, as tensors; None for no labels."""
+    inputs, labels = element, None
+    if isinstance(element, (tuple, list)):
+        if not 1 <= len(element) <= 3:
+            expected = "`dataset` must yield inputs, (inputs, labels) or (inputs, labels, weights)"
+            raise ValueError(f"{expected}, got {len(element)} parts.")
+        inputs, labels = element[0], element[1] if len(element) > 1 else None
+    return tf.nest.map_structure(_tensor, inputs), None if labels is None else _tensor(labels)
+
+
+def _tensor(values: Any) -> Any:
+    return values if isinstance(values, (tf.RaggedTensor, tf.SparseTensor)) else tf.convert_to_tensor(values)
+
+
+def _queries(inputs: dict[str, Any], labels: Any, scores: Any, number: int) -> Iterator[ScoredQuery]:
+    """The queries of a batch, of which the first has this number."""
+    by_query = _lists("scores of `model`", scores)
+    by_label = [np.zeros(len(each), np.float32) for each in by_query]
+    if labels is not None:
+        by_label = _lists("labels of `dataset`", labels)
+    masks = [each >= 0 for each in by_label]
+    is_ragged = isinstance(labels, tf.RaggedTensor)  # Then there is no padding, but there may be behind the scores.
+    if "mask" in inputs and not is_ragged:
+        masks = [each.astype(bool) for each in _lists("`mask`", inputs["mask"])]
+    for found in (by_label, masks):
+        lengths = [(len(ours), len(each)) for ours, each in itertools.zip_longest(by_query, found, fillvalue=())]
+        if any(ours != each and not (is_ragged and ours > each) for ours, each in lengths):
+            expected = f"{len(found)} lists of up to {max(map(len, found), default=0)}"
+            raise ValueError(
+                f"`model` must return a score for each document, {expected}, got the shape {tuple(scores.shape)}."
+            )
+    doc_ids = _lists("`doc_id`", inputs["doc_id"]) if "doc_id" in inputs else None
+    query_ids = _texts(inputs["query_id"].numpy()) if "query_id" in inputs else None
+    for row, (mask, its_labels) in enumerate(zip(masks, by_label, strict=True)):
+        names = [""] * int(mask.sum()) if doc_ids is None else _texts(doc_ids[row][: len(mask)][mask])
+        query_id = str(number + row) if query_ids is None else query_ids[row]
+        yield ScoredQuery(query_id, document_names(names), its_labels[mask], by_query[row][: len(mask)][mask])
+
+
+def _texts(ids: Any) -> list[str]:
+    """Ids as text, which may be numbers."""
+    return [name.decode() if isinstance(name, bytes) else str(name) for name in np.ravel(ids).tolist()]
+
+
+def _lists(what: str, values: Any) -> list[np.ndarray]:
+    """An array for each list of a batch."""
+    if isinstance(values, tf.RaggedTensor) and values.shape.rank == 3:
+        values = tf.squeeze(values, -1) if values.shape[-1] == 1 else values
+    elif not isinstance(values, tf.RaggedTensor):
+        values = tf.convert_to_tensor(values)
+        if values.shape.rank == 3 and values.shape[-1] == 1:
+            values = values[:, :, 0]
+    if values.shape.rank != 2:
+        raise ValueError(f"The {what} must be [batch, list], got the shape {tuple(values.shape)}.")
+    if isinstance(values, tf.RaggedTensor):
+        return np.split(values.flat_values.numpy(), values.row_splits.numpy()[1:-1])
+    return list(values.numpy())
+
+
+def _input_names(model: Any) -> set[str]:
+    """The names of a functional model's inputs."""
+    names = getattr(model, "input_names", None) or [tensor.name for tensor in getattr(model, "inputs", None) or ()]
+    return set(names)
 
 
 def _scorer(model: tf.keras.Model) -> Callable[[Any], tf.Tensor]:
@@ -57,5 +177,5 @@ def _scorer(model: tf.keras.Model) -> Callable[[Any], tf.Tensor]:
     return score
 
 
-def _scores(reference: Callable[[], tf.keras.Model], inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+def _scores(reference: Callable[[], tf.keras.Model], inputs: Any) -> tf.Tensor:
     return reference()(inputs, training=False)

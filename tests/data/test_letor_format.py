@@ -1,0 +1,282 @@
+"""Files of ranking data that are written in other ways than LETOR's."""
+
+import gzip
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth.data import LetorFormat, Standardize, letor_parser, read_letor, scan_letor
+
+
+def write(path, text):
+    path.write_text(text)
+    return path
+
+
+def read(path, **options):
+    """Query id -> labels and features."""
+    found = {}
+    for inputs, labels in read_letor(path, batch_size=3, return_ids=True, **options):
+        for row, mask in enumerate(inputs["mask"].numpy()):
+            features = inputs["features"].numpy()[row, mask]
+            found[inputs["query_id"][row].numpy().decode()] = (labels.numpy()[row, mask].tolist(), features.tolist())
+    return found
+
+
+def message_of(path, **options):
+    with pytest.raises(ValueError) as raised:
+        scan_letor(path, **options)
+    return str(raised.value)
+
+
+SIZED = "1 1:0.5\n0 1:0.25 # a comment\n\n2 2:3\n"
+QUERIES = {"0": ([1, 0], [[0.5, 0], [0.25, 0]]), "1": ([2], [[0, 3]])}
+
+
+@pytest.mark.parametrize("name", ["a.txt.query", "a.txt.group"])
+@pytest.mark.parametrize("cache", [False, True])
+def test_sizes_beside_a_file_without_query_ids_are_found(tmp_path, name, cache):
+    path = write(tmp_path / "a.txt", SIZED)
+    write(tmp_path / name, "2\r\n1\r\n")
+    assert read(path, cache=cache) == QUERIES
+    summary = scan_letor(path)
+    assert (summary.queries, summary.documents, summary.longest_list) == (2, 3, 2)
+
+
+@pytest.mark.parametrize("name", ["a.txt.query", "a.txt.gz.group"])
+def test_sizes_beside_a_compressed_file_are_found(tmp_path, name):
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(SIZED.encode()))
+    write(tmp_path / name, "2\n1\n")
+    assert read(tmp_path / "a.txt.gz") == QUERIES
+
+
+def test_sizes_may_be_given_and_go_on_from_file_to_file(tmp_path):
+    paths = [write(tmp_path / name, SIZED) for name in ("a.txt", "b.txt")]
+    sizes = [write(tmp_path / "a.sizes", "2\n1\n"), write(tmp_path / "b.sizes", "1\n\n2")]
+    assert read(paths[0], group_sizes=sizes[0]) == QUERIES
+    found = read(paths, group_sizes=str(tmp_path / "*.sizes"))
+    assert list(found) == ["0", "1", "2", "3"]
+    assert [labels for labels, _ in found.values()] == [[1, 0], [2], [1], [0, 2]]
+
+
+def test_sizes_beside_a_file_with_query_ids_do_not_matter(tmp_path):
+    path = write(tmp_path / "a.txt", "1 qid:x 1:1\n0 qid:y 1:1\n")
+    write(tmp_path / "a.txt.query", "2\n")
+    assert list(read(path)) == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ("2\n", "{path}:4: one document more than the 2 that the sizes in {sizes} add up to"),
+        ("2\n1\n1\n", "{path}:4: the file ends with fewer documents than the 4 that the sizes in {sizes} add up to"),
+        ("2\n4\n", "{path}:4: the file ends with fewer documents than the 6 that the sizes in {sizes} add up to"),
+        ("3\nx\n", "{sizes}:2: size of a query 'x' is no whole number from 1 on"),
+        ("3\n0\n", "{sizes}:2: size of a query '0' is no whole number from 1 on"),
+        ("1.5\n", "{sizes}:1: size of a query '1.5' is no whole number from 1 on"),
+    ],
+)
+def test_wrong_sizes_are_refused(tmp_path, sizes, message):
+    path = write(tmp_path / "a.txt", SIZED)
+    beside = write(tmp_path / "a.txt.query", sizes)
+    assert message_of(path) == message.format(path=path, sizes=beside)
+
+
+def test_two_files_of_sizes_are_refused(tmp_path):
+    path = write(tmp_path / "a.txt", SIZED)
+    beside = [str(write(tmp_path / f"a.txt{end}", "2\n1\n")) for end in (".query", ".group")]
+    assert message_of(path) == f"`group_sizes` must say which of {beside} has the sizes of the queries of {path}."
+    assert read(path, group_sizes=beside[0]) == QUERIES
+
+
+def test_as_many_files_of_sizes_as_files(tmp_path):
+    paths = [write(tmp_path / name, SIZED) for name in ("a.txt", "b.txt")]
+    message = message_of(paths, group_sizes=write(tmp_path / "c", "2\n1\n"))
+    assert message == "`group_sizes` must be one file for each of the 2 files, got 1."
+    message = message_of(paths, group_sizes="no*")
+    assert message == "`group_sizes` must match files, got 'no*', which matches none."
+
+
+def test_query_ids_in_lines_and_sizes_exclude_each_other(tmp_path):
+    path = write(tmp_path / "a.txt", "1 qid:x 1:1\n")
+    message = message_of(path, group_sizes=write(tmp_path / "c", "1\n"))
+    assert message == f"{path}:1: query id 'qid:x' in a line that must have none, with sizes of the queries"
+
+
+def test_query_ids_in_comments(tmp_path):
+    """As in the data of Yandex's contest of 2009."""
+    path = write(tmp_path / "a.txt", "1 1:0.5 # 934\n0 1:0.25#934 more\n# a comment\n2 2:3 # 7\n")
+    assert read(path, query_ids="comment") == dict(zip(["934", "7"], QUERIES.values(), strict=True))
+    assert message_of(path) == (
+        f"{path}:1: no query id: expected 'qid:<text>' after the label, got '1:0.5'; `query_ids='comment'` takes the "
+        "first word behind '#'; `group_sizes=FILE` takes the sizes of the queries from a file"
+    )
+    path.write_text("1 1:0.5 # 934\n1 1:0.5\n")
+    missing = "no query id: expected '# <text>' behind the features, with `query_ids='comment'`"
+    assert message_of(path, query_ids="comment") == f"{path}:2: {missing}"
+    path.write_text("1 qid:1 1:0.5 # 934\n")
+    assert message_of(path, query_ids="comment").endswith(
+        "query id 'qid:1' in a line that must have none, with `query_ids='comment'`"
+    )
+
+
+@pytest.mark.parametrize("dense_from", [1, 10**6], ids=["dense", "exact"])
+def test_indexes_from_zero(tmp_path, monkeypatch, dense_from):
+    monkeypatch.setattr(letor_parser, "_DENSE_FROM", dense_from)
+    path = write(tmp_path / "a.txt", "1 qid:a 0:5 1:6 2:7\n0 qid:a 2:8\n0 qid:b 0:1 1:2 2:3\n")
+    expected = {"a": ([1, 0], [[5, 6, 7], [0, 0, 8]]), "b": ([0], [[1, 2, 3]])}
+    for cache in (False, True):
+        assert read(path, first_index=0, cache=cache) == expected
+    assert scan_letor(path, first_index=0).num_features == 3
+    assert message_of(path) == (
+        f"{path}:1: feature index '0' is no whole number from 1 to 999999999; `first_index=0` counts from 0"
+    )
+    with pytest.raises(ValueError, match=r":1: feature index 2 is over num_features=2, from 0 on"):
+        read(path, first_index=0, num_features=2, cache=True)
+    path.write_text("1 qid:a 0:5 0:6\n")
+    assert message_of(path, first_index=0) == f"{path}:1: feature index 0 comes twice"
+
+
+NULLS = "1 qid:a 1:NULL 2:7 3:NULL\n0 qid:a 1:-3 2:8 3:NULL\n0 qid:a 1:4 2:NULL\n2 qid:b 1:1 2:nan 3:-inf\n"
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [
+        ({"NULL": -1, "nan": 9.5, "-inf": 0}, [[[-1, 7, -1], [-3, 8, -1], [4, -1, 0]], [[1, 9.5, 0]]]),
+        (
+            {"NULL": "query_min", "nan": "query_min", "-inf": 2},
+            [[[-3, 7, 0], [-3, 8, 0], [4, 7, 0]], [[1, 0, 2]]],
+        ),
+    ],
+)
+@pytest.mark.parametrize("list_size", [None, 1])
+def test_missing_values(tmp_path, missing, expected, list_size):
+    path = write(tmp_path / "a.txt", NULLS)
+    for cache in (False, True):
+        found = read(path, missing=missing, cache=cache, list_size=list_size)
+        assert [features for _, features in found.values()] == [rows[:list_size] for rows in expected]
+
+
+def test_a_missing_value_names_the_option(tmp_path):
+    path = write(tmp_path / "a.txt", NULLS)
+    hint = "`missing={'NULL': VALUE}` reads it as VALUE"
+    assert message_of(path) == f"{path}:1: value of feature 1: 'NULL' is no finite float32 number; {hint}"
+    assert message_of(path, missing={"NULL": 0}).startswith(f"{path}:4: value of feature 2: 'nan' is no finite")
+
+
+def test_the_least_value_counts_features_that_a_line_leaves_out_as_0(tmp_path):
+    path = write(tmp_path / "a.txt", "1 qid:a 1:NULL\n0 qid:a 1:5\n0 qid:a 2:1\n")
+    assert read(path, missing={"NULL": "query_min"})["a"][1] == [[0, 0], [5, 0], [0, 1]]
+
+
+def test_normalization_sees_no_missing_value(tmp_path):
+    path = write(tmp_path / "a.txt", NULLS)
+    layer = Standardize()
+    layer.adapt(read_letor(path, batch_size=2, missing={"NULL": "query_min", "nan": 0, "-inf": 0}))
+    features = np.array([[-3, 7, 0], [-3, 8, 0], [4, 7, 0], [1, 0, 0]])
+    np.testing.assert_allclose(layer.mean, features.mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(layer.stddev, features.std(axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "qid:a 1:1 # docid = d\nqid:a 2:2\nqid:b 1:3\n",
+        "-1 qid:a 1:1\nNULL qid:a 2:2\n? qid:b 1:3 # x\n",
+        "qid:a 1:1\n\n# comment\n1 qid:a 2:2\nqid:b 1:3\n",
+    ],
+)
+def test_documents_without_labels(tmp_path, text):
+    path = write(tmp_path / "a.txt", text)
+    assert read(path, labeled=False) == {"a": ([0, 0], [[1, 0], [0, 2]]), "b": ([0], [[3, 0]])}
+    assert "`labeled=False` reads" in message_of(path) or text.startswith("NULL")
+
+
+def test_documents_with_neither_labels_nor_query_ids(tmp_path):
+    path = write(tmp_path / "a.txt", "1:1\n2:2\n1:3\n")
+    write(tmp_path / "a.txt.query", "2\n1\n")
+    assert read(path, labeled=False) == {"0": ([0, 0], [[1, 0], [0, 2]]), "1": ([0], [[3, 0]])}
+
+
+def test_labels_may_be_fractions(tmp_path):
+    path = write(tmp_path / "a.txt", "0.5 qid:a 1:1\n2 qid:a 1:1\n")
+    assert read(path)["a"][0] == [0.5, 2]
+    summary = scan_letor(path)
+    assert (summary.highest_label, summary.whole_labels) == (2, False)
+    path.write_text("0 qid:a 1:1\n4 qid:a 1:1\n1 qid:b 1:1\n")
+    summary = scan_letor(path)
+    assert (summary.highest_label, summary.whole_labels) == (4, True)
+
+
+def test_each_format_has_a_cache_of_its_own(tmp_path):
+    path = write(tmp_path / "a.txt", "1 1:NULL 2:4 # 7\n0 1:2 2:4 # 7\n")
+    folder = tmp_path / "cache"
+    formats = [
+        {"query_ids": "comment", "missing": {"NULL": 0}},
+        {"query_ids": "comment", "missing": {"NULL": 1}},
+        {"query_ids": "comment", "missing": {"NULL": "query_min"}},
+        {"query_ids": "comment", "missing": {"NULL": 0}, "first_index": 0},
+        {"query_ids": "comment", "missing": {"NULL": 0}, "labeled": False},
+        {"group_sizes": write(tmp_path / "sizes", "2\n"), "missing": {"NULL": 0}},
+    ]
+    found = {}
+    for _ in range(2):
+        found = {number: read(path, cache_dir=folder, **options) for number, options in enumerate(formats)}
+        assert len(list(folder.iterdir())) == len(formats)
+    assert found == {number: read(path, **options) for number, options in enumerate(formats)}
+    assert len({str(value) for value in found.values()}) == len(formats)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_cache_follows_the_sizes(tmp_path, given):
+    path = write(tmp_path / "a.txt", SIZED)
+    sizes = tmp_path / "a.txt.query"
+    options = {"cache_dir": tmp_path / "cache", **({"group_sizes": str(sizes)} if given else {})}
+    for text, time in (("2\n1\n", 1), ("1\n2\n", 2)):
+        write(sizes, text)
+        os.utime(sizes, (time, time))
+        assert [len(labels) for labels, _ in read(path, **options).values()] == list(map(int, text.split()))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"query_ids": "text"}, "`query_ids` must be one of 'qid', 'comment', got 'text'."),
+        ({"first_index": 2}, "`first_index` must be 0 or 1, got 2."),
+        ({"first_index": True}, "`first_index` must be 0 or 1, got True."),
+        ({"labeled": 0}, "`labeled` must be True or False, got 0."),
+        (
+            {"missing": "NULL"},
+            "`missing` must be a dict of tokens and what they become, a finite number or 'query_min', got 'NULL'.",
+        ),
+        (
+            {"missing": {"NULL": "min"}},
+            "`missing` must be a dict of tokens and what they become, a finite number or 'query_min', got 'min' for "
+            "'NULL'.",
+        ),
+        ({"missing": {"-999": 0}}, "`missing` must have tokens without whitespace that are no numbers, got '-999'."),
+        ({"missing": {"N A": 0}}, "`missing` must have tokens without whitespace that are no numbers, got 'N A'."),
+        (
+            {"query_ids": "comment", "group_sizes": __file__},
+            "`group_sizes` must be None with `query_ids='comment'`, got both.",
+        ),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(ValueError) as raised:
+        LetorFormat(**options)
+    assert str(raised.value) == message
+    with pytest.raises(ValueError) as raised:
+        read_letor(__file__, batch_size=1, **options)
+    assert str(raised.value) == message
+
+
+def test_all_formats_come_from_tensorflows_file_systems(tmp_path):
+    folder = f"ram://{tmp_path.name}"
+    for name, text in (("a.txt", SIZED), ("a.txt.group", "2\n1\n")):
+        with tf.io.gfile.GFile(f"{folder}/{name}", "w") as file:
+            file.write(text)
+    assert read(f"{folder}/a.txt") == QUERIES

@@ -1,0 +1,203 @@
+"""Text files by name or pattern, compressed or not, on disk and in TensorFlow's file systems."""
+
+import bz2
+import gzip
+import itertools
+import sys
+import uuid
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth.data import read_letor, scan_letor, text_files
+from tfr_smooth.data.text_files import digest, expand_paths, numbered_lines, state_of
+
+TEXT = "".join(f"{i % 3} qid:{i // 4} 1:{i} 2:0.{i}\n" for i in range(800)).encode()
+
+
+def zstd():
+    """What packs and unpacks .zst files."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        zstd = pytest.importorskip("backports.zstd", reason="the extra zstd is not installed")
+    return zstd
+
+
+PACKERS = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".zst": lambda content: zstd().compress(content),
+}
+
+
+@pytest.fixture(params=PACKERS)
+def packer(request):
+    return request.param, PACKERS[request.param]
+
+
+@pytest.fixture
+def ram():
+    """A folder in a file system that only TensorFlow reads."""
+    return f"ram://{uuid.uuid4().hex}"
+
+
+def write_remote(path, content):
+    with tf.io.gfile.GFile(path, "wb") as file:
+        file.write(content)
+    return path
+
+
+def lines(path):
+    return [line for _, line in numbered_lines(str(path))]
+
+
+def test_compressed_files_hold_the_lines_that_were_packed(tmp_path, packer):
+    ending, pack = packer
+    path = tmp_path / f"a.txt{ending}"
+    path.write_bytes(pack(TEXT))
+    assert lines(path) == TEXT.splitlines(keepends=True)
+    path.write_bytes(pack(TEXT[:60]) + pack(TEXT[60:]))  # as `cat` puts two of them together
+    assert lines(path) == TEXT.splitlines(keepends=True)
+
+
+def test_every_truncation_is_refused(tmp_path, packer):
+    ending, pack = packer
+    packed = pack(TEXT[:500])
+    path = tmp_path / f"a.txt{ending}"
+    for length in range(len(packed)):
+        path.write_bytes(packed[:length])
+        if length == 0:
+            with pytest.raises(ValueError, match=r"a\.txt.*:1: (truncated|the file ends)"):
+                scan_letor(path)
+        else:
+            with pytest.raises(ValueError, match=rf"a\.txt\{ending}:\d+: truncated or damaged \w+ data: "):
+                lines(path)
+
+
+@pytest.mark.parametrize("damage", ["text", "checksum", "middle"])
+def test_damaged_data_is_refused(tmp_path, packer, damage):
+    ending, pack = packer
+    packed = bytearray(pack(TEXT))
+    if damage == "text":
+        packed = bytearray(TEXT)
+    else:
+        packed[-6 if damage == "checksum" else len(packed) // 2] ^= 0xFF
+    path = tmp_path / f"a.txt{ending}"
+    path.write_bytes(packed)
+    with pytest.raises(ValueError, match=rf"a\.txt\{ending}:\d+: "):
+        scan_letor(path)
+
+
+def test_zst_without_a_library_names_the_extra(tmp_path, monkeypatch):
+    for name in ("compression", "compression.zstd", "backports", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    (tmp_path / "a.zst").write_bytes(b"")
+    with pytest.raises(ImportError, match=r"A \.zst file needs backports\.zstd: pip install 'tfr_smooth\[zstd\]'"):
+        lines(tmp_path / "a.zst")
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_the_mark_of_utf8_and_line_ends_of_windows_change_nothing(tmp_path, ending, line_end):
+    content = b"\xef\xbb\xbf1 qid:a 1:0.5 # docid = d1\n0 qid:b 1:2\n".replace(b"\n", line_end)
+    path = tmp_path / f"a.txt{ending}"
+    path.write_bytes(gzip.compress(content) if ending else content)
+    ((inputs, labels),) = read_letor(path, batch_size=2, return_ids=True)
+    assert labels.numpy().tolist() == [[1], [0]] and inputs["features"].numpy().ravel().tolist() == [0.5, 2]
+    assert inputs["query_id"].numpy().tolist() == [b"a", b"b"]
+    assert inputs["doc_id"].numpy().ravel().tolist() == [b"d1", b""]
+
+
+def test_files_of_tensorflow_are_read_by_name_and_pattern(ram):
+    names = [write_remote(f"{ram}/{name}.txt", f"1 qid:{name} 1:7\n".encode()) for name in "ab"]
+    packed = write_remote(f"{ram}/c.txt.gz", gzip.compress(b"1 qid:c 1:9\n"))
+    assert expand_paths(f"{ram}/*.txt") == names
+    assert expand_paths([packed, names[0]]) == [packed, names[0]]
+    assert scan_letor(f"{ram}/*.txt*").queries == 3
+    for cache in (False, True):
+        ((inputs, _),) = read_letor(f"{ram}/*", batch_size=3, cache=cache)
+        assert inputs["features"].numpy().ravel().tolist() == [7, 7, 9]
+
+
+def test_long_files_of_tensorflow_hold_the_same_lines(ram):
+    content = TEXT * 50
+    assert lines(write_remote(f"{ram}/a.txt", content)) == content.splitlines(keepends=True)
+
+
+def test_a_cache_of_remote_files_follows_them(ram, tmp_path):
+    """This file system tells no time of change."""
+    path = f"{ram}/a.txt"
+    for value in (1, 2):
+        if value > 1:
+            tf.io.gfile.remove(path)  # This file system adds to a file that is there.
+        write_remote(path, b"1 qid:a 1:%d\n" % value)
+        ((inputs, _),) = read_letor(path, batch_size=1, cache_dir=tmp_path)
+        np.testing.assert_array_equal(inputs["features"], [[[value]]])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nope://a/*.txt", "`file_pattern` must match files, got 'nope://a/*.txt': File system scheme 'nope'"),
+        ("{ram}/no*", "`file_pattern` must match files, got '{ram}/no*', which matches none."),
+        ("{ram}/b", "`file_pattern` must match files, got '{ram}/b', a folder."),
+    ],
+)
+def test_remote_names_without_files_are_refused(ram, name, message):
+    write_remote(f"{ram}/b/a.txt", b"")
+    with pytest.raises(ValueError) as raised:
+        expand_paths(name.format(ram=ram))
+    assert str(raised.value).startswith(message.format(ram=ram))
+
+
+def test_patterns_expand_sorted_and_lists_keep_their_order(tmp_path):
+    for name in ("b.txt", "a.txt", "c.gz", "odd[1].txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder.txt").mkdir()
+    at = lambda *names: [str(tmp_path / name) for name in names]  # noqa: E731
+    assert expand_paths(str(tmp_path / "?.txt")) == at("a.txt", "b.txt")
+    assert expand_paths(tmp_path / "*.txt") == at("a.txt", "b.txt", "odd[1].txt")
+    assert expand_paths(at("c.gz", "?.txt")) == at("c.gz", "a.txt", "b.txt")
+    assert expand_paths(at("odd[1].txt")) == at("odd[1].txt")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("no*.txt", "`file_pattern` must match files, got 'no*.txt', which matches none."),
+        (["a.txt", "no"], "`file_pattern` must match files, got 'no', which matches none."),
+        (".", "`file_pattern` must match files, got '.', a folder."),
+        ([], "`file_pattern` must name at least one file, got an empty list."),
+        (["*.txt", "a.txt"], "`file_pattern` must match a file once, got 'a.txt' twice."),
+        ([3], "`file_pattern` must hold paths or patterns, got 3."),
+        (3, "`file_pattern` must be a path, a pattern or a list of these, got 3."),
+        (None, "`file_pattern` must be a path, a pattern or a list of these, got None."),
+        (b"a.txt", "`file_pattern` must be a path, a pattern or a list of these, got b'a.txt'."),
+    ],
+)
+def test_bad_file_pattern_is_refused(tmp_path, monkeypatch, pattern, message):
+    (tmp_path / "a.txt").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError) as raised:
+        expand_paths(pattern)
+    assert str(raised.value) == message
+
+
+def test_the_digest_tells_content_and_order_apart(tmp_path):
+    contents = {"a": b"12", "b": b"3", "c": b"1", "d": b"23", "e": b"12"}
+    paths = {name: str(tmp_path / name) for name in contents}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    found = {name: digest([paths[each] for each in name]) for name in ("a", "b", "ab", "ba", "cd", "eb")}
+    assert found["ab"] == found["eb"]
+    assert all(found[one] != found[other] for one, other in itertools.combinations(["a", "b", "ab", "ba", "cd"], 2))
+
+
+def test_the_state_of_a_file_is_its_full_name_size_and_time(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_bytes(b"123")
+    monkeypatch.chdir(tmp_path)
+    name, size, changed = state_of("a.txt")
+    assert (name, size, changed) == (str(tmp_path / "a.txt"), 3, (tmp_path / "a.txt").stat().st_mtime_ns)
+    assert text_files.is_file("a.txt") and text_files.is_folder(".")

@@ -1,0 +1,83 @@
+"""The lines and the table that a training leaves."""
+
+import csv
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth import training
+from tfr_smooth.training import progress
+
+
+@pytest.fixture
+def fitted(capsys):
+    """Trains from an epoch to another, and returns the lines."""
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+
+    def fit(log, start, end):
+        model.fit(
+            np.ones([8, 2]), np.ones([8]), batch_size=2, initial_epoch=start, epochs=end, verbose=0, callbacks=[log]
+        )
+        return capsys.readouterr().out
+
+    return fit
+
+
+def test_a_line_for_each_epoch_with_the_time_left(fitted):
+    first, *epochs = fitted(training.ProgressLog(), 0, 3).splitlines()
+    assert first == "Compiling the first step ..."
+    assert len(epochs) == 3
+    for number, line in enumerate(epochs, 1):
+        assert re.fullmatch(rf"Epoch {number}/3: loss \d+\.\d{{4}}, \d+ s, (\d+ s left|done)", line)
+    assert epochs[0].endswith(" left") and epochs[2].endswith(", done")
+
+
+def test_the_time_left_is_that_of_epochs_without_compiling(monkeypatch, capsys):
+    now = iter([0.0, 100.0, 100.0, 102.0, 102.0, 106.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(now))
+    log = training.ProgressLog()
+    log.set_params({"epochs": 6, "steps": 4})
+    log.on_train_begin()
+    for epoch in range(3):
+        log.on_epoch_begin(epoch)
+        log.on_epoch_end(epoch, {"loss": 0.5})
+    assert [line.rpartition(", ")[2] for line in capsys.readouterr().out.splitlines()] == [
+        "8 min left",
+        "8 s left",
+        "9 s left",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0 s"), (119, "119 s"), (150, "2 min"), (3599, "60 min"), (3600, "1 h 0 min"), (9000, "2 h 30 min")],
+)
+def test_durations_are_short(seconds, text):
+    assert progress._duration(seconds) == text
+
+
+def test_a_terminal_shows_the_batches(fitted, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    printed = fitted(training.ProgressLog(), 0, 1)
+    assert "Epoch 1/1: batch 1 of 4   \r" in printed
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_table_goes_on_when_the_training_does(fitted, tmp_path):
+    path = tmp_path / "log.csv"
+    fitted(training.ProgressLog(path), 0, 3)
+    before = rows(path)
+    assert [row["epoch"] for row in before] == ["1", "2", "3"] and float(before[0]["loss"]) > 0
+    fitted(training.ProgressLog(path), 2, 4)  # the third was interrupted, and is done again
+    after = rows(path)
+    assert [row["epoch"] for row in after] == ["1", "2", "3", "4"]
+    assert after[:2] == before[:2] and after[2] != before[2]
+    fitted(training.ProgressLog(path), 0, 1)
+    assert [row["epoch"] for row in rows(path)] == ["1"]

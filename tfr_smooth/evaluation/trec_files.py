@@ -1,0 +1,174 @@
+"""The run and qrels files of TREC."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tfr_smooth import _files
+from tfr_smooth.evaluation.trec import ScoredQuery, check_field, checked
+
+
+def write_run(path: str | os.PathLike[str], queries: Iterable[ScoredQuery], *, tag: str = "tfr_smooth") -> None:
+    r"""Writes a TREC run file: what a ranker made of some queries.
+
+    The lines read `query_id Q0 doc_id rank score tag`, with the ranks 1, 2, ... of trec_eval: by
+    falling float32 score, ties by falling name. Nine digits of a score give back the float32.
+
+    Args:
+      path: Where to write, in UTF-8; the folder must be there. A file is replaced atomically, and
+        stays as it is on an error.
+      queries: As for `trec_eval`; may be none.
+      tag: The ranker's name: not empty, without ASCII whitespace.
+
+    Raises:
+      ValueError: A bad `tag`, or a query that is not as `trec_eval` asks.
+
+    Takes memory for one query and for the query ids, and time for sorting each query.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> import numpy as np
+      >>> query = ScoredQuery("q1", ["a", "b"], np.array([0, 1]), np.array([0.5, 2.0]))
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = pathlib.Path(folder) / "run.txt"
+      ...     write_run(path, [query], tag="mine")
+      ...     path.read_text()
+      'q1 Q0 b 1 2 mine\nq1 Q0 a 2 0.5 mine\n'
+    """
+    check_field("tag", tag)
+
+    def lines() -> Iterator[str]:
+        for query in checked(queries):
+            ranked = sorted(zip(query.scores.tolist(), query.doc_ids, strict=True), reverse=True)
+            for rank, (score, doc_id) in enumerate(ranked, 1):
+                yield f"{query.query_id} Q0 {doc_id} {rank} {score:.9g} {tag}\n"
+
+    _files.write_text(path, lines())
+
+
+def write_qrels(path: str | os.PathLike[str], queries: Iterable[ScoredQuery]) -> None:
+    r"""Writes a TREC qrels file: the labels of some queries.
+
+    The lines read `query_id 0 doc_id label`, in the order of the documents.
+
+    Args:
+      path: Where to write, in UTF-8; the folder must be there. A file is replaced atomically, and
+        stays as it is on an error.
+      queries: As for `trec_eval`; may be none.
+
+    Raises:
+      ValueError: A query that is not as `trec_eval` asks.
+
+    Linear time; takes memory for one query and for the query ids.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> import numpy as np
+      >>> query = ScoredQuery("q1", ["a", "b"], np.array([0, 1]), np.array([0.5, 2.0]))
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = pathlib.Path(folder) / "qrels.txt"
+      ...     write_qrels(path, [query])
+      ...     path.read_text()
+      'q1 0 a 0\nq1 0 b 1\n'
+    """
+
+    def lines() -> Iterator[str]:
+        for query in checked(queries):
+            for doc_id, label in zip(query.doc_ids, query.labels.tolist(), strict=True):
+                yield f"{query.query_id} 0 {doc_id} {label}\n"
+
+    _files.write_text(path, lines())
+
+
+def read_run(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
+    """Reads a TREC run file; ranks and tag are left out, as trec_eval does.
+
+    Args:
+      path: A UTF-8 file with lines `query_id Q0 doc_id rank score tag`, in any order.
+
+    Returns:
+      For each query id, the documents' scores, finite numbers: doc id to score, in file order.
+
+    Raises:
+      ValueError: Bad input, as `path:line: what is wrong`.
+
+    Linear time and memory.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = pathlib.Path(folder) / "run.txt"
+      ...     _ = path.write_text("q1 Q0 b 1 2.5 mine")
+      ...     read_run(path)
+      {'q1': {'b': 2.5}}
+    """
+    run: dict[str, dict[str, float]] = {}
+    for place, (query_id, _, doc_id, _, text, _) in _fields(path, "query_id Q0 doc_id rank score tag"):
+        score = _number(text)
+        if not math.isfinite(score):
+            raise ValueError(f"{place}: score {text!r} is no finite number")
+        _add(run.setdefault(query_id, {}), doc_id, score, place, query_id)
+    return run
+
+
+def read_qrels(path: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
+    """Reads a TREC qrels file; the second field is left out, as trec_eval does.
+
+    Args:
+      path: A UTF-8 file with lines `query_id 0 doc_id label`, in any order.
+
+    Returns:
+      For each query id, the documents' labels, integers of any sign: doc id to label, in file order.
+
+    Raises:
+      ValueError: Bad input, as `path:line: what is wrong`.
+
+    Linear time and memory.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = pathlib.Path(folder) / "qrels.txt"
+      ...     _ = path.write_text("q1 0 b 2")
+      ...     read_qrels(path)
+      {'q1': {'b': 2}}
+    """
+    qrels: dict[str, dict[str, int]] = {}
+    for place, (query_id, _, doc_id, text) in _fields(path, "query_id 0 doc_id label"):
+        if re.fullmatch(r"[+-]?[0-9]{1,9}", text) is None:
+            raise ValueError(f"{place}: label {text!r} is no whole number of at most nine digits")
+        _add(qrels.setdefault(query_id, {}), doc_id, int(text), place, query_id)
+    return qrels
+
+
+def _fields(path: str | os.PathLike[str], names: str) -> Iterator[tuple[str, list[str]]]:
+    """Yields `path:line` and the fields of each line."""
+    count = len(names.split())
+    # Read as bytes, which split at ASCII whitespace only: ids may hold any other.
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            place = f"{os.fspath(path)}:{number}"
+            fields = line.split()
+            if len(fields) != count:
+                raise ValueError(f"{place}: expected the {count} fields '{names}', got {len(fields)}")
+            try:
+                yield place, [field.decode() for field in fields]
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{place}: not UTF-8 text: {error.reason}") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
+
+
+def _add(documents: dict[str, Any], doc_id: str, value: float, place: str, query_id: str) -> None:
+    if doc_id in documents:
+        raise ValueError(f"{place}: document {doc_id!r} comes twice in query {query_id!r}")
+    documents[doc_id] = value

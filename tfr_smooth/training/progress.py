@@ -1,0 +1,111 @@
+"""What a training shows of itself: a line for each epoch, and a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import sys
+import time
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth import _files
+
+
+class ProgressLog(tf.keras.callbacks.Callback):
+    """Prints a line for each epoch, with its figures and the time that is left, and writes a table of them.
+
+    It says too while the first step is being traced and compiled, which may take a while; on a terminal a line counts
+    the batches. Take `verbose=0` in `fit`, and put it behind the callbacks that add figures.
+
+    Args:
+      path: A CSV file: "epoch", from 1 on, and the figures. A training that is resumed keeps the rows of the epochs
+        before it. None writes nothing.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> import tfr_smooth
+      >>> features, labels = tf.random.normal([8, 5, 3]), tf.tile([[2.0, 1.0, 0.0, 0.0, -1.0]], [8, 1])
+      >>> model = tfr_smooth.models.FeedForwardScorer(hidden=[4])
+      >>> model.compile(optimizer="adam", loss="smoothi_ndcg")
+      >>> progress = tfr_smooth.training.ProgressLog()
+      >>> _ = model.fit(features, labels, epochs=2, verbose=0, callbacks=[progress])  # doctest: +ELLIPSIS
+      Compiling the first step ...
+      Epoch 1/2: loss ..., ... left
+      Epoch 2/2: loss ..., done
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        super().__init__()
+        self._path = path
+        self._rows: list[dict[str, Any]] | None = None
+        self._durations: list[float] = []
+        self._epoch = 0
+        self._start = self._shown = 0.0
+        self._has_compiled = False
+        self._is_terminal = False
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Called by Keras."""
+        self._durations = []
+        self._rows = None
+        self._has_compiled = False
+        self._is_terminal = sys.stdout.isatty()
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Called by Keras."""
+        self._epoch, self._start = epoch, time.monotonic()
+
+    def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Called by Keras."""
+        if not self._has_compiled:
+            self._has_compiled = True
+            print("Compiling the first step ...", flush=True)
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Called by Keras."""
+        if self._is_terminal and time.monotonic() - self._shown > 0.5:
+            self._shown = time.monotonic()
+            steps = self.params.get("steps")
+            of_all = f" of {steps}" if steps else ""
+            print(f"{self._name()}: batch {batch + 1}{of_all}", end="   \r", flush=True)
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Called by Keras."""
+        figures = {name: float(value) for name, value in (logs or {}).items()}
+        self._durations.append(time.monotonic() - self._start)
+        # The first epoch, which compiles, tells nothing of the others.
+        later = self._durations[1:] or self._durations
+        left = (self.params["epochs"] - epoch - 1) * sum(later) / len(later)
+        shown = " ".join(f"{name} {value:.4f}" for name, value in figures.items())
+        end = "done" if epoch + 1 == self.params["epochs"] else f"{_duration(left)} left"
+        print(f"{self._name()}: {shown}, {_duration(self._durations[-1])}, {end}", flush=True)
+        if self._path is not None:
+            self._write({"epoch": epoch + 1, **figures})
+
+    def _name(self) -> str:
+        return f"Epoch {self._epoch + 1}/{self.params['epochs']}"
+
+    def _write(self, row: dict[str, Any]) -> None:
+        assert self._path is not None
+        if self._rows is None:
+            self._rows = []
+            if os.path.exists(self._path):
+                with open(self._path, newline="") as file:
+                    self._rows = [old for old in csv.DictReader(file) if int(old["epoch"]) < row["epoch"]]
+        self._rows.append(row)
+        names = list(dict.fromkeys(name for each in self._rows for name in each))
+        text = io.StringIO()
+        table = csv.DictWriter(text, names, lineterminator="\n")
+        table.writeheader()
+        table.writerows(self._rows)
+        _files.write_text(self._path, [text.getvalue()])
+
+
+def _duration(seconds: float) -> str:
+    minutes, hours = seconds / 60, seconds / 3600
+    if hours >= 1:
+        return f"{int(hours)} h {int(minutes) % 60} min"
+    return f"{seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min"
