@@ -2,6 +2,7 @@
 
 from tfr_smooth.training.checkpoint import ResumableTraining
 from tfr_smooth.training.cluster import is_chief, wait_for_workers
+from tfr_smooth.training.importance import FeatureImportance, permutation_importance
 from tfr_smooth.training.scoring import score_queries
 from tfr_smooth.training.smoothness import Smoothness, SmoothnessMonitor, SmoothnessReport, diagnose_smoothness
 from tfr_smooth.training.strategies import STRATEGIES, get_strategy
@@ -11,6 +12,7 @@ from tfr_smooth.training.validation import ExactValidation
 __all__ = [
     "STRATEGIES",
     "ExactValidation",
+    "FeatureImportance",
     "ResumableTraining",
     "Smoothness",
     "SmoothnessMonitor",
@@ -19,6 +21,7 @@ __all__ = [
     "diagnose_smoothness",
     "get_strategy",
     "is_chief",
+    "permutation_importance",
     "score_queries",
     "wait_for_workers",
 ]
