@@ -1,6 +1,7 @@
 """Ranking data: reading LETOR files, converting them to TF-Ranking's records, and normalizing features."""
 
 from tfr_smooth.data.arrays import from_arrays, from_dataframe
+from tfr_smooth.data.clicks import one_list_per_click
 from tfr_smooth.data.elwc import ElwcSchema, letor_to_tfrecord, tfrecord_to_letor
 from tfr_smooth.data.letor import read_letor
 from tfr_smooth.data.letor_parser import LetorSummary, scan_letor
@@ -23,6 +24,7 @@ __all__ = [
     "from_dataframe",
     "get_normalizer",
     "letor_to_tfrecord",
+    "one_list_per_click",
     "read_letor",
     "read_tfrecord",
     "scan_letor",
