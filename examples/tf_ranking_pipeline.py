@@ -95,14 +95,14 @@ def dataset_builder() -> tuple[tfr.keras.pipeline.AbstractDatasetBuilder, dict[s
         train_batch_size=_BATCH_SIZE.value,
         valid_batch_size=_BATCH_SIZE.value,
     )
+    # A GAM takes one input per feature.
+    names = "custom_features_{}" if _SCORER.value == "gam" else "features"
     if _FORMAT.value == "letor":
-        # A GAM takes one input per feature.
-        names = "custom_features_{}" if _SCORER.value == "gam" else "features"
         builder = tf_ranking.LetorDatasetBuilder(files, features=names, seed=_SEED.value)
         return builder, builder.example_feature_spec
     if _NUM_FEATURES.value is None:
         raise app.UsageError("--format=elwc needs --num_features.")
-    spec = data.ElwcSchema().feature_spec(_NUM_FEATURES.value)
+    spec = data.ElwcSchema(features=names).feature_spec(_NUM_FEATURES.value)
     label = ("utility", tf.io.FixedLenFeature([1], tf.float32, -1.0))
     return tf_ranking.SimpleDatasetBuilder({}, spec, "mask", label, files), spec
 

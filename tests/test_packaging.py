@@ -112,8 +112,9 @@ def test_wheel_declares_every_package_that_the_library_imports(metadata):
 
 
 def test_extra_all_has_what_the_other_parts_and_the_scripts_need(metadata):
-    assert 'tfr_smooth[evaluation,serving,study,zstd]; extra == "all"' in metadata.get_all("Requires-Dist")
+    assert 'tfr_smooth[evaluation,serving,study,text,tune,zstd]; extra == "all"' in metadata.get_all("Requires-Dist")
     assert "absl-py" in declared(metadata, "all")
+    assert declared(metadata, "tune") == {"tfr_smooth", "optuna"}
 
 
 def test_installed_wheel_imports_without_the_source_tree(wheel, tmp_path):

@@ -13,6 +13,8 @@ from tfr_smooth import data
 from tfr_smooth.data import convert, elwc
 from tfr_smooth.data.letor_parser import read_queries
 
+# The names of TF-Ranking's example data.
+NUMBERED = data.ElwcSchema(features="custom_features_{}")
 ROOT = pathlib.Path(__file__).absolute().parents[2]
 
 LETOR = """\
@@ -83,18 +85,18 @@ def records(paths):
 @pytest.mark.parametrize("num_shards", [1, 2, 3])
 def test_round_trip_keeps_every_bit(letor, tmp_path, features, num_shards):
     schema = data.ElwcSchema(features=features)
-    paths = data.letor_to_elwc(letor, tmp_path / "r", schema=schema, num_shards=num_shards)
+    paths = data.letor_to_tfrecord(letor, tmp_path / "r", schema=schema, num_shards=num_shards)
     assert len(paths) == num_shards and sorted(tmp_path.glob("r*")) == sorted(paths)
-    data.elwc_to_letor(paths, tmp_path / "out.txt", schema=schema)
+    data.tfrecord_to_letor(paths, tmp_path / "out.txt", schema=schema)
     assert queries(tmp_path / "out.txt") == queries(letor)
-    again = data.letor_to_elwc(tmp_path / "out.txt", tmp_path / "again", schema=schema)
+    again = data.letor_to_tfrecord(tmp_path / "out.txt", tmp_path / "again", schema=schema)
     assert records(again) == records(paths)
 
 
 def test_round_trip_of_the_synthetic_set(tmp_path):
     source = data.write_synthetic_letor(tmp_path, num_queries=(30, 2, 2))["train"]
-    paths = data.letor_to_elwc(source, tmp_path / "train.tfrecord", num_shards=4)
-    data.elwc_to_letor(str(tmp_path / "train.tfrecord-*"), tmp_path / "out.txt")
+    paths = data.letor_to_tfrecord(source, tmp_path / "train.tfrecord", num_shards=4)
+    data.tfrecord_to_letor(str(tmp_path / "train.tfrecord-*"), tmp_path / "out.txt")
     assert queries(tmp_path / "out.txt", 32) == queries(source, 32)
     sizes = [len(records([path])) for path in paths]
     assert sum(sizes) == 30 and set(sizes) == {7, 8}
@@ -102,7 +104,7 @@ def test_round_trip_of_the_synthetic_set(tmp_path):
 
 def test_a_record_is_what_the_wire_format_says(letor, tmp_path):
     """Against bytes put together by hand."""
-    (record, *_) = records(data.letor_to_elwc(letor, tmp_path / "r", schema=data.ElwcSchema(features="x")))
+    (record, *_) = records(data.letor_to_tfrecord(letor, tmp_path / "r", schema=data.ElwcSchema(features="x")))
     first = message({"x": number(0.1, -3e-38, 16777217), "utility": number(2), "doc_id": text(b"GX-1")})
     second = message({"x": number(0, 0, 1e-45), "utility": number(0)})
     context = message({"query_id": text("q/ü#1".encode())})
@@ -120,15 +122,15 @@ def test_tensorflow_serving_reads_the_records(letor, tmp_path):
     input_pb2 = pytest.importorskip(
         "tensorflow_serving.apis.input_pb2", reason="tensorflow-serving-api is not installed on this stack"
     )
-    (_, record, _) = records(data.letor_to_elwc(letor, tmp_path / "r"))
+    (_, record, _) = records(data.letor_to_tfrecord(letor, tmp_path / "r"))
     parsed = input_pb2.ExampleListWithContext.FromString(record)
     assert [e.features.feature["utility"].float_list.value[:] for e in parsed.examples] == [[1.5], [0.0]]
     assert parsed.context.features.feature["query_id"].bytes_list.value[:] == [b"7"]
 
 
 def test_feature_spec_parses_what_was_written(letor, tmp_path):
-    for schema in (data.ElwcSchema(), data.ElwcSchema(features="x")):
-        (record, *_) = records(data.letor_to_elwc(letor, tmp_path / "r", schema=schema))
+    for schema in (NUMBERED, data.ElwcSchema(features="x")):
+        (record, *_) = records(data.letor_to_tfrecord(letor, tmp_path / "r", schema=schema))
         examples = list(elwc._message_class().FromString(record).examples)
         parsed = tf.io.parse_example(examples, schema.feature_spec(num_features=3))
         values = np.concatenate([parsed[name].numpy() for name in schema.feature_spec(3)], axis=1)
@@ -137,11 +139,11 @@ def test_feature_spec_parses_what_was_written(letor, tmp_path):
 
 def test_files_that_belong_together_get_one_width(letor, tmp_path):
     schema = data.ElwcSchema(features="x")
-    (record, *_) = records(data.letor_to_elwc(letor, tmp_path / "r", schema=schema, num_features=5))
+    (record, *_) = records(data.letor_to_tfrecord(letor, tmp_path / "r", schema=schema, num_features=5))
     (example, _) = elwc._message_class().FromString(record).examples
     assert len(tf.train.Example.FromString(example).features.feature["x"].float_list.value) == 5
     with pytest.raises(ValueError, match=r"in.txt:2: feature index 3 is over num_features=2"):
-        data.letor_to_elwc(letor, tmp_path / "r2", num_features=2)
+        data.letor_to_tfrecord(letor, tmp_path / "r2", num_features=2)
 
 
 def test_records_of_others(tmp_path):
@@ -151,15 +153,25 @@ def test_records_of_others(tmp_path):
         ({"query_id": integer(-5)}, [{"utility": integer(3), "custom_features_2": integer(7)}]),
         ({}, [{"utility": number(0.0), "custom_features_10": number(1), "custom_features_9": number(2)}]),
     )
-    data.elwc_to_letor(path, tmp_path / "out.txt")
+    data.tfrecord_to_letor(path, tmp_path / "out.txt", schema=NUMBERED)
     assert (tmp_path / "out.txt").read_text() == "3 qid:-5 2:7\n0 qid:record-2 9:2 10:1\n"
 
 
 def test_packed_output(letor, tmp_path):
-    paths = data.letor_to_elwc(letor, tmp_path / "r")
-    data.elwc_to_letor(paths, tmp_path / "out.txt.gz")
-    data.elwc_to_letor(paths, tmp_path / "out.txt")
+    paths = data.letor_to_tfrecord(letor, tmp_path / "r")
+    data.tfrecord_to_letor(paths, tmp_path / "out.txt.gz")
+    data.tfrecord_to_letor(paths, tmp_path / "out.txt")
     assert gzip.decompress((tmp_path / "out.txt.gz").read_bytes()) == (tmp_path / "out.txt").read_bytes()
+
+
+def test_packed_records(letor, tmp_path):
+    """The name tells; what is packed is the file that would be written."""
+    plain = data.letor_to_tfrecord(letor, tmp_path / "a.tfrecord", num_shards=2)
+    packed = data.letor_to_tfrecord(letor, tmp_path / "b.tfrecord.gz", num_shards=2)
+    assert [path.name for path in packed] == ["b.tfrecord-00000-of-00002.gz", "b.tfrecord-00001-of-00002.gz"]
+    assert [gzip.decompress(path.read_bytes()) for path in packed] == [path.read_bytes() for path in plain]
+    data.tfrecord_to_letor(packed, tmp_path / "out.txt")
+    assert queries(tmp_path / "out.txt") == queries(letor)
 
 
 GOOD = {"utility": number(1), "custom_features_1": number(1)}
@@ -187,7 +199,7 @@ def test_what_letor_cannot_hold_is_an_error_with_its_place(record, problem, tmp_
     path = write(tmp_path / "r", ({"query_id": text(b"first")}, [GOOD]), record)
     (tmp_path / "out.txt").write_text("what was there")
     with pytest.raises(ValueError, match="r:2: ") as raised:
-        data.elwc_to_letor(path, tmp_path / "out.txt")
+        data.tfrecord_to_letor(path, tmp_path / "out.txt", schema=NUMBERED)
     assert problem in str(raised.value)
     assert (tmp_path / "out.txt").read_text() == "what was there"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.txt", "r"]
@@ -197,15 +209,15 @@ def test_damaged_file(tmp_path):
     path = write(tmp_path / "r", ({}, [GOOD]), ({}, [GOOD]))
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(ValueError, match="r:2: "):
-        data.elwc_to_letor(path, tmp_path / "out.txt")
+        data.tfrecord_to_letor(path, tmp_path / "out.txt", schema=NUMBERED)
     path.write_bytes(b"")
     with pytest.raises(ValueError, match="r:1: the file ends without a record"):
-        data.elwc_to_letor(path, tmp_path / "out.txt")
+        data.tfrecord_to_letor(path, tmp_path / "out.txt")
 
 
 def test_other_features_are_dropped_on_request(tmp_path):
     path = write(tmp_path / "r", ({"user": text(b"u")}, [GOOD]))
-    data.elwc_to_letor(path, tmp_path / "out.txt", drop_others=True)
+    data.tfrecord_to_letor(path, tmp_path / "out.txt", schema=NUMBERED, drop_others=True)
     assert (tmp_path / "out.txt").read_text() == "1 qid:record-1 1:1\n"
 
 
@@ -220,14 +232,14 @@ def test_interrupted_it_goes_on_after_the_last_finished_file(letor, tmp_path):
             raise Stop
 
     with pytest.raises(Stop):
-        data.letor_to_elwc(letor, tmp_path / "r", num_shards=3, progress=stop)
+        data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3, progress=stop)
     first = tmp_path / "r-00000-of-00003"
     assert sorted(tmp_path.glob("*r-*")) == [first]
     written = first.stat().st_mtime_ns
     calls = []
-    paths = data.letor_to_elwc(letor, tmp_path / "r", num_shards=3, progress=lambda done, total: calls.append(done))
+    paths = data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3, progress=lambda done, total: calls.append(done))
     assert calls == [2, 3] and first.stat().st_mtime_ns == written
-    assert records(paths) == records(data.letor_to_elwc(letor, tmp_path / "whole"))
+    assert records(paths) == records(data.letor_to_tfrecord(letor, tmp_path / "whole"))
     assert not list(tmp_path.glob(".*"))
 
 
@@ -237,17 +249,20 @@ def test_interrupted_with_other_arguments_it_starts_anew(letor, tmp_path):
             raise Stop
 
     with pytest.raises(Stop):
-        data.letor_to_elwc(letor, tmp_path / "r", num_shards=3, progress=stop)
+        data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3, progress=stop)
     calls = []
     schema = data.ElwcSchema(features="x")
-    data.letor_to_elwc(letor, tmp_path / "r", num_shards=3, schema=schema, progress=lambda done, _: calls.append(done))
+    data.letor_to_tfrecord(
+        letor, tmp_path / "r", num_shards=3, schema=schema, progress=lambda done, _: calls.append(done)
+    )
     assert calls == [1, 2, 3]
 
 
 def test_shards_of_another_number_are_not_mixed_in(letor, tmp_path):
-    data.letor_to_elwc(letor, tmp_path / "r", num_shards=3)
-    with pytest.raises(ValueError, match=r"that of the files that are there, got 2 and .*of-00003"):
-        data.letor_to_elwc(letor, tmp_path / "r", num_shards=2)
+    data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3)
+    for target in ("r", "r.gz"):
+        with pytest.raises(ValueError, match=r"that of the files that are there, got 2 and .*of-00003"):
+            data.letor_to_tfrecord(letor, tmp_path / target, num_shards=2)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +275,7 @@ def test_shards_of_another_number_are_not_mixed_in(letor, tmp_path):
 )
 def test_bad_arguments(arguments, problem, letor, tmp_path):
     with pytest.raises(ValueError) as raised:
-        data.letor_to_elwc(letor, tmp_path / "r", **arguments)
+        data.letor_to_tfrecord(letor, tmp_path / "r", **arguments)
     assert str(raised.value) == problem
 
 
@@ -279,20 +294,20 @@ def test_bad_schemas(arguments, problem):
 
 
 def test_the_command(letor, tmp_path, capsys):
-    arguments = ["letor_to_elwc", str(letor), f"--output={tmp_path / 'r'}", "--num_shards=2", "--label=grade"]
+    arguments = ["letor_to_tfrecord", str(letor), f"--output={tmp_path / 'r'}", "--num_shards=2", "--label=grade"]
     assert convert.main(arguments) == 0
     printed = capsys.readouterr()
     assert "3 queries of 3" in printed.err and "r-00001-of-00002" in printed.out
     out = tmp_path / "out.txt"
-    assert convert.main(["elwc_to_letor", str(tmp_path / "r-*"), f"--output={out}", "--label=grade"]) == 0
+    assert convert.main(["tfrecord_to_letor", str(tmp_path / "r-*"), f"--output={out}", "--label=grade"]) == 0
     assert queries(out) == queries(letor)
-    assert convert.main(["elwc_to_letor", str(tmp_path / "r-*"), f"--output={out}"]) == 1
+    assert convert.main(["tfrecord_to_letor", str(tmp_path / "r-*"), f"--output={out}"]) == 1
     assert "r-00000-of-00002:1: no label 'utility'" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_the_command_is_a_program(letor, tmp_path):
-    program = [sys.executable, "-m", "tfr_smooth.data.convert", "letor_to_elwc", str(letor)]
+    program = [sys.executable, "-m", "tfr_smooth.data.convert", "letor_to_tfrecord", str(letor)]
     done = subprocess.run(
         [*program, f"--output={tmp_path / 'r'}"], capture_output=True, text=True, cwd=ROOT, timeout=300
     )

@@ -8,6 +8,7 @@ from tfr_smooth.data import elwc
 from tfr_smooth.data.letor_parser import Query
 
 NUM_FEATURES = 3
+SCHEMA = elwc.ElwcSchema(features="custom_features_{}")
 
 
 def make_queries(count, seed, longest=6):
@@ -24,7 +25,7 @@ def make_queries(count, seed, longest=6):
 def write_records(path, queries):
     with tf.io.TFRecordWriter(str(path)) as writer:
         for query in queries:
-            writer.write(elwc.encode_query(query))
+            writer.write(elwc.encode_query(query, SCHEMA))
     return str(path)
 
 

@@ -12,7 +12,8 @@ from tfr_smooth import data, models
 tfr = helpers.tf_ranking(module=True)
 from tfr_smooth import tf_ranking  # noqa: E402
 
-SPEC = data.ElwcSchema().feature_spec(3)
+SCHEMA = data.ElwcSchema(features="custom_features_{}")
+SPEC = SCHEMA.feature_spec(3)
 
 
 def spec(default):
@@ -147,7 +148,7 @@ def test_two_workers_share_one_file(part, records, letor, queries):
 def test_letor_text_gives_what_the_records_give(arguments, letor, tmp_path):
     files = {part: str(tmp_path / part) for part in letor}
     for part, path in files.items():
-        data.letor_to_elwc(letor[part], path, num_features=3)
+        data.letor_to_tfrecord(letor[part], path, schema=SCHEMA, num_features=3)
     theirs = tf_ranking.SimpleDatasetBuilder({}, SPEC, "mask", ("utility", spec(0.0)), hparams(files, **arguments))
     ours = tf_ranking.LetorDatasetBuilder(hparams(letor, **arguments), features="custom_features_{}")
     assert {name: s.shape for name, s in ours.example_feature_spec.items()} == {n: s.shape for n, s in SPEC.items()}

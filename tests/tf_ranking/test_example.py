@@ -37,15 +37,14 @@ def test_letor_text_and_records(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "Epoch 2/2" in done.stdout and "Epoch 1/2" not in done.stdout and "val_metric/ndcg_5" in done.stdout
 
-    schema = data.ElwcSchema(features="features")
-    (path,) = data.letor_to_elwc(text["valid"], tmp_path / "r", schema=schema, num_features=16)
+    (path,) = data.letor_to_tfrecord(text["valid"], tmp_path / "r", num_features=16)
     records = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
     served = tf.saved_model.load(str(tmp_path / "text" / "export" / "best_model_by_metric"))
     scores = served.signatures["serving_default"](tf.constant(records))["outputs"]
     assert scores.shape[0] == 8 and np.isfinite(scores).all()
 
     for part in ("train", "valid"):
-        data.letor_to_elwc(text[part], tmp_path / f"{part}.tfrecord", num_features=16, num_shards=2)
+        data.letor_to_tfrecord(text[part], tmp_path / f"{part}.tfrecord", num_features=16, num_shards=2)
     arguments = [f"--{part}={tmp_path / part}.tfrecord-*" for part in ("train", "valid")]
     arguments += ["--format=elwc", "--num_features=16", f"--model_dir={tmp_path / 'records'}", "--epochs=1"]
     done = run(*arguments, "--loss=approx_ndcg_loss")

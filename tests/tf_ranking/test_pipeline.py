@@ -13,7 +13,7 @@ from tfr_smooth import data, losses, metrics, models
 tfr = helpers.tf_ranking(module=True)
 from tfr_smooth import tf_ranking  # noqa: E402
 
-SPEC = data.ElwcSchema().feature_spec(3)
+SPEC = data.ElwcSchema(features="custom_features_{}").feature_spec(3)
 LABEL = ("utility", tf.io.FixedLenFeature([1], tf.float32, 0.0))
 
 

@@ -22,10 +22,10 @@ def read(path, **kwargs):
     return data.read_letor(str(path), batch_size=BATCH_SIZE, num_features=NUM_FEATURES, **kwargs)
 
 
-def a_model(strategy):
+def a_model(strategy, **kwargs):
     tf.keras.utils.set_random_seed(3)
     with strategy.scope():
-        model = models.FeedForwardScorer(hidden=[8])
+        model = models.FeedForwardScorer(hidden=[8], **kwargs)
         model.compile(optimizer=tf.keras.optimizers.Adam(0.01, epsilon=1e-3), loss=losses.SmoothINDCGLoss())
         model.build((None, None, NUM_FEATURES))
     return model
@@ -126,6 +126,22 @@ def train(strategy, folder, how):
     (folder / f"{index}.json").write_text(json.dumps(found))
 
 
+def train_on_shards(strategy, folder, _):
+    """Trains on records: each worker reads the shards that are its own."""
+
+    def batches(context, **kwargs):
+        size = context.get_per_replica_batch_size(BATCH_SIZE)
+        return data.read_tfrecord(folder / "train.tfrecord-*", batch_size=size, input_context=context, **kwargs)
+
+    one_epoch = strategy.distribute_datasets_from_function(lambda context: batches(context, return_ids=True))
+    own = [queries(strategy, inputs) for inputs, _ in one_epoch]
+    dataset = strategy.distribute_datasets_from_function(lambda context: batches(context, num_epochs=None))
+    model = a_model(strategy, batch_norm=False, normalization="log1p")
+    model.fit(dataset, epochs=2, steps_per_epoch=len(own), verbose=0)
+    found = {"own": own, "weights": [weight.tolist() for weight in model.get_weights()]}
+    (folder / f"{task()['index']}.json").write_text(json.dumps(found))
+
+
 def train_asynchronously(strategy, folder, _):
     """Trains with a parameter server: the chief alone gets here."""
     model = a_model(strategy)
@@ -157,7 +173,12 @@ def main(what, folder, argument=None):
     signal.alarm(300)  # ends this process also where who started it cannot
     name = "parameter_server" if what == "train_asynchronously" else "multi_worker"
     strategy = training.get_strategy(name)
-    functions = {"compare": compare, "train": train, "train_asynchronously": train_asynchronously}
+    functions = {
+        "compare": compare,
+        "train": train,
+        "train_on_shards": train_on_shards,
+        "train_asynchronously": train_asynchronously,
+    }
     functions[what](strategy, pathlib.Path(folder), argument)
 
 

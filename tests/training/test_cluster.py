@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.training import replicas
+from tests.training import cluster_task, replicas
 from tfr_smooth import _keras, data
 
 pytestmark = pytest.mark.slow
@@ -168,6 +168,30 @@ def test_a_killed_worker_costs_no_more_than_the_epoch(files, undisturbed, tmp_pa
     best, expected_best = (tf.keras.models.load_model(f / "output0" / "best.keras") for f in (folder, undisturbed))
     for ours, theirs in zip(best.get_weights(), expected_best.get_weights(), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+
+
+def test_each_worker_trains_on_its_own_shards(files, tmp_path):
+    """A step is that of one device on the lists of both workers."""
+    shards = data.letor_to_tfrecord(files / "train.txt", tmp_path / "train.tfrecord", num_shards=2)
+    with a_cluster({"worker": 2}, "train_on_shards", tmp_path) as processes:
+        finish(processes, tmp_path)
+    found = [findings(tmp_path, index) for index in range(2)]
+    for worker, shard in zip(found, shards, strict=True):
+        alone = data.read_tfrecord(shard, batch_size=4, return_ids=True)
+        assert worker["own"] == [[query.decode() for query in inputs["query_id"].numpy()] for inputs, _ in alone]
+
+    lists = data.read_letor(files / "train.txt", batch_size=1, return_ids=True)
+    lists = {inputs["query_id"].numpy()[0].decode(): (inputs["features"][0], labels[0]) for inputs, labels in lists}
+    model = cluster_task.a_model(tf.distribute.get_strategy(), batch_norm=False, normalization="log1p")
+    for _ in range(2):
+        for first, second in zip(*(worker["own"] for worker in found), strict=True):
+            features, labels = zip(*(lists[query] for query in first + second), strict=True)
+            labels = tf.ragged.stack(labels).to_tensor(-1.0)
+            features = tf.ragged.stack(features).to_tensor(0.0, shape=[*labels.shape, 16])
+            model.train_on_batch({"features": features, "mask": labels >= 0.0}, labels)
+    for worker in found:
+        for ours, expected in zip(worker["weights"], model.get_weights(), strict=True):
+            np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.skipif(_keras.IS_KERAS_3, reason="the fit of Keras 3 has no parameter servers")

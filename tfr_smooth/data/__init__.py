@@ -1,7 +1,8 @@
 """Ranking data: reading LETOR files, converting them to TF-Ranking's records, and normalizing features."""
 
 from tfr_smooth.data.arrays import from_arrays, from_dataframe
-from tfr_smooth.data.elwc import ElwcSchema, elwc_to_letor, letor_to_elwc
+from tfr_smooth.data.clicks import one_list_per_click
+from tfr_smooth.data.elwc import ElwcSchema, letor_to_tfrecord, tfrecord_to_letor
 from tfr_smooth.data.letor import read_letor, scan_letor
 from tfr_smooth.data.letor_format import LetorFormat
 from tfr_smooth.data.letor_parser import LetorSummary
@@ -13,6 +14,7 @@ from tfr_smooth.data.normalization import (
 )
 from tfr_smooth.data.splits import scan_split
 from tfr_smooth.data.synthetic import write_synthetic_letor
+from tfr_smooth.data.tfrecord import read_tfrecord
 
 __all__ = [
     "ElwcSchema",
@@ -21,13 +23,15 @@ __all__ = [
     "QueryMinMax",
     "Standardize",
     "SymmetricLog1p",
-    "elwc_to_letor",
     "from_arrays",
     "from_dataframe",
     "get_normalizer",
-    "letor_to_elwc",
+    "letor_to_tfrecord",
+    "one_list_per_click",
     "read_letor",
+    "read_tfrecord",
     "scan_letor",
     "scan_split",
+    "tfrecord_to_letor",
     "write_synthetic_letor",
 ]

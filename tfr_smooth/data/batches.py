@@ -116,14 +116,14 @@ class Streamed:
 
     def __init__(self, queries: tf.data.Dataset, batching: Batching) -> None:
         self._batching = batching
-        self.queries = queries.enumerate()
+        # Their numbers are for `grouped` alone.
+        self.queries = queries.enumerate() if batching.group_by_length else queries
 
     def batches(self, queries: tf.data.Dataset, seed: tf.Tensor | None) -> tf.data.Dataset:
         """As `Source` has it."""
         batching = self._batching
         if not batching.group_by_length:
-            batches = queries.ragged_batch(batching.batch_size, drop_remainder=batching.drop_remainder)
-            return batches.map(_plain(lambda _, batch: batch))
+            return queries.ragged_batch(batching.batch_size, drop_remainder=batching.drop_remainder)
 
         def grouped(places: tf.Tensor, pool: dict[str, Any]) -> tf.data.Dataset:
             indexes = batching.grouped(pool["labels"].row_lengths(), places[0], seed)

@@ -1,7 +1,7 @@
 """The command that converts LETOR files to TF-Ranking's records and back.
 
-    python -m tfr_smooth.data.convert letor_to_elwc 'Fold1/train*.txt' --output=train.tfrecord --num_shards=8
-    python -m tfr_smooth.data.convert elwc_to_letor 'train.tfrecord-*' --output=train.txt
+    python -m tfr_smooth.data.convert letor_to_tfrecord 'Fold1/train*.txt' --output=train.tfrecord --num_shards=8
+    python -m tfr_smooth.data.convert tfrecord_to_letor 'train.tfrecord-*' --output=train.txt
 
 Started again after an interruption with the same arguments, the first goes on after the last finished file.
 """
@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tfr_smooth.data.elwc import ElwcSchema, elwc_to_letor, letor_to_elwc
+from tfr_smooth.data.elwc import ElwcSchema, letor_to_tfrecord, tfrecord_to_letor
 
 
 class _ProgressLine:
@@ -46,10 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m tfr_smooth.data.convert", description="Converts LETOR files to TF-Ranking's records and back."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    to_elwc = commands.add_parser("letor_to_elwc", help="LETOR text to TFRecords of ExampleListWithContext")
+    to_elwc = commands.add_parser("letor_to_tfrecord", help="LETOR text to TFRecords of ExampleListWithContext")
     to_elwc.add_argument("--num_shards", type=int, default=1, help="files to write, each of whole queries (default 1)")
     to_elwc.add_argument("--num_features", type=int, help="floats of every document (default: the highest index)")
-    to_letor = commands.add_parser("elwc_to_letor", help="TFRecords of ExampleListWithContext to LETOR text")
+    to_letor = commands.add_parser("tfrecord_to_letor", help="TFRecords of ExampleListWithContext to LETOR text")
     to_letor.add_argument("--drop_others", action="store_true", help="drop features that LETOR has no place for")
     names = ElwcSchema()
     for command in (to_elwc, to_letor):
@@ -64,8 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         schema = ElwcSchema(flags.features, flags.label, flags.query_id, flags.doc_id)
         written: Sequence[object] = [flags.output]
-        if flags.command == "letor_to_elwc":
-            written = letor_to_elwc(
+        if flags.command == "letor_to_tfrecord":
+            written = letor_to_tfrecord(
                 flags.source,
                 flags.output,
                 schema=schema,
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 progress=_ProgressLine(),
             )
         else:
-            elwc_to_letor(
+            tfrecord_to_letor(
                 flags.source, flags.output, schema=schema, drop_others=flags.drop_others, progress=_ProgressLine()
             )
     except (OSError, ValueError) as error:

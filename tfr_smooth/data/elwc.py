@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import os
 import re
 import zlib
@@ -21,8 +20,9 @@ import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
 from tfr_smooth import _arguments, _files
+from tfr_smooth.data import shards
 from tfr_smooth.data.letor import scan_letor
-from tfr_smooth.data.letor_parser import LetorSummary, Query, read_queries
+from tfr_smooth.data.letor_parser import Query, read_queries
 from tfr_smooth.data.text_files import FilePattern, expand_paths
 
 # What is told of a long conversion: (queries done, queries in all, or None where that is not known).
@@ -31,11 +31,12 @@ Progress = Callable[[int, "int | None"], None]
 
 @dataclasses.dataclass(frozen=True)
 class ElwcSchema:
-    """The names of things in a record; the defaults are those of TF-Ranking's example data.
+    """The names of things in a record.
 
     Attributes:
-      features: With "{}" one feature of one float for each index from 1 on, such as "custom_features_{}"; without it
-        the name of one feature that holds all floats, which is faster to read.
+      features: The name of one feature that holds all floats. With "{}" in it, one feature of one float for each index
+        from 1 on: TF-Ranking's example data have "custom_features_{}". They take five times the space and twice the
+        time to read.
       label: The label of a document, one float (when read, one integer will do).
       query_id: The query's id, bytes (when read, one integer will do), in the context.
       doc_id: The document's id, bytes; only of documents that have one.
@@ -44,11 +45,11 @@ class ElwcSchema:
       ValueError: If a name is empty or two are the same.
 
     Example:
-      >>> ElwcSchema(features="features").feature_spec(num_features=46)["features"].shape
+      >>> ElwcSchema().feature_spec(num_features=46)["features"].shape
       [46]
     """
 
-    features: str = "custom_features_{}"
+    features: str = "features"
     label: str = "utility"
     query_id: str = "query_id"
     doc_id: str = "doc_id"
@@ -76,7 +77,7 @@ class ElwcSchema:
 
 
 def file_descriptor_set() -> descriptor_pb2.FileDescriptorSet:
-    """Returns the declaration of the message, also for `tf.io.decode_proto`."""
+    """Returns the declaration of the message."""
     files = descriptor_pb2.FileDescriptorSet()
     file = files.file.add(name="tfr_smooth/elwc.proto", package="tfr_smooth", syntax="proto3")
     declared = file.message_type.add(name="ExampleListWithContext")
@@ -92,6 +93,25 @@ def _message_class() -> Any:
     for file in file_descriptor_set().file:
         pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("tfr_smooth.ExampleListWithContext"))
+
+
+def decode_lists(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Takes serialized records apart, by an op that every TensorFlow binary has.
+
+    Args:
+      serialized: [batch], of `ExampleListWithContext`.
+
+    Returns:
+      The number of examples [batch], and the still serialized contexts [batch] and examples [batch, list].
+    """
+    sizes, (contexts, examples) = tf.io.decode_proto(
+        serialized,
+        message_type="tfr_smooth.ExampleListWithContext",
+        field_names=["context", "examples"],
+        output_types=[tf.string, tf.string],
+        descriptor_source=b"bytes://" + file_descriptor_set().SerializeToString(),
+    )
+    return sizes[:, 1], tf.reshape(contexts, [-1]), examples
 
 
 def encode_query(query: Query, schema: ElwcSchema = ElwcSchema()) -> bytes:
@@ -134,7 +154,7 @@ def _example(features: dict[str, tf.train.Feature]) -> bytes:
     return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString(deterministic=True)
 
 
-def letor_to_elwc(
+def letor_to_tfrecord(
     source: FilePattern,
     target: str | os.PathLike[str],
     *,
@@ -148,12 +168,13 @@ def letor_to_elwc(
     Kept are the order of queries and documents, query ids, the document ids of comments, labels and features as float32
     (all of them, also those that are 0 or that a line leaves out). Not kept is the rest of the comments.
 
-    Interrupted, it goes on after the last finished file when it is called again with the same arguments. Existing files
-    are replaced, each atomically.
+    Interrupted, it goes on after the last finished file when it is called again with the same arguments; until then
+    `read_tfrecord` refuses the files that are there. Existing files are replaced, each atomically.
 
     Args:
       source: A path, a glob pattern, or a list of these, as for `read_letor`.
-      target: The file to write. With several shards `TARGET-00000-of-00003` and so on, which `TARGET-*` matches.
+      target: The file to write; packed if its name ends in ".gz". With several shards `train.tfrecord-00000-of-00003`
+        and so on, which `train.tfrecord-*` matches, or `train.tfrecord-00000-of-00003.gz`.
       schema: The names of things in the records.
       num_features: Floats of every document, at least 1; a higher index in a file is an error. None for the highest
         index in the files. Give it for files that belong together.
@@ -174,9 +195,9 @@ def letor_to_elwc(
       >>> folder = pathlib.Path(tempfile.mkdtemp())
       >>> text, records = folder / "train.txt", folder / "train.tfrecord"
       >>> _ = text.write_text("1 qid:a 1:0.5 2:2 #docid = d7\n0 qid:a 2:1\n0 qid:b 1:0.1\n")
-      >>> [path.name for path in letor_to_elwc(text, records)]
+      >>> [path.name for path in letor_to_tfrecord(text, records)]
       ['train.tfrecord']
-      >>> elwc_to_letor(records, text)
+      >>> tfrecord_to_letor(records, text)
       >>> print(text.read_text(), end="")
       1 qid:a 1:0.5 2:2 #docid = d7
       0 qid:a 1:0 2:1
@@ -191,8 +212,10 @@ def letor_to_elwc(
         raise ValueError(f"`source` must hold features, got none in {list(summary.paths)}.")
     if num_shards > summary.queries:
         raise ValueError(f"`num_shards` must be at most the number of queries, {summary.queries}, got {num_shards}.")
-    paths = _shard_paths(Path(target), num_shards)
-    state = _Unfinished(Path(target), summary, {**dataclasses.asdict(schema), "width": width, "shards": num_shards})
+    paths = shards.shard_paths(Path(target), num_shards)
+    state = shards.Unfinished(
+        Path(target), summary.paths, {**dataclasses.asdict(schema), "width": width, "shards": num_shards}
+    )
 
     queries = read_queries(summary.paths, width)
     done = 0
@@ -203,51 +226,23 @@ def letor_to_elwc(
                 next(queries)
             done = end
             continue
-        with _files.replacing(path) as temporary, tf.io.TFRecordWriter(os.fspath(temporary)) as writer:
+        with (
+            _files.replacing(path) as temporary,
+            tf.io.TFRecordWriter(os.fspath(temporary), shards.compression(path)) as writer,
+        ):
             while done < end:
                 writer.write(encode_query(next(queries), schema))
                 done += 1
                 if progress is not None:
                     progress(done, summary.queries)
+            # Before the first file is replaced: from then on they do not belong together.
+            state.finish(shard)
         state.finish(shard + 1)
     state.remove()
     return paths
 
 
-def _shard_paths(target: Path, num_shards: int) -> list[Path]:
-    """The files to write; refuses to write beside shards of another number, as a pattern would match both."""
-    paths = [target]
-    if num_shards > 1:
-        paths = [target.with_name(f"{target.name}-{i:05d}-of-{num_shards:05d}") for i in range(num_shards)]
-    shard = re.compile(re.escape(target.name) + r"-\d{5}-of-\d{5}")
-    strangers = {path for path in target.parent.glob("*") if shard.fullmatch(path.name)} - set(paths)
-    if strangers:
-        raise ValueError(
-            f"`num_shards` must be that of the files that are there, got {num_shards} and {min(strangers)}."
-        )
-    return paths
-
-
-class _Unfinished:
-    """How far a conversion got, in a file beside its target that is there only while it is unfinished."""
-
-    def __init__(self, target: Path, summary: LetorSummary, settings: dict[str, Any]) -> None:
-        self._path = target.with_name(f".{target.name}.unfinished.json")
-        stats = [os.stat(path) for path in summary.paths]
-        sources = [[path, s.st_size, s.st_mtime_ns] for path, s in zip(summary.paths, stats, strict=True)]
-        self._settings = json.loads(json.dumps({**settings, "sources": sources}))
-        before = json.loads(self._path.read_text()) if self._path.exists() else {}
-        self.finished = before["finished"] if before.get("settings") == self._settings else 0
-
-    def finish(self, count: int) -> None:
-        text = json.dumps({"settings": self._settings, "finished": count})
-        _files.write_text(self._path, [text])
-
-    def remove(self) -> None:
-        self._path.unlink(missing_ok=True)
-
-
-def elwc_to_letor(
+def tfrecord_to_letor(
     source: FilePattern,
     target: str | os.PathLike[str],
     *,
@@ -257,11 +252,12 @@ def elwc_to_letor(
 ) -> None:
     """Converts TFRecord files of `ExampleListWithContext` to one LETOR file.
 
-    Kept are what `letor_to_elwc` keeps: floats are written with as many digits as float32 needs. A feature that a
+    Kept are what `letor_to_tfrecord` keeps: floats are written with as many digits as float32 needs. A feature that a
     document has not is left out of its line, and so becomes 0. A query without an id gets "record-N".
 
     Args:
-      source: A path, a glob pattern, or a list of these; the matches of a pattern are read in sorted order.
+      source: A path, a glob pattern, or a list of these; the matches of a pattern are read in sorted order, and names
+        that end in ".gz" are unpacked.
       target: The file to write, atomically; packed if its name ends in ".gz".
       schema: The names of things in the records.
       drop_others: Whether features that the schema does not name may be lost; otherwise they are an error.
@@ -272,7 +268,7 @@ def elwc_to_letor(
         counted from 1: damaged, without documents, with a label or a feature that is missing, negative, no finite
         float32 or not a single number, with an id that has whitespace in it, or with the id of an earlier query.
 
-    One pass; memory for one query and the ids of all. `letor_to_elwc` has an example.
+    One pass; memory for one query and the ids of all. `letor_to_tfrecord` has an example.
     """
     _arguments.boolean("drop_others", drop_others)
 
@@ -300,7 +296,8 @@ def _read_records(paths: list[str], schema: ElwcSchema, drop_others: bool) -> It
     for path in paths:
         number = 0
         try:
-            for number, record in enumerate(tf.data.TFRecordDataset(path).as_numpy_iterator(), start=1):  # noqa: B007
+            dataset = tf.data.TFRecordDataset(path, shards.compression(path))
+            for number, record in enumerate(dataset.as_numpy_iterator(), start=1):  # noqa: B007
                 total += 1
                 query_id, lines = _to_lines(record, schema, drop_others, b"record-%d" % total)
                 if query_id in seen:

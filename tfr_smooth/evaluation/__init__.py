@@ -1,6 +1,6 @@
 """Evaluation on files and curves: trec_eval's figures, a significance test, plots of a training."""
 
-from tfr_smooth.evaluation.plots import plot_training_curves
+from tfr_smooth.evaluation.plots import plot_feature_importance, plot_training_curves
 from tfr_smooth.evaluation.significance import Comparison, randomization_test
 from tfr_smooth.evaluation.trec import (
     ScoredQuery,
@@ -14,6 +14,7 @@ __all__ = [
     "Comparison",
     "ScoredQuery",
     "document_names",
+    "plot_feature_importance",
     "plot_training_curves",
     "randomization_test",
     "read_qrels",

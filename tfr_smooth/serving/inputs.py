@@ -88,7 +88,7 @@ class RankerInputs:
         the mask [batch, list].
         """
         context_spec, example_spec = self.proto_specs()
-        sizes, contexts, examples = _decode_lists(serialized)
+        sizes, contexts, examples = elwc.decode_lists(serialized)
         mask = tf.sequence_mask(sizes, tf.shape(examples)[1])
         documents = self._gather_columns(tf.io.parse_example(tf.boolean_mask(examples, mask), example_spec))
         # The number of a place's document among the real ones; padding takes the row put behind the last.
@@ -171,18 +171,3 @@ def _finite_rows(values: Any, rank: int) -> tf.Tensor:
         return finite.to_tensor(False) if isinstance(finite, tf.RaggedTensor) else finite
     finite = tf.math.is_finite(values)
     return tf.reduce_all(finite, axis=list(range(rank, values.shape.rank)))
-
-
-def _decode_lists(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Takes serialized ExampleListWithContext protos apart, by an op that every TensorFlow binary has.
-
-    Returns the number of examples [batch], and the still serialized contexts [batch] and examples [batch, list].
-    """
-    sizes, (contexts, examples) = tf.io.decode_proto(
-        serialized,
-        message_type="tfr_smooth.ExampleListWithContext",
-        field_names=["context", "examples"],
-        output_types=[tf.string, tf.string],
-        descriptor_source=b"bytes://" + elwc.file_descriptor_set().SerializeToString(),
-    )
-    return sizes[:, 1], tf.reshape(contexts, [-1]), examples

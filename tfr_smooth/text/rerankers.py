@@ -48,6 +48,10 @@ class Reranker(tf.keras.Model):
         """What `fit` shows and resets after each epoch."""
         return [self.mean_loss]
 
+    def call(self, inputs: Mapping[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
+        """Returns the scores [batch, list] float32."""
+        raise NotImplementedError
+
     def encode(
         self, ids: tf.Tensor, frozen: tf.Tensor | None = None, training: bool | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -71,7 +75,7 @@ class Reranker(tf.keras.Model):
     @functools.cached_property
     def compiled_call(self) -> Callable[..., tf.Tensor]:
         """The model's call as a graph, for inference."""
-        return tf.function(functools.partial(self, training=False), autograph=False, reduce_retracing=True)
+        return tf.function(functools.partial(self.call, training=False), autograph=False, reduce_retracing=True)
 
     def train_step(self, data: Any) -> dict[str, Any]:
         """Called by `fit`: one step of the optimizer, in `micro_batches` parts."""

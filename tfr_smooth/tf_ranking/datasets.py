@@ -196,7 +196,7 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
     """Feeds the pipelines from LETOR text files, by `data.read_letor`.
 
     Build the model from `context_feature_spec`, `example_feature_spec` and `mask_feature_name`, which are attributes.
-    The exports take records with the same names, as `data.letor_to_elwc` writes them.
+    The exports take records with the same names, as `data.letor_to_tfrecord` writes them.
 
     Args:
       hparams: `tfr.keras.pipeline.DatasetHparams`: patterns of LETOR files (also ".gz"), batch and list sizes. Its

@@ -1,0 +1,106 @@
+"""What each way to feed a training reads in a second: text, its caches, records, and `tf.data`'s service.
+
+python benchmarks/input_pipelines.py --letor='MQ2008/Fold1/train.txt' --output=input_pipelines.json
+"""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import harness
+import tensorflow as tf
+from absl import app, flags
+from tensorflow.data.experimental import service
+
+from tfr_smooth import data
+
+_LETOR = flags.DEFINE_string("letor", None, "LETOR files: a path or a glob pattern. Default: synthetic data.")
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Queries in a batch.", lower_bound=1)
+_EPOCHS = flags.DEFINE_integer("epochs", 10, "Passes over the data in a timed run.", lower_bound=1)
+_WORKERS = flags.DEFINE_integer("workers", 2, "Worker processes of tf.data's service; 0 for none.", lower_bound=0)
+
+WORKER = """
+import sys
+from tensorflow.data.experimental.service import WorkerConfig, WorkerServer
+WorkerServer(WorkerConfig(dispatcher_address=sys.argv[1], port=0)).join()
+"""
+
+
+def through(dataset: tf.data.Dataset, queries: int) -> Callable[[], None]:
+    """Goes through all batches, of so many queries."""
+
+    def run() -> None:
+        seen = sum(int(tf.shape(labels)[0]) for _, labels in dataset)
+        assert seen == queries, (seen, queries)
+
+    return run
+
+
+def start_service(workers: int) -> tuple[Any, list[subprocess.Popen[bytes]]]:
+    """A dispatcher in this process, and workers in others."""
+    dispatcher = service.DispatchServer(service.DispatcherConfig(port=0))
+    command = [sys.executable, "-c", WORKER, dispatcher.target.partition("://")[2]]
+    processes = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(workers)]
+    while dispatcher._num_workers() < workers:
+        time.sleep(0.1)
+    return dispatcher, processes
+
+
+def main(_: list[str]) -> None:
+    harness.use_threads()
+    processes = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        files = _LETOR.value or data.write_synthetic_letor(folder, num_queries=(200, 2, 2))["train"]
+        summary = data.scan_letor(files)
+        shared: dict[str, Any] = {"batch_size": _BATCH_SIZE.value, "num_epochs": _EPOCHS.value}
+        text = {**shared, "num_features": summary.num_features, "cache_dir": folder / "cache"}
+        megabytes = {"text": sum(pathlib.Path(path).stat().st_size for path in summary.paths)}
+        started = time.perf_counter()
+        written = {}
+        for name, target in {"records": "r", "records, packed": "p.gz"}.items():
+            written[name] = data.letor_to_tfrecord(files, folder / target, num_shards=4)
+            megabytes[name] = sum(path.stat().st_size for path in written[name])
+        converting = (time.perf_counter() - started) / len(written)
+        sides = {
+            "text": data.read_letor(files, **{**text, "cache_dir": None}),
+            "binary cache": data.read_letor(files, **text),
+            "binary cache, in memory": data.read_letor(files, **text, cache=True),
+            **{name: data.read_tfrecord(paths, **shared) for name, paths in written.items()},
+        }
+        megabytes["binary cache"] = sum(path.stat().st_size for path in (folder / "cache").iterdir())
+        if _WORKERS.value:
+            dispatcher, processes = start_service(_WORKERS.value)
+            served = service.distribute(service.ShardingPolicy.DYNAMIC, dispatcher.target)
+            sides["records, service"] = sides["records"].apply(served)
+        try:
+            queries, documents = (n * _EPOCHS.value for n in (summary.queries, summary.documents))
+            result = harness.race(
+                {name: through(dataset, queries) for name, dataset in sides.items()},
+                queries=queries,
+                documents=documents,
+            )
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+        seconds = {name: milliseconds / 1e3 for name, milliseconds in result["milliseconds"].items()}
+        result["queries_a_second"] = {name: queries / time for name, time in seconds.items()}
+        result["documents_a_second"] = {name: documents / time for name, time in seconds.items()}
+        result["megabytes"] = {name: size / 1e6 for name, size in megabytes.items()}
+        result["seconds_to_convert"] = converting
+        for name, rate in result["queries_a_second"].items():
+            documents_a_second = result["documents_a_second"][name]
+            print(f"{name}: {rate:,.0f} queries/s, {documents_a_second:,.0f} documents/s")
+        print(f"megabytes: {result['megabytes']}, seconds to convert: {converting:.2f}")
+        harness.report([result], batch_size=_BATCH_SIZE.value, workers=_WORKERS.value)
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,56 @@
+"""Weighted training on clicks recovers the ranking that unweighted training on the same clicks does not."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).absolute().parents[2]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """The figures of each of three seeds."""
+    output = tmp_path_factory.mktemp("clicks") / "clicks.json"
+    command = [sys.executable, str(ROOT / "examples" / "clicks.py"), "--seeds=3", f"--output={output}"]
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=900)
+    assert done.returncode == 0, done.stderr
+    assert "NDCG@10 on the true labels, mean of 3 seeds:" in done.stdout
+    return json.loads(output.read_text())
+
+
+def test_weights_recover_most_of_what_clicks_alone_lose(results):
+    for found in results:
+        lost = found["true labels"] - found["clicks"]
+        assert lost > 0.06
+        for way in ("one list per click", "position tower"):
+            assert found[way] - found["clicks"] > 0.5 * lost, way
+
+
+def test_one_list_per_click_is_better_than_weights_of_documents(results):
+    means = {way: np.mean([found[way] for found in results]) for way in ("one list per click", "weights of documents")}
+    assert means["one list per click"] > means["weights of documents"] + 0.005
+    assert all(found["weights of documents"] > found["clicks"] + 0.02 for found in results)
+
+
+TRUE = 1.0 / np.arange(1, 11)
+
+
+def test_randomized_sessions_tell_the_propensities(results):
+    estimates = np.array([found["propensities"] for found in results])
+    assert np.abs(estimates - TRUE).max() < 0.15
+    assert np.abs(estimates.mean(axis=0) - TRUE).max() < 0.1
+
+
+def test_the_tower_tells_propensities_roughly(results):
+    """Too high, as the ranking that was shown is a function of a feature of the model."""
+    estimates = np.array([found["propensities of the tower"] for found in results])
+    assert np.abs(estimates - TRUE).max() < 0.25
+    assert all(np.corrcoef(estimate, TRUE)[0, 1] > 0.95 for estimate in estimates)

@@ -1,0 +1,109 @@
+"""The search, run as a user runs it: stopped in its second trial, and started again."""
+
+import csv
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tfr_smooth import data, study
+
+ROOT = pathlib.Path(__file__).absolute().parents[2]
+
+
+@pytest.fixture(scope="module")
+def folds(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("folds")
+    for seed in (1, 2):
+        data.write_synthetic_letor(folder / f"Fold{seed}", seed=seed, num_queries=(20, 8, 8), num_features=16)
+    return folder
+
+
+def command(folds, output, *arguments):
+    program = [sys.executable, str(ROOT / "examples" / "tune.py"), f"--data={folds}", f"--output_dir={output}"]
+    return [*program, "--losses=smoothi_ndcg,list_net", "--hidden=4,8", "--trials=2", "--recipe=epochs=2", *arguments]
+
+
+def run(*arguments):
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
+    return subprocess.run(command(*arguments), capture_output=True, text=True, cwd=ROOT, env=environment, timeout=600)
+
+
+def trainings(output):
+    return {path: path.stat().st_mtime_ns for path in output.glob("results/*/*/*.npz")}
+
+
+@pytest.fixture(scope="module")
+def finished(folds, tmp_path_factory):
+    """The folder of a search that was killed in its second trial, its trainings then, and what the next run printed."""
+    output = tmp_path_factory.mktemp("tune")
+    with subprocess.Popen(command(folds, output), cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 300
+        while len(trainings(output)) < 3 and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        assert "[1/2] ndcg 0." in process.stdout.read()
+    before = trainings(output)
+    assert len(before) == 3
+    done = run(folds, output)
+    assert done.returncode == 0, done.stderr
+    return output, before, done.stdout
+
+
+@pytest.mark.slow
+def test_a_stopped_search_goes_on(finished):
+    output, before, printed = finished
+    assert "1 of 2 trials are done, on 2 folds each" in printed
+    assert "[2/2] ndcg 0." in printed and "(best 0." in printed and "s left)" in printed
+    after = trainings(output)
+    assert len(after) == 4  # those of two trials: the second kept the fold that it had finished
+    assert {path: after[path] for path in before} == before
+    with open(output / "trials.csv", newline="") as file:
+        first, stopped, second = csv.DictReader(file)
+    assert [trial["state"] for trial in (first, stopped, second)] == ["COMPLETE", "FAIL", "COMPLETE"]
+    names = [name for name in stopped if name.startswith("params_")]
+    assert [stopped[name] for name in names] == [second[name] for name in names]
+
+
+@pytest.mark.slow
+def test_the_best_trial_is_the_mean_over_the_folds(finished, folds):
+    output, _, printed = finished
+    best = json.loads((output / "best.json").read_text())
+    assert best["ranker"] in printed
+    entry = study.Entry.parse(best["ranker"])
+    assert entry.settings["epochs"] == 2 and entry.settings["hidden"][0] in (4, 8)
+    assert 0.0003 <= entry.settings["learning_rate"] <= 0.03
+    (settings,) = entry.candidates()
+    dataset = study.find_folds(folds)
+    jobs = [study.Job(dataset, fold, entry.ranker, settings) for fold in ("Fold1", "Fold2")]
+    figures = [study.read_result(job, output).description["valid"]["ndcg"] for job in jobs]
+    assert best["ndcg"] == pytest.approx(sum(figures) / 2)
+    with open(output / "trials.csv", newline="") as file:
+        assert best["ndcg"] == pytest.approx(
+            max(float(trial["value"]) for trial in csv.DictReader(file) if trial["value"])
+        )
+
+
+@pytest.mark.slow
+def test_a_finished_search_trains_nothing(finished, folds):
+    output, *_ = finished
+    before = trainings(output)
+    done = run(folds, output)
+    assert done.returncode == 0 and "2 of 2 trials are done" in done.stdout
+    assert trainings(output) == before
+
+
+@pytest.mark.slow
+def test_another_search_needs_another_folder(finished, folds, tmp_path):
+    output = shutil.copytree(finished[0], tmp_path / "copy")
+    done = run(folds, output, "--hidden=16")
+    assert done.returncode != 0
+    assert "--hidden was ['4', '8'], got ['16']: take another --output_dir." in done.stdout + done.stderr
+    done = run(folds, output, "--train=a")
+    assert "Give either --data, or all of --train, --valid and --test." in done.stdout + done.stderr

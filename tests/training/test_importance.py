@@ -1,0 +1,153 @@
+"""Permutation importance: what the drops of known rankers are."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import helpers
+from tfr_smooth import data, metrics, models, training
+
+WEIGHTS = np.array([0.5, 2.0, 0.0, 1.0], np.float32)
+
+
+class Linear(tf.keras.Model):
+    """A ranker of known weights."""
+
+    def call(self, inputs, training=None):
+        assert not training
+        return tf.linalg.matvec(inputs["features"], WEIGHTS)
+
+
+def a_dataset(lists=120, batch_size=50, longest=9):
+    """Batches whose labels are told by the weighted sum; lists of 3 to `longest` documents."""
+    random = np.random.RandomState(0)
+    queries = np.repeat(np.arange(lists), random.randint(3, longest + 1, lists))
+    features = random.randn(len(queries), 4).astype(np.float32)
+    labels = np.clip(np.round(features @ WEIGHTS), 0, 4)
+    return data.from_arrays(features, labels, queries, batch_size=batch_size)
+
+
+def test_known_weights_give_the_known_order():
+    importance = training.permutation_importance(Linear(), a_dataset(), names=["a", "b", "unused", "d"], repeats=4)
+    assert list(importance.drops) == ["b", "d", "a", "unused"] == list(importance.means)
+    has_relevant = np.concatenate([labels.numpy().max(axis=1) > 0.0 for _, labels in a_dataset()])
+    assert importance.baseline == pytest.approx(has_relevant.mean())  # of a perfect ranking
+    means, errors = importance.means, importance.standard_errors
+    for better, worse in (("b", "d"), ("d", "a"), ("a", "unused")):
+        assert means[better] - means[worse] > 3 * (errors[better] + errors[worse])
+
+
+def test_an_unused_feature_has_exactly_0():
+    assert training.permutation_importance(Linear(), a_dataset()).drops["3"].tolist() == [0.0] * 5
+    # Also where it takes part in the arithmetic of a trained network.
+    model = models.FeedForwardScorer(hidden=[8], normalization="log1p")
+    model.compile("adam", "smoothi_ndcg")
+    model.fit(a_dataset(), verbose=0)
+    kernel = model.tower[1].kernel
+    kernel.assign(tf.constant([[1.0], [1.0], [0.0], [1.0]]) * kernel)
+    drops = training.permutation_importance(model, a_dataset()).drops
+    assert drops["3"].tolist() == [0.0] * 5
+    assert all((drops[name] != 0.0).any() for name in ("1", "2", "4"))
+
+
+def test_the_drop_is_the_metric_of_shuffled_documents():
+    """By hand: all documents of all lists, whatever the batches are."""
+    queries = np.repeat(np.arange(40), 5)
+    features = np.random.RandomState(1).randn(200, 4).astype(np.float32)
+    labels = np.clip(np.round(features @ WEIGHTS), 0, 4)
+
+    def ndcg(scored):
+        metric = metrics.NDCGMetric(topn=3)
+        metric.update_state(labels.reshape(40, 5), (scored @ WEIGHTS).reshape(40, 5))
+        return float(metric.result())
+
+    expected = {}
+    for feature in range(4):
+        random = np.random.default_rng([7, feature])
+        drops = []
+        for _ in range(3):
+            shuffled = features.copy()
+            shuffled[:, feature] = random.permutation(shuffled[:, feature])
+            drops.append(ndcg(features) - ndcg(shuffled))
+        expected[str(feature + 1)] = drops
+    for batch_size in (7, 40):
+        dataset = data.from_arrays(features, labels, queries, batch_size=batch_size)
+        found = training.permutation_importance(Linear(), dataset, metrics.NDCGMetric(topn=3), repeats=3, seed=7)
+        assert {name: pytest.approx(drops, abs=1e-6) for name, drops in expected.items()} == found.drops
+
+
+def test_padding_is_left_alone_and_the_dataset_too():
+    seen = []
+
+    def scorer(inputs):
+        tf.py_function(lambda f, m: seen.append((f.numpy(), m.numpy())), [inputs["features"], inputs["mask"]], [])
+        return inputs["features"][:, :, 0]
+
+    dataset = a_dataset(lists=6, batch_size=4)
+    training.permutation_importance(scorer, dataset, repeats=1)
+    assert len(seen) == 2 * 5
+    originals = [inputs["features"].numpy() for inputs, _ in dataset]
+    for run in range(1, 5):
+        pair = seen[2 * run : 2 * run + 2]
+        for (features, mask), original in zip(pair, originals, strict=True):
+            assert (features[~mask] == 0.0).all()
+            others = [column for column in range(4) if column != run - 1]
+            np.testing.assert_array_equal(features[..., others], original[..., others])
+        shuffled, before = (
+            np.sort(np.concatenate([f[m][:, run - 1] for f, m in values]))
+            for values in (pair, [(original, m) for original, (_, m) in zip(originals, pair, strict=True)])
+        )
+        np.testing.assert_array_equal(shuffled, before)
+
+
+def test_standard_errors_and_the_table():
+    drops = {"long name": np.array([0.3, 0.1]), "x": np.array([0.0, 0.0])}
+    importance = training.FeatureImportance("ndcg", 0.8, drops)
+    assert importance.standard_errors == {"long name": pytest.approx(0.1), "x": 0.0}
+    assert str(importance).splitlines() == [
+        "feature    drop of ndcg from 0.8000",
+        "long name   0.2000 ± 0.1000",
+        "x           0.0000 ± 0.0000",
+    ]
+    once = training.FeatureImportance("ndcg", 0.8, {"x": np.array([0.1])})
+    assert np.isnan(once.standard_errors["x"])
+
+
+def test_a_seed_decides_and_progress_is_told():
+    calls = []
+    runs = [
+        training.permutation_importance(Linear(), a_dataset(), seed=seed, progress=lambda *call: calls.append(call))
+        for seed in (0, 0, 1)
+    ]
+    same, other = ({name: drops.tolist() for name, drops in run.drops.items()} for run in runs[1:])
+    assert {name: drops.tolist() for name, drops in runs[0].drops.items()} == same != other
+    assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"repeats": 0}, "`repeats` must be an integer >= 1, got 0."),
+        ({"seed": -1}, "`seed` must be an integer >= 0, got -1."),
+        ({"names": ["a", "b"]}, "`names` must be 4 names, no two alike, got ['a', 'b']."),
+        ({"names": list("abca")}, "`names` must be 4 names, no two alike, got ['a', 'b', 'c', 'a']."),
+        ({"dataset": []}, "`dataset` must hold at least one batch, got none."),
+        (
+            {"dataset": [({"x": 1}, [1])]},
+            "`dataset` must have features [batch, list, num_features], got no such input.",
+        ),
+        ({"dataset": [(tf.ones([2, 3]), 1)]}, "got the shape (2, 3)."),
+    ],
+)
+def test_bad_arguments(arguments, problem):
+    dataset = arguments.pop("dataset", None)
+    with pytest.raises(ValueError) as raised:
+        training.permutation_importance(Linear(), a_dataset(lists=3) if dataset is None else dataset, **arguments)
+    assert problem in str(raised.value)
+
+
+def test_the_dataset_may_be_of_plain_features():
+    labels, _ = helpers.a_batch(length=6)
+    features = np.random.RandomState(2).randn(5, 6, 3).astype(np.float32)
+    importance = training.permutation_importance(lambda x: x[:, :, 0], [(tf.constant(features), tf.constant(labels))])
+    assert set(importance.drops) == {"1", "2", "3"} and importance.metric == "ndcg"

@@ -1,0 +1,172 @@
+"""`read_tfrecord`: TF-Ranking's records as a `tf.data.Dataset` of padded query batches, without Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.data import elwc, shards
+from tfr_smooth.data.batches import Batching, Streamed
+from tfr_smooth.data.epochs import BatchOptions
+from tfr_smooth.data.text_files import FilePattern, expand_paths
+
+# Parsing is what takes the time here.
+_PARALLEL = 2
+# AutoGraph has nothing to convert in what `tf.data` calls here, and takes long to find out.
+_plain = tf.autograph.experimental.do_not_convert
+
+
+def read_tfrecord(
+    file_pattern: FilePattern,
+    *,
+    batch_size: int,
+    schema: elwc.ElwcSchema = elwc.ElwcSchema(),  # noqa: B008 (frozen)
+    num_features: int | None = None,
+    input_context: tf.distribute.InputContext | None = None,
+    list_size: int | None = None,
+    shuffle_buffer: int = 0,
+    seed: int | None = None,
+    num_epochs: int | None = 1,
+    first_epoch: int = 0,
+    drop_remainder: bool = False,
+    return_ids: bool = False,
+    group_by_length: bool = False,
+) -> tf.data.Dataset:
+    """Reads TFRecord files of TF-Ranking's `ExampleListWithContext` into batches of queries.
+
+    TensorFlow alone reads them: other processes, such as the workers of `tf.data`'s service or of a parameter server,
+    can, too.
+
+    Args:
+      file_pattern: A path, a glob pattern, or a list of these, as `letor_to_tfrecord` writes them; names that end in
+        ".gz" are unpacked. The matches of a pattern are read in sorted order, a list in its own order.
+      batch_size: Queries in a batch, at least 1.
+      schema: The names of things in the records. Labels are floats; ids are bytes and may be missing. Features that it
+        does not name are left out.
+      num_features: Floats of every document, at least 1. None for those of the first document of the first file; must
+        be given for a schema with "{}".
+      input_context: What `tf.distribute.Strategy.distribute_datasets_from_function` passes: of several workers, each
+        reads files of its own, every n-th from its number on. None reads all files.
+      list_size: As for `read_letor`, like all that follow.
+      shuffle_buffer: See `read_letor`.
+      seed: See `read_letor`.
+      num_epochs: See `read_letor`.
+      first_epoch: See `read_letor`.
+      drop_remainder: See `read_letor`.
+      return_ids: See `read_letor`. An id that a record has not is "".
+      group_by_length: See `read_letor`.
+
+    Returns:
+      The dataset that `read_letor` returns for the files that the records were made of. It does not know its number of
+      batches.
+
+    Raises:
+      ValueError: A bad argument, a pattern that matches no file, a file of an interrupted conversion, or fewer files
+        than workers.
+      tf.errors.InvalidArgumentError: While iterating: a list without documents, or a document without a finite label >=
+        0 and finite features, as `path:record: what is expected` with records counted from 1.
+      tf.errors.DataLossError: While iterating: a damaged file, or other records.
+
+    Memory holds `shuffle_buffer` queries and a few batches.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import data
+      >>> folder = pathlib.Path(tempfile.mkdtemp())
+      >>> files = data.write_synthetic_letor(folder, num_queries=(20, 2, 2))
+      >>> _ = data.letor_to_tfrecord(files["train"], folder / "train.tfrecord", num_shards=4)
+      >>> inputs, labels = next(iter(data.read_tfrecord(folder / "train.tfrecord-*", batch_size=8)))
+      >>> inputs["features"].shape[2], labels.shape[0]
+      (32, 8)
+    """
+    options = BatchOptions(
+        batch_size=batch_size,
+        list_size=list_size,
+        shuffle_buffer=shuffle_buffer,
+        seed=seed,
+        num_epochs=num_epochs,
+        first_epoch=first_epoch,
+        drop_remainder=drop_remainder,
+        return_ids=return_ids,
+        group_by_length=group_by_length,
+    )
+    num_features = _arguments.integer_or_none("num_features", num_features, least=1)
+    paths = expand_paths(file_pattern)
+    shards.check_finished(paths)
+    parser = _Parser(schema, num_features or _width(paths[0], schema), options.batching)
+    if input_context is not None:
+        paths = _own(paths, input_context)
+    files = tf.data.Dataset.from_tensor_slices((paths, [shards.compression(path) for path in paths]))
+    queries = files.flat_map(_numbered_records).map(parser, num_parallel_calls=_PARALLEL, deterministic=True)
+    return options.dataset(Streamed(queries, options.batching), None)
+
+
+def _own(paths: list[str], context: tf.distribute.InputContext) -> list[str]:
+    """The files of one worker."""
+    workers = context.num_input_pipelines
+    if workers > len(paths):
+        raise ValueError(
+            f"`file_pattern` must match a file for each of the {workers} workers, got {len(paths)}; write as many with "
+            f"`letor_to_tfrecord(..., num_shards={workers})`, or leave out `input_context`."
+        )
+    return paths[context.input_pipeline_id :: workers]
+
+
+def _width(path: str, schema: elwc.ElwcSchema) -> int:
+    """The number of features of the first document of a file."""
+    if "{}" in schema.features:
+        raise ValueError(f"`num_features` must be given for features named {schema.features!r}, got None.")
+    for record in tf.data.TFRecordDataset(path, shards.compression(path)).take(1):
+        _, _, examples = elwc.decode_lists(record[tf.newaxis])
+        features = {schema.features: tf.io.RaggedFeature(tf.float32)}
+        lengths = tf.io.parse_example(examples[0], features)[schema.features].row_lengths().numpy()
+        if lengths.size and lengths[0]:
+            return int(lengths[0])
+    raise ValueError(f"{path}:1: the first record has no document with a feature {schema.features!r}")
+
+
+@_plain
+def _numbered_records(path: tf.Tensor, compression: tf.Tensor) -> tf.data.Dataset:
+    """The records of a file, with its name and their number."""
+    records = tf.data.TFRecordDataset(path, compression)
+    return records.enumerate(start=1).map(_plain(lambda number, record: (path, number, record)))
+
+
+class _Parser:
+    """Makes a query, not padded, of a record."""
+
+    def __init__(self, schema: elwc.ElwcSchema, num_features: int, batching: Batching) -> None:
+        self._schema, self._batching = schema, batching
+        # One of many features may be missing, and is 0.
+        one_each = "{}" in schema.features
+        self._features = schema.feature_spec(num_features) if one_each else {schema.features: _floats([num_features])}
+
+    @_plain
+    def __call__(self, path: tf.Tensor, number: tf.Tensor, record: tf.Tensor) -> dict[str, tf.Tensor]:
+        schema = self._schema
+        _, contexts, examples = elwc.decode_lists(record[tf.newaxis])
+        spec: dict[str, Any] = {**self._features, schema.label: _floats([])}
+        if self._batching.return_ids:
+            spec[schema.doc_id] = tf.io.FixedLenFeature([], tf.string, "")
+        parsed = tf.io.parse_example(examples[0, : self._batching.list_size], spec)
+        features = tf.concat([parsed[name] for name in self._features], axis=1)
+        labels = parsed[schema.label]
+        # Comparisons with NaN are false.
+        good = [tf.size(labels) > 0, tf.reduce_all(tf.abs(features) < np.inf)]
+        good.append(tf.reduce_all(tf.logical_and(labels >= 0.0, labels < np.inf)))
+        expected = "a list must have documents, each with a finite label >= 0 and finite features"
+        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(good), [path, number, expected])]):
+            query = {"features": tf.identity(features), "labels": labels}
+        if self._batching.return_ids:
+            query["doc_id"] = parsed[schema.doc_id]
+            context = tf.io.parse_example(contexts, {schema.query_id: tf.io.FixedLenFeature([], tf.string, "")})
+            query["query_id"] = context[schema.query_id][0]
+        return query
+
+
+def _floats(shape: list[int]) -> tf.io.FixedLenFeature:
+    """Numbers which are NaN where they are missing, for an error that says where."""
+    return tf.io.FixedLenFeature(shape, tf.float32, np.full(shape, np.nan, np.float32))
