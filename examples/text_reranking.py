@@ -17,6 +17,7 @@ import tensorflow as tf
 from absl import app, flags, logging
 
 from tfr_smooth import _files, losses, study, text, training
+from tfr_smooth._command_line import errors_in_one_line
 from tfr_smooth.study import tables
 
 _DOCS = flags.DEFINE_string("docs", None, "Documents: lines of doc_id, title, text, with a header.", required=True)
@@ -71,19 +72,22 @@ _VERBOSE = flags.DEFINE_bool("verbose", False, "Print a line per epoch.")
 
 
 def main(argv: list[str]) -> None:
-    if len(argv) > 1:
-        raise app.UsageError(f"What is {argv[1]!r}?")
-    strategy = training.get_strategy(_STRATEGY.value)
-    if _PRECISION.value == "bfloat16":
-        tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
-    collection = text.read_collection(
-        _DOCS.value, _QUERIES.value, _QRELS.value, gains=gains(), source_grade=_SOURCE_GRADE.value
-    )
-    run = text.bm25(collection, depth=_DEPTH.value)
+    with errors_in_one_line(ImportError, OSError, ValueError):
+        if len(argv) > 1:
+            raise ValueError(f"What is {argv[1]!r}? Flags start with --.")
+        strategy = training.get_strategy(_STRATEGY.value)
+        if _PRECISION.value == "bfloat16":
+            tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
+        recipe()
+        collection = text.read_collection(
+            _DOCS.value, _QUERIES.value, _QRELS.value, gains=gains(), source_grade=_SOURCE_GRADE.value
+        )
+        encoder, tokenizer = load()
+        check(encoder.config)
+        run = text.bm25(collection, depth=_DEPTH.value)
     describe(collection, run)
     output = pathlib.Path(_OUTPUT_DIR.value)
     start, settings = starting_point(collection, output, strategy)
-    encoder, tokenizer = load()
     inputs = make_inputs(collection, tokenizer, candidates(collection, run))
     inputs.freeze(encoder, output / "cache", progress=progress)
     plan = text.CrossValidation(
@@ -104,7 +108,7 @@ def main(argv: list[str]) -> None:
     plan.compute(progress=progress)
     report(plan, output)
     if _EXPORT.value:
-        label = next(label for label in plan.losses if label != "zero_shot")
+        label = next(label for label in plan.losses if label != text.ZERO_SHOT)
         model = plan.trained(label, fold=0, seed=0, folder=output / "export_training")
         print(f"Exported to {text.export_reranker(model, tokenizer, _EXPORT.value, inputs=inputs)}")
 
@@ -115,7 +119,17 @@ def gains() -> dict[int, int] | None:
     try:
         return {int(grade): int(gain) for grade, gain in (pair.split(":") for pair in _GAINS.value.split(","))}
     except ValueError:
-        raise app.UsageError(f"--gains must be as '1:4,2:3', got {_GAINS.value!r}.") from None
+        raise ValueError(f"--gains must be as '1:4,2:3', got {_GAINS.value!r}.") from None
+
+
+def check(config: text.BertConfig) -> None:
+    """Raises for what would fail later."""
+    for flag in (_LENGTH, _QUERY_LENGTH):
+        if flag.value > config.max_position_embeddings:
+            raise ValueError(f"--{flag.name} must be at most the checkpoint's {config.max_position_embeddings}.")
+    for label in _LOSSES.value.split():
+        if label != text.ZERO_SHOT:
+            text.loss_of(label)
 
 
 def describe(collection: text.Collection, run: dict[str, dict[str, float]]) -> None:

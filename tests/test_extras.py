@@ -10,15 +10,21 @@ import pytest
 from tests import documents
 
 OPTIONAL = [
+    "Stemmer",
+    "bm25s",
     "jinja2",
     "lightgbm",
     "matplotlib",
     "pandas",
+    "optuna",
     "pytrec_eval",
+    "safetensors",
     "scipy",
     "tabulate",
     "tensorflow_ranking",
     "tensorflow_serving",
+    "tensorflow_text",
+    "tokenizers",
 ]
 
 PROGRAM = """
@@ -33,7 +39,7 @@ sys.meta_path.insert(0, Blocked())
 
 import numpy as np
 import tfr_smooth
-from tfr_smooth import study
+from tfr_smooth import study, text
 
 report = {{"imported": sorted(set({optional!r}) & set(sys.modules))}}
 
@@ -50,6 +56,8 @@ calls = {{
     "trec_eval_by_query": lambda: tfr_smooth.evaluation.trec_eval_by_query([query]),
     "plot": lambda: tfr_smooth.evaluation.plot_training_curves(folder + "/curves.png", {{"loss": [0.5]}}),
     "collect": lambda: study.collect(None),
+    "bm25": lambda: text.bm25(text.Collection({{}}, {{}}, {{}}, {{}})),
+    "tokenizer": lambda: text.Tokenizer(folder),
     "lambdamart": lambda: study.RANKERS["lambdamart"].fit(None, {{}}, 0),
     "warmup": lambda: tfr_smooth.serving.export_ranker(model, folder + "/export", num_features=3),
     "no_warmup": lambda: tfr_smooth.serving.export_ranker(
@@ -99,6 +107,8 @@ def test_the_package_imports_and_trains_with_tensorflow_and_numpy_alone(report):
         ("plot", "`plot_training_curves` needs matplotlib: pip install 'tfr_smooth[evaluation]'"),
         ("collect", "`collect` needs pandas: pip install 'tfr_smooth[study]'"),
         ("lambdamart", "The ranker 'lambdamart' needs lightgbm: pip install 'tfr_smooth[study]'"),
+        ("bm25", "`bm25` needs bm25s and PyStemmer: pip install 'tfr_smooth[text]'"),
+        ("tokenizer", "`Tokenizer` needs tokenizers: pip install 'tfr_smooth[text]'"),
         (
             "warmup",
             "An export with `warmup_list_sizes` needs tensorflow-serving-api: pip install 'tfr_smooth[serving]'",

@@ -89,7 +89,9 @@ def test_wheel_needs_tensorflow_and_what_comes_with_it_alone(metadata):
 
 def test_wheel_declares_every_package_that_the_library_imports(metadata):
     distributions = {
+        "Stemmer": "PyStemmer",
         "backports": "backports.zstd",
+        "bm25s": "bm25s",
         "google": "protobuf",
         "jinja2": "jinja2",
         "lightgbm": "lightgbm",
@@ -97,16 +99,19 @@ def test_wheel_declares_every_package_that_the_library_imports(metadata):
         "numpy": "numpy",
         "pandas": "pandas",
         "pytrec_eval": "pytrec_eval-terrier",
+        "safetensors": "safetensors",
         "scipy": "scipy",
         "tabulate": "tabulate",
         "tensorflow": "tensorflow",
         "tensorflow_ranking": "tensorflow-ranking",
         "tensorflow_serving": "tensorflow-serving-api",
+        "tensorflow_text": "tensorflow-text",
+        "tokenizers": "tokenizers",
     }
     imported = {name.partition(".")[0] for path in package_files() for name in imports(path)}
     # Newer versions of Python have `compression`.
     outside = imported - set(sys.stdlib_module_names) - {"compression", "tfr_smooth"}
-    extras = [declared(metadata, extra) for extra in ("evaluation", "serving", "study", "ranking", "zstd")]
+    extras = [declared(metadata, extra) for extra in ("evaluation", "serving", "study", "text", "ranking", "zstd")]
     # The script of studies shows its progress by tqdm.
     assert {distributions[name] for name in outside} == declared(metadata).union(*extras) - {"tfr_smooth", "tqdm"}
 

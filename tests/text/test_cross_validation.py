@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.text.conftest import made_up
-from tfr_smooth import losses, study, text
+from tfr_smooth import evaluation, losses, study, text
 from tfr_smooth.study import tables
 from tfr_smooth.text import cross_validation
 
@@ -23,16 +23,6 @@ def test_queries_of_a_common_source_are_in_one_fold():
 def test_too_few_queries_for_the_folds_are_refused():
     with pytest.raises(ValueError, match="`collection` must have at least 5 queries without a common source, got 3"):
         text.fold_queries(made_up(queries=3), folds=5)
-
-
-def test_figures_count_what_was_not_found():
-    """Unlike those of a list that is whole."""
-    labels = {"q1": {"a": 1, "b": 1, "c": 0}, "q2": {"a": 1}, "q3": {}}
-    figures = text.evaluate({"q1": {"a": 1.0, "c": 2.0}, "q2": {}, "q3": {"a": 1.0}}, labels, ["map", "ndcg", "P_5"])
-    dcg, ideal = 1 / np.log2(3), 1 + 1 / np.log2(3)
-    assert figures["q1"] == pytest.approx({"map": (1 / 2) / 2, "ndcg": dcg / ideal, "P_5": 0.2})
-    assert figures["q2"] == figures["q3"] == {"map": 0.0, "ndcg": 0.0, "P_5": 0.0}
-    assert text.reranking.mean(figures)["P_5"] == pytest.approx(0.2 / 3)
 
 
 def test_mixed_runs():
@@ -102,7 +92,7 @@ def test_a_killed_study_is_resumed(plan, monkeypatch):
     names = ["bm25", "zero_shot", "zero_shot + bm25", "smoothi_ndcg:alpha=2.0", "smoothi_ndcg:alpha=2.0 + bm25"]
     assert counts == dict.fromkeys(names, len(plan.collection.queries))
     assert results.measures == ["P_5", "ndcg"]
-    figures = text.evaluate(plan.run, plan.collection.labels, ["ndcg"])
+    figures = evaluation.trec_eval_by_query(plan.run, "ndcg", qrels=plan.collection.labels)
     table = tables.compare(results, "made up", against="bm25", samples=50)
     row = table[(table["ranker"] == "bm25") & (table["measure"] == "ndcg")].iloc[0]
     folds = [np.mean([figures[query]["ndcg"] for query in plan.parts(fold)["test"]]) for fold in range(3)]
@@ -123,17 +113,16 @@ def test_a_training_is_resumed_where_it_stopped(plan, tmp_path):
     arguments = (plan.make, losses.ListNetLoss(), plan.inputs, plan.run, plan.collection.labels, plan.parts(0))
     recipe = text.Recipe(epochs=3, batch_size=6, learning_rate=1e-3, patience=9)
     whole = text.train(*arguments, tmp_path / "whole", recipe=recipe, verbose=0)
-    validation_runs = []
+    validations = []
 
-    def figures(run, *args):
-        if len(validation_runs) == 1:
+    def killed(*args):
+        if len(validations) == 1:
             raise KeyboardInterrupt  # in the second epoch
-        validation_runs.append(run)
-        return evaluate(run, *args)
+        validations.append(args)
+        return text.rank(*args)
 
-    evaluate = text.reranking.evaluate
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text.reranking, "evaluate", figures)
+        patch.setattr(text.reranking, "rank", killed)
         with pytest.raises(KeyboardInterrupt):
             text.train(*arguments, tmp_path / "parts", recipe=recipe, verbose=0)
     resumed = text.train(*arguments, tmp_path / "parts", recipe=recipe, verbose=0)

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _extras, _files, losses, study
+from tfr_smooth import _arguments, _extras, _files, evaluation, losses, study
 from tfr_smooth.study import selection
 from tfr_smooth.text.collection import Collection
 from tfr_smooth.text.inputs import Inputs, Progress, no_progress, rank
 from tfr_smooth.text.rerankers import Reranker
-from tfr_smooth.text.reranking import MEASURES, Recipe, Run, best_mix, evaluate, mix, train
+from tfr_smooth.text.reranking import MEASURES, Labels, Recipe, Run, best_mix, mix, train
 
 BM25 = "bm25"
 ZERO_SHOT = "zero_shot"
@@ -207,7 +207,7 @@ class CrossValidation:
             if not path.is_file():
                 continue
             found = json.loads(gzip.decompress(path.read_bytes()))
-            weight = best_mix(found["valid"], self.run, self.collection.labels, self.recipe.select_by)
+            weight = best_mix(found["valid"], self.run, self._labels(found["valid"]), self.recipe.select_by)
             rows += self._rows(found["test"], fold, label, seed, measures)
             rows += self._rows(mix(found["test"], self.run, weight), fold, label + MIXED, seed, measures)
             place = {"dataset": self.name, "fold": fold, "ranker": label, "seed": seed}
@@ -216,8 +216,11 @@ class CrossValidation:
         settings = {"entries": [BM25, *labels], "sweeps": {}, "select_by": self.recipe.select_by, **self.settings}
         return study.Results(pd.DataFrame(rows), pd.DataFrame(jobs), settings)
 
+    def _labels(self, run: Run) -> Labels:
+        return {query_id: self.collection.labels[query_id] for query_id in run}
+
     def _rows(self, run: Run, fold: int, label: str, seed: int, measures: list[str]) -> Iterator[dict[str, Any]]:
-        for query_id, figures in evaluate(run, self.collection.labels, measures).items():
+        for query_id, figures in evaluation.trec_eval_by_query(run, measures, qrels=self._labels(run)).items():
             place = {"dataset": self.name, "fold": fold, "ranker": label, "seed": seed, "query": query_id}
             yield {**place, **figures}
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _extras, losses, training
+from tfr_smooth import _arguments, evaluation, losses, training
 from tfr_smooth.text.inputs import Inputs, rank
 from tfr_smooth.text.rerankers import Reranker
 from tfr_smooth.text.training_lists import TrainingLists
@@ -109,9 +109,10 @@ def train(
         model.compile(optimizer=tf.keras.optimizers.Adam(recipe.learning_rate), loss=loss, jit_compile=False)
 
     valid = {query_id: run[query_id] for query_id in parts["valid"]}
+    valid_labels = {query_id: labels.get(query_id, {}) for query_id in valid}
 
     def figures(current: Reranker) -> dict[str, float]:
-        return mean(evaluate(rank(current, inputs, valid), labels, [recipe.select_by]))
+        return evaluation.trec_eval(rank(current, inputs, valid), recipe.select_by, qrels=valid_labels)
 
     validation = training.Validation(
         figures, monitor=recipe.select_by, path=folder / "best.keras", patience=recipe.patience
@@ -135,37 +136,6 @@ def train(
     training.wait_for_workers(strategy)
     with strategy.scope():
         return tf.keras.models.load_model(folder / "best.keras", compile=False)
-
-
-def evaluate(run: Run, labels: Labels, measures: Iterable[str] = MEASURES) -> dict[str, dict[str, float]]:
-    """Computes trec_eval's figures for each query of a run.
-
-    Unlike in `evaluation.trec_eval`, judged documents that the run lacks count: as relevant documents that were not
-    found. A query without a relevant document or without any document found has 0 in every measure.
-
-    Args:
-      run: For each query id, doc id to score.
-      labels: For each query id, the labels of all its judged documents.
-      measures: Names of trec_eval's measures.
-
-    Returns:
-      For each query id, measure to figure.
-    """
-    with _extras.needed("pytrec_eval-terrier", extra="evaluation", by="`evaluate`"):
-        import pytrec_eval
-    names = list(measures)
-    judged = {query_id: dict(labels[query_id]) for query_id in run if labels.get(query_id)}
-    found = pytrec_eval.RelevanceEvaluator(judged, names).evaluate(
-        {query_id: dict(run[query_id]) for query_id in judged}
-    )
-    nothing = dict.fromkeys(names, 0.0)
-    return {query_id: {name: found.get(query_id, nothing)[name] for name in names} for query_id in run}
-
-
-def mean(by_query: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Returns the mean over queries of each measure."""
-    names = next(iter(by_query.values()))
-    return {name: math.fsum(figures[name] for figures in by_query.values()) / len(by_query) for name in names}
 
 
 def mix(first: Run, second: Run, weight: float) -> dict[str, dict[str, float]]:
@@ -200,10 +170,10 @@ def best_mix(first: Run, second: Run, labels: Labels, measure: str) -> float:
     Args:
       first: The first run.
       second: The second, of the same documents.
-      labels: The judgments.
+      labels: The judgments of these queries.
       measure: Name of trec_eval's measure.
     """
-    figures = [mean(evaluate(mix(first, second, weight), labels, [measure]))[measure] for weight in _MIXES]
+    figures = [evaluation.trec_eval(mix(first, second, weight), measure, qrels=labels)[measure] for weight in _MIXES]
     best = [weight for weight, figure in zip(_MIXES, figures, strict=True) if figure == max(figures)]
     return best[len(best) // 2]
 

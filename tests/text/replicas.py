@@ -1,0 +1,40 @@
+"""The scores after a training on one device or on two, for test_text_reranking.py: in a process of its own each."""
+
+import json
+import pathlib
+import sys
+
+import tensorflow as tf
+
+from tests.text.conftest import CONFIG, made_up, write_checkpoint
+from tfr_smooth import losses, text
+
+
+def main(replicas, folder):
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * replicas)
+    devices = [f"/cpu:{number}" for number in range(replicas)]
+    strategy = tf.distribute.MirroredStrategy(devices) if replicas > 1 else tf.distribute.get_strategy()
+    no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    checkpoint = write_checkpoint(folder / "bert", {**CONFIG, **no_dropout})
+    collection = made_up()
+    run = text.bm25(collection, depth=15)
+    queries = list(collection.queries)
+    inputs = text.LateInputs(collection, text.Tokenizer(checkpoint), query_length=5, document_length=9)
+    model = text.train(
+        lambda: text.LateInteraction(text.load_bert(checkpoint, frozen_layers=1)[0], micro_batches=2),
+        losses.SmoothINDCGLoss(),
+        inputs,
+        run,
+        collection.labels,
+        {"train": queries[:12], "valid": queries[12:]},
+        folder / str(replicas),
+        recipe=text.Recipe(epochs=2, batch_size=4, learning_rate=1e-3),
+        strategy=strategy,
+        verbose=0,
+    )
+    (folder / f"{replicas}.json").write_text(json.dumps(text.rank(model, inputs, run)))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), pathlib.Path(sys.argv[2]))
