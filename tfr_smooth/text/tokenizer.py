@@ -38,9 +38,8 @@ class Tokenizer:
             lowercase = not settings.is_file() or json.loads(settings.read_text()).get("do_lower_case", True)
             # Without a vocabulary it says nothing of special tokens, which are looked for below.
             self._tokenizer = tokenizers.BertWordPieceTokenizer(lowercase=lowercase)._tokenizer
-            self._tokenizer.model = tokenizers.models.WordPiece.from_file(
-                os.fspath(folder / "vocab.txt"), unk_token="[UNK]"
-            )
+            vocabulary = os.fspath(folder / "vocab.txt")
+            self._tokenizer.model = tokenizers.models.WordPiece.from_file(vocabulary, unk_token="[UNK]")
         else:
             raise ValueError(f"`folder` must hold tokenizer.json or vocab.txt, got {os.fspath(folder)}.")
         self._tokenizer.no_padding()
