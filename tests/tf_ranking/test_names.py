@@ -180,26 +180,3 @@ def test_bad_metrics(metric, arguments, problem):
     with pytest.raises(ValueError) as raised:
         tf_ranking.get_metric(metric, **arguments)
     assert problem in str(raised.value)
-
-
-def test_what_the_migration_page_says_differs():
-    """The rows of docs/tf_ranking_migration.md that are numbers."""
-    theirs, ours = tfr.keras.losses, losses
-    two, four = (LABELS[:2], SCORES[:2]), (LABELS[:2, :4], SCORES[:2, :4])
-    # A list without a relevant document counts there.
-    approx = theirs.ApproxNDCGLoss(temperature=0.1)
-    np.testing.assert_allclose(ours.ApproxNDCGLoss(alpha=10.0)(*two), 1.0 + approx(*two), rtol=1e-5)
-    np.testing.assert_allclose(approx(LABELS, SCORES), approx(*two) * 2.0 / 3.0, rtol=1e-5)
-    np.testing.assert_allclose(ours.ApproxNDCGLoss()(LABELS, SCORES), ours.ApproxNDCGLoss()(*two), rtol=1e-6)
-    # Padding is in the denominator there: 3 + 2 documents of 8.
-    np.testing.assert_allclose(
-        theirs.MeanSquaredLoss()(*four) * 8.0, np.sum(np.where(four[0] < 0.0, 0.0, (four[0] - four[1]) ** 2)), rtol=1e-5
-    )
-    assert float(ours.MeanSquaredLoss()(*four)) > float(theirs.MeanSquaredLoss()(*four))
-    # Three relevant of five documents, in lists of three and two.
-    for metric, expected in (
-        (tfr.keras.metrics.PrecisionMetric(topn=10), (2 / 3 + 1 / 2) / 2),
-        (metrics.PrecisionMetric(topn=10), (2 / 10 + 1 / 10) / 2),
-    ):
-        metric.update_state(*two)
-        assert float(metric.result()) == pytest.approx(expected)

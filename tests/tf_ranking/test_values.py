@@ -1,0 +1,134 @@
+"""Metrics of both libraries on the same lists, and the differences that docs/tf_ranking_migration.md lists."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import helpers
+from tfr_smooth import losses, metrics
+
+tfr = helpers.tf_ranking(module=True)
+
+LABELS = tf.constant([[2.0, 0.0, 1.0, -1.0], [0.0, 1.0, -1.0, -1.0], [0.0, 0.0, 0.0, 0.0]])
+SCORES = tf.constant([[0.3, 1.2, -0.4, 9.0], [0.1, -0.2, 9.0, 9.0], [0.5, 0.1, 0.2, 0.3]])
+# A metric of both, and the arguments with which they agree. MAP has no cut-off here.
+METRICS = {
+    "ndcg": ("NDCGMetric", {}),
+    "mrr": ("MRRMetric", {}),
+    "precision": ("PrecisionMetric", {"topn": None}),
+    "map": ("MeanAveragePrecisionMetric", {}),
+}
+CASES = [(name, topn) for name in METRICS for topn in (None, 1, 3) if topn is None or name != "map"]
+
+
+def pair(name, topn=None):
+    """TF-Ranking's metric and ours."""
+    metric, arguments = METRICS[name]
+    cut = {} if topn is None else {"topn": topn}
+    return getattr(tfr.keras.metrics, metric)(**cut), getattr(metrics, metric)(**{**arguments, **cut})
+
+
+def values(name, labels, scores, weights=None, topn=None):
+    """What TF-Ranking's metric and ours give."""
+    both = pair(name, topn)
+    for metric in both:
+        metric.update_state(tf.constant(labels), tf.constant(scores), weights)
+    return [float(metric.result()) for metric in both]
+
+
+def lists():
+    """Labels and scores of 40 lists of 3 to 8 documents, the first ones without a relevant document."""
+    random = np.random.RandomState(3)
+    labels = random.randint(0, 4, (40, 8)).astype(np.float32)
+    labels[:5] = 0.0
+    labels[np.arange(8) >= random.randint(3, 9, (40, 1))] = -1.0
+    return labels, random.randn(40, 8).astype(np.float32)
+
+
+@pytest.mark.parametrize(("name", "topn"), CASES)
+def test_metrics_are_those_of_tf_ranking(name, topn):
+    theirs, ours = values(name, *lists(), topn=topn)
+    assert 0.0 < ours < 1.0 and ours == pytest.approx(theirs, rel=1e-5)
+
+
+@pytest.mark.parametrize(("name", "topn"), CASES)
+def test_metrics_with_weights_of_lists_are_those_of_tf_ranking(name, topn):
+    labels, scores = lists()
+    relevant = (labels >= 1.0).any(axis=1)
+    labels, scores = labels[relevant], scores[relevant]
+    weights = np.random.RandomState(4).uniform(0.5, 2.0, (len(labels), 1)).astype(np.float32)
+    theirs, ours = values(name, labels, scores, weights, topn=topn)
+    assert ours == pytest.approx(theirs, rel=1e-5)
+    assert ours != pytest.approx(values(name, labels, scores, topn=topn)[1], rel=1e-4)
+
+
+# Each test below is a row of the page.
+
+
+def test_values_of_losses_and_short_lists():
+    theirs, ours = tfr.keras.losses, losses
+    two, four = (LABELS[:2], SCORES[:2]), (LABELS[:2, :4], SCORES[:2, :4])
+    # A list without a relevant document counts there.
+    approx = theirs.ApproxNDCGLoss(temperature=0.1)
+    np.testing.assert_allclose(ours.ApproxNDCGLoss(alpha=10.0)(*two), 1.0 + approx(*two), rtol=1e-5)
+    np.testing.assert_allclose(approx(LABELS, SCORES), approx(*two) * 2.0 / 3.0, rtol=1e-5)
+    np.testing.assert_allclose(ours.ApproxNDCGLoss()(LABELS, SCORES), ours.ApproxNDCGLoss()(*two), rtol=1e-6)
+    # Padding is in the denominator there: 3 + 2 documents of 8.
+    np.testing.assert_allclose(
+        theirs.MeanSquaredLoss()(*four) * 8.0, np.sum(np.where(four[0] < 0.0, 0.0, (four[0] - four[1]) ** 2)), rtol=1e-5
+    )
+    assert float(ours.MeanSquaredLoss()(*four)) > float(theirs.MeanSquaredLoss()(*four))
+    # Three relevant of five documents, in lists of three and two.
+    for metric, expected in (
+        (tfr.keras.metrics.PrecisionMetric(topn=10), (2 / 3 + 1 / 2) / 2),
+        (metrics.PrecisionMetric(topn=10), (2 / 10 + 1 / 10) / 2),
+    ):
+        metric.update_state(*two)
+        assert float(metric.result()) == pytest.approx(expected)
+
+
+def test_losses_without_a_relevant_document_count_there():
+    irrelevant = ([[0.0, 0.0, 0.0]], [[1.0, 2.0, 3.0]])
+    for name, expected in (("SoftmaxLoss", 0.0), ("ApproxNDCGLoss", 0.0), ("ListMLELoss", None)):
+        theirs = float(getattr(tfr.keras.losses, name)()(*irrelevant))
+        assert theirs == expected if expected is not None else theirs > 0.1
+    assert float(losses.ListMLELoss()(*irrelevant)) == 0.0
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_lists_of_padding_count_in_metrics_there(name):
+    theirs, ours = values(name, [[0.0, 2.0, 1.0], [-1.0, -1.0, -1.0]], [[0.3, 0.2, 0.1], [1.0, 2.0, 3.0]])
+    assert theirs == pytest.approx(ours / 2.0)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_lists_without_a_relevant_document_have_the_mean_weight_in_metrics_there(name):
+    labels, scores = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [[0.3, 0.2]] * 3
+    theirs, ours = values(name, labels, scores, [[6.0], [2.0], [1.0]])
+    second, third = (values(name, labels[i : i + 1], scores[:1])[1] for i in (1, 2))
+    assert theirs == pytest.approx((2.0 * second + 1.0 * third) / (1.5 + 2.0 + 1.0))
+    assert ours == pytest.approx((2.0 * second + 1.0 * third) / (6.0 + 2.0 + 1.0))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_documents_of_weight_zero_are_padding_in_metrics_there(name):
+    labels, scores, weights = [[0.0, 2.0, 1.0]], [[0.3, 0.2, 0.1]], [[0.0, 1.0, 1.0]]
+    theirs, ours = values(name, labels, scores, weights)
+    assert theirs == pytest.approx(values(name, [[-1.0, 2.0, 1.0]], scores)[1])
+    assert ours == pytest.approx(values(name, labels, scores)[1]) and ours < theirs
+
+
+def test_weights_of_documents_are_inside_of_ndcg_and_map_there():
+    labels, scores, weights = [[0.0, 2.0, 1.0]], [[0.3, 0.2, 0.1]], [[1.0, 2.0, 5.0]]
+    third = np.log(2.0) / np.log(4.0)
+    dcg = 2 * 3 * np.log(2.0) / np.log(3.0) + 5 * 1 * third
+    expected = {
+        "ndcg": dcg / (2 * 3 + 5 * 1 * np.log(2.0) / np.log(3.0)),
+        "map": (2 * 1 / 2 + 5 * 2 / 3) / (2 + 5),
+        "mrr": 1 / 2,
+        "precision": 2 / 3,
+    }
+    for name, value in expected.items():
+        theirs, ours = values(name, labels, scores, weights)
+        assert theirs == pytest.approx(value)
+        assert ours == pytest.approx(values(name, labels, scores)[1])

@@ -1,0 +1,182 @@
+"""Computes the values in TF-Ranking's own tests with this library's losses and metrics, and compares.
+
+    git clone https://github.com/tensorflow/ranking
+    python tools/tf_ranking_values.py --clone=ranking
+
+Runs those of TF-Ranking's tests that compute a loss or metric which both libraries have. Each time, this library's gets
+the same inputs. Prints how many values are equal to five decimal places and, for the others, the reason and the tests.
+The exit status is 1 if a value differs for no known reason, or a test fails.
+"""
+
+from __future__ import annotations
+
+import collections
+import importlib
+import importlib.util
+import os
+import pathlib
+import sys
+import unittest
+from collections.abc import Callable
+from typing import Any
+
+from absl import app, flags
+
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+
+import tensorflow as tf
+
+from tfr_smooth import losses, metrics
+from tfr_smooth.tf_ranking import tfr
+
+# Not above: it can be imported after tfr_smooth.tf_ranking only.
+metrics_impl = importlib.import_module("tensorflow_ranking.python.metrics_impl")
+
+_CLONE = flags.DEFINE_string("clone", None, "A clone of TF-Ranking's repository.", required=True)
+
+# TF-Ranking's Keras metrics compute those of metrics_impl.
+FILES = ("keras/losses_test.py", "keras/metrics_test.py", "metrics_impl_test.py")
+LOSSES = (tfr.keras.losses.ApproxNDCGLoss, tfr.keras.losses.ListMLELoss)
+METRICS = {
+    metrics_impl.NDCGMetric: metrics.NDCGMetric,
+    metrics_impl.MRRMetric: metrics.MRRMetric,
+    metrics_impl.PrecisionMetric: metrics.PrecisionMetric,
+    metrics_impl.MeanAveragePrecisionMetric: metrics.MeanAveragePrecisionMetric,
+}
+
+NO_RELEVANT = "a list without a relevant document counts in the mean"
+TIES = "tied labels are in random order"
+POSITION_AWARE = "p-ListMLE's weights are not divided by the first"
+DOCUMENT_WEIGHTS = "weights of documents"
+SHORT = "lists with fewer than `topn` documents"
+TOPN = "MAP has a `topn`"
+GAIN = "the gain is neither linear nor exponential"
+UNKNOWN = "unknown"
+
+
+class NegatedNDCGLoss(losses.ApproxNDCGLoss):
+    """-NDCG, as TF-Ranking's, not 1 - NDCG."""
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        return super().compute(labels, scores, mask) - 1.0
+
+
+def our_loss(theirs: Any, labels: Any, scores: Any, weights: Any) -> tuple[tf.Tensor, str]:
+    """Returns this library's value, and why it may differ."""
+    config = theirs.get_config()
+    rows = labels.to_list() if isinstance(labels, tf.RaggedTensor) else labels
+    options = {"reduction": theirs.reduction, "ragged": config["ragged"]}
+    if isinstance(theirs, tfr.keras.losses.ApproxNDCGLoss):
+        ours: Any = NegatedNDCGLoss(alpha=1.0 / config["temperature"], **options)
+        why = NO_RELEVANT if any(max(row) <= 0.0 for row in rows) else UNKNOWN
+    else:
+        weighted = config["lambda_weight"] is not None
+        ours = losses.ListMLELoss(position_aware=weighted, **options)
+        tied = any(len(set(row)) < len(row) for row in rows)
+        why = TIES if tied else POSITION_AWARE if weighted else UNKNOWN
+    return ours(labels, scores, sample_weight=weights), why
+
+
+def our_metric(theirs: Any, labels: Any, scores: Any, weights: Any, mask: Any) -> tuple[tf.Tensor, str]:
+    """Returns this library's value, and why it may differ."""
+    options: dict[str, Any] = {"ragged": theirs._ragged}
+    why = UNKNOWN
+    if isinstance(theirs, metrics_impl.MeanAveragePrecisionMetric):
+        why = why if theirs._topn is None else TOPN
+    else:
+        options["topn"] = theirs._topn
+    if isinstance(theirs, metrics_impl.NDCGMetric):
+        none, one, two = (float(theirs._gain_fn(tf.constant(label))) for label in (0.0, 1.0, 2.0))
+        options["gain"] = {(0.0, 2.0): "linear"}.get((none, two / one), "exponential")
+        options["discount"] = lambda rank: theirs._rank_discount_fn(tf.cast(rank + 1.0, tf.float32))
+        why = why if none == 0.0 else GAIN
+    if not theirs._ragged:
+        if isinstance(theirs, metrics_impl.PrecisionMetric) and (theirs._topn or 0) > len(labels[0]):
+            why = SHORT
+        labels, scores = tf.convert_to_tensor(labels), tf.convert_to_tensor(scores)
+        labels = labels if mask is None else tf.where(mask, labels, -1.0)
+        if weights is not None:
+            weights = tf.broadcast_to(weights, labels.shape)
+            # Equal weights in each list are weights of lists.
+            weights = weights[:, 0] if bool(tf.reduce_all(weights == weights[:, :1])) else weights
+    if weights is not None and weights.shape.rank == 2:
+        why = DOCUMENT_WEIGHTS
+    ours = METRICS[type(theirs)](**options)
+    ours.update_state(labels, scores, weights)
+    return ours.result(), why
+
+
+class Values(unittest.TestResult):
+    """Counts the equal values of each class, and keeps the tests of the others by reason."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.equal: collections.Counter[str] = collections.Counter()
+        self.others: dict[str, dict[str, list[str]]] = collections.defaultdict(lambda: collections.defaultdict(list))
+        self._test = ""
+
+    def startTest(self, test: unittest.TestCase) -> None:
+        super().startTest(test)
+        self._test = f"{type(test).__name__}.{test._testMethodName}"
+
+    def add(self, name: str, theirs: tf.Tensor, ours: tf.Tensor, why: str) -> None:
+        if abs(float(theirs) - float(ours)) < 5e-6:
+            self.equal[name] += 1
+        else:
+            self.others[name][why].append(self._test)
+
+
+def watched_loss(loss: type, values: Values) -> Callable[..., tf.Tensor]:
+    original = loss.__call__
+
+    def call(self: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> tf.Tensor:
+        value = original(self, y_true, y_pred, sample_weight)
+        if type(self) is loss:
+            values.add(loss.__name__, value, *our_loss(self, y_true, y_pred, sample_weight))
+        return value
+
+    return call
+
+
+def watched_metric(metric: Any, values: Values) -> Callable[..., Any]:
+    original = metric.compute
+
+    @tf.autograph.experimental.do_not_convert
+    def compute(self: Any, labels: Any, scores: Any, weights: Any = None, mask: Any = None) -> Any:
+        by_list, of_lists = original(self, labels, scores, weights, mask)
+        mean = tf.math.divide_no_nan(tf.reduce_sum(by_list * of_lists), tf.reduce_sum(of_lists))
+        values.add(metric.__name__, mean, *our_metric(self, labels, scores, weights, mask))
+        return by_list, of_lists
+
+    return compute
+
+
+def main(argv: list[str]) -> None:
+    if len(argv) > 1:
+        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
+    tf.get_logger().setLevel("WARNING")
+    root = pathlib.Path(_CLONE.value) / "tensorflow_ranking" / "python"
+    values = Values()
+    for loss in LOSSES:
+        loss.__call__ = watched_loss(loss, values)
+    for metric in METRICS:
+        metric.compute = watched_metric(metric, values)
+    for file in FILES:
+        spec = importlib.util.spec_from_file_location(file.replace("/", "_").removesuffix(".py"), root / file)
+        if spec is None or spec.loader is None or not (root / file).exists():
+            sys.exit(f"error: no {root / file}")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        unittest.defaultTestLoader.loadTestsFromModule(module).run(values)
+    for name in (each.__name__ for each in (*LOSSES, *METRICS)):
+        print(f"{name}: {values.equal[name]} equal")
+        for why, tests in values.others[name].items():
+            print(f"  {len(tests)} differ: {why} ({', '.join(dict.fromkeys(tests))})")
+    problems = [*values.errors, *values.failures]
+    for test, trace in problems:
+        print(f"{test} failed: {trace}")
+    sys.exit(bool(problems) or any(UNKNOWN in reasons for reasons in values.others.values()))
+
+
+if __name__ == "__main__":
+    app.run(main)
