@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tests.training import replicas
-from tfr_smooth import data, losses, metrics, models, training
+from tfr_smooth import data, losses, metrics, models, serving, training
 
 EPOCHS, BATCH_SIZE, NUM_FEATURES = 3, 8, 16
 
@@ -71,6 +71,24 @@ def exact_figures(strategy, folder):
     return together, {**figures(alone), **alone.evaluate(read(folder / "vali.txt"), verbose=0, return_dict=True)}
 
 
+def refusals(strategy, folder):
+    """What the chief is told when it scores or exports a model of all workers without the others."""
+    model, found = a_model(strategy), []
+    if not training.is_chief(strategy):
+        return found
+    lists = read(folder / "vali.txt", return_ids=True)
+    for call in (
+        lambda: next(training.score_queries(model, lists)),
+        lambda: serving.export_ranker(model, folder / "export", num_features=NUM_FEATURES, warmup_list_sizes=()),
+    ):
+        try:
+            call()
+            found.append("done")
+        except ValueError as error:
+            found.append(str(error))
+    return found
+
+
 def compare(strategy, folder, _):
     """Writes what this worker found out."""
     together, alone = exact_figures(strategy, folder)
@@ -79,6 +97,7 @@ def compare(strategy, folder, _):
         "chief": training.is_chief(strategy),
         "steps": replicas.compare(strategy, ["smoothi_ndcg", "mean_squared"]),
         "shares": shares(strategy, folder),
+        "refusals": refusals(strategy, folder),
         "figures": {"together": together, "alone": alone},
     }
     (folder / f"{task()['index']}.json").write_text(json.dumps(found))

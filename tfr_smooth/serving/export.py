@@ -15,6 +15,7 @@ from tfr_smooth.models import PADDING_SCORE
 from tfr_smooth.serving import model_card, versions, warmup
 from tfr_smooth.serving.inputs import RankerInputs
 from tfr_smooth.serving.servable import INVALID_SCORE, make_servable
+from tfr_smooth.training.cluster import check_readable
 
 
 def export_ranker(
@@ -84,7 +85,8 @@ def export_ranker(
       The folder PATH/VERSION.
 
     Raises:
-      ValueError: If an argument is out of its range or does not fit the model, or that version is there already.
+      ValueError: If an argument is out of its range or does not fit the model, that version is there already, or only
+        all workers of a cluster together can read the model's variables (Keras 2).
       ImportError: If warm-up requests are asked for and tensorflow-serving-api is not installed.
 
     Example:
@@ -100,6 +102,7 @@ def export_ranker(
       >>> best["scores"].shape, best["top_k"].numpy().tolist()
       (TensorShape([1, 2]), [[0]])
     """
+    check_readable(model)
     inputs = _inputs(num_features, feature_names, example_feature_spec, context_feature_spec, mask_feature_name)
     sizes = [_arguments.integer("warmup_list_sizes", size, least=1) for size in warmup_list_sizes]
     if serving_default is not None:

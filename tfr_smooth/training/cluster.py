@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
+from tfr_smooth import _keras
+
 
 def is_chief(strategy: tf.distribute.Strategy | None = None) -> bool:
     """Tells whether this process is the one that writes the files of a training.
@@ -54,6 +56,26 @@ def number_by_worker(strategy: tf.distribute.Strategy, number: int) -> list[int]
         return strategy.gather(strategy.run(tf.identity, args=(numbers,)), axis=0)
 
     return [int(found) for found in gather(tf.constant([number], tf.int64)).numpy()]
+
+
+def check_readable(model: tf.keras.Model) -> None:
+    """Raises a `ValueError` if only all workers together can read the variables of a model.
+
+    Keras 2 keeps the moving statistics of batch normalization for each worker, and reads their mean. TensorFlow aborts
+    all workers if one of them does that alone.
+    """
+    strategy = model.distribute_strategy
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return
+    cluster = strategy.cluster_resolver.cluster_spec()
+    if sum(cluster.num_tasks(job) for job in cluster.jobs) < 2:
+        return
+    for variable in _keras.tensorflow_variables(model.variables):
+        if variable.synchronization == tf.VariableSynchronization.ON_READ:
+            raise ValueError(
+                "`model` must be loaded from its file, outside of the strategy's scope: only all workers together can "
+                f"read a variable such as {variable.name!r}."
+            )
 
 
 @contextlib.contextmanager

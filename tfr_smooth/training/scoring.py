@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth.evaluation.trec import ScoredQuery, document_names
+from tfr_smooth.training import cluster
 
 _IDS = ("query_id", "doc_id")
 # The graph of each model, as long as there is the model: a new one for each call would be traced each time.
@@ -35,7 +36,8 @@ def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> It
       Documents have their ids for names, or their positions where ids are missing or not unique.
 
     Raises:
-      ValueError: If a batch is something else, or the model returns scores of another shape.
+      ValueError: If a batch is something else, the model returns scores of another shape, or only all workers of a
+        cluster together can read its variables (Keras 2).
 
     A Keras model is traced once, not in each call. Time: one forward pass. Memory: a batch.
 
@@ -49,7 +51,10 @@ def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> It
       >>> next(tfr_smooth.training.score_queries(model, dataset))[:3]
       ('q1', ['d1'], array([1.], dtype=float32))
     """
-    score = _scorer(model) if isinstance(model, tf.keras.Model) else model
+    score = model
+    if isinstance(model, tf.keras.Model):
+        cluster.check_readable(model)
+        score = _scorer(model)
     taken = _input_names(model)
     number = 0
     for element in dataset:
