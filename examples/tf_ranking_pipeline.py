@@ -41,7 +41,7 @@ _EPOCHS = flags.DEFINE_integer("epochs", 10, "Passes over the training set.", lo
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Queries in a batch.", lower_bound=1)
 _SIGNATURE = flags.DEFINE_enum("signature", "predict", ["predict", "regress", "raw"], "What the exports serve.")
 _STRATEGY = flags.DEFINE_enum("strategy", None, ["MirroredStrategy", "MultiWorkerMirroredStrategy"], "Several devices.")
-_SEED = flags.DEFINE_integer("seed", 0, "Seed of the weights and of the order of LETOR lists.")
+_SEED = flags.DEFINE_integer("seed", 0, "Seed of the weights and of the order of the lists.")
 
 
 def main(argv: list[str]) -> None:
@@ -104,7 +104,7 @@ def dataset_builder() -> tuple[tfr.keras.pipeline.AbstractDatasetBuilder, dict[s
         raise app.UsageError("--format=elwc needs --num_features.")
     spec = data.ElwcSchema(features=names).feature_spec(_NUM_FEATURES.value)
     label = ("utility", tf.io.FixedLenFeature([1], tf.float32, -1.0))
-    return tf_ranking.SimpleDatasetBuilder({}, spec, "mask", label, files), spec
+    return tf_ranking.SimpleDatasetBuilder({}, spec, "mask", label, files, seed=_SEED.value), spec
 
 
 if __name__ == "__main__":

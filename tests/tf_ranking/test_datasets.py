@@ -171,11 +171,30 @@ def test_letor_vector(letor):
 
 
 @pytest.mark.parametrize("first", [0, 1, 5, 6, 13])
-def test_letor_with_a_seed_goes_on_where_it_was(first, letor, queries):
-    builder = tf_ranking.LetorDatasetBuilder(hparams(letor), features="custom_features_{}", seed=3)
-    whole = names(builder.build_train_dataset().skip(first).take(4), queries["train"])
+@pytest.mark.parametrize("kind", ["records", "letor"])
+def test_with_a_seed_it_goes_on_where_it_was(kind, first, records, letor, queries):
+    if kind == "records":
+        builder = simple(records, seed=3)
+    else:
+        builder = tf_ranking.LetorDatasetBuilder(hparams(letor), features="custom_features_{}", seed=3)
+    train = builder.build_train_dataset()
+    assert train.cardinality() == tf.data.INFINITE_CARDINALITY
+    whole = names(train.skip(first).take(4), queries["train"])
     assert names(builder.build_train_dataset(first_batch=first).take(4), queries["train"]) == whole
     assert max(collections.Counter(whole).values()) <= 2
+
+
+def test_a_seed_orders_each_pass_over_records_anew(records, queries):
+    once = sorted(query.query_id for query in queries["train"])
+    seen = [names(simple(records, seed=seed).build_train_dataset().take(12), queries["train"]) for seed in (3, 3, 4)]
+    assert seen[0] == seen[1] != seen[2]
+    assert sorted(seen[0][:22]) == sorted(seen[0][22:]) == once and seen[0][:22] != seen[0][22:]
+
+
+@pytest.mark.parametrize("kind", ["records", "letor"])
+def test_bad_seeds(kind, records, letor):
+    with pytest.raises(ValueError, match="`seed` must be an integer >= 0 or None, got -1."):
+        simple(records, seed=-1) if kind == "records" else tf_ranking.LetorDatasetBuilder(hparams(letor), seed=-1)
 
 
 def test_signatures_mask_padding(records, queries):

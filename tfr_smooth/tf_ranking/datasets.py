@@ -21,6 +21,8 @@ class EpochDatasets(abc.ABC):
 
     # The name of the input that is True for documents and False for padding.
     mask_feature_name: str | None
+    # Of the order of the training data; None draws another order each time.
+    seed: int | None
 
     @abc.abstractmethod
     def train_batches(self) -> int:
@@ -42,8 +44,11 @@ class _ElwcDatasets(EpochDatasets, tfr.keras.pipeline.BaseDatasetBuilder):
         label_spec: Any,
         hparams: tfr.keras.pipeline.DatasetHparams,
         sample_weight_spec: tuple[str, tf.io.FixedLenFeature] | None = None,
+        *,
+        seed: int | None = None,
     ) -> None:
         self.mask_feature_name = mask_feature_name
+        self.seed = _arguments.integer_or_none("seed", seed, least=0)
         tasks = label_spec if isinstance(label_spec, dict) else {None: label_spec}
         checked = {task: _checked_label_spec(pair, mask_feature_name) for task, pair in tasks.items()}
         # The tasks whose documents must have a label.
@@ -83,7 +88,8 @@ class _ElwcDatasets(EpochDatasets, tfr.keras.pipeline.BaseDatasetBuilder):
             num_epochs=1,
             shuffle=shuffle,
             shuffle_buffer_size=1000,
-            sloppy_ordering=shuffle,
+            shuffle_seed=self.seed,
+            sloppy_ordering=shuffle and self.seed is None,
         )
         return dataset.map(self._features_and_labels, num_parallel_calls=tf.data.AUTOTUNE)
 
@@ -97,10 +103,10 @@ class _ElwcDatasets(EpochDatasets, tfr.keras.pipeline.BaseDatasetBuilder):
         return self._batches(self._hparams.train_input_pattern, self._hparams.train_batch_size)
 
     def build_train_dataset(self, first_batch: int = 0) -> tf.data.Dataset:
-        # The order is drawn anew each time, so `first_batch` does not matter.
         hparams = self._hparams
         dataset = self._read(hparams.train_input_pattern, hparams.train_batch_size, hparams.list_size, shuffle=True)
-        return share_by_data(dataset.repeat())
+        # Without a seed the order is drawn anew each time.
+        return share_by_data(dataset.repeat().skip(0 if self.seed is None else first_batch))
 
     def build_valid_dataset(self) -> tf.data.Dataset:
         hparams = self._hparams
@@ -131,7 +137,7 @@ def _checked_label_spec(pair: Any, mask_feature_name: str | None) -> tuple[str, 
 
 
 class SimpleDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.SimpleDatasetBuilder):
-    """TF-Ranking's `SimpleDatasetBuilder`, with the same arguments, without its pitfalls.
+    """TF-Ranking's `SimpleDatasetBuilder`, with the same arguments and a seed, without its pitfalls.
 
     - Padding has the label -1 whatever default value the label's spec has; a document without a label gets that
       default, or is an error where there is none.
@@ -147,6 +153,8 @@ class SimpleDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.SimpleDatasetBuilde
       label_spec: The label's name and its tf.io.FixedLenFeature of the shape (1,).
       hparams: `tfr.keras.pipeline.DatasetHparams`: files, batch and list sizes.
       sample_weight_spec: The name and spec of a weight of each document, or None.
+      seed: Seed of the order of training, >= 0. With it, a resumed training sees the lists of an uninterrupted one, and
+        several workers have the same order, as they need. None draws another order each time.
 
     Datasets are of (features, labels) or (features, labels, weights): labels and weights float32 [batch, list].
 
@@ -164,7 +172,7 @@ class SimpleDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.SimpleDatasetBuilde
 
 
 class MultiLabelDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.MultiLabelDatasetBuilder):
-    """TF-Ranking's `MultiLabelDatasetBuilder`, with the same arguments, without its pitfalls.
+    """TF-Ranking's `MultiLabelDatasetBuilder`, with the same arguments and a seed, without its pitfalls.
 
     What differs is what `SimpleDatasetBuilder` lists.
 
@@ -175,6 +183,8 @@ class MultiLabelDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.MultiLabelDatas
       label_spec: For each task the label's name and its tf.io.FixedLenFeature of the shape (1,).
       hparams: `tfr.keras.pipeline.DatasetHparams`: files, batch and list sizes.
       sample_weight_spec: The name and spec of a weight of each document, or None.
+      seed: Seed of the order of training, >= 0. With it, a resumed training sees the lists of an uninterrupted one, and
+        several workers have the same order, as they need. None draws another order each time.
 
     Datasets are of (features, labels) or (features, labels, weights): labels a dict of task to float32 [batch, list].
 
@@ -206,8 +216,8 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
       num_features: Numbers of every document, >= 1; None for the highest index in the files.
       mask_feature_name: The name of the input that is True for documents and False for padding.
       shuffle_buffer: Training lists among which the next is drawn; 0 keeps the order of the files.
-      seed: Seed of the order, >= 0. With it, a resumed training sees the lists of an uninterrupted one. None draws
-        another order each time.
+      seed: Seed of the order of training, >= 0. With it, a resumed training sees the lists of an uninterrupted one, and
+        several workers have the same order, as they need. None draws another order each time.
       cache: Whether to keep the parsed lists in memory.
 
     Datasets are of (features, labels): labels float32 [batch, list], -1 at padding. That of validation is the whole set
@@ -246,7 +256,8 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
             "num_features", num_features or max(train.num_features, valid.num_features), least=1
         )
         self._queries = {"train": train.queries, "valid": valid.queries}
-        self._shuffle_buffer, self._seed = shuffle_buffer, seed
+        self._shuffle_buffer = shuffle_buffer
+        self.seed = _arguments.integer_or_none("seed", seed, least=0)
         self._cache = cache
         self._scalars = "{}" in features
         self.mask_feature_name: str = mask_feature_name
@@ -273,7 +284,7 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
 
     def build_train_dataset(self, first_batch: int = 0) -> tf.data.Dataset:
         """Returns the endless training dataset, for a training that has seen `first_batch` batches."""
-        passes, batches = divmod(first_batch, self.train_batches()) if self._seed is not None else (0, 0)
+        passes, batches = divmod(first_batch, self.train_batches()) if self.seed is not None else (0, 0)
         dataset = read_letor(
             self._hparams.train_input_pattern,
             batch_size=self._hparams.train_batch_size,
@@ -282,7 +293,7 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
             num_epochs=None,
             first_epoch=passes,
             shuffle_buffer=self._shuffle_buffer,
-            seed=self._seed,
+            seed=self.seed,
             cache=self._cache,
         )
         return dataset.skip(batches).map(self._inputs_and_labels)

@@ -20,6 +20,7 @@ from tfr_smooth.tf_ranking.hparams import PipelineHparams
 from tfr_smooth.tf_ranking.names import get, get_metric
 from tfr_smooth.tf_ranking.signatures import raw_signature
 from tfr_smooth.training import ResumableTraining
+from tfr_smooth.training.cluster import path_to_save
 
 _METRIC, _WEIGHTED = "metric/", "weighted_metric/"
 _DEFAULT_METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "ndcg")
@@ -42,6 +43,11 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
         hparams = PipelineHparams.of(hparams)
         super().__init__(model_builder, dataset_builder, hparams)
         self._monitor = "val_" + hparams.best_exporter_metric
+        several = isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        if several and isinstance(dataset_builder, EpochDatasets) and dataset_builder.seed is None:
+            raise ValueError(
+                "`dataset_builder` must have a `seed` for several workers, which read in the same order, got None."
+            )
 
     def build_optimizer(self) -> tf.keras.optimizers.Optimizer:
         """Returns the optimizer that the hyperparameters name."""
@@ -157,6 +163,8 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
           ValueError: Before the training if something does not fit: `best_exporter_metric` is no figure of the
             validation, the default signature cannot be built, a dataset has no end or is empty, or `model_dir` holds a
             training with other hyperparameters.
+
+        Of several workers the chief writes: TF_CONFIG's chief, or else worker 0.
         """
         hparams = self._hparams
         with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
@@ -197,17 +205,17 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
                     callbacks=[*callbacks, resumable],
                     verbose=verbose,
                 )
-            export = os.path.join(
-                tfr.keras.strategy_utils.get_output_filepath(hparams.model_dir, self._strategy), "export"
-            )
-            self.export_saved_model(model, os.path.join(export, "latest_model"))
-            for best in callbacks:
-                if isinstance(best, BestCheckpoint):
-                    if best.best_epoch is None:
-                        raise ValueError(f"`best_exporter_metric` must be a number, got {self._monitor} = NaN only.")
-                    self.export_saved_model(
-                        model, os.path.join(export, "best_model_by_metric"), best.path(best.best_epoch)
-                    )
+            with path_to_save(model.distribute_strategy, os.path.join(hparams.model_dir, "export")) as export:
+                self.export_saved_model(model, os.path.join(export, "latest_model"))
+                for best in callbacks:
+                    if isinstance(best, BestCheckpoint):
+                        if best.best_epoch is None:
+                            raise ValueError(
+                                f"`best_exporter_metric` must be a number, got {self._monitor} = NaN only."
+                            )
+                        self.export_saved_model(
+                            model, os.path.join(export, "best_model_by_metric"), best.path(best.best_epoch)
+                        )
         return model
 
     def _validation_dataset(self) -> tuple[tf.data.Dataset, int | None]:
@@ -278,7 +286,8 @@ class SimplePipeline(_Pipeline, tfr.keras.pipeline.SimplePipeline):
       hparams: `PipelineHparams`, or TF-Ranking's own.
 
     Raises:
-      ValueError: If an argument is not one of these.
+      ValueError: If an argument is not one of these, or a dataset builder of this library has no seed for several
+        workers.
 
     Example:
       >>> import tempfile
