@@ -79,7 +79,7 @@ def declared(metadata, extra=None):
     return {
         re.match(r"[\w.-]+", need)[0]
         for need, _, condition in needs
-        if condition.strip().removeprefix('python_version < "3.14" and ') == marker
+        if condition.strip().rpartition(" and ")[2] == marker
     }
 
 
