@@ -26,7 +26,7 @@ def fitted(capsys):
     return fit
 
 
-def test_a_line_for_each_epoch_with_the_time_left(fitted):
+def test_lines_with_the_time_left(fitted):
     first, *epochs = fitted(training.ProgressLog(), 0, 3).splitlines()
     assert first == "Compiling the first step ..."
     assert len(epochs) == 3
@@ -44,6 +44,7 @@ def test_the_time_left_is_that_of_epochs_without_compiling(monkeypatch, capsys):
     for epoch in range(3):
         log.on_epoch_begin(epoch)
         log.on_epoch_end(epoch, {"loss": 0.5})
+    log.on_train_end()
     assert [line.rpartition(", ")[2] for line in capsys.readouterr().out.splitlines()] == [
         "8 min left",
         "8 s left",
@@ -59,10 +60,20 @@ def test_durations_are_short(seconds, text):
     assert progress._duration(seconds) == text
 
 
-def test_a_terminal_shows_the_batches(fitted, monkeypatch):
+def test_many_epochs_print_few_lines_and_the_last(fitted):
+    lines = fitted(training.ProgressLog(), 0, 25).splitlines()[1:]
+    assert [line.partition("/")[0] for line in lines] == [f"Epoch {n}" for n in (1, 4, 7, 10, 13, 16, 19, 22, 25)]
+    lines = fitted(training.ProgressLog(), 0, 24).splitlines()[1:]
+    assert lines[-1].startswith("Epoch 24/24: ") and lines[-1].endswith(", done") and len(lines) == 9
+
+
+def test_a_terminal_shows_one_line(fitted, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    printed = fitted(training.ProgressLog(), 0, 1)
-    assert "Epoch 1/1: batch 1 of 4   \r" in printed
+    first, shown, *others = fitted(training.ProgressLog(), 0, 3).split("\n")
+    assert first == "Compiling the first step ..." and others == [""]
+    steps = [text.removesuffix("\x1b[K") for text in shown.split("\r")[1:]]
+    assert steps[0] == "Epoch 1/3: batch 1 of 4"
+    assert steps[-1].startswith("Epoch 3/3: loss ") and steps[-1].endswith(", done")
 
 
 def rows(path):

@@ -13,12 +13,16 @@ import tensorflow as tf
 
 from tfr_smooth import _files
 
+_LINES = 10  # about as many lines per training, where they stay
+_CLEAR = "\x1b[K"  # the terminal's rest of the line
+
 
 class ProgressLog(tf.keras.callbacks.Callback):
-    """Prints a line for each epoch, with its figures and the time that is left, and writes a table of them.
+    """Shows the last epoch's figures and the time that is left, and writes a table of all epochs.
 
-    It says too while the first step is being traced and compiled, which may take a while; on a terminal a line counts
-    the batches. Take `verbose=0` in `fit`, and put it behind the callbacks that add figures.
+    On a terminal, one line is written over, which counts the batches too. Elsewhere, such as in a file, it prints a
+    line for every tenth of the epochs. It says too while the first step is being traced and compiled, which may take a
+    while. Use `verbose=0` in `fit`, and put it behind the callbacks that add figures.
 
     Args:
       path: A CSV file: "epoch", from 1 on, and the figures. A training that is resumed keeps the rows of the epochs
@@ -46,6 +50,7 @@ class ProgressLog(tf.keras.callbacks.Callback):
         self._start = self._shown = 0.0
         self._has_compiled = False
         self._is_terminal = False
+        self._line = ""  # of the last epoch, unless it is printed
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras."""
@@ -70,7 +75,7 @@ class ProgressLog(tf.keras.callbacks.Callback):
             self._shown = time.monotonic()
             steps = self.params.get("steps")
             of_all = f" of {steps}" if steps else ""
-            print(f"{self._name()}: batch {batch + 1}{of_all}", end="   \r", flush=True)
+            self._overwrite(f"{self._name()}: batch {batch + 1}{of_all}")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras."""
@@ -81,9 +86,25 @@ class ProgressLog(tf.keras.callbacks.Callback):
         left = (self.params["epochs"] - epoch - 1) * sum(later) / len(later)
         shown = " ".join(f"{name} {value:.4f}" for name, value in figures.items())
         end = "done" if epoch + 1 == self.params["epochs"] else f"{_duration(left)} left"
-        print(f"{self._name()}: {shown}, {_duration(self._durations[-1])}, {end}", flush=True)
+        self._line = f"{self._name()}: {shown}, {_duration(self._durations[-1])}, {end}"
+        if self._is_terminal:
+            self._overwrite(self._line)
+        elif epoch % -(-self.params["epochs"] // _LINES) == 0:
+            self._print_line()
         if self._path is not None:
             self._write({"epoch": epoch + 1, **figures})
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Called by Keras."""
+        self._print_line()
+
+    def _print_line(self) -> None:
+        if self._line:
+            print(f"\r{self._line}{_CLEAR}" if self._is_terminal else self._line, flush=True)
+        self._line = ""
+
+    def _overwrite(self, text: str) -> None:
+        print(f"\r{text}{_CLEAR}", end="", flush=True)
 
     def _name(self) -> str:
         return f"Epoch {self._epoch + 1}/{self.params['epochs']}"
