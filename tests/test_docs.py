@@ -66,8 +66,8 @@ def test_every_relaxation_has_a_page_with_its_classes_and_all_plots():
         assert set(re.findall(rf"\(\.\./images/{page}_(\w+)\.png\)", text)) == PLOTS, page
 
 
-def test_the_readme_has_the_arguments_of_all_rankings_and_metrics():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_page_of_losses_has_the_arguments_of_all_rankings_and_metrics():
+    text = TEXTS["docs/losses/index.md"]
 
     def row(part, classes):
         defaults = registry.defaults(part).items()
