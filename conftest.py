@@ -12,7 +12,7 @@ HAS_TF_RANKING = importlib.util.find_spec("tensorflow_ranking") is not None
 if HAS_TF_RANKING and importlib.util.find_spec("tf_keras") is not None:
     # TF-Ranking needs Keras 2, a package of its own from TensorFlow 2.16 on. Programs that tests run inherit this.
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
-collect_ignore = [] if HAS_TF_RANKING else ["tfr_smooth/tf_ranking"]
+collect_ignore = [] if HAS_TF_RANKING else ["tfr_smooth/tf_ranking", "tests/tf_ranking/pipeline_task.py"]
 
 PEAKS = pytest.StashKey[dict[str, float]]()
 

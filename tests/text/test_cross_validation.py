@@ -70,6 +70,7 @@ def test_parts_are_disjoint(plan):
         assert parts["valid"] == plan.parts((fold + 1) % 3)["test"]
 
 
+@pytest.mark.slow
 def test_a_killed_study_is_resumed(plan, monkeypatch):
     done = []
     train = cross_validation.train
@@ -100,6 +101,7 @@ def test_a_killed_study_is_resumed(plan, monkeypatch):
     assert not list(plan.folder.glob("**/checkpoints"))  # Only results are left.
 
 
+@pytest.mark.slow
 def test_results_are_written_and_read(plan, tmp_path):
     plan.compute()
     results = plan.results()
@@ -109,6 +111,7 @@ def test_results_are_written_and_read(plan, tmp_path):
     assert read.queries["ndcg"].tolist() == results.queries["ndcg"].tolist()
 
 
+@pytest.mark.slow
 def test_a_training_is_resumed_where_it_stopped(plan, tmp_path):
     arguments = (plan.make, losses.ListNetLoss(), plan.inputs, plan.run, plan.collection.labels, plan.parts(0))
     recipe = text.Recipe(epochs=3, batch_size=6, learning_rate=1e-3, patience=9)

@@ -19,7 +19,7 @@ def reranker(checkpoint, collection, run, scorer):
     return text.CrossEncoder(encoder), tokenizer, inputs
 
 
-@pytest.mark.parametrize("scorer", ["late", "cross"])
+@pytest.mark.parametrize("scorer", ["cross", pytest.param("late", marks=pytest.mark.slow)])
 def test_texts_get_the_models_scores(checkpoint, collection, run, tmp_path, scorer):
     pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
     model, tokenizer, inputs = reranker(checkpoint, collection, run, scorer)
@@ -36,6 +36,7 @@ def test_texts_get_the_models_scores(checkpoint, collection, run, tmp_path, scor
     np.testing.assert_allclose(found, [list(expected[query_id].values()) for query_id in queries], atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scorer", ["late", "cross"])
 def test_ids_get_the_models_scores(checkpoint, collection, run, tmp_path, scorer):
     model, tokenizer, inputs = reranker(checkpoint, collection, run, scorer)

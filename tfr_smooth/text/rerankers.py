@@ -36,6 +36,7 @@ class Reranker(tf.keras.Model):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.supports_jit = False  # XLA would compile each shape of a batch, for longer than it saves.
         self.encoder = encoder if isinstance(encoder, BertEncoder) else BertEncoder.from_config(dict(encoder))
         self.micro_batches = _arguments.integer("micro_batches", micro_batches, least=1)
         self.head_rate = _arguments.real("head_rate", head_rate, above=0.0)

@@ -105,8 +105,7 @@ def train(
     lists = TrainingLists(parts["train"], labels, run, relevant=recipe.relevant, others=recipe.others, seed=seed)
     with strategy.scope():
         model = make()
-        # XLA would compile each shape of a batch, for longer than it saves.
-        model.compile(optimizer=tf.keras.optimizers.Adam(recipe.learning_rate), loss=loss, jit_compile=False)
+        model.compile(optimizer=tf.keras.optimizers.Adam(recipe.learning_rate), loss=loss)
 
     valid = {query_id: run[query_id] for query_id in parts["valid"]}
     valid_labels = {query_id: labels.get(query_id, {}) for query_id in valid}
