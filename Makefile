@@ -18,7 +18,9 @@ APART_2 = tests/test_modes.py tests/test_numerics.py tests/test_keras_users.py
 APART = $(APART_1) $(APART_2)
 # These do not depend on Keras, so one stack of each TensorFlow runs them.
 WITHOUT_KERAS = tests/ops tests/functional tests/data tests/evaluation tests/test_packaging.py
-LEFT_OUT = $(if $(filter $*,ranking),$(WITHOUT_KERAS))
+# And these touch Keras in few places: among the fast tests, the stack with Keras 3 runs them.
+BARELY_KERAS = tests/examples tests/study tests/text
+LEFT_OUT = $(if $(filter $*,ranking),$(WITHOUT_KERAS) $(if $(findstring or,$(MARKS)),,$(BARELY_KERAS)))
 PARTS = $(if $(ARGS),"","$(filter-out $(LEFT_OUT),$(APART_1))" "$(APART_2) --dist=worksteal" \
 	"$(patsubst %,--ignore=%,$(APART) $(filter-out $(APART),$(LEFT_OUT)))")
 BAZEL_TESTS ?= //...
