@@ -11,40 +11,41 @@ both runs, their difference, and how often chance alone makes one as large (a ra
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import statistics
 import sys
-from collections.abc import Sequence
 
 import numpy as np
+from absl import app, flags, logging
 
 from tfr_smooth import data, evaluation, training
 from tfr_smooth._command_line import errors_in_one_line
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 
+_QRELS = flags.DEFINE_string("qrels", None, "A qrels file.")
+_LETOR = flags.DEFINE_list("letor", None, "LETOR files or patterns, with the documents of the run.")
+_MEASURES = flags.DEFINE_list("measures", list(DEFAULT_MEASURES), "Measures of trec_eval.")
+_BY_QUERY = flags.DEFINE_bool("by_query", False, "Show the figures of each query, too.")
+_AGAINST = flags.DEFINE_string("against", None, "Another run file, to compare with.")
+_FORMAT = [
+    flags.DEFINE_string(name, None, f"How the files of --letor are written: {text}.")
+    for name, text in data.LetorFormat.flags().items()
+]
+flags.mark_flags_as_mutual_exclusive(["qrels", "letor"], required=True)
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", help="a run file")
-    labels = parser.add_mutually_exclusive_group(required=True)
-    labels.add_argument("--qrels", help="a qrels file")
-    labels.add_argument("--letor", nargs="+", help="LETOR files or patterns, with the documents of the run")
-    parser.add_argument("--measures", default=",".join(DEFAULT_MEASURES), help="default: %(default)s")
-    parser.add_argument("--by_query", action="store_true", help="show the figures of each query, too")
-    parser.add_argument("--against", help="another run file, to compare with")
-    for name, text in data.LetorFormat.flags().items():
-        parser.add_argument(f"--{name}", help=f"for --letor: {text}")
-    flags = parser.parse_args(arguments)
+
+def main(argv: list[str]) -> None:
+    measures = _MEASURES.value
     with errors_in_one_line(ImportError, OSError, ValueError):
-        qrels = letor_labels(flags) if flags.qrels is None else evaluation.read_qrels(flags.qrels)
-        measures = flags.measures.split(",")
+        if len(argv) != 2:
+            raise ValueError(f"Give one run file, got {len(argv) - 1}.")
+        qrels = letor_labels() if _QRELS.value is None else evaluation.read_qrels(_QRELS.value)
         first, *others = (
             evaluation.trec_eval_by_query(read_run(path, qrels), measures, qrels=qrels)
-            for path in (flags.run, flags.against)
+            for path in (argv[1], _AGAINST.value)
             if path is not None
         )
-    if flags.by_query:
+    if _BY_QUERY.value:
         for query_id in first:
             for measure in measures:
                 print(
@@ -69,14 +70,15 @@ def read_run(path: str, qrels: dict[str, dict[str, int]]) -> dict[str, dict[str,
     return run
 
 
-def letor_labels(flags: argparse.Namespace) -> dict[str, dict[str, int]]:
+def letor_labels() -> dict[str, dict[str, int]]:
     """The labels of LETOR files, with the names that documents have in runs."""
-    format = data.LetorFormat.from_flags({name: getattr(flags, name) for name in data.LetorFormat.flags()})
-    lists = data.read_letor(flags.letor, batch_size=128, cache=True, return_ids=True, **dataclasses.asdict(format))
+    format = data.LetorFormat.from_flags({flag.name: flag.value for flag in _FORMAT})
+    lists = data.read_letor(_LETOR.value, batch_size=128, cache=True, return_ids=True, **dataclasses.asdict(format))
     # The scores do not matter.
     queries = training.score_queries(lambda inputs: np.zeros(inputs["mask"].shape, np.float32), lists)
     return {query.query_id: dict(zip(query.doc_ids, query.labels.tolist(), strict=True)) for query in queries}
 
 
 if __name__ == "__main__":
-    main()
+    logging.set_verbosity(logging.ERROR)
+    app.run(main)

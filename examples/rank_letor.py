@@ -13,7 +13,6 @@ or not unique. Labels are not read.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import dataclasses
 import io
@@ -22,35 +21,38 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
+from absl import app, flags, logging
 
 from tfr_smooth import _files, data, evaluation, training
 from tfr_smooth._command_line import errors_in_one_line
 from tfr_smooth.data.text_files import expand_paths, numbered_lines
 
+_OUTPUT = flags.DEFINE_string("output", None, "The file to write.", required=True)
+_TO = flags.DEFINE_enum("to", "run", ["run", "csv", "rows"], "What to write.")
+_TAG = flags.DEFINE_string("tag", "tfr_smooth", "The name of the ranker in a run.")
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 128, "Queries per batch.", lower_bound=1)
+_NUM_FEATURES = flags.DEFINE_integer("num_features", None, "Features of the model, where it does not say.")
+_FORMAT = [
+    flags.DEFINE_string(name, None, f"How the files are written: {text}.")
+    for name, text in data.LetorFormat.flags().items()
+    if name != "labeled"
+]
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", help="a .keras file, or the folder of an export")
-    parser.add_argument("files", nargs="+", help="files or glob patterns")
-    parser.add_argument("--output", required=True, help="the file to write")
-    parser.add_argument("--to", choices=WRITERS, default="run", help="what to write (default %(default)s)")
-    parser.add_argument("--tag", default="tfr_smooth", help="the name of the ranker in a run (default %(default)s)")
-    parser.add_argument("--batch_size", type=int, default=128, help="queries in a batch (default %(default)s)")
-    parser.add_argument("--num_features", type=int, help="features of the model, where it does not say")
-    for name, text in data.LetorFormat.flags().items():
-        if name != "labeled":
-            parser.add_argument(f"--{name}", help=text)
-    flags = parser.parse_args(arguments)
+
+def main(argv: list[str]) -> None:
     with errors_in_one_line(ImportError, OSError, ValueError):
-        format = {name: getattr(flags, name) for name in data.LetorFormat.flags() if name != "labeled"}
-        options = dataclasses.asdict(data.LetorFormat.from_flags({**format, "labeled": "false"}))
-        model, num_features = load(flags.model, flags.num_features)
-        paths = expand_paths(flags.files)
+        if len(argv) < 3:
+            raise ValueError("Give a model and files: rank_letor.py MODEL FILE .. --output=OUTPUT")
+        texts = {flag.name: flag.value for flag in _FORMAT}
+        options = dataclasses.asdict(data.LetorFormat.from_flags({**texts, "labeled": "false"}))
+        model, num_features = load(argv[1], _NUM_FEATURES.value)
+        paths = expand_paths(argv[2:])
         dataset = data.read_letor(
-            paths, batch_size=flags.batch_size, num_features=num_features, return_ids=True, **options
+            paths, batch_size=_BATCH_SIZE.value, num_features=num_features, return_ids=True, **options
         )
-        WRITERS[flags.to](flags, paths, training.score_queries(model, dataset))
-    print(f"Wrote {flags.output}")
+        write = {"run": write_run, "csv": write_csv, "rows": write_rows}[_TO.value]
+        write(paths, training.score_queries(model, dataset))
+    print(f"Wrote {_OUTPUT.value}")
 
 
 def load(path: str, num_features: int | None) -> tuple[Callable[..., tf.Tensor], int]:
@@ -71,11 +73,11 @@ def load(path: str, num_features: int | None) -> tuple[Callable[..., tf.Tensor],
     return model, known or num_features
 
 
-def write_run(flags: argparse.Namespace, paths: list[str], queries: Iterator[evaluation.ScoredQuery]) -> None:
-    evaluation.write_run(flags.output, queries, tag=flags.tag)
+def write_run(paths: list[str], queries: Iterator[evaluation.ScoredQuery]) -> None:
+    evaluation.write_run(_OUTPUT.value, queries, tag=_TAG.value)
 
 
-def write_csv(flags: argparse.Namespace, paths: list[str], queries: Iterator[evaluation.ScoredQuery]) -> None:
+def write_csv(paths: list[str], queries: Iterator[evaluation.ScoredQuery]) -> None:
     def rows() -> Iterator[Sequence[Any]]:
         yield "query_id", "doc_id", "rank", "score"
         for query in queries:
@@ -83,7 +85,7 @@ def write_csv(flags: argparse.Namespace, paths: list[str], queries: Iterator[eva
             for rank, (score, doc_id) in enumerate(ranked, 1):
                 yield query.query_id, doc_id, rank, f"{score:.9g}"
 
-    _files.write_text(flags.output, map(as_csv, rows()))
+    _files.write_text(_OUTPUT.value, map(as_csv, rows()))
 
 
 def as_csv(row: Sequence[Any]) -> str:
@@ -92,14 +94,13 @@ def as_csv(row: Sequence[Any]) -> str:
     return text.getvalue()
 
 
-def write_rows(flags: argparse.Namespace, paths: list[str], queries: Iterator[evaluation.ScoredQuery]) -> None:
+def write_rows(paths: list[str], queries: Iterator[evaluation.ScoredQuery]) -> None:
     lines = (line for path in paths for _, line in numbered_lines(path) if line.split(b"#", 1)[0].strip())
     scores = (score for query in queries for score in query.scores.tolist())
     rows = zip(scores, lines, strict=True)
-    _files.write_bytes(flags.output, (b"%.9g\t%s\n" % (score, line.rstrip(b"\r\n")) for score, line in rows))
+    _files.write_bytes(_OUTPUT.value, (b"%.9g\t%s\n" % (score, line.rstrip(b"\r\n")) for score, line in rows))
 
-
-WRITERS = {"run": write_run, "csv": write_csv, "rows": write_rows}
 
 if __name__ == "__main__":
-    main()
+    logging.set_verbosity(logging.ERROR)
+    app.run(main)
