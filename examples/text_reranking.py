@@ -9,6 +9,7 @@ computes only what has no result yet. docs/text.md describes files, models and r
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pathlib
 from typing import Any
@@ -18,6 +19,7 @@ from absl import app, flags, logging
 
 from tfr_smooth import _files, losses, study, text, training
 from tfr_smooth._command_line import errors_in_one_line
+from tfr_smooth.data.text_files import digest
 from tfr_smooth.study import tables
 
 _DOCS = flags.DEFINE_string("docs", None, "Documents: lines of doc_id, title, text, with a header.", required=True)
@@ -130,19 +132,22 @@ def check(config: text.BertConfig) -> None:
     for label in _LOSSES.value.split():
         if label != text.ZERO_SHOT:
             text.loss_of(label)
+    if _EXPORT.value and importlib.util.find_spec("tensorflow_text") is None:
+        raise ImportError("--export needs tensorflow-text: pip install 'tfr_smooth[text]'")
 
 
 def describe(collection: text.Collection, run: dict[str, dict[str, float]]) -> None:
     """Prints sizes, and what is unusual."""
     judged = sum(map(len, collection.labels.values()))
     print(f"{len(collection.documents)} documents, {len(collection.queries)} queries, {judged} judgments")
+    zero = "0 in every measure"
     for count, what in (
-        (sum(not document.content for document in collection.documents.values()), "documents without text"),
-        (sum(not any(labels.values()) for labels in collection.labels.values()), "queries without a relevant document"),
-        (sum(not documents for documents in run.values()), "queries without a candidate"),
+        (sum(not document.content for document in collection.documents.values()), "documents without text: not found"),
+        (sum(not any(labels.values()) for labels in collection.labels.values()), f"queries without answers: {zero}"),
+        (sum(not documents for documents in run.values()), f"queries without a candidate: {zero}"),
     ):
         if count:
-            print(f"{count} {what}: kept; such a query has 0 in every measure")
+            print(f"{count} {what}")
 
 
 def load() -> tuple[text.BertEncoder, text.Tokenizer]:
@@ -156,6 +161,9 @@ def make_model(encoder: text.BertEncoder) -> text.Reranker:
 
 
 def make_inputs(collection: text.Collection, tokenizer: text.Tokenizer, pairs: dict[str, list[str]]) -> text.Inputs:
+    wanted = {doc_id for doc_ids in pairs.values() for doc_id in doc_ids}
+    documents = {doc_id: document for doc_id, document in collection.documents.items() if doc_id in wanted}
+    collection = collection._replace(documents=documents)
     if _SCORER.value == "late":
         lengths = {"query_length": _QUERY_LENGTH.value, "document_length": _LENGTH.value}
         return text.LateInputs(collection, tokenizer, **lengths)
@@ -186,21 +194,22 @@ def starting_point(
     """What makes the model that each training starts from, and the settings that tell it from others."""
     names = (_MODEL_DIR, _SCORER, _FROZEN_LAYERS, _LENGTH, _QUERY_LENGTH, _PASSAGES, _HEAD_LEARNING_RATE)
     settings = {flag.name: flag.value for flag in (*names, _DEPTH, _PRETRAINING, _PRECISION, _MICRO_BATCHES)}
-    settings["model_dir"] = os.path.basename(os.path.normpath(_MODEL_DIR.value))
+    for flag in (_DOCS, _QUERIES, _QRELS):  # A file of the same name may hold something else.
+        settings[f"content of {flag.name}"] = digest([flag.value])
+    settings["model_dir"] = digest([os.path.join(_MODEL_DIR.value, "model.safetensors")])
+    settings["gains"], settings["source_grade"] = _GAINS.value, _SOURCE_GRADE.value
     if not _PRETRAINING.value:
         return lambda: make_model(load()[0]), settings
     titles = text.title_queries(collection)
-    run = text.bm25(titles, depth=_DEPTH.value)
+    run = text.bm25(titles, depth=10)
     print(f"Pretraining on {len(titles.queries)} titles")
-    lists = {query_id: list(documents)[:10] for query_id, documents in run.items()}
-    _, tokenizer = load()
     queries = list(titles.queries)
     held_out = max(1, len(queries) // 20)
     model = text.train(
         lambda: make_model(load()[0]),
         losses.ListNetLoss(),
-        make_inputs(titles, tokenizer, candidates(titles, {name: dict.fromkeys(lists[name], 0.0) for name in lists})),
-        {name: {doc_id: run[name][doc_id] for doc_id in lists[name]} for name in lists},
+        make_inputs(titles, load()[1], candidates(titles, run)),
+        run,
         titles.labels,
         {"train": queries[held_out:], "valid": queries[:held_out]},
         output / "pretraining",

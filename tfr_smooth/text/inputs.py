@@ -34,10 +34,12 @@ class Inputs(abc.ABC):
 
     Args:
       arrays: Token ids [texts, ..., tokens] int32, by the name of the model's input without `_ids`.
+      pad_id: The id of padding.
     """
 
-    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, arrays: Mapping[str, np.ndarray], pad_id: int) -> None:
         self.ids = dict(arrays)
+        self._pad_id = pad_id
         self.hidden: dict[str, np.ndarray] = {}
 
     def freeze(self, encoder: BertEncoder, folder: str | os.PathLike[str], *, progress: Progress = no_progress) -> None:
@@ -69,7 +71,8 @@ class Inputs(abc.ABC):
     def rows(self, name: str, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Returns a model's inputs of this name for rows of the arrays; -1 is a row of padding."""
         there = rows >= 0
-        ids = np.where(there.reshape(*rows.shape, *[1] * (self.ids[name].ndim - 1)), self.ids[name][rows], 0)
+        there = there.reshape(*rows.shape, *[1] * (self.ids[name].ndim - 1))
+        ids = np.where(there, self.ids[name][rows], np.int32(self._pad_id))
         inputs = {f"{name}_ids": ids}
         if name in self.hidden:
             inputs[f"{name}_hidden"] = self.hidden[name][rows]
@@ -105,7 +108,8 @@ class LateInputs(Inputs):
             {
                 "query": layout.single(queries, query_length, tokenizer.special).numpy(),
                 "document": layout.single(documents, document_length, tokenizer.special).numpy(),
-            }
+            },
+            tokenizer.special.pad,
         )
         self._queries = {query_id: row for row, query_id in enumerate(collection.queries)}
         self._documents = {doc_id: row for row, doc_id in enumerate(collection.documents)}
@@ -185,7 +189,7 @@ class PairInputs(Inputs):
                 passages,
                 tokenizer.special,
             )
-        super().__init__({"pair": ids})
+        super().__init__({"pair": ids}, tokenizer.special.pad)
         self._pairs = {pair: row for row, pair in enumerate(pairs)}
 
     def batch(self, queries: Sequence[str], documents: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
