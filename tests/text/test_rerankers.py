@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.text.conftest import CONFIG, random_tensors
+from tests.text.conftest import CONFIG, VOCABULARY, random_tensors
 from tests.text.test_bert import reference
 from tfr_smooth import losses, text
 
@@ -129,6 +129,17 @@ def test_ranking_gives_the_models_scores(checkpoint, collection, run, scorer):
     expected = model({name: tf.constant(array) for name, array in features.items()})[0].numpy()
     assert list(scores["q0"]) == documents
     np.testing.assert_allclose(list(scores["q0"].values()), expected, atol=1e-5)
+
+
+def test_padding_has_the_id_of_the_vocabulary(tmp_path, collection):
+    first, second, *others = VOCABULARY
+    (tmp_path / "vocab.txt").write_text("\n".join([second, first, *others]))
+    tokenizer = text.Tokenizer(tmp_path)
+    inputs = text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
+    ids = inputs.batch(["q0", "q1"], [["d1", "d2"], ["d3"]])["document_ids"]
+    assert tokenizer.special.pad == 1
+    np.testing.assert_array_equal(ids[1, 1], np.ones(12))
+    assert ids[0, 1, 0] == tokenizer.special.cls
 
 
 @pytest.mark.parametrize("scorer", [text.LateInteraction, text.CrossEncoder])
