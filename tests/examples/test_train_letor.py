@@ -193,7 +193,7 @@ def test_a_changed_file_of_the_same_name_is_noticed(files, tmp_path):
     own["valid"].write_bytes(files["test"].read_bytes())
     resumed = run(own, tmp_path / "output", "--epochs=2")
     assert resumed.returncode == 1
-    (line,) = [line for line in resumed.stderr.splitlines() if "error" in line]
+    (line,) = [line for line in resumed.stderr.splitlines() if line.startswith("error: ")]
     assert "got content of valid=" in line and line.endswith("Another training needs another directory.")
 
 
