@@ -142,7 +142,10 @@ def describe(collection: text.Collection, run: dict[str, dict[str, float]]) -> N
     print(f"{len(collection.documents)} documents, {len(collection.queries)} queries, {judged} judgments")
     zero = "0 in every measure"
     for count, what in (
-        (sum(not document.content for document in collection.documents.values()), "documents without text: not found"),
+        (
+            sum(not document.content for document in collection.documents.values()),
+            "documents without text: never retrieved",
+        ),
         (sum(not any(labels.values()) for labels in collection.labels.values()), f"queries without answers: {zero}"),
         (sum(not documents for documents in run.values()), f"queries without a candidate: {zero}"),
     ):
