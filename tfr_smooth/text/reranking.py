@@ -93,7 +93,7 @@ def train(
       verbose: That of `fit`.
 
     Returns:
-      The model of the best epoch.
+      The model of the best epoch, on one device.
 
     Raises:
       ValueError: If no training query has both a relevant and another document, or the folder is of a training with
@@ -133,8 +133,8 @@ def train(
             callbacks=[validation, resumable],
         )
     training.wait_for_workers(strategy)
-    with strategy.scope():
-        return tf.keras.models.load_model(folder / "best.keras", compile=False)
+    # Outside of the strategy: to rank takes one device.
+    return tf.keras.models.load_model(folder / "best.keras", compile=False)
 
 
 def mix(first: Run, second: Run, weight: float) -> dict[str, dict[str, float]]:
