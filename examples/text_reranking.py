@@ -242,8 +242,9 @@ def report(plan: text.CrossValidation, output: pathlib.Path) -> None:
     )
     best = tables.compare(results, plan.name)
     with_bm25 = tables.compare(results, plan.name, against="bm25")
-    for style, suffix in (("text", "txt"), ("markdown", "md"), ("latex", "tex")):
-        _files.write_text(output / f"{plan.name}.{suffix}", [tables.format_table(best, style) + "\n"])
+    for style, written in tables.STYLES.items():
+        if style != "html":
+            _files.write_text(output / f"{plan.name}{written.suffix}", [tables.format_table(best, style) + "\n"])
     _files.write_text(output / f"{plan.name}.csv", [best.to_csv(index=False)])
     _files.write_text(output / f"{plan.name}_against_bm25.csv", [with_bm25.to_csv(index=False)])
     print(f"\n{caption}\n\n{tables.format_table(best)}\n")

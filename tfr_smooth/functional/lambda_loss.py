@@ -127,7 +127,7 @@ def _plain_losses(
     is_loss1: tf.Tensor,
 ) -> tf.Tensor:
     weights = _weights(tf.stop_gradient(scores), labels, mask, gains, sums, is_loss1)
-    return pairs.logistic(scores, weights, sigma)
+    return tf.reduce_sum(weights * pairs.logistic(scores, sigma), axis=[1, 2])
 
 
 @compiled.differentiable(_plain_losses)

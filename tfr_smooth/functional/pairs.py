@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+import abc
+import dataclasses
+
 import tensorflow as tf
 
+from tfr_smooth.functional.criterion import Criterion
 from tfr_smooth.ops import lists
+
+
+@dataclasses.dataclass(frozen=True)
+class PairwiseCriterion(Criterion):
+    """Base class of the means over the pairs of documents with different labels; lists without any are left out."""
+
+    @abc.abstractmethod
+    def pair_losses(self, scores: tf.Tensor) -> tf.Tensor:
+        """Returns [batch, list, list]: at (i, j), the loss where i is to be ranked above j."""
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        weights = tf.cast(preferences(labels, mask), scores.dtype)
+        total = tf.reduce_sum(weights * self.pair_losses(scores), axis=[1, 2])
+        return tf.math.divide_no_nan(total, tf.reduce_sum(weights, axis=[1, 2]))
+
+    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] bool: False for lists whose labels are all the same."""
+        return has_preferences(labels, mask)
 
 
 def preferences(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -19,16 +42,14 @@ def has_preferences(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     return highest > lowest
 
 
-def logistic(scores: tf.Tensor, weights: tf.Tensor, sigma: float | tf.Tensor) -> tf.Tensor:
-    r"""Returns [batch]: $\sum_{ij} w_{ij} \log(1 + e^{-\sigma (s_i - s_j)})$.
+def logistic(scores: tf.Tensor, sigma: float | tf.Tensor) -> tf.Tensor:
+    r"""Returns [batch, list, list]: $\log(1 + e^{-\sigma (s_i - s_j)})$ at (i, j).
 
     Args:
       scores: [batch, list].
-      weights: [batch, list, list], >= 0 and 0 at padding.
       sigma: Slope of the logistic function, > 0.
     """
-    behind = scaled_differences(scores, tf.convert_to_tensor(sigma, scores.dtype))
-    return tf.reduce_sum(weights * tf.nn.softplus(behind), axis=[1, 2])
+    return tf.nn.softplus(scaled_differences(scores, tf.convert_to_tensor(sigma, scores.dtype)))
 
 
 def scaled_differences(scores: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.functional import pairs
-from tfr_smooth.functional.criterion import Criterion
 
 
 def pairwise_hinge(
@@ -27,7 +26,7 @@ def pairwise_hinge(
 
 
 @dataclasses.dataclass(frozen=True)
-class PairwiseHingeCriterion(Criterion):
+class PairwiseHingeCriterion(pairs.PairwiseCriterion):
     r"""Hinge loss of the pairs of documents with different labels.
 
     $$\frac{1}{|P|} \sum_{(i, j) \in P} \max(0, m - (s_i - s_j)), \qquad P = \{(i, j): y_i > y_j\}$$
@@ -52,13 +51,7 @@ class PairwiseHingeCriterion(Criterion):
         """Checks the argument."""
         object.__setattr__(self, "margin", _arguments.real("margin", self.margin, above=0.0))
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
-        weights = tf.cast(pairs.preferences(labels, mask), scores.dtype)
+    def pair_losses(self, scores: tf.Tensor) -> tf.Tensor:
+        """Returns [batch, list, list]: at (i, j), the loss where i is to be ranked above j."""
         behind = pairs.scaled_differences(scores, tf.ones([], scores.dtype))
-        losses = tf.nn.relu(tf.convert_to_tensor(self.margin, scores.dtype) + behind)
-        return tf.math.divide_no_nan(tf.reduce_sum(weights * losses, axis=[1, 2]), tf.reduce_sum(weights, axis=[1, 2]))
-
-    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] bool: False for lists whose labels are all the same."""
-        return pairs.has_preferences(labels, mask)
+        return tf.nn.relu(tf.convert_to_tensor(self.margin, scores.dtype) + behind)

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.functional import pairs
-from tfr_smooth.functional.criterion import Criterion
 
 
 def rank_net(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None, *, sigma: float = 1.0) -> tf.Tensor:
@@ -24,7 +23,7 @@ def rank_net(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None
 
 
 @dataclasses.dataclass(frozen=True)
-class RankNetCriterion(Criterion):
+class RankNetCriterion(pairs.PairwiseCriterion):
     r"""Logistic loss of the pairs of documents with different labels.
 
     $$\frac{1}{|P|} \sum_{(i, j) \in P} \log(1 + e^{-\sigma (s_i - s_j)}), \qquad P = \{(i, j): y_i > y_j\}$$
@@ -50,12 +49,6 @@ class RankNetCriterion(Criterion):
         """Checks the argument."""
         object.__setattr__(self, "sigma", _arguments.real("sigma", self.sigma, above=0.0))
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
-        weights = tf.cast(pairs.preferences(labels, mask), scores.dtype)
-        count = tf.reduce_sum(weights, axis=[1, 2])
-        return tf.math.divide_no_nan(pairs.logistic(scores, weights, self.sigma), count)
-
-    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] bool: False for lists whose labels are all the same."""
-        return pairs.has_preferences(labels, mask)
+    def pair_losses(self, scores: tf.Tensor) -> tf.Tensor:
+        """Returns [batch, list, list]: at (i, j), the loss where i is to be ranked above j."""
+        return pairs.logistic(scores, self.sigma)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gzip
 import hashlib
 import json
@@ -17,11 +18,12 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _extras, _files, evaluation, losses, study
+from tfr_smooth.evaluation.trec import Qrels, Run
 from tfr_smooth.study import selection
 from tfr_smooth.text.collection import Collection
 from tfr_smooth.text.inputs import Inputs, Progress, no_progress, rank
 from tfr_smooth.text.rerankers import Reranker
-from tfr_smooth.text.reranking import MEASURES, Labels, Recipe, Run, best_mix, mix, train
+from tfr_smooth.text.reranking import MEASURES, Recipe, best_mix, mix, train
 
 BM25 = "bm25"
 ZERO_SHOT = "zero_shot"
@@ -135,10 +137,13 @@ class CrossValidation:
 
     def parts(self, fold: int) -> dict[str, list[str]]:
         """Returns the query ids of "train", "valid" and "test"."""
-        folds = fold_queries(self.collection, folds=self.folds)
-        valid = (fold + 1) % self.folds
+        folds, valid = self._folds, (fold + 1) % self.folds
         training = [query for number, queries in enumerate(folds) if number not in (fold, valid) for query in queries]
         return {"train": training, "valid": folds[valid], "test": folds[fold]}
+
+    @functools.cached_property
+    def _folds(self) -> list[list[str]]:
+        return fold_queries(self.collection, folds=self.folds)
 
     def trained(self, label: str, fold: int, seed: int, folder: str | os.PathLike[str]) -> Reranker:
         """Trains a model; resumes a training that the folder has the checkpoints of."""
@@ -216,7 +221,7 @@ class CrossValidation:
         settings = {"entries": [BM25, *labels], "sweeps": {}, "select_by": self.recipe.select_by, **self.settings}
         return study.Results(pd.DataFrame(rows), pd.DataFrame(jobs), settings)
 
-    def _labels(self, run: Run) -> Labels:
+    def _labels(self, run: Run) -> Qrels:
         return {query_id: self.collection.labels[query_id] for query_id in run}
 
     def _rows(self, run: Run, fold: int, label: str, seed: int, measures: list[str]) -> Iterator[dict[str, Any]]:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 
 from tfr_smooth import _extras, _keras
 from tfr_smooth.serving import versions
-from tfr_smooth.text import layout
-from tfr_smooth.text.inputs import Inputs, LateInputs, PairInputs
+from tfr_smooth.text.inputs import Inputs
 from tfr_smooth.text.rerankers import Reranker
 from tfr_smooth.text.tokenizer import Tokenizer
 
@@ -54,33 +51,23 @@ def export_reranker(
     if texts:
         with _extras.needed("tensorflow-text", extra="text", by="`export_reranker` with `texts`"):
             import tensorflow_text
-    shapes = {name: array.shape for name, array in inputs.ids.items()}
-    names = ["query", "document"] if isinstance(inputs, LateInputs) else ["pair"]
     module = tf.Module()
     # The variables alone: Keras would save all of the model's own functions with it.
     module.model_variables = _keras.tensorflow_variables(model.variables)
 
     def score(**ids: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"scores": model({f"{name}_ids": ids[f"{name}_ids"] for name in names}, training=False)}
+        return {"scores": model(ids, training=False)}
 
-    module.ids = tf.function(score, autograph=False).get_concrete_function(
-        **{
-            f"{name}_ids": tf.TensorSpec(
-                [None, *([] if name == "query" else [None]), *shapes[name][1:]], tf.int32, name=f"{name}_ids"
-            )
-            for name in names
-        }
-    )
+    module.ids = tf.function(score, autograph=False).get_concrete_function(**inputs.signature())
     signatures = {"serving_default": module.ids, "ids": module.ids}
     if texts:
         module.tokenizer = tensorflow_text.FastBertTokenizer(
             tokenizer.vocabulary, lower_case_nfd_strip_accents=tokenizer.lowercase, token_out_type=tf.int32
         )
-        lay_out = _layout(inputs, tokenizer)
 
         def score_texts(query: tf.Tensor, documents: tf.Tensor) -> dict[str, tf.Tensor]:
-            flat = module.tokenizer.tokenize(tf.reshape(documents, [-1]))
-            ids = lay_out(module.tokenizer.tokenize(query), flat, tf.shape(documents))
+            tokenize, flat = module.tokenizer.tokenize, tf.reshape(documents, [-1])
+            ids = inputs.from_tokens(tokenize(query), tokenize(flat), tf.shape(documents))
             return {"scores": model(ids, training=False)}
 
         module.texts = tf.function(score_texts, autograph=False).get_concrete_function(
@@ -92,23 +79,3 @@ def export_reranker(
         tf.saved_model.save(module, os.fspath(folder), signatures=signatures)
 
     return versions.publish(path, version, write)
-
-
-def _layout(inputs: Inputs, tokenizer: Tokenizer) -> Callable[..., dict[str, tf.Tensor]]:
-    """Returns what makes the model's inputs of the tokens of queries and documents, and of the lists' shape."""
-
-    def late(queries: Any, documents: Any, shape: tf.Tensor) -> dict[str, tf.Tensor]:
-        lengths = {name: array.shape[1] for name, array in inputs.ids.items()}
-        ids = layout.single(documents, lengths["document"], tokenizer.special)
-        return {
-            "query_ids": layout.single(queries, lengths["query"], tokenizer.special),
-            "document_ids": tf.reshape(ids, [shape[0], shape[1], lengths["document"]]),
-        }
-
-    def cross(queries: Any, documents: Any, shape: tf.Tensor) -> dict[str, tf.Tensor]:
-        _, passages, length = inputs.ids["pair"].shape
-        queries = tf.gather(queries, tf.repeat(tf.range(shape[0]), shape[1]))
-        ids = layout.pairs(queries, documents, length, passages, tokenizer.special)
-        return {"pair_ids": tf.reshape(ids, [shape[0], shape[1], passages, length])}
-
-    return cross if isinstance(inputs, PairInputs) else late

@@ -34,12 +34,12 @@ class Inputs(abc.ABC):
 
     Args:
       arrays: Token ids [texts, ..., tokens] int32, by the name of the model's input without `_ids`.
-      pad_id: The id of padding.
+      special: The special tokens.
     """
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], pad_id: int) -> None:
+    def __init__(self, arrays: Mapping[str, np.ndarray], special: layout.SpecialTokens) -> None:
         self.ids = dict(arrays)
-        self._pad_id = pad_id
+        self._special = special
         self.hidden: dict[str, np.ndarray] = {}
 
     def freeze(self, encoder: BertEncoder, folder: str | os.PathLike[str], *, progress: Progress = no_progress) -> None:
@@ -54,7 +54,7 @@ class Inputs(abc.ABC):
         if not encoder.frozen_layers:
             return
         Path(folder).mkdir(parents=True, exist_ok=True)
-        weights = _digest(variable.numpy() for variable in encoder.weights if not _is_trained(encoder, variable))
+        weights = _digest(variable.numpy() for variable in encoder.non_trainable_weights)
         frozen = tf.function(encoder.frozen, autograph=False, reduce_retracing=True)
         for name, ids in self.ids.items():
             path = Path(folder) / f"{name}_{encoder.frozen_layers}_{weights}_{_digest([ids])}.npy"
@@ -72,11 +72,31 @@ class Inputs(abc.ABC):
         """Returns a model's inputs of this name for rows of the arrays; -1 is a row of padding."""
         there = rows >= 0
         there = there.reshape(*rows.shape, *[1] * (self.ids[name].ndim - 1))
-        ids = np.where(there, self.ids[name][rows], np.int32(self._pad_id))
+        ids = np.where(there, self.ids[name][rows], np.int32(self._special.pad))
         inputs = {f"{name}_ids": ids}
         if name in self.hidden:
             inputs[f"{name}_hidden"] = self.hidden[name][rows]
         return inputs
+
+    def signature(self) -> dict[str, tf.TensorSpec]:
+        """Returns the specs of the model's ids for any number of lists of any length."""
+        specs = {}
+        for name, array in self.ids.items():
+            lists = [None] if name == "query" else [None, None]
+            specs[f"{name}_ids"] = tf.TensorSpec([*lists, *array.shape[1:]], tf.int32, name=f"{name}_ids")
+        return specs
+
+    @abc.abstractmethod
+    def from_tokens(
+        self, queries: tf.RaggedTensor, documents: tf.RaggedTensor, lists: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Returns the model's inputs for the tokens of other texts.
+
+        Args:
+          queries: [batch, (tokens)] int32, without special tokens.
+          documents: [batch * list, (tokens)] int32, likewise.
+          lists: The numbers of lists and of documents per list.
+        """
 
     @abc.abstractmethod
     def batch(self, queries: Sequence[str], documents: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
@@ -109,7 +129,7 @@ class LateInputs(Inputs):
                 "query": layout.single(queries, query_length, tokenizer.special).numpy(),
                 "document": layout.single(documents, document_length, tokenizer.special).numpy(),
             },
-            tokenizer.special.pad,
+            tokenizer.special,
         )
         self._queries = {query_id: row for row, query_id in enumerate(collection.queries)}
         self._documents = {doc_id: row for row, doc_id in enumerate(collection.documents)}
@@ -119,6 +139,17 @@ class LateInputs(Inputs):
         query_rows = np.array([self._queries[query_id] for query_id in queries])
         document_rows = padded([[self._documents[doc_id] for doc_id in doc_ids] for doc_ids in documents])
         return {**self.rows("query", query_rows), **self.rows("document", document_rows)}
+
+    def from_tokens(
+        self, queries: tf.RaggedTensor, documents: tf.RaggedTensor, lists: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Returns the model's inputs for the tokens of other texts."""
+        lengths = {name: array.shape[1] for name, array in self.ids.items()}
+        ids = layout.single(documents, lengths["document"], self._special)
+        return {
+            "query_ids": layout.single(queries, lengths["query"], self._special),
+            "document_ids": tf.reshape(ids, [lists[0], lists[1], lengths["document"]]),
+        }
 
     def scores(
         self, model: LateInteraction, run: Mapping[str, Iterable[str]]
@@ -189,7 +220,7 @@ class PairInputs(Inputs):
                 passages,
                 tokenizer.special,
             )
-        super().__init__({"pair": ids}, tokenizer.special.pad)
+        super().__init__({"pair": ids}, tokenizer.special)
         self._pairs = {pair: row for row, pair in enumerate(pairs)}
 
     def batch(self, queries: Sequence[str], documents: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
@@ -197,6 +228,15 @@ class PairInputs(Inputs):
         lists = zip(queries, documents, strict=True)
         rows = [[self._pairs[query_id, doc_id] for doc_id in doc_ids] for query_id, doc_ids in lists]
         return self.rows("pair", padded(rows))
+
+    def from_tokens(
+        self, queries: tf.RaggedTensor, documents: tf.RaggedTensor, lists: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Returns the model's inputs for the tokens of other texts."""
+        _, passages, length = self.ids["pair"].shape
+        queries = tf.gather(queries, tf.repeat(tf.range(lists[0]), lists[1]))
+        ids = layout.pairs(queries, documents, length, passages, self._special)
+        return {"pair_ids": tf.reshape(ids, [lists[0], lists[1], passages, length])}
 
     def scores(self, model: CrossEncoder, run: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, dict[str, float]]]:
         """Yields each query with the model's scores of its documents."""
@@ -209,21 +249,18 @@ class PairInputs(Inputs):
             yield query_id, dict(zip(doc_ids, found, strict=False))
 
 
-def rank(
-    model: Reranker, inputs: Inputs, run: Mapping[str, Iterable[str]], *, progress: Progress = no_progress
-) -> dict[str, dict[str, float]]:
+def rank(model: Reranker, inputs: Inputs, run: Mapping[str, Iterable[str]]) -> dict[str, dict[str, float]]:
     """Scores the documents of each query.
 
     Args:
       model: The reranker.
       inputs: Its inputs.
       run: For each query id, the documents; what `bm25` returned.
-      progress: Wraps the steps, as `tqdm.tqdm` does; also takes a title.
 
     Returns:
       For each query id, doc id to score.
     """
-    return dict(progress(inputs.scores(model, run), "Ranking"))
+    return dict(inputs.scores(model, run))
 
 
 def padded(rows: Sequence[Sequence[float]], dtype: Any = np.int64) -> np.ndarray:
@@ -236,10 +273,6 @@ def padded(rows: Sequence[Sequence[float]], dtype: Any = np.int64) -> np.ndarray
 
 def _tensors(arrays: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:
     return {name: tf.constant(array) for name, array in arrays.items()}
-
-
-def _is_trained(encoder: BertEncoder, variable: Any) -> bool:
-    return any(variable is trained for trained in encoder.trainable_variables)
 
 
 def _digest(arrays: Iterable[np.ndarray]) -> str:

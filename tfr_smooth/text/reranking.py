@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, evaluation, losses, training
+from tfr_smooth.evaluation.trec import Qrels, Run
 from tfr_smooth.text.inputs import Inputs, rank
 from tfr_smooth.text.rerankers import Reranker
 from tfr_smooth.text.training_lists import TrainingLists
@@ -23,9 +24,6 @@ MEASURES = (
 )
 # Weights of the model's score where it is mixed with BM25's.
 _MIXES = tuple(number / 10 for number in range(11))
-
-Run = Mapping[str, Mapping[str, float]]
-Labels = Mapping[str, Mapping[str, int]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +64,7 @@ def train(
     loss: losses.RankingLoss,
     inputs: Inputs,
     run: Run,
-    labels: Labels,
+    labels: Qrels,
     parts: Mapping[str, Sequence[str]],
     folder: str | os.PathLike[str],
     *,
@@ -163,7 +161,7 @@ def mix(first: Run, second: Run, weight: float) -> dict[str, dict[str, float]]:
     return mixed
 
 
-def best_mix(first: Run, second: Run, labels: Labels, measure: str) -> float:
+def best_mix(first: Run, second: Run, labels: Qrels, measure: str) -> float:
     """Returns the weight in 0, 0.1, .., 1 with which `mix` has the best figure; of equal ones the middle one.
 
     Args:
