@@ -70,7 +70,8 @@ def test_a_second_derivative_is_the_derivative_of_the_gradient(name):
     function = tf.function(lambda scores: gradient_and_second_derivative(loss, labels, scores, direction))
     step = 1e-5 * direction
     expected = (function(scores + step)[0] - function(scores - step)[0]) / 2e-5
-    assert np.abs(expected).max() > 1e-3
+    # The hinge is piecewise linear: its second derivative is 0.
+    assert (np.abs(expected).max() > 1e-3) == (name != "pairwise_hinge")
     around = tf.function(loss)  # with the tapes outside of it
     for found in (
         function(scores)[1],
