@@ -43,5 +43,5 @@ def test_it_is_exported_as_one_model(tmp_path):
 
 
 def test_it_needs_a_scorer():
-    with pytest.raises(ValueError, match=r"^`scorers` must be one model or more, got none\.$"):
+    with pytest.raises(ValueError, match=r"^`scorers` must contain at least one model, got none\.$"):
         models.AverageScorer([])

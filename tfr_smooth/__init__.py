@@ -1,4 +1,4 @@
-"""Smooth ranking metrics for TensorFlow and Keras: train rankers on NDCG, precision and MAP directly."""
+"""Differentiable ranking losses and metrics for TensorFlow and Keras: train rankers on NDCG, precision and MAP."""
 
 from tfr_smooth import data, evaluation, functional, losses, metrics, models, ops, serving, training
 from tfr_smooth._version import __version__

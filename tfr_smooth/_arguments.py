@@ -1,4 +1,4 @@
-"""Checks of constructor arguments: each returns the value or raises a `ValueError` that says what is wrong."""
+"""Validation of constructor arguments: each function returns the value or raises a `ValueError` that names it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def real(name: str, value: Any, *, above: float = -math.inf, below: float = math
 
 
 def temperature(name: str, value: Any) -> float | tf.Variable:
-    """Returns `value` if it is a finite number > 0, or a variable that holds one and is not trained."""
+    """Returns `value` if it is a finite number > 0, or a non-trainable variable that contains one."""
     if not isinstance(value, tf.Variable):
         return real(name, value, above=0.0)
     if value.trainable or value.shape.rank != 0 or not value.dtype.is_floating:
@@ -61,7 +61,7 @@ def integer_or_none(name: str, value: Any, *, least: int) -> int | None:
 
 
 def topn(value: Any) -> int | None:
-    """Returns the cut-off `topn`: an int >= 1, or None for the whole list."""
+    """Returns the cutoff `topn`: an int >= 1, or None for the whole list."""
     return integer_or_none("topn", value, least=1)
 
 

@@ -1,4 +1,4 @@
-"""How the losses and metrics of the registry become classes, each with the signature and docstring of its parts."""
+"""Creates the loss and metric classes of the registry, with signatures and docstrings assembled from their parts."""
 
 from __future__ import annotations
 
@@ -24,16 +24,19 @@ def keras_class(
     attributes: Mapping[str, Any],
     doc: str,
 ) -> type:
-    """Makes a class whose constructor takes keyword arguments, and registers it with Keras.
+    """Creates a class with a keyword-only constructor and registers it with Keras.
 
     Args:
       name: Name of the class.
-      base: Its base class.
-      module: Name of its module.
+      base: Base class.
+      module: Name of the class's module.
       parameters: The constructor's arguments, with their defaults.
-      initialize: The constructor: called with the instance and all arguments.
-      attributes: What else the class has.
-      doc: Its docstring.
+      initialize: Implementation of the constructor; called with the instance and all arguments.
+      attributes: Other attributes of the class.
+      doc: Docstring of the class.
+
+    Returns:
+      The class.
     """
     keywords = [
         inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default) for key, default in parameters.items()
@@ -56,13 +59,13 @@ def keras_class(
 
 
 def argument_docs(*parts: type) -> str:
-    """Returns the lines of the `Args` sections of some classes."""
+    """Returns the lines of the `Args` sections of the given classes."""
     sections = (re.search(r"^Args:\n(.*?)(?:\n\n|\Z)", inspect.getdoc(part) or "", re.M | re.S) for part in parts)
     return "\n".join(textwrap.dedent(section[1]) for section in sections if section)
 
 
 def docstring(summary: str, *paragraphs: str, arguments: str, raises: str, cost: tuple[str, str], example: str) -> str:
-    """Returns a docstring in the library's order: summary, formulas, Args, Raises, cost, example."""
+    """Returns a docstring in the library's section order: summary, formulas, Args, Raises, cost, example."""
     time, memory = cost
     return "\n\n".join(
         [
@@ -77,11 +80,11 @@ def docstring(summary: str, *paragraphs: str, arguments: str, raises: str, cost:
 
 
 def hyperparameters_of(part: Any) -> dict[str, Any]:
-    """Returns the arguments of a ranking, metric or criterion, as a config holds them."""
+    """Returns the arguments of a ranking, metric or criterion in the form that configs store."""
     return {field.name: _serialization.encode(getattr(part, field.name)) for field in dataclasses.fields(part)}
 
 
 def description(part: type) -> list[str]:
-    """Returns the paragraphs of a class's docstring before its `Args`."""
+    """Returns the paragraphs of a class's docstring that precede `Args` and the cost."""
     text = (inspect.getdoc(part) or "").split("\n\nArgs:")[0].split("\n\nTime ")[0]
     return text.split("\n\n")

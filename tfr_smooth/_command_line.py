@@ -1,4 +1,4 @@
-"""What command lines say of errors: one line, with what is near."""
+"""Error reporting of command lines: one line per error, with suggestions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import tensorflow as tf
 
 @contextlib.contextmanager
 def errors_in_one_line(*kinds: type[Exception]) -> Iterator[None]:
-    """Ends the program with a line on stderr after an error of these kinds, or where a row of a dataset is at fault."""
+    """Exits with a one-line message on stderr after an error of these kinds or an error raised inside a dataset."""
     try:
         yield
     except (*kinds, tf.errors.OpError) as error:
         message = str(error)
         if isinstance(error, tf.errors.OpError):
-            # What Python raised within the dataset stands among TensorFlow's lines.
+            # TensorFlow's message contains the Python exception raised inside the dataset.
             raised = re.search(r"\b(?:ImportError|OSError|ValueError): (.*)", message)
             if raised is None:
                 raise
@@ -28,7 +28,14 @@ def errors_in_one_line(*kinds: type[Exception]) -> Iterator[None]:
 
 
 def did_you_mean(arguments: Sequence[str], choices: Mapping[str, Sequence[str]]) -> str | None:
-    """Returns what to say of a flag's value that is none of its choices but near to one; None if there is none.
+    """Returns a suggestion for the first flag value that is close to a valid choice but not valid, or None.
+
+    Args:
+      arguments: Command-line arguments of the form `--name=value`.
+      choices: Valid values by flag name.
+
+    Returns:
+      A message, or None if no invalid value is close to a choice.
 
     Example:
       >>> did_you_mean(["--batch_size=3", "--loss=softndcg"], {"loss": ["soft_ndcg", "list_net"]})

@@ -1,4 +1,4 @@
-"""Optional packages: imported where they are used, with an error that names the extra that installs them."""
+"""Imports of optional packages, with an error that names the extra that installs them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def needed(package: str, *, extra: str, by: str) -> Iterator[None]:
-    """Runs import statements; says how to install `package` for `by` where they fail.
+    """Adds installation instructions to an `ImportError` raised by the import statements in its body.
+
+    Args:
+      package: Name of the optional package.
+      extra: Extra of tfr_smooth that installs the package.
+      by: What needs the package, for the message.
 
     Raises:
-      ImportError: One of the imports failed.
+      ImportError: If one of the imports fails.
 
     Example:
       >>> with needed("matplotlib", extra="evaluation", by="`plot`"):

@@ -1,4 +1,4 @@
-"""Where Keras 2 and Keras 3 differ, in one place."""
+"""Differences between Keras 2 and Keras 3."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import Any
 
 import tensorflow as tf
 
-# The Keras of TensorFlow 2.15 does not tell its version.
+# Keras in TensorFlow 2.15 has no `__version__`.
 IS_KERAS_3 = not getattr(tf.keras, "__version__", "2").startswith("2")
-# The package that `tf.keras` is: Keras 2 is "tf_keras" from TensorFlow 2.16 on.
+# The distribution behind `tf.keras`. From TensorFlow 2.16 on, Keras 2 is "tf-keras".
 PACKAGE = tf.keras.Model.__module__.partition(".")[0].replace("_", "-")
 
 
 def refuse_other_keras() -> None:
-    """Raises a `RuntimeError` if a model of tf_keras calls, while `tf.keras` is Keras 3: it would ignore weights."""
+    """Raises a `RuntimeError` if a tf_keras model is the caller but `tf.keras` is Keras 3.
+
+    Such a model would ignore sample weights.
+    """
     if not IS_KERAS_3 or "tf_keras" not in sys.modules:
         return
     frame = sys._getframe(1)
@@ -23,16 +26,16 @@ def refuse_other_keras() -> None:
         if frame.f_globals.get("__name__", "").startswith("tf_keras."):
             raise RuntimeError(
                 "A model of tf_keras needs TF_USE_LEGACY_KERAS=1 in the environment before TensorFlow is imported: "
-                f"this loss is one of Keras {tf.keras.__version__}."
+                f"this loss uses Keras {tf.keras.__version__}."
             )
 
 
 def tensorflow_variables(variables: Iterable[Any]) -> list[tf.Variable]:
-    """Returns TensorFlow's own variables, which checkpoints and SavedModels track: Keras 3 wraps them."""
+    """Returns the `tf.Variable` objects, which Keras 3 wraps and checkpoints and SavedModels track."""
     return [v.value if IS_KERAS_3 else v for v in variables]
 
 
 def representation(configured: Any) -> str:
-    """Returns the call that makes a loss or metric, from its config: `SmoothINDCGLoss(alpha=1.0, ...)`."""
+    """Returns the constructor call of a loss or metric, from its config: `SmoothINDCGLoss(alpha=1.0, ...)`."""
     arguments = ", ".join(f"{name}={value!r}" for name, value in configured.get_config().items())
     return f"{type(configured).__name__}({arguments})"

@@ -1,4 +1,4 @@
-"""Losses and metrics by name, config or instance, as Keras's own `get` takes them."""
+"""Lookup of losses and metrics by name, config or instance, like Keras's `get`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,20 @@ def get(
     base: type[T],
     deserialize: Callable[[Mapping[str, Any]], T],
 ) -> T | None:
-    """Returns what the identifier names.
+    """Returns the object that the identifier refers to.
 
     Args:
-      identifier: A name in `classes` or of a class, a config, an instance of `base`, or None.
-      arguments: The constructor's arguments, for a name.
+      identifier: A key of `classes`, a class name, a config, an instance of `base`, or None.
+      arguments: Constructor arguments; only valid with a name.
       classes: Name -> class.
       base: The base class.
-      deserialize: Makes an instance of a config.
+      deserialize: Creates an instance from a config.
+
+    Returns:
+      An instance of `base`; None for None.
+
+    Raises:
+      ValueError: If the identifier is unknown, or arguments are given without a name.
     """
     if isinstance(identifier, str):
         by_class = {each.__name__: each for each in classes.values()}
@@ -35,7 +41,9 @@ def get(
             return by_class[name](**arguments)
         return classes[registry.check_name("identifier", name, classes)](**arguments)
     if arguments:
-        raise ValueError(f"Arguments go with a name alone, got {sorted(arguments)} with {identifier!r}.")
+        raise ValueError(
+            f"`arguments` must be empty unless `identifier` is a name, got {sorted(arguments)} for {identifier!r}."
+        )
     if identifier is None or isinstance(identifier, base):
         return identifier
     if isinstance(identifier, Mapping):
@@ -46,7 +54,7 @@ def get(
 
 
 def serialize(configured: Any) -> dict[str, Any]:
-    """Returns the class's registered name and the config."""
+    """Returns the registered name of the class and the config."""
     return {
         "class_name": tf.keras.utils.get_registered_name(type(configured)),
         "config": configured.get_config(),
@@ -54,7 +62,7 @@ def serialize(configured: Any) -> dict[str, Any]:
 
 
 def deserialize(config: Mapping[str, Any], base: type[T]) -> T:
-    """Makes an instance of the base class from what `serialize` returned, or Keras's own function."""
+    """Creates an instance of the base class from a config returned by `serialize` or by Keras's own function."""
     name = config.get("registered_name") or config.get("class_name")
     known = tf.keras.utils.get_registered_object(name) if isinstance(name, str) else None
     if not (isinstance(known, type) and issubclass(known, base)):

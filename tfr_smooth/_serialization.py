@@ -1,4 +1,4 @@
-"""Rankings, metrics and discounts in Keras configs."""
+"""Serialization of rankings, metrics and discounts in Keras configs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _PARTS: dict[str, type] = {part.__name__: part for part in _OWN}
 
 
 def encode(value: Any) -> Any:
-    """Returns what a config holds of a ranking, metric or discount: its class and arguments. Other values stay as is.
+    """Returns the class and arguments of a ranking, metric or discount as a config; other values are unchanged.
 
-    A class of the user's own has the name under which it is registered with Keras, which asks for a `get_config`;
-    without one, the fields of a dataclass are its arguments. A variable is the number that it holds.
+    The name of a user-defined class is its registered Keras name. Its arguments come from `get_config` if it has one,
+    otherwise from the dataclass fields. A variable becomes its current value.
     """
     if isinstance(value, tf.Variable):
-        with tf.init_scope():  # Keras asks for configs while it traces, too.
+        with tf.init_scope():  # Keras also calls `get_config` while tracing.
             return float(tf.convert_to_tensor(value))
     if isinstance(value, np.ndarray):
         return value.tolist()
@@ -47,15 +47,15 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Returns the object that `encode` described; other values stay as they are.
+    """Returns the object described by the result of `encode`; other values are unchanged.
 
     Raises:
-      ValueError: If its class is unknown.
+      ValueError: If the class is unknown.
     """
     if not isinstance(value, dict) or set(value) != {"class_name", "config"}:
         return value
     name = value["class_name"]
-    # The first files of this library name its own parts without the package.
+    # The first files of this library name its own classes without the package.
     part = tf.keras.utils.get_registered_object(name) or _PARTS.get(name.removeprefix(f"{PACKAGE}>"))
     if part is None:
         raise ValueError(

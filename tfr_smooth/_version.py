@@ -1,3 +1,3 @@
-"""The version, alone in its file so that packaging reads it without importing TensorFlow."""
+"""The version, in a separate file so that packaging can read it without importing TensorFlow."""
 
 __version__ = "0.1.0.dev0"

@@ -1,8 +1,8 @@
-"""The registry: every ranking, metric and baseline by name, with what losses, flags, docs and tests need of each.
+"""The registry of all rankings, metrics and baselines, used by losses, metrics, flags, docs and tests.
 
-A new ranking, metric or baseline is one file and one entry here: its losses and Keras metrics, their names, the tables
-of the documentation and the property tests follow from it. `make stubs` then updates the signatures for editors and
-type checkers.
+A new ranking, metric or baseline takes one file and one entry here. Its losses and Keras metrics, their names, the
+tables of the documentation and the property tests are generated from the entry. `make stubs` then updates the
+signatures for editors and type checkers.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from tfr_smooth import functional, ops
 
 T = TypeVar("T")
 
-# By Thonet et al. 2022, Section 5.1, but for SoftRank's, and some of Bruch et al. among those of Approx.
+# From Thonet et al. 2022, Section 5.1, except for SoftRank; Approx also has values from Bruch et al.
 _POWERS = (0.1, 1.0, 10.0, 100.0)
 _STRENGTHS = (0.01, 0.1, 1.0, 10.0)
-# How far a document at a position is within the first K.
+# Degree to which the position of document j is within the cutoff K.
 _WITHIN = r"\, \sigma(\beta (K + \tfrac12 - \pi_j))"
 
 
@@ -29,14 +29,14 @@ class RankingEntry:
 
     Args:
       ranking: The class, a dataclass of its hyperparameters.
-      prefix: The start of the names of its loss and metric classes.
-      title: The name that the field uses.
+      prefix: Prefix of the names of its loss and metric classes.
+      title: Name used in the literature.
       formula: The formula in LaTeX.
-      citation: The paper and equation.
-      searched: The values that the papers searched, by hyperparameter.
-      sharp: Hyperparameters with which it is the exact ranking, for scores that are at least 1 apart.
-      costs: (time, memory) in the length N of a list, the cut-off K (N without one) and the number of steps T; by
-        metric where a metric costs something else than "ndcg".
+      citation: Paper and equation.
+      searched: Values searched in the papers, by hyperparameter.
+      sharp: Hyperparameters for which it equals the exact ranking if scores differ by at least 1.
+      costs: (time, memory) in terms of the list length N, the cutoff K (N without one) and the number of steps T.
+        Metrics without an entry of their own cost the same as "ndcg".
     """
 
     ranking: type[ops.Ranking]
@@ -50,7 +50,7 @@ class RankingEntry:
 
     @property
     def temperature(self) -> str:
-        """The name of the hyperparameter that makes it sharp or soft: a number or a `tf.Variable`."""
+        """Name of the hyperparameter that controls the smoothness: a number or a `tf.Variable`."""
         return next(iter(self.sharp))
 
 
@@ -60,14 +60,14 @@ class MetricEntry:
 
     Args:
       metric: The class, a dataclass of its hyperparameters.
-      suffix: The end of the names of its loss and metric classes, before "Loss" and "Metric".
-      title: The name that the field uses.
-      formula: The formula in LaTeX, with $y_r$ for the relevance at rank r.
-      position_formula: The formula with rankings by positions, with $\pi_j$ for the position of document j and $A_{ji}$
-        for how far document i is before it.
-      citation: The paper and equation.
-      exact: The name of the Keras metric that reads the exact ranking.
-      example: Its value where the labels in ranked order are 0, 2, 1.
+      suffix: Suffix of the names of its loss and metric classes, before "Loss" and "Metric".
+      title: Name used in the literature.
+      formula: The formula in LaTeX, where $y_r$ is the relevance at rank r.
+      position_formula: The formula for position-based rankings, where $\pi_j$ is the position of document j and
+        $A_{ji}$ is the degree to which document i precedes document j.
+      citation: Paper and equation.
+      exact: Name of the Keras metric for the exact ranking.
+      example: Value of the metric when the labels in ranked order are 0, 2, 1.
     """
 
     metric: type[functional.RankingMetric]
@@ -86,10 +86,10 @@ class BaselineEntry:
 
     Args:
       criterion: The class, a dataclass of its hyperparameters.
-      loss: The name of its loss class.
-      citation: The paper and equation.
-      cost: (time, memory) in the length N of a list.
-      searched: The values that the papers searched, by hyperparameter.
+      loss: Name of its loss class.
+      citation: Paper and equation.
+      cost: (time, memory) in terms of the list length N.
+      searched: Values searched in the papers, by hyperparameter.
     """
 
     criterion: type[functional.Criterion]
@@ -101,11 +101,11 @@ class BaselineEntry:
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """A metric read off a smooth ranking.
+    """A metric computed from a smooth ranking.
 
     Args:
-      ranking: The ranking's entry.
-      metric: The metric's entry.
+      ranking: Entry of the ranking.
+      metric: Entry of the metric.
       cost: (time, memory), as in `RankingEntry`.
     """
 
@@ -115,17 +115,17 @@ class Pair:
 
     @property
     def stem(self) -> str:
-        """The start of the names of its classes, such as "SmoothINDCG"."""
+        """Common prefix of its class names, such as "SmoothINDCG"."""
         return self.ranking.prefix + self.metric.suffix
 
     @property
     def hyperparameters(self) -> dict[str, Any]:
-        """The arguments of the ranking and of the metric, with their defaults."""
+        """Arguments of the ranking and the metric, with their defaults."""
         return {**defaults(self.ranking.ranking), **defaults(self.metric.metric)}
 
     @property
     def citation(self) -> str:
-        """The papers and equations."""
+        """Papers and equations."""
         return f"{self.ranking.citation}; {self.metric.citation}"
 
     def parts(self, arguments: Mapping[str, Any]) -> tuple[ops.Ranking, functional.RankingMetric]:
@@ -167,7 +167,7 @@ RANKINGS: dict[str, RankingEntry] = {
         searched={"sigma": (1e-4, 1e-3, 1e-2, 0.1, 1.0)},  # Section 4.5: from 1 down to 1e-4.
         sharp={"sigma": 1e-3},
         costs={
-            "ndcg": ("20 N^2; with a cut-off K N^2", "N^2"),
+            "ndcg": ("20 N^2; with a cutoff K N^2", "N^2"),
             "precision": ("K N^2", "N^2 + (N / 16 + 16) K N"),
             "map": ("N^3", "N^2.5"),
             "mrr": ("K N^2", "N^2 + (N / 16 + 16) K N"),
@@ -313,10 +313,18 @@ def defaults(part: type) -> dict[str, Any]:
 
 
 def check_name(argument: str, name: Any, names: Iterable[str]) -> str:
-    """Returns the name if it is one of the names.
+    """Returns `name` if it is one of `names`.
+
+    Args:
+      argument: Name of the argument, for the error message.
+      name: The value to check.
+      names: The valid values.
+
+    Returns:
+      `name`.
 
     Raises:
-      ValueError: If it is not, with the names that are near.
+      ValueError: If it is not valid; the message suggests similar names.
     """
     names = list(names)
     if name in names:

@@ -190,9 +190,9 @@ def test_a_list_with_fewer_weights_than_labels_raises():
 @pytest.mark.parametrize(
     ("labels", "scores", "is_ragged", "message"),
     [
-        (tf.zeros([1, 2]), tf.zeros([1, 2]), True, "`ragged=True` needs labels in a tf.RaggedTensor"),
-        (ragged([[1.0]]), tf.zeros([1, 1]), False, "`ragged` must be True for labels and scores in a tf.RaggedTensor"),
-        (tf.zeros([1, 1]), ragged([[1.0]]), False, "`ragged` must be True for labels and scores in a tf.RaggedTensor"),
+        (tf.zeros([1, 2]), tf.zeros([1, 2]), True, "`labels` must be a tf.RaggedTensor for `ragged=True`"),
+        (ragged([[1.0]]), tf.zeros([1, 1]), False, "`ragged` must be True for labels or scores in a tf.RaggedTensor"),
+        (tf.zeros([1, 1]), ragged([[1.0]]), False, "`ragged` must be True for labels or scores in a tf.RaggedTensor"),
     ],
 )
 def test_inputs_that_are_not_what_ragged_says_are_named(labels, scores, is_ragged, message):

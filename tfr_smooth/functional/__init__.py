@@ -1,4 +1,4 @@
-"""Formulas: metrics read off any ranking, and baselines. Pure functions, one value per list. One file per formula."""
+"""Metrics computed from any ranking, and baseline losses, as pure functions with one value per list."""
 
 from tfr_smooth.functional.average_precision import AveragePrecision
 from tfr_smooth.functional.criterion import Criterion

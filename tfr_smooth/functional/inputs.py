@@ -1,4 +1,4 @@
-"""The boundary: what users have (any types, padding, NaN, ragged) becomes clean [batch, list] tensors, once."""
+"""Conversion of user inputs (any types, padding, NaN, ragged) to clean [batch, list] tensors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Batch(NamedTuple):
       labels: [batch, list], >= 0 and without NaN; 0 at padding.
       scores: [batch, list], of the same float type, without NaN or infinities; 0 at padding.
       mask: [batch, list] bool, False for padding.
-      validity: [batch], NaN for lists with a NaN among their real labels or scores, else 1. A result is multiplied by
-        it, so that NaN shows in its own list, in value and gradient, and nowhere else.
+      validity: [batch], NaN for lists with a NaN among their real labels or scores, else 1. Results are multiplied by
+        it, so NaN propagates to the value and gradient of its own list only.
     """
 
     labels: tf.Tensor
@@ -30,9 +30,12 @@ def clean(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -
     """Returns clean lists.
 
     Args:
-      labels: [batch, list], float, int or bool; < 0 is padding. A NaN label is real, so that it shows.
-      scores: [batch, list], any float type; computed in float32 unless float64.
-      mask: [batch, list] bool, False for further padding.
+      labels: [batch, list], float, int or bool; < 0 is padding. A NaN label is real, so that it propagates.
+      scores: [batch, list], any float type; cast to float32 unless float64.
+      mask: [batch, list] bool, False for additional padding. None adds no padding.
+
+    Returns:
+      The clean lists.
 
     Raises:
       ValueError: If the shapes do not match or the scores are not floats.
@@ -47,29 +50,29 @@ def clean(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -
     scores = tf.ensure_shape(scores, [None, None])
     labels = _like("labels", tf.cast(labels, scores.dtype), scores)
     scores = tf.ensure_shape(scores, labels.shape)
-    # Comparisons that NaN fails: a graph may turn `not (x < 0)` into `x >= 0`.
+    # NaN fails all comparisons, and graph optimization may turn `not (x < 0)` into `x >= 0`.
     unknown_label = tf.math.is_nan(labels)
     real = tf.logical_or(labels >= 0.0, unknown_label)
     if mask is not None:
         real = tf.logical_and(real, _like("mask", tf.cast(tf.convert_to_tensor(mask), tf.bool), scores))
-    if scores.shape[1] in (0, None):  # A list without any place gets one of padding.
+    if scores.shape[1] in (0, None):  # Lists of length 0 get one padded entry.
         more = [[0, 0], [0, tf.cast(tf.equal(tf.shape(scores)[1], 0), tf.int32)]]
         labels, scores, real, unknown_label = (tf.pad(tensor, more) for tensor in (labels, scores, real, unknown_label))
 
     sums = tf.stop_gradient(scores) + labels
     unknown = tf.logical_and(tf.math.is_nan(sums), real)
-    # The NaN of the input itself: none arises here on finite input.
+    # NaN only comes from the input: no NaN arises here on finite input.
     validity = 1.0 + tf.reduce_sum(lists.fill(sums, unknown, 0.0), axis=1)
     known = tf.logical_and(real, tf.logical_not(unknown))
     return Batch(lists.fill(labels, known, 0.0), _finite(scores, known), real, validity)
 
 
 def _finite(scores: tf.Tensor, known: tf.Tensor) -> tf.Tensor:
-    """Returns the scores, 0 where they are not known, and so far from infinity that their differences are finite."""
+    """Returns the scores, 0 where `known` is False, clipped so that their differences are finite."""
     largest = scores.dtype.max / 4.0
     constant = tf.stop_gradient(scores)
     values = tf.clip_by_value(lists.fill(constant, known, 0.0), -largest, largest)
-    # The gradient passes the clip, but for infinite scores, as if it were not there: that takes one operation.
+    # The gradient ignores the clipping, except for infinite scores.
     scores = lists.fill(scores, tf.logical_and(known, tf.math.is_finite(constant)), 0.0)
     return scores + (values - tf.stop_gradient(scores))
 
@@ -81,22 +84,25 @@ def _like(name: str, tensor: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
 
 
 def to_dense(labels: tf.Tensor, scores: tf.Tensor, ragged: bool) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns labels and scores as dense tensors, padding being the label -1.
+    """Returns labels and scores as dense tensors, with the label -1 at padding.
 
     Args:
       labels: [batch, list]; a `tf.RaggedTensor` if `ragged`.
-      scores: [batch, list]; a `tf.RaggedTensor` if `ragged` (or dense); each list at least as long as its labels.
-      ragged: What the caller says of its inputs.
+      scores: [batch, list]; ragged or dense if `ragged`, otherwise dense. Each list is at least as long as its labels.
+      ragged: Whether the inputs are ragged.
+
+    Returns:
+      Labels and scores, [batch, list].
 
     Raises:
-      ValueError: If the inputs are not what `ragged` says, or a list has fewer scores than labels (in a graph:
+      ValueError: If `ragged` does not match the inputs, or a list has fewer scores than labels (in a graph:
         `tf.errors.InvalidArgumentError`).
     """
     is_ragged = isinstance(labels, tf.RaggedTensor)
     if ragged and not is_ragged:
-        raise ValueError(f"`ragged=True` needs labels in a tf.RaggedTensor, got {type(labels).__name__}.")
+        raise ValueError(f"`labels` must be a tf.RaggedTensor for `ragged=True`, got {type(labels).__name__}.")
     if not ragged and (is_ragged or isinstance(scores, tf.RaggedTensor)):
-        raise ValueError("`ragged` must be True for labels and scores in a tf.RaggedTensor, got False.")
+        raise ValueError("`ragged` must be True for labels or scores in a tf.RaggedTensor, got False.")
     if not ragged:
         return tf.convert_to_tensor(labels), tf.convert_to_tensor(scores)
     with tf.control_dependencies(_check_lengths("scores", scores, labels)):
@@ -108,7 +114,7 @@ def to_dense(labels: tf.Tensor, scores: tf.Tensor, ragged: bool) -> tuple[tf.Ten
 
 
 def _check_lengths(name: str, tensor: tf.Tensor, labels: tf.RaggedTensor) -> list[tf.Operation]:
-    """Checks that each list of the tensor, ragged or dense, is at least as long as its labels."""
+    """Returns assertions that each list of the tensor, ragged or dense, is at least as long as its labels."""
     needed = labels.row_lengths()
     if isinstance(tensor, tf.RaggedTensor):
         # Row splits are int32 or int64.
@@ -128,7 +134,7 @@ def _check_lengths(name: str, tensor: tf.Tensor, labels: tf.RaggedTensor) -> lis
 
 
 def dense_weights(sample_weight: tf.Tensor | float | None, labels: tf.Tensor) -> tf.Tensor | None:
-    """Returns the weights as a dense tensor, given the labels that `to_dense` took."""
+    """Returns the weights as a dense tensor, given the labels passed to `to_dense`."""
     if not isinstance(sample_weight, tf.RaggedTensor):
         return sample_weight
     if not isinstance(labels, tf.RaggedTensor):
@@ -138,21 +144,29 @@ def dense_weights(sample_weight: tf.Tensor | float | None, labels: tf.Tensor) ->
 
 
 def list_weights(sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    r"""Returns the weight of each list, [batch].
+    r"""Returns the weight of each list.
 
-    Weights of documents become the weight of their list by TF-Ranking's rule
-    $\sum_j w_j y_j / \sum_j y_j$; in a list without a relevant document by their mean.
+    The weight of a list is the mean of its document weights, weighted by label: $\sum_j w_j y_j / \sum_j y_j$
+    (TF-Ranking's rule). Lists without a relevant document use the unweighted mean.
 
     Args:
-      sample_weight: None, a number, [batch], [batch, 1] or [batch, list].
-      labels: [batch, list] floats, 0 at padding.
+      sample_weight: A number, one weight per list ([batch] or [batch, 1]) or one per document ([batch, list]). None
+        uses 1.
+      labels: [batch, list] floats, >= 0; 0 at padding.
       mask: [batch, list] bool, False for padding.
 
     Returns:
       [batch], in the type of the labels.
 
     Raises:
-      ValueError: If the weights have another shape.
+      ValueError: If `sample_weight` has another shape.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import functional
+      >>> labels, mask = tf.constant([[1.0, 3.0, 0.0]]), tf.constant([[True, True, False]])
+      >>> print(functional.list_weights([[4.0, 8.0, 5.0]], labels, mask).numpy())
+      [7.]
     """
     batch = tf.shape(labels)[:1]
     if sample_weight is None:
@@ -178,7 +192,7 @@ def list_weights(sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mas
     if weights.shape.rank is None:
         weights = tf.reshape(weights, [batch[0], -1])
     if weights.shape[1] is None and columns != 1:
-        # One weight per list, as the graph learns when it runs.
+        # The shape may turn out to be [batch, 1] at run time.
         weights *= tf.ones([1, tf.where(tf.equal(tf.shape(weights)[1], 1), tf.shape(labels)[1], 1)], weights.dtype)
     weights = lists.fill(tf.ensure_shape(weights, labels.shape), mask, 0.0)
     total = tf.reduce_sum(labels, axis=1)

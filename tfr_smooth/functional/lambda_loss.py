@@ -1,4 +1,4 @@
-"""The LambdaLoss framework: pairwise logistic losses weighted by what the order of a pair means to a metric."""
+"""The LambdaLoss framework: pairwise logistic losses weighted by the effect of each pair on a metric."""
 
 from __future__ import annotations
 
@@ -29,7 +29,24 @@ def lambda_loss(
     mu: float = 10.0,
     topn: int | None = None,
 ) -> tf.Tensor:
-    """Computes the LambdaLoss of each list, [batch]; see `LambdaCriterion`.
+    r"""Computes the LambdaLoss of each list; see `LambdaCriterion` for the formula.
+
+    Args:
+      labels: [batch, list], float or int, >= 0; negative labels mark padding.
+      scores: [batch, list], any float type.
+      mask: [batch, list] bool, False for additional padding. None adds no padding.
+      metric: "ndcg_loss1", "ndcg_loss2", "ndcg_loss2++", "lambda_rank" or "precision".
+      sigma: Slope of the logistic function, > 0.
+      mu: Weight of $\delta$ in NDCG-Loss2++, > 0.
+      topn: The cutoff K, >= 1; None for the whole list. Required for "precision".
+
+    Returns:
+      [batch], float64 for float64 scores, else float32; 0 for excluded lists.
+
+    Raises:
+      ValueError: If an argument is out of range or the shapes do not match.
+
+    Time and memory O(N^2) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -43,44 +60,51 @@ def lambda_loss(
 
 @dataclasses.dataclass(frozen=True)
 class LambdaCriterion(Criterion):
-    r"""Logistic loss of pairs of documents, weighted by what their order means to a metric.
+    r"""Logistic loss over pairs of documents, weighted by the effect of their order on a metric.
 
     $$\sum_{ij} w_{ij} \log_2(1 + e^{-\sigma (s_i - s_j)})$$
 
-    with weights held constant in the gradient, over the pairs with $y_i > y_j$ ("ndcg_loss1": over all $i \neq j$):
+    over the pairs with $y_i > y_j$ ("ndcg_loss1": all $i \neq j$). The weights are constant to the gradient:
 
     - "ndcg_loss1": $G_i / D_{r_i}$, NDCG-Loss1;
     - "ndcg_loss2": $\delta_{ij} |G_i - G_j|$, NDCG-Loss2;
     - "ndcg_loss2++": $(\rho_{ij} + \mu \delta_{ij}) |G_i - G_j|$, NDCG-Loss2++;
-    - "lambda_rank": $\rho_{ij} |G_i - G_j|$, LambdaRank: the change of NDCG when the two are swapped;
-    - "precision": 1 / K if only one of the two is among the first K, the change of P@K when they are swapped, over the
-      pairs of a relevant (label >= 1) and another document;
+    - "lambda_rank": $\rho_{ij} |G_i - G_j|$, LambdaRank: the change of NDCG if the two documents are swapped;
+    - "precision": 1 / K if exactly one of the two documents is among the first K, the change of P@K if they are
+      swapped. The pairs consist of a relevant document (label >= 1) and one that is not relevant.
 
     $$G_i = \frac{2^{y_i} - 1}{\mathrm{maxDCG}}, \quad D_r = \log_2(1 + r), \quad
       \rho_{ij} = \left|\frac{1}{D_{r_i}} - \frac{1}{D_{r_j}}\right|, \quad
       \delta_{ij} = \frac{1}{D_{|r_i - r_j|}} - \frac{1}{D_{|r_i - r_j| + 1}}$$
 
-    (Wang et al., "The LambdaLoss Framework for Ranking Metric Optimization", CIKM 2018, which leaves cut-offs out.)
-    With a cut-off K, $1 / D_r$ is 0 in $\rho$ for r > K, and $\delta_{ij}$ is multiplied by $1 / (1 - 1 / D_m)$ where
-    $m = \max(r_i, r_j) > K$ (Jagerman et al., "On Optimizing Top-K Metrics for Neural Ranking Models", SIGIR 2022); so
-    is $1 / D_{r_i}$ in NDCG-Loss1, by the same argument, with $m = r_i > K$.
+    (Wang et al., "The LambdaLoss Framework for Ranking Metric Optimization", CIKM 2018, which has no cutoffs.) With a
+    cutoff K, $1 / D_r$ is 0 in $\rho$ for r > K, and $\delta_{ij}$ is multiplied by $1 / (1 - 1 / D_m)$ if
+    $m = \max(r_i, r_j) > K$ (Jagerman et al., "On Optimizing Top-K Metrics for Neural Ranking Models", SIGIR 2022). By
+    the same argument, $1 / D_{r_i}$ in NDCG-Loss1 has this factor with $m = r_i > K$.
 
-    The $r_i$ are the exact ranks by the current scores. A pair with tied documents has the mean of its weights over all
-    orders of the ties: nothing hangs on positions in the list, and there is a gradient at ties.
+    The $r_i$ are the exact ranks by the current scores. The weight of a pair with ties is the mean over all orders of
+    the tied documents. So the loss does not depend on the order of documents in the list, and ties have a gradient.
 
-    At least 0; "ndcg_loss1" is at least 1 - NDCG@K. Lists whose labels (for "precision": relevant or not) are all the
-    same are left out.
+    The loss is at least 0; "ndcg_loss1" is at least 1 - NDCG@K. Lists with only one distinct label (for "precision":
+    with only relevant or only irrelevant documents) are excluded.
 
     Args:
       metric: One of the names above.
       sigma: Slope of the logistic function, > 0.
       mu: Weight of $\delta$ in NDCG-Loss2++, > 0; the paper recommends 10.
-      topn: The cut-off K; None for the whole list. "precision" needs one.
+      topn: The cutoff K, >= 1; None for the whole list. Required for "precision".
 
     Raises:
-      ValueError: If an argument is out of its range.
+      ValueError: If an argument is out of range.
 
     Time and memory O(N^2) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import functional
+      >>> labels, scores = tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[2.0, 2.0, 9.0]])
+      >>> print(functional.LambdaCriterion(metric="lambda_rank")(labels, scores).numpy().round(4))
+      [0.3691]
     """
 
     metric: str = "ndcg_loss2++"
@@ -101,7 +125,7 @@ class LambdaCriterion(Criterion):
         """Returns [batch] from clean lists."""
         labels = self._relevance(labels)
         gains = labels if self.metric == "precision" else _normalized_gains(labels, mask, self.topn)
-        # Summed here: XLA's running sums were quadratic up to TensorFlow 2.15.
+        # Cumulative sums outside of XLA, where they were quadratic up to TensorFlow 2.15.
         discounts = _rank_discounts(compiled.padded_length(lists.length(scores)), self.metric, self.mu, self.topn)
         sums = tf.pad(tf.cumsum(tf.cumsum(discounts, axis=0), axis=1), [[1, 0], [1, 0]])
         # The pairs of NDCG-Loss1 are all pairs, each with the gain of its first document.
@@ -110,7 +134,7 @@ class LambdaCriterion(Criterion):
         return tf.ensure_shape(losses, scores.shape[:1]) / math.log(2.0)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] bool: False for lists whose labels (for "precision": relevant or not) are all the same."""
+        """Returns [batch] bool: False for lists with one distinct label (for "precision": relevant or not)."""
         return pairs.has_preferences(self._relevance(labels), mask)
 
     def _relevance(self, labels: tf.Tensor) -> tf.Tensor:
@@ -134,7 +158,7 @@ def _plain_losses(
 def _losses(
     scores: tf.Tensor, labels: tf.Tensor, mask: tf.Tensor, gains: tf.Tensor, *constants: tf.Tensor
 ) -> compiled.WithGradient:
-    """Returns the sum over pairs, [batch], and its gradient; arguments as in `_losses_and_gradient`."""
+    """Returns the sum over pairs, [batch], and its gradient function; arguments as in `_losses_and_gradient`."""
     padded = [compiled.pad(tensor) for tensor in (scores, labels, mask, gains)]
     losses, gradient = _losses_and_gradient(*padded, *constants)
     gradient = compiled.unpad(gradient, scores)
@@ -167,7 +191,7 @@ def _weights(
     sums: tf.Tensor,
     is_loss1: tf.Tensor,
 ) -> tf.Tensor:
-    """Returns the weights of the pairs, [batch, list, list], given `_rank_discounts`, summed."""
+    """Returns the weights of the pairs, [batch, list, list], given the cumulative sums of `_rank_discounts`."""
     rows, columns = lists.pairs(gains)
     chosen = tf.where(is_loss1, lists.different_pairs(mask), pairs.preferences(labels, mask))
     differences = rows - tf.where(is_loss1, tf.zeros_like(columns), columns)
@@ -175,18 +199,18 @@ def _weights(
 
 
 def _normalized_gains(labels: tf.Tensor, mask: tf.Tensor, topn: int | None) -> tf.Tensor:
-    """G_i = (2^(y_i) - 1) / maxDCG@K, [batch, list]."""
+    """Returns G_i = (2^(y_i) - 1) / maxDCG@K, [batch, list]."""
     gain = Gain.of("exponential", labels)
     return tf.math.divide_no_nan(gain(labels), ideal_dcg(labels, mask, topn, gain=gain)[:, tf.newaxis])
 
 
 def _inverse_discount(ranks: tf.Tensor) -> tf.Tensor:
-    """1 / D_r = 1 / log2(1 + r)."""
+    """Returns 1 / D_r = 1 / log2(1 + r)."""
     return log2_discount(ranks - 1.0)
 
 
 def _rank_discounts(length: tf.Tensor | int, metric: str, mu: float, topn: int | None) -> tf.Tensor:
-    """The metric's weight of a pair of ranks but for the gains, [list, list]: 0 on the diagonal."""
+    """Returns the metric's weight of each pair of ranks without the gains, [list, list]; 0 on the diagonal."""
     # float64, for the sums over blocks below.
     ranks = tf.cast(tf.range(1, length + 1), tf.float64)
     first, second = ranks[:, tf.newaxis], ranks[tf.newaxis, :]
@@ -196,7 +220,7 @@ def _rank_discounts(length: tf.Tensor | int, metric: str, mu: float, topn: int |
         return tf.abs(within[:, tf.newaxis] - within[tf.newaxis, :]) / tf.cast(topn or length, ranks.dtype)
 
     def beyond(rank: tf.Tensor) -> tf.Tensor:
-        # What lifts the weights below the cut-off, where a gain is lost whole: at rank 1 there is no such thing.
+        # Increases the weights below the cutoff, where the whole gain is lost. It is undefined at rank 1.
         lifted = 1.0 / (1.0 - _inverse_discount(tf.maximum(rank, 2.0)))
         return tf.ones_like(rank) if topn is None else lists.fill(lifted, rank > topn, 1.0)
 
@@ -214,10 +238,10 @@ def _rank_discounts(length: tf.Tensor | int, metric: str, mu: float, topn: int |
 
 
 def _over_orders_of_ties(sums: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """The discounts at the ranks of each pair of documents, [batch, list, list]; at ties its mean over their orders.
+    """Returns the discounts at the ranks of each pair of documents, [batch, list, list], averaged over orders of ties.
 
-    Tied documents hold a block of ranks, of which each order gives every document each rank equally often: so the mean
-    is that over a block of the matrix, and the differences of four of its running sums give it.
+    Tied documents share a block of ranks. Over all orders, each document has each rank equally often. So the average is
+    the mean over a block of the matrix, computed from four of its cumulative sums.
     """
     mine, others = lists.pairs(scores)
     real = mask[:, tf.newaxis, :]
@@ -226,7 +250,7 @@ def _over_orders_of_ties(sums: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) ->
     rows = tf.gather(sums, above + tied) - tf.gather(sums, above)
     blocks = tf.gather(rows, above + tied, axis=2, batch_dims=1) - tf.gather(rows, above, axis=2, batch_dims=1)
     blocks = lists.fill(blocks, blocks > 1e-9, 0.0)  # Less is rounding of the sums.
-    # Two documents of one block never have the same rank: there the diagonal, which is 0, is not counted.
+    # Two documents of the same block never have the same rank, so the diagonal (which is 0) is not counted there.
     same = tf.cast(tf.equal(above[:, :, tf.newaxis], above[:, tf.newaxis, :]), tf.int32)
     count = tied[:, :, tf.newaxis] * (tied[:, tf.newaxis, :] - same)
     return tf.cast(tf.math.divide_no_nan(blocks, tf.cast(count, blocks.dtype)), scores.dtype)

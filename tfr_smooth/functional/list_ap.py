@@ -20,7 +20,22 @@ def list_ap(
     num_bins: int = 20,
     temperature: float = 1.0,
 ) -> tf.Tensor:
-    """Computes ListAP of each list, [batch]; see `ListAPCriterion`.
+    """Computes the ListAP loss of each list; see `ListAPCriterion` for the formula.
+
+    Args:
+      labels: [batch, list], float or int, >= 0; negative labels mark padding.
+      scores: [batch, list], any float type.
+      mask: [batch, list] bool, False for additional padding. None adds no padding.
+      num_bins: The number of bins M, >= 2.
+      temperature: Divisor of the scores, > 0.
+
+    Returns:
+      [batch], float64 for float64 scores, else float32; 0 for excluded lists.
+
+    Raises:
+      ValueError: If an argument is out of range or the shapes do not match.
+
+    Time and memory O(M N) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -38,22 +53,31 @@ class ListAPCriterion(Criterion):
     $$1 - \sum_{m=1}^M \frac{\sum_{m' \le m} h^+_{m'}}{\sum_{m' \le m} h_{m'}} \frac{h^+_m}{R}, \qquad
       h_m = \sum_j \delta(x_j, m), \quad h^+_m = \sum_j rel_j \, \delta(x_j, m)$$
 
-    with $\delta(x, m) = \max(1 - |x - b_m| / \Delta, 0)$ around M bin centers from $b_1 = 1$ down to $b_M = -1$, which
-    are $\Delta = 2 / (M - 1)$ apart, and R relevant documents (label >= 1) (Revaud, Almazan, Rezende, Souza,
-    "Learning with Average Precision: Training Image Retrieval with a Listwise Loss", ICCV 2019, arXiv:1906.07589).
+    where $\delta(x, m) = \max(1 - |x - b_m| / \Delta, 0)$ with M bin centers from $b_1 = 1$ down to $b_M = -1$ at
+    distances of $\Delta = 2 / (M - 1)$, and R is the number of relevant documents (label >= 1) (Revaud, Almazan,
+    Rezende, Souza, "Learning with Average Precision: Training Image Retrieval with a Listwise Loss", ICCV 2019,
+    arXiv:1906.07589).
 
-    The paper bins cosine similarities, which are in [-1, 1]. Scores are not: they are squashed first, to
-    $x_j = \tanh((s_j - \bar s) / \tau)$ with the mean of the list. So the bins are finest around it, a shift of the
-    scores changes nothing, and documents farther than a few tau from the mean share the outer bins.
+    The paper bins cosine similarities, which are in [-1, 1]. Ranking scores are unbounded, so they are squashed first:
+    $x_j = \tanh((s_j - \bar s) / \tau)$, where $\bar s$ is the mean of the list. So the bins are finest around the
+    mean, the loss is invariant to a shift of the scores, and documents farther than a few tau from the mean share the
+    outer bins. Lists without a relevant document are excluded.
 
     Args:
-      num_bins: The number of bins M, an integer >= 2; the paper has 20. More bins, less smooth.
-      temperature: What scores are divided by, > 0.
+      num_bins: The number of bins M, an integer >= 2; the paper uses 20. More bins are less smooth.
+      temperature: Tau, the divisor of the scores, > 0.
 
     Raises:
-      ValueError: If an argument is out of its range.
+      ValueError: If an argument is out of range.
 
     Time and memory O(M N) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import functional
+      >>> labels, scores = tf.constant([[1, 0, 1]]), tf.constant([[3.0, 2.0, 1.0]])
+      >>> print(functional.ListAPCriterion(num_bins=20)(labels, scores).numpy().round(3))
+      [0.181]
     """
 
     num_bins: int = 20
@@ -81,11 +105,11 @@ class ListAPCriterion(Criterion):
 
 
 def _bins(scores: tf.Tensor, real: tf.Tensor, num_bins: int, temperature: float) -> tf.Tensor:
-    """How much of each document is in each bin, [batch, list, M]: it lies between two, and is shared by them."""
-    # The sum of a list's scores must not overflow; at the edges they are all in the outer bins anyway.
+    """Returns the share of each document in each bin, [batch, list, M]; a document is split between two bins."""
+    # The sum of a list's scores must not overflow. Clipped scores are in the outer bins anyway.
     edge = scores.dtype.max * 1e-8
     scores = tf.clip_by_value(scores, -edge, edge)
-    # Less the highest first: then the mean of scores that were shifted rounds as it did.
+    # Subtract the maximum first, so that a shift of the scores does not change the rounding of the mean.
     highest = tf.reduce_max(lists.fill(scores, real > 0.0, -edge), axis=1, keepdims=True)
     scores = real * (scores - tf.stop_gradient(highest))
     count = tf.maximum(tf.reduce_sum(real, axis=1, keepdims=True), 1.0)

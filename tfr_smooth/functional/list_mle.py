@@ -12,14 +12,28 @@ from tfr_smooth.functional.criterion import Criterion
 from tfr_smooth.ops import compiled, lists
 from tfr_smooth.ops.neighbors import Neighbors
 
-# From a list's highest score to its lowest; float64 ends at e^-745.
+# The largest range of scores in a list for the fast computation; float64 underflows at e^-745.
 _WIDEST = 600.0
 
 
 def list_mle(
     labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None, *, position_aware: bool = False
 ) -> tf.Tensor:
-    """Computes ListMLE of each list, [batch]; see `ListMLECriterion`.
+    """Computes the ListMLE loss of each list; see `ListMLECriterion` for the formula.
+
+    Args:
+      labels: [batch, list], float or int, >= 0; negative labels mark padding.
+      scores: [batch, list], any float type.
+      mask: [batch, list] bool, False for additional padding. None adds no padding.
+      position_aware: Whether early positions have larger weights (p-ListMLE).
+
+    Returns:
+      [batch], float64 for float64 scores, else float32; 0 for excluded lists.
+
+    Raises:
+      ValueError: If an argument is out of range or the shapes do not match.
+
+    Time O(N log N), memory O(N) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -34,23 +48,31 @@ def list_mle(
 class ListMLECriterion(Criterion):
     r"""ListMLE: $\sum_{i=1}^N \alpha_i \left(\log \sum_{k=i}^N e^{s_{\pi(k)}} - s_{\pi(i)}\right)$.
 
-    $\pi$ is the order by falling label. $\alpha_i = 1$ (Xia et al., "Listwise Approach to Learning to Rank: Theory and
-    Algorithm", ICML 2008) or, position-aware, $\alpha_i = (2^{N-i} - 1) / (2^{N-1} - 1)$ (Lan et al., "Position-Aware
-    ListMLE", UAI 2014, with their weights divided by the first, as $2^N$ overflows and would let the longest list drown
-    the others).
+    $\pi$ is the order by descending label. $\alpha_i = 1$ (Xia et al., "Listwise Approach to Learning to Rank: Theory
+    and Algorithm", ICML 2008) or, if position-aware, $\alpha_i = (2^{N-i} - 1) / (2^{N-1} - 1)$ (Lan et al.,
+    "Position-Aware ListMLE", UAI 2014). The paper's weights are divided by the first weight, because $2^N$ overflows
+    and the longest lists would dominate the others.
 
-    Documents with the same label have no order. Each takes their mean score as $s_{\pi(i)}$ and the mean of their
-    $e^s$ as its part of the sums: so nothing depends on positions in the list, and the loss bounds from above the
-    mean over all the orders that the labels allow (by Jensen's inequality; survival analysis knows it as Efron's
-    treatment of ties). At least 0; a sum over documents, so that a long list weighs more than a short one.
+    Documents with the same label have no order. Each has their mean score as $s_{\pi(i)}$ and contributes the mean of
+    their $e^s$ to the sums. So the loss does not depend on the order of documents in the list. It is an upper bound of
+    the mean over all orders consistent with the labels (by Jensen's inequality; in survival analysis this is Efron's
+    treatment of ties). The loss is at least 0. It is a sum over documents, so longer lists have larger losses. Lists
+    without a relevant document are excluded.
 
     Args:
-      position_aware: Whether early positions weigh more (p-ListMLE).
+      position_aware: Whether early positions have larger weights (p-ListMLE).
 
     Raises:
-      ValueError: If an argument is not one of these.
+      ValueError: If `position_aware` is not a bool.
 
     Time O(N log N), memory O(N) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import functional
+      >>> labels = tf.constant([[1.0, 2.0, 0.0, -1.0]])
+      >>> print(functional.ListMLECriterion()(labels, tf.zeros([1, 4])).numpy().round(4))
+      [1.7918]
     """
 
     position_aware: bool = False
@@ -61,17 +83,17 @@ class ListMLECriterion(Criterion):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        # From the last position to the first, so that the sums run forwards; then padding, which they never reach.
+        # From the last position to the first, so that the sums run forward; padding comes last.
         lowest = labels.dtype.min
         negated, order = tf.math.top_k(lists.fill(-labels, mask, lowest), tf.shape(labels)[1])
         mask = tf.not_equal(negated, lowest)
         scores = tf.gather(scores, order, batch_dims=1)
 
-        # Not padded with True, which `tf.vectorized_map` does not do.
+        # Not padded with True, which `tf.vectorized_map` does not support.
         starts = tf.logical_not(tf.pad(tf.equal(negated[:, 1:], negated[:, :-1]), [[0, 0], [1, 0]]))
-        # The 0 that padding has reaches nothing, as it comes last.
+        # The 0 at padding has no effect, as padding comes last.
         terms = tf.ensure_shape(_log_sums(scores, starts, mask), scores.shape)
-        if self.position_aware:  # Else the sum of the scores is that of their means.
+        if self.position_aware:  # Otherwise the scores and their means over ties have the same sum.
             ties = Neighbors(starts)
             below = scores - ties.maximum(scores)
             terms += below - ties.mean(below)
@@ -85,7 +107,7 @@ def _plain_log_sums(scores: tf.Tensor, starts: tf.Tensor, _: tf.Tensor) -> tf.Te
 
 @compiled.differentiable(_plain_log_sums)
 def _log_sums(scores: tf.Tensor, starts: tf.Tensor, mask: tf.Tensor) -> compiled.WithGradient:
-    """Returns log(sum_{i <= k} e^{s_i}) - s_k at each k, with the mean of e^s over ties, and its gradient.
+    """Returns log(sum_{i <= k} e^{s_i}) - s_k at each k, with the mean of e^s over ties, and its gradient function.
 
     Args:
       scores: [batch, list].
@@ -94,7 +116,7 @@ def _log_sums(scores: tf.Tensor, starts: tf.Tensor, mask: tf.Tensor) -> compiled
     """
     ties = Neighbors(starts)
     lowest, highest = lists.extremes(scores, mask)
-    # Halves, as the difference of the extremes of a list of padding overflows.
+    # Halves avoid overflow for empty lists, which have the extreme floats.
     is_narrow = tf.reduce_all(highest / 2.0 - lowest / 2.0 < _WIDEST / 2.0)
     below = lists.fill(tf.cast(scores, tf.float64) - tf.cast(highest, tf.float64)[:, tf.newaxis], mask, 0.0)
 
@@ -121,7 +143,7 @@ def _log_sums(scores: tf.Tensor, starts: tf.Tensor, mask: tf.Tensor) -> compiled
 
 
 def _wide_log_sums(ties: Neighbors, scores: tf.Tensor) -> tf.Tensor:
-    """As `_log_sums`, for lists of any spread: each sum of e^s is relative to the highest score so far."""
+    """Returns the same as `_log_sums` for any range of scores: sums of e^s are relative to the highest score so far."""
     highest = ties.maximum(scores)
     peak = _running_maximum(highest)
     decay = tf.exp(tf.concat([peak[:, :1], peak[:, :-1]], axis=1) - peak)
@@ -130,7 +152,7 @@ def _wide_log_sums(ties: Neighbors, scores: tf.Tensor) -> tf.Tensor:
 
 
 def _position_weights(mask: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """(2^(N-i) - 1) / (2^(N-1) - 1) for i = N, N-1, ..., 1, with nothing that overflows; 0 for N = 1."""
+    """Returns (2^(N-i) - 1) / (2^(N-1) - 1) for i = N, N-1, ..., 1 without overflow; 0 for N = 1."""
     length = tf.reduce_sum(tf.cast(mask, dtype), axis=1, keepdims=True)
     after = tf.cast(tf.range(tf.shape(mask)[1]), dtype)[tf.newaxis]  # N - i
     two, last = tf.constant(2.0, dtype), tf.pow(tf.constant(2.0, dtype), 1.0 - length)
@@ -141,7 +163,7 @@ def _position_weights(mask: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 def _doubling(step: Callable[..., tuple[tf.Tensor, ...]], arrays: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
     """Runs `step(take, reaches, *arrays)` for a reach of 1, 2, 4, ... < N along [batch, list].
 
-    `take(array)` is the array that much earlier, where there is one: where `reaches` is True. Else it is anything.
+    `take(array)` is the array shifted by the reach; it is only valid where `reaches` is True.
     """
     length = tf.shape(arrays[0])[1]
     positions = tf.range(length)
@@ -153,7 +175,7 @@ def _doubling(step: Callable[..., tuple[tf.Tensor, ...]], arrays: tuple[tf.Tenso
 
 
 def _running_maximum(values: tf.Tensor) -> tf.Tensor:
-    """The maximum of the first k of [batch, list] at each k; a constant to the gradient."""
+    """Returns the cumulative maximum along [batch, list], without a gradient."""
 
     def step(take: Callable[[tf.Tensor], tf.Tensor], reaches: tf.Tensor, highest: tf.Tensor) -> tuple[tf.Tensor]:
         return (tf.where(reaches, tf.maximum(highest, take(highest)), highest),)
@@ -162,7 +184,7 @@ def _running_maximum(values: tf.Tensor) -> tf.Tensor:
 
 
 def _decaying_sum(decay: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-    """c_k = decay_k c_{k-1} + values_k along [batch, list], with c_0 = values_0; the decay is a constant."""
+    """Returns c_k = decay_k c_{k-1} + values_k along [batch, list], with c_0 = values_0; the decay has no gradient."""
 
     def step(
         take: Callable[[tf.Tensor], tf.Tensor], reaches: tf.Tensor, decay: tf.Tensor, sums: tf.Tensor
@@ -173,7 +195,7 @@ def _decaying_sum(decay: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
     @tf.custom_gradient
     def run(values: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            # The same sum from the other end. (That of a loop would keep all its rounds, and XLA cannot take it.)
+            # The same sum in reverse. (The gradient of a loop would store all rounds, and XLA does not support it.)
             later = tf.concat([decay[:, 1:], decay[:, :1]], axis=1)
             return tf.reverse(_decaying_sum(tf.reverse(later, [1]), tf.reverse(upstream, [1])), [1])
 

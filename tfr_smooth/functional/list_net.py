@@ -1,4 +1,4 @@
-"""ListNet: cross entropy of two top-one distributions."""
+"""ListNet: cross entropy between two top-one distributions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,21 @@ from tfr_smooth.ops import lists
 def list_net(
     labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None, *, temperature: float = 1.0
 ) -> tf.Tensor:
-    """Computes ListNet of each list, [batch]; see `ListNetCriterion`.
+    """Computes the ListNet loss of each list; see `ListNetCriterion` for the formula.
+
+    Args:
+      labels: [batch, list], float or int, >= 0; negative labels mark padding.
+      scores: [batch, list], any float type.
+      mask: [batch, list] bool, False for additional padding. None adds no padding.
+      temperature: Divisor of the scores, > 0.
+
+    Returns:
+      [batch], float64 for float64 scores, else float32; 0 for excluded lists.
+
+    Raises:
+      ValueError: If an argument is out of range or the shapes do not match.
+
+    Time and memory O(N) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -29,16 +43,24 @@ def list_net(
 class ListNetCriterion(Criterion):
     r"""ListNet: $-\sum_j \mathrm{softmax}(y)_j \log \mathrm{softmax}(s / \tau)_j$.
 
-    (Cao et al., "Learning to Rank: From Pairwise Approach to Listwise Approach", ICML 2007, the top-one case.) The same
-    for every shift of the scores. At least 0, and the entropy of softmax(y) where the scores fit the labels.
+    (Cao et al., "Learning to Rank: From Pairwise Approach to Listwise Approach", ICML 2007, the top-one case.)
+    Invariant to a shift of the scores. The loss is at least 0; its minimum is the entropy of softmax(y). Lists without
+    a relevant document are excluded.
 
     Args:
-      temperature: What scores are divided by, > 0.
+      temperature: Tau, the divisor of the scores, > 0.
 
     Raises:
-      ValueError: If an argument is out of its range.
+      ValueError: If `temperature` is out of range.
 
     Time and memory O(N) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import functional
+      >>> labels, scores = tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[1.0, 0.0, 5.0]])
+      >>> print(functional.ListNetCriterion(temperature=1.0)(labels, scores).numpy().round(4))
+      [0.5822]
     """
 
     temperature: float = 1.0
@@ -50,7 +72,7 @@ class ListNetCriterion(Criterion):
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         targets = tf.nn.softmax(lists.fill(labels, mask, scores.dtype.min / 4.0), axis=1)
-        # The difference first: a shift of the scores then costs no digits. And no quotient overflows.
+        # The difference first, so that a shift of the scores loses no precision. The clipping avoids overflow.
         highest = tf.reduce_max(lists.fill(scores, mask, scores.dtype.min), axis=1, keepdims=True)
         lowest = scores.dtype.min / 4.0
         logits = tf.maximum(scores - tf.stop_gradient(highest), lowest * min(self.temperature, 1.0)) / self.temperature

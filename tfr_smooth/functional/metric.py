@@ -1,4 +1,4 @@
-"""What every metric is: labels, scores and a ranking in, one value per list out."""
+"""Base class of the metrics."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from tfr_smooth.ops import ExactRanking, Ranking
 class RankingMetric(abc.ABC):
     """Base class of the metrics: pure functions of labels, scores and a ranking.
 
-    With `ops.ExactRanking()` the formula gives the exact metric, with a smooth ranking the differentiable one: the two
-    cannot drift apart. An exact value is in [0, 1]; a smooth one may be a little above, as a smooth ranking may have a
-    document at more than one rank.
+    The same formula computes the exact metric with `ops.ExactRanking()` and the differentiable metric with a smooth
+    ranking. Exact values are in [0, 1]. Smooth values may be slightly above 1, as a smooth ranking may place a document
+    at more than one rank.
 
-    A subclass overrides `compute`, and `relevance` if labels are not what it reads. A frozen dataclass with a
-    `get_config`, registered with `tf.keras.utils.register_keras_serializable`, survives saving.
+    A subclass overrides `compute`, and `relevance` if it does not use the labels themselves. To save models with a
+    metric of your own, make it a frozen dataclass with a `get_config` and register it with
+    `tf.keras.utils.register_keras_serializable`.
 
     Example:
       >>> import tensorflow as tf
@@ -35,7 +36,7 @@ class RankingMetric(abc.ABC):
       [0.] [0.33]
     """
 
-    # AutoGraph has nothing to convert here, and takes seconds to find out.
+    # AutoGraph has nothing to convert here, and needs seconds to detect that.
     @tf.autograph.experimental.do_not_convert
     def __call__(
         self,
@@ -48,14 +49,14 @@ class RankingMetric(abc.ABC):
         """Computes the metric of each list.
 
         Args:
-          labels: [batch, list], float or int, >= 0; a negative label is padding.
+          labels: [batch, list], float or int, >= 0; negative labels mark padding.
           scores: [batch, list], any float type.
-          mask: [batch, list] bool, False for further padding.
-          ranking: Places documents at ranks; None for `ops.ExactRanking()`.
+          mask: [batch, list] bool, False for additional padding. None adds no padding.
+          ranking: The ranking. None uses `ops.ExactRanking()`.
 
         Returns:
-          [batch], float64 for float64 scores, else float32; 0 for a list without a relevant document; NaN for a list
-          with a NaN among its real labels or scores.
+          [batch], float64 for float64 scores, else float32; 0 for lists without a relevant document; NaN for lists with
+          NaN among their real labels or scores.
 
         Raises:
           ValueError: If the shapes do not match or the scores are not floats.
@@ -65,7 +66,14 @@ class RankingMetric(abc.ABC):
         return batch.validity * self.compute(relevance, batch.scores, batch.mask, ranking or ExactRanking())
 
     def relevance(self, labels: tf.Tensor) -> tf.Tensor:
-        """Returns the relevance of documents with these labels, [batch, list]: the labels, unless overridden."""
+        """Returns the relevance of documents; by default, their labels.
+
+        Args:
+          labels: [batch, list] floats, >= 0; 0 at padding.
+
+        Returns:
+          [batch, list], >= 0; 0 at padding.
+        """
         return labels
 
     @abc.abstractmethod
@@ -74,20 +82,23 @@ class RankingMetric(abc.ABC):
 
         Args:
           relevance: [batch, list], >= 0; 0 at padding.
-          scores: [batch, list], of the same float type, finite; 0 at padding.
+          scores: [batch, list], finite, in the type of the relevance; 0 at padding.
           mask: [batch, list] bool, False for padding.
-          ranking: Places documents at ranks.
+          ranking: The ranking.
 
         Returns:
           [batch].
         """
 
     def has_relevant(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] bool: False for lists for which the metric says nothing.
+        """Returns which lists have a relevant document; the metric is undefined for the others.
 
         Args:
-          labels: [batch, list] floats, 0 at padding.
+          labels: [batch, list] floats, >= 0; 0 at padding.
           mask: [batch, list] bool, False for padding.
+
+        Returns:
+          [batch] bool.
         """
         return tf.reduce_any(tf.logical_and(self.relevance(labels) > 0.0, mask), axis=1)
 

@@ -12,9 +12,9 @@ from tfr_smooth.ops import Ranking, discounts, lists
 from tfr_smooth.ops.discounts import Discount
 from tfr_smooth.ops.gains import GAINS, Gain
 
-# The highest label of lists whose ideal order is found without a sort.
+# The highest label of lists for which the ideal DCG is computed without a sort.
 _GRADES = 8.0
-# So few ranks are sorted as quickly.
+# Up to this number of ranks, a sort is equally fast.
 _FEW_RANKS = 32
 
 
@@ -25,25 +25,26 @@ class NDCG(RankingMetric):
     $$\mathrm{NDCG@}K = \frac{1}{N_K} \sum_{r=1}^K \frac{g(y_r)}{\log_2(r + 1)}, \qquad
       g(y) = 2^y - 1 \text{ or } y$$
 
-    where $y_r$ is the relevance at rank r (the label, or under a smooth ranking $\sum_j rel_j I^r_j$) and $N_K$
-    the sum for the ideal order (Eq. 3 and 12 of arXiv:2105.00942). Rankings that know the discount of each document
-    sum over documents, $\sum_j g(rel_j) D_j$.
+    where $y_r$ is the relevance at rank r (the label, or $\sum_j rel_j I^r_j$ under a smooth ranking) and $N_K$ is the
+    sum for the ideal order (Eq. 3 and 12 of arXiv:2105.00942). Rankings with a discount per document use a sum over
+    documents, $\sum_j g(rel_j) D_j$.
 
-    With the exponential gain and labels that are far apart, such as 0 and 128, NDCG read off the relevance at each rank
-    (SmoothI, NeuralSort, SoftSort) is about 0 with about no gradient, unless the ranking is sharp: a mean of such
-    labels has next to none of the gain of the largest. That is the formula, not rounding; use `gain="linear"` there.
+    With the exponential gain and distant labels, such as 0 and 128, NDCG computed from the relevance at each rank
+    (SmoothI, NeuralSort, SoftSort) is about 0 with almost no gradient, unless the ranking is sharp: the gain of a mean
+    of such labels is negligible compared to the gain of the largest label. This is a property of the formula, not
+    rounding. Use `gain="linear"` in this case.
 
     Args:
-      topn: The cut-off K; None for the whole list.
+      topn: The cutoff K, >= 1; None for the whole list.
       gain: "exponential" for 2^y - 1 (the papers, TF-Ranking), "linear" for y (trec_eval).
-      discount: "log2" for the formula's; or another to train with (SoftRank, section 4.7), over ranks that count from
-        0: "linear" or `ops.ShallowDiscount(alpha)`; a table D[0], D[1], .., and 0 beyond it; or a function from float64
-        ranks to their discounts.
+      discount: "log2" for the discount of the formula, or another discount for training (SoftRank, section 4.7) over
+        ranks starting at 0: "linear" or `ops.ShallowDiscount(alpha)`; a table D[0], D[1], .., with 0 beyond it; or a
+        function from float64 ranks to discounts.
 
     Raises:
-      ValueError: If an argument is not one of these.
+      ValueError: If an argument is out of range.
 
-    Time and memory O(K) per list on top of the ranking's, and O(N log N) for the ideal order.
+    Time and memory O(K) per list in addition to the ranking, and O(N log N) for the ideal order.
 
     Example:
       >>> import tensorflow as tf
@@ -73,14 +74,29 @@ class NDCG(RankingMetric):
 def ideal_dcg(
     relevance: tf.Tensor, mask: tf.Tensor, topn: int | None, discount: Discount = "log2", gain: Gain | None = None
 ) -> tf.Tensor:
-    r"""Returns the discounted cumulative gain of documents in falling order of relevance, [batch].
+    r"""Returns the discounted cumulative gain of documents in descending order of relevance.
 
     Args:
       relevance: [batch, list], >= 0; 0 at padding.
       mask: [batch, list] bool, False for padding.
-      topn: The cut-off K; None for the whole list.
-      discount: As in `NDCG`.
-      gain: The gain; None for $2^y - 1$.
+      topn: The cutoff K, >= 1; None for the whole list.
+      discount: The discount; see `NDCG`.
+      gain: The gain, an elementwise function of relevance. None uses $2^y - 1$.
+
+    Returns:
+      [batch].
+
+    Raises:
+      ValueError: If `discount` is invalid.
+
+    Time O(N log N), memory O(N) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import functional
+      >>> relevance = tf.constant([[0.0, 1.0, 2.0]])
+      >>> print(functional.ideal_dcg(relevance, relevance >= 0.0, topn=2).numpy().round(4))
+      [3.6309]
     """
     relevance, gain = tf.stop_gradient(relevance), gain or Gain.of("exponential", relevance)
     ranks = lists.num_ranks(relevance, topn)
@@ -91,7 +107,7 @@ def ideal_dcg(
 
     if isinstance(ranks, int) and ranks <= _FEW_RANKS:
         return by_sorting()
-    # Labels are mostly a few whole numbers. Then no sort is needed, which takes as long as all the rest.
+    # Labels are mostly small integers. Then no sort is needed, which takes as long as everything else.
     is_graded = tf.logical_and(
         tf.reduce_all(tf.equal(relevance, tf.floor(relevance))), tf.reduce_all(relevance <= _GRADES)
     )
@@ -99,7 +115,7 @@ def ideal_dcg(
 
 
 def _dcg_by_grades(relevance: tf.Tensor, at_ranks: tf.Tensor, gain: Gain) -> tf.Tensor:
-    """Returns the ideal DCG of whole labels: each grade adds a step of the gain at the ranks of all that have it."""
+    """Returns the ideal DCG of integer labels: each grade adds a gain step at the ranks of documents that reach it."""
     grades = tf.range(1.0, _GRADES + 1.0, dtype=relevance.dtype)[tf.newaxis]
     counts = tf.reduce_sum(tf.cast(relevance[:, tf.newaxis] >= grades[:, :, tf.newaxis], tf.int32), axis=2)
     sums = tf.pad(tf.cumsum(at_ranks, axis=1), [[0, 0], [1, 0]])

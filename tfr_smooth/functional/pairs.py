@@ -1,4 +1,4 @@
-"""What criteria over pairs of documents share."""
+"""Base class and helpers of criteria over pairs of documents."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tfr_smooth.ops import lists
 
 @dataclasses.dataclass(frozen=True)
 class PairwiseCriterion(Criterion):
-    """Base class of the means over the pairs of documents with different labels; lists without any are left out."""
+    """Base class of means over the pairs of documents with different labels; lists without such pairs are excluded."""
 
     @abc.abstractmethod
     def pair_losses(self, scores: tf.Tensor) -> tf.Tensor:
-        """Returns [batch, list, list]: at (i, j), the loss where i is to be ranked above j."""
+        """Returns [batch, list, list]: the loss at (i, j) if i should be ranked above j."""
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
@@ -26,18 +26,18 @@ class PairwiseCriterion(Criterion):
         return tf.math.divide_no_nan(total, tf.reduce_sum(weights, axis=[1, 2]))
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] bool: False for lists whose labels are all the same."""
+        """Returns [batch] bool: False for lists with only one distinct label."""
         return has_preferences(labels, mask)
 
 
 def preferences(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Returns [batch, list, list] bool: True at (i, j) if both are real and i has the higher label."""
+    """Returns [batch, list, list] bool: True at (i, j) if both documents are real and i has the higher label."""
     rows, columns = lists.pairs(labels)
     return tf.logical_and(rows > columns, lists.real_pairs(mask))
 
 
 def has_preferences(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Returns [batch] bool: False for a list whose labels are all the same. In O(N), without the pairs."""
+    """Returns [batch] bool: False for lists with only one distinct label. Takes O(N), as it needs no pairs."""
     lowest, highest = lists.extremes(labels, mask)
     return highest > lowest
 
@@ -54,7 +54,7 @@ def logistic(scores: tf.Tensor, sigma: float | tf.Tensor) -> tf.Tensor:
 
 def scaled_differences(scores: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
     r"""Returns [batch, list, list]: $\sigma (s_j - s_i)$ at (i, j)."""
-    # So that no product with sigma overflows.
+    # Avoids overflow of the products with sigma.
     limit = scores.dtype.max / 4.0 / tf.maximum(sigma, 1.0)
     rows, columns = lists.pairs(tf.clip_by_value(scores, -limit, limit))
     return sigma * (columns - rows)

@@ -1,4 +1,4 @@
-"""Precision at a cut-off."""
+"""Precision at a cutoff."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tfr_smooth.ops.gains import Gain
 class Precision(RankingMetric):
     r"""P@K of each list: $\mathrm{P@}K = \frac{1}{K} \sum_{r=1}^K y_r$.
 
-    $y_r$ is 1 if the document at rank r is relevant (label >= 1), or under a smooth ranking $\sum_j rel_j I^r_j$ (Eq.
-    1 and 10 of arXiv:2105.00942). Rankings by positions count a document by how far it is within the first K. The
-    sum is divided by K also where the list is shorter, as trec_eval does.
+    $y_r$ is 1 if the document at rank r is relevant (label >= 1), or $\sum_j rel_j I^r_j$ under a smooth ranking (Eq.
+    1 and 10 of arXiv:2105.00942). Position-based rankings weight each document by the degree to which it is within the
+    first K. As in trec_eval, the divisor is K even if the list is shorter.
 
     Args:
-      topn: The cut-off K; None for the number of real documents in the list.
+      topn: The cutoff K, >= 1; None for the number of real documents in the list.
 
     Raises:
       ValueError: If `topn` is not an integer >= 1 or None.
 
-    Time and memory O(K) per list on top of the ranking's.
+    Time and memory O(K) per list in addition to the ranking.
 
     Example:
       >>> import tensorflow as tf

@@ -11,7 +11,21 @@ from tfr_smooth.functional import pairs
 
 
 def rank_net(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None, *, sigma: float = 1.0) -> tf.Tensor:
-    """Computes RankNet of each list, [batch]; see `RankNetCriterion`.
+    """Computes the RankNet loss of each list; see `RankNetCriterion` for the formula.
+
+    Args:
+      labels: [batch, list], float or int, >= 0; negative labels mark padding.
+      scores: [batch, list], any float type.
+      mask: [batch, list] bool, False for additional padding. None adds no padding.
+      sigma: Slope of the logistic function, > 0.
+
+    Returns:
+      [batch], float64 for float64 scores, else float32; 0 for excluded lists.
+
+    Raises:
+      ValueError: If an argument is out of range or the shapes do not match.
+
+    Time and memory O(N^2) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -24,23 +38,30 @@ def rank_net(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None
 
 @dataclasses.dataclass(frozen=True)
 class RankNetCriterion(pairs.PairwiseCriterion):
-    r"""Logistic loss of the pairs of documents with different labels.
+    r"""Mean logistic loss over the pairs of documents with different labels.
 
     $$\frac{1}{|P|} \sum_{(i, j) \in P} \log(1 + e^{-\sigma (s_i - s_j)}), \qquad P = \{(i, j): y_i > y_j\}$$
 
     (Burges et al., "Learning to Rank using Gradient Descent", ICML 2005, Eq. 3 with a target probability of 1.) The
-    mean over the pairs of each list, not their sum: there are up to N^2 of them, and a list of 1000 documents would
-    count as much as ten thousand of 10. TF-Ranking divides the sum over a batch by the number of its documents, padding
-    included, so that its loss grows with N and shrinks with padding. At least 0, and log 2 where all scores are tied.
-    Lists whose labels are all the same are left out.
+    loss is the mean over the pairs of each list, not their sum: a list has up to N^2 pairs, so a list of 1000 documents
+    would have the weight of ten thousand lists of 10. TF-Ranking divides the sum over a batch by its number of
+    documents, including padding, so its loss grows with N and shrinks with padding. The loss is at least 0, and log 2
+    if all scores are tied. Lists with only one distinct label are excluded.
 
     Args:
       sigma: Slope of the logistic function, > 0.
 
     Raises:
-      ValueError: If an argument is out of its range.
+      ValueError: If `sigma` is out of range.
 
     Time and memory O(N^2) per list: a few [batch, list, list] tensors.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import functional
+      >>> labels, scores = tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[2.0, 2.0, 9.0]])
+      >>> print(functional.RankNetCriterion(sigma=1.0)(labels, scores).numpy().round(4))
+      [0.6931]
     """
 
     sigma: float = 1.0
@@ -50,5 +71,5 @@ class RankNetCriterion(pairs.PairwiseCriterion):
         object.__setattr__(self, "sigma", _arguments.real("sigma", self.sigma, above=0.0))
 
     def pair_losses(self, scores: tf.Tensor) -> tf.Tensor:
-        """Returns [batch, list, list]: at (i, j), the loss where i is to be ranked above j."""
+        """Returns [batch, list, list]: the loss at (i, j) if i should be ranked above j."""
         return pairs.logistic(scores, self.sigma)

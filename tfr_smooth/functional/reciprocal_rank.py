@@ -1,4 +1,4 @@
-"""Reciprocal rank, and expected reciprocal rank: where a user who goes down the list stops."""
+"""Reciprocal rank and expected reciprocal rank."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from tfr_smooth.ops.gains import exponential_gain
 
 @dataclasses.dataclass(frozen=True)
 class ReciprocalRank(RankingMetric):
-    r"""RR@K of each list: one over the rank of the first relevant document, 0 if it is behind rank K.
+    r"""RR@K of each list: the reciprocal rank of the first relevant document, 0 if its rank is above K.
 
     $$\mathrm{RR@}K = \sum_{r=1}^K \frac{1}{r} \, y_r \prod_{l<r} (1 - y_l)$$
 
-    where $y_r$ is 1 if the document at rank r is relevant (label >= 1), or under a smooth ranking $\sum_j rel_j I^r_j$
-    (no more than 1). Rankings by positions sum over documents, $\sum_j \frac{rel_j}{\pi_j} \prod_i (1 - rel_i A_{ji})$
-    with $A_{ji}$ telling how far document i is before j, and the cut by how far j is within the first K. Its
-    mean over lists is MRR (trec_eval's `recip_rank`).
+    where $y_r$ is 1 if the document at rank r is relevant (label >= 1), or $\sum_j rel_j I^r_j$ under a smooth ranking
+    (at most 1). Position-based rankings use the sum over documents,
+    $\sum_j \frac{rel_j}{\pi_j} \prod_i (1 - rel_i A_{ji})$, where $A_{ji}$ is the degree to which document i precedes
+    document j; each term is weighted by the degree to which j is within the first K. The mean over lists is MRR
+    (trec_eval's `recip_rank`).
 
     Args:
-      topn: The cut-off K; None for the whole list.
+      topn: The cutoff K, >= 1; None for the whole list.
 
     Raises:
       ValueError: If `topn` is not an integer >= 1 or None.
 
-    Time O(K log K), memory O(K) per list on top of the ranking's; O(N^2) with a ranking by positions.
+    Time O(K log K), memory O(K) per list in addition to the ranking; O(N^2) under a position-based ranking.
 
     Example:
       >>> import tensorflow as tf
@@ -51,30 +52,30 @@ class ReciprocalRank(RankingMetric):
 
     def compute(self, relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        # A smooth ranking may have a document at more than one rank.
+        # A smooth ranking may place a document at more than one rank.
         steps = ranking.steps(scores, relevance, mask, self.topn).clipped()
         return tf.reduce_sum(steps.within * steps.relevance / steps.ranks * steps.none_before(), axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
 class ExpectedReciprocalRank(ReciprocalRank):
-    r"""ERR@K of each list: the reciprocal of the rank at which a user is expected to be satisfied.
+    r"""ERR@K of each list: the expected reciprocal of the rank at which a user is satisfied.
 
     $$\mathrm{ERR@}K = \sum_{r=1}^K \frac{1}{r} \, R_r \prod_{l<r} (1 - R_l), \qquad R = \frac{2^y - 1}{2^{y_{max}}}$$
 
     (Chapelle, Metzler, Zhang, Grinspan, "Expected Reciprocal Rank for Graded Relevance", CIKM 2009.)
-    Under a smooth ranking $R_r$ is $\sum_j R_j I^r_j$ (no more than 1); with a ranking by positions the sum is over
+    Under a smooth ranking $R_r$ is $\sum_j R_j I^r_j$ (at most 1). Under a position-based ranking the sum is over
     documents, as in `ReciprocalRank`.
 
     Args:
-      topn: The cut-off K; None for the whole list.
-      max_grade: The highest label there is, > 0; higher ones count as this one. 4 for MSLR-WEB30K and Yahoo's data, 2
-        for LETOR 4.0.
+      topn: The cutoff K, >= 1; None for the whole list.
+      max_grade: The highest label of the data set, > 0; higher labels are clipped to it. 4 for MSLR-WEB30K and Yahoo's
+        data, 2 for LETOR 4.0.
 
     Raises:
-      ValueError: If an argument is out of its range.
+      ValueError: If an argument is out of range.
 
-    Time O(K log K), memory O(K) per list on top of the ranking's; O(N^2) with a ranking by positions.
+    Time O(K log K), memory O(K) per list in addition to the ranking; O(N^2) under a position-based ranking.
 
     Example:
       >>> import tensorflow as tf

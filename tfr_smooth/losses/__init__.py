@@ -1,4 +1,4 @@
-"""Keras losses, and the table of them by name."""
+"""Keras ranking losses, and a table of all losses by name."""
 
 from tfr_smooth.losses import named
 from tfr_smooth.losses.base import CriterionLoss, MetricLoss, RankingLoss

@@ -1,6 +1,6 @@
 """The losses of the registry as classes: `SmoothINDCGLoss`, `ListNetLoss` and so on.
 
-`named.pyi` beside this file has their signatures for editors and type checkers; `make stubs` writes it.
+`named.pyi` next to this file has their signatures for editors and type checkers; `make stubs` writes it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from tfr_smooth.ops import PositionRanking
 
 _COMMON: dict[str, Any] = {"ragged": False, "name": None, "reduction": "sum_over_batch_size"}
 _COMMON_DOCS = """\
-ragged: Whether labels and scores come as `tf.RaggedTensor`.
-name: Name of the loss.
+ragged: Whether labels and scores are `tf.RaggedTensor`s.
+name: Name of the loss. None uses Keras's default.
 reduction: "sum_over_batch_size", "sum" or "none"; see `RankingLoss`."""
 _CALL = """\
-Call with labels [batch, list] (float or int, >= 0; < 0 is padding) and scores [batch, list]; returns a scalar, or
-[batch] with "none"."""
+Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list]. Returns a
+scalar, or [batch] for the reduction "none"."""
 
 
 def _metric_loss(name: str, pair: registry.Pair) -> type[RankingLoss]:
@@ -38,10 +38,10 @@ def _metric_loss(name: str, pair: registry.Pair) -> type[RankingLoss]:
         f"1 - {metric.title} of the {ranking.title} ranking.",
         f"$$1 - {formula}, \\qquad {ranking.formula}$$",
         f"({pair.citation}.)",
-        f"{_CALL} At most 1, and at times a little below 0: a smooth ranking may have a document at more than one "
-        "rank. Lists without a relevant document are left out.",
+        f"{_CALL} The loss is at most 1. It may be slightly below 0, as a smooth ranking may place a document at more "
+        "than one rank. Lists without a relevant document are excluded.",
         arguments="\n".join([_classes.argument_docs(ranking.ranking, metric.metric), _COMMON_DOCS]),
-        raises="If an argument is out of its range or the shapes do not match.",
+        raises="If an argument is out of range or the shapes do not match.",
         cost=pair.cost,
         example=f"""\
 >>> import tensorflow as tf
@@ -76,7 +76,7 @@ def _criterion_loss(name: str, entry: registry.BaselineEntry) -> type[RankingLos
         *paragraphs,
         _CALL,
         arguments="\n".join(filter(None, [_classes.argument_docs(entry.criterion), _COMMON_DOCS])),
-        raises="If an argument is out of its range or the shapes do not match.",
+        raises="If an argument is out of range or the shapes do not match.",
         cost=entry.cost,
         example=f"""\
 >>> import tensorflow as tf

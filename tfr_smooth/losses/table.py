@@ -1,4 +1,4 @@
-"""Losses by name, with what the papers say of each."""
+"""Table of losses by name, with defaults, papers and costs; lookup and serialization."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tfr_smooth.losses.named import CLASSES
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A loss in the table.
+    """An entry of the table of losses, `losses.TABLE`.
 
     Args:
-      loss: The class.
-      defaults: The hyperparameters with their default values.
-      citation: The papers and equations.
-      time: The time in the length N of a list, the cut-off K (N without one) and steps T.
-      memory: The memory, likewise.
-      searched: The values that the papers searched, by hyperparameter.
+      loss: The loss class.
+      defaults: Hyperparameters with their default values.
+      citation: Papers and equations.
+      time: Time in terms of the list length N, the cutoff K (N without one) and the number of steps T.
+      memory: Memory in the same terms.
+      searched: Values searched in the papers, by hyperparameter.
 
     Example:
       >>> import tfr_smooth
@@ -61,22 +61,22 @@ def get(identifier: str | Mapping[str, Any] | RankingLoss, /, **arguments: Any) 
 
 
 def get(identifier: Any, /, **arguments: Any) -> RankingLoss | None:
-    """Returns a loss, as `keras.losses.get` does for the losses of Keras.
+    """Returns a loss by name, config or instance, like `keras.losses.get` for Keras losses.
 
-    Keras itself looks up a string among its own losses alone: write `compile(loss=losses.get("smoothi_ndcg"))` for a
-    model other than `models.FeedForwardScorer`, which knows the names. What Keras does take is a config:
+    `models.FeedForwardScorer` accepts the names in `compile`. Other Keras models only accept the names of Keras losses,
+    so use `compile(loss=losses.get("smoothi_ndcg"))`. Keras also accepts configs, such as
     `keras.losses.get(losses.serialize(loss))`.
 
     Args:
-      identifier: A name in `TABLE` ("smoothi_ndcg") or of a class ("SmoothINDCGLoss"); a config as `serialize` returns
-        it; a loss; or None.
-      **arguments: The constructor's arguments, with a name.
+      identifier: A name in `TABLE` ("smoothi_ndcg") or of a class ("SmoothINDCGLoss"); a config returned by
+        `serialize`; a loss; or None.
+      **arguments: Constructor arguments; only valid with a name.
 
     Returns:
-      The loss; a loss and None as they are.
+      The loss. Losses and None are returned unchanged.
 
     Raises:
-      ValueError: If there is no such loss, or an argument is out of its range.
+      ValueError: If the loss does not exist, or an argument is out of range.
       TypeError: If the loss has no such argument.
 
     Example:
@@ -94,7 +94,7 @@ def serialize(loss: RankingLoss) -> dict[str, Any]:
       loss: The loss.
 
     Returns:
-      A dict that JSON can hold.
+      A dict with the class name and the constructor arguments, serializable as JSON.
 
     Example:
       >>> from tfr_smooth import losses
@@ -105,31 +105,36 @@ def serialize(loss: RankingLoss) -> dict[str, Any]:
 
 
 def deserialize(config: Mapping[str, Any]) -> RankingLoss:
-    """Makes the loss of a config.
+    """Creates a loss from a config.
 
     Args:
-      config: What `serialize` returned.
+      config: A config returned by `serialize`.
 
     Returns:
       The loss.
 
     Raises:
-      ValueError: If its class is unknown.
+      ValueError: If the class is unknown.
+
+    Example:
+      >>> from tfr_smooth import losses
+      >>> losses.deserialize({"class_name": "tfr_smooth>ListNetLoss", "config": {"temperature": 2.0}}).name
+      'list_net_loss'
     """
     return _lookup.deserialize(config, RankingLoss)
 
 
 def hyperparameters(name: str, /) -> dict[str, Any]:
-    """Returns the arguments of a loss beside `ragged`, `name` and `reduction`, with their defaults.
+    """Returns the hyperparameters of a loss with their defaults, without `ragged`, `name` and `reduction`.
 
     Args:
       name: A name in `TABLE`.
 
     Returns:
-      Name -> default value.
+      Default values by hyperparameter.
 
     Raises:
-      ValueError: If there is no such loss.
+      ValueError: If the loss does not exist.
 
     Example:
       >>> import tfr_smooth

@@ -1,4 +1,4 @@
-"""Keras metrics, exact and smooth, and the table of them by name."""
+"""Exact and smooth Keras ranking metrics, and a table of all metrics by name."""
 
 from tfr_smooth.metrics import named
 from tfr_smooth.metrics.base import MeanOverLists

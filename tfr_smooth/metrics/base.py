@@ -1,4 +1,4 @@
-"""What every ranking metric shares: inputs, weights, the running mean, config."""
+"""Base class of the ranking metrics: inputs, weights, running mean, config."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ NO_RELEVANT = ("zero", "skip")
 
 @tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)
 class MeanOverLists(tf.keras.metrics.Metric):
-    """The weighted mean over lists of a metric read off a ranking. More is better, which Keras 3 is told.
+    """The weighted mean over lists of a metric computed from a ranking.
 
-    A list of padding never counts. A list with documents but without a relevant one counts as `no_relevant` says:
-    "zero" as in trec_eval and the papers, "skip" leaves it out. NaN among the real labels or scores of a list gives
-    NaN.
+    Empty lists are always excluded. NaN among the real labels or scores of a list makes the result NaN. Keras 3
+    callbacks with `mode="auto"` maximize the metric.
 
     Args:
       ranking: A ranking, such as `ops.ExactRanking()` or `ops.SmoothI(alpha=10.0)`.
       metric: A metric, such as `functional.NDCG(topn=10)`.
-      no_relevant: "skip" or "zero".
-      ragged: Whether labels and scores come as `tf.RaggedTensor`.
-      name: Name of the metric.
-      dtype: Type of the result; the mean is kept in float64.
+      no_relevant: How to treat non-empty lists without a relevant document: "skip" excludes them, "zero" counts them
+        as 0 (trec_eval, the papers).
+      ragged: Whether labels and scores are `tf.RaggedTensor`s.
+      name: Name of the metric. None uses Keras's default.
+      dtype: Type of the result; the mean is accumulated in float64. None uses Keras's default.
 
     Raises:
-      ValueError: If an argument is not one of these.
+      ValueError: If an argument is invalid.
 
-    Time and memory are the ranking's. The config describes ranking and metric; see `losses.MetricLoss`.
+    Time and memory are those of the ranking. The config contains the ranking and the metric; see `losses.MetricLoss`.
 
     Example:
       >>> import tensorflow as tf
@@ -43,7 +43,7 @@ class MeanOverLists(tf.keras.metrics.Metric):
       0.3333
     """
 
-    # Keras 3's callbacks with mode="auto" read it.
+    # Read by Keras 3's callbacks with mode="auto".
     _direction = "up"
 
     def __init__(
@@ -61,31 +61,32 @@ class MeanOverLists(tf.keras.metrics.Metric):
         self._metric = _arguments.instance("metric", metric, RankingMetric)
         self._no_relevant = _arguments.choice("no_relevant", no_relevant, NO_RELEVANT)
         self._ragged = _arguments.boolean("ragged", ragged)
-        # float64: the mean over any number of batches, in any order, on any number of replicas, is one float32.
+        # In float64, the mean rounds to the same float32 for any number and order of batches and replicas.
         self._total = self.add_weight(name="total", shape=(), initializer="zeros", dtype="float64")
         self._count = self.add_weight(name="count", shape=(), initializer="zeros", dtype="float64")
 
     @property
     def ranking(self) -> Ranking:
-        """The ranking that the metric is read off."""
+        """The ranking from which the metric is computed."""
         return self._ranking
 
     @property
     def metric(self) -> RankingMetric:
-        """The metric that is read off `ranking`."""
+        """The metric computed from `ranking`."""
         return self._metric
 
-    # AutoGraph has nothing to convert here, and takes seconds to find out.
+    # AutoGraph has nothing to convert here, and needs seconds to detect that.
     @tf.autograph.experimental.do_not_convert
     def update_state(
         self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | float | None = None
     ) -> None:
-        """Adds a batch.
+        """Adds a batch to the mean.
 
         Args:
-          y_true: Labels [batch, list], float or int; < 0 is padding.
+          y_true: Labels [batch, list], float or int, >= 0; negative labels mark padding.
           y_pred: Scores [batch, list], any float type.
-          sample_weight: None, a number, [batch], [batch, 1] or [batch, list] (TF-Ranking's rule, sum(w y) / sum(y)).
+          sample_weight: A number, one weight per list ([batch] or [batch, 1]) or one per document ([batch, list]; the
+            list's weight is sum(w y) / sum(y), as in TF-Ranking). None uses 1.
 
         Raises:
           ValueError: If the shapes do not match or the scores are not floats.
@@ -103,12 +104,16 @@ class MeanOverLists(tf.keras.metrics.Metric):
         self._count.assign_add(tf.reduce_sum(weights))
 
     def result(self) -> tf.Tensor:
-        """Returns the mean so far, a scalar; 0 before any list counted."""
+        """Returns the mean over all batches so far.
+
+        Returns:
+          A scalar; 0 if no list was included.
+        """
         total, count = tf.convert_to_tensor(self._total), tf.convert_to_tensor(self._count)
         return tf.cast(tf.math.divide_no_nan(total, count), self.dtype or tf.float32)
 
     def reset_state(self) -> None:
-        """Forgets all batches."""
+        """Resets the mean to that of no batches."""
         self._total.assign(0.0)
         self._count.assign(0.0)
 
@@ -122,9 +127,9 @@ class MeanOverLists(tf.keras.metrics.Metric):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> MeanOverLists:
-        """Makes the metric from what `get_config` returned."""
+        """Creates the metric from the result of `get_config`."""
         return cls(**{name: _serialization.decode(value) for name, value in config.items()})
 
     def __repr__(self) -> str:
-        """Returns the constructor's call."""
+        """Returns the constructor call."""
         return _keras.representation(self)

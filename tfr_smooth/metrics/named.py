@@ -1,6 +1,6 @@
 """The metrics of the registry as classes, exact (`NDCGMetric`) and smooth (`SmoothINDCGMetric`).
 
-`named.pyi` beside this file has their signatures for editors and type checkers; `make stubs` writes it.
+`named.pyi` next to this file has their signatures for editors and type checkers; `make stubs` writes it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from tfr_smooth.ops import ExactRanking, PositionRanking
 
 _COMMON: dict[str, Any] = {"no_relevant": "skip", "ragged": False, "name": None, "dtype": None}
 _COMMON_DOCS = """\
-no_relevant: What a list without a relevant document counts: "zero" (trec_eval, the papers) or "skip" (the losses).
-ragged: Whether labels and scores come as `tf.RaggedTensor`.
+no_relevant: How to treat lists without a relevant document: "zero" counts them as 0 (trec_eval, the papers), "skip"
+  excludes them (as the losses do).
+ragged: Whether labels and scores are `tf.RaggedTensor`s.
 name: Name of the metric; {name}.
-dtype: Type of the result; the mean is kept in float64."""
-_RAISES = "If an argument is out of its range or the shapes do not match."
+dtype: Type of the result; the mean is accumulated in float64. None uses Keras's default."""
+_RAISES = "If an argument is out of range or the shapes do not match."
 _TIES = (
-    "Deterministic: tied documents are in falling order of position, which is trec_eval's rule for documents named by \
-position."
+    "Tied documents are ranked by descending index in the list, which is trec_eval's rule for documents named by index."
 )
 
 
@@ -110,7 +110,7 @@ def _exact_metric(name: str, entry: registry.MetricEntry) -> type[MeanOverLists]
     )
 
 
-# Name -> class: the exact metrics by their own names, the smooth ones by those of their losses.
+# Name -> class. Smooth metrics have the names of their losses.
 CLASSES: dict[str, type[MeanOverLists]] = {
     **{name: _exact_metric(name, entry) for name, entry in registry.METRICS.items()},
     **{name: _smooth_metric(name, pair) for name, pair in registry.PAIRS.items()},

@@ -1,4 +1,4 @@
-"""Metrics by name."""
+"""Table of metrics by name; lookup and serialization."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tfr_smooth import _lookup, registry
 from tfr_smooth.metrics.base import MeanOverLists
 from tfr_smooth.metrics.named import CLASSES
 
-# Name -> class: the exact metrics by their own names, the smooth ones by those of their losses.
+# Name -> class. Smooth metrics have the names of their losses.
 TABLE: dict[str, type[MeanOverLists]] = CLASSES
 
 NAMES: tuple[str, ...] = tuple(TABLE)
@@ -24,18 +24,18 @@ def get(identifier: str | Mapping[str, Any] | MeanOverLists, /, **arguments: Any
 
 
 def get(identifier: Any, /, **arguments: Any) -> MeanOverLists | None:
-    """Returns a metric, as `keras.metrics.get` does for the metrics of Keras.
+    """Returns a metric by name, config or instance, like `keras.metrics.get` for Keras metrics.
 
     Args:
-      identifier: A name in `TABLE` ("ndcg"; a smooth metric has the name of its loss, "smoothi_ndcg") or of a class
-        ("NDCGMetric"); a config as `serialize` returns it; a metric; or None.
-      **arguments: The constructor's arguments, with a name.
+      identifier: A name in `TABLE` ("ndcg"; smooth metrics have the names of their losses, such as "smoothi_ndcg") or
+        of a class ("NDCGMetric"); a config returned by `serialize`; a metric; or None.
+      **arguments: Constructor arguments; only valid with a name.
 
     Returns:
-      The metric; a metric and None as they are.
+      The metric. Metrics and None are returned unchanged.
 
     Raises:
-      ValueError: If there is no such metric, or an argument is out of its range.
+      ValueError: If the metric does not exist, or an argument is out of range.
       TypeError: If the metric has no such argument.
 
     Example:
@@ -53,7 +53,7 @@ def serialize(metric: MeanOverLists) -> dict[str, Any]:
       metric: The metric.
 
     Returns:
-      A dict that JSON can hold.
+      A dict with the class name and the constructor arguments, serializable as JSON.
 
     Example:
       >>> from tfr_smooth import metrics
@@ -64,31 +64,36 @@ def serialize(metric: MeanOverLists) -> dict[str, Any]:
 
 
 def deserialize(config: Mapping[str, Any]) -> MeanOverLists:
-    """Makes the metric of a config.
+    """Creates a metric from a config.
 
     Args:
-      config: What `serialize` returned.
+      config: A config returned by `serialize`.
 
     Returns:
       The metric.
 
     Raises:
-      ValueError: If its class is unknown.
+      ValueError: If the class is unknown.
+
+    Example:
+      >>> from tfr_smooth import metrics
+      >>> metrics.deserialize({"class_name": "tfr_smooth>NDCGMetric", "config": {"topn": 5}}).name
+      'ndcg_5'
     """
     return _lookup.deserialize(config, MeanOverLists)
 
 
 def hyperparameters(name: str, /) -> dict[str, Any]:
-    """Returns the arguments of a metric beside `no_relevant`, `ragged`, `name` and `dtype`, with their defaults.
+    """Returns the hyperparameters of a metric with their defaults, without `no_relevant`, `ragged`, `name` and `dtype`.
 
     Args:
       name: A name in `TABLE`.
 
     Returns:
-      Name -> default value.
+      Default values by hyperparameter.
 
     Raises:
-      ValueError: If there is no such metric.
+      ValueError: If the metric does not exist.
 
     Example:
       >>> import tfr_smooth

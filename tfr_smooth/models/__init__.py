@@ -1,4 +1,4 @@
-"""The feed-forward scorers of the learning-to-rank papers."""
+"""Feed-forward scorers from the learning-to-rank papers."""
 
 from tfr_smooth.models.average import AverageScorer
 from tfr_smooth.models.batch_normalization import BatchNormalization

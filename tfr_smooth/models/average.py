@@ -1,4 +1,4 @@
-"""Several scorers as one model."""
+"""An ensemble of scorers as one model."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tfr_smooth.models.feed_forward import PADDING_SCORE
 class AverageScorer(tf.keras.Model):
     r"""Scores each document by the mean of several scorers: $s(x) = \frac{1}{M} \sum_m s_m(x)$.
 
-    Scorers trained with different seeds make different errors, and their mean ranks better than one of them.
+    Scorers trained with different seeds make different errors, and their mean ranks better than a single scorer.
 
     Args:
-      scorers: Scorers [batch, list] with the inputs of `FeedForwardScorer`, such as loaded ones.
-      name: Name of the model.
+      scorers: At least one scorer with the inputs and outputs of `FeedForwardScorer`.
+      name: Name of the model. None uses Keras's default.
 
-    Call it as `FeedForwardScorer`. Returns scores [batch, list], float32; `PADDING_SCORE` at padding.
+    The inputs are those of `FeedForwardScorer`. Returns scores [batch, list], float32; `PADDING_SCORE` at padding.
 
     Raises:
-      ValueError: If there is no scorer.
+      ValueError: If `scorers` is empty.
 
-    Time and memory are the sum of the scorers'.
+    Time and memory are the sums over the scorers.
 
     Example:
       >>> import tensorflow as tf
@@ -40,7 +40,7 @@ class AverageScorer(tf.keras.Model):
     def __init__(self, scorers: Sequence[tf.keras.Model], name: str | None = "average_scorer") -> None:
         super().__init__(name=name, autocast=False)
         if not scorers:
-            raise ValueError("`scorers` must be one model or more, got none.")
+            raise ValueError("`scorers` must contain at least one model, got none.")
         self.scorers = list(scorers)
         self.supports_jit = False
 
@@ -53,14 +53,14 @@ class AverageScorer(tf.keras.Model):
 
     @property
     def num_features(self) -> int | None:
-        """The width of the features, as the scorers know it."""
+        """Number of features per document, if the first scorer defines it; otherwise None."""
         return getattr(self.scorers[0], "num_features", None)
 
     def call(self, inputs: Any, training: bool | None = None) -> tf.Tensor:
         """Returns scores [batch, list]."""
         scores = [scorer(inputs, training=training) for scorer in self.scorers]
         mean = tf.add_n([score / len(scores) for score in scores])
-        # Exact at padding.
+        # The mean rounds, also at padding.
         return tf.where(scores[0] > PADDING_SCORE, mean, PADDING_SCORE)
 
     def get_config(self) -> dict[str, Any]:
@@ -70,6 +70,6 @@ class AverageScorer(tf.keras.Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> AverageScorer:
-        """Returns the model of a config."""
+        """Creates the model from the result of `get_config`."""
         scorers = [tf.keras.utils.deserialize_keras_object(scorer) for scorer in config["scorers"]]
         return cls(**{**config, "scorers": scorers})

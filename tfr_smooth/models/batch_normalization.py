@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-# The kernels save nothing on narrower rows, and on the narrowest they take longer.
+# The kernels are not faster for narrower rows, and slower for the narrowest.
 _MIN_FUSED_WIDTH = 256
 
 
-# A weight file addresses a layer by the name of its class. This class has the name of Keras's, so the files of either
-# load into the other.
+# Weight files address layers by class name. This class has the same name as Keras's, so weight files are compatible in
+# both directions.
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 class BatchNormalization(tf.keras.layers.BatchNormalization):
     """Keras's batch normalization, on TensorFlow's fused kernels where they are faster.
 
-    Outputs, gradients and moving statistics are those of `tf.keras.layers.BatchNormalization`. Keras 2 uses the fused
-    kernels for images alone, and Keras 3 not at all. With hidden layers of 1024 units they save 20% to 40% of an epoch
-    on a CPU.
+    Outputs, gradients and moving statistics equal those of `tf.keras.layers.BatchNormalization`. Keras 2 only uses the
+    fused kernels for images, and Keras 3 does not use them. With hidden layers of 1024 units, they save 20% to 40% of
+    the time of an epoch on a CPU.
 
-    The kernels apply in training, on one replica, to float32 statistics of inputs `[documents, width]` with a width of
-    256 or more. Otherwise, so in inference and with `synchronized=True`, this layer runs Keras's code.
+    The layer uses the kernels for training on one replica with float32 statistics and inputs `[documents, width]` with
+    a width of at least 256. Otherwise, such as in inference and with `synchronized=True`, it runs Keras's code.
 
     Args:
-      **kwargs: The arguments of `tf.keras.layers.BatchNormalization`.
+      **kwargs: Arguments of `tf.keras.layers.BatchNormalization`.
 
     Time and memory O(documents * width).
 
@@ -40,11 +40,11 @@ class BatchNormalization(tf.keras.layers.BatchNormalization):
         if not (training is True and mask is None and self._has_fused_form(inputs)):
             return super().call(inputs, training=training, mask=mask)
         documents, width = tf.shape(inputs)[0], inputs.shape[1]
-        # An image of one channel per unit. The documents are its height: cuDNN limits the number of images.
+        # One image with a channel per unit. Documents form its height, as cuDNN limits the number of images.
         images = tf.reshape(tf.cast(inputs, tf.float32), [1, documents, 1, width])
         gamma, beta = tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
         outputs, mean, variance = tf.compat.v1.nn.fused_batch_norm(images, gamma, beta, epsilon=self.epsilon)
-        # The kernel gives the sample variance; Keras keeps the population variance.
+        # The kernel returns the sample variance; Keras tracks the population variance.
         count = tf.cast(documents, tf.float32)
         for moving, batch in ((self.moving_mean, mean), (self.moving_variance, variance * (count - 1.0) / count)):
             moving.assign(moving * self.momentum + batch * (1.0 - self.momentum))
@@ -63,6 +63,6 @@ class BatchNormalization(tf.keras.layers.BatchNormalization):
         )
 
     def _support_zero_size_input(self) -> bool:
-        # Keras 2 asks this, and where a replica has no documents it would leave that replica's moving statistics alone
-        # and then average over the replicas. Synchronized statistics are those of the global batch on every replica.
+        # If True, Keras 2 does not update the moving statistics of a replica without documents and then averages over
+        # replicas. But synchronized statistics are those of the global batch on every replica.
         return False

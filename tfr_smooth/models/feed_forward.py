@@ -1,4 +1,4 @@
-"""A feed-forward scorer of documents."""
+"""The feed-forward scorer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tfr_smooth.data.normalization import Standardize, get_normalizer
 from tfr_smooth.models.batch_normalization import BatchNormalization
 from tfr_smooth.models.ridge import RidgeRegression
 
-# Hidden layers by name: those of Bruch et al., SIGIR 2019 ("B64: 3 hidden layers with 64, 32, and 16 units;
-# progressively deeper by adding layers that grow by a factor of 2"), and none at all.
+# Hidden layers by name, from Bruch et al., SIGIR 2019 ("B64: 3 hidden layers with 64, 32, and 16 units; progressively
+# deeper by adding layers that grow by a factor of 2"); "linear" has no hidden layers.
 ARCHITECTURES: dict[str, tuple[int, ...]] = {
     "linear": (),
     **{
@@ -23,47 +23,48 @@ ARCHITECTURES: dict[str, tuple[int, ...]] = {
     },
 }
 
-# The score at padding. It is finite, so JSON can hold it and a product with 0 is 0. It is below every score of a
+# The score at padding. It is finite, so JSON can represent it and its product with 0 is 0. It is below every score of a
 # network, so padding sorts last.
 PADDING_SCORE = -1e30
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 class FeedForwardScorer(tf.keras.Model):
-    r"""Scores each document of a list by a feed-forward network.
+    r"""Scores each document of a list with a feed-forward network.
 
-    The network is a batch normalization of the input; then dense, ReLU and batch normalization for each hidden layer;
-    then a dense layer with one score:
+    The network consists of batch normalization of the input; a dense layer, ReLU and batch normalization per hidden
+    layer; and a dense output layer:
 
     $$s(x) = w^\top h_L + b, \qquad h_l = \mathrm{BN}(\mathrm{ReLU}(W_l h_{l-1} + b_l)), \qquad h_0 = \mathrm{BN}(x)$$
 
     (Section 5.1 and Figure 2 of arXiv:2105.00942 with one hidden layer of 1024; Bruch et al., SIGIR 2019, with B1024.)
-    Only real documents go through the network: padding costs nothing and never enters the batch statistics. Under a
-    `tf.distribute` strategy with several replicas the batch statistics are those of the global batch.
+    The network only processes real documents: padding costs nothing and is excluded from the batch statistics. Under a
+    `tf.distribute` strategy with several replicas, the batch statistics are those of the global batch.
 
     Args:
-      hidden: The widths of the hidden layers, or a name: "linear" (none), "B64", "B128", "B256", "B512", "B1024".
-      normalization: How the features are normalized first: None, "min_max" (per query), "standardize" (call `adapt`
-        with the training set before training) or "log1p". It is part of the model, so an exported model takes raw
-        features.
-      batch_norm: Whether to normalize by batch statistics.
-      batch_norm_momentum: In (0, 1): the share of the moving statistics that a step keeps. The papers' code has 0.9.
-        Training sets of many batches suit a higher value (Bruch et al. use 0.99 there).
-      dropout: In [0, 1): share of the inputs of each dense layer but the first that a training step drops.
-      input_noise: Standard deviation, >= 0, of the normal noise that a training step adds to the features after their
-        batch normalization, where each feature has a standard deviation of 1.
-      linear_path: If given, a linear function of the normalized features is added to the scores. `adapt` starts it at
-        ridge regression of the labels with this strength, > 0, scaled to scores with a standard deviation of 1, and
-        the network at 0. Meant for `normalization="standardize"`.
-      name: Name of the model.
+      hidden: Widths of the hidden layers, each >= 1, or a name: "linear" (no hidden layers), "B64", "B128", "B256",
+        "B512", "B1024".
+      normalization: Normalization of the input features: "min_max" (per query), "standardize" (call `adapt` with the
+        training set before training), "log1p" or None for no normalization. It is part of the model, so exported models
+        take raw features.
+      batch_norm: Whether to use batch normalization.
+      batch_norm_momentum: Momentum of the moving statistics, in (0, 1). The papers' code uses 0.9. For training sets
+        with many batches, a higher value is better (Bruch et al. use 0.99 there).
+      dropout: Dropout rate of the inputs of each dense layer except the first, in [0, 1).
+      input_noise: Standard deviation, >= 0, of the Gaussian noise added during training to the features after batch
+        normalization, which have a standard deviation of 1.
+      linear_path: Strength of ridge regression, > 0. Adds a linear function of the normalized features to the scores.
+        `adapt` initializes it with ridge regression of the labels, scaled to scores with a standard deviation of 1, and
+        initializes the output of the network to 0. Intended for `normalization="standardize"`. None disables it.
+      name: Name of the model. None uses Keras's default.
 
-    Call with a dict of `features` [batch, list, num_features] and, where there is padding, `mask` [batch, list] bool;
-    or with the features alone. Returns scores [batch, list], float32; `PADDING_SCORE` (-1e30) at padding.
+    Call with a dict of `features` [batch, list, num_features] and an optional `mask` [batch, list] bool, False for
+    padding; or with only the features. Returns scores [batch, list], float32; `PADDING_SCORE` (-1e30) at padding.
 
     Raises:
-      ValueError: If an argument is out of its range.
+      ValueError: If an argument is out of range.
 
-    Time O(documents * weights), memory O(documents * width), for the real documents alone.
+    Time O(documents * weights), memory O(documents * width), counting only real documents.
 
     Example:
       >>> import tensorflow as tf
@@ -87,7 +88,7 @@ class FeedForwardScorer(tf.keras.Model):
         linear_path: float | None = None,
         name: str | None = "feed_forward_scorer",
     ) -> None:
-        # Raw features may be beyond float16. Under mixed precision the layers after the normalization cast.
+        # Raw features may exceed float16. With mixed precision, the layers after the normalization cast.
         super().__init__(name=name, autocast=False)
         widths = _widths(hidden)
         self._config: dict[str, Any] = {
@@ -100,11 +101,11 @@ class FeedForwardScorer(tf.keras.Model):
             "linear_path": None if linear_path is None else _arguments.real("linear_path", linear_path, above=0.0),
         }
         self.num_features: int | None = None
-        # On a GPU, Keras 3 compiles with XLA by default. XLA would compile again for each number of real documents, and
-        # compute on padding.
+        # On a GPU, Keras 3 uses XLA by default. XLA would recompile for each number of real documents and compute on
+        # padding.
         self.supports_jit = False
         self.normalizer = get_normalizer(normalization)
-        # Synchronized statistics are E[x^2] - E[x]^2, which loses digits: only where there are several replicas.
+        # Only with several replicas: synchronized statistics use E[x^2] - E[x]^2, which loses precision.
         synchronized = tf.distribute.get_strategy().num_replicas_in_sync > 1
         tower = []
         for depth, width in enumerate([*widths, 1]):
@@ -137,10 +138,12 @@ class FeedForwardScorer(tf.keras.Model):
         self.built = True
 
     def adapt(self, dataset: Iterable[Any]) -> None:
-        """Measures the training set for the normalization "standardize" and the linear path, if the model has them.
+        """Computes the statistics of `normalization="standardize"` and initializes the linear path from a training set.
+
+        Does nothing if the model has neither.
 
         Args:
-          dataset: What `data.read_letor` gives: one pass over it.
+          dataset: Batches of (inputs, labels), such as from `data.read_letor`. Iterated at most twice.
         """
         if isinstance(self.normalizer, Standardize):
             self.normalizer.adapt(dataset)
@@ -155,17 +158,20 @@ class FeedForwardScorer(tf.keras.Model):
             self.start_at(regression)
 
     def start_at(self, regression: RidgeRegression) -> None:
-        """Starts the linear path at ridge regression, and the network at 0.
+        """Initializes the linear path with ridge regression, and the output of the network to 0.
 
         Args:
-          regression: Of the training documents, normalized as the model does it.
+          regression: Regression on the training documents, with features normalized like those of the model.
+
+        Raises:
+          ValueError: If the model has no linear path.
         """
         if self.linear is None:
-            raise ValueError("`linear_path` must be a strength to start at ridge regression, got None.")
+            raise ValueError("`linear_path` must be a number to initialize the model with ridge regression, got None.")
         weights = regression.weights(self._config["linear_path"])
         if not self.built:
             self.build((None, None, len(weights)))
-        # Without any variance, which constant labels lead to, all weights are 0.
+        # Constant labels lead to weights of 0 and no variance.
         self.linear.kernel.assign((weights / (regression.stddev(weights) or 1.0))[:, np.newaxis].astype(np.float32))
         for variable in self.tower[-1].weights:
             variable.assign(tf.zeros_like(variable))
@@ -185,30 +191,50 @@ class FeedForwardScorer(tf.keras.Model):
         return tf.tensor_scatter_nd_update(padding, tf.where(mask), scores)
 
     def compile(self, optimizer: Any = "rmsprop", loss: Any = None, *args: Any, **kwargs: Any) -> None:
-        """Configures the training as Keras does; `loss`, `metrics=` and `weighted_metrics=` may be names of ours, too.
+        """Configures training like Keras's `compile`, which also accepts the names of tfr_smooth's losses and metrics.
 
-        The names are those of `losses.TABLE` and `metrics.TABLE`: `compile("adam", "smoothi_ndcg", metrics=["ndcg"])`.
+        For example: `compile("adam", "smoothi_ndcg", metrics=["ndcg"])`.
+
+        Args:
+          optimizer: A Keras optimizer or its name.
+          loss: A loss, or a name in `losses.TABLE` or of a Keras loss. None trains without a loss.
+          *args: Further positional arguments of `tf.keras.Model.compile`.
+          **kwargs: Further arguments of `tf.keras.Model.compile`. `metrics` and `weighted_metrics` may contain names in
+            `metrics.TABLE`.
         """
         for argument in {"metrics", "weighted_metrics"} & set(kwargs):
             kwargs[argument] = tf.nest.map_structure(lambda name: _named(name, metrics), kwargs[argument])
         super().compile(optimizer, _named(loss, losses), *args, **kwargs)
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compiles a model loaded from a file, which Keras leaves to models with a `compile` of their own."""
+        """Compiles a model loaded from a file. Keras requires this method of models that override `compile`.
+
+        Args:
+          config: The config of the `compile` call, as stored by Keras.
+        """
         self.compile(**tf.keras.utils.deserialize_keras_object(config))
         if self.built and hasattr(self.optimizer, "build"):
             self.optimizer.build(self.trainable_variables)
 
     def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Trains as Keras does; takes the same arguments."""
-        # Keras 3 warns that a dataset ignores `shuffle=True`, which is the default: the eighth argument after `x`.
+        """Trains the model like Keras's `fit`.
+
+        Args:
+          x: A `tf.data.Dataset` or other data supported by `tf.keras.Model.fit`.
+          *args: Further positional arguments of `tf.keras.Model.fit`.
+          **kwargs: Further keyword arguments of `tf.keras.Model.fit`.
+
+        Returns:
+          A `tf.keras.callbacks.History`.
+        """
+        # Keras 3 warns that datasets ignore `shuffle=True`, the default of the eighth argument after `x`.
         if isinstance(x, (tf.data.Dataset, tf.distribute.DistributedDataset)) and len(args) < 8:
             kwargs.setdefault("shuffle", False)
         return super().fit(x, *args, **kwargs)
 
     def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
-        # Keras 3 averages the first batch over the replicas, only to learn its shapes. TensorFlow has no average of
-        # bool masks, of strings, or of lists of different lengths. The batch of one replica has the same shapes.
+        # Keras 3 averages the first batch over replicas to determine its shapes. TensorFlow cannot average bool masks,
+        # strings or lists of different lengths. The batch of one replica has the same shapes.
         if iterator is not None and self.distribute_strategy.num_replicas_in_sync > 1:
             _, _, batches = next(iter(iterator))
             replicas = self.distribute_strategy.experimental_local_results
@@ -216,7 +242,7 @@ class FeedForwardScorer(tf.keras.Model):
         super()._maybe_symbolic_build(iterator=iterator, data_batch=data_batch)
 
     def get_build_config(self) -> dict[str, Any]:
-        """Returns what a `.keras` file must hold to create the weights again."""
+        """Returns the number of features, which `.keras` files store to recreate the weights."""
         return {"num_features": self.num_features}
 
     def build_from_config(self, config: dict[str, Any]) -> None:
@@ -244,5 +270,5 @@ def _features_and_mask(inputs: Any) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _named(identifier: Any, known: Any) -> Any:
-    """Returns the loss or metric of this name; others as they are, which Keras may know."""
+    """Returns the loss or metric with this name; other values are unchanged, as Keras may know them."""
     return known.get(identifier) if isinstance(identifier, str) and identifier in known.TABLE else identifier

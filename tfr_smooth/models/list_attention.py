@@ -11,23 +11,26 @@ from tfr_smooth import _arguments
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 class ListAttention(tf.keras.layers.Layer):
-    r"""Multiplies what a network knows of a document by what the other documents of its list say (latent cross).
+    r"""Scales hidden features of each document by self-attention over its list (latent cross).
 
     $$h'_i = h_i \odot (1 + W_o a_i), \qquad a = \mathrm{LayerNorm}(z + \mathrm{MultiHead}(z, z)), \qquad
       z_i = W_z h_i$$
 
     (Qin et al., "Are Neural Rankers still Outperformed by Gradient Boosted Decision Trees?", ICLR 2021, section 5.2,
-    with one block of attention.) $W_o$ starts at 0, so that the layer starts as the identity. Permuting a list permutes
-    the outputs, and padding changes nothing.
+    with one block of attention.) $W_o$ is initialized to 0, so the layer starts as the identity. Permuting a list
+    permutes the outputs, and padding has no effect.
 
     Args:
-      heads: Number of attention heads.
-      units: Width of the attention, divided among the heads.
-      dropout: Share of the attention weights that a training step drops.
+      heads: Number of attention heads, >= 1.
+      units: Width of the attention, >= `heads`; divided among the heads.
+      dropout: Dropout rate of the attention weights, in [0, 1).
       **kwargs: Arguments of `tf.keras.layers.Layer`.
 
+    Call with hidden features [batch, list, width] and `mask` [batch, list] bool, False for padding. Returns [batch,
+    list, width].
+
     Raises:
-      ValueError: If an argument is out of its range.
+      ValueError: If an argument is out of range.
 
     Time O(N^2 units), memory O(N^2 heads) per list.
 
@@ -67,7 +70,12 @@ class ListAttention(tf.keras.layers.Layer):
         return hidden * (1.0 + self.outer(self.normalization(inner + attended)))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:
-        """Ends the mask here: Keras would carry it to the loss and weight documents by it."""
+        """Stops mask propagation: Keras would pass the mask to the loss and weight documents by it.
+
+        Args:
+          inputs: Ignored.
+          mask: Ignored.
+        """
         return None
 
     def get_config(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Ridge regression on documents that arrive in parts."""
+"""Ridge regression on documents added in batches."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 
 class RidgeRegression:
-    r"""Ridge regression of the labels on the features of documents.
+    r"""Ridge regression of labels on document features.
 
     $$w = (X^\top X / D + \lambda I)^{-1} X^\top y / D$$
 
-    with X and y of D documents centered. The intercept is left out, as it changes no ranking.
+    with centered X and y of D documents. There is no intercept, as it does not affect rankings.
 
     Time O(D F^2 + F^3) and memory O(F^2) for F features.
 
@@ -26,7 +26,7 @@ class RidgeRegression:
     def __init__(self) -> None:
         self._documents = 0
         self._mean: np.ndarray = np.zeros(())
-        # Sums of products of the distances from the mean; the label is the last column.
+        # Sums of products of differences from the mean; the label is the last column.
         self._products: np.ndarray = np.zeros(())
 
     def add(self, features: np.ndarray, labels: np.ndarray) -> None:
@@ -36,7 +36,7 @@ class RidgeRegression:
         rows = np.concatenate([features, np.reshape(labels, [-1, 1])], axis=1).astype(np.float64)
         mean = rows.mean(axis=0)
         centered = rows - mean
-        # The merge of Chan, Golub and LeVeque 1979, which loses no digits.
+        # The merge of Chan, Golub and LeVeque 1979, which is numerically stable.
         total = self._documents + len(rows)
         shift = mean - self._mean
         between = np.outer(shift, shift) * (self._documents * len(rows) / total)

@@ -1,4 +1,4 @@
-"""Rankings, exact and smooth: scores and a mask in, documents at ranks out. One file per relaxation."""
+"""Exact and smooth rankings: functions from scores and a mask to documents at ranks. One file per relaxation."""
 
 from tfr_smooth.ops.approx import Approx
 from tfr_smooth.ops.bounds import smoothi_error_bound, smoothi_metric_error_bound

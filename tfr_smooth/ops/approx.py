@@ -1,4 +1,4 @@
-"""Approx: positions by sigmoids of score differences."""
+"""Approx: positions from sigmoids of score differences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfr_smooth.ops.ranking import PositionRanking
 
 @dataclasses.dataclass(frozen=True)
 class Approx(PositionRanking):
-    r"""The Approx ranking: positions by sigmoids of score differences.
+    r"""The Approx ranking: positions from sigmoids of score differences.
 
     $$\pi_j = 1 + \sum_{i \ne j} \frac{1}{1 + \exp(\alpha (s_j - s_i))}$$
 
@@ -23,10 +23,11 @@ class Approx(PositionRanking):
     Args:
       alpha: Inverse temperature of the positions, > 0; the papers search {0.1, 1, 10, 100}. A number or a non-trainable
         `tf.Variable`.
-      beta: Inverse temperature of comparisons of positions, > 0; the papers search {0.1, 1, 10, 100}.
+      beta: Inverse temperature of the comparisons of positions, > 0 (see `PositionRanking`); the papers search
+        {0.1, 1, 10, 100}.
 
     Raises:
-      ValueError: If an argument is out of its range.
+      ValueError: If an argument is out of range.
 
     Time O(N^2), memory O(N) per list (O(N^2) where TensorFlow has no XLA).
 
@@ -47,24 +48,32 @@ class Approx(PositionRanking):
         object.__setattr__(self, "beta", _arguments.real("beta", self.beta, above=0.0))
 
     def positions(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch, list]: the position of each document, in [1, n] for n real documents."""
+        """Returns the position of each document.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+
+        Returns:
+          [batch, list], in [1, n] for n real documents; any finite number at padding.
+        """
         real = tf.cast(mask, scores.dtype)
         alpha = temperature.as_tensor(self.alpha, scores.dtype)
-        # No difference of two scores overflows, nor does its product with alpha.
+        # Neither the difference of two scores nor its product with alpha overflows.
         limit = scores.dtype.max / 4.0 / tf.maximum(alpha, 1.0)
         return tf.ensure_shape(_positions(tf.clip_by_value(scores, -limit, limit), real, alpha), scores.shape)
 
 
 def _ahead(scores: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
-    """Returns [batch, i, j]: how far document i is ahead of document j, 1/2 for i = j."""
-    # The difference first: it is exact for near scores and 0 for tied ones, wherever they are.
+    """Returns [batch, i, j]: the degree to which document i is ahead of document j; 1/2 for i = j."""
+    # The difference first: it is exact for close scores and 0 for ties, regardless of the magnitude of the scores.
     rows, columns = lists.pairs(scores)
     return tf.sigmoid(alpha * (rows - columns))
 
 
 @compiled.program
 def _positions_program(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
-    # XLA adds whole rows at a time. The term i = j is 1/2 too much.
+    # XLA adds whole rows at a time. The sum includes the term i = j, which is 1/2.
     return 0.5 + tf.reduce_sum(real[:, :, tf.newaxis] * _ahead(scores, alpha), axis=1)
 
 
@@ -83,7 +92,7 @@ def _plain_positions(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> tf
 
 @compiled.differentiable(_plain_positions)
 def _positions(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor) -> compiled.WithGradient:
-    """Returns the positions, [batch, list], and its gradient."""
+    """Returns the positions, [batch, list], and their gradient function."""
     padded = compiled.pad(scores), compiled.pad(real)
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:

@@ -1,4 +1,4 @@
-r"""How far SmoothI can be from the exact ranking: Theorem 2 and Corollary 1 of arXiv:2105.00942."""
+r"""Error bounds of SmoothI: Theorem 2 and Corollary 1 of arXiv:2105.00942."""
 
 from __future__ import annotations
 
@@ -18,33 +18,36 @@ def smoothi_error_bound(
     delta: float = 0.1,
     topn: int | None = None,
 ) -> tf.Tensor:
-    r"""The bound on $|I^r_j - I^{r,\alpha}_j|$ over documents and ranks up to K (Theorem 2 of arXiv:2105.00942).
+    r"""Returns the bound on $|I^r_j - I^{r,\alpha}_j|$ over documents j and ranks r up to K.
+
+    Theorem 2 of arXiv:2105.00942:
 
     $$\epsilon_\alpha = (n - 1) \exp\left(-\alpha \frac{S_{min}}{2^{K-1}} \min\{1, \tfrac{\beta - 1}{2}\}\right)$$
 
-    where $S_{min}$ is the smallest score and $\beta$ the smallest ratio of two different scores. It holds under (C1),
+    where $S_{min}$ is the smallest score and $\beta$ the smallest ratio of two different scores. The bound holds under
+    condition (C1):
 
     $$\epsilon_\alpha < \gamma = \min\{\delta, \tfrac12 - \delta, (1 - \delta) \tfrac{c - 1}{c + 1}\}, \qquad
       c = (\tfrac{\beta + 1}{2})^{1 / (K - 1)}$$
 
-    The paper writes K - 1 for n - 1; the sum in its proof runs over the n - 1 other documents, so that is what stands
-    here (the two agree at K = n).
+    The paper writes K - 1 instead of n - 1. The sum in its proof runs over the n - 1 other documents, so this function
+    uses n - 1 (the two agree at K = n).
 
-    The theorem speaks of the positive scores as they are: compare with `SmoothI(..., shift=False)`.
+    The theorem applies to positive scores without a shift: compare with `SmoothI(..., shift=False)`.
 
     Args:
-      scores: [batch, list], positive and distinct.
-      mask: [batch, list] bool, False for padding. None: all documents are real.
-      alpha: Inverse temperature, > 0.
-      delta: In (0, 0.5).
-      topn: The number of ranks K; None or more than the list has: the number of real documents.
+      scores: [batch, list], any float type, positive and distinct.
+      mask: [batch, list] bool, False for padding. None treats all documents as real.
+      alpha: Inverse temperature of `SmoothI`, > 0.
+      delta: The delta of `SmoothI`, in (0, 0.5).
+      topn: The number of ranks K, >= 1, capped at the number of real documents. None uses all ranks.
 
     Returns:
-      [batch] float64: the bound, or infinity where the theorem says nothing: (C1) fails, or scores are tied or not
-      positive. 0 for a list of one document or none.
+      [batch] float64. Infinity where the theorem does not apply: (C1) fails, or scores are tied or not positive. 0 for
+      lists with at most one document.
 
     Raises:
-      ValueError: If an argument is out of its range.
+      ValueError: If `alpha`, `delta` or `topn` is out of range.
 
     Time O(N log N), memory O(N) per list.
 
@@ -69,7 +72,7 @@ def smoothi_error_bound(
     smallest = tf.reduce_min(lists.fill(scores, mask, math.inf), axis=1)
 
     step = tf.pow((smallest_ratio + 1.0) / 2.0, 1.0 / tf.maximum(ranks - 1.0, 1.0))
-    # At K = 1 nothing was found before, and with it the third condition (c -> infinity) falls away.
+    # At K = 1 no rank comes before, and the third condition drops out (c -> infinity).
     third = tf.where(ranks > 1.0, (step - 1.0) / (step + 1.0), tf.ones_like(step))
     gamma = tf.minimum(min(delta, 0.5 - delta), (1.0 - delta) * third)
     gap = tf.minimum(1.0, (smallest_ratio - 1.0) / 2.0)
@@ -83,15 +86,17 @@ def smoothi_error_bound(
 def smoothi_metric_error_bound(
     epsilon: tf.Tensor, rank_weights: tf.Tensor, relevance: tf.Tensor, *, lipschitz: float = 1.0
 ) -> tf.Tensor:
-    r"""The bound on the error of a metric $h = \sum_r a_r g(\sum_j b_j I^r_j)$ (Corollary 1 of arXiv:2105.00942).
+    r"""Returns the bound on the error of a metric $h = \sum_r a_r g(\sum_j b_j I^r_j)$ computed with SmoothI.
+
+    Corollary 1 of arXiv:2105.00942:
 
     $$|h(I) - h(I^\alpha)| \le \left(\sum_r |a_r|\right) \left(\sum_j |b_j|\right) \ell \, \epsilon_\alpha$$
 
     Args:
       epsilon: [batch], the bound on the indicators, from `smoothi_error_bound`.
-      rank_weights: [K], the a of the metric: 1/K for P@K, the discounts over the ideal DCG for NDCG.
-      relevance: [batch, list], the b of the metric, 0 at padding.
-      lipschitz: The Lipschitz constant of g: 1 for P@K; $2^m \ln 2$ for NDCG with labels up to m.
+      rank_weights: [K], the weights $a_r$ of the metric: 1/K for P@K, the discounts divided by the ideal DCG for NDCG.
+      relevance: [batch, list], the $b_j$ of the metric; 0 at padding.
+      lipschitz: The Lipschitz constant $\ell$ of g, > 0: 1 for P@K; $2^m \ln 2$ for NDCG with labels up to m.
 
     Returns:
       [batch] float64.

@@ -1,4 +1,4 @@
-"""Programs compiled by XLA: pure functions of tensors, compiled once per size of their inputs."""
+"""XLA programs: pure functions of tensors, compiled once per input size."""
 
 from __future__ import annotations
 
@@ -10,23 +10,30 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-# A result, and a function from the gradient with respect to it to that with respect to the first argument.
+# A result, and a function from the gradient with respect to the result to the gradient with respect to the first
+# argument.
 WithGradient: TypeAlias = tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]
 
-# The operations that `tf.debugging.enable_check_numerics()` adds; XLA has none of them.
+# Operations added by `tf.debugging.enable_check_numerics()`, which XLA does not support.
 _NUMERICS_CHECKS = ("CheckNumericsV2", "DebugNumericSummaryV2")
 # Lists of up to 64 documents are padded to a multiple of 8.
 _FINE, _STEP = 64, 8
 
 
 def program(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the function as a program that XLA compiles.
+    """Returns the function compiled by XLA.
 
-    The function takes tensors by position, and its result depends on nothing else: the inputs' types and ranks
-    choose the trace, and their sizes the compiled program. Hand it few different sizes (`pad`), as each one takes
-    some tenths of a second to compile. On a Mac with a GPU, where TensorFlow has no XLA, it runs as an ordinary graph;
-    so does what is first traced after `tf.debugging.enable_check_numerics()`. No gradient flows through it:
-    `differentiable` has its derivatives.
+    The function takes positional tensors, and its result depends only on them. The types and ranks of the inputs select
+    the trace, and their sizes select the compiled program. Use few different sizes (`pad`): compiling each one takes
+    tenths of a second. The function runs as an ordinary graph on a Mac with a GPU, where TensorFlow has no XLA, and if
+    it is first traced after `tf.debugging.enable_check_numerics()`. No gradient flows through the program;
+    `differentiable` adds derivatives.
+
+    Args:
+      function: The function to compile.
+
+    Returns:
+      The compiled function.
     """
 
     @functools.cache
@@ -39,7 +46,7 @@ def program(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*arguments: tf.Tensor) -> Any:
-        # So that no tape records the program, and none around a graph with it asks for the gradient of its results.
+        # Keeps tapes from recording the program and from requesting the gradient of its results.
         tensors = [tf.stop_gradient(tf.convert_to_tensor(argument)) for argument in arguments]
         return tf.nest.map_structure(tf.stop_gradient, traced(*map(_spec, tensors))(*tensors))
 
@@ -52,22 +59,25 @@ def over_lists(
     shared: Sequence[tf.Tensor],
     dtypes: tuple[tf.DType, ...],
 ) -> tuple[tf.Tensor, ...]:
-    """Returns the program's results for a batch, computed in parts at the same time, one per core.
+    """Runs a program on parts of a batch in parallel, one part per core.
 
-    XLA runs a loop on one core. Results of a list must not depend on the rest of the batch.
+    XLA runs a loop on one core. The results of a list must not depend on the rest of the batch.
 
     Args:
-      program: Takes the tensors of `lists` and then those of `shared`.
-      lists: Tensors of equal first dimension, a power of two (`pad`).
-      shared: Tensors that all parts take whole.
-      dtypes: Types of the results, whose first dimension is that of `lists`.
+      program: A function of the tensors in `lists` followed by those in `shared`.
+      lists: Tensors with the same first dimension, a power of two (`pad`).
+      shared: Tensors passed whole to all parts.
+      dtypes: Types of the results.
+
+    Returns:
+      The results of the whole batch, with the first dimension of `lists`.
     """
     cores = _cores()
     if cores == 1 or tf.executing_eagerly():
         return program(*lists, *shared)
     parts = tf.minimum(cores, tf.shape(lists[0])[0])
     of_parts = tuple(_reshaped(tensor, [parts, -1], 1) for tensor in lists)
-    # A loop rather than one call per core, as XLA compiles it once where the caller is compiled too.
+    # A loop instead of one call per core: XLA compiles it once if the caller is compiled too.
     results = tf.map_fn(
         lambda part: program(*part, *shared), of_parts, fn_output_signature=dtypes, parallel_iterations=cores
     )
@@ -75,13 +85,13 @@ def over_lists(
 
 
 def _reshaped(tensor: tf.Tensor, shape: list[int | tf.Tensor], axis: int) -> tf.Tensor:
-    """Returns the tensor with another shape in place of its axes before `axis`."""
+    """Returns the tensor with its axes before `axis` reshaped to `shape`."""
     return tf.reshape(tensor, tf.concat([shape, tf.shape(tensor)[axis:]], axis=0))
 
 
 @functools.cache
 def _cores() -> int:
-    """Returns the number of cores that TensorFlow may use, down to a power of two; 1 with a GPU."""
+    """Returns the number of cores that TensorFlow may use, rounded down to a power of two; 1 with a GPU."""
     if tf.config.list_physical_devices("GPU"):
         return 1
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -90,10 +100,16 @@ def _cores() -> int:
 
 
 def graph(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the function as an ordinary graph, traced once for all graphs that call it; in eager mode as it is.
+    """Returns the function as an ordinary graph, traced once for all graphs that call it; eager mode runs it directly.
 
-    As in `program`, the types and ranks of its tensors choose the trace. TensorFlow keeps every graph with a
-    `tf.custom_gradient` until the process ends: in here, that is one for all losses, not one for each.
+    As in `program`, the types and ranks of the tensors select the trace. TensorFlow keeps every graph with a
+    `tf.custom_gradient` until the process ends. With this decorator, all losses share one graph.
+
+    Args:
+      function: A function of positional tensors.
+
+    Returns:
+      The function, with the same arguments and results.
     """
 
     @functools.cache
@@ -119,10 +135,9 @@ def _has_xla() -> bool:
 
 
 def _detached(tensor: tf.Tensor) -> tf.Tensor:
-    """Returns the tensor as a constant, for derivatives of every mode.
+    """Returns the tensor as a constant for reverse and forward derivatives.
 
-    In eager mode `tf.stop_gradient` has a forward derivative, 0, which TensorFlow keeps where an operation has its
-    own.
+    In eager mode `tf.stop_gradient` has a forward derivative of 0, which TensorFlow prefers to an operation's own.
     """
     return tf.constant(tensor.numpy()) if tf.executing_eagerly() else tf.stop_gradient(tensor)
 
@@ -130,16 +145,20 @@ def _detached(tensor: tf.Tensor) -> tf.Tensor:
 def differentiable(
     plain: Callable[..., tf.Tensor],
 ) -> Callable[[Callable[..., WithGradient]], Callable[..., tf.Tensor]]:
-    """Returns a decorator that makes a `graph` of a function whose value and first derivative come from programs.
+    """Returns a decorator that creates a `graph` from a function whose value and first derivative use programs.
 
-    The function takes a tensor, and more that are constants to the gradient. It returns the result, and a function from
-    the gradient with respect to the result to that with respect to the first tensor. Decorated, it returns the result.
-    What it hands from one to the other must be no output of a `tf.cond` or `tf.while_loop` but its `tf.stop_gradient`:
-    where a second derivative is asked for, TensorFlow changes those in the shared graph to what XLA cannot take.
+    The function takes a tensor, followed by tensors that are constants to the gradient. It returns the result and a
+    function from the gradient with respect to the result to the gradient with respect to the first tensor. The
+    decorated function returns the result. If the gradient function uses outputs of a `tf.cond` or `tf.while_loop` of
+    the forward computation, they must pass through `tf.stop_gradient`: for second derivatives, TensorFlow rewrites
+    these operations in the shared graph to forms that XLA does not support.
 
     Args:
-      plain: Computes the same result from the same tensors with TensorFlow's own operations, for derivatives of higher
-        order.
+      plain: Computes the same result from the same tensors with TensorFlow's own operations, for higher-order
+        derivatives.
+
+    Returns:
+      The decorator.
     """
 
     def decorate(value: Callable[..., WithGradient]) -> Callable[..., tf.Tensor]:
@@ -165,13 +184,13 @@ def _derivative(
 
     @tf.custom_gradient
     def derivative(x: tf.Tensor, upstream: tf.Tensor, *constants: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
-        # Tapes around a `tf.function` build each derivative in a graph of its own, which sees only the one before: what
-        # the second derivative needs must be a tensor of the first's.
+        # Tapes around a `tf.function` build each derivative in a separate graph, which only sees the previous graph. So
+        # the tensors needed by the second derivative must be tensors of the first derivative's graph.
         x, upstream = tf.identity(x), tf.identity(upstream)
         here = [tf.identity(tensor) for tensor in constants]
 
         def second_derivative(direction: tf.Tensor) -> list[tf.Tensor | None]:
-            # In eager mode a graph of its own, as TensorFlow records on no tape while it computes a forward derivative.
+            # Eager mode needs a separate graph: TensorFlow records no tape while it computes a forward derivative.
             is_eager = tf.executing_eagerly()
             run = tf.function(_second_derivative, autograph=False) if is_eager else _second_derivative
             return [*run(plain, x, upstream, direction, here), *(None for _ in constants)]
@@ -185,7 +204,7 @@ def _second_derivative(
     plain: Callable[..., tf.Tensor], x: tf.Tensor, upstream: tf.Tensor, direction: tf.Tensor, constants: list[tf.Tensor]
 ) -> list[tf.Tensor]:
     """Returns the gradient of the first derivative, in a direction, with respect to x and the upstream gradient."""
-    # Tensors of this graph.
+    # Create tensors of this graph.
     x, upstream = tf.identity(x), tf.identity(upstream)
     result = plain(x, *map(tf.identity, constants))
     first = tf.gradients(result, x, upstream, unconnected_gradients="zero")
@@ -193,9 +212,9 @@ def _second_derivative(
 
 
 def padded_length(length: int | tf.Tensor) -> int | tf.Tensor:
-    """Returns the smallest length >= `length` of a grid: 8, 16, .. 64, then 96, 128, 192, 256, .. two per octave.
+    """Returns the smallest length >= `length` on the grid 8, 16, .., 64, 96, 128, 192, 256, .. (two per octave).
 
-    So 16 lengths serve all lists of up to 1,024 documents, and padding adds a sixth on average.
+    16 lengths cover all lists of up to 1,024 documents, and padding adds a sixth on average.
 
     Args:
       length: An int or an int32 scalar, >= 0.
@@ -211,7 +230,7 @@ def padded_length(length: int | tf.Tensor) -> int | tf.Tensor:
     if isinstance(length, int):
         step = _STEP if length <= _FINE else 2 ** (length - 1).bit_length() // 4
         return max(-(-length // step), 1) * step
-    # Comparisons, as logarithms round.
+    # Comparisons instead of logarithms, which round.
     octaves = tf.constant([2**power for power in range(_FINE.bit_length() - 1, 31)])
     doublings = tf.reduce_sum(tf.cast(length > octaves, tf.int32))
     step = tf.where(length <= _FINE, _STEP, _FINE // 4 * 2**doublings)
@@ -239,7 +258,7 @@ def padded_batch(size: int | tf.Tensor) -> int | tf.Tensor:
 
 
 def pad(values: tf.Tensor) -> tf.Tensor:
-    """Returns [batch, list] values with zeros appended up to a size of the grid; a single row keeps its batch of 1."""
+    """Returns [batch, list] values zero-padded to `padded_batch` and `padded_length`."""
     batch, length = (
         values.shape[axis] if values.shape[axis] is not None else tf.shape(values)[axis] for axis in (0, 1)
     )
@@ -250,7 +269,7 @@ def pad(values: tf.Tensor) -> tf.Tensor:
 
 
 def unpad(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    """Returns the first rows and columns of [batch, list] values: as many as `like` has."""
+    """Returns [batch, list] values cut to the shape of `like`."""
     if values.shape.is_fully_defined() and values.shape == like.shape:
         return values
     shape = tf.shape(like)

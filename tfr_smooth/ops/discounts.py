@@ -1,9 +1,9 @@
-r"""The discounts of ranks: that of NDCG, as a mixture of exponentials too, and others to train with.
+r"""Rank discounts: NDCG's discount, also as a mixture of exponentials, and other discounts for training.
 
-A completely monotone discount is a mixture of exponentials with positive weights (Bernstein's theorem), and
-$D(r) = 1 / \log_2(2 + r)$ is one: the reciprocal of a Bernstein function of r. A sum of exponentials is what the
-expectation over a sum of independent contests wants: $E[z^r]$ is a product over the contests. Here the mixture is
-found, once for each order of magnitude of list lengths, by non-negative least squares in float64.
+A completely monotone discount is a mixture of exponentials with positive weights (Bernstein's theorem).
+$D(r) = 1 / \log_2(2 + r)$ is completely monotone, as the reciprocal of a Bernstein function of r. With a sum of
+exponentials, the expectation over a sum of independent contests is simple: $E[z^r]$ is a product over the contests. The
+mixture is fitted by non-negative least squares in float64, once per order of magnitude of the list length.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.ops import lists
 
-# Mixtures are fitted for lists of up to 16, 64, 256, .. documents. In a graph that does not know the length, the last
-# of these is the limit; the pairs of a list that long would fill 34 GB.
+# Mixtures are fitted for lists of up to 16, 64, 256, .. documents. In graphs with unknown list length, the largest of
+# these is the limit; the pairs of a list of this length would take 34 GB.
 _BOUNDS = tuple(4**power for power in range(2, 9))
-# The largest relative error at the ranks that a fit looks at.
+# The largest relative error at the ranks used in a fit.
 _TOLERANCE = 4e-8
 _NODES_PER_DECADE = 6
-# A fit looks at no more ranks than this, log-spaced: the discount is smooth there.
+# A fit uses at most this many ranks, spaced logarithmically: the discount is smooth there.
 _MOST_RANKS = 300
 
 
@@ -35,18 +35,19 @@ Discount: TypeAlias = "str | ShallowDiscount | Callable[[tf.Tensor], tf.Tensor] 
 
 @dataclasses.dataclass(frozen=True)
 class ShallowDiscount:
-    r"""A training discount that reaches deeper than NDCG's: $D(r) = (1 - x)(1 + \alpha x)$ with $x = r / n$.
+    r"""A training discount that reaches deeper into the list than NDCG's.
 
-    Ranks r count from 0 and n is the number of the list's real documents. SoftRank's section 4.7 (Figure 5) trains
-    with discounts from above the line (alpha = 1, here $1 - x^2$) through the linear $1 - x$ (alpha = 0) to below it
-    (alpha = -1, here $(1 - x)^2$, shaped as NDCG's own), but gives no formula: this one is ours. It falls from 1 at
-    the top over the whole list and, being quadratic, needs nothing but the mean and the variance of a rank.
+    $D(r) = (1 - x)(1 + \alpha x)$ with $x = r / n$, where ranks r start at 0 and n is the number of real documents.
+    Section 4.7 (Figure 5) of SoftRank trains with concave (alpha = 1, here $1 - x^2$), linear (alpha = 0, $1 - x$) and
+    convex discounts (alpha = -1, here $(1 - x)^2$, shaped like NDCG's). The paper has no formula; this one is ours. The
+    discount decreases from 1 at the top over the whole list. As it is quadratic, its expectation only depends on the
+    mean and the variance of the rank.
 
     Args:
-      alpha: In [-1, 1]: 0 is linear. The paper found its best test results at -0.4 to 0.4.
+      alpha: Curvature, in [-1, 1]; 0 is linear. The paper reports its best test results at -0.4 to 0.4.
 
     Raises:
-      ValueError: If `alpha` is out of its range.
+      ValueError: If `alpha` is out of range.
 
     Example:
       >>> import tensorflow as tf
@@ -72,22 +73,22 @@ class ShallowDiscount:
         """Returns the discount at each rank.
 
         Args:
-          ranks: [K] or [batch, K], ranks from 0.
-          count: [batch, 1], the number of real documents, >= 1.
+          ranks: [K] or [batch, K] floats, ranks starting at 0.
+          count: [batch, 1] floats, the number of real documents, >= 1.
 
         Returns:
-          [batch, K]; 0 at ranks that no real document can have.
+          [batch, K]; 0 at ranks beyond the real documents.
         """
         part = tf.minimum(ranks / count, 1.0)
         return (1.0 - part) * (1.0 + self.alpha * part)
 
     def expected(self, mean: tf.Tensor, variance: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
-        r"""Returns $E[D(r)] = 1 - (1 - \alpha) E[r] / n - \alpha E[r^2] / n^2$.
+        r"""Returns the expected discount $E[D(r)] = 1 - (1 - \alpha) E[r] / n - \alpha E[r^2] / n^2$.
 
         Args:
-          mean: [batch, list], the mean of each document's rank.
-          variance: [batch, list], its variance.
-          count: [batch, 1], the number of real documents, >= 1.
+          mean: [batch, list] floats, the mean of each document's rank (starting at 0).
+          variance: [batch, list] floats, the variance of each document's rank.
+          count: [batch, 1] floats, the number of real documents, >= 1.
 
         Returns:
           [batch, list].
@@ -96,15 +97,15 @@ class ShallowDiscount:
 
 
 def log2_discount(ranks: tf.Tensor) -> tf.Tensor:
-    r"""Returns NDCG's discount $D(r) = 1 / \log_2(2 + r)$, which is 1 at r = 0, for ranks from 0 of any shape."""
+    r"""Returns NDCG's discount $D(r) = 1 / \log_2(2 + r)$ for ranks of any shape, starting at 0."""
     return math.log(2.0) / tf.math.log(2.0 + ranks)
 
 
 def checked(discount: Any) -> Any:
-    """Returns "log2", a `ShallowDiscount`, a function, or a table as a float64 array [K].
+    """Returns a valid discount: "log2", a `ShallowDiscount`, a function, or a table as a float64 array [K].
 
     Raises:
-      ValueError: If it is none of these.
+      ValueError: If the discount is none of these.
     """
     if isinstance(discount, str):
         _arguments.choice("discount", discount, ("log2", "linear"))
@@ -124,22 +125,25 @@ def checked(discount: Any) -> Any:
 
 
 def at_ranks(discount: Any, ranks: int | tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Returns the discounts of the first ranks, [batch, K] or [1, K] float64.
+    """Returns the discounts of the first K ranks.
 
     Args:
-      discount: The discount, as `NDCG` takes it.
+      discount: The discount; see `NDCG`.
       ranks: The number of ranks K.
       mask: [batch, list] bool, False for padding.
+
+    Returns:
+      [batch, K] or [1, K], float64.
     """
     return at(discount, tf.cast(tf.range(ranks), tf.float64)[tf.newaxis], mask)
 
 
 def at(discount: Any, ranks: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Returns the discounts at any ranks, also between two whole ones (where a table is interpolated).
+    """Returns the discounts at integer or fractional ranks; tables are interpolated.
 
     Args:
-      discount: The discount, as `NDCG` takes it.
-      ranks: [batch or 1, K], counted from 0.
+      discount: The discount; see `NDCG`.
+      ranks: [batch or 1, K], starting at 0.
       mask: [batch, list] bool, False for padding.
 
     Returns:
@@ -158,16 +162,16 @@ def at(discount: Any, ranks: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
 
 def log2_mixture(length: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    r"""The log discount as a mixture: $1 / \log_2(2 + r) = \sum_m w_m (1 - c_m)^r$ for r = 0 .. length - 1.
+    r"""Returns the log discount as a mixture: $1 / \log_2(2 + r) = \sum_m w_m (1 - c_m)^r$ for r = 0 .. length - 1.
 
     Args:
-      length: The number of ranks, >= 0: a Python int, or an int32 scalar (then at most 65,536).
+      length: The number of ranks, >= 0: a Python int, or an int32 scalar of at most 65,536.
 
     Returns:
-      The weights w [M], positive, with sum 1, and the decays c [M], in (0, 1); float64. The relative error is below
-      1e-7 at every rank; M = 12 up to 16 ranks, 16 up to 64, 22 up to 1,024.
+      The weights w [M], positive with sum 1, and the decays c [M], in (0, 1); float64. The relative error is below
+      1e-7 at every rank. M is 12 up to 16 ranks, 16 up to 64, 22 up to 1,024.
 
-    Time: a fit takes milliseconds, once a process for each power of 4 of the length.
+    Time: a fit takes milliseconds, once per process for each power of 4 of the length.
 
     Example:
       >>> from tfr_smooth.ops import discounts
@@ -189,14 +193,14 @@ def log2_mixture(length: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 @functools.cache
 def _fit(length: int) -> tuple[np.ndarray, np.ndarray]:
-    """The weights and decays of the log discount for ranks below `length`, with the fewest nodes found."""
+    """Returns weights and decays of the log discount for ranks below `length`, with few nodes."""
     ranks = np.arange(length)
     target = 1.0 / np.log2(2.0 + ranks)
     seen = np.unique(np.geomspace(1, length, _MOST_RANKS).round().astype(int) - 1) if length > _MOST_RANKS else ranks
-    # From a rate that all ranks see as constant to one that only rank 0 sees, which makes D(0) = 1 exact.
+    # From a rate that is constant over all ranks to one that only contributes at rank 0, which makes D(0) = 1 exact.
     lowest, highest = 0.02 / length, 25.0
     rates = np.geomspace(lowest, highest, int(_NODES_PER_DECADE * math.log10(highest / lowest)))
-    columns = np.exp(-np.outer(seen, rates)) / target[seen, np.newaxis]  # so that the errors are relative
+    columns = np.exp(-np.outer(seen, rates)) / target[seen, np.newaxis]  # relative errors
     weights = _nonnegative_least_squares(columns, np.ones(len(seen)))
     used = weights > 0
     weights, rates = weights[used], rates[used]
@@ -207,9 +211,9 @@ def _fit(length: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _nonnegative_least_squares(columns: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Weights >= 0 for which `columns @ weights` is near the target (Lawson and Hanson's active set).
+    """Returns weights >= 0 for which `columns @ weights` approximates the target (Lawson and Hanson's active set).
 
-    It stops at the first set of columns with all errors below the tolerance, so that the set is small.
+    It stops as soon as all errors are below the tolerance, which keeps the set of columns small.
     """
     weights = np.zeros(columns.shape[1])
     used = np.zeros(len(weights), bool)
@@ -227,7 +231,7 @@ def _nonnegative_least_squares(columns: np.ndarray, target: np.ndarray) -> np.nd
             negative = used & (solution <= 0)
             if not negative.any():
                 break
-            # Towards the solution until the first weight is 0; that column leaves the set.
+            # Move towards the solution until the first weight is 0; that column leaves the set.
             steps = weights[negative] / (weights[negative] - solution[negative])
             weights = weights + steps.min() * (solution - weights)
             used[np.flatnonzero(negative)[steps <= steps.min()]] = False

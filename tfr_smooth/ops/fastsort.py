@@ -1,22 +1,23 @@
 r"""FastSort: soft ranks by projecting the scores onto the permutahedron.
 
-Blondel, Teboul, Berthet, Djolonga: "Fast Differentiable Sorting and Ranking", ICML 2020 (arXiv:2002.08871). The ranks
-of a list are the vertex of the permutahedron, the hull of all permutations of 1..n, that lies farthest along the
-scores. With a regularization of strength epsilon it is a point inside, the projection of $-s/\epsilon$: Euclidean
-("l2") or by the Kullback-Leibler divergence from $e^{-s/\epsilon}$ ("kl").
+Blondel, Teboul, Berthet, Djolonga: "Fast Differentiable Sorting and Ranking", ICML 2020 (arXiv:2002.08871). The
+permutahedron is the convex hull of all permutations of 1..n. The exact ranks are its vertex farthest along the negated
+scores. With a regularization of strength epsilon the ranks are a point inside of it: the projection of $-s/\epsilon$,
+Euclidean ("l2") or by the Kullback-Leibler divergence from $e^{-s/\epsilon}$ ("kl").
 
-The paper's reduction (Section 5, Proposition 3): in sorted order the projection is an isotonic optimization. Its
-solution cuts the list into blocks of neighbors, and with $z = -s/\epsilon$ a document of block B is at
+The paper reduces the projection to an isotonic optimization in sorted order (Section 5, Proposition 3). Its solution
+partitions the list into blocks of neighbors. With $z = -s/\epsilon$, the position of document i in block B is
 
 $$\pi_i = z_i - \mathrm{mean}_B(z) + \mathrm{mean}_B(r) \quad \text{(l2)}, \qquad
   \pi_i = e^{z_i} \, \frac{\sum_B r}{\sum_B e^{z}} \quad \text{(kl)}$$
 
-where r are the exact ranks. The gradient is that of the same formula in fixed blocks (Proposition 4).
+where r are the exact ranks. The gradient is the gradient of this formula with fixed blocks (Proposition 4).
 
-The blocks are found by pooling adjacent violators, all of them at once, or where that takes many rounds by splitting
-the list, all its blocks at once. Both take a few rounds of vector operations where the well-known algorithm takes a
-step per document, and run in graphs of any shape, under XLA and on any device. (`tf.nn.isotonic_regression` knows l2
-only, runs on CPUs only and not under XLA, and its gradient fails where the batch size is unknown.)
+The blocks are computed by pooling all adjacent violators at once. If this takes many rounds, they are computed by
+splitting all blocks of the list at once instead. Both take a few rounds of vector operations, while the well-known
+algorithm takes one step per document, and run in graphs of any shape, under XLA and on any device.
+(`tf.nn.isotonic_regression` only supports l2, only runs on CPUs and not under XLA, and its gradient fails if the batch
+size is unknown.)
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from tfr_smooth.ops.ranking import PositionRanking
 
 REGULARIZATIONS = ("l2", "kl")
 Solve = Callable[[tf.Tensor, "_Blocks"], tuple[tf.Tensor, tf.Tensor]]
-# Lists that need more rounds of pooling than this are split instead.
+# If pooling needs more rounds than this, the lists are split instead.
 _FEW_ROUNDS = 20
-# A shortfall up to this, times the squared length, is rounding.
+# A shortfall up to this value times the squared length is rounding.
 _ROUNDING = 1e-12
 
 
@@ -43,21 +44,21 @@ _ROUNDING = 1e-12
 class FastSort(PositionRanking):
     r"""The FastSort ranking: positions by projection onto the permutahedron (arXiv:2002.08871, Section 5).
 
-    Invariant to padding, to the order of the documents and to a shift of the scores; a factor on the scores is one on
-    the strength. With a strength up to the smallest gap between two scores ("kl": up to that gap over log 2) the
-    positions are the exact ranks, and their gradient is 0.
+    Invariant to padding, to the order of the documents and to a shift of the scores. Scaling the scores and the
+    strength by the same factor leaves the positions unchanged. If the strength is at most the smallest gap between two
+    scores ("kl": this gap divided by log 2), the positions are the exact ranks and their gradient is 0.
 
     Args:
       regularization_strength: Epsilon, > 0. The SmoothI paper searches {0.01, 0.1, 1, 10}. A number or a non-trainable
         `tf.Variable`.
       regularization: "l2" or "kl".
-      beta: Inverse temperature of the comparisons of positions, > 0 (`PositionRanking`).
+      beta: Inverse temperature of the comparisons of positions, > 0 (see `PositionRanking`).
 
     Raises:
-      ValueError: If an argument is out of its range.
+      ValueError: If an argument is out of range.
 
-    Time O(N log N + T N) per list, where T counts the rounds of pooling and splitting: a handful for most lists, and
-    about 20 + 2 log2(N) for the hardest that were tried with "l2". Memory O(N). Computed in float64.
+    Time O(N log N + T N) per list, where T is the number of rounds of pooling and splitting: a handful for most lists,
+    and about 20 + 2 log2(N) for the hardest lists tested with "l2". Memory O(N). Computed in float64.
 
     Example:
       >>> import tensorflow as tf
@@ -79,14 +80,22 @@ class FastSort(PositionRanking):
         _arguments.choice("regularization", self.regularization, REGULARIZATIONS)
 
     def positions(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch, list]: the soft ranks, in [1, n] with the sum n (n + 1) / 2 for n real documents."""
+        """Returns the soft ranks.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+
+        Returns:
+          [batch, list], in [1, n] with the sum n (n + 1) / 2 for n real documents; 0 at padding.
+        """
         order = exact.descending_order(scores, mask)
         places = tf.gather(mask, order, batch_dims=1)
         falling = tf.gather(tf.cast(scores, tf.float64), order, batch_dims=1)
 
-        # z = -s / epsilon less its lowest. No block reaches across a gap of z above n / 2 (l2; kl: log n), and inside
-        # of the blocks differences of z are all that counts: a wider gap is cut without a change, and 1e30 loses
-        # nothing.
+        # z = -s / epsilon, minus its minimum. No block spans a gap of z above n / 2 (l2; kl: log n), and within the
+        # blocks only differences of z matter. So clipping wider gaps changes nothing, and scores of 1e30 lose no
+        # precision.
         strength = temperature.as_tensor(self.regularization_strength, falling.dtype)
         widest = strength * tf.cast(tf.shape(falling)[1], falling.dtype)
         gaps = tf.minimum(falling[:, :-1] - falling[:, 1:], widest) / strength
@@ -99,7 +108,7 @@ class FastSort(PositionRanking):
 
 
 class _Blocks(Neighbors):
-    """Neighbors in one block, and the ranks."""
+    """Blocks of neighbors, with the exact ranks."""
 
     def __init__(self, starts: tf.Tensor):
         super().__init__(starts)
@@ -108,13 +117,13 @@ class _Blocks(Neighbors):
 
 
 def _euclidean(rising: tf.Tensor, blocks: _Blocks) -> tuple[tf.Tensor, tf.Tensor]:
-    """The positions in these blocks, and the value (of w - z) that is falling over the blocks of the solution."""
+    """Returns the positions for these blocks and the value (of w - z) that decreases over the solution's blocks."""
     level = blocks.mean(blocks.ranks - rising)
     return rising + level, level
 
 
 def _entropic(rising: tf.Tensor, blocks: _Blocks) -> tuple[tf.Tensor, tf.Tensor]:
-    """As `_euclidean`: there with means, here with sums of exponentials, of z and of w = log(rank)."""
+    """Returns the same as `_euclidean`, with sums of exponentials of z and of w = log(rank) instead of means."""
     highest = blocks.maximum(rising)
     weights = tf.exp(rising - highest)
     ranks, total = blocks.total(blocks.ranks), blocks.total(weights)
@@ -122,7 +131,7 @@ def _entropic(rising: tf.Tensor, blocks: _Blocks) -> tuple[tf.Tensor, tf.Tensor]
 
 
 def _blocks(rising: tf.Tensor, places: tf.Tensor, solve: Solve) -> tf.Tensor:
-    """Returns [batch, list] bool: where a block of the solution starts. Each padded document is a block of its own.
+    """Returns [batch, list] bool: True where a block of the solution starts. Each padded document is a separate block.
 
     Pooling takes few rounds if the blocks of the solution are small, splitting if they are large.
     """
@@ -133,13 +142,13 @@ def _blocks(rising: tf.Tensor, places: tf.Tensor, solve: Solve) -> tf.Tensor:
 def _pool(
     starts: tf.Tensor, rising: tf.Tensor, places: tf.Tensor, solve: Solve, rounds: int | None = None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Pools neighboring blocks that are in the wrong order, and returns whether any are left after the rounds."""
+    """Pools neighboring blocks in the wrong order; returns the block starts and whether any are left to pool."""
 
     def pool(starts: tf.Tensor, _: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        # Two neighboring blocks in the wrong order are in one block of the solution. So is a whole run of them.
+        # Neighboring blocks in the wrong order belong to the same block of the solution. So does a whole run of them.
         _, level = solve(rising, _Blocks(starts))
         is_wrong = tf.logical_and(level[:, :-1] < level[:, 1:], places[:, 1:])
-        # Only at a start: inside a block a vectorized log may differ in the last bit from one place to the next.
+        # Only at a start: within a block, a vectorized log may differ in the last bit between neighbors.
         is_wrong = tf.logical_and(starts, tf.pad(is_wrong, [[0, 0], [1, 0]]))
         return tf.logical_and(starts, tf.logical_not(is_wrong)), tf.reduce_any(is_wrong)
 
@@ -148,19 +157,19 @@ def _pool(
 
 
 def _split(rising: tf.Tensor, places: tf.Tensor, solve: Solve) -> tf.Tensor:
-    """Returns where blocks start by splitting each list, all its blocks at once, until none is to be split.
+    """Returns the block starts found by splitting all blocks of each list at once until none needs a split.
 
-    In the permutahedron the positions of the first k documents sum to at least 1 + .. + k. A block that falls short of
-    it is two blocks of the solution, parted at the largest shortfall.
+    In the permutahedron, the positions of the first k documents sum to at least 1 + .. + k. A block below this bound
+    consists of several blocks of the solution and is split at the largest shortfall.
     """
     size = tf.shape(places)[1]
 
     def split(starts: tf.Tensor, _: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         blocks = _Blocks(starts)
-        # The sum over a block is 0, so that those before it add nothing.
+        # The sum over each block is 0, so preceding blocks add nothing.
         shortfall = tf.cumsum(blocks.ranks - solve(rising, blocks)[0], axis=1, exclusive=True)
         inside = lists.fill(shortfall, tf.logical_not(starts), rising.dtype.min)
-        # Rounding may split a block too many, which is pooled again, but must not split one too few.
+        # A split too many, due to rounding, is pooled again. A split too few is not repaired.
         least = -_ROUNDING * tf.square(tf.cast(size, rising.dtype))
         is_start = inside >= tf.maximum(blocks.maximum(inside), least)
         return tf.logical_or(starts, is_start), tf.reduce_any(is_start)

@@ -1,14 +1,14 @@
-r"""NeuralSort: a row-stochastic matrix in place of the sorting permutation.
+r"""NeuralSort: a row-stochastic matrix that relaxes the sorting permutation.
 
 Grover, Wang, Zweig, Ermon: "Stochastic Optimization of Sorting Networks via Continuous Relaxations", ICLR 2019
-(arXiv:1903.08850). For a list of n scores and A the matrix of $|s_i - s_j|$, "document j is at rank r" is
+(arXiv:1903.08850). For a list of n scores and the matrix A of $|s_i - s_j|$, the indicator of document j at rank r is
 
 $$\hat P_{r \cdot} = \mathrm{softmax}\left[((n + 1 - 2r) s - A \mathbf{1}) / \tau\right] \qquad \text{(Eq. 5)}$$
 
-In sorted order, $s_1 \ge .. \ge s_n$ with the gaps $g_t = s_t - s_{t+1}$, the input of row r falls from its highest
-value, at document r, by $g_t (2(t - r) + 1)$ at each step t to the right and by $g_t (2(r - t) - 1)$ to the left. That
-is how it is computed here: n, and with it every padded document, has left the formula; so has A, with the square of
-the list's length; and nothing overflows, whatever the scores.
+In sorted order, $s_1 \ge .. \ge s_n$ with the gaps $g_t = s_t - s_{t+1}$, the logits of row r are highest at document
+r. They decrease by $g_t (2(t - r) + 1)$ at each step t to the right and by $g_t (2(r - t) - 1)$ to the left. They are
+computed in this form, which does not depend on n, so padding has no effect, does not need the quadratic matrix A, and
+does not overflow for any scores.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tfr_smooth import _arguments
 from tfr_smooth.ops import compiled, exact, lists, temperature
 from tfr_smooth.ops.ranking import Ranking
 
-# exp(-800) is 0, also in float64: a document behind a gap of this size has the weight 0 whatever the gap is.
+# exp(-800) is 0, also in float64: a document behind a gap of at least this size has weight 0.
 _LARGEST_GAP = 800.0
 
 
@@ -32,15 +32,15 @@ class NeuralSort(Ranking):
 
     $\hat P_{r \cdot} = \mathrm{softmax}[((n + 1 - 2r) s - A \mathbf{1}) / \tau]$ (Eq. 5 of arXiv:1903.08850).
 
-    Invariant to padding, to the order of the documents and to a shift of the scores; a factor on the scores is one on
-    the temperature.
+    Invariant to padding, to the order of the documents and to a shift of the scores. Scaling the scores and the
+    temperature by the same factor leaves the indicators unchanged.
 
     Args:
-      temperature: Tau, > 0; the exact ranking in the limit 0. The SmoothI paper searches {0.1, 1, 10, 100}. A number or
-        a non-trainable `tf.Variable`.
+      temperature: Tau, > 0. The ranking is exact in the limit of 0. The SmoothI paper searches {0.1, 1, 10, 100}. A
+        number or a non-trainable `tf.Variable`.
 
     Raises:
-      ValueError: If an argument is out of its range.
+      ValueError: If `temperature` is out of range.
 
     Time O(N log N + K N), memory O(K N) per list.
 
@@ -61,20 +61,41 @@ class NeuralSort(Ranking):
         object.__setattr__(self, "temperature", _arguments.temperature("temperature", self.temperature))
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
-        r"""Returns $\hat P$, [batch, K, list]: row r is the softmax of rank r, highest at its document (Theorem 4)."""
+        r"""Returns $\hat P$, the softmax over the documents at each rank.
+
+        Row r is highest at the document of rank r (Theorem 4).
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+          topn: The number of ranks K, >= 1; None for the length of the lists.
+
+        Returns:
+          [batch, K, list], in the type of the scores; 0 at padding and at ranks beyond the real documents.
+        """
         rows, order = _sorted_rows(scores, mask, temperature.as_tensor(self.temperature, tf.float64), topn)
         return tf.gather(rows, tf.argsort(order, axis=1), axis=2, batch_dims=1)
 
     def rank_relevance(
         self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None
     ) -> tf.Tensor:
-        """Returns [batch, K]: the relevance at each rank."""
+        """Returns the relevance at each rank.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          relevance: [batch, list]; 0 at padding.
+          mask: [batch, list] bool, False for padding.
+          topn: The number of ranks K, >= 1; None for the length of the lists.
+
+        Returns:
+          [batch, K]; 0 at ranks beyond the real documents.
+        """
         rows, order = _sorted_rows(scores, mask, temperature.as_tensor(self.temperature, tf.float64), topn)
         return tf.linalg.matvec(rows, tf.gather(tf.stop_gradient(relevance), order, batch_dims=1))
 
 
 def _sorted_rows(scores: tf.Tensor, mask: tf.Tensor, tau: tf.Tensor, topn: int | None) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the indicators with the documents in sorted order, [batch, K, list], and that order."""
+    """Returns the indicators with documents in sorted order, [batch, K, list], and the order."""
     ranks = lists.num_ranks(scores, topn)
     order = exact.descending_order(scores, mask)
     places = tf.gather(mask, order, batch_dims=1)
@@ -82,19 +103,19 @@ def _sorted_rows(scores: tf.Tensor, mask: tf.Tensor, tau: tf.Tensor, topn: int |
     logits = tf.ensure_shape(logits, [*scores.shape[:1], ranks if isinstance(ranks, int) else None, scores.shape[1]])
     real = tf.logical_and(lists.rank_mask(mask, ranks)[:, :, tf.newaxis], places[:, tf.newaxis])
     weights = lists.fill(tf.exp(logits), real, 0.0)
-    # Row r has a 1 at document r: the maximum is a no-op except for the ranks of padding.
+    # Row r has a 1 at document r, so the maximum only affects ranks of padding.
     return weights / tf.maximum(tf.reduce_sum(weights, axis=2, keepdims=True), 1.0), order
 
 
 @compiled.graph
 def _logits(falling: tf.Tensor, places: tf.Tensor, ranks: tf.Tensor, tau: tf.Tensor) -> tf.Tensor:
-    """The softmax's inputs less the highest of their row, [batch, K, list], from scores in falling order.
+    """Returns the softmax logits minus the maximum of each row, [batch, K, list], from scores in descending order.
 
-    The gradient is that of Eq. 5 as it stands (the highest of a row drops out of a softmax), and |0| has the slope 0:
-    tied documents get the same gradient, which differentiating the gaps in one of their orders would not give.
+    The gradient is that of Eq. 5 (the maximum of a row cancels in the softmax), with a slope of 0 for |0|. So tied
+    documents get the same gradient, unlike with a differentiation of the gaps in one of the orders of the ties.
     """
     dtype = falling.dtype
-    # float64 up to the differences, so that a shift loses nothing.
+    # float64 up to the differences, so that a shift loses no precision.
     precise = tf.cast(tf.stop_gradient(falling), tf.float64)
     rank = tf.range(1, ranks + 1)[:, tf.newaxis]
 
@@ -113,10 +134,10 @@ def _logits(falling: tf.Tensor, places: tf.Tensor, ranks: tf.Tensor, tau: tf.Ten
         rising = lists.fill(-precise, places, precise.dtype.max)
         above = tf.searchsorted(rising, rising, side="left")
         not_below = tf.searchsorted(rising, rising, side="right")
-        # A document's own share is 2 (rank - r), with the mean rank of its ties ...
+        # A document's own term is 2 (rank - r), with the mean rank of its ties ...
         middle = tf.cast(above + not_below + 1, upstream.dtype)[:, tf.newaxis] / 2.0
         own = tf.reduce_sum(upstream * (middle - tf.cast(rank, upstream.dtype)), axis=1)
-        # ... and from sum_i |s_i - s_j| every other one adds or takes as it is above or below.
+        # ... and in sum_i |s_i - s_j| every other document adds 1 or -1, depending on whether it is above or below.
         totals = tf.cumsum(tf.cast(tf.reduce_sum(upstream, axis=1), precise.dtype), axis=1)
         totals = tf.pad(totals, [[0, 0], [1, 0]])
         before, until = (tf.gather(totals, index, batch_dims=1) for index in (above, not_below))

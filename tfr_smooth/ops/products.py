@@ -1,4 +1,4 @@
-"""Products along a list whose gradient divides by nothing."""
+"""Products along a list with a gradient free of divisions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tfr_smooth.ops import compiled
 
 
 def exclusive_product(probabilities: tf.Tensor) -> tf.Tensor:
-    r"""Returns the probability that nothing happened before: $\prod_{l<r} (1 - p_l)$.
+    r"""Returns the exclusive product $\prod_{l<r} (1 - p_l)$: the probability that no earlier event occurs.
 
     Args:
       probabilities: [batch, K], in [0, 1].
@@ -18,7 +18,7 @@ def exclusive_product(probabilities: tf.Tensor) -> tf.Tensor:
     Returns:
       [batch, K], in the type of the probabilities.
 
-    The gradient of TensorFlow's cumulative product divides by its factors; this one is right where a factor is 0.
+    The gradient of TensorFlow's cumulative product divides by its factors. This one is correct where a factor is 0.
 
     Time O(K log K), memory O(K) per list.
 
@@ -33,7 +33,7 @@ def exclusive_product(probabilities: tf.Tensor) -> tf.Tensor:
 
 @tf.custom_gradient
 def _product(probabilities: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    # A tensor of this graph, where the gradient of the gradient finds it (see `compiled.differentiable`).
+    # A tensor of this graph, which the second derivative needs (see `compiled.differentiable`).
     probabilities = tf.identity(probabilities)
     products = tf.math.cumprod(1.0 - probabilities, axis=1, exclusive=True)
 
@@ -43,14 +43,14 @@ def _product(probabilities: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor],
     return products, gradient
 
 
-# Around it, as a graph that calls itself in its gradient cannot be saved.
+# Wrapped here: a graph that calls itself in its gradient cannot be saved.
 _exclusive_product = compiled.graph(_product)
 
 
 def _sum_after(values: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
     r"""Returns $V_m = \sum_{r>m} u_r \prod_{m<l<r} f_l$ for values u and factors f, [batch, K] each.
 
-    $V_m = u_{m+1} + f_{m+1} V_{m+1}$ by doubling: after t rounds each rank has summed the next $2^t$ ranks.
+    Solves $V_m = u_{m+1} + f_{m+1} V_{m+1}$ by doubling: after t rounds, each sum covers the next $2^t$ ranks.
     """
     ranks = tf.shape(values)[1]
     sums, products = (tf.pad(tensor, [[0, 0], [0, 1]])[:, 1:] for tensor in (values, factors))

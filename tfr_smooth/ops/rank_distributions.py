@@ -1,14 +1,16 @@
-r"""SoftRank's rank distributions: how likely each document is at each rank when scores are noisy.
+r"""SoftRank's rank distributions: the probability of each document at each rank under noisy scores.
 
-Taylor, Guiver, Robertson, Minka: "SoftRank: Optimizing Non-Smooth Rank Metrics", WSDM 2008. Every score becomes a
-Gaussian around it (Eq. 8), so document i beats document j with a probability $\pi_{ij}$ (Eq. 9). The rank of j, from 0,
-is how many beat it; taking its contests as independent gives the Rank-Binomial distribution, one contest at a time:
+Taylor, Guiver, Robertson, Minka: "SoftRank: Optimizing Non-Smooth Rank Metrics", WSDM 2008. Each score is the mean of a
+Gaussian (Eq. 8), so document i beats document j with a probability $\pi_{ij}$ (Eq. 9). The rank of j, starting at 0, is
+the number of documents that beat it. If its contests are independent, it has the Rank-Binomial distribution, computed
+one contest at a time:
 
 $$p_j^{(i)}(r) = p_j^{(i-1)}(r - 1) \, \pi_{ij} + p_j^{(i-1)}(r) \, (1 - \pi_{ij}), \qquad p_j^{(1)}(r) = \delta(r)
   \qquad \text{(Eq. 11, 12)}$$
 
-All of it is computed in float64, whatever the scores are: in float32, a thousand contests round a value by 2e-5, noise
-much wider than the scores makes gradients differences of large sums (6e-5), and a factor that rounds to 0 gives NaN.
+All computations use float64, regardless of the type of the scores. In float32, a thousand contests cause a rounding
+error of 2e-5, gradients are differences of large sums if the noise is much wider than the scores (error 6e-5), and a
+factor that rounds to 0 causes NaN.
 """
 
 from __future__ import annotations
@@ -20,29 +22,30 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.ops import compiled, lists
 
-# With method="normal" this many documents, at the ends of the ranking, keep their exact distribution.
+# With method="normal", this many documents at the ends of the ranking keep their exact distribution.
 _EXACT_AT_ENDS = 16
-# Of the recursion's states, one in this many is kept for the gradient; the others are computed again.
+# One in this many states of the recursion is stored for the gradient; the others are recomputed.
 _STATES_BETWEEN = 16
-# Far under every log probability, but finite.
+# Far below every log probability, but finite.
 _LOG_OF_NOTHING = -1e6
 
 
 def win_probabilities(scores: tf.Tensor, mask: tf.Tensor, *, sigma: float = 1.0) -> tf.Tensor:
-    r"""How likely one document beats another: $\pi_{ij} = \Pr(S_i - S_j > 0) = \Phi((s_i - s_j) / (\sigma \sqrt 2))$.
+    r"""Returns the probability $\pi_{ij}$ that document i beats document j under noisy scores.
 
-    Eq. 9 of SoftRank (WSDM 2008), for $S_j$ normal with mean $s_j$ and deviation $\sigma$ (Eq. 8).
+    $\pi_{ij} = \Pr(S_i - S_j > 0) = \Phi((s_i - s_j) / (\sigma \sqrt 2))$ (Eq. 9 of SoftRank, WSDM 2008), where $S_j$
+    is normal with mean $s_j$ and standard deviation $\sigma$ (Eq. 8).
 
     Args:
       scores: [batch, list], float32 or float64.
       mask: [batch, list] bool, False for padding.
-      sigma: The deviation of a score, > 0.
+      sigma: Standard deviation of a score, > 0, in the unit of the scores.
 
     Returns:
       [batch, i, j] float64 in [0, 1]; 0 for i = j and where i or j is padding.
 
     Raises:
-      ValueError: If `sigma` is out of its range.
+      ValueError: If `sigma` is out of range.
 
     Time and memory O(N^2) per list.
 
@@ -65,32 +68,31 @@ def rank_distributions(
     method: str = "exact",
     sinkhorn_iterations: int = 0,
 ) -> tf.Tensor:
-    r"""The distribution of each document's rank, $p_j(r)$ with r from 0 for the best (Eq. 11 and 12 of SoftRank).
+    r"""Returns the distribution $p_j(r)$ of each document's rank, starting at 0 (Eq. 11 and 12 of SoftRank).
 
-    Each document's distribution sums to 1. The sum of a rank over the documents is near 1 but for the error of taking
-    contests as independent; the paper's remedy is Sinkhorn scaling (section 3.2), here a fixed number of steps, each
-    of which divides every rank by its sum over documents and then every document by its sum over ranks.
+    The distribution of each document sums to 1. The probabilities of each rank, summed over documents, are near 1; the
+    error comes from the assumption of independent contests. The paper's remedy is Sinkhorn scaling (section 3.2). Each
+    Sinkhorn step divides every rank by its sum over documents, then every document by its sum over ranks.
 
     Args:
       scores: [batch, list], float32 or float64.
       mask: [batch, list] bool, False for padding.
-      sigma: The deviation of a score, > 0.
-      method: "exact", or "normal" for section 3.6: the recursion only for the 16 documents whose expected rank is
-        farthest from the middle, and for all others a normal distribution with the mean $\sum_i \pi_{ij}$ and the
-        variance $\sum_i \pi_{ij} (1 - \pi_{ij})$, over $r \pm 1/2$, its tails counted to the end ranks. Measured,
-        a probability is within 0.004 where sigma is at least the deviation of the scores, 0.012 at a third of it;
-        where hardly any contest is open, a normal is a bad fit (0.2).
+      sigma: Standard deviation of a score, > 0, in the unit of the scores.
+      method: "exact" or "normal" (section 3.6). "normal" uses the recursion for the 16 documents with the expected rank
+        farthest from the middle, and otherwise a normal distribution with mean $\sum_i \pi_{ij}$ and variance
+        $\sum_i \pi_{ij} (1 - \pi_{ij})$, integrated over $r \pm 1/2$, with the tails added to the end ranks. The
+        measured error of a probability is 0.004 if sigma is at least the standard deviation of the scores, and 0.012 at
+        a third of it. If hardly any contest is open, a normal is a bad fit (0.2).
       sinkhorn_iterations: The number of Sinkhorn steps, >= 0; there is no other stopping rule. Documents sum to 1
-        after any number of them, ranks in the limit. It takes more steps the longer the list and the smaller sigma:
-        with sigma three times the deviation of the scores, 20 steps leave 2e-9 at 10 documents, 1e-3 at 30 and 0.04
-        at 120; with sigma equal to it 1e-4, 0.03 and 0.25.
+        after any number of steps, ranks only in the limit. Longer lists and smaller sigma need more steps. If sigma is
+        three times the standard deviation of the scores, the error after 20 steps is 2e-9 for 10 documents, 1e-3 for 30
+        and 0.04 for 120. If sigma equals the standard deviation, it is 1e-4, 0.03 and 0.25.
 
     Returns:
-      [batch, list, list] float64: documents, then ranks. Padded documents, and ranks beyond the number of real
-      documents, hold 0.
+      [batch, list, rank] float64; 0 at padding and at ranks beyond the real documents.
 
     Raises:
-      ValueError: If an argument is out of its range.
+      ValueError: If an argument is out of range.
 
     Time O(N^3), memory O(N^2) for the value and O(N^2.5) with the gradient; "normal": time and memory O(N^2). Each
     Sinkhorn step adds O(N^2) to both.
@@ -123,13 +125,13 @@ def win_probabilities_of(scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor) -
 
 
 def win_densities(scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
-    """Returns the derivative of `win_probabilities_of` with respect to the score of i; minus that, to that of j."""
+    """Returns the derivative of `win_probabilities_of` with respect to the score of i; its negative is that for j."""
     densities = tf.exp(-tf.square(_deviations_behind(scores, sigma))) / (2.0 * math.sqrt(math.pi) * sigma)
     return tf.where(lists.different_pairs(mask), densities, tf.zeros_like(densities))
 
 
 def _deviations_behind(scores: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
-    """Returns x of Phi(-x sqrt 2) = erfc(x) / 2, [batch, i, j] float64; erfc keeps its digits where it is small."""
+    """Returns x in Phi(-x sqrt 2) = erfc(x) / 2, [batch, i, j] float64; erfc is accurate where it is small."""
     rows, columns = lists.pairs(tf.cast(scores, tf.float64))
     # Beyond 40 erfc is 0 or 2. Scores are at most a quarter of the largest float, so no difference overflows.
     limit = 80.0 * tf.minimum(sigma, 1e300)
@@ -137,13 +139,13 @@ def _deviations_behind(scores: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
 
 
 def loss_probabilities(win_probabilities: tf.Tensor) -> tf.Tensor:
-    """Returns 1 - `win_probabilities`, with all digits also where a win is all but certain; 1 without a contest."""
+    """Returns 1 - `win_probabilities`, accurate also where a win is almost certain; 1 without a contest."""
     lost = tf.transpose(win_probabilities, [0, 2, 1])
     return lists.fill(lost, win_probabilities + lost > 0.0, 1.0)
 
 
 def rank_binomial(wins: tf.Tensor, lost: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:
-    """The recursion of Eq. 11 and 12, cut at K ranks: a rank depends on none after it.
+    """Returns rank distributions by the recursion of Eq. 11 and 12, cut at K ranks: no rank depends on a later rank.
 
     Args:
       wins: [batch, i, j] float64, the probability that i beats j; the gradient flows to it.
@@ -170,8 +172,8 @@ def _plain_recursion(wins: tf.Tensor, _: tf.Tensor, start: tf.Tensor) -> tf.Tens
 
 @compiled.differentiable(_plain_recursion)
 def _by_recursion(wins: tf.Tensor, lost: tf.Tensor, start: tf.Tensor) -> compiled.WithGradient:
-    """Returns the distributions, [batch, j, K], and its gradient."""
-    # The gradient is Eq. 18 read backwards: it takes one more recursion for all scores at once, not one per score.
+    """Returns the distributions, [batch, j, K], and their gradient function."""
+    # The gradient is Eq. 18 in reverse mode: one more recursion for all scores instead of one per score.
     won, lost, contests = _by_contest(wins), _by_contest(lost), tf.shape(wins)[1]
     blocks = (contests + _STATES_BETWEEN - 1) // _STATES_BETWEEN
 
@@ -201,7 +203,7 @@ def _by_recursion(wins: tf.Tensor, lost: tf.Tensor, start: tf.Tensor) -> compile
             states = tf.while_loop(lambda i, *_: i < end, again, (first, tf.gather(kept, block), states))[2]
 
             def back(i: tf.Tensor, values: tf.Tensor, gradients: tf.TensorArray) -> tuple[tf.Tensor, ...]:
-                # `values` is the gradient with respect to each rank before contest i: if i wins, that of the next.
+                # `values` is the gradient with respect to each rank before contest i; if i wins, the next rank's.
                 if_won = tf.pad(values[..., 1:], [[0, 0], [0, 0], [0, 1]])
                 of_contest = tf.reduce_sum(states.read(i % _STATES_BETWEEN) * (if_won - values), axis=-1)
                 values = values * tf.gather(lost, i) + if_won * tf.gather(won, i)
@@ -226,15 +228,15 @@ def _after_contest(distributions: tf.Tensor, won: tf.Tensor, lost: tf.Tensor) ->
 
 
 def mean_and_variance(wins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The mean of each document's rank (Eq. 10) and its variance (section 3.6), [batch, list] each."""
+    """Returns the mean of each document's rank (Eq. 10) and its variance (section 3.6), [batch, list] each."""
     return tf.reduce_sum(wins, axis=1), tf.reduce_sum(wins * (1.0 - wins), axis=1)
 
 
 def _normal(wins: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Section 3.6: [batch, list, rank], exact for the documents at the ends, normal for all between."""
+    """Returns [batch, list, rank] by section 3.6: exact at the ends of the ranking, normal between them."""
     length = tf.shape(mask)[1]
     mean, variance = mean_and_variance(wins)
-    # A variance of 0 is that of a certain rank, which the mean then is: any small deviation gives that.
+    # A variance of 0 means that the rank is certain and equals the mean: any small deviation gives this result.
     deviation = tf.sqrt(tf.maximum(variance, 1e-12))
     last = tf.reduce_sum(tf.cast(mask, wins.dtype), axis=1, keepdims=True) - 1.0
     ranks = tf.range(tf.cast(length, wins.dtype), dtype=wins.dtype)
@@ -252,9 +254,9 @@ def _normal(wins: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
 
 def _sinkhorn(distributions: tf.Tensor, places: tf.Tensor, steps: int) -> tf.Tensor:
-    """Scales documents and ranks in turn to sum to 1, in log space; `places` are those that may hold any."""
+    """Scales documents and ranks in turn to sum to 1, in log space; only entries of `places` may be nonzero."""
     nothing = tf.fill(tf.shape(distributions), tf.constant(_LOG_OF_NOTHING, distributions.dtype))
-    # The floor keeps every place open: a matrix with zeros need not have a doubly stochastic scaling.
+    # The floor keeps every entry positive: a matrix with zeros may have no doubly stochastic scaling.
     logs = tf.where(places, tf.math.log(tf.maximum(distributions, 1e-300)), nothing)
     for _ in range(steps):
         for axis in (1, 2):  # over documents, then over ranks

@@ -1,4 +1,4 @@
-"""What a ranking is: a way to place the documents of a list at ranks, exactly or smoothly."""
+"""Base classes of rankings, which place the documents of a list at ranks, exactly or smoothly."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from tfr_smooth.ops.products import exclusive_product
 
 
 class Ranking:
-    r"""Base class of the rankings: every metric of `tfr_smooth.functional` reads any of them.
+    r"""Base class of rankings, from which every metric of `tfr_smooth.functional` can be computed.
 
-    A subclass overrides `indicators`, or `rank_relevance` where it needs no matrix of indicators; a ranking by
-    positions extends `PositionRanking` instead. The other methods are overridden where a ranking knows better, such as
-    the expected discount of each document (`SoftRank`).
+    A subclass overrides `indicators`, or `rank_relevance` if it does not need the matrix of indicators. Rankings based
+    on positions extend `PositionRanking` instead. Subclasses override the other methods for more accurate or faster
+    results, such as the expected discount of each document in `SoftRank`.
 
-    Inputs of all methods are clean, as `functional` makes them: scores [batch, list] in float32 or float64 without NaN,
-    relevance of the same type, both 0 at padding; a mask [batch, list] bool, False for padding.
+    The inputs of all methods are clean, as `functional` prepares them: scores [batch, list] in float32 or float64
+    without NaN; relevance [batch, list] of the same type; both 0 at padding; a mask [batch, list] bool, False for
+    padding.
 
     Example:
       >>> import tensorflow as tf
@@ -37,25 +38,31 @@ class Ranking:
     """
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
-        """Returns [batch, K, list]: how much of each document is at ranks 1..K.
+        """Returns the rank indicators: the share of each document at ranks 1..K.
 
         Args:
-          scores: [batch, list].
-          mask: [batch, list] bool.
-          topn: The number of ranks K; None for the length of the list.
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+          topn: The number of ranks K, >= 1; None for the length of the lists.
+
+        Returns:
+          [batch, K, list], in the type of the scores; 0 at padding and at ranks beyond the real documents.
         """
         raise NotImplementedError(f"{type(self).__name__} defines neither `indicators` nor `rank_relevance`.")
 
     def rank_relevance(
         self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None
     ) -> tf.Tensor:
-        r"""Returns [batch, K]: the relevance at each rank, $y_r = \sum_j rel_j I^r_j$; 0 beyond the documents.
+        r"""Returns the relevance at each rank, $y_r = \sum_j rel_j I^r_j$.
 
         Args:
-          scores: [batch, list].
-          relevance: [batch, list]; a constant, no gradient flows to it.
-          mask: [batch, list] bool.
-          topn: The number of ranks K; None for the length of the list.
+          scores: [batch, list], float32 or float64, without NaN.
+          relevance: [batch, list]; 0 at padding. No gradient flows to it.
+          mask: [batch, list] bool, False for padding.
+          topn: The number of ranks K, >= 1; None for the length of the lists.
+
+        Returns:
+          [batch, K]; 0 at ranks beyond the real documents.
         """
         return tf.linalg.matvec(self.indicators(scores, mask, topn), tf.stop_gradient(relevance))
 
@@ -69,32 +76,55 @@ class Ranking:
         topn: int | None = None,
         gain: Gain,
     ) -> tf.Tensor:
-        r"""Returns [batch]: the discounted cumulative gain, $\sum_{r=1}^K D(r) \, g(y_r)$.
+        r"""Returns the discounted cumulative gain, $\sum_{r=1}^K D(r) \, g(y_r)$.
 
         Args:
-          scores: [batch, list].
-          relevance: [batch, list].
-          mask: [batch, list] bool.
-          discount: D; see `NDCG`.
-          topn: The number of ranks K; None for all.
-          gain: g.
+          scores: [batch, list], float32 or float64, without NaN.
+          relevance: [batch, list]; 0 at padding.
+          mask: [batch, list] bool, False for padding.
+          discount: The discount D; see `functional.NDCG`.
+          topn: The number of ranks K, >= 1; None for all ranks.
+          gain: The gain g, an elementwise function of relevance.
+
+        Returns:
+          [batch].
         """
         gains = gain(self.rank_relevance(scores, relevance, mask, topn))
         ranks = lists.num_ranks(scores, topn)
         return tf.reduce_sum(gains * tf.cast(discounts.at_ranks(discount, ranks, mask), gains.dtype), axis=1)
 
     def steps(self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> Steps:
-        """Returns the ranking read from the top, for metrics of a user who stops somewhere."""
+        """Returns the ranking as a sequence of steps from the top, for metrics such as reciprocal rank.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          relevance: [batch, list]; 0 at padding.
+          mask: [batch, list] bool, False for padding.
+          topn: The cutoff K, >= 1; None for no cutoff.
+
+        Returns:
+          The steps.
+        """
         return RankSteps(self.rank_relevance(scores, relevance, mask, topn))
 
 
 class Steps(abc.ABC):
-    """A ranking read from the top. A step is a rank, or a document at its position.
+    """A ranking as a sequence of steps from the top. A step is a rank, or a document at its position.
+
+    `Ranking.steps` returns one. A subclass sets the attributes and defines `relevance_before` and `none_before`.
 
     Attributes:
       relevance: [batch, S], the relevance at each step.
       ranks: [S] or [batch, S], the rank of each step, >= 1.
-      within: [batch, S], how far each step is within the cut-off, in [0, 1].
+      within: [batch, S], the degree to which each step is within the cutoff, in [0, 1].
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import ops
+      >>> scores, relevance = tf.constant([[1.0, 3.0, 2.0]]), tf.constant([[1.0, 0.0, 1.0]])
+      >>> steps = ops.ExactRanking().steps(scores, relevance, scores > 0.0)
+      >>> print(steps.relevance.numpy(), steps.relevance_before().numpy(), steps.none_before().numpy())
+      [[0. 1. 1.]] [[0. 0. 1.]] [[1. 1. 0.]]
     """
 
     relevance: tf.Tensor
@@ -103,21 +133,43 @@ class Steps(abc.ABC):
 
     @abc.abstractmethod
     def relevance_before(self) -> tf.Tensor:
-        """Returns [batch, S]: the sum of the relevance before each step."""
+        """Returns the sum of the relevance before each step.
+
+        Returns:
+          [batch, S].
+        """
 
     @abc.abstractmethod
     def none_before(self) -> tf.Tensor:
-        """Returns [batch, S]: the product of 1 - relevance over what is before each step."""
+        """Returns the product of 1 - relevance over everything before each step.
+
+        Returns:
+          [batch, S].
+        """
 
     def clipped(self) -> Steps:
-        """Returns the steps with a relevance of at most 1, as `none_before` needs it."""
+        """Returns a copy with the relevance clipped to at most 1, for use with `none_before`.
+
+        Returns:
+          The steps.
+        """
         steps = copy.copy(self)
         steps.relevance = tf.minimum(self.relevance, 1.0)
         return steps
 
 
 class RankSteps(Steps):
-    """The ranks, with the relevance at each, [batch, K]."""
+    """The steps of a ranking by rank.
+
+    Args:
+      rank_relevance: [batch, K], the relevance at each rank.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import ops
+      >>> print(ops.RankSteps(tf.constant([[0.5, 1.0, 0.5]])).none_before().numpy())
+      [[1.  0.5 0. ]]
+    """
 
     def __init__(self, rank_relevance: tf.Tensor) -> None:
         self.relevance = rank_relevance
@@ -125,24 +177,34 @@ class RankSteps(Steps):
         self.within = tf.ones_like(rank_relevance)
 
     def relevance_before(self) -> tf.Tensor:
-        """Returns the exclusive cumulative sum."""
-        # In float64: a running sum over a long list loses digits.
+        """Returns the exclusive cumulative sum of the relevance, [batch, K]."""
+        # In float64: a running sum over a long list loses precision.
         sums = tf.cumsum(tf.cast(self.relevance, tf.float64), axis=1, exclusive=True)
         return tf.cast(sums, self.relevance.dtype)
 
     def none_before(self) -> tf.Tensor:
-        """Returns the exclusive cumulative product."""
+        """Returns the exclusive cumulative product of 1 - relevance, [batch, K]."""
         return exclusive_product(self.relevance)
 
 
 class DocumentRanking(Ranking):
-    """Base class of rankings that know the discount of each document; a subclass defines `document_discounts`."""
+    """Base class of rankings with a discount per document; a subclass defines `document_discounts`."""
 
     @abc.abstractmethod
     def document_discounts(
         self, scores: tf.Tensor, mask: tf.Tensor, *, discount: Discount = "log2", topn: int | None = None
     ) -> tf.Tensor:
-        """Returns [batch, list]: the discount of each document; 0 at padding."""
+        """Returns the discount of each document.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+          discount: The discount D; see `functional.NDCG`.
+          topn: The cutoff K, >= 1; None for no cutoff.
+
+        Returns:
+          [batch, list]; 0 at padding.
+        """
 
     def discounted_gain(
         self,
@@ -154,31 +216,73 @@ class DocumentRanking(Ranking):
         topn: int | None = None,
         gain: Gain,
     ) -> tf.Tensor:
-        r"""Returns [batch]: $\sum_j g(rel_j)$ times the discount of document j."""
+        r"""Returns the discounted cumulative gain, $\sum_j g(rel_j) D_j$ with the discount $D_j$ of each document.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          relevance: [batch, list]; 0 at padding.
+          mask: [batch, list] bool, False for padding.
+          discount: The discount D; see `functional.NDCG`.
+          topn: The cutoff K, >= 1; None for no cutoff.
+          gain: The gain g, an elementwise function of relevance.
+
+        Returns:
+          [batch].
+        """
         of_documents = self.document_discounts(scores, mask, discount=discount, topn=topn)
         return tf.reduce_sum(gain(relevance) * of_documents, axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
 class PositionRanking(DocumentRanking, abc.ABC):
-    r"""Base class of rankings that give each document a position $\pi_j$ in [1, n]; a subclass defines `positions`.
+    r"""Base class of rankings that assign each document a position $\pi_j$ in [1, n].
 
-    Whether a position is before another is a sigmoid (Qin et al. 2010), placed half a rank behind so that its sharp
-    limit is exact: document j is among the first K by $\sigma(\beta (K + \tfrac12 - \pi_j))$, and not before document
-    i by $\sigma(\beta (\pi_j - \tfrac12 - \pi_i))$.
+    A subclass defines `positions` and `beta`. Positions are compared by sigmoids (Qin et al. 2010) with an offset of
+    half a rank, which makes their sharp limit exact. Document j is among the first K to the degree
+    $\sigma(\beta (K + \tfrac12 - \pi_j))$, and document i precedes it to the degree
+    $\sigma(\beta (\pi_j - \tfrac12 - \pi_i))$.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import functional, ops
+      >>> class Hard(ops.PositionRanking):  # a position is the number of documents with at least this score
+      ...     beta = 10.0
+      ...     def positions(self, scores, mask):
+      ...         is_ahead = (scores[:, :, tf.newaxis] >= scores[:, tf.newaxis]) & mask[:, :, tf.newaxis]
+      ...         return tf.reduce_sum(tf.cast(is_ahead, scores.dtype), axis=1)
+      >>> labels, scores = tf.constant([[0, 2, 1]]), tf.constant([[2.0, 1.0, 0.0]])
+      >>> print(functional.NDCG()(labels, scores, ranking=Hard()).numpy().round(2))
+      [0.66]
     """
 
     @property
     @abc.abstractmethod
     def beta(self) -> float:
-        """The inverse temperature of comparisons of positions."""
+        """Inverse temperature of the comparisons of positions, > 0."""
 
     @abc.abstractmethod
     def positions(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch, list]: the position of each document; any finite number at padding."""
+        """Returns the position of each document.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+
+        Returns:
+          [batch, list], in [1, n] for n real documents; any finite number at padding.
+        """
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
-        """Returns [batch, K, list]: the share of each document between the edges r - 1/2 and r + 1/2 of each rank."""
+        """Returns the rank indicators: the share of each document between r - 1/2 and r + 1/2 for each rank r.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+          topn: The number of ranks K, >= 1; None for the length of the lists.
+
+        Returns:
+          [batch, K, list], in the type of the scores; 0 at padding and at ranks beyond the real documents.
+        """
         ranks = lists.num_ranks(scores, topn)
         edges = tf.cast(tf.range(ranks + 1), scores.dtype)[:, tf.newaxis] + 0.5
         below = tf.sigmoid(self.beta * (edges - self.positions(scores, mask)[:, tf.newaxis]))
@@ -188,13 +292,16 @@ class PositionRanking(DocumentRanking, abc.ABC):
     def document_discounts(
         self, scores: tf.Tensor, mask: tf.Tensor, *, discount: Discount = "log2", topn: int | None = None
     ) -> tf.Tensor:
-        r"""Returns [batch, list]: the discount of each document, $D(\pi_j) \, \sigma(\beta (K + \tfrac12 - \pi_j))$.
+        r"""Returns the discount of each document, $D(\pi_j) \, \sigma(\beta (K + \tfrac12 - \pi_j))$.
 
         Args:
-          scores: [batch, list].
-          mask: [batch, list] bool.
-          discount: D; see `NDCG`.
-          topn: The cut-off K; None for no cut.
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+          discount: The discount D; see `functional.NDCG`.
+          topn: The cutoff K, >= 1; None for no cutoff.
+
+        Returns:
+          [batch, list]; 0 at padding.
         """
         positions = lists.fill(self.positions(scores, mask), mask, 1.0)
         of_documents = tf.cast(discounts.at(discount, positions - 1.0, mask), scores.dtype)
@@ -203,7 +310,17 @@ class PositionRanking(DocumentRanking, abc.ABC):
         return lists.fill(of_documents, mask, 0.0)
 
     def steps(self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> Steps:
-        """Returns the documents at their positions."""
+        """Returns one step per document, at its position.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          relevance: [batch, list]; 0 at padding.
+          mask: [batch, list] bool, False for padding.
+          topn: The cutoff K, >= 1; None for no cutoff.
+
+        Returns:
+          The steps.
+        """
         positions = lists.fill(self.positions(scores, mask), mask, 1.0)
         within = tf.ones_like(positions) if topn is None else self._within(positions, topn)
         return _DocumentSteps(relevance, positions, within, self.beta)
@@ -213,13 +330,13 @@ class PositionRanking(DocumentRanking, abc.ABC):
 
 
 class _DocumentSteps(Steps):
-    """The documents, [batch, list]; those at padding have no relevance."""
+    """The documents at their positions, [batch, list]; padding has no relevance."""
 
     def __init__(self, relevance: tf.Tensor, positions: tf.Tensor, within: tf.Tensor, beta: float) -> None:
         self.relevance, self.ranks, self.within = relevance, positions, within
         later, earlier = lists.pairs(positions)
         before = tf.sigmoid(beta * (later - 0.5 - earlier))
-        # Not set_diag, whose gradient XLA takes only where the graph knows the length.
+        # Not set_diag: XLA only supports its gradient with a static length.
         self._before = before * (1.0 - tf.eye(tf.shape(positions)[1], dtype=before.dtype))
 
     def relevance_before(self) -> tf.Tensor:

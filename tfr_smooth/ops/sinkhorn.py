@@ -1,23 +1,23 @@
-r"""Sinkhorn ranks: an optimal transport from the scores to sorted targets, smoothed by entropy.
+r"""Sinkhorn ranks: optimal transport from scores to sorted targets with entropic regularization.
 
 Cuturi, Teboul, Vert: "Differentiable Ranks and Sorting using Optimal Transport", NeurIPS 2019 (arXiv:1905.11885). The
-n scores of a list, squashed to x in [0, 1], are moved onto n evenly spaced targets $y_1 = 1 > .. > y_n = 0$, one a
-rank. The cheapest way under the cost $C_{jk} = (x_j - y_k)^2$ sends each document to its rank; with entropy of strength
-epsilon it spreads,
+n scores of a list, squashed to x in [0, 1], are transported to n evenly spaced targets $y_1 = 1 > .. > y_n = 0$, one
+per rank. The optimal plan under the cost $C_{jk} = (x_j - y_k)^2$ assigns each document to its rank. Entropic
+regularization of strength epsilon smooths the plan,
 
 $$Q_{jk} = \exp((f_j + g_k - C_{jk}) / \epsilon), \qquad Q \mathbf{1} = Q^\top \mathbf{1} = \mathbf{1}, \qquad
   \pi_j = \sum_k k \, Q_{jk}$$
 
-which are the paper's Sinkhorn ranks (its plan is Q / n, its weights are 1 / n). Sinkhorn's algorithm finds f and g by
-scaling rows and columns in turn.
+where $\pi_j$ are the paper's Sinkhorn ranks (its plan is Q / n, its weights are 1 / n). Sinkhorn's algorithm computes f
+and g by scaling rows and columns in turn.
 
-It starts from the f and g of the transport without entropy, which are known in closed form for sorted scores. With them
-the exponents are computed once, in float64: they are 0 for a document at its rank and negative elsewhere. So no row
-or column is ever empty, however small epsilon is, and a step is two products of a matrix and a vector.
+The algorithm starts from f and g of the transport without entropy, which have a closed form for sorted scores. With
+them, the exponents are computed once, in float64: they are 0 for a document at its rank and negative elsewhere. So no
+row or column underflows to 0 for any epsilon, and each step consists of two matrix-vector products.
 
-The gradient is implicit: it comes from the equations that define Q, by one linear system per list, not from the steps,
-of which none is kept. It is the gradient of the transport with the sums of rows and columns that Q has in fact, which
-is exact however early the steps stop; Q itself differs from the paper's by the threshold.
+The gradient is implicit: it follows from the equations that define Q, with one linear system per list, and no step is
+stored. It is the gradient of the transport with the actual row and column sums of Q, so it is exact even if the steps
+stop early. Q itself differs from the converged plan by about the threshold.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from tfr_smooth import _arguments
 from tfr_smooth.ops import compiled, exact, lists, temperature
 from tfr_smooth.ops.ranking import PositionRanking
 
-# The authors' floor of the standard deviation: tied scores are not divided by 0.
+# The authors' lower bound of the standard deviation, which avoids division by 0 for tied scores.
 _LEAST_DEVIATION = 1e-6
-# Float64 scores are cut here: far out, but with finite squares.
+# Float64 scores are clipped here, so that their squares are finite.
 _LARGEST = 1e150
-# The threshold of the steps that higher derivatives go through.
+# The threshold of the steps through which higher derivatives are computed.
 _EXACT = 1e-8
-# The gradient's linear system: where to stop, and what is added to the diagonal (documents with ranks for themselves
-# have next to nothing there but rounding).
+# The gradient's linear system: the stopping tolerance, and the value added to the diagonal (which is little more than
+# rounding for documents that do not share their rank).
 _TOLERANCE = 1e-10
 _RIDGE = 1e-12
 
@@ -48,30 +48,30 @@ _RIDGE = 1e-12
 class Sinkhorn(PositionRanking):
     r"""The Sinkhorn ranking: positions by entropic optimal transport (arXiv:1905.11885).
 
-    The scores of a list are squashed as the authors do it: standardized by the list's mean and standard deviation (no
-    less than 1e-6), then $\sigma(\pi x / \sqrt 3)$, the distribution function of the logistic law of variance 1. So the
-    positions are invariant to padding, to the order of the documents, and to a shift and a positive factor of the
-    scores: epsilon means the same for every list and at every time of a training. It also means that a list of two
-    documents has no gradient (a shift and a factor are all that can happen to it), and that one whose scores are
-    nearly tied has a large one: up to 1e6 times that of scores with deviation 1.
+    Scores are squashed as in the authors' code: standardized by the mean and standard deviation of the list (at least
+    1e-6), then $\sigma(\pi x / \sqrt 3)$, the distribution function of the logistic distribution of variance 1. So
+    positions are invariant to padding, to the order of the documents, and to a shift and a positive scaling of the
+    scores, and epsilon has the same meaning for every list and throughout training. As a consequence, lists of two
+    documents have no gradient, and lists with nearly tied scores have a large gradient: up to 1e6 times that of scores
+    with standard deviation 1.
 
-    A list stops when its columns sum to 1 within `threshold`, or after `max_iterations`; its rows sum to 1 in any case.
-    No list waits for another, so its positions do not depend on the batch. Positions and gradient differ from those of
-    the converged transport by about `threshold`, relative to their size, and second derivatives by as much. Derivatives
-    in forward mode are those of the converged transport.
+    The iteration of a list stops when its columns sum to 1 within `threshold`, or after `max_iterations`. Rows always
+    sum to 1. Each list stops separately, so its positions do not depend on the batch. Positions, gradients and second
+    derivatives differ from those of the converged transport by a relative error of about `threshold`. Forward-mode
+    derivatives are those of the converged transport.
 
     Args:
-      epsilon: Strength of the entropy, > 0; the SmoothI paper searches {0.01, 0.1, 1, 10}. All positions tend to
-        (n + 1) / 2 for a large one, to the exact ranks for a small one. A number or a non-trainable `tf.Variable`.
-      threshold: Largest error of a column's sum at which to stop, > 0.
-      max_iterations: Largest number of steps, >= 1.
-      beta: Inverse temperature of the comparisons of positions, > 0 (`PositionRanking`).
+      epsilon: Strength of the entropy, > 0; the SmoothI paper searches {0.01, 0.1, 1, 10}. Positions tend to
+        (n + 1) / 2 as it grows, and to the exact ranks as it shrinks. A number or a non-trainable `tf.Variable`.
+      threshold: Largest error of a column's sum at which the iteration stops, > 0.
+      max_iterations: Maximum number of steps, >= 1.
+      beta: Inverse temperature of the comparisons of positions, > 0 (see `PositionRanking`).
 
     Raises:
-      ValueError: If an argument is out of its range.
+      ValueError: If an argument is out of range.
 
-    Time O(T N^2) per list for T steps, and as much for the gradient: T is 5 to 20 at epsilon 0.01 to 0.1 for lists of 5
-    to 1,000 documents. Memory O(N^2), whatever T is.
+    Time O(T N^2) per list for T steps, and the same for the gradient: T is 5 to 20 for epsilon 0.01 to 0.1 and lists of
+    5 to 1,000 documents. Memory O(N^2), independent of T.
 
     Example:
       >>> import tensorflow as tf
@@ -94,18 +94,34 @@ class Sinkhorn(PositionRanking):
         object.__setattr__(self, "max_iterations", _arguments.integer("max_iterations", self.max_iterations, least=1))
 
     def positions(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        r"""Returns [batch, list]: the soft ranks $\pi_j = \sum_k k \, Q_{jk}$, in [1, n] for n real documents."""
+        r"""Returns the soft ranks $\pi_j = \sum_k k \, Q_{jk}$.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+
+        Returns:
+          [batch, list], in [1, n] for n real documents; 0 at padding.
+        """
         plan, order = self._sorted_plan(scores, mask)
         ranks = tf.cast(tf.range(1, tf.shape(scores)[1] + 1), scores.dtype)
         return exact.unsort(tf.linalg.matvec(plan, ranks[tf.newaxis]), order)
 
     def transport(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns Q, [batch, list, list]: how much of each document is at each rank; 0 for both at padding."""
+        """Returns the transport plan Q: the share of each document at each rank.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+
+        Returns:
+          [batch, list, rank], in the type of the scores; 0 at padding and at ranks beyond the real documents.
+        """
         plan, order = self._sorted_plan(scores, mask)
         return tf.gather(plan, tf.argsort(order, axis=1), batch_dims=1)
 
     def _sorted_plan(self, scores: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the transport with the documents in sorted order, [batch, list, rank], and that order."""
+        """Returns the plan with documents in sorted order, [batch, list, rank], and the order."""
         order = exact.descending_order(scores, mask)
         squashed = tf.gather(_squash(tf.cast(scores, tf.float64), mask), order, batch_dims=1)
         places = tf.gather(mask, order, batch_dims=1)
@@ -115,10 +131,10 @@ class Sinkhorn(PositionRanking):
 
 
 def _squash(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """The scores standardized over their list, then squashed to [0, 1]; float64."""
+    """Returns the scores standardized per list, then squashed to [0, 1]; float64."""
     scores = lists.fill(tf.clip_by_value(scores, -_LARGEST, _LARGEST), mask, -_LARGEST)
     count = tf.maximum(tf.reduce_sum(tf.cast(mask, scores.dtype), axis=1, keepdims=True), 1.0)
-    # Less the highest first: then tied scores are exactly 0, and rounding is not blown up to a difference.
+    # Subtract the maximum first: tied scores become exactly 0, and rounding is not amplified to a difference.
     scores -= tf.stop_gradient(tf.reduce_max(scores, axis=1, keepdims=True))
     scores = lists.fill(scores, mask, 0.0)
     scores = lists.fill(scores - tf.reduce_sum(scores, axis=1, keepdims=True) / count, mask, 0.0)
@@ -131,7 +147,7 @@ def _plain_plan(
     squashed: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor, threshold: tf.Tensor, max_iterations: tf.Tensor
 ) -> tf.Tensor:
     kernel = _kernel(squashed, _targets(places), places, epsilon)
-    # The derivatives of steps that stop early are further from those of the transport than the steps are from it.
+    # If the steps stop early, their derivatives are less accurate than their values.
     least = tf.minimum(tf.cast(threshold, kernel.dtype), _EXACT)
     rows, columns = _scaled(kernel, places, least, max_iterations)
     return tf.cast(rows[:, :, tf.newaxis] * kernel * columns[:, tf.newaxis], threshold.dtype)
@@ -141,9 +157,9 @@ def _plain_plan(
 def _plan(
     squashed: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor, threshold: tf.Tensor, max_iterations: tf.Tensor
 ) -> compiled.WithGradient:
-    """Returns Q, [batch, list, rank] in the type of the threshold and 0 at padding, and its gradient.
+    """Returns Q, [batch, list, rank] in the type of the threshold and 0 at padding, and its gradient function.
 
-    The squashed scores are in falling order.
+    The squashed scores are in descending order.
     """
     targets = _targets(places)
     kernel = tf.cast(_kernel(squashed, targets, places, epsilon), threshold.dtype)
@@ -159,16 +175,16 @@ def _plan(
 
 
 def _targets(places: tf.Tensor) -> tf.Tensor:
-    """The squashed scores that the ranks have, [batch, list]: evenly from 1 to 0."""
+    """Returns the targets of the ranks, [batch, list], evenly spaced from 1 to 0."""
     count = tf.reduce_sum(tf.cast(places, tf.float64), axis=1, keepdims=True)
     return 1.0 - tf.cast(tf.range(tf.shape(places)[1]), tf.float64) / tf.maximum(count - 1.0, 1.0)
 
 
 def _kernel(x: tf.Tensor, y: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor) -> tf.Tensor:
-    """exp((f + g - C) / epsilon) for the f and g without entropy, [batch, list, rank] float64; 0 at padding.
+    """Returns exp((f + g - C) / epsilon) for f and g without entropy, [batch, list, rank] float64; 0 at padding.
 
-    Neighbors in falling order must not gain by an exchange: that bounds f_{j+1} - f_j on both sides, and the middle is
-    where entropy tends to. The diagonal is 1, everything else below.
+    Swapping two neighbors must not reduce the cost. This bounds f_{j+1} - f_j on both sides; f uses the middle, which
+    is the limit of vanishing entropy. The diagonal is 1, all other entries are at most 1.
     """
     cost = tf.math.squared_difference(x[:, :, tf.newaxis], y[:, tf.newaxis])
     steps = (x[:, 1:] - x[:, :-1]) * (x[:, 1:] + x[:, :-1] - y[:, 1:] - y[:, :-1])
@@ -182,7 +198,7 @@ def _kernel(x: tf.Tensor, y: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor) -
 def _scaled(
     kernel: tf.Tensor, places: tf.Tensor, threshold: tf.Tensor, max_iterations: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Factors of the rows and of the columns, [batch, list] each, with which all sums are 1; 0 at padding."""
+    """Returns factors of rows and columns, [batch, list] each, for which all sums are 1; 0 at padding."""
 
     def inverse(sums: tf.Tensor) -> tf.Tensor:
         return tf.math.divide_no_nan(tf.ones_like(sums), sums)
@@ -204,7 +220,7 @@ def _scaled(
 
 
 def _gradient_to_cost(plan: tf.Tensor, upstream: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor) -> tf.Tensor:
-    r"""The gradient of $\sum upstream \cdot Q$ to the cost, with the sums R of the rows and c of the columns held.
+    r"""Returns the gradient of $\sum upstream \cdot Q$ to the cost, for fixed row sums R and column sums c.
 
     With $H = upstream \cdot Q$ it is $(Q_{jk} (\lambda_j + \mu_k) - H_{jk}) / \epsilon$, where
     $R \lambda + Q \mu = H \mathbf{1}$ and $Q^\top \lambda + c \mu = H^\top \mathbf{1}$. Eliminating lambda leaves
@@ -230,8 +246,8 @@ def _gradient_to_cost(plan: tf.Tensor, upstream: tf.Tensor, places: tf.Tensor, e
 def _conjugate_gradients(product: Callable[[tf.Tensor], tf.Tensor], diagonal: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     """Solves product(x) = right, [batch, list], for a symmetric product >= 0, preconditioned by its diagonal.
 
-    It takes fewer steps than the scaling of rows and columns took, and, unlike a factorization, XLA runs it quickly.
-    That the product is 0 for a constant (what f gains, g may lose) is no obstacle.
+    It takes fewer steps than the scaling of rows and columns and, unlike a factorization, runs fast under XLA. It
+    converges although the product of a constant is 0 (a constant can move between f and g).
     """
 
     def dot(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
@@ -243,7 +259,7 @@ def _conjugate_gradients(product: Callable[[tf.Tensor], tf.Tensor], diagonal: tf
     def step(x: tf.Tensor, rest: tf.Tensor, way: tf.Tensor, size: tf.Tensor) -> tuple[tf.Tensor, ...]:
         along = product(way)
         curvature = dot(way, along)
-        # A list that is done, or whose rest is rounding, stays where it is.
+        # A list that has converged, or whose residual is rounding, no longer changes.
         length = tf.math.divide_no_nan(lists.fill(size, is_left(size), 0.0), tf.maximum(curvature, 0.0))
         x, rest = x + length * way, rest - length * along
         next_size = tf.where(length > 0.0, dot(rest, rest / diagonal), 0.0)

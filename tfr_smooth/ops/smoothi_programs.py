@@ -1,12 +1,12 @@
-r"""The ranks of SmoothI under the stop-gradient of Eq. 9 (arXiv:2105.00942): compiled loops, and a closed form.
+r"""The ranks of SmoothI with the stop-gradient of Eq. 9 (arXiv:2105.00942): compiled loops and a closed form.
 
-A loop keeps one array c [batch, list], the product of Eq. 7. With the product held constant, rank r enters the
-gradient through its own softmax alone, $\partial y_r / \partial S_j = \alpha c^r_j I^r_j (rel_j - y_r)$ for
-$y_r = \sum_j rel_j I^r_j$.
+A loop keeps one array c [batch, list], the product of Eq. 7. As the product is constant to the gradient, rank r
+contributes to the gradient only through its own softmax,
+$\partial y_r / \partial S_j = \alpha c^r_j I^r_j (rel_j - y_r)$ for $y_r = \sum_j rel_j I^r_j$.
 
-As $|c^r_j| \le (1-\delta)^{r-1}$, from some rank on all inputs $x_j = \alpha S_j c^r_j$ of the softmax are so small
-that two terms of the exponential's series give it to the last bit. There the loop ends, and the ranks after
-it have a closed form (`Tail`).
+Since $|c^r_j| \le (1-\delta)^{r-1}$, the softmax inputs $x_j = \alpha S_j c^r_j$ eventually become so small that two
+terms of the exponential's series are exact to the last bit. The loop ends there, and the remaining ranks have a closed
+form (`Tail`).
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from tfr_smooth.ops import compiled, lists
 from tfr_smooth.ops.gains import Gain
 from tfr_smooth.ops.smoothi_tail import Tail
 
-# Inputs of a softmax that are below this size, by the type of the scores. The closed form leaves out the third power of
-# it in the values (1e-8), and the second, relative to the largest, in the gradient.
+# Softmax inputs below this magnitude are small, by the type of the scores. The closed form omits their third power in
+# the values (1e-8), and their second power, relative to the largest, in the gradient.
 _SMALL = {tf.float32: 2e-3, tf.float64: 1e-5}
-# Up to this size of the softmax's inputs float32 gives 1e-6 (value) and 1e-5 (gradient), and no exponential overflows.
-# A sharper softmax multiplies the rounding of its inputs, so such a batch is computed in float64.
+# Up to this magnitude of the softmax inputs, float32 is accurate to 1e-6 (values) and 1e-5 (gradients), and no
+# exponential overflows. A sharper softmax amplifies the rounding of its inputs, so it is computed in float64.
 _FLOAT32_RANGE = 32.0
-# Inputs are cut here, far from overflow: a softmax is exactly 0 or 1 long before.
+# Inputs are clipped here, far from overflow: the softmax is exactly 0 or 1 long before.
 _LARGEST = 1e37
 
 
 def logits(scores: tf.Tensor, mask: tf.Tensor, alpha: tf.Tensor, is_shifted: tf.Tensor | bool) -> tf.Tensor:
-    """Returns alpha S of Eq. 7, [batch, list], 0 at padding; S is the scores, less the list's minimum if shifted."""
+    """Returns alpha S of Eq. 7, [batch, list], 0 at padding; S are the scores, minus the list's minimum if shifted."""
     lowest = tf.reduce_min(tf.where(mask, scores, scores.dtype.max), axis=1, keepdims=True)
     # The gradient flows through the minimum.
     scores = tf.where(mask, scores - tf.where(is_shifted, lowest, tf.zeros_like(lowest)), tf.zeros_like(scores))
@@ -40,12 +40,12 @@ def logits(scores: tf.Tensor, mask: tf.Tensor, alpha: tf.Tensor, is_shifted: tf.
 
 
 def softmax(inputs: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Returns the softmax over the real documents, [batch, list]; 0 for a list without any."""
+    """Returns the softmax over the real documents, [batch, list]; 0 for empty lists."""
     highest = tf.reduce_max(tf.where(mask, inputs, -2.0 * _LARGEST), axis=1, keepdims=True)
-    # XLA may multiply and subtract in one rounding: the highest must be 0 all the same, and tied ones equal.
+    # XLA may fuse multiplication and subtraction: the maximum must still become 0, and ties must stay equal.
     inputs = tf.where(tf.logical_and(inputs < highest, mask), inputs - highest, tf.zeros_like(inputs))
     weights = tf.exp(inputs) * tf.cast(mask, inputs.dtype)
-    # The highest contributes 1: the maximum is a no-op except for a list of padding.
+    # The largest weight is 1, so the maximum only affects empty lists.
     return weights / tf.maximum(_sum(weights), 1.0)
 
 
@@ -57,7 +57,7 @@ def plain_relevance(
     *hyperparameters: tf.Tensor,
     stop_gradient: bool = True,
 ) -> tf.Tensor:
-    """Returns what `rank_relevance` does, by `recursion`."""
+    """Returns the same as `rank_relevance`, computed by `recursion`."""
 
     def read(indicators: tf.Tensor) -> tf.Tensor:
         return tf.reduce_sum(relevance * indicators, axis=1)
@@ -70,14 +70,14 @@ def plain_relevance(
 def rank_relevance(
     scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, at_ranks: tf.Tensor, *hyperparameters: tf.Tensor
 ) -> compiled.WithGradient:
-    """Computes the relevance at each rank, [batch, K], and its gradient.
+    """Computes the relevance at each rank, [batch, K], and its gradient function.
 
     Args:
-      scores: As in `_gain_and_gradient`, like all but `at_ranks`.
-      relevance: [batch, list].
+      scores: [batch, list], float32 or float64.
+      relevance: [batch, list], 0 at padding.
       mask: [batch, list] bool.
       at_ranks: [1, K], zeros in the type of the scores.
-      *hyperparameters: alpha, delta, and whether the scores are shifted.
+      *hyperparameters: alpha and delta, float64, and whether to subtract the list's minimum from the scores.
     """
     plan = _Plan.of(scores, mask, at_ranks, *hyperparameters)
     arrays, padded_ranks = [compiled.pad(tensor) for tensor in (scores, relevance, mask)], compiled.pad(at_ranks)
@@ -115,7 +115,7 @@ def _plain_gain(
 
 @compiled.differentiable(_plain_gain)
 def discounted_gain(*arguments: tf.Tensor) -> compiled.WithGradient:
-    r"""Computes $\sum_r D_r g(y_r)$, [batch], and its gradient, from the arguments of `_gain_and_gradient`."""
+    r"""Computes $\sum_r D_r g(y_r)$, [batch], and its gradient function from the arguments of `_gain_and_gradient`."""
     gain, gradient = _gain_and_gradient(*arguments)
     return gain, lambda upstream: upstream[:, tf.newaxis] * gradient
 
@@ -131,7 +131,7 @@ def recursion(
     *,
     stop_gradient: bool = True,
 ) -> tf.Tensor:
-    """Returns what `read` makes of each rank's indicators, [K, batch, ..], by TensorFlow's own operations."""
+    """Returns `read` applied to the indicators of each rank, [K, batch, ..], using TensorFlow's own operations."""
     inputs = logits(tf.cast(scores, tf.float64), mask, alpha, is_shifted)
     real_ranks = tf.transpose(lists.rank_mask(mask, ranks))
 
@@ -154,14 +154,14 @@ def _gain_and_gradient(
     is_exponential: tf.Tensor,
     *hyperparameters: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Computes the gain and its gradient in one pass over the ranks, as g'(y_r) is known at rank r.
+    """Computes the gain and its gradient in one pass over the ranks: g'(y_r) is known at rank r.
 
     Args:
       scores: [batch, list], float32 or float64.
       relevance: [batch, list], 0 at padding.
       mask: [batch, list] bool.
-      discounts: [batch or 1, K]: D, in the type of the scores.
-      is_exponential: Whether g is exponential; else it is linear.
+      discounts: [batch or 1, K], D in the type of the scores.
+      is_exponential: Whether g is exponential; otherwise it is linear.
       *hyperparameters: alpha and delta, float64, and whether to subtract the list's minimum from the scores.
     """
     plan = _Plan.of(scores, mask, discounts, *hyperparameters)
@@ -192,12 +192,12 @@ def _gain_and_gradient(
 
 
 class _Plan(NamedTuple):
-    """How the ranks of a batch are computed.
+    """The computation of the ranks of a batch.
 
     Attributes:
-      is_sharp: Whether float32 is not enough.
-      looped: int32: how many ranks the loop takes.
-      has_tail: Whether any rank that counts comes after them.
+      is_sharp: Whether float32 is not accurate enough.
+      looped: int32 scalar, the number of ranks computed by the loop.
+      has_tail: Whether the metric uses ranks after the loop.
       hyperparameters: alpha, delta and whether the scores are shifted.
     """
 
@@ -211,7 +211,7 @@ class _Plan(NamedTuple):
         """Returns the plan for scores [batch, list] and K ranks, [.., K]."""
         alpha, delta, is_shifted = hyperparameters
         lowest, highest = lists.extremes(scores, mask)
-        # Halves, as the extremes of a list of padding are far apart.
+        # Halves avoid overflow for empty lists, which have the extreme floats.
         spread = tf.where(is_shifted, highest / 2.0 - lowest / 2.0, tf.maximum(highest, -lowest) / 2.0)
         largest = 2.0 * alpha * tf.cast(tf.reduce_max(tf.pad(spread, [[0, 1]])), tf.float64)
         documents = tf.reduce_max(tf.reduce_sum(tf.cast(tf.pad(mask, [[0, 1], [0, 1]]), tf.int32), axis=1))
@@ -220,13 +220,13 @@ class _Plan(NamedTuple):
         return cls(largest > _FLOAT32_RANGE, looped, looped < counted, hyperparameters)
 
     def in_precision(self, loop: Callable[[tf.DType], list[tf.Tensor]], dtype: tf.DType) -> list[tf.Tensor]:
-        """Returns what the loop computes, in the precision that scores of this type need."""
+        """Returns the results of the loop in the precision needed for scores of this type."""
         if dtype == tf.float64:
             return loop(tf.float64)
         return tf.cond(self.is_sharp, lambda: loop(tf.float64), lambda: loop(tf.float32))
 
     def tail(self, arrays: Iterable[tf.Tensor], factors: tf.Tensor, at_ranks: tf.Tensor) -> Tail:
-        """Returns the ranks after the loop, given scores, relevance and mask: in the type of the scores."""
+        """Returns the ranks after the loop in the type of the scores, given scores, relevance and mask."""
         scores, relevance, mask = arrays
         alpha, delta, is_shifted = _cast(self.hyperparameters, scores.dtype)
         inputs = logits(scores, mask, alpha, is_shifted)
@@ -234,12 +234,15 @@ class _Plan(NamedTuple):
 
 
 def small_from(largest: tf.Tensor, delta: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """Returns the number of ranks before |alpha S c| is small everywhere, by |c_r| <= (1 - delta)^(r - 1).
+    """Returns the number of ranks after which |alpha S c| is small everywhere, as |c_r| <= (1 - delta)^(r - 1).
 
     Args:
       largest: The largest |alpha S| of the batch, float64 scalar.
-      delta: What remains of a document's weight after its rank, float64 scalar.
+      delta: The delta of `SmoothI`, float64 scalar.
       dtype: The type of the scores.
+
+    Returns:
+      An int32 scalar.
     """
     small = _SMALL[dtype]
     return tf.cast(tf.math.ceil(tf.math.log(tf.maximum(largest, small) / small) / -tf.math.log1p(-delta)), tf.int32)
@@ -257,7 +260,7 @@ def _gain_loop(
     delta: tf.Tensor,
     is_shifted: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns what `discounted_gain` does, of the first ranks, and the factors of the rank after them."""
+    """Returns gain and gradient of the first ranks as `discounted_gain` does, and the factors of the next rank."""
     inputs = logits(scores, mask, alpha, is_shifted)
 
     def body(rank: tf.Tensor, factors: tf.Tensor, value: tf.Tensor, gradient: tf.Tensor) -> tuple[Any, ...]:
@@ -284,9 +287,9 @@ def _relevance_loop(
     delta: tf.Tensor,
     is_shifted: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns what `rank_relevance` does, 0 after the first ranks, and the factors of the rank after them."""
+    """Returns `rank_relevance` of the first ranks, 0 at later ranks, and the factors of the next rank."""
     inputs = logits(scores, mask, alpha, is_shifted)
-    # Rows that the loop does not reach hold 0.
+    # Rows after the loop stay 0.
     rows = tf.zeros([tf.shape(at_ranks)[1], tf.shape(scores)[0]], scores.dtype)
     rows = tf.TensorArray(scores.dtype, size=tf.shape(at_ranks)[1]).unstack(rows)
 
@@ -301,7 +304,7 @@ def _relevance_loop(
 def _gain_and_derivative(
     at_ranks: tf.Tensor, relevance: tf.Tensor, is_exponential: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the gain of the relevance at ranks, [batch, K], and its derivative, given that of the documents."""
+    """Returns the gain of relevance at ranks, [batch, K], and its derivative, given the documents' relevance."""
     exponential, linear = Gain.of("exponential", relevance), Gain.of("linear", relevance)
     gain = tf.where(is_exponential, exponential(at_ranks), linear(at_ranks))
     return gain, tf.where(is_exponential, exponential.derivative(at_ranks), linear.derivative(at_ranks))
@@ -313,7 +316,7 @@ def _step(
     """Returns a rank's indicators, its relevance, and the next rank's factors (Eq. 7)."""
     if inputs.dtype == tf.float64:
         indicators = softmax(inputs * factors, mask)
-    else:  # Inputs so small that the exponential needs no help come here.
+    else:  # These inputs are small enough for the exponential not to overflow.
         weights = tf.exp(inputs * factors) * tf.cast(mask, inputs.dtype)
         indicators = weights * (1.0 / tf.maximum(_sum(weights), 1e-30))
     return indicators, _sum(relevance * indicators), factors * (1.0 - delta - indicators)
@@ -322,15 +325,18 @@ def _step(
 def _rank_gradient(indicators: tf.Tensor, relevance: tf.Tensor, at_rank: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
     """Returns the gradient of a rank's relevance with respect to the logits."""
     gradient = indicators * (relevance - at_rank)
-    # They sum to 0 but for the rounding of `at_rank`. Where the softmax is flat that adds up over the list, and where
-    # it is sharp nothing but that would be left of the highest document's slope.
+    # The gradients sum to 0 up to the rounding of `at_rank`. For a flat softmax the rounding adds up over the list; for
+    # a sharp softmax it would dominate the gradient of the highest document.
     return factors * (gradient - indicators * _sum(gradient))
 
 
 def _to_scores(
     gradient: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, alpha: tf.Tensor, is_shifted: tf.Tensor
 ) -> tf.Tensor:
-    """Returns the gradient with respect to the scores, given that with respect to the logits; tied minima share it."""
+    """Converts the gradient with respect to the logits to the gradient with respect to the scores.
+
+    Tied minima share the gradient of the minimum.
+    """
     lowest = tf.reduce_min(tf.where(mask, scores, scores.dtype.max), axis=1, keepdims=True)
     is_lowest = tf.cast(tf.logical_and(mask, tf.equal(scores, lowest)), scores.dtype)
     shared = tf.where(is_shifted, _sum(gradient) / tf.maximum(_sum(is_lowest), 1.0), tf.zeros_like(lowest))
@@ -342,11 +348,11 @@ def _sum(values: tf.Tensor) -> tf.Tensor:
 
 
 def _cast(tensors: Iterable[tf.Tensor], dtype: tf.DType) -> list[tf.Tensor]:
-    """Returns the tensors in a floating point type; masks stay as they are."""
+    """Casts the tensors to a floating point type; masks are unchanged."""
     return [tensor if tensor.dtype == tf.bool else tf.cast(tensor, dtype) for tensor in tensors]
 
 
 def _of_real_ranks(values: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
-    """Returns [batch, K] values, 0 at the ranks that no document has."""
+    """Returns [batch, K] values, 0 at ranks beyond the real documents."""
     ranks = tf.cast(tf.range(tf.shape(values)[1]), count.dtype)[tf.newaxis]
     return tf.where(ranks < count, values, tf.zeros([], values.dtype))

@@ -8,21 +8,21 @@ from tfr_smooth.ops import lists
 
 
 class Tail:
-    r"""The ranks after the loop, where all inputs $x_j = \alpha S_j c_j$ of the softmax are small.
+    r"""The ranks after the loop, where all softmax inputs $x_j = \alpha S_j c_j$ are small.
 
-    With n documents, $\bar x$ the mean over them, $u_j = x_j - \bar x$, $p_j = rel_j - \overline{rel}$ and
-    $q = 1 - \delta - 1/n$, the k-th rank after the loop (k = 0, 1, ..) has, by the series of the exponential,
+    With n documents, means $\bar x$ over them, $u_j = x_j - \bar x$, $p_j = rel_j - \overline{rel}$ and
+    $q = 1 - \delta - 1/n$, the series of the exponential gives for the k-th rank after the loop (k = 0, 1, ..)
 
     $$x^k_j = q^k x_j - \gamma_k x_j u_j, \quad \gamma_k = \frac{q^{k-1}(1 - q^k)}{n(1 - q)}, \qquad
       n I^k_j = 1 + z_j + \tfrac{1}{2} (z_j^2 - \overline{z^2}), \quad z_j = x^k_j - \overline{x^k}$$
 
-    up to third powers of the inputs. So its relevance is
+    up to third powers of the inputs. Its relevance is
 
     $$y_k = \overline{rel} + q^k \overline{pu} - \gamma_k (\overline{pu^2} + \bar x \, \overline{pu})
       + \tfrac{1}{2} q^{2k} \overline{pu^2}$$
 
     and its gradient $\frac{c_j}{n} (q^k (p_j - y_k + \overline{rel}) + (q^{2k} - \gamma_k) p_j u_j)$, up to second
-    powers. (One document has no gradient; q < 0 there.)
+    powers. (A list of one document has q < 0 and no gradient.)
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Tail:
         lag = self._powers * (1.0 - self._powers) / (shrink * count * (1.0 - shrink))
         self._above_mean = self._powers * first - lag * (second + x * first) + 0.5 * self._powers**2 * second
         self._linear = self._powers**2 - lag
-        # [batch, K]; anything at the ranks of the loop.
+        # [batch, K]; arbitrary at the ranks of the loop.
         self.rank_relevance = y + self._above_mean
 
     def only(self, values: tf.Tensor) -> tf.Tensor:
@@ -58,7 +58,7 @@ class Tail:
         return tf.where(self._is_tail, values, tf.zeros_like(values))
 
     def gradient(self, weights: tf.Tensor) -> tf.Tensor:
-        """Returns the gradient of the sum of weights [batch, K] times relevance with respect to the logits."""
+        """Returns the gradient of the relevance, weighted by [batch, K] and summed, with respect to the logits."""
         weights = self.only(weights)
         factors = (self._powers, self._linear, self._powers * self._above_mean)
         constant, linear, mean = (_sum(weights * factor) for factor in factors)

@@ -1,19 +1,19 @@
-r"""SoftRank: the metric expected when scores are noisy, without a sort and without the cubic recursion.
+r"""SoftRank: expected metrics under noisy scores, without a sort and without the cubic recursion.
 
 Taylor, Guiver, Robertson, Minka: "SoftRank: Optimizing Non-Smooth Rank Metrics", WSDM 2008. SoftNDCG replaces the
 discount at a document's rank by its expectation under the rank distribution (Eq. 14 and 15):
 
 $$E[D(r_j)] = \sum_r D(r) \, p_j(r)$$
 
-The paper computes $p_j(r)$ by a recursion that is cubic in the list. NDCG's discount does not need it: it is a mixture
-of exponentials (see `discounts`), and the rank is a sum of independent contests, so
+The paper computes $p_j(r)$ by a recursion that is cubic in the list length. NDCG's discount does not need it: it is a
+mixture of exponentials (see `discounts`), and the rank is a sum of independent contests, so
 
 $$D(r) = \sum_m w_m (1 - c_m)^r \quad\Rightarrow\quad E[D(r_j)] = \sum_m w_m \prod_{i \ne j} (1 - c_m \pi_{ij}), \qquad
   \frac{\partial E[D(r_j)]}{\partial \pi_{ij}} = -\sum_m w_m c_m \prod_{k \ne i, j} (1 - c_m \pi_{kj})$$
 
-with about twenty terms m. As every $c_m < 1$ no factor is 0, so the last product is the first one divided by its
-factor. A product may underflow to 0, and that is right: the terms with the smallest c, whose products are largest, are
-what the sum then consists of.
+with about twenty terms m. Since every $c_m < 1$, no factor is 0, and the last product is the first product divided by
+one factor. A product may underflow to 0 without harm: the sum then consists of the terms with the smallest c, which
+have the largest products.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from tfr_smooth.ops.ranking import DocumentRanking
 
 @dataclasses.dataclass(frozen=True)
 class SoftRank(DocumentRanking):
-    r"""The SoftRank ranking: the distribution of each document's rank when scores are noisy.
+    r"""The SoftRank ranking: the distribution of each document's rank under noisy scores.
 
-    Every score gets Gaussian noise of deviation $\sigma$ (Eq. 8 of SoftRank, WSDM 2008); a document is at each rank
-    with the probability that the noise gives (Eq. 12).
+    Each score has Gaussian noise with standard deviation $\sigma$ (Eq. 8 of SoftRank, WSDM 2008), which defines the
+    probability of each document at each rank (Eq. 12).
 
     Args:
-      sigma: The deviation of a score, > 0, in the unit of the scores: as it falls to 0 the ranking becomes exact. A
+      sigma: Standard deviation of a score, > 0, in the unit of the scores. The ranking is exact in the limit of 0. A
         number or a non-trainable `tf.Variable`.
 
     Raises:
-      ValueError: If `sigma` is out of its range.
+      ValueError: If `sigma` is out of range.
 
-    Time O(M N^2) and memory O(N^2) per list for NDCG without a cut-off, with M = 12 to 33 terms. What reads single
-    ranks takes the recursion over K ranks: time O(K N^2); memory O(N^2 + K N), and for the gradient
-    O((N / 16 + 16) K N). Computed in float64.
+    Time O(M N^2) and memory O(N^2) per list for NDCG without a cutoff, with M = 12 to 33 terms. Metrics that need
+    single ranks use the recursion over K ranks: time O(K N^2); memory O(N^2 + K N), and O((N / 16 + 16) K N) for the
+    gradient. Computed in float64.
 
     Example:
       >>> import tensorflow as tf
@@ -69,7 +69,16 @@ class SoftRank(DocumentRanking):
         object.__setattr__(self, "sigma", _arguments.temperature("sigma", self.sigma))
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
-        r"""Returns [batch, K, list]: the probability $p_j(r)$ of each document at each rank (Eq. 12)."""
+        r"""Returns the probability $p_j(r)$ of each document at each rank (Eq. 12).
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+          topn: The number of ranks K, >= 1; None for the length of the lists.
+
+        Returns:
+          [batch, K, list], in the type of the scores; 0 at padding and at ranks beyond the real documents.
+        """
         ranks = lists.num_ranks(scores, topn)
         wins = self._wins(scores, mask)
         distributions = tf.transpose(rank_binomial(wins, loss_probabilities(wins), ranks), [0, 2, 1])
@@ -79,17 +88,20 @@ class SoftRank(DocumentRanking):
     def document_discounts(
         self, scores: tf.Tensor, mask: tf.Tensor, *, discount: Discount = "log2", topn: int | None = None
     ) -> tf.Tensor:
-        r"""Returns [batch, list]: the expected discount of each document, $E[D(r_j)] = \sum_r D(r) \, p_j(r)$ (Eq. 15).
+        r"""Returns the expected discount of each document, $E[D(r_j)] = \sum_r D(r) \, p_j(r)$ (Eq. 15).
 
         Args:
-          scores: [batch, list].
-          mask: [batch, list] bool.
-          discount: D; see `NDCG`. The mixture behind "log2" has a relative error of up to 1e-7.
-          topn: The cut-off K; None for no cut.
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+          discount: The discount D; see `functional.NDCG`. The mixture for "log2" has a relative error of up to 1e-7.
+          topn: The cutoff K, >= 1; None for no cutoff.
 
-        "log2" without a cut-off takes time O(M N^2), a `ShallowDiscount` O(N^2). All others use the recursion over K
-        ranks. (A cut discount is no positive mixture, and where a document hardly ever reaches the top K a signed or
-        complex one loses all digits; the recursion adds positive numbers only.)
+        Returns:
+          [batch, list]; 0 at padding.
+
+        Without a cutoff, "log2" takes time O(M N^2) and a `ShallowDiscount` O(N^2). All others use the recursion over K
+        ranks. (A truncated discount is not a positive mixture. A signed or complex mixture loses all precision for
+        documents that hardly ever reach the top K; the recursion only adds positive numbers.)
         """
         discount = discounts.checked(discount)
         ranks = lists.num_ranks(scores, topn)
@@ -125,8 +137,8 @@ def _expected_program(
     wins = win_probabilities_of(scores, mask, sigma)
     by_contest, decays = tf.transpose(wins, [1, 0, 2]), decays[:, tf.newaxis, tf.newaxis]
 
-    # One contest at a time, for all documents and terms: XLA multiplies arrays faster than it reduces one. The length
-    # of the lists is even.
+    # One contest at a time for all documents and terms: XLA multiplies arrays faster than it reduces an array. The
+    # length of the lists is even.
     def body(i: tf.Tensor, products: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return i + 2, products * (1.0 - decays * by_contest[i]) * (1.0 - decays * by_contest[i + 1])
 
@@ -147,7 +159,7 @@ def _gradient_program(
     wins: tf.Tensor,
     upstream: tf.Tensor,
 ) -> tf.Tensor:
-    """Returns the gradient with respect to the scores, [batch, list], without more than N^2 memory."""
+    """Returns the gradient with respect to the scores, [batch, list], using O(N^2) memory."""
     upstream = tf.where(mask, tf.cast(upstream, tf.float64), tf.zeros([], tf.float64))
     scaled = products * (weights * decays)[:, tf.newaxis, tf.newaxis] * upstream
 
@@ -171,7 +183,7 @@ def _plain_expected_discounts(
 def _expected_discounts(
     scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
 ) -> compiled.WithGradient:
-    """Returns the expected discounts, [batch, list], and its gradient."""
+    """Returns the expected discounts, [batch, list], and their gradient function."""
     arguments = compiled.pad(scores), compiled.pad(mask), sigma, weights, decays
     expected, products, wins = _expected_program(*arguments)
 

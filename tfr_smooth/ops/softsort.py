@@ -1,12 +1,12 @@
-r"""SoftSort: each rank looks for the documents whose scores are near the score of that rank.
+r"""SoftSort: each rank is a softmax over the distances of all scores to the score of that rank.
 
 Prillo, Eisenschlos: "SoftSort: A Continuous Relaxation for the argsort Operator", ICML 2020 (arXiv:2006.16038). With
-$s_{[r]}$ the r-th highest score of a list, "document j is at rank r" is
+the r-th highest score $s_{[r]}$ of a list, the indicator of document j at rank r is
 
 $$P_{rj} = \mathrm{softmax}_j\left(-|s_{[r]} - s_j|^p / \tau\right)$$
 
-The paper's $\mathrm{SoftSort}^d_\tau(s) = \mathrm{softmax}(-d(\mathrm{sort}(s) 1^\top, 1 s^\top) / \tau)$ with the
-distance $d = |\cdot|^p$.
+This is the paper's $\mathrm{SoftSort}^d_\tau(s) = \mathrm{softmax}(-d(\mathrm{sort}(s) 1^\top, 1 s^\top) / \tau)$ with
+the distance $d = |\cdot|^p$.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tfr_smooth import _arguments
 from tfr_smooth.ops import compiled, exact, lists, temperature
 from tfr_smooth.ops.ranking import Ranking
 
-# exp(-800) is 0, also in float64: farther away than this (distance over temperature), all documents are alike.
+# exp(-800) is 0, also in float64: documents with a larger ratio of distance to temperature have weight 0.
 _FARTHEST = 800.0
-# Exponents of the scale and of the farthest distance are cut here, so that both are float32 numbers.
+# Exponents of the scale and of the largest distance are clipped here, so that both are finite in float32.
 _LARGEST_EXPONENT = 80.0
 
 
@@ -33,17 +33,17 @@ class SoftSort(Ranking):
 
     $P_{rj} = \mathrm{softmax}_j(-|s_{[r]} - s_j|^p / \tau)$ (arXiv:2006.16038).
 
-    Invariant to padding, to the order of the documents and to a shift of the scores; a factor c on the scores is one of
-    $c^{-p}$ on the temperature.
+    Invariant to padding, to the order of the documents and to a shift of the scores. Multiplying the scores by c is
+    equivalent to multiplying the temperature by $c^{-p}$.
 
     Args:
-      temperature: Tau, > 0; the exact ranking in the limit 0. The SmoothI paper searches {0.1, 1, 10, 100}. A number or
-        a non-trainable `tf.Variable`.
-      power: The p of the distance, > 0; the SoftSort paper uses 1 and 2. Below 1 the slope is infinite at ties (0 is
-        taken there). $\tau^{1/p}$ is kept within $e^{\pm 80}$.
+      temperature: Tau, > 0. The ranking is exact in the limit of 0. The SmoothI paper searches {0.1, 1, 10, 100}. A
+        number or a non-trainable `tf.Variable`.
+      power: The exponent p of the distance, > 0; the SoftSort paper uses 1 and 2. Below 1 the slope at ties is infinite
+        and replaced by 0. $\tau^{1/p}$ is clipped to $e^{\pm 80}$.
 
     Raises:
-      ValueError: If an argument is out of its range.
+      ValueError: If an argument is out of range.
 
     Time O(N log N + K N), memory O(K N) per list.
 
@@ -66,15 +66,26 @@ class SoftSort(Ranking):
         object.__setattr__(self, "power", _arguments.real("power", self.power, above=0.0))
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
-        """Returns P, [batch, K, list]: row r is highest at the document of rank r."""
+        """Returns P, the softmax over the documents at each rank.
+
+        Row r is highest at the document of rank r.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+          topn: The number of ranks K, >= 1; None for the length of the lists.
+
+        Returns:
+          [batch, K, list], in the type of the scores; 0 at padding and at ranks beyond the real documents.
+        """
         ranks = lists.num_ranks(scores, topn)
         sought = _highest(scores, mask, tf.convert_to_tensor(ranks))
         sought = tf.ensure_shape(sought, [scores.shape[0], ranks if isinstance(ranks, int) else None])
-        # |d|^p / tau as |d tau^(-1/p)|^p, which is cut before it can overflow.
+        # |d|^p / tau as |d tau^(-1/p)|^p, which is clipped before it can overflow.
         tau = temperature.as_tensor(self.temperature, tf.float64)
         scale = tf.exp(_within(-tf.math.log(tau) / self.power))
         farthest = tf.exp(_within(tf.constant(math.log(_FARTHEST) / self.power, tf.float64)))
-        # 800^(1/p) of the scale away, or as far as the scores can be.
+        # A scaled distance of 800^(1/p), or the largest distance that the type of the scores allows.
         limit = tf.minimum(farthest / scale, scores.dtype.max)
         scale, limit = tf.cast(scale, scores.dtype), tf.cast(limit, scores.dtype)
         distance = scale * tf.minimum(tf.abs(sought[:, :, tf.newaxis] - scores[:, tf.newaxis]), limit)
@@ -83,7 +94,7 @@ class SoftSort(Ranking):
             distance = tf.where(away, tf.pow(tf.where(away, distance, 1.0), self.power), 0.0)
         real = tf.logical_and(lists.rank_mask(mask, ranks)[:, :, tf.newaxis], mask[:, tf.newaxis])
         weights = lists.fill(tf.exp(-distance), real, 0.0)
-        # Row r has a 1 at the document of rank r: the maximum is a no-op except for the ranks of padding.
+        # Row r has a 1 at the document of rank r, so the maximum only affects ranks of padding.
         return weights / tf.maximum(tf.reduce_sum(weights, axis=2, keepdims=True), 1.0)
 
 
@@ -93,7 +104,7 @@ def _within(exponent: tf.Tensor) -> tf.Tensor:
 
 @compiled.graph
 def _highest(scores: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor) -> tf.Tensor:
-    """The K highest scores in falling order, [batch, K]; tied documents share their ranks' gradient equally."""
+    """Returns the K highest scores in descending order, [batch, K]; ties share the gradient of their ranks equally."""
     order = exact.descending_order(scores, mask)
 
     @tf.custom_gradient

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 
 def as_tensor(temperature: float | tf.Variable, dtype: tf.DType) -> tf.Tensor:
-    """Returns the current value of a temperature as a scalar without a gradient."""
+    """Returns the current value of a temperature as a scalar tensor without a gradient."""
     if isinstance(temperature, tf.Variable):
         return tf.stop_gradient(tf.cast(temperature, dtype))
     return tf.constant(temperature, dtype)
