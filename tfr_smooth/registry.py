@@ -281,7 +281,7 @@ BASELINES: dict[str, BaselineEntry] = {
     "lambda_loss": BaselineEntry(
         functional.LambdaCriterion,
         "LambdaLoss",
-        "Wang et al. 2018; Jagerman et al. 2022 for the cut-off",
+        "Wang et al. 2018; Jagerman et al. 2022 for the cutoff",
         ("N^2", "N^2"),
     ),
     "list_mle": BaselineEntry(

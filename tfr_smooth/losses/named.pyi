@@ -583,7 +583,7 @@ class ListAPLoss(CriterionLoss):
     ) -> None: ...
 
 class LambdaLoss(CriterionLoss):
-    """Logistic loss of pairs of documents, weighted by what their order means to a metric."""
+    """Logistic loss over pairs of documents, weighted by the effect of their order on a metric."""
 
     def __init__(
         self,
@@ -633,7 +633,7 @@ class MeanSquaredLoss(CriterionLoss):
     ) -> None: ...
 
 class PairwiseHingeLoss(CriterionLoss):
-    """Hinge loss of the pairs of documents with different labels."""
+    """Mean hinge loss over the pairs of documents with different labels."""
 
     def __init__(
         self,
@@ -645,7 +645,7 @@ class PairwiseHingeLoss(CriterionLoss):
     ) -> None: ...
 
 class RankNetLoss(CriterionLoss):
-    """Logistic loss of the pairs of documents with different labels."""
+    """Mean logistic loss over the pairs of documents with different labels."""
 
     def __init__(
         self,

@@ -89,7 +89,7 @@ def _exact_metric(name: str, entry: registry.MetricEntry) -> type[MeanOverLists]
         return _config_of(self.metric, common=self._common_config())
 
     hyperparameters = registry.defaults(entry.metric)
-    default_name = f'by default "{name}"' + (f', or "{name}_K"' if "topn" in hyperparameters else "")
+    default_name = f'by default "{name}"' + (f', or "{name}_K" with a cutoff K' if "topn" in hyperparameters else "")
     arguments = [_classes.argument_docs(entry.metric), _COMMON_DOCS.format(name=default_name)]
     return _classes.keras_class(
         entry.exact,
@@ -101,7 +101,7 @@ def _exact_metric(name: str, entry: registry.MetricEntry) -> type[MeanOverLists]
         doc=_classes.docstring(
             f"Mean {entry.title}.",
             f"$${entry.formula}$$",
-            f"({entry.citation}.) {_TIES}",
+            f"({entry.citation}.)\n{_TIES}",
             arguments="\n".join(filter(None, arguments)),
             raises=_RAISES,
             cost=("N log N", "N"),
