@@ -1,4 +1,4 @@
-"""Metrics computed from any ranking, and baseline losses, as pure functions with one value per list."""
+"""Metrics computed from any ranking, and baseline losses: pure functions, one value per list. One file per formula."""
 
 from tfr_smooth.functional.average_precision import AveragePrecision
 from tfr_smooth.functional.criterion import Criterion

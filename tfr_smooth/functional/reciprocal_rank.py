@@ -14,7 +14,7 @@ from tfr_smooth.ops.gains import exponential_gain
 
 @dataclasses.dataclass(frozen=True)
 class ReciprocalRank(RankingMetric):
-    r"""RR@K of each list: the reciprocal rank of the first relevant document, 0 if its rank is above K.
+    r"""RR@K of each list: the reciprocal rank of the first relevant document, 0 if it is not in the first K.
 
     $$\mathrm{RR@}K = \sum_{r=1}^K \frac{1}{r} \, y_r \prod_{l<r} (1 - y_l)$$
 

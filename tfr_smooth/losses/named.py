@@ -38,8 +38,8 @@ def _metric_loss(name: str, pair: registry.Pair) -> type[RankingLoss]:
         f"1 - {metric.title} of the {ranking.title} ranking.",
         f"$$1 - {formula}, \\qquad {ranking.formula}$$",
         f"({pair.citation}.)",
-        f"{_CALL}\nThe loss is at most 1. It may be slightly below 0, as a smooth ranking may place a document at more\n"
-        "than one rank. Lists without a relevant document are excluded.",
+        f"{_CALL}\nThe loss is at most 1. It may be slightly below 0, as a smooth ranking may place a document at\n"
+        "more than one rank. Lists without a relevant document are excluded.",
         arguments="\n".join([_classes.argument_docs(ranking.ranking, metric.metric), _COMMON_DOCS]),
         raises="If an argument is out of range or the shapes do not match.",
         cost=pair.cost,

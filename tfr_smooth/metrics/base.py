@@ -113,7 +113,7 @@ class MeanOverLists(tf.keras.metrics.Metric):
         return tf.cast(tf.math.divide_no_nan(total, count), self.dtype or tf.float32)
 
     def reset_state(self) -> None:
-        """Resets the mean to that of no batches."""
+        """Discards all batches."""
         self._total.assign(0.0)
         self._count.assign(0.0)
 

@@ -18,9 +18,9 @@ def smoothi_error_bound(
     delta: float = 0.1,
     topn: int | None = None,
 ) -> tf.Tensor:
-    r"""Returns the bound on $|I^r_j - I^{r,\alpha}_j|$ over documents j and ranks r up to K.
+    r"""Returns the error bound of SmoothI's rank indicators.
 
-    Theorem 2 of arXiv:2105.00942:
+    The bound on $|I^r_j - I^{r,\alpha}_j|$ over documents j and ranks r up to K (Theorem 2 of arXiv:2105.00942) is
 
     $$\epsilon_\alpha = (n - 1) \exp\left(-\alpha \frac{S_{min}}{2^{K-1}} \min\{1, \tfrac{\beta - 1}{2}\}\right)$$
 
@@ -86,9 +86,9 @@ def smoothi_error_bound(
 def smoothi_metric_error_bound(
     epsilon: tf.Tensor, rank_weights: tf.Tensor, relevance: tf.Tensor, *, lipschitz: float = 1.0
 ) -> tf.Tensor:
-    r"""Returns the bound on the error of a metric $h = \sum_r a_r g(\sum_j b_j I^r_j)$ computed with SmoothI.
+    r"""Returns the error bound of a metric computed with SmoothI.
 
-    Corollary 1 of arXiv:2105.00942:
+    For a metric $h = \sum_r a_r g(\sum_j b_j I^r_j)$, the bound is (Corollary 1 of arXiv:2105.00942)
 
     $$|h(I) - h(I^\alpha)| \le \left(\sum_r |a_r|\right) \left(\sum_j |b_j|\right) \ell \, \epsilon_\alpha$$
 
