@@ -87,14 +87,17 @@ def test_documents_without_labels_are_documents(rows):
         ({"features": [[0.0], [np.nan]]}, r"`features` must be finite float32 numbers, got nan in row 1, column 0"),
         ({"features": [[0.0], [1e39]]}, r"`features` must be finite float32 numbers, got inf in row 1, column 0"),
         ({"features": [["a"], ["b"]]}, r"`features` must be numbers \[rows, columns\], got <U1"),
-        ({"features": [1.0, 2.0]}, r"`features` must be numbers \[rows, columns\], got float64 of the shape \(2,\)"),
-        ({"features": np.zeros((0, 1)), "labels": [], "query_ids": []}, "`features` must have a row, got none"),
+        ({"features": [1.0, 2.0]}, r"`features` must be numbers \[rows, columns\], got float64 of shape \(2,\)"),
+        (
+            {"features": np.zeros((0, 1)), "labels": [], "query_ids": []},
+            "`features` must have at least one row, got none",
+        ),
         ({"labels": [0.0]}, "`labels` must have one value for each of the 2 rows of `features`, got 1"),
         ({"labels": [0.0, -1.0]}, r"`labels` must be >= 0, got -1.0 in row 1"),
         ({"labels": [0.0, np.inf]}, "`labels` must be finite float32 numbers, got inf in row 1"),
         ({"weights": [1.0, -2.0]}, r"`weights` must be >= 0, got -2.0 in row 1"),
-        ({"query_ids": ["a"]}, r"`query_ids` must have one for each of the 2 rows of `features`, got \(1,\)"),
-        ({"query_ids": [1.0, np.nan]}, "`query_ids` must have no missing value, got nan in row 1"),
+        ({"query_ids": ["a"]}, r"`query_ids` must have shape \(2,\), one id per row of `features`, got \(1,\)"),
+        ({"query_ids": [1.0, np.nan]}, "`query_ids` must have no missing values, got nan in row 1"),
         ({"query_ids": None}, "Exactly one of `query_ids` and `group_sizes` must be given, got neither"),
         ({"group_sizes": [2]}, "Exactly one of `query_ids` and `group_sizes` must be given, got both"),
         (
@@ -146,9 +149,9 @@ def test_all_columns_of_numbers_are_features_unless_some_are_named(rows):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"query": "id"}, r"`query` must be a column of \['title', 'qid', .*\], got 'id'"),
-        ({"features": ["f0", "f9"]}, r"`features` must be columns of \['title', .*\], got 'f9'"),
-        ({"features": ["title"]}, "`features` must be columns of numbers, got 'title' of type"),
+        ({"query": "id"}, r"`query` must be one of the columns \['title', 'qid', .*\], got 'id'"),
+        ({"features": ["f0", "f9"]}, r"`features` must be among the columns \['title', .*\], got 'f9'"),
+        ({"features": ["title"]}, "`features` must be numeric columns, got 'title' of type"),
         ({"label": "title"}, "`labels` must be numbers"),
     ],
 )
@@ -165,5 +168,5 @@ def test_a_missing_number_is_named(rows):
 
 
 def test_something_else_than_a_table_is_named():
-    with pytest.raises(ValueError, match="`frame` must be a pandas DataFrame or have `to_pandas`, got dict"):
+    with pytest.raises(ValueError, match="`frame` must be a pandas DataFrame or have a `to_pandas` method, got dict"):
         data.from_dataframe({}, query="qid", label="label", batch_size=2)

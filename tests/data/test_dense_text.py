@@ -106,7 +106,7 @@ def test_files_read_the_same_with_it_and_with_threads(tmp_path, workers):
     [
         ("1 qid:9 1:1 2:NULL\nNULL qid:9 1:1\n", ":41: value of feature 2: 'NULL'"),
         ("1 qid:9 1:1 2:1\nNULL qid:9 1:1\n", ":42: label 'NULL'"),
-        ("1 qid:9 1:1 2:1 3:1\n1 qid:8 1:1 2:NULL\n", ":41: feature index 3 is over num_features=2"),
+        ("1 qid:9 1:1 2:1 3:1\n1 qid:8 1:1 2:NULL\n", ":41: feature index 3 exceeds num_features=2"),
     ],
 )
 @pytest.mark.parametrize("workers", [0, 2])

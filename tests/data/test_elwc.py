@@ -142,7 +142,7 @@ def test_files_that_belong_together_get_one_width(letor, tmp_path):
     (record, *_) = records(data.letor_to_tfrecord(letor, tmp_path / "r", schema=schema, num_features=5))
     (example, _) = elwc._message_class().FromString(record).examples
     assert len(tf.train.Example.FromString(example).features.feature["x"].float_list.value) == 5
-    with pytest.raises(ValueError, match=r"in.txt:2: feature index 3 is over num_features=2"):
+    with pytest.raises(ValueError, match=r"in.txt:2: feature index 3 exceeds num_features=2"):
         data.letor_to_tfrecord(letor, tmp_path / "r2", num_features=2)
 
 
@@ -180,19 +180,22 @@ GOOD = {"utility": number(1), "custom_features_1": number(1)}
 @pytest.mark.parametrize(
     ("record", "problem"),
     [
-        (b"\x0a\xff", "no ExampleListWithContext"),
-        (({}, []), "a list without documents"),
-        (({}, [GOOD, {"custom_features_1": number(1)}]), "no label 'utility'"),
-        (({}, [{"utility": number(-1)}]), "label -1 is negative, which would mean padding"),
-        (({}, [{"utility": number(1, 2)}]), "feature 'utility' must hold one number, got 2"),
-        (({}, [{"utility": text(b"1")}]), "feature 'utility' must hold one number, got 0"),
-        (({}, [{**GOOD, "custom_features_2": number(float("nan"))}]), "feature 'custom_features_2' must hold finite"),
-        (({}, [{**GOOD, "custom_features_2": integer(2**24 + 1)}]), "feature 'custom_features_2' must hold finite"),
-        (({}, [{**GOOD, "doc_id": text(b"a b")}]), "'doc_id' must be without whitespace, got 'a b'"),
+        (b"\x0a\xff", "not an ExampleListWithContext"),
+        (({}, []), "the list has no documents"),
+        (({}, [GOOD, {"custom_features_1": number(1)}]), "missing label 'utility'"),
+        (({}, [{"utility": number(-1)}]), "label -1 is negative, which marks padding"),
+        (({}, [{"utility": number(1, 2)}]), "feature 'utility' must contain one number, got 2"),
+        (({}, [{"utility": text(b"1")}]), "feature 'utility' must contain one number, got 0"),
+        (
+            ({}, [{**GOOD, "custom_features_2": number(float("nan"))}]),
+            "feature 'custom_features_2' must contain finite",
+        ),
+        (({}, [{**GOOD, "custom_features_2": integer(2**24 + 1)}]), "feature 'custom_features_2' must contain finite"),
+        (({}, [{**GOOD, "doc_id": text(b"a b")}]), "'doc_id' must not contain whitespace, got 'a b'"),
         (({"query_id": text(b"\xff")}, [GOOD]), "'query_id' must be UTF-8 text"),
-        (({"query_id": text(b"a", b"b")}, [GOOD]), "'query_id' must hold one text or integer, got 2"),
-        (({"query_id": text(b"first")}, [GOOD]), "query 'first' was there before"),
-        (({"user": text(b"u")}, [{**GOOD, "price": number(1)}]), "features that would be lost: 'price', 'user'"),
+        (({"query_id": text(b"a", b"b")}, [GOOD]), "'query_id' must contain one string or integer, got 2"),
+        (({"query_id": text(b"first")}, [GOOD]), "duplicate query 'first'"),
+        (({"user": text(b"u")}, [{**GOOD, "price": number(1)}]), "features not in the schema: 'price', 'user'"),
     ],
 )
 def test_what_letor_cannot_hold_is_an_error_with_its_place(record, problem, tmp_path):
@@ -211,7 +214,7 @@ def test_damaged_file(tmp_path):
     with pytest.raises(ValueError, match="r:2: "):
         data.tfrecord_to_letor(path, tmp_path / "out.txt", schema=NUMBERED)
     path.write_bytes(b"")
-    with pytest.raises(ValueError, match="r:1: the file ends without a record"):
+    with pytest.raises(ValueError, match="r:1: the file has no records"):
         data.tfrecord_to_letor(path, tmp_path / "out.txt")
 
 
@@ -261,7 +264,7 @@ def test_interrupted_with_other_arguments_it_starts_anew(letor, tmp_path):
 def test_shards_of_another_number_are_not_mixed_in(letor, tmp_path):
     data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3)
     for target in ("r", "r.gz"):
-        with pytest.raises(ValueError, match=r"that of the files that are there, got 2 and .*of-00003"):
+        with pytest.raises(ValueError, match=r"must match the existing files, got 2 and .*of-00003"):
             data.letor_to_tfrecord(letor, tmp_path / target, num_shards=2)
 
 
@@ -282,9 +285,9 @@ def test_bad_arguments(arguments, problem, letor, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"label": "query_id"}, "`label` must be a name that no other has, got 'query_id'."),
-        ({"doc_id": ""}, "`doc_id` must be a name that no other has, got ''."),
-        ({"features": "{}{}"}, "`features` must hold '{}' at most once, got '{}{}'."),
+        ({"label": "query_id"}, "`label` must be a unique, non-empty name, got 'query_id'."),
+        ({"doc_id": ""}, "`doc_id` must be a unique, non-empty name, got ''."),
+        ({"features": "{}{}"}, "`features` must contain '{}' at most once, got '{}{}'."),
     ],
 )
 def test_bad_schemas(arguments, problem):
@@ -302,7 +305,7 @@ def test_the_command(letor, tmp_path, capsys):
     assert convert.main(["tfrecord_to_letor", str(tmp_path / "r-*"), f"--output={out}", "--label=grade"]) == 0
     assert queries(out) == queries(letor)
     assert convert.main(["tfrecord_to_letor", str(tmp_path / "r-*"), f"--output={out}"]) == 1
-    assert "r-00000-of-00002:1: no label 'utility'" in capsys.readouterr().err
+    assert "r-00000-of-00002:1: missing label 'utility'" in capsys.readouterr().err
 
 
 @pytest.mark.slow

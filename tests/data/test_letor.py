@@ -232,13 +232,13 @@ def test_reading_is_lazy(tmp_path):
 
 
 BAD = [
-    ("NULL qid:9 1:1\n", "label 'NULL' is no finite float32 number"),
-    ("-1 qid:9 1:1\n", "label '-1' is negative, which would mean padding"),
+    ("NULL qid:9 1:1\n", "label 'NULL' is not a finite float32 number"),
+    ("-1 qid:9 1:1\n", "label '-1' is negative, which marks padding"),
     ("1 1:1\n", "no query id: expected 'qid:<text>' after the label, got '1:1'"),
-    ("1 qid:9 0:1\n", "feature index '0' is no whole number from 1 to 999999999"),
-    ("1 qid:9 1:nan\n", "value of feature 1: 'nan' is no finite float32 number"),
-    ("1 qid:9 1:1 1:2\n", "feature index 1 comes twice"),
-    ("1 qid:8 1:1\n1 qid:7 1:1\n", "query '7' comes back after its block ended"),
+    ("1 qid:9 0:1\n", "feature index '0' is not an integer from 1 to 999999999"),
+    ("1 qid:9 1:nan\n", "value of feature 1: 'nan' is not a finite float32 number"),
+    ("1 qid:9 1:1 1:2\n", "duplicate feature index 1"),
+    ("1 qid:8 1:1\n1 qid:7 1:1\n", "duplicate query '7': its lines must be contiguous in one file"),
 ]
 
 
@@ -273,7 +273,7 @@ def test_bad_input_surfaces_from_fit(tmp_path):
     dataset = read_letor(path, batch_size=2, num_features=3)
     with pytest.raises(tf.errors.InvalidArgumentError) as raised:
         _model(3).fit(dataset, verbose=0)
-    assert f"{path}:2: feature index 4 is over num_features=3" in str(raised.value)
+    assert f"{path}:2: feature index 4 exceeds num_features=3" in str(raised.value)
 
 
 def test_truncated_gz_surfaces(tmp_path):

@@ -70,12 +70,12 @@ def test_sizes_beside_a_file_with_query_ids_do_not_matter(tmp_path):
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ("2\n", "{path}:4: one document more than the 2 that the sizes in {sizes} add up to"),
-        ("2\n1\n1\n", "{path}:4: the file ends with fewer documents than the 4 that the sizes in {sizes} add up to"),
-        ("2\n4\n", "{path}:4: the file ends with fewer documents than the 6 that the sizes in {sizes} add up to"),
-        ("3\nx\n", "{sizes}:2: size of a query 'x' is no whole number from 1 on"),
-        ("3\n0\n", "{sizes}:2: size of a query '0' is no whole number from 1 on"),
-        ("1.5\n", "{sizes}:1: size of a query '1.5' is no whole number from 1 on"),
+        ("2\n", "{path}:4: more documents than the sum of the sizes in {sizes}, 2"),
+        ("2\n1\n1\n", "{path}:4: fewer documents than the sum of the sizes in {sizes}, 4"),
+        ("2\n4\n", "{path}:4: fewer documents than the sum of the sizes in {sizes}, 6"),
+        ("3\nx\n", "{sizes}:2: query size 'x' is not an integer >= 1"),
+        ("3\n0\n", "{sizes}:2: query size '0' is not an integer >= 1"),
+        ("1.5\n", "{sizes}:1: query size '1.5' is not an integer >= 1"),
     ],
 )
 def test_wrong_sizes_are_refused(tmp_path, sizes, message):
@@ -87,14 +87,17 @@ def test_wrong_sizes_are_refused(tmp_path, sizes, message):
 def test_two_files_of_sizes_are_refused(tmp_path):
     path = write(tmp_path / "a.txt", SIZED)
     beside = [str(write(tmp_path / f"a.txt{end}", "2\n1\n")) for end in (".query", ".group")]
-    assert message_of(path) == f"`group_sizes` must say which of {beside} has the sizes of the queries of {path}."
+    assert (
+        message_of(path)
+        == f"`group_sizes` must name the file of query sizes of {path}, got None and the candidates {beside}."
+    )
     assert read(path, group_sizes=beside[0]) == QUERIES
 
 
 def test_as_many_files_of_sizes_as_files(tmp_path):
     paths = [write(tmp_path / name, SIZED) for name in ("a.txt", "b.txt")]
     message = message_of(paths, group_sizes=write(tmp_path / "c", "2\n1\n"))
-    assert message == "`group_sizes` must be one file for each of the 2 files, got 1."
+    assert message == "`group_sizes` must match one file for each of the 2 data files, got 1."
     message = message_of(paths, group_sizes="no*")
     assert message == "`group_sizes` must match files, got 'no*', which matches none."
 
@@ -102,7 +105,7 @@ def test_as_many_files_of_sizes_as_files(tmp_path):
 def test_query_ids_in_lines_and_sizes_exclude_each_other(tmp_path):
     path = write(tmp_path / "a.txt", "1 qid:x 1:1\n")
     message = message_of(path, group_sizes=write(tmp_path / "c", "1\n"))
-    assert message == f"{path}:1: query id 'qid:x' in a line that must have none, with sizes of the queries"
+    assert message == f"{path}:1: unexpected query id 'qid:x' with a file of query sizes"
 
 
 def test_query_ids_in_comments(tmp_path):
@@ -110,16 +113,14 @@ def test_query_ids_in_comments(tmp_path):
     path = write(tmp_path / "a.txt", "1 1:0.5 # 934\n0 1:0.25#934 more\n# a comment\n2 2:3 # 7\n")
     assert read(path, query_ids="comment") == dict(zip(["934", "7"], QUERIES.values(), strict=True))
     assert message_of(path) == (
-        f"{path}:1: no query id: expected 'qid:<text>' after the label, got '1:0.5'; `query_ids='comment'` takes the "
-        "first word behind '#'; `group_sizes=FILE` takes the sizes of the queries from a file"
+        f"{path}:1: no query id: expected 'qid:<text>' after the label, got '1:0.5'; `query_ids='comment'` reads the "
+        "first word after '#'; `group_sizes=FILE` reads query sizes from a file"
     )
     path.write_text("1 1:0.5 # 934\n1 1:0.5\n")
-    missing = "no query id: expected '# <text>' behind the features, with `query_ids='comment'`"
+    missing = "no query id: expected '# <text>' after the features with `query_ids='comment'`"
     assert message_of(path, query_ids="comment") == f"{path}:2: {missing}"
     path.write_text("1 qid:1 1:0.5 # 934\n")
-    assert message_of(path, query_ids="comment").endswith(
-        "query id 'qid:1' in a line that must have none, with `query_ids='comment'`"
-    )
+    assert message_of(path, query_ids="comment").endswith("unexpected query id 'qid:1' with `query_ids='comment'`")
 
 
 @pytest.mark.parametrize("dense_from", [1, 10**6], ids=["dense", "exact"])
@@ -131,12 +132,12 @@ def test_indexes_from_zero(tmp_path, monkeypatch, dense_from):
         assert read(path, first_index=0, cache=cache) == expected
     assert scan_letor(path, first_index=0).num_features == 3
     assert message_of(path) == (
-        f"{path}:1: feature index '0' is no whole number from 1 to 999999999; `first_index=0` counts from 0"
+        f"{path}:1: feature index '0' is not an integer from 1 to 999999999; `first_index=0` reads indexes from 0"
     )
-    with pytest.raises(ValueError, match=r":1: feature index 2 is over num_features=2, from 0 on"):
+    with pytest.raises(ValueError, match=r":1: feature index 2 exceeds num_features=2 \(indexes start at 0\)"):
         read(path, first_index=0, num_features=2, cache=True)
     path.write_text("1 qid:a 0:5 0:6\n")
-    assert message_of(path, first_index=0) == f"{path}:1: feature index 0 comes twice"
+    assert message_of(path, first_index=0) == f"{path}:1: duplicate feature index 0"
 
 
 NULLS = "1 qid:a 1:NULL 2:7 3:NULL\n0 qid:a 1:-3 2:8 3:NULL\n0 qid:a 1:4 2:NULL\n2 qid:b 1:1 2:nan 3:-inf\n"
@@ -163,8 +164,8 @@ def test_missing_values(tmp_path, missing, expected, list_size):
 def test_a_missing_value_names_the_option(tmp_path):
     path = write(tmp_path / "a.txt", NULLS)
     hint = "`missing={'NULL': VALUE}` reads it as VALUE"
-    assert message_of(path) == f"{path}:1: value of feature 1: 'NULL' is no finite float32 number; {hint}"
-    assert message_of(path, missing={"NULL": 0}).startswith(f"{path}:4: value of feature 2: 'nan' is no finite")
+    assert message_of(path) == f"{path}:1: value of feature 1: 'NULL' is not a finite float32 number; {hint}"
+    assert message_of(path, missing={"NULL": 0}).startswith(f"{path}:4: value of feature 2: 'nan' is not a finite")
 
 
 def test_the_least_value_counts_features_that_a_line_leaves_out_as_0(tmp_path):
@@ -250,15 +251,14 @@ def test_a_cache_follows_the_sizes(tmp_path, given):
         ({"labeled": 0}, "`labeled` must be True or False, got 0."),
         (
             {"missing": "NULL"},
-            "`missing` must be a dict of tokens and what they become, a finite number or 'query_min', got 'NULL'.",
+            "`missing` must map tokens to finite numbers or 'query_min', got 'NULL'.",
         ),
         (
             {"missing": {"NULL": "min"}},
-            "`missing` must be a dict of tokens and what they become, a finite number or 'query_min', got 'min' for "
-            "'NULL'.",
+            "`missing` must map tokens to finite numbers or 'query_min', got 'min' for 'NULL'.",
         ),
-        ({"missing": {"-999": 0}}, "`missing` must have tokens without whitespace that are no numbers, got '-999'."),
-        ({"missing": {"N A": 0}}, "`missing` must have tokens without whitespace that are no numbers, got 'N A'."),
+        ({"missing": {"-999": 0}}, "`missing` must have non-numeric tokens without whitespace or '#', got '-999'."),
+        ({"missing": {"N A": 0}}, "`missing` must have non-numeric tokens without whitespace or '#', got 'N A'."),
         (
             {"query_ids": "comment", "group_sizes": __file__},
             "`group_sizes` must be None with `query_ids='comment'`, got both.",

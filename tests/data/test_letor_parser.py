@@ -12,23 +12,23 @@ from tfr_smooth.data.letor_lines import parse_head, parse_row
 from tfr_smooth.data.letor_parser import read_queries
 
 # What errors say of the options that would read the line.
-BY_SIZES = "; `group_sizes=FILE` takes the sizes of the queries from a file"
-BY_COMMENT = "; `query_ids='comment'` takes the first word behind '#'"
+BY_SIZES = "; `group_sizes=FILE` reads query sizes from a file"
+BY_COMMENT = "; `query_ids='comment'` reads the first word after '#'"
 BAD_LINES = [
     # label
-    (b"qid:9 1:1", "label 'qid:9' is no finite float32 number; `labeled=False` reads documents without labels"),
-    (b"NULL qid:9 1:1", "label 'NULL' is no finite float32 number"),
-    (b"nan qid:9 1:1", "label 'nan' is no finite float32 number"),
-    (b"inf qid:9 1:1", "label 'inf' is no finite float32 number"),
-    (b"1e39 qid:9 1:1", "label '1e39' is no finite float32 number"),
-    (b"1_0 qid:9 1:1", "label '1_0' is no finite float32 number"),
+    (b"qid:9 1:1", "label 'qid:9' is not a finite float32 number; `labeled=False` reads documents without labels"),
+    (b"NULL qid:9 1:1", "label 'NULL' is not a finite float32 number"),
+    (b"nan qid:9 1:1", "label 'nan' is not a finite float32 number"),
+    (b"inf qid:9 1:1", "label 'inf' is not a finite float32 number"),
+    (b"1e39 qid:9 1:1", "label '1e39' is not a finite float32 number"),
+    (b"1_0 qid:9 1:1", "label '1_0' is not a finite float32 number"),
     (
         b"-1 qid:9 1:1",
-        "label '-1' is negative, which would mean padding; `labeled=False` reads the documents without it",
+        "label '-1' is negative, which marks padding; `labeled=False` reads documents without labels",
     ),
     (
         b"-0.5 qid:9 1:1",
-        "label '-0.5' is negative, which would mean padding; `labeled=False` reads the documents without it",
+        "label '-0.5' is negative, which marks padding; `labeled=False` reads documents without labels",
     ),
     # query id
     (
@@ -48,50 +48,56 @@ BAD_LINES = [
         "no query id: expected 'qid:<text>' after the label, got '#'" + BY_COMMENT + BY_SIZES,
     ),
     # index
-    (b"1 qid:9 0:1", "feature index '0' is no whole number from 1 to 999999999; `first_index=0` counts from 0"),
-    (b"1 qid:9 -1:1", "feature index '-1' is no whole number from 1 to 999999999"),
-    (b"1 qid:9 1:1 x:1", "feature index 'x' is no whole number from 1 to 999999999"),
-    (b"1 qid:9 1.5:1", "feature index '1.5' is no whole number from 1 to 999999999"),
-    (b"1 qid:9 1_0:1", "feature index '1_0' is no whole number from 1 to 999999999"),
-    (b"1 qid:9 :1", "feature index '' is no whole number from 1 to 999999999"),
+    (b"1 qid:9 0:1", "feature index '0' is not an integer from 1 to 999999999; `first_index=0` reads indexes from 0"),
+    (b"1 qid:9 -1:1", "feature index '-1' is not an integer from 1 to 999999999"),
+    (b"1 qid:9 1:1 x:1", "feature index 'x' is not an integer from 1 to 999999999"),
+    (b"1 qid:9 1.5:1", "feature index '1.5' is not an integer from 1 to 999999999"),
+    (b"1 qid:9 1_0:1", "feature index '1_0' is not an integer from 1 to 999999999"),
+    (b"1 qid:9 :1", "feature index '' is not an integer from 1 to 999999999"),
     (
         b"1 qid:9 1000000000:1",
-        "feature index '1000000000' is no whole number from 1 to 999999999",
+        "feature index '1000000000' is not an integer from 1 to 999999999",
     ),
-    (b"1 qid:9 1:1 2:1 1:1", "feature index 1 comes twice"),
-    (b"1 qid:9 1:1 2:1 2:1 4:1", "feature index 2 comes twice"),
-    (b"1 qid:9 1:1 2:1 3:1 4:1 5:1", "feature index 5 is over num_features=4"),
-    (b"1 qid:9 7:1 2:1", "feature index 7 is over num_features=4"),
+    (b"1 qid:9 1:1 2:1 1:1", "duplicate feature index 1"),
+    (b"1 qid:9 1:1 2:1 2:1 4:1", "duplicate feature index 2"),
+    (b"1 qid:9 1:1 2:1 3:1 4:1 5:1", "feature index 5 exceeds num_features=4"),
+    (b"1 qid:9 7:1 2:1", "feature index 7 exceeds num_features=4"),
     # value
     (
         b"1 qid:9 1:NULL",
-        "value of feature 1: 'NULL' is no finite float32 number; `missing={'NULL': VALUE}` reads it as VALUE",
+        "value of feature 1: 'NULL' is not a finite float32 number; `missing={'NULL': VALUE}` reads it as VALUE",
     ),
     (
         b"1 qid:9 1:0 2:nan 3:1",
-        "value of feature 2: 'nan' is no finite float32 number; `missing={'nan': VALUE}` reads it as VALUE",
+        "value of feature 2: 'nan' is not a finite float32 number; `missing={'nan': VALUE}` reads it as VALUE",
     ),
     (
         b"1 qid:9 1:0 2:-inf",
-        "value of feature 2: '-inf' is no finite float32 number; `missing={'-inf': VALUE}` reads it as VALUE",
+        "value of feature 2: '-inf' is not a finite float32 number; `missing={'-inf': VALUE}` reads it as VALUE",
     ),
-    (b"1 qid:9 1:0 2:1e39", "value of feature 2: '1e39' is no finite float32 number"),
-    (b"1 qid:9 1:0 2:-1e999", "value of feature 2: '-1e999' is no finite float32 number"),
-    (b"1 qid:9 1:0 2:1_0", "value of feature 2: '1_0' is no finite float32 number"),
-    (b"1 qid:9 4:1_0", "value of feature 4: '1_0' is no finite float32 number"),
-    (b"1 qid:9 1:0 2:", "value of feature 2: '' is no finite float32 number; `missing={'': VALUE}` reads it as VALUE"),
-    (b"1 qid:9 1:0 2:1:2", "value of feature 2: '1:2' is no finite float32 number"),
-    (b"1 qid:9 1: 0.5", "value of feature 1: '' is no finite float32 number; `missing={'': VALUE}` reads it as VALUE"),
+    (b"1 qid:9 1:0 2:1e39", "value of feature 2: '1e39' is not a finite float32 number"),
+    (b"1 qid:9 1:0 2:-1e999", "value of feature 2: '-1e999' is not a finite float32 number"),
+    (b"1 qid:9 1:0 2:1_0", "value of feature 2: '1_0' is not a finite float32 number"),
+    (b"1 qid:9 4:1_0", "value of feature 4: '1_0' is not a finite float32 number"),
+    (
+        b"1 qid:9 1:0 2:",
+        "value of feature 2: '' is not a finite float32 number; `missing={'': VALUE}` reads it as VALUE",
+    ),
+    (b"1 qid:9 1:0 2:1:2", "value of feature 2: '1:2' is not a finite float32 number"),
+    (
+        b"1 qid:9 1: 0.5",
+        "value of feature 1: '' is not a finite float32 number; `missing={'': VALUE}` reads it as VALUE",
+    ),
     (b"1 qid:9 1:0 0.5 3:1", "expected 'index:value', got '0.5'"),
     # Colons that balance over the line.
-    (b"1 qid:9 1:0:2 0.5", "value of feature 1: '0:2' is no finite float32 number"),
+    (b"1 qid:9 1:0:2 0.5", "value of feature 1: '0:2' is not a finite float32 number"),
     (b"1 qid:9 0.5 2:0:3", "expected 'index:value', got '0.5'"),
     (
         "1 qid:9 1:\u0661".encode(),
-        "value of feature 1: '\u0661' is no finite float32 number; `missing={'\u0661': VALUE}` reads it as VALUE",
+        "value of feature 1: '\u0661' is not a finite float32 number; `missing={'\u0661': VALUE}` reads it as VALUE",
     ),
-    ("1 qid:9 \u0661:1".encode(), "feature index '\u0661' is no whole number from 1 to 999999999"),
-    (b"1 qid:9 1:" + b"x" * 99, f"value of feature 1: '{'x' * 57}...' is no finite float32 number"),
+    ("1 qid:9 \u0661:1".encode(), "feature index '\u0661' is not an integer from 1 to 999999999"),
+    (b"1 qid:9 1:" + b"x" * 99, f"value of feature 1: '{'x' * 57}...' is not a finite float32 number"),
     # text
     (b"1 qid:9\xff 1:1", "not UTF-8 text: invalid start byte at byte 8"),
     (b"1 qid:9 1:1 # caf\xe9", "not UTF-8 text: unexpected end of data at byte 18"),
@@ -114,7 +120,7 @@ def test_bad_line_is_refused_with_path_and_line(tmp_path, line, message, end):
 def test_the_scan_refuses_what_reading_refuses(tmp_path, line, message):
     path = tmp_path / "bad.txt"
     path.write_bytes(line)
-    if "over num_features" in message:
+    if "exceeds num_features" in message:
         assert scan_letor(path).num_features > 4
         return
     with pytest.raises(ValueError) as raised:
@@ -276,7 +282,7 @@ def test_query_that_comes_back_is_refused(tmp_path):
     path.write_text("0 qid:1 1:1\n0 qid:2 1:1\n# comment\n0 qid:1 1:1\n")
     with pytest.raises(ValueError) as raised:
         list(read_queries([str(path)], 1))
-    assert str(raised.value) == f"{path}:4: query '1' comes back after its block ended"
+    assert str(raised.value) == f"{path}:4: duplicate query '1': its lines must be contiguous in one file"
 
 
 @pytest.mark.parametrize("first", ["0 qid:1 1:1\n", "0 qid:1 1:1\n0 qid:2 1:1\n"])
@@ -285,7 +291,7 @@ def test_query_that_comes_back_in_another_file_is_refused(tmp_path, first):
     (tmp_path / "b.txt").write_text("0 qid:1 1:1\n")
     with pytest.raises(ValueError) as raised:
         scan_letor(tmp_path / "*.txt")
-    assert str(raised.value) == f"{tmp_path / 'b.txt'}:1: query '1' comes back after its block ended"
+    assert str(raised.value) == f"{tmp_path / 'b.txt'}:1: duplicate query '1': its lines must be contiguous in one file"
 
 
 @pytest.mark.parametrize(("text", "line"), [("", 1), ("\n", 1), ("# a\n\n# b", 3)])
@@ -296,7 +302,7 @@ def test_file_without_a_document_is_refused(tmp_path, text, line, packed):
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
     with pytest.raises(ValueError) as raised:
         scan_letor(tmp_path / "*.txt*")
-    assert str(raised.value) == f"{path}:{line}: the file ends without a document"
+    assert str(raised.value) == f"{path}:{line}: the file has no documents"
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["text", "gz"])

@@ -219,14 +219,14 @@ def test_before_adapt_standardize_changes_real_documents_not():
 @pytest.mark.parametrize(
     ("dataset", "message"),
     [
-        ([], "`dataset` must hold a real document, got none."),
+        ([], "`dataset` must contain at least one real document, got none."),
         (
             [{"features": np.zeros((1, 2, 3)), "mask": np.zeros((1, 2), bool)}],
-            "`dataset` must hold a real document, got none.",
+            "`dataset` must contain at least one real document, got none.",
         ),
         (
             [{"features": np.array([[[1.0, np.nan]]])}],
-            "`dataset` must be finite in real documents, got nan in feature 2.",
+            "`dataset` must have finite features in real documents, got nan in feature 2.",
         ),
         (
             [{"features": np.zeros((1, 2, 3))}, {"features": np.zeros((1, 2, 4))}],
@@ -252,7 +252,7 @@ def test_adapt_refuses_an_endless_dataset(tmp_path, kwargs):
     path = tmp_path / "a.txt"
     path.write_text("0 qid:1 1:1\n")
     dataset = read_letor(path, batch_size=1, num_epochs=None, **kwargs)
-    with pytest.raises(ValueError, match="`dataset` must end"):
+    with pytest.raises(ValueError, match="`dataset` must be finite"):
         Standardize().adapt(dataset)
 
 

@@ -163,8 +163,8 @@ def test_bad_input_and_an_interruption_leave_no_cache(path, tmp_path, monkeypatc
     bad.write_text("1 qid:a 1:1\n1 qid:b 1:NULL\n")
     with pytest.raises(ValueError) as raised:
         read_letor(bad, batch_size=2, cache_dir=cache)
-    assert str(raised.value).startswith(f"{bad}:2: value of feature 1: 'NULL' is no finite float32 number;")
-    with pytest.raises(ValueError, match="feature index 3 is over num_features=2"):
+    assert str(raised.value).startswith(f"{bad}:2: value of feature 1: 'NULL' is not a finite float32 number;")
+    with pytest.raises(ValueError, match="feature index 3 exceeds num_features=2"):
         read_letor(path, batch_size=2, cache_dir=cache, num_features=2)
 
     def interrupted(*_, **__):

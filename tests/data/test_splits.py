@@ -22,12 +22,12 @@ def test_the_parts_have_the_width_of_the_matrix(files, num_features, width):
 @pytest.mark.parametrize(
     ("part", "row", "num_features", "message"),
     [
-        ("test", "1 qid:x 4:1", None, "`test` must have features up to 3, as the training files, got 4; "),
-        ("valid", "1 qid:x 9:1", 8, "`valid` must have features up to 8, by `num_features=8`, got 9; "),
-        ("train", "1 qid:x 9:1", 8, "`train` must have features up to 8, by `num_features=8`, got 9; "),
+        ("test", "1 qid:x 4:1", None, "`test` must have at most 3 features, as in the training files, got 4; "),
+        ("valid", "1 qid:x 9:1", 8, "`valid` must have at most 8 features, as set by `num_features=8`, got 9; "),
+        ("train", "1 qid:x 9:1", 8, "`train` must have at most 8 features, as set by `num_features=8`, got 9; "),
         ("test", "1.5 qid:x 1:1", None, "`test` must have labels that are whole numbers from 0 to 1023, "),
         ("valid", "1024 qid:x 1:1", None, "`valid` must have labels that are whole numbers from 0 to 1023, "),
-        ("valid", "x qid:x 1:1", None, "valid: {path}:3: label 'x' is no finite float32 number"),
+        ("valid", "x qid:x 1:1", None, "valid: {path}:3: label 'x' is not a finite float32 number"),
         ("train", None, None, "`train` must have a label above 0, got 0 for all 1 documents."),
         ("valid", None, None, "`valid` must have a label above 0, got 0 for all 1 documents."),
     ],

@@ -69,7 +69,7 @@ def test_every_truncation_is_refused(tmp_path, packer):
     for length in range(len(packed)):
         path.write_bytes(packed[:length])
         if length == 0:
-            with pytest.raises(ValueError, match=r"a\.txt.*:1: (truncated|the file ends)"):
+            with pytest.raises(ValueError, match=r"a\.txt.*:1: (truncated|the file has no documents)"):
                 scan_letor(path)
         else:
             with pytest.raises(ValueError, match=rf"a\.txt\{ending}:\d+: truncated or damaged \w+ data: "):
@@ -170,8 +170,8 @@ def test_patterns_expand_sorted_and_lists_keep_their_order(tmp_path):
         (["a.txt", "no"], "`file_pattern` must match files, got 'no', which matches none."),
         (".", "`file_pattern` must match files, got '.', a folder."),
         ([], "`file_pattern` must name at least one file, got an empty list."),
-        (["*.txt", "a.txt"], "`file_pattern` must match a file once, got 'a.txt' twice."),
-        ([3], "`file_pattern` must hold paths or patterns, got 3."),
+        (["*.txt", "a.txt"], "`file_pattern` must match each file once, got 'a.txt' twice."),
+        ([3], "`file_pattern` must contain paths or patterns, got 3."),
         (3, "`file_pattern` must be a path, a pattern or a list of these, got 3."),
         (None, "`file_pattern` must be a path, a pattern or a list of these, got None."),
         (b"a.txt", "`file_pattern` must be a path, a pattern or a list of these, got b'a.txt'."),

@@ -187,7 +187,7 @@ def test_files_of_an_interrupted_conversion_are_refused(letor, tmp_path):
 
     with pytest.raises(Stop):
         data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3, progress=stop)
-    with pytest.raises(ValueError, match=r"got '.*r-00000-of-00003', whose conversion was interrupted; run it again"):
+    with pytest.raises(ValueError, match=r"got '.*r-00000-of-00003' from an interrupted conversion; run it again"):
         data.read_tfrecord(tmp_path / "r-*", batch_size=4)
     data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3)
     same(data.read_tfrecord(tmp_path / "r-*", batch_size=4), data.read_letor(letor, batch_size=4))

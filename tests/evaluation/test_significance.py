@@ -102,9 +102,9 @@ ONE = {"x": 0.5}
 @pytest.mark.parametrize(
     "a, b, options, message",
     [
-        ({}, {}, {}, "`a` must hold at least one query, got none."),
-        ({**ONE, "y": 0.1}, ONE, {}, "`b` must hold the same queries as the other, got none named 'y'."),
-        (ONE, {**ONE, "y": 0.1}, {}, "`a` must hold the same queries as the other, got none named 'y'."),
+        ({}, {}, {}, "`a` must contain at least one query, got none."),
+        ({**ONE, "y": 0.1}, ONE, {}, "`a` and `b` must contain the same queries, got no 'y' in `b`."),
+        (ONE, {**ONE, "y": 0.1}, {}, "`a` and `b` must contain the same queries, got no 'y' in `a`."),
         ({"x": math.nan}, ONE, {}, "`a['x']` must be a finite number, got nan."),
         (ONE, {"x": math.inf}, {}, "`b['x']` must be a finite number, got inf."),
         (ONE, {"x": "0.5"}, {}, "`b['x']` must be a finite number, got '0.5'."),

@@ -154,15 +154,15 @@ BAD_QUERIES = {
     "score complex": (query(scores=[1j, 0]), "got complex128 of shape (2,)."),
     "scores a matrix": (query(scores=[[1], [0]]), "`scores` of query 'q' must be 2 numbers, one for each document,"),
     "no document": (query("q", [], [], []), "`doc_ids` of query 'q' must name at least one document, got none."),
-    "document twice": (query(doc_ids="aa"), "`doc_ids` of query 'q' must all differ, got 'a' twice."),
+    "document twice": (query(doc_ids="aa"), "`doc_ids` of query 'q' must be unique, got 'a' twice."),
     "document unnamed": (query(doc_ids=["a", ""]), "`doc_ids` of query 'q' must be text that is not empty, without"),
     "document in bytes": (query(doc_ids=["a", b"b"]), "without whitespace or NUL, got b'b'."),
     "document with a space": (query(doc_ids=["a", "b c"]), "without whitespace or NUL, got 'b c'."),
     "document with NUL": (query(doc_ids=["a", "a\0b"]), "without whitespace or NUL, got 'a\\x00b'."),
     "document not Unicode": (query(doc_ids=["a", "\ud800"]), "without whitespace or NUL, got '\\ud800'."),
-    "query unnamed": (query(""), "`query_id` must be text that is not empty, without whitespace or NUL, got ''."),
-    "query with a tab": (query("q\t1"), "`query_id` must be text that is not empty, without whitespace or NUL, got"),
-    "query not text": (query(7), "`query_id` must be text that is not empty, without whitespace or NUL, got 7."),
+    "query unnamed": (query(""), "`query_id` must be non-empty text without whitespace or NUL, got ''."),
+    "query with a tab": (query("q\t1"), "`query_id` must be non-empty text without whitespace or NUL, got"),
+    "query not text": (query(7), "`query_id` must be non-empty text without whitespace or NUL, got 7."),
 }
 
 
@@ -184,12 +184,12 @@ def test_bad_queries_are_refused_everywhere(bad, message, tmp_path):
 
 
 def test_a_query_twice_is_refused():
-    with pytest.raises(ValueError, match="`queries` must hold a query once, got 'q' twice."):
+    with pytest.raises(ValueError, match="`queries` must contain each query once, got 'q' twice."):
         trec_eval([query(), query()])
 
 
 def test_no_query_is_refused():
-    with pytest.raises(ValueError, match="`queries` must hold at least one query, got none."):
+    with pytest.raises(ValueError, match="`queries` must contain at least one query, got none."):
         trec_eval(iter([]))
 
 
@@ -293,7 +293,7 @@ def test_written_scores_give_back_the_same_float32(tmp_path):
 
 @pytest.mark.parametrize("tag", ["", "two words", "line\n", 3])
 def test_a_bad_tag_is_refused(tag, tmp_path):
-    with pytest.raises(ValueError, match="`tag` must be text that is not empty, without whitespace or NUL, got "):
+    with pytest.raises(ValueError, match="`tag` must be non-empty text without whitespace or NUL, got "):
         write_run(tmp_path / "run", [query()], tag=tag)
     assert os.listdir(tmp_path) == []
 
@@ -304,11 +304,11 @@ def test_a_bad_tag_is_refused(tag, tmp_path):
         (b"q Q0 a 1 2.5", "expected the 6 fields 'query_id Q0 doc_id rank score tag', got 5"),
         (b"", "expected the 6 fields 'query_id Q0 doc_id rank score tag', got 0"),
         (b"q Q0 a 1 2.5 t x", "expected the 6 fields 'query_id Q0 doc_id rank score tag', got 7"),
-        (b"q Q0 a 1 high t", "score 'high' is no finite number"),
-        (b"q Q0 a 1 1_0 t", "score '1_0' is no finite number"),
-        (b"q Q0 a 1 nan t", "score 'nan' is no finite number"),
-        (b"q Q0 a 1 -inf t", "score '-inf' is no finite number"),
-        (b"q Q0 first 1 2.5 t", "document 'first' comes twice in query 'q'"),
+        (b"q Q0 a 1 high t", "score 'high' is not a finite number"),
+        (b"q Q0 a 1 1_0 t", "score '1_0' is not a finite number"),
+        (b"q Q0 a 1 nan t", "score 'nan' is not a finite number"),
+        (b"q Q0 a 1 -inf t", "score '-inf' is not a finite number"),
+        (b"q Q0 first 1 2.5 t", "duplicate document 'first' in query 'q'"),
         (b"q Q0 \xff 1 2.5 t", "not UTF-8 text: invalid start byte"),
     ],
 )
@@ -323,10 +323,10 @@ def test_a_bad_run_is_refused_with_its_line(text, message, tmp_path):
     "text, message",
     [
         (b"q 0 a", "expected the 4 fields 'query_id 0 doc_id label', got 3"),
-        (b"q 0 a 1.0", "label '1.0' is no whole number of at most nine digits"),
-        (b"q 0 a 1_0", "label '1_0' is no whole number of at most nine digits"),
-        (b"q 0 a 1234567890", "label '1234567890' is no whole number of at most nine digits"),
-        (b"q 0 first 1", "document 'first' comes twice in query 'q'"),
+        (b"q 0 a 1.0", "label '1.0' is not an integer of at most nine digits"),
+        (b"q 0 a 1_0", "label '1_0' is not an integer of at most nine digits"),
+        (b"q 0 a 1234567890", "label '1234567890' is not an integer of at most nine digits"),
+        (b"q 0 first 1", "duplicate document 'first' in query 'q'"),
         (b"q 0 \xff 1", "not UTF-8 text: invalid start byte"),
     ],
 )
@@ -361,11 +361,11 @@ def test_a_run_and_qrels_that_do_not_hold_the_same():
     "run, qrels, message",
     [
         ({"q": {"a": 1.0}}, None, "`qrels` must be given for a run, got None."),
-        ([query()], {"q": {"a": 1}}, "`queries` must be a run as `read_run` returns it with `qrels`, got list."),
+        ([query()], {"q": {"a": 1}}, "`queries` must be a run as returned by `read_run` with `qrels`, got list."),
         (
             {"1": {"a": 1.0}},
             {"q1": {"a": 1}, "q2": {}, "q3": {}, "q4": {}},
-            "`qrels` must have labels for a query of the run, got 'q1', 'q2', 'q3', ... for '1'.",
+            "`qrels` must have labels for a query of the run, got queries 'q1', 'q2', 'q3', ... for '1'.",
         ),
         (
             {"q": {"a": 1.0}},
@@ -375,7 +375,7 @@ def test_a_run_and_qrels_that_do_not_hold_the_same():
         (
             {"q": {"a": 1e300}},
             {"q": {"a": 1}},
-            "`queries` must have scores that are finite in float32, got others in 'q'.",
+            "`queries` must have finite float32 scores, got others for query 'q'.",
         ),
     ],
 )

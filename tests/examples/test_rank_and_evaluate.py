@@ -116,11 +116,11 @@ def test_what_cannot_be_ranked_is_one_line(folder, model, files, tmp_path):
     for arguments, message in [
         ([str(folder / "none"), test], f"There is no model {str(folder / 'none')!r}"),
         ([keras, "/nope*"], "`file_pattern` must match files, got '/nope*', which matches none."),
-        ([keras, str(tmp_path / "bad.txt")], f"{tmp_path / 'bad.txt'}:2: value of feature 1: 'NULL' is no finite"),
-        ([keras, str(tmp_path / "wide.txt")], f"{tmp_path / 'wide.txt'}:1: feature index 17 is over num_features=16"),
+        ([keras, str(tmp_path / "bad.txt")], f"{tmp_path / 'bad.txt'}:2: value of feature 1: 'NULL' is not a finite"),
+        ([keras, str(tmp_path / "wide.txt")], f"{tmp_path / 'wide.txt'}:1: feature index 17 exceeds num_features=16"),
         ([keras, test, "--num_features=7"], f"--num_features must be 16, as {keras!r} takes, got 7."),
         ([keras, test, "--first_index=2"], "`first_index` must be 0 or 1, got '2'."),
-        ([keras, test, "--missing=NULL"], "`missing` must be TOKEN=VALUE, with commas between, got 'NULL'."),
+        ([keras, test, "--missing=NULL"], "`missing` must be comma-separated TOKEN=VALUE pairs, got 'NULL'."),
     ]:
         check_refused(rank([*arguments, output]), message)
     assert not (tmp_path / "run").exists()

@@ -217,7 +217,7 @@ def test_a_bad_row_met_while_training_is_one_line(files, tmp_path):
     number = len(train.read_text().splitlines())
     lines = [line for line in (tmp_path / "stderr").read_text().splitlines() if "NULL" in line or "Traceback" in line]
     hint = "`missing={'NULL': VALUE}` reads it as VALUE"
-    message = f"value of feature 1: 'NULL' is no finite float32 number; {hint}"
+    message = f"value of feature 1: 'NULL' is not a finite float32 number; {hint}"
     assert lines == [f"error: {train}:{number}: {message}"]
 
 
@@ -269,17 +269,23 @@ BAD = [
     (["--patience=0"], "`patience` must be an integer >= 1 or None, got 0."),
     (["--num_features=0"], "`num_features` must be an integer >= 1 or None, got 0."),
     (["--first_index=2"], "`first_index` must be 0 or 1, got '2'."),
-    (["--missing=NULL"], "`missing` must be TOKEN=VALUE, with commas between, got 'NULL'."),
+    (["--missing=NULL"], "`missing` must be comma-separated TOKEN=VALUE pairs, got 'NULL'."),
     (["--test="], "--train, --valid and --test go together: give all three or none."),
     (["--test=/nope"], "`--test` must match files, got '/nope', which matches none."),
     (["--valid={folder}"], "`--valid` must match files, got '{folder}', a folder."),
     (["--output_dir={train}"], "--output_dir must be a folder, got the file '{train}'."),
-    (["--test={wide}"], "`test` must have features up to 16, as the training files, got 17; `num_features=17` would"),
-    (["--test={wide}", "--num_features=15"], "`train` must have features up to 15, by `num_features=15`, got 16"),
-    (["--test={real}"], "`test` must have labels that are whole numbers from 0 to 1023, for trec_eval's figures, got"),
+    (
+        ["--test={wide}"],
+        "`test` must have at most 16 features, as in the training files, got 17; `num_features=17`",
+    ),
+    (
+        ["--test={wide}", "--num_features=15"],
+        "`train` must have at most 15 features, as set by `num_features=15`, got 16",
+    ),
+    (["--test={real}"], "`test` must have labels that are whole numbers from 0 to 1023, for trec_eval, got"),
     (["--train={zero}"], "`train` must have a label above 0, got 0 for all 2 documents."),
-    (["--test={bad}"], "test: {bad}:2: value of feature 1: 'NULL' is no finite float32 number"),
-    (["--train={train},{bad}"], "train: {bad}:1: query 'a' comes back after its block ended"),
+    (["--test={bad}"], "test: {bad}:2: value of feature 1: 'NULL' is not a finite float32 number"),
+    (["--train={train},{bad}"], "train: {bad}:1: duplicate query 'a': its lines must be contiguous in one file"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Ranking data: reading LETOR files, converting them to TF-Ranking's records, and normalizing features."""
+"""Ranking data: LETOR files, TF-Ranking's records, arrays and tables as datasets, and feature normalization."""
 
 from tfr_smooth.data.arrays import from_arrays, from_dataframe
 from tfr_smooth.data.clicks import one_list_per_click

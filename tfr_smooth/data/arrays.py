@@ -1,4 +1,4 @@
-"""`from_arrays` and `from_dataframe`: arrays and tables as a `tf.data.Dataset` of padded query batches."""
+"""Padded query batches from arrays and data frames."""
 
 from __future__ import annotations
 
@@ -32,32 +32,33 @@ def from_arrays(
     return_ids: bool = False,
     group_by_length: bool = False,
 ) -> tf.data.Dataset:
-    """Makes batches of queries from arrays with a row per document.
+    """Creates a dataset of padded query batches from arrays with one row per document.
 
     Args:
-      features: Numbers [rows, num_features], finite.
-      labels: Numbers [rows], finite, >= 0. None for documents without labels, whose label is 0.
-      query_ids: The query of each row, [rows]: numbers or text. The rows of a query may be anywhere; they keep their
-        order, and queries have the order of their first rows.
-      group_sizes: In place of `query_ids`, the number of rows of each query, [queries], for rows in the order of the
-        queries, as LightGBM and XGBoost have it.
-      weights: Weights [rows], finite, >= 0: the third part of each batch, [batch, list], 0 for padding. A weight per
-        query is one that all its rows have.
+      features: Finite numbers [rows, num_features].
+      labels: Finite numbers >= 0, [rows]. None for unlabeled documents: all labels are 0.
+      query_ids: The query of each row, [rows], as numbers or strings. The rows of a query need not be adjacent. They
+        keep their order, and queries are ordered by their first row.
+      group_sizes: Alternative to `query_ids`: the number of rows per query, integers >= 1, [queries], for rows sorted
+        by query as in LightGBM and XGBoost. Exactly one of `query_ids` and `group_sizes` must be given.
+      weights: Finite numbers >= 0, [rows]. They become the third element of each batch, [batch, list], with 0 for
+        padding. For one weight per query, repeat it in all rows of the query. None adds no weights.
       batch_size: Queries per batch, >= 1.
-      list_size: As for `read_letor`, like all that follow.
-      shuffle_buffer: See `read_letor`.
-      seed: See `read_letor`.
-      num_epochs: See `read_letor`.
-      first_epoch: See `read_letor`.
-      drop_remainder: See `read_letor`.
-      return_ids: Whether to add "query_id" and "doc_id": the number of the document's row, as text.
-      group_by_length: See `read_letor`.
+      list_size: Documents per list, >= 1; longer lists are truncated. None pads to the longest list of each batch.
+      shuffle_buffer: Queries in the shuffle buffer, >= 0. 0 keeps the order of the queries.
+      seed: Seed of the order, >= 0, as in `read_letor`. None shuffles differently in each epoch.
+      num_epochs: Number of epochs, >= 1. None repeats forever.
+      first_epoch: Index of the first epoch, >= 0. Used only with `seed`.
+      drop_remainder: Whether to drop the last batch of an epoch if it is not full.
+      return_ids: Whether to add "query_id" and "doc_id" to the inputs. The document id is the row number as a string.
+      group_by_length: Whether to batch lists of similar length, as in `read_letor`.
 
     Returns:
-      The dataset that `read_letor` returns for a file with these rows; with `weights`, of `(inputs, labels, weights)`.
+      A dataset of `(inputs, labels)` as returned by `read_letor`, or of `(inputs, labels, weights)` if `weights` is
+      given.
 
     Raises:
-      ValueError: If an argument is not one of these; a wrong number with its row and column.
+      ValueError: If an argument is invalid. The message names the row and column of an invalid number.
 
     The rows are copied once, as float32.
 
@@ -87,14 +88,14 @@ def from_arrays(
     weights_ = None if weights is None else _column("weights", weights, rows)
     groups = list(_groups(query_ids, group_sizes, rows))
     if not groups:
-        raise ValueError("`features` must have a row, got none.")
+        raise ValueError("`features` must have at least one row, got none.")
     cache = QueryCache.in_memory(
         matrix.shape[1],
         (Query(name, matrix[places], labels_[places], [b"%d" % place for place in places]) for name, places in groups),
     )
     if weights_ is None:
         return options.dataset(InMemory(cache, options.batching), len(cache))
-    # The weights are found by the documents' row numbers.
+    # The row numbers of the documents index the weights.
     with_ids = dataclasses.replace(options, return_ids=True)
     dataset = with_ids.dataset(InMemory(cache, with_ids.batching), len(cache))
     return dataset.map(_Weighted(weights_, return_ids))
@@ -109,21 +110,23 @@ def from_dataframe(
     weight: str | None = None,
     **options: Any,
 ) -> tf.data.Dataset:
-    """Makes batches of queries from a table with a row per document.
+    """Creates a dataset of padded query batches from a table with one row per document.
 
     Args:
-      frame: A pandas DataFrame, or one with a method `to_pandas`, as those of Polars and PyArrow.
-      query: The column of the query ids.
-      label: The column of the labels; None for documents without labels.
-      features: The columns of the features, in this order; None for all columns of numbers but the others named here.
-      weight: The column of the weights, or None.
-      **options: The options of `from_arrays`, such as `batch_size`.
+      frame: A pandas DataFrame, or a table with a `to_pandas` method, such as those of Polars and PyArrow.
+      query: The column of query ids.
+      label: The column of labels. None for unlabeled documents.
+      features: The feature columns, in this order. None uses all numeric columns except the query, label and weight
+        columns.
+      weight: The column of weights. None adds no weights.
+      **options: Options of `from_arrays`, such as `batch_size`.
 
     Returns:
-      The dataset that `from_arrays` returns. With `return_ids=True`, `frame.iloc[int(doc_id)]` is a document's row.
+      The dataset that `from_arrays` returns. With `return_ids=True`, `frame.iloc[int(doc_id)]` is the row of a
+      document.
 
     Raises:
-      ValueError: If a column is missing or has no numbers, or `from_arrays` refuses a value.
+      ValueError: If a column is missing or not numeric, or `from_arrays` rejects a value.
 
     Example:
       >>> import pandas as pd
@@ -135,19 +138,21 @@ def from_dataframe(
     """
     if not hasattr(frame, "iloc"):
         if not hasattr(frame, "to_pandas"):
-            raise ValueError(f"`frame` must be a pandas DataFrame or have `to_pandas`, got {type(frame).__name__}.")
+            raise ValueError(
+                f"`frame` must be a pandas DataFrame or have a `to_pandas` method, got {type(frame).__name__}."
+            )
         frame = frame.to_pandas()
     named = {"query": query, "label": label, "weight": weight}
     for argument, column in named.items():
         if column is not None and column not in frame.columns:
-            raise ValueError(f"`{argument}` must be a column of {list(frame.columns)}, got {column!r}.")
+            raise ValueError(f"`{argument}` must be one of the columns {list(frame.columns)}, got {column!r}.")
     if features is None:
         features = [name for name in frame.columns if name not in named.values() and _is_number(frame[name].dtype)]
     for column in features:
         if column not in frame.columns:
-            raise ValueError(f"`features` must be columns of {list(frame.columns)}, got {column!r}.")
+            raise ValueError(f"`features` must be among the columns {list(frame.columns)}, got {column!r}.")
         if not _is_number(frame[column].dtype):
-            raise ValueError(f"`features` must be columns of numbers, got {column!r} of type {frame[column].dtype}.")
+            raise ValueError(f"`features` must be numeric columns, got {column!r} of type {frame[column].dtype}.")
     return from_arrays(
         frame[list(features)].to_numpy(np.float32, na_value=np.nan),
         None if label is None else frame[label].to_numpy(),
@@ -158,7 +163,7 @@ def from_dataframe(
 
 
 class _Weighted:
-    """Adds the weights to the batches of a dataset whose documents have row numbers as ids."""
+    """Adds weights to batches whose document ids are row numbers."""
 
     def __init__(self, weights: np.ndarray, return_ids: bool) -> None:
         self._weights, self._return_ids = tf.constant(weights), return_ids
@@ -177,13 +182,13 @@ def _is_number(dtype: Any) -> bool:
 
 
 def _numbers(name: str, values: Any, axes: tuple[str, ...]) -> np.ndarray:
-    """Returns finite float32 values of that many dimensions."""
+    """Returns the values as a finite float32 array with the given axes."""
     array = np.asarray(values)
     if array.ndim != len(axes) or not (_is_number(array.dtype) or array.dtype.kind == "O"):
         shape = ", ".join(f"{axis}s" for axis in axes)
-        raise ValueError(f"`{name}` must be numbers [{shape}], got {array.dtype} of the shape {array.shape}.")
+        raise ValueError(f"`{name}` must be numbers [{shape}], got {array.dtype} of shape {array.shape}.")
     try:
-        with np.errstate(over="ignore"):  # An infinity is named below.
+        with np.errstate(over="ignore"):  # Infinities are reported below.
             array = np.ascontiguousarray(array, np.float32)
     except (TypeError, ValueError) as error:
         raise ValueError(f"`{name}` must be numbers: {error}.") from None
@@ -195,7 +200,7 @@ def _numbers(name: str, values: Any, axes: tuple[str, ...]) -> np.ndarray:
 
 
 def _column(name: str, values: Any, rows: int) -> np.ndarray:
-    """Returns float32 values >= 0, one for each row."""
+    """Returns the values as float32 [rows], all >= 0."""
     array = _numbers(name, values, ("row",))
     if len(array) != rows:
         raise ValueError(f"`{name}` must have one value for each of the {rows} rows of `features`, got {len(array)}.")
@@ -222,10 +227,10 @@ def _groups(query_ids: Any, group_sizes: Any, rows: int) -> Iterator[tuple[bytes
         return
     names = np.asarray(query_ids)
     if names.shape != (rows,):
-        raise ValueError(f"`query_ids` must have one for each of the {rows} rows of `features`, got {names.shape}.")
+        raise ValueError(f"`query_ids` must have shape ({rows},), one id per row of `features`, got {names.shape}.")
     missing = [row for row, name in enumerate(names.tolist()) if name is None or name != name]
     if missing:
-        raise ValueError(f"`query_ids` must have no missing value, got {names[missing[0]]} in row {missing[0]}.")
+        raise ValueError(f"`query_ids` must have no missing values, got {names[missing[0]]} in row {missing[0]}.")
     _, first, inverse = np.unique(names, return_index=True, return_inverse=True)
     by_query = np.argsort(inverse, kind="stable")
     places = np.split(by_query, np.cumsum(np.bincount(inverse))[:-1]) if rows else []

@@ -1,7 +1,7 @@
-"""How queries become batches: from a stream of queries, or from a `QueryCache` in memory or on disk.
+"""Batches of queries: from a stream of queries, or from a `QueryCache` in memory or on disk.
 
-Each source offers `queries`, a dataset of single queries or of their places in the cache, which may be shuffled;
-`batches`, which puts those of one epoch together; and `load`, which makes padded `(inputs, labels)` of such batches.
+Each source has `queries`, a dataset of single queries or of their indexes in the cache, which may be shuffled;
+`batches`, which groups the queries of one epoch; and `load`, which turns such batches into padded `(inputs, labels)`.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import tensorflow as tf
 
 from tfr_smooth.data.query_cache import QueryCache
 
-# Batches whose queries are sorted by length together. More would save little padding and shuffle less.
+# Batches in a pool that is sorted by length. A larger pool would save little padding and shuffle less.
 _POOL = 50
-# Of shuffled queries each length counts as up to this much longer, by chance: else the queries of a small data set
-# would come with the same others in every epoch. More would mix more, and pad more.
+# Each length of a shuffled query is increased by up to this fraction at random. Otherwise a query of a small dataset
+# would share its batch with the same queries in every epoch. A larger fraction mixes more and pads more.
 _LONGER = 0.1
-# Copying is what takes the time here: one thread copies while another fills the next batch.
+# Copying dominates the time: one thread copies while another fills the next batch.
 _PARALLEL = 2
-# AutoGraph has nothing to convert in what `tf.data` calls here, and takes long to find out.
+# AutoGraph has nothing to convert in these functions, and takes long to find that out.
 _plain = tf.autograph.experimental.do_not_convert
 
 
 @dataclasses.dataclass(frozen=True)
 class Batching:
-    """What a batch is; the arguments are those of `read_letor`."""
+    """The batching options of `read_letor`."""
 
     batch_size: int
     list_size: int | None
@@ -37,34 +37,34 @@ class Batching:
     is_shuffled: bool
 
     def count(self, queries: int) -> int:
-        """The batches of an epoch of so many queries."""
+        """Returns the number of batches per epoch."""
         return queries // self.batch_size if self.drop_remainder else -(-queries // self.batch_size)
 
     @_plain
     def grouped(self, lengths: tf.Tensor, chance: tf.Tensor, seed: tf.Tensor | None) -> tf.data.Dataset:
-        """Makes batches of similar length.
+        """Batches queries of similar length.
 
         Args:
-          lengths: int [queries], of up to `_POOL` batches of queries in the order that they came in.
-          chance: A whole number that differs from epoch to epoch where the queries are shuffled.
-          seed: Seed of the order of the batches; None for a new one each time.
+          lengths: int [queries], the lengths of up to `_POOL` batches of queries in their order.
+          chance: An integer that differs from epoch to epoch if the queries are shuffled.
+          seed: Seed of the order of the batches. None uses a new order each time.
 
         Returns:
-          A dataset of batches of indexes into `lengths`, int32.
+          A dataset of batches of int32 indexes into `lengths`.
         """
         places = tf.range(tf.size(lengths))
         rest = tf.size(places) % self.batch_size
         if self.drop_remainder:
-            places = places[rest:]  # They come shuffled: so what is dropped is of any length.
+            places = places[rest:]  # Queries arrive shuffled, so the dropped ones have any length.
         lengths = tf.cast(tf.gather(lengths, places), tf.float32)
         if self.is_shuffled:
-            # The place of a query in the pool is by chance.
+            # The index of a query in the pool is random.
             lengths *= tf.linspace(1.0, 1.0 + _LONGER, tf.size(places))
         by_length = tf.gather(places, tf.argsort(lengths, stable=True))
         if self.drop_remainder:
             batches = tf.data.Dataset.from_tensor_slices(by_length).batch(self.batch_size)
         else:
-            # The batch that is not full is as likely of long lists as of short ones.
+            # The partial batch is at a random position in the order by length.
             start = self.batch_size * (tf.cast(chance, tf.int32) % (tf.size(places) // self.batch_size + 1))
             full = tf.concat([by_length[:start], by_length[start + rest :]], axis=0)
             batches = tf.data.Dataset.from_tensor_slices(full).batch(self.batch_size)
@@ -76,7 +76,7 @@ class Batching:
 
     @_plain
     def padded(self, queries: dict[str, Any]) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        """Pads the queries of one batch, ragged tensors by name; cuts them to `list_size`."""
+        """Pads one batch of queries, ragged tensors by name, and truncates the lists to `list_size`."""
         features = queries["features"]
         features = features.to_tensor(0.0, shape=[None, self.list_size, features.shape[2]])
         labels = queries["labels"].to_tensor(-1.0, shape=[None, self.list_size])
@@ -88,39 +88,39 @@ class Batching:
     def inputs_and_labels(
         self, features: tf.Tensor, labels: tf.Tensor, *ids: tf.Tensor
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        """The elements of the dataset, from padded arrays."""
+        """Returns an element of the dataset from padded arrays."""
         batch = self.batch_size if self.drop_remainder else None
         inputs = {"features": tf.ensure_shape(features, [batch, self.list_size, features.shape[2]])}
         labels = tf.ensure_shape(labels, [batch, self.list_size])
         if self.return_ids:
             inputs["query_id"] = tf.ensure_shape(ids[0], [batch])
             inputs["doc_id"] = tf.ensure_shape(ids[1], [batch, self.list_size])
-        inputs["mask"] = labels >= 0.0  # The parser admits no negative label.
+        inputs["mask"] = labels >= 0.0  # The parser rejects negative labels.
         return inputs, labels
 
 
 class Source(Protocol):
-    """Where batches come from."""
+    """A source of batches."""
 
     queries: tf.data.Dataset
 
     def batches(self, queries: tf.data.Dataset, seed: tf.Tensor | None) -> tf.data.Dataset:
-        """Makes batches of some queries, in their order or, if grouped, in one that depends on the seed."""
+        """Batches the queries in their order or, if grouped by length, in an order that depends on the seed."""
 
     def load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Makes `(inputs, labels)` of such batches."""
+        """Turns such batches into padded `(inputs, labels)`."""
 
 
 class Streamed:
-    """Queries as they are read: a dataset of `features`, `labels` and, with `return_ids`, ids, not padded."""
+    """Batches from a dataset of unpadded queries: `features`, `labels` and, with `return_ids`, ids."""
 
     def __init__(self, queries: tf.data.Dataset, batching: Batching) -> None:
         self._batching = batching
-        # Their numbers are for `grouped` alone.
+        # Only `grouped` uses the numbers.
         self.queries = queries.enumerate() if batching.group_by_length else queries
 
     def batches(self, queries: tf.data.Dataset, seed: tf.Tensor | None) -> tf.data.Dataset:
-        """As `Source` has it."""
+        """See `Source`."""
         batching = self._batching
         if not batching.group_by_length:
             return queries.ragged_batch(batching.batch_size, drop_remainder=batching.drop_remainder)
@@ -132,12 +132,12 @@ class Streamed:
         return queries.ragged_batch(_POOL * batching.batch_size).flat_map(grouped)
 
     def load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """As `Source` has it."""
+        """See `Source`."""
         return batches.map(self._batching.padded)
 
 
 class _Cached:
-    """What flows is places of queries in a cache."""
+    """Batches from a cache; the elements of `queries` are indexes into it."""
 
     def __init__(self, cache: QueryCache, batching: Batching) -> None:
         self._batching = batching
@@ -145,7 +145,7 @@ class _Cached:
         self.queries = tf.data.Dataset.range(len(cache))
 
     def batches(self, queries: tf.data.Dataset, seed: tf.Tensor | None) -> tf.data.Dataset:
-        """As `Source` has it."""
+        """See `Source`."""
         batching = self._batching
         if not batching.group_by_length:
             return queries.batch(batching.batch_size, drop_remainder=batching.drop_remainder)
@@ -158,14 +158,14 @@ class _Cached:
 
 
 class OnDisk(_Cached):
-    """Batches from a file that is mapped into memory, by Python."""
+    """Batches from a memory-mapped file, read in Python."""
 
     def __init__(self, cache: QueryCache, batching: Batching) -> None:
         super().__init__(cache, batching)
         self._cache = cache
 
     def load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """As `Source` has it."""
+        """See `Source`."""
         return batches.map(self._load, num_parallel_calls=_PARALLEL, deterministic=True)
 
     @_plain
@@ -182,9 +182,9 @@ class OnDisk(_Cached):
 
 
 class InMemory(_Cached):
-    """Batches from the whole cache in memory, by TensorFlow alone.
+    """Batches from a cache in memory, read by TensorFlow without Python.
 
-    Of a cache on disk, the dataset holds the name of the file, and reads the features whenever it is iterated.
+    For a cache on disk, the dataset stores the file name and reads the features each time it is iterated.
     """
 
     def __init__(self, cache: QueryCache, batching: Batching) -> None:
@@ -198,7 +198,7 @@ class InMemory(_Cached):
             self._features = self._dataset_of_features(cache)
 
     def _dataset_of_features(self, cache: QueryCache) -> tf.data.Dataset:
-        """All features, float32 [documents, num_features], over and over."""
+        """Returns a dataset that repeats all features, float32 [documents, num_features]."""
         if cache.path is None:
             return tf.data.Dataset.from_tensors(cache.features).repeat()
         size, whole = cache.features.nbytes, cache.path.stat().st_size
@@ -207,11 +207,11 @@ class InMemory(_Cached):
             features = tf.reshape(tf.io.decode_raw(content, tf.float32), cache.features.shape)
             return tf.data.Dataset.from_tensors(features).repeat()
 
-        # They are one record at the start of the file.
+        # The features are one record at the start of the file.
         return tf.data.FixedLengthRecordDataset(str(cache.path), size, footer_bytes=whole - size).flat_map(decoded)
 
     def load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """As `Source` has it."""
+        """See `Source`."""
         both = tf.data.Dataset.zip((batches, self._features))
         return both.map(self._load, num_parallel_calls=_PARALLEL, deterministic=True)
 

@@ -8,21 +8,21 @@ import tensorflow as tf
 
 
 def one_list_per_click(inputs: dict[str, Any], clicks: tf.Tensor, weights: tf.Tensor | None = None) -> tuple[Any, ...]:
-    """Makes a list of each click: its document alone is relevant, and the list has the weight of that document.
+    """Creates one list per click, with the clicked document as the only relevant one and its weight.
 
-    Losses take one weight per list: those of the documents become `sum(w y) / sum(y)`, so that clicks of one list share
-    a weight. With lists of one click each, a loss weighted by inverse propensities is the estimator of Joachims,
-    Swaminathan and Schnabel (WSDM 2017), for additive metrics that of Agarwal et al. (SIGIR 2019): its expectation over
-    clicks is the sum over documents of relevance times the loss of a list where that document alone is relevant.
+    Losses take one weight per list and reduce document weights to `sum(w y) / sum(y)`, so the clicks of one list share
+    a weight. With one list per click, a loss weighted by inverse propensities is the estimator of Joachims, Swaminathan
+    and Schnabel (WSDM 2017), and for additive metrics that of Agarwal et al. (SIGIR 2019). Its expectation over clicks
+    is the sum over documents of relevance times the loss of a list where only that document is relevant.
 
     Args:
       inputs: Tensors of a batch by name, [batch, ...], with "mask" [batch, list].
-      clicks: [batch, list]: > 0 for clicked documents, 0 for others, negative at padding.
-      weights: [batch, list]: of the clicked documents, inverse propensities; None for no weights.
+      clicks: [batch, list], > 0 for clicked documents, 0 for other documents, negative for padding.
+      weights: [batch, list], >= 0, such as inverse propensities of the clicked documents. None for no weights.
 
     Returns:
-      (inputs, labels), or (inputs, labels, weights): inputs with a row per click; labels float32 [clicks, list], 1, 0
-      or -1; weights [clicks]. A batch without clicks has no rows.
+      (inputs, labels), or (inputs, labels, weights) if `weights` is given: inputs with one row per click; labels
+      float32 [clicks, list] with values 1, 0 or -1; weights [clicks]. A batch without clicks has no rows.
 
     Example:
       >>> import numpy as np

@@ -1,9 +1,9 @@
-"""The command that converts LETOR files to TF-Ranking's records and back.
+"""Command that converts LETOR files to TF-Ranking's records and back.
 
     python -m tfr_smooth.data.convert letor_to_tfrecord 'Fold1/train*.txt' --output=train.tfrecord --num_shards=8
     python -m tfr_smooth.data.convert tfrecord_to_letor 'train.tfrecord-*' --output=train.txt
 
-Started again after an interruption with the same arguments, the first goes on after the last finished file.
+After an interruption, `letor_to_tfrecord` with the same arguments resumes after the last finished file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tfr_smooth.data.elwc import ElwcSchema, letor_to_tfrecord, tfrecord_to_leto
 
 
 class _ProgressLine:
-    """A line on stderr that tells how far it is: over and over on a terminal, now and then in a log."""
+    """Prints progress on stderr: one updated line on a terminal, a line every 30 seconds in a log."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
@@ -37,28 +37,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command.
 
     Args:
-      arguments: The command line without the program's name; None for the process's own.
+      arguments: The command line without the program name. None uses `sys.argv`.
 
     Returns:
-      The exit status: 0, or 1 after an error, which is told on stderr.
+      The exit status: 0, or 1 after an error, which is printed on stderr.
     """
     parser = argparse.ArgumentParser(
         prog="python -m tfr_smooth.data.convert", description="Converts LETOR files to TF-Ranking's records and back."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    to_elwc = commands.add_parser("letor_to_tfrecord", help="LETOR text to TFRecords of ExampleListWithContext")
-    to_elwc.add_argument("--num_shards", type=int, default=1, help="files to write, each of whole queries (default 1)")
-    to_elwc.add_argument("--num_features", type=int, help="floats of every document (default: the highest index)")
-    to_letor = commands.add_parser("tfrecord_to_letor", help="TFRecords of ExampleListWithContext to LETOR text")
-    to_letor.add_argument("--drop_others", action="store_true", help="drop features that LETOR has no place for")
+    to_elwc = commands.add_parser("letor_to_tfrecord", help="convert LETOR text to TFRecords of ExampleListWithContext")
+    to_elwc.add_argument("--num_shards", type=int, default=1, help="number of files to write (default 1)")
+    to_elwc.add_argument("--num_features", type=int, help="number of features (default: the highest index)")
+    to_letor = commands.add_parser(
+        "tfrecord_to_letor", help="convert TFRecords of ExampleListWithContext to LETOR text"
+    )
+    to_letor.add_argument("--drop_others", action="store_true", help="drop features that the schema does not name")
     names = ElwcSchema()
     for command in (to_elwc, to_letor):
-        command.add_argument("source", nargs="+", help="files or glob patterns")
-        command.add_argument("--output", required=True, help="the file to write")
-        command.add_argument("--features", default=names.features, help="their names, or the name of one vector")
+        command.add_argument("source", nargs="+", help="input files or glob patterns")
+        command.add_argument("--output", required=True, help="output file")
+        command.add_argument(
+            "--features",
+            default=names.features,
+            help="name of the feature vector, or a name with {} for one feature per index (default %(default)s)",
+        )
         command.add_argument("--label", default=names.label, help="name of the label (default %(default)s)")
-        command.add_argument("--query_id", default=names.query_id, help="name of the query's id (default %(default)s)")
-        command.add_argument("--doc_id", default=names.doc_id, help="name of the document's id (default %(default)s)")
+        command.add_argument("--query_id", default=names.query_id, help="name of the query id (default %(default)s)")
+        command.add_argument("--doc_id", default=names.doc_id, help="name of the document id (default %(default)s)")
     flags = parser.parse_args(arguments)
     start = time.monotonic()
     try:

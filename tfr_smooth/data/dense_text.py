@@ -1,4 +1,4 @@
-"""The quick reader of feature text, for rows that have the features 1..n in order."""
+"""Fast parser of feature text for rows that have the features 1..n in order."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _IN_NUMBERS = b"0123456789+-.eE"
 
 
 def read_dense(rows: list[bytes], num_features: int, first_index: int = 1) -> np.ndarray | None:
-    """Reads `1:a 2:b ... n:z` rows with TensorFlow's parser of CSV, which leaves Python's lock to other threads.
+    """Reads `1:a 2:b ... n:z` rows with TensorFlow's CSV parser, which releases Python's lock for other threads.
 
     Args:
-      rows: Text without a line end in it; spaces around it do not matter.
-      num_features: n.
-      first_index: The first index, 0 in place of 1 where the indexes are 0..n-1.
+      rows: Text without line ends inside; surrounding spaces are ignored.
+      num_features: The number of features n, >= 1.
+      first_index: The index of the first feature, 0 or 1.
 
     Returns:
-      float32 [rows, n], the numbers that Python's `float` reads; or None for all that is not plainly of this form, so
-      that the exact parser decides.
+      float32 [rows, n], the same numbers that Python's `float` reads; or None for rows that are not clearly of this
+      form, which the exact parser must read.
 
     Example:
       >>> print(read_dense([b"1:0.5 2:7", b"1:1e-1 2:-2"], 2), read_dense([b"2:1"], 2))
@@ -39,7 +39,7 @@ def read_dense(rows: list[bytes], num_features: int, first_index: int = 1) -> np
     except tf.errors.InvalidArgumentError:
         return None
     values = values.numpy()
-    # Not(<=) also for NaN, and the largest float32 is what the exact parser admits.
+    # `not (<=)` also catches NaN. The exact parser accepts values up to the largest float32.
     if not in_order or not np.abs(values).max() <= _FLOAT32_MAX:
         return None
     return values.astype(np.float32)
@@ -47,8 +47,8 @@ def read_dense(rows: list[bytes], num_features: int, first_index: int = 1) -> np
 
 @functools.lru_cache(maxsize=16)
 def _csv_reader(num_features: int, first_index: int) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
-    """From [rows] `1 a 2 b ... n z` to the values [rows, n] float64, and whether the indexes are those in all rows."""
-    kinds = [tf.zeros([0], tf.int32), tf.zeros([0], tf.float64)] * num_features  # no default: a field must be there
+    """Returns a parser of `1 a 2 b ... n z` rows: values float64 [rows, n], and whether all indexes are in order."""
+    kinds = [tf.zeros([0], tf.int32), tf.zeros([0], tf.float64)] * num_features  # no default: every field is required
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def read(rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

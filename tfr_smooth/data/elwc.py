@@ -1,7 +1,7 @@
-"""TF-Ranking's records, `ExampleListWithContext` in TFRecord files: LETOR text to them and back.
+"""Converts between LETOR text and TF-Ranking's records, `ExampleListWithContext` in TFRecord files.
 
-The message holds one query: `repeated tf.train.Example examples = 1; tf.train.Example context = 2`. It is declared here
-with `bytes` for the inner messages, which is the same on the wire, so that no other package need be installed.
+The message stores one query: `repeated tf.train.Example examples = 1; tf.train.Example context = 2`. It is declared
+here with `bytes` for the inner messages, which is the same on the wire, so no other package is required.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from tfr_smooth.data.letor import scan_letor
 from tfr_smooth.data.letor_parser import Query, read_queries
 from tfr_smooth.data.text_files import FilePattern, expand_paths
 
-# What is told of a long conversion: (queries done, queries in all, or None where that is not known).
+# Progress callback of a conversion: (finished queries, total queries or None if unknown).
 Progress = Callable[[int, "int | None"], None]
 
 
 @dataclasses.dataclass(frozen=True)
 class ElwcSchema:
-    """The names of things in a record.
+    """The feature names of a record.
 
-    Attributes:
-      features: The name of one feature that holds all floats. With "{}" in it, one feature of one float for each index
-        from 1 on: TF-Ranking's example data have "custom_features_{}". They take five times the space and twice the
-        time to read.
-      label: The label of a document, one float (when read, one integer will do).
-      query_id: The query's id, bytes (when read, one integer will do), in the context.
-      doc_id: The document's id, bytes; only of documents that have one.
+    Args:
+      features: The name of one feature that stores all floats of a document. A name with "{}" stands for one feature
+        with one float per index, from 1 on: TF-Ranking's example data have "custom_features_{}". Such records take 5x
+        the space and 2x the time to read.
+      label: The label of a document: one float. `tfrecord_to_letor` also accepts one integer.
+      query_id: The query id in the context: bytes. `tfrecord_to_letor` also accepts one integer.
+      doc_id: The document id: bytes. Documents without an id lack this feature.
 
     Raises:
-      ValueError: If a name is empty or two are the same.
+      ValueError: If a name is empty, two names are equal, or `features` contains "{}" twice.
 
     Example:
       >>> ElwcSchema().feature_spec(num_features=46)["features"].shape
@@ -59,25 +59,39 @@ class ElwcSchema:
         names = list(dataclasses.asdict(self).values())
         for field, name in dataclasses.asdict(self).items():
             if not isinstance(name, str) or not name or names.count(name) > 1:
-                raise ValueError(f"`{field}` must be a name that no other has, got {name!r}.")
+                raise ValueError(f"`{field}` must be a unique, non-empty name, got {name!r}.")
         if self.features.count("{}") > 1:
-            raise ValueError(f"`features` must hold '{{}}' at most once, got {self.features!r}.")
+            raise ValueError(f"`features` must contain '{{}}' at most once, got {self.features!r}.")
 
     def feature_spec(self, num_features: int) -> dict[str, tf.io.FixedLenFeature]:
-        """Returns the feature spec of a document, as `tf.io.parse_example` and TF-Ranking take it."""
+        """Returns the feature spec of a document for `tf.io.parse_example` and TF-Ranking.
+
+        Args:
+          num_features: The number of features, >= 1.
+
+        Returns:
+          Feature name to `tf.io.FixedLenFeature`, without the label and the ids. Missing features are 0.
+        """
         if "{}" not in self.features:
             return {self.features: tf.io.FixedLenFeature([num_features], tf.float32, [0.0] * num_features)}
         scalar = tf.io.FixedLenFeature([1], tf.float32, [0.0])
         return {self.features.format(index): scalar for index in range(1, num_features + 1)}
 
     def index_of(self, name: str) -> int | None:
-        """Returns the index that a feature's name tells, from 1 on; None for other features."""
+        """Returns the index in a feature's name.
+
+        Args:
+          name: The name of a feature.
+
+        Returns:
+          The index, >= 1, for a name that matches `features` with "{}"; None for other names.
+        """
         match = re.fullmatch(re.escape(self.features).replace(r"\{\}", "([1-9][0-9]{0,8})"), name)
         return int(match[1]) if match and match.groups() else None
 
 
 def file_descriptor_set() -> descriptor_pb2.FileDescriptorSet:
-    """Returns the declaration of the message."""
+    """Returns the declaration of `ExampleListWithContext`."""
     files = descriptor_pb2.FileDescriptorSet()
     file = files.file.add(name="tfr_smooth/elwc.proto", package="tfr_smooth", syntax="proto3")
     declared = file.message_type.add(name="ExampleListWithContext")
@@ -96,13 +110,13 @@ def _message_class() -> Any:
 
 
 def decode_lists(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Takes serialized records apart, by an op that every TensorFlow binary has.
+    """Decodes serialized records with an op that every TensorFlow binary includes.
 
     Args:
-      serialized: [batch], of `ExampleListWithContext`.
+      serialized: [batch], serialized `ExampleListWithContext`.
 
     Returns:
-      The number of examples [batch], and the still serialized contexts [batch] and examples [batch, list].
+      The number of examples [batch], and the contexts [batch] and examples [batch, list], still serialized.
     """
     sizes, (contexts, examples) = tf.io.decode_proto(
         serialized,
@@ -118,8 +132,8 @@ def encode_query(query: Query, schema: ElwcSchema = ElwcSchema()) -> bytes:
     """Returns a query as a serialized `ExampleListWithContext`.
 
     Args:
-      query: The query, its documents in order.
-      schema: The names of things.
+      query: The query, with its documents in order.
+      schema: The feature names.
 
     Returns:
       The record.
@@ -163,32 +177,34 @@ def letor_to_tfrecord(
     num_shards: int = 1,
     progress: Progress | None = None,
 ) -> list[Path]:
-    r"""Converts LETOR files to TFRecord files of TF-Ranking's `ExampleListWithContext`, a record a query.
+    r"""Converts LETOR files to TFRecord files of TF-Ranking's `ExampleListWithContext`, one record per query.
 
-    Kept are the order of queries and documents, query ids, the document ids of comments, labels and features as float32
-    (all of them, also those that are 0 or that a line leaves out). Not kept is the rest of the comments.
+    The records keep the order of queries and documents, query ids, document ids from comments, labels, and features as
+    float32 (all of them, including zeros and features that a line omits). Other text in comments is lost.
 
-    Interrupted, it goes on after the last finished file when it is called again with the same arguments; until then
-    `read_tfrecord` refuses the files that are there. Existing files are replaced, each atomically.
+    After an interruption, a call with the same arguments resumes after the last finished file. Until then,
+    `read_tfrecord` rejects the incomplete set of files. Existing files are replaced, each atomically.
 
     Args:
       source: A path, a glob pattern, or a list of these, as for `read_letor`.
-      target: The file to write; packed if its name ends in ".gz". With several shards `train.tfrecord-00000-of-00003`
-        and so on, which `train.tfrecord-*` matches, or `train.tfrecord-00000-of-00003.gz`.
-      schema: The names of things in the records.
-      num_features: Floats of every document, at least 1; a higher index in a file is an error. None for the highest
-        index in the files. Give it for files that belong together.
-      num_shards: Number of files, at least 1: each holds successive whole queries, of about the same number, so that
-        reading them in sorted order gives the order of the source.
-      progress: Called with (queries done, queries in all).
+      target: The output file, compressed if its name ends in ".gz". Multiple shards are named
+        `train.tfrecord-00000-of-00003` and so on, which `train.tfrecord-*` matches, or
+        `train.tfrecord-00000-of-00003.gz`.
+      schema: The feature names of the records.
+      num_features: Features per document, >= 1; a higher index in a file is an error. None uses the highest index in
+        the files. Set it for files that belong together, such as training and test files.
+      num_shards: Number of files, >= 1 and at most the number of queries. Each file stores about the same number of
+        consecutive queries, so reading the files in sorted order preserves the order of the source.
+      progress: Called with (finished queries, total queries). None reports no progress.
 
     Returns:
       The paths of the files.
 
     Raises:
-      ValueError: A bad argument, bad input (`path:line: what is wrong`), or files of another number of shards.
+      ValueError: If an argument is invalid, the input is malformed (`path:line: problem`), or shards of a different
+        number of shards exist.
 
-    Two passes over the source; memory for one query and the ids of all.
+    Two passes over the source. Memory holds one query and the ids of all queries.
 
     Example:
       >>> import pathlib, tempfile
@@ -209,7 +225,7 @@ def letor_to_tfrecord(
     summary = scan_letor(source)
     width = num_features or summary.num_features
     if width == 0:
-        raise ValueError(f"`source` must hold features, got none in {list(summary.paths)}.")
+        raise ValueError(f"`source` must contain features, got none in {list(summary.paths)}.")
     if num_shards > summary.queries:
         raise ValueError(f"`num_shards` must be at most the number of queries, {summary.queries}, got {num_shards}.")
     paths = shards.shard_paths(Path(target), num_shards)
@@ -235,7 +251,7 @@ def letor_to_tfrecord(
                 done += 1
                 if progress is not None:
                     progress(done, summary.queries)
-            # Before the first file is replaced: from then on they do not belong together.
+            # Recorded before the file is replaced: from then on the set of files is inconsistent.
             state.finish(shard)
         state.finish(shard + 1)
     state.remove()
@@ -250,25 +266,35 @@ def tfrecord_to_letor(
     drop_others: bool = False,
     progress: Progress | None = None,
 ) -> None:
-    """Converts TFRecord files of `ExampleListWithContext` to one LETOR file.
+    r"""Converts TFRecord files of `ExampleListWithContext` to one LETOR file.
 
-    Kept are what `letor_to_tfrecord` keeps: floats are written with as many digits as float32 needs. A feature that a
-    document has not is left out of its line, and so becomes 0. A query without an id gets "record-N".
+    The file keeps what `letor_to_tfrecord` keeps. Floats are written with as many digits as float32 needs. A feature
+    that a document lacks is omitted from its line and so reads as 0. A query without an id gets the id "record-N".
 
     Args:
-      source: A path, a glob pattern, or a list of these; the matches of a pattern are read in sorted order, and names
-        that end in ".gz" are unpacked.
-      target: The file to write, atomically; packed if its name ends in ".gz".
-      schema: The names of things in the records.
-      drop_others: Whether features that the schema does not name may be lost; otherwise they are an error.
-      progress: Called with (queries done, None).
+      source: A path, a glob pattern, or a list of these. Matches of a pattern are read in sorted order. Files that end
+        in ".gz" are decompressed.
+      target: The output file, written atomically; compressed if its name ends in ".gz".
+      schema: The feature names of the records.
+      drop_others: Whether to drop features that the schema does not name. If False, they are an error.
+      progress: Called with (finished queries, None). None reports no progress.
 
     Raises:
-      ValueError: A bad argument, or a record that LETOR text cannot hold, as `path:record: what is wrong`, records
-        counted from 1: damaged, without documents, with a label or a feature that is missing, negative, no finite
-        float32 or not a single number, with an id that has whitespace in it, or with the id of an earlier query.
+      ValueError: If an argument is invalid, or a record cannot be written as LETOR text (`path:record: problem`, with
+        records counted from 1): a damaged record; a list without documents; a label or feature that is missing,
+        negative, not a finite float32 or not a single number; an id with whitespace; or the id of an earlier query.
 
-    One pass; memory for one query and the ids of all. `letor_to_tfrecord` has an example.
+    One pass. Memory holds one query and the ids of all queries.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> folder = pathlib.Path(tempfile.mkdtemp())
+      >>> text, records = folder / "train.txt", folder / "train.tfrecord"
+      >>> _ = text.write_text("1 qid:a 1:0.5 2:2\n")
+      >>> _ = letor_to_tfrecord(text, records)
+      >>> tfrecord_to_letor(records, folder / "copy.txt")
+      >>> (folder / "copy.txt").read_text() == text.read_text()
+      True
     """
     _arguments.boolean("drop_others", drop_others)
 
@@ -301,7 +327,7 @@ def _read_records(paths: list[str], schema: ElwcSchema, drop_others: bool) -> It
                 total += 1
                 query_id, lines = _to_lines(record, schema, drop_others, b"record-%d" % total)
                 if query_id in seen:
-                    raise ValueError(f"query {query_id.decode()!r} was there before")
+                    raise ValueError(f"duplicate query {query_id.decode()!r}")
                 seen.add(query_id)
                 yield lines
         except tf.errors.DataLossError as error:
@@ -309,7 +335,7 @@ def _read_records(paths: list[str], schema: ElwcSchema, drop_others: bool) -> It
         except ValueError as error:
             raise ValueError(f"{path}:{number}: {error}") from None
         if number == 0:
-            raise ValueError(f"{path}:1: the file ends without a record")
+            raise ValueError(f"{path}:1: the file has no records")
 
 
 def _to_lines(record: bytes, schema: ElwcSchema, drop_others: bool, default_id: bytes) -> tuple[bytes, bytes]:
@@ -319,9 +345,9 @@ def _to_lines(record: bytes, schema: ElwcSchema, drop_others: bool, default_id: 
         context = tf.train.Example.FromString(query.context).features.feature
         documents = [tf.train.Example.FromString(example).features.feature for example in query.examples]
     except message.DecodeError:
-        raise ValueError("no ExampleListWithContext") from None
+        raise ValueError("not an ExampleListWithContext") from None
     if not documents:
-        raise ValueError("a list without documents")
+        raise ValueError("the list has no documents")
     others = set(context) - {schema.query_id}
     query_id = _identifier(context, schema.query_id) or default_id
     lines = []
@@ -336,51 +362,54 @@ def _to_lines(record: bytes, schema: ElwcSchema, drop_others: bool, default_id: 
             elif name not in (schema.label, schema.doc_id):
                 others.add(name)
         if schema.label not in document:
-            raise ValueError(f"no label {schema.label!r}")
+            raise ValueError(f"missing label {schema.label!r}")
         (label,) = _numbers(document[schema.label], schema.label, one=True)
         if label < 0:
-            raise ValueError(f"label {_text(label)} is negative, which would mean padding")
+            raise ValueError(f"label {_text(label)} is negative, which marks padding")
         words = [_text(label), f"qid:{query_id.decode()}", *(f"{i}:{_text(values[i])}" for i in sorted(values))]
         doc_id = _identifier(document, schema.doc_id)
         lines.append(" ".join(words) + (f" #docid = {doc_id.decode()}\n" if doc_id else "\n"))
     if others and not drop_others:
-        raise ValueError(f"features that would be lost: {', '.join(map(repr, sorted(others)))}")
+        raise ValueError(
+            f"features not in the schema: {', '.join(map(repr, sorted(others)))} (`drop_others` drops them)"
+        )
     return query_id, "".join(lines).encode()
 
 
 def _numbers(feature: tf.train.Feature, name: str, one: bool = False) -> list[np.float32]:
-    """The values of a feature, checked."""
+    """Returns the checked values of a feature."""
     kind = feature.WhichOneof("kind")
     values = getattr(feature, kind).value if kind in ("float_list", "int64_list") else []
     if not values or (one and len(values) > 1):
-        raise ValueError(f"feature {name!r} must hold {'one number' if one else 'numbers'}, got {len(values)}")
+        expected = "one number" if one else "numbers"
+        raise ValueError(f"feature {name!r} must contain {expected}, got {len(values)}")
     numbers = np.array(values, np.float32)
     if not np.isfinite(numbers).all() or (kind == "int64_list" and [int(n) for n in numbers] != list(values)):
-        raise ValueError(f"feature {name!r} must hold finite float32 numbers, got {list(values)}")
+        raise ValueError(f"feature {name!r} must contain finite float32 numbers, got {list(values)}")
     return list(numbers)
 
 
 def _text(number: np.float32) -> str:
-    """The shortest text that is the same float32; integers without a point."""
+    """Returns the shortest text with the same float32 value; integers have no decimal point."""
     text = str(number)
-    if abs(float(text)) > float(np.finfo(np.float32).max):  # The largest one's shortest text is beyond it.
+    if abs(float(text)) > float(np.finfo(np.float32).max):  # The shortest text of the largest float32 exceeds it.
         return repr(float(number))
     return text[:-2] if text.endswith(".0") and text != "-0.0" else text
 
 
 def _identifier(features: Any, name: str) -> bytes:
-    """An id as LETOR can hold it, b"" where there is none."""
+    """Returns an id as LETOR text can store it; b"" if the feature is missing."""
     if name not in features:
         return b""
     kind = features[name].WhichOneof("kind")
     values = getattr(features[name], kind).value if kind in ("bytes_list", "int64_list") else []
     if len(values) != 1:
-        raise ValueError(f"{name!r} must hold one text or integer, got {len(values)}")
+        raise ValueError(f"{name!r} must contain one string or integer, got {len(values)}")
     text = values[0] if isinstance(values[0], bytes) else str(values[0]).encode()
     try:
         text.decode()
     except UnicodeDecodeError:
         raise ValueError(f"{name!r} must be UTF-8 text, got {text!r}") from None
     if text.split() != [text] and text:
-        raise ValueError(f"{name!r} must be without whitespace, got {text.decode()!r}")
+        raise ValueError(f"{name!r} must not contain whitespace, got {text.decode()!r}")
     return text

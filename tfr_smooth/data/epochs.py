@@ -1,4 +1,4 @@
-"""The epochs of a dataset: its options, and the order of the queries."""
+"""The epochs of a dataset: its options and the order of the queries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_INT64 = 2**63 - 1
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BatchOptions:
-    """Which batches a dataset has; the arguments are those of `read_letor`."""
+    """The batch and epoch options of `read_letor`."""
 
     batch_size: int
     list_size: int | None = None
@@ -45,7 +45,7 @@ class BatchOptions:
 
     @property
     def batching(self) -> Batching:
-        """What a batch is."""
+        """The options of a single batch."""
         return Batching(
             self.batch_size,
             self.list_size,
@@ -56,7 +56,7 @@ class BatchOptions:
         )
 
     def dataset(self, source: Source, count: int | None) -> tf.data.Dataset:
-        """Returns the batches of all epochs, given the number of queries if it is known."""
+        """Returns the batches of all epochs; `count` is the number of queries, None if unknown."""
         queries = source.queries
         if self.shuffle_buffer and self.seed is not None:
             batches = seeded_epochs(
@@ -83,14 +83,14 @@ def seeded_epochs(
     num_epochs: int | None,
     batches: Callable[[tf.data.Dataset, tf.Tensor | None], tf.data.Dataset],
 ) -> tf.data.Dataset:
-    """The batches of each epoch in an order that depends on (`seed`, epoch) and nothing else."""
+    """Returns the batches of each epoch in an order that depends only on (`seed`, epoch)."""
 
-    @tf.autograph.experimental.do_not_convert  # It has nothing to convert, and takes long to find out.
+    @tf.autograph.experimental.do_not_convert  # AutoGraph has nothing to convert here, and takes long to find that out.
     def one_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
-        # tf.data draws from the seed of the graph and that of the operation. Setting the former
-        # here, in the graph of this function, keeps `tf.random.set_seed` out of the order.
+        # tf.data combines the seeds of the graph and the operation. Setting the seed of this function's graph makes the
+        # order independent of `tf.random.set_seed`.
         if not tf.executing_eagerly():
-            # It is taken modulo 2**31 - 1, and must not be 0, which tf.data treats specially.
+            # The seed is taken modulo 2**31 - 1. It must not be 0, which tf.data treats specially.
             tf.compat.v1.set_random_seed(1 + seed % (2**31 - 2))
         return batches(queries.shuffle(shuffle_buffer, epoch, reshuffle_each_iteration=False), epoch)
 

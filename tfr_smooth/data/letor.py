@@ -1,4 +1,4 @@
-"""`read_letor`: LETOR / SVMlight ranking files as a `tf.data.Dataset` of padded query batches."""
+"""Reads LETOR and SVMlight ranking files as a `tf.data.Dataset` of padded query batches."""
 
 from __future__ import annotations
 
@@ -41,59 +41,57 @@ def read_letor(
     missing: Mapping[str, float | str] | None = None,
     labeled: bool = True,
 ) -> tf.data.Dataset:
-    r"""Reads ranking files into batches of queries.
+    r"""Reads LETOR files into a dataset of padded query batches.
 
-    A line of a file is `label qid:text index:value ... # comment`, and the lines of a query follow one another. Labels
-    are numbers >= 0. Feature indexes start at 1, in any order; features that a line leaves out are 0. The text after
-    `qid:` may be anything without whitespace. Blank lines and lines that start with `#` hold no document. Lines may end
-    as on Windows, and a file may start with the mark of UTF-8. Queries longer than `list_size` are cut to their first
-    `list_size` documents in file order; nothing else is left out. The last five arguments are for files that are
-    written in another way.
+    A line of a file is `label qid:text index:value ... # comment`, and the lines of a query are contiguous. Labels are
+    numbers >= 0. Feature indexes start at 1, in any order; features that a line omits are 0. The text after `qid:` may
+    be any text without whitespace. Blank lines and lines that start with `#` are skipped. Lines may have Windows line
+    ends, and a file may start with a UTF-8 byte order mark. Queries longer than `list_size` are truncated to their
+    first `list_size` documents in file order; nothing else is left out. The last five arguments describe other formats
+    of the files.
 
     Args:
-      file_pattern: A path, a glob pattern, or a list of these, on disk or where `tf.io.gfile` reads (`gs://`,
-        `hdfs://`, ...); names that end in `.gz`, `.bz2` or `.zst` are unpacked. The matches of a pattern are read in
+      file_pattern: A path, a glob pattern, or a list of these, on disk or on a file system of `tf.io.gfile` (`gs://`,
+        `hdfs://`, ...). Files that end in `.gz`, `.bz2` or `.zst` are decompressed. Matches of a pattern are read in
         sorted order, a list in its own order.
-      batch_size: Queries in a batch, at least 1.
-      num_features: Width of the feature matrix, at least 1; a higher index in a file is an error.
-        None scans all files first for the highest index (as `scan_letor` does, whose
-        `num_features` may be given here).
-      list_size: Documents in each list, at least 1; None pads to the longest list of each batch.
-      shuffle_buffer: 0 keeps the file order; otherwise the number of queries, at least 1, among
-        which the next one is drawn. For a uniform order take at least the number of queries.
-      seed: Seed of the order, at least 0. The order of epoch e is a function of (`seed`, e)
-        alone, so a dataset that starts at `first_epoch=e` goes on as an undisturbed one would.
-        Each new pass over the dataset starts again at `first_epoch`: with `num_epochs=1`,
-        `model.fit(dataset, epochs=5)` shows one order five times (take `num_epochs=None` with
-        `steps_per_epoch`, or a new dataset for each epoch). None shuffles anew at every epoch and
-        every pass, and then `tf.random.set_seed` decides.
-      num_epochs: How often the files are read, at least 1; None repeats for ever. Batches never
-        span epochs.
-      first_epoch: Number of the first epoch, at least 0; matters only with `seed`.
-      drop_remainder: Whether to leave out a last batch of an epoch that is not full.
-      return_ids: Whether to add the ids "query_id" and "doc_id". The latter is X of a comment
-        `#docid = X`, and "" where there is none.
-      cache: Whether batches come from memory. The files are parsed once, at this call, and the dataset needs no Python
-        then: it can be sent to other processes, such as the workers of a parameter server.
-      cache_dir: A folder for a binary copy of the files, made at this call unless it is there from an earlier one, in
-        any process, and made again when a file has changed (its size or time). Without `cache` batches come from that
-        file, which may be larger than memory; with `cache` it is read into memory, by each process that iterates the
-        dataset.
-      group_by_length: Whether a batch holds lists of similar length, so that little of it is padding. Of 50 batches'
-        worth of queries, in their shuffled order, those of similar length come together (to a tenth, with chance in it,
-        so that batches differ from epoch to epoch), and the batches in an order of chance: each epoch still holds every
-        query once, in batches of the same size.
-      query_ids: Where the query of a line stands: "qid" is `qid:text` after the label; "comment" is the first word of
-        the comment, as in `2 1:0.5 # 934`, and there are no document ids then.
-      group_sizes: For lines without `qid:text`: files with the number of documents of each query in turn, a number a
-        line, as LightGBM and XGBoost have it. A path, a pattern or a list, one for each file. None takes `FILE.query`
-        or `FILE.group` beside a FILE whose first line has no `qid:text`. The query ids are "0", "1" and so on.
-      first_index: The index of the first feature: 1, or 0.
-      missing: What stands for a missing value, and what it becomes: a number, or "query_min", the least value of the
-        feature in the query (0 if it has none there). `{"NULL": "query_min"}` reads `1:NULL`.
-      labeled: False reads documents without labels, which get 0: a line may have a label, of whatever kind, or none.
+      batch_size: Queries per batch, >= 1.
+      num_features: Width of the feature matrix, >= 1; a higher index in a file is an error. None first scans all files
+        for the highest index, as `scan_letor` does; to avoid the scan, pass the `num_features` of an earlier
+        `scan_letor`.
+      list_size: Documents per list, >= 1. None pads to the longest list of each batch.
+      shuffle_buffer: Queries in the shuffle buffer, >= 0. 0 keeps the file order. For a uniform order, use at least the
+        number of queries.
+      seed: Seed of the order, >= 0. The order of epoch e depends only on (`seed`, e), so a dataset with `first_epoch=e`
+        resumes exactly where an uninterrupted one would be. Each new pass over the dataset restarts at `first_epoch`:
+        with `num_epochs=1`, `model.fit(dataset, epochs=5)` uses the same order five times (use `num_epochs=None` with
+        `steps_per_epoch`, or a new dataset for each epoch). None shuffles differently in each epoch and each pass,
+        depending on `tf.random.set_seed`.
+      num_epochs: Number of epochs, >= 1. None repeats forever. Batches never span epochs.
+      first_epoch: Index of the first epoch, >= 0. Used only with `seed`.
+      drop_remainder: Whether to drop the last batch of an epoch if it is not full.
+      return_ids: Whether to add "query_id" and "doc_id" to the inputs. The document id is X in a comment `#docid = X`,
+        and "" if there is none.
+      cache: Whether to keep the data in memory. The files are parsed once, in this call, and the dataset then runs
+        without Python: it can be sent to other processes, such as the workers of a parameter server.
+      cache_dir: A directory for a binary copy of the files. It is created in this call, reused by later calls in any
+        process, and created again when a file has changed (its size or modification time). Without `cache`, batches are
+        read from that copy, which may be larger than memory. With `cache`, each process that iterates the dataset loads
+        the copy into memory. None creates no copy.
+      group_by_length: Whether to batch lists of similar length to reduce padding. Queries are sorted by length (with up
+        to 10% noise, so that batches differ from epoch to epoch) within 50 batches' worth of queries in shuffled order,
+        and the batches are shuffled. Each epoch still contains every query once, in batches of the same size.
+      query_ids: Where a line contains its query id. "qid": `qid:text` after the label. "comment": the first word of the
+        comment, as in `2 1:0.5 # 934`; there are no document ids then.
+      group_sizes: Files with the number of documents of each query, one number per line, as in LightGBM and XGBoost,
+        for data without `qid:text`. A path, a pattern or a list, one file for each data file. None uses `FILE.query` or
+        `FILE.group` next to a FILE whose first line has no `qid:text`. The query ids are "0", "1" and so on.
+      first_index: The index of the first feature: 1 or 0.
+      missing: Tokens for missing values and their replacements: a number, or "query_min", the smallest value of the
+        feature in the query (0 if the query has none). `{"NULL": "query_min"}` reads `1:NULL`. None allows no missing
+        values.
+      labeled: Whether to read labels. If False, all labels are 0, and a line may have any label or none.
 
-    `cache` and `cache_dir` change no batch and no order.
+    `cache` and `cache_dir` do not change the batches or their order.
 
     Returns:
       A dataset of `(inputs, labels)`, labels float32 [batch, list] with -1 for padding, where
@@ -104,18 +102,17 @@ def read_letor(
         "doc_id": string [batch, list], "" for padding, only with `return_ids`.
 
     Raises:
-      ValueError: A bad argument, a pattern that matches no file, or bad input that the first scan
-        meets, as `path:line: what is wrong`.
-      tf.errors.InvalidArgumentError: While iterating: bad input, with `path:line: what is wrong`
-        in its message. That is a label or value that is no finite float32 number, a negative
-        label, no query id, an index below 1, twice in a line or over `num_features`, a query that
-        comes back after its lines ended (in another file too), a file without a document, damaged
-        compressed data, or text that is not UTF-8.
+      ValueError: If an argument is invalid, a pattern matches no file, or the first scan finds malformed input
+        (`path:line: problem`).
+      tf.errors.InvalidArgumentError: If iteration finds malformed input (`path:line: problem`): a label or value that
+        is not a finite float32 number, a negative label, no query id, an index that is below 1, repeated in a line or
+        greater than `num_features`, a query whose lines are not contiguous or are in two files, a file without
+        documents, damaged compressed data, or text that is not UTF-8.
 
-    Without a cache files are streamed: memory holds the query being read, `shuffle_buffer` queries, a few batches (with
-    `group_by_length` 50 more), and the ids of the queries seen. Time is linear in the size of the files. The dataset
-    knows its number of batches where the files were read at this call, for a cache or the highest index. Under
-    `tf.distribute`, every worker reads all files and keeps its share of the data.
+    Without a cache, files are streamed: memory holds the current query, `shuffle_buffer` queries, a few batches (50
+    more with `group_by_length`), and the ids of the queries read so far. Time is linear in the size of the files. The
+    dataset knows its number of batches if this call read the files, for a cache or for the highest index. Under
+    `tf.distribute`, every worker reads all files and keeps its shard of the data.
 
     Example:
       >>> import os, tempfile
@@ -158,23 +155,26 @@ def scan_letor(
     missing: Mapping[str, float | str] | None = None,
     labeled: bool = True,
 ) -> LetorSummary:
-    r"""Reads ranking files once and counts what they hold; checks every line on the way.
+    r"""Reads LETOR files once, validates every line and returns a summary.
 
     Args:
       file_pattern: A path, a glob pattern, or a list of these, as for `read_letor`.
-      query_ids: As for `read_letor`, like all that follow.
-      group_sizes: See `read_letor`.
-      first_index: See `read_letor`.
-      missing: See `read_letor`.
-      labeled: See `read_letor`.
+      query_ids: Where a line contains its query id, "qid" or "comment", as for `read_letor`.
+      group_sizes: Files with the number of documents of each query, as for `read_letor`. None uses `FILE.query` or
+        `FILE.group` next to a FILE without query ids.
+      first_index: The index of the first feature: 1 or 0.
+      missing: Tokens for missing values and their replacements, as for `read_letor`. None allows no missing values.
+      labeled: Whether to read labels. If False, all labels are 0.
 
     Returns:
       A `LetorSummary`.
 
     Raises:
-      ValueError: A bad argument, a pattern that matches no file, or bad input (`path:line: what is wrong`).
+      ValueError: If an argument is invalid, a pattern matches no file, or the input is malformed (`path:line:
+        problem`).
 
-    One pass over the files, as slow as one epoch of `read_letor`; memory for a few queries and for the query ids seen.
+    One pass over the files, as slow as one epoch of `read_letor`. Memory holds a few queries and the query ids read so
+    far.
 
     Example:
       >>> import os, tempfile
@@ -200,7 +200,7 @@ def _source(
     in_memory: bool,
     cache_dir: str | os.PathLike[str] | None,
 ) -> tuple[Source, int | None]:
-    """Where the batches come from, and the number of queries if it is known."""
+    """Returns the source of the batches, and the number of queries or None if unknown."""
     if cache_dir is not None or in_memory:
         cache = load_queries(cache_dir, paths, num_features, format)
         return (InMemory if in_memory else OnDisk)(cache, batching), len(cache)
@@ -213,7 +213,7 @@ def _source(
 
 
 def _summary(paths: list[str], format: LetorFormat) -> LetorSummary:
-    """What some files hold, features among it."""
+    """Returns the summary of files, which must have features."""
     summary = summary_of(paths, format, read_dense=read_dense, workers=_workers())
     if summary.num_features == 0:
         raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
@@ -226,7 +226,7 @@ def load_queries(
     num_features: int | None,
     format: LetorFormat = PLAIN,
 ) -> QueryCache:
-    """Returns the queries of some files, in memory or from their cache in a folder; `read_letor` has the arguments."""
+    """Returns the queries of files, in memory or from a cache directory. See `read_letor` for the arguments."""
 
     def cached(width: int | None) -> QueryCache:
         def parse() -> tuple[int, Iterator[Query]]:
@@ -240,7 +240,7 @@ def load_queries(
         return cached_queries(cache_dir, [*paths, *sizes_files], settings, parse)
 
     try:
-        # Mostly the first row has as many features as any: that saves reading all for the highest index.
+        # The first row usually has all features, which saves a scan for the highest index.
         return cached(num_features or width_of_first_row(paths, format))
     except ValueError:
         if num_features is not None:
@@ -251,7 +251,7 @@ def load_queries(
 def _query_dataset(
     paths: list[str], format: LetorFormat, num_features: int, list_size: int | None, return_ids: bool
 ) -> tf.data.Dataset:
-    """One element per query, not padded."""
+    """Returns a dataset with one unpadded query per element."""
     signature = {
         "features": tf.TensorSpec([None, num_features], tf.float32),
         "labels": tf.TensorSpec([None], tf.float32),
@@ -273,5 +273,5 @@ def _query_dataset(
 
 
 def _workers() -> int:
-    """Threads that parse: more gain nothing, as one thread cuts the files into lines."""
+    """Returns the number of parser threads. More gain nothing, as a single thread splits the files into lines."""
     return min(os.cpu_count() or 1, 4)

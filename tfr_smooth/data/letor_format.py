@@ -1,4 +1,4 @@
-"""How files of ranking data may be written: options of the reader, and files with the sizes of queries."""
+"""The format of ranking files: options of the reader, and files of query sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfr_smooth import _arguments
 from tfr_smooth.data.text_files import COMPRESSED, FilePattern, expand_paths, is_file, numbered_lines
 
 QUERY_MIN = "query_min"
-# What the names of files with the sizes of queries end in: LightGBM's and XGBoost's.
+# The file extensions of query sizes in LightGBM and XGBoost.
 _SIZES_ENDINGS = (".query", ".group")
 
 
@@ -25,30 +25,33 @@ def _flag(default: Any, help: str) -> Any:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LetorFormat:
-    """How files of ranking data are written; `read_letor` has the arguments.
+    """The format of ranking files; the options of `read_letor` for files in other formats.
 
-    Attributes:
-      query_ids: "qid" or "comment".
-      group_sizes: Files with the sizes of the queries, one for each file, or None.
-      first_index: 0 or 1.
-      missing: Token -> what it becomes: a number, or "query_min".
-      labeled: Whether the labels are read.
+    Args:
+      query_ids: Where a line contains its query id: "qid" for `qid:text` after the label, "comment" for the first word
+        of the comment.
+      group_sizes: Files with the number of documents of each query, one file for each data file: a path, a glob
+        pattern, or a list of these. None uses `FILE.query` or `FILE.group` next to a FILE without query ids.
+      first_index: The index of the first feature: 1 or 0.
+      missing: Tokens for missing values and their replacements: a finite number, or "query_min", the smallest value of
+        the feature in the query. None allows no missing values.
+      labeled: Whether to read labels. If False, all labels are 0.
 
     Raises:
-      ValueError: If an argument is not one of these.
+      ValueError: If an argument is invalid.
 
     Example:
       >>> LetorFormat(missing={"NULL": 0}).missing
       {'NULL': 0.0}
     """
 
-    query_ids: str = _flag("qid", "where the query of a line stands: qid, or comment for the first word behind '#'")
-    group_sizes: FilePattern | None = _flag(None, "files with the sizes of the queries, separated by commas")
+    query_ids: str = _flag("qid", "where a line contains its query id: qid, or comment for the first word after '#'")
+    group_sizes: FilePattern | None = _flag(None, "comma-separated files with the number of documents of each query")
     first_index: int = _flag(1, "the index of the first feature: 1 or 0")
     missing: Mapping[str, float | str] | None = _flag(
-        None, "what missing values become, as NULL=0 or NULL=query_min for the least in the query, with commas between"
+        None, "comma-separated replacements of missing values: NULL=0, or NULL=query_min for the minimum in the query"
     )
-    labeled: bool = _flag(True, "whether the labels are read: true, or false for documents without")
+    labeled: bool = _flag(True, "whether to read labels: true, or false for unlabeled documents")
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
@@ -64,15 +67,25 @@ class LetorFormat:
 
     @classmethod
     def flags(cls) -> dict[str, str]:
-        """Returns what a command line says of each field: name -> help."""
+        """Returns the help text of each field's command-line flag.
+
+        Returns:
+          Field name to help text.
+        """
         return {field.name: field.metadata["help"] for field in dataclasses.fields(cls)}
 
     @classmethod
     def from_flags(cls, texts: Mapping[str, str | None]) -> LetorFormat:
-        """Returns the format of the flags that were given, as text; None for others.
+        """Returns the format for command-line flags.
+
+        Args:
+          texts: Field name to the text of its flag. None keeps the default of the field.
+
+        Returns:
+          The format.
 
         Raises:
-          ValueError: If a text is no value of its flag.
+          ValueError: If a text is not a valid value of its flag.
 
         Example:
           >>> LetorFormat.from_flags({"first_index": "0", "missing": "NULL=query_min,NaN=0", "labeled": None}).missing
@@ -88,25 +101,32 @@ class LetorFormat:
         if "missing" in given:
             pairs = [pair.rpartition("=") for pair in given["missing"].split(",")]
             if not all(separator for _, separator, _ in pairs):
-                raise ValueError(f"`missing` must be TOKEN=VALUE, with commas between, got {given['missing']!r}.")
+                raise ValueError(f"`missing` must be comma-separated TOKEN=VALUE pairs, got {given['missing']!r}.")
             given["missing"] = {token: float(value) if _is_finite(value) else value for token, _, value in pairs}
         return cls(**given)
 
     @functools.cached_property
     def replaced(self) -> dict[bytes, float]:
-        """Token -> number, NaN for the minimum of the query."""
+        """Token to its replacement, NaN for "query_min"."""
         values = self.missing or {}
         return {token.encode(): np.nan if value == QUERY_MIN else float(value) for token, value in values.items()}
 
     def sizes_files(self, paths: Sequence[str]) -> list[str | None]:
-        """Returns the file with the sizes of the queries for each of the files, None for those that need none.
+        """Returns the file of query sizes for each data file.
+
+        Args:
+          paths: The data files.
+
+        Returns:
+          One entry per data file: the path of its file of query sizes, or None if it has query ids.
 
         Raises:
-          ValueError: If there are not as many as files, or two beside a file.
+          ValueError: If the number of files in `group_sizes` is not the number of data files, or a data file has two
+            candidates.
         """
         if isinstance(self.group_sizes, list):
             if len(self.group_sizes) != len(paths):
-                expected = f"`group_sizes` must be one file for each of the {len(paths)} files"
+                expected = f"`group_sizes` must match one file for each of the {len(paths)} data files"
                 raise ValueError(f"{expected}, got {len(self.group_sizes)}.")
             return list(self.group_sizes)
         if self.query_ids == "comment":
@@ -114,7 +134,11 @@ class LetorFormat:
         return [_sizes_beside(path) for path in paths]
 
     def settings(self) -> dict[str, Any]:
-        """Returns what tells one format from another, as JSON has it, but for the names of files."""
+        """Returns the settings that identify the format, without file names.
+
+        Returns:
+          Field name to its value, as JSON-serializable values.
+        """
         return {
             "query_ids": self.query_ids,
             "first_index": self.first_index,
@@ -126,13 +150,13 @@ class LetorFormat:
 def _checked_missing(missing: Any) -> dict[str, float | str] | None:
     if missing is None:
         return None
-    expected = "`missing` must be a dict of tokens and what they become, a finite number or 'query_min'"
+    expected = "`missing` must map tokens to finite numbers or 'query_min'"
     if not isinstance(missing, Mapping):
         raise ValueError(f"{expected}, got {missing!r}.")
     checked: dict[str, float | str] = {}
     for token, value in missing.items():
         if not isinstance(token, str) or _is_finite(token) or set(token) & set(" \t\n\r\v\f#"):
-            raise ValueError(f"`missing` must have tokens without whitespace that are no numbers, got {token!r}.")
+            raise ValueError(f"`missing` must have non-numeric tokens without whitespace or '#', got {token!r}.")
         if value == QUERY_MIN:
             checked[token] = QUERY_MIN
         elif isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(np.float32(value)):
@@ -150,19 +174,21 @@ def _is_finite(text: str) -> bool:
 
 
 def _sizes_beside(path: str) -> str | None:
-    """The file with sizes beside a file without query ids."""
+    """Returns the file of query sizes next to a file without query ids; None if there is none."""
     root, ending = os.path.splitext(path)
     roots = [path, root] if ending in COMPRESSED else [path]
     found = [name for name in (root + ending for root in roots for ending in _SIZES_ENDINGS) if is_file(name)]
     if not found or _has_query_ids(path):
         return None
     if len(found) > 1:
-        raise ValueError(f"`group_sizes` must say which of {found} has the sizes of the queries of {path}.")
+        raise ValueError(
+            f"`group_sizes` must name the file of query sizes of {path}, got None and the candidates {found}."
+        )
     return found[0]
 
 
 def _has_query_ids(path: str) -> bool:
-    """Whether the first document has one; True for a file without documents, whose reader will say so."""
+    """Whether the first document has a query id; True for a file without documents, which the reader rejects."""
     for _, line in numbered_lines(path):
         words = line.split(None, 2)
         if words and not words[0].startswith(b"#"):
@@ -171,10 +197,10 @@ def _has_query_ids(path: str) -> bool:
 
 
 def read_sizes(path: str) -> Iterator[int]:
-    """Yields the sizes of the queries, one for each line; blank lines do not count.
+    """Yields the query sizes, one per line; blank lines are skipped.
 
     Raises:
-      ValueError: A line that holds something else, as `path:line: what is wrong`.
+      ValueError: If a line is not an integer >= 1 (`path:line: problem`).
     """
     for number, line in numbered_lines(path):
         text = line.strip()
@@ -182,5 +208,5 @@ def read_sizes(path: str) -> Iterator[int]:
             continue
         if not text.isdigit() or len(text) > 9 or int(text) == 0:
             shown = text.decode(errors="replace")[:60]
-            raise ValueError(f"{path}:{number}: size of a query {shown!r} is no whole number from 1 on")
+            raise ValueError(f"{path}:{number}: query size {shown!r} is not an integer >= 1")
         yield int(text)

@@ -1,7 +1,7 @@
-"""Reads one line of a ranking file, or the features of the lines of a query.
+"""Parsers of one line of a ranking file and of the features of a query's lines.
 
-Bytes are parsed as bytes: `float(b"...")` takes ASCII digits only, and `bytes.split` cuts at ASCII
-whitespace only, so that query ids may hold any other text.
+Lines are parsed as bytes: `float(b"...")` accepts only ASCII digits, and `bytes.split` splits only at ASCII whitespace,
+so query ids may contain any other text.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tfr_smooth.data.letor_format import LetorFormat
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _MAX_INDEX_DIGITS = 9
 _DOC_ID = re.compile(rb"\s*docid\s*=\s*(\S+)")
-# "0:", "1:", ...: what the features of a dense line start with; grows to the longest line seen.
+# "0:", "1:", ...: the prefixes of the features of a dense line. The list grows to the longest line so far.
 _dense_prefixes: list[bytes] = [b"0:"]
 PLAIN = LetorFormat()
 
 
 class Head(NamedTuple):
-    """One document line, but for its features, which are text still."""
+    """One document line, with its features still as text."""
 
     number: int
     label: float
@@ -33,31 +33,32 @@ class Head(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The features of a line: `values[i]` belongs to feature `indexes[i]`, counted from 1, or `i + 1` where None."""
+    """The features of a line: `values[i]` belongs to feature `indexes[i]`, counted from 1, or `i + 1` if None."""
 
     indexes: list[int] | None
     values: list[float]
 
     @property
     def highest_index(self) -> int:
-        """The highest feature index of the line, 0 where it has no features."""
+        """The highest feature index of the line, 0 if it has no features."""
         return len(self.values) if self.indexes is None else max(self.indexes, default=0)
 
 
 def parse_head(line: bytes, number: int, format: LetorFormat = PLAIN, query_id: bytes | None = None) -> Head | None:
-    """Parses all of a line but its features.
+    """Parses a line except for its features.
 
     Args:
       line: `label qid:text index:value ... # comment`, with or without a line end.
-      number: The line's number.
-      format: What the line has of its own.
-      query_id: The query of the line where that is known; then it has no `qid:text`.
+      number: The line number.
+      format: The format of the line.
+      query_id: The query id, if known from elsewhere; the line must then have no `qid:text`. None reads it from the
+        line.
 
     Returns:
-      The head, or None for a blank line and for a line that is only a comment.
+      The head, or None for a blank line or a line with only a comment.
 
     Raises:
-      ValueError: Says what is wrong with the line.
+      ValueError: If the line is malformed.
     """
     try:
         line.decode()
@@ -77,20 +78,20 @@ def parse_head(line: bytes, number: int, format: LetorFormat = PLAIN, query_id: 
         query_id = words[1][4:]
     else:
         if len(words) > 1 and words[1].startswith(b"qid:"):
-            given = "`query_ids='comment'`" if query_id is None else "sizes of the queries"
-            raise ValueError(f"query id {shown(words[1])} in a line that must have none, with {given}")
+            given = "`query_ids='comment'`" if query_id is None else "a file of query sizes"
+            raise ValueError(f"unexpected query id {shown(words[1])} with {given}")
         features, _, comment = line.split(None, 1)[1].partition(b"#") if len(words) > 1 else (b"", b"", b"")
         if query_id is None:
             query_id = b"".join(comment.split(None, 1)[:1])
             if not query_id:
-                raise ValueError("no query id: expected '# <text>' behind the features, with `query_ids='comment'`")
+                raise ValueError("no query id: expected '# <text>' after the features with `query_ids='comment'`")
             return Head(number, label, query_id, b"", features)
     match = _DOC_ID.match(comment)
     return Head(number, label, query_id, match[1] if match else b"", features)
 
 
 def _with_label(line: bytes) -> bytes:
-    """The line with the label 0, whatever its own, if it has one."""
+    """Returns the line with the label 0 in place of its own, or added if it has none."""
     first, *rest = line.split(None, 1) or [b"#"]
     if first.startswith(b"#"):
         return b""
@@ -99,10 +100,10 @@ def _with_label(line: bytes) -> bytes:
 
 def _no_query_id(words: list[bytes], line: bytes) -> str:
     found = shown(words[1]) if len(words) > 1 else "the end of the line"
-    by_comment = "" if b"#" not in line else "; `query_ids='comment'` takes the first word behind '#'"
+    by_comment = "" if b"#" not in line else "; `query_ids='comment'` reads the first word after '#'"
     return (
         f"no query id: expected 'qid:<text>' after the label, got {found}"
-        f"{by_comment}; `group_sizes=FILE` takes the sizes of the queries from a file"
+        f"{by_comment}; `group_sizes=FILE` reads query sizes from a file"
     )
 
 
@@ -111,46 +112,48 @@ def parse_row(head: Head, num_features: int | None = None, format: LetorFormat =
 
     Args:
       head: The line.
-      num_features: The number of features that are allowed; None allows any.
-      format: What the line has of its own.
+      num_features: The largest allowed feature number. None allows any.
+      format: The format of the line.
 
     Returns:
       The row; NaN stands for the minimum of the query.
 
     Raises:
-      ValueError: Says what is wrong with the line.
+      ValueError: If the line is malformed.
     """
     first = format.first_index
     values = _parse_dense(head.features, first)
     row = _parse_sparse(head.features, first, format.replaced) if values is None else Row(None, values)
     if num_features is not None and row.highest_index > num_features:
         wrong = row.highest_index - 1 + first
-        raise ValueError(f"feature index {wrong} is over num_features={num_features}" + ", from 0 on" * (first == 0))
+        raise ValueError(
+            f"feature index {wrong} exceeds num_features={num_features}" + " (indexes start at 0)" * (first == 0)
+        )
     return row
 
 
 def _parse_dense(features: bytes, first: int = 1) -> list[float] | None:
-    """The values of `1:a 2:b ... n:z`, or from 0 on; None for anything else, so that `_parse_sparse` decides."""
+    """Returns the values of `1:a 2:b ... n:z` (or from index 0); None for other text, for `_parse_sparse`."""
     pieces = features.split()
     count = len(pieces)
     while len(_dense_prefixes) < first + count:
         _dense_prefixes.append(b"%d:" % len(_dense_prefixes))
     if count == 0 or not pieces[-1].startswith(_dense_prefixes[first + count - 1]):
         return None
-    # A value keeps its ":" where the prefix differs, and then is no float. With `count` colons
-    # no piece can lack its own.
+    # A value with another prefix keeps its ":" and is not a float. With `count` colons in total, each piece has
+    # exactly one.
     if features.count(b":") != count or b"_" in features:
         return None
     try:
         values = list(map(float, map(bytes.removeprefix, pieces, _dense_prefixes[first:])))
     except ValueError:
         return None
-    # False for NaN too; a sum that is only too large is left to the exact check.
+    # Also False for NaN. If only the sum is too large, the exact check decides.
     return values if sum(map(abs, values)) <= _FLOAT32_MAX else None
 
 
 def _parse_sparse(features: bytes, first: int, replaced: dict[bytes, float]) -> Row:
-    """Indexes and values in the order of the line, each of them checked."""
+    """Returns the checked indexes and values in the order of the line."""
     found: dict[int, float] = {}
     for piece in features.split():
         index_text, colon, value_text = piece.partition(b":")
@@ -158,11 +161,11 @@ def _parse_sparse(features: bytes, first: int, replaced: dict[bytes, float]) -> 
             raise ValueError(f"expected 'index:value', got {shown(piece)}")
         index = int(index_text) if _is_index(index_text) else -1
         if index < first:
-            hint = "; `first_index=0` counts from 0" if index == 0 else ""
+            hint = "; `first_index=0` reads indexes from 0" if index == 0 else ""
             highest = 10**_MAX_INDEX_DIGITS - 1
-            raise ValueError(f"feature index {shown(index_text)} is no whole number from {first} to {highest}{hint}")
+            raise ValueError(f"feature index {shown(index_text)} is not an integer from {first} to {highest}{hint}")
         if index + 1 - first in found:
-            raise ValueError(f"feature index {index} comes twice")
+            raise ValueError(f"duplicate feature index {index}")
         value = replaced.get(value_text)
         found[index + 1 - first] = _parse_value(value_text, index) if value is None else value
     return Row(list(found), list(found.values()))
@@ -176,10 +179,10 @@ def _parse_label(text: bytes) -> float:
     label = _float32(text)
     if label is None:
         hint = "; `labeled=False` reads documents without labels" if b":" in text else ""
-        raise ValueError(f"label {shown(text)} is no finite float32 number{hint}")
+        raise ValueError(f"label {shown(text)} is not a finite float32 number{hint}")
     if label < 0:
-        unread = "`labeled=False` reads the documents without it"
-        raise ValueError(f"label {shown(text)} is negative, which would mean padding; {unread}")
+        hint = "`labeled=False` reads documents without labels"
+        raise ValueError(f"label {shown(text)} is negative, which marks padding; {hint}")
     return label
 
 
@@ -189,7 +192,7 @@ def _parse_value(text: bytes, index: int) -> float:
         is_token = b":" not in text and not any(byte in b"0123456789" for byte in text)
         token = text.decode(errors="replace")
         hint = f"; `missing={{{token!r}: VALUE}}` reads it as VALUE" if is_token and len(text) < 20 else ""
-        raise ValueError(f"value of feature {index}: {shown(text)} is no finite float32 number{hint}")
+        raise ValueError(f"value of feature {index}: {shown(text)} is not a finite float32 number{hint}")
     return value
 
 
@@ -198,12 +201,12 @@ def _float32(text: bytes) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    # The comparison is False for NaN too.
+    # The comparison is also False for NaN.
     return value if abs(value) <= _FLOAT32_MAX and b"_" not in text else None
 
 
 def to_features(rows: Sequence[Row], num_features: int, format: LetorFormat = PLAIN) -> np.ndarray:
-    """Returns the values of the rows of a query, float32 [rows, num_features], 0 where a row has none."""
+    """Returns the features of a query, float32 [rows, num_features], 0 where a row omits one."""
     if all(row.indexes is None and len(row.values) == num_features for row in rows):
         return np.array([row.values for row in rows], dtype=np.float32)
     features = np.zeros((len(rows), num_features), dtype=np.float32)
@@ -220,6 +223,6 @@ def to_features(rows: Sequence[Row], num_features: int, format: LetorFormat = PL
 
 
 def shown(text: bytes) -> str:
-    """The text in quotes, cut if it is long."""
+    """Returns the text in quotes, truncated if it is long."""
     decoded = text.decode(errors="replace")
     return repr(decoded if len(decoded) <= 60 else decoded[:57] + "...")

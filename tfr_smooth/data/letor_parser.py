@@ -1,4 +1,4 @@
-"""Reads LETOR / SVMlight ranking files: lines to queries."""
+"""Parses the lines of LETOR and SVMlight ranking files into queries."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tfr_smooth.data.text_files import numbered_lines
 
 
 class Block(NamedTuple):
-    """The lines of one query; not `complete` where bad input follows, so that only their own faults matter."""
+    """The lines of one query; not `complete` if malformed input follows, so they are only checked for errors."""
 
     path: str
     heads: list[Head]
     complete: bool = True
 
 
-# For fewer numbers in a query the exact parser is quicker than a call of a dense one.
+# Below this many numbers per query, the exact parser is faster than a dense one.
 _DENSE_FROM = 8192
 
-# Reads the text of rows that all have the n features from the first on, in order: float32 [rows, n], or None for
-# anything else; the arguments are the rows, n and the first index.
+# A parser of rows that all have the same n features in order. Maps (rows, n, first index) to float32 [rows, n], or to
+# None for other rows.
 DenseReader: TypeAlias = "Callable[[list[bytes], int, int], np.ndarray | None]"
 
 
@@ -41,16 +41,25 @@ class Query(NamedTuple):
 
 
 class LetorSummary(NamedTuple):
-    """What a set of ranking files holds.
+    r"""The contents of a set of ranking files, as returned by `scan_letor`.
 
     Attributes:
       paths: The files in reading order.
-      queries: Their number.
-      documents: Their number.
-      num_features: The width that all features need: the highest index, or one more where they count from 0.
-      longest_list: Documents of the longest query.
+      queries: The number of queries.
+      documents: The number of documents.
+      num_features: The width of the feature matrix: the highest index, or one more if indexes start at 0.
+      longest_list: The number of documents of the longest query.
       highest_label: The highest label.
       whole_labels: Whether all labels are whole numbers.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import data
+      >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.txt"
+      >>> _ = path.write_text("2 qid:a 1:0.5\n0 qid:a 3:1\n")
+      >>> summary = data.scan_letor(path)
+      >>> summary.documents, summary.num_features, summary.highest_label
+      (2, 3, 2.0)
     """
 
     paths: tuple[str, ...]
@@ -65,7 +74,7 @@ class LetorSummary(NamedTuple):
 def summary_of(
     paths: Sequence[str], format: LetorFormat = PLAIN, *, read_dense: DenseReader | None = None, workers: int = 0
 ) -> LetorSummary:
-    """Does what `scan_letor` does, with `read_dense` and `workers` as for `read_queries`."""
+    """Implements `scan_letor`, with `read_dense` and `workers` as for `read_queries`."""
 
     def counted(block: Block) -> tuple[int, int, float, bool]:
         width = block.heads[0].features.count(b":")
@@ -87,7 +96,7 @@ def summary_of(
 
 
 def width_of_first_row(paths: Sequence[str], format: LetorFormat = PLAIN) -> int | None:
-    """Returns the number of features that the first document needs; None if it has none."""
+    """Returns the number of features of the first document; None if it has none."""
     block = next(read_blocks(paths, format))
     return _rows(Block(block.path, block.heads[:1]), None, format)[0].highest_index or None
 
@@ -101,23 +110,24 @@ def read_queries(
     read_dense: DenseReader | None = None,
     workers: int = 0,
 ) -> Iterator[Query]:
-    """Yields the queries of some ranking files in file order.
+    """Yields the queries of ranking files in file order.
 
     Args:
-      paths: Files to read, one after the other, as `numbered_lines` does.
+      paths: The files in reading order.
       num_features: Width of the feature matrix; a higher index in a file is an error.
-      list_size: Keeps only the first `list_size` documents of a query; None keeps them all.
-      format: How the files are written.
-      read_dense: What to try on the rows of a query before the exact parser, which also says what is wrong.
-      workers: Threads that parse, a few queries ahead of what is yielded; 0 parses when asked for.
+      list_size: Keeps only the first `list_size` documents of a query. None keeps all.
+      format: The format of the files.
+      read_dense: A parser to try on the rows of a query before the exact parser, which also reports errors. None uses
+        only the exact parser.
+      workers: Parser threads, which run a few queries ahead; 0 parses in the calling thread.
 
     Yields:
       A `Query` for each block of lines of one query.
 
     Raises:
-      ValueError: Bad input (`path:line: what is wrong`), also in the lines that are cut off.
+      ValueError: If the input is malformed (`path:line: problem`), including lines beyond `list_size`.
 
-    Linear in the size of the files; memory for one query (and `2 * workers` more) and for the query ids seen.
+    Linear time in the size of the files. Memory holds one query (and `2 * workers` more) and the query ids read so far.
     """
 
     def parsed(block: Block) -> Query:
@@ -132,14 +142,14 @@ def read_queries(
 
 
 def _read_dense(read_dense: DenseReader | None, block: Block, width: int, format: LetorFormat) -> np.ndarray | None:
-    """What the dense parser makes of a query's features, where it may pay; None for all else."""
+    """Returns a query's features from the dense parser; None if the query is too small or not dense."""
     if read_dense is None or len(block.heads) * width < _DENSE_FROM:
         return None
     return read_dense([head.features for head in block.heads], width, format.first_index)
 
 
 def _parsed(parse: Callable[[Block], Any], blocks: Iterator[Block], workers: int) -> Iterator[Any]:
-    """Yields what `parse` makes of each complete block, in their order, and raises the first fault of the files."""
+    """Yields the result of `parse` for each complete block in order, and raises the first error of the files."""
     if workers == 0:
         for block in blocks:
             result = parse(block)
@@ -155,7 +165,7 @@ def _parsed(parse: Callable[[Block], Any], blocks: Iterator[Block], workers: int
                     try:
                         pending.append(pool.submit(lambda block: (block, parse(block)), next(blocks)))
                     except (StopIteration, ValueError, OSError) as error:
-                        fault = error  # of a later line than those which are being parsed
+                        fault = error  # on a later line than the pending blocks
                 else:
                     block, result = pending.popleft().result()
                     if block.complete:
@@ -168,9 +178,9 @@ def _parsed(parse: Callable[[Block], Any], blocks: Iterator[Block], workers: int
 
 
 def read_blocks(paths: Sequence[str], format: LetorFormat = PLAIN) -> Iterator[Block]:
-    """Yields the lines of each query; checks them but for their features, and that no query comes back."""
+    """Yields the lines of each query; checks all but their features, and that queries are contiguous."""
     seen: set[bytes] = set()
-    numbers = itertools.count()  # the ids of queries that have but a size
+    numbers = itertools.count()  # the ids of queries with only a size
     for path, sizes_file in zip(paths, format.sizes_files(paths), strict=True):
         block: list[Head] = []
         try:
@@ -183,8 +193,8 @@ def read_blocks(paths: Sequence[str], format: LetorFormat = PLAIN) -> Iterator[B
                         yield Block(path, block)
                     block = []
                     if head.query_id in seen:
-                        again = f"query {shown(head.query_id)} comes back after its block ended"
-                        raise ValueError(f"{path}:{head.number}: {again}")
+                        expected = "its lines must be contiguous in one file"
+                        raise ValueError(f"{path}:{head.number}: duplicate query {shown(head.query_id)}: {expected}")
                     seen.add(head.query_id)
                 block.append(head)
         except ValueError:
@@ -195,7 +205,7 @@ def read_blocks(paths: Sequence[str], format: LetorFormat = PLAIN) -> Iterator[B
 
 
 def _heads(path: str, format: LetorFormat, query_id: bytes | None = None) -> Iterator[Head]:
-    """Yields the heads of the lines of a file that has a document."""
+    """Yields the heads of the document lines of a file, at least one."""
     number = 0
     found = False
     for number, line in numbered_lines(path):  # noqa: B007 (used after the loop)
@@ -204,27 +214,27 @@ def _heads(path: str, format: LetorFormat, query_id: bytes | None = None) -> Ite
             found = True
             yield head
     if not found:
-        raise ValueError(f"{path}:{max(number, 1)}: the file ends without a document")
+        raise ValueError(f"{path}:{max(number, 1)}: the file has no documents")
 
 
 def _by_size(path: str, format: LetorFormat, sizes_file: str, numbers: Iterator[int]) -> Iterator[Head]:
-    """Yields the heads of the lines of a file whose queries have their sizes in another file, and numbers for ids."""
+    """Yields the heads of a file whose query sizes are in another file; the query ids are numbers."""
     sizes = list(read_sizes(sizes_file))
-    expected = f"the {sum(sizes)} that the sizes in {sizes_file} add up to"
+    expected = f"the sum of the sizes in {sizes_file}, {sum(sizes)}"
     ids = (b"%d" % number for size, number in zip(sizes, numbers, strict=False) for _ in range(size))
     last = 0
     for head in _heads(path, format, b""):
         query_id = next(ids, None)
         last = head.number
         if query_id is None:
-            raise ValueError(f"{path}:{last}: one document more than {expected}")
+            raise ValueError(f"{path}:{last}: more documents than {expected}")
         yield head._replace(query_id=query_id)
     if next(ids, None) is not None:
-        raise ValueError(f"{path}:{last}: the file ends with fewer documents than {expected}")
+        raise ValueError(f"{path}:{last}: fewer documents than {expected}")
 
 
 def _located(path: str, number: int, parse: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls `parse`, and says in its errors where the line is."""
+    """Calls `parse` and prefixes its errors with `path:line`."""
     try:
         return parse(*arguments)
     except ValueError as error:
@@ -232,5 +242,5 @@ def _located(path: str, number: int, parse: Callable[..., Any], *arguments: Any)
 
 
 def _rows(block: Block, num_features: int | None, format: LetorFormat) -> list[Row]:
-    """The rows of a query, by the exact parser."""
+    """Returns the rows of a query from the exact parser."""
     return [_located(block.path, head.number, parse_row, head, num_features, format) for head in block.heads]

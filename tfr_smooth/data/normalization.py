@@ -1,8 +1,8 @@
-"""Keras layers that normalize ranking features inside the model, blind to padding.
+"""Keras layers that normalize ranking features inside the model and ignore padding.
 
-They are called as `layer(features, mask=mask)` with features [batch, list, F] and a bool mask
-[batch, list] that is True for real documents; without a mask all documents are real. The output
-is float32, 0 in the padded rows, and whatever the padded rows hold reaches nothing.
+Call them as `layer(features, mask=mask)` with features [batch, list, F] and a bool mask [batch, list] that is True for
+real documents; without a mask, all documents are real. The output is float32 and 0 in padded rows, whatever values the
+padded rows contain.
 """
 
 from __future__ import annotations
@@ -17,16 +17,24 @@ from tfr_smooth import _arguments
 
 
 class _Normalizer(tf.keras.layers.Layer):
-    """What the layers share: padding becomes 0 before `normalize` and again after it."""
+    """Base of the normalization layers: sets padding to 0 before and after `normalize`."""
 
     def __init__(self, *, dtype: Any = "float32", **kwargs: Any) -> None:
-        # Raw features may lie beyond float16, so that a global mixed precision policy, which
-        # casts the inputs, has no say here.
+        # Raw features may exceed the range of float16, so a global mixed precision policy, which casts inputs, does not
+        # apply here.
         super().__init__(dtype=dtype, **kwargs)
         self.supports_masking = True
 
     def call(self, features: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
-        """Normalizes features [batch, list, F] where mask [batch, list] is True."""
+        """Normalizes the features of real documents and sets padding to 0.
+
+        Args:
+          features: [batch, list, F], finite in real documents.
+          mask: bool [batch, list], True for real documents. None: all documents are real.
+
+        Returns:
+          float32 [batch, list, F].
+        """
         features = tf.cast(features, tf.float32)
         if mask is None:
             return self.normalize(features, tf.ones_like(features[..., :1], tf.bool))
@@ -35,19 +43,27 @@ class _Normalizer(tf.keras.layers.Layer):
         return tf.where(real, self.normalize(features, real), 0.0)
 
     def normalize(self, features: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
-        """Normalizes features [batch, list, F]; real is bool [batch, list, 1]."""
+        """Returns the normalized features; called by the layer.
+
+        Args:
+          features: float32 [batch, list, F], 0 for padding.
+          real: bool [batch, list, 1], True for real documents.
+
+        Returns:
+          float32 [batch, list, F]; values for padding are ignored.
+        """
         raise NotImplementedError
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:
-        """Ends the mask here: Keras would carry it to the loss and weight documents by it."""
+        """Stops the mask here: Keras would pass it to the loss and weight documents by it."""
         return None
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The shape of the features."""
+        """Returns the shape of the features."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
+        """Returns the arguments of the constructor."""
         return dict(super().get_config())
 
 
@@ -55,19 +71,19 @@ class _Normalizer(tf.keras.layers.Layer):
 class QueryMinMax(_Normalizer):
     """Scales each feature to [0, 1] within its query.
 
-    `y = (x - min) / (max - min)`, with min and max over the real documents of the query; a feature
-    that is constant in the query becomes 0. This is how LETOR 4.0 normalizes.
+    `y = (x - min) / (max - min)`, with min and max over the real documents of the query. A feature that is constant in
+    the query becomes 0. LETOR 4.0 normalizes this way.
 
     Args:
-      dtype: Policy of the layer; computes in float32.
-      **kwargs: `name` and the other arguments of a Keras layer.
+      dtype: Dtype policy of the layer; the computation uses float32.
+      **kwargs: `name` and other arguments of a Keras layer.
 
     Call args:
-      features: [batch, list, F], finite in the real documents.
-      mask: bool [batch, list], True for real documents; None takes all as real.
+      features: [batch, list, F], finite in real documents.
+      mask: bool [batch, list], True for real documents. None: all documents are real.
 
     Returns:
-      float32 [batch, list, F] within [0, 1]; 0 for padding.
+      float32 [batch, list, F] in [0, 1]; 0 for padding.
 
     Time and memory are linear in the size of the features.
 
@@ -77,8 +93,16 @@ class QueryMinMax(_Normalizer):
     """
 
     def normalize(self, features: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
-        """Normalizes features [batch, list, F]; real is bool [batch, list, 1]."""
-        halves = features * 0.5  # The range of finite features may overflow, its half does not.
+        """Returns the normalized features; called by the layer.
+
+        Args:
+          features: float32 [batch, list, F], 0 for padding.
+          real: bool [batch, list, 1], True for real documents.
+
+        Returns:
+          float32 [batch, list, F]; values for padding are ignored.
+        """
+        halves = features * 0.5  # The range of finite features may overflow, half of it cannot.
         low = tf.reduce_min(tf.where(real, halves, np.inf), axis=-2, keepdims=True)
         high = tf.reduce_max(tf.where(real, halves, -np.inf), axis=-2, keepdims=True)
         varies = high > low
@@ -88,19 +112,19 @@ class QueryMinMax(_Normalizer):
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 class Standardize(_Normalizer):
-    """Shifts and scales each feature by its mean and deviation over the training documents.
+    """Standardizes each feature by its mean and standard deviation over the training documents.
 
-    `y = (x - mean) / stddev` with the population deviation; a feature that is constant in the
-    training set becomes 0. `adapt` measures both; before it, y = x. They are non-trainable weights
-    `mean` [F] and `stddev` [F], so saving a model keeps them.
+    `y = (x - mean) / stddev` with the population standard deviation. A feature that is constant in the training set
+    becomes 0. `adapt` computes both; before it, y = x. They are the non-trainable weights `mean` [F] and `stddev` [F],
+    so a saved model includes them.
 
     Args:
-      dtype: Policy of the layer; computes in float32.
-      **kwargs: `name` and the other arguments of a Keras layer.
+      dtype: Dtype policy of the layer; the computation uses float32.
+      **kwargs: `name` and other arguments of a Keras layer.
 
     Call args:
-      features: [batch, list, F], finite in the real documents.
-      mask: bool [batch, list], True for real documents; None takes all as real.
+      features: [batch, list, F], finite in real documents.
+      mask: bool [batch, list], True for real documents. None: all documents are real.
 
     Returns:
       float32 [batch, list, F]; 0 for padding.
@@ -115,7 +139,7 @@ class Standardize(_Normalizer):
     """
 
     def build(self, input_shape: Any) -> None:
-        """Makes the weights; the last dimension of the features must be known."""
+        """Creates the weights; the last dimension of the features must be known."""
         width = tf.TensorShape(input_shape)[-1]
         if width is None:
             raise ValueError("`features` must have a known last dimension, got None.")
@@ -125,31 +149,31 @@ class Standardize(_Normalizer):
         super().build(input_shape)
 
     def adapt(self, dataset: Iterable[Any]) -> None:
-        """Measures the mean and deviation of each feature; forgets what it measured before.
+        """Computes the mean and standard deviation of each feature, and replaces earlier ones.
 
         Args:
-          dataset: Yields `(inputs, labels)` or `inputs`, a dict with "features" [batch, list, F]
-            and optionally "mask" [batch, list], as `read_letor` does; must end.
+          dataset: A finite dataset of `(inputs, labels)` or `inputs`, such as from `read_letor`: a dict with "features"
+            [batch, list, F] and optionally "mask" [batch, list].
 
         Raises:
-          ValueError: No real documents, a width other than the layer's, a value that is not
-            finite, or a dataset that repeats for ever.
+          ValueError: If the dataset has no real documents, a different number of features than the layer or a value
+            that is not finite, or repeats forever.
 
-        One pass with a merge of float64 moments for each batch; memory for one batch.
+        One pass. Merges float64 moments batch by batch; memory holds one batch.
         """
         if isinstance(dataset, tf.data.Dataset) and (int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY):
-            raise ValueError("`dataset` must end, got one that repeats for ever.")
+            raise ValueError("`dataset` must be finite, got one that repeats forever.")
         moments = _Moments()
         for element in dataset:
             inputs = element[0] if isinstance(element, (tuple, list)) else element
-            # float32 first: what the layer will see, and sums of equal values are then exact in
-            # float64 (up to 2**29 of them), so that a constant feature has a deviation of 0.
+            # float32 first, as in the layer's input. Sums of equal float32 values are exact in float64 (up to 2**29 of
+            # them), so a constant feature has a deviation of 0.
             features = np.asarray(inputs["features"], dtype=np.float32).astype(np.float64)
             mask = inputs.get("mask")
             real = np.ones(features.shape[:-1], bool) if mask is None else np.asarray(mask, bool)
             moments.add(features[real])
         if moments.count == 0:
-            raise ValueError("`dataset` must hold a real document, got none.")
+            raise ValueError("`dataset` must contain at least one real document, got none.")
         width = len(moments.mean)
         if not self.built:
             self.build((None, None, width))
@@ -159,7 +183,15 @@ class Standardize(_Normalizer):
         self.stddev.assign(moments.stddev().astype(np.float32))
 
     def normalize(self, features: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
-        """Normalizes features [batch, list, F]; real is bool [batch, list, 1]."""
+        """Returns the normalized features; called by the layer.
+
+        Args:
+          features: float32 [batch, list, F], 0 for padding.
+          real: bool [batch, list, 1], True for real documents.
+
+        Returns:
+          float32 [batch, list, F]; values for padding are ignored.
+        """
         mean, stddev = tf.convert_to_tensor(self.mean), tf.convert_to_tensor(self.stddev)
         varies = stddev > 0.0
         return tf.where(varies, (features - mean) / tf.where(varies, stddev, 1.0), 0.0)
@@ -167,20 +199,20 @@ class Standardize(_Normalizer):
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 class SymmetricLog1p(_Normalizer):
-    """Squeezes large values of either sign, for raw features as those of MSLR-WEB.
+    """Compresses large values of either sign, for raw features such as those of MSLR-WEB.
 
     `y = sign(x) log(1 + |x|)`
 
     Args:
-      dtype: Policy of the layer; computes in float32.
-      **kwargs: `name` and the other arguments of a Keras layer.
+      dtype: Dtype policy of the layer; the computation uses float32.
+      **kwargs: `name` and other arguments of a Keras layer.
 
     Call args:
-      features: [batch, list, F], finite in the real documents.
-      mask: bool [batch, list], True for real documents; None takes all as real.
+      features: [batch, list, F], finite in real documents.
+      mask: bool [batch, list], True for real documents. None: all documents are real.
 
     Returns:
-      float32 [batch, list, F], at most 88.8 in size; 0 for padding.
+      float32 [batch, list, F], with absolute values <= 88.8; 0 for padding.
 
     Time and memory are linear in the size of the features.
 
@@ -191,12 +223,20 @@ class SymmetricLog1p(_Normalizer):
     """
 
     def normalize(self, features: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
-        """Normalizes features [batch, list, F]; real is bool [batch, list, 1]."""
+        """Returns the normalized features; called by the layer.
+
+        Args:
+          features: float32 [batch, list, F], 0 for padding.
+          real: bool [batch, list, 1], True for real documents.
+
+        Returns:
+          float32 [batch, list, F]; values for padding are ignored.
+        """
         return tf.sign(features) * tf.math.log1p(tf.abs(features))
 
 
 class _Moments:
-    """Mean and deviation of rows that arrive in parts (Chan, Golub and LeVeque 1979)."""
+    """Running mean and standard deviation of rows (Chan, Golub and LeVeque 1979)."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -210,7 +250,9 @@ class _Moments:
         if not np.isfinite(rows).all():
             row, column = np.argwhere(~np.isfinite(rows))[0]
             value, feature = float(rows[row, column]), int(column) + 1
-            raise ValueError(f"`dataset` must be finite in real documents, got {value} in feature {feature}.")
+            raise ValueError(
+                f"`dataset` must have finite features in real documents, got {value} in feature {feature}."
+            )
         mean = rows.mean(axis=0)
         squares = np.square(rows - mean).sum(axis=0)
         if self.count == 0:
@@ -225,7 +267,7 @@ class _Moments:
         self.count = total
 
     def stddev(self) -> np.ndarray:
-        """Population deviation [F]."""
+        """Returns the population standard deviation [F]."""
         return np.sqrt(self.squares / self.count)
 
 
@@ -233,17 +275,17 @@ _NORMALIZERS = {"min_max": QueryMinMax, "standardize": Standardize, "log1p": Sym
 
 
 def get_normalizer(normalization: str | None) -> tf.keras.layers.Layer | None:
-    """Makes the normalization layer of a name.
+    """Creates a normalization layer by name.
 
     Args:
-      normalization: "min_max" (`QueryMinMax`), "standardize" (`Standardize`, to be adapted), "log1p"
+      normalization: "min_max" (`QueryMinMax`), "standardize" (`Standardize`, which must be adapted), "log1p"
         (`SymmetricLog1p`), or None for no normalization.
 
     Returns:
       A new layer, or None.
 
     Raises:
-      ValueError: There is no such name.
+      ValueError: If the name is unknown.
 
     Example:
       >>> type(get_normalizer("min_max")).__name__, get_normalizer(None)

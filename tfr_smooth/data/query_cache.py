@@ -1,8 +1,8 @@
-"""Parsed queries as bytes, in memory or in a file: made once, read by place, and never after the source has changed.
+"""A cache of parsed queries, in memory or in a file, which is invalid after its sources change.
 
-They hold plain arrays one after the other, each at a multiple of 64 bytes, the features first; then a JSON description
-of them and its length. A file is mapped into memory, so that opening it costs nothing and the operating system keeps
-what is used.
+It stores plain arrays one after the other, each at a multiple of 64 bytes, the features first, followed by a JSON
+description of them and its length. A file is memory-mapped, so opening it is free and the operating system caches what
+is used.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from tfr_smooth import _files
 from tfr_smooth.data.letor_parser import Query
 from tfr_smooth.data.text_files import state_of
 
-# To be raised whenever the layout or what the parser makes of a line changes: older files are then made anew.
+# Increase when the layout or the parser's results change: older caches are then created again.
 _FORMAT = 2
 _ALIGNMENT = 64
-_TAIL = 8  # bytes that hold the length of the description
+_TAIL = 8  # bytes for the length of the description
 
 
 class QueryCache:
-    """The queries of some ranking files, in their order.
+    """The queries of ranking files, in file order.
 
     Args:
-      content: uint8, the bytes.
-      path: The file that the bytes are in; None if they are in memory alone.
+      content: uint8, the bytes of the cache.
+      path: The file with these bytes. None if they are only in memory.
 
     Attributes:
-      path: As given.
+      path: The file, or None.
       num_features: Width of the features.
       features: float32 [documents, num_features].
       labels: float32 [documents].
-      starts: int64 [queries + 1], the first document of each query, and the number of documents.
+      starts: int64 [queries + 1], the index of the first document of each query, then the number of documents.
       query_ids: bytes [queries].
       doc_ids: bytes [documents].
-      lengths: int64 [queries], the documents of each query.
+      lengths: int64 [queries], the number of documents of each query.
 
     Raises:
-      ValueError: If the bytes are cut short or something else.
+      ValueError: If the bytes are truncated or not a cache.
     """
 
     def __init__(self, content: np.ndarray, path: Path | None = None) -> None:
@@ -64,7 +64,7 @@ class QueryCache:
 
     @classmethod
     def in_memory(cls, num_features: int, queries: Iterable[Query]) -> QueryCache:
-        """Keeps some queries, at least one, in memory."""
+        """Stores queries, at least one, in memory."""
         content = bytearray()
         for chunk in _chunks(num_features, queries, {}):
             content += chunk
@@ -72,7 +72,7 @@ class QueryCache:
 
     @classmethod
     def open(cls, path: Path) -> QueryCache | None:
-        """Opens a file; None if there is none, or it is damaged."""
+        """Opens a file; returns None if it is missing or damaged."""
         try:
             return cls(np.memmap(path, np.uint8, "r"), path)
         except (OSError, ValueError):
@@ -83,11 +83,11 @@ class QueryCache:
         return len(self.lengths)
 
     def batch(self, queries: np.ndarray, list_size: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the features and labels of some queries.
+        """Returns the padded features and labels of queries.
 
         Args:
-          queries: int64 [batch], places of queries.
-          list_size: Documents in each list; None pads to the longest of the batch.
+          queries: int64 [batch], indexes of queries.
+          list_size: Documents per list. None pads to the longest list of the batch.
 
         Returns:
           float32 [batch, list, num_features], 0 for padding, and float32 [batch, list], -1 for padding.
@@ -104,7 +104,7 @@ class QueryCache:
         return features, labels
 
     def ids(self, queries: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the ids of some queries, [batch], and of their documents, [batch, longest], "" for padding."""
+        """Returns the ids of queries [batch] and of their documents [batch, longest], "" for padding."""
         doc_ids = np.zeros((len(queries), longest), self.doc_ids.dtype)
         for row, query in enumerate(queries.tolist()):
             start = self.starts[query]
@@ -119,16 +119,20 @@ def cached_queries(
     settings: dict[str, Any],
     parse: Callable[[], tuple[int, Iterable[Query]]],
 ) -> QueryCache:
-    """Returns the queries of some files from their cache, which is made first where there is none that fits.
+    """Returns the queries of files from their cache, which is first created if missing or outdated.
 
     Args:
-      cache_dir: Folder of the cache, made if missing. It may hold those of many data sets.
-      paths: All files that `parse` reads. The cache fits as long as their sizes and times of change are what they were.
-      settings: What else the result of `parse` depends on, as JSON; each has a cache of its own.
+      cache_dir: Directory of the cache, created if missing. It may contain the caches of multiple data sets.
+      paths: All files that `parse` reads. The cache is valid as long as their sizes and modification times do not
+        change.
+      settings: Other settings that the result of `parse` depends on, as JSON. Each combination has its own cache.
       parse: Reads the files: returns the number of features and the queries, at least one.
 
-    A cache is written under another name first: an interrupted run leaves none. Time linear in the size of the files,
-    once; memory for the labels and ids.
+    Returns:
+      The cache.
+
+    A cache is first written under a temporary name, so an interrupted run leaves none. Creation takes linear time in
+    the size of the files, and memory for the labels and ids.
     """
     folder = Path(cache_dir)
     sources = [state_of(path) for path in paths]
@@ -147,16 +151,16 @@ def cached_queries(
 
 
 def _description(content: np.ndarray) -> dict[str, Any]:
-    """What the end of a cache says."""
+    """Returns the description at the end of a cache."""
     end = len(content) - _TAIL
     length = int.from_bytes(content[-_TAIL:].tobytes(), "little")
     if not 0 < length <= end:
-        raise ValueError("not a cache of queries")
+        raise ValueError("not a query cache")
     return json.loads(content[end - length : end].tobytes())
 
 
 def _chunks(num_features: int, queries: Iterable[Query], fits: dict[str, Any]) -> Iterator[bytes]:
-    """The bytes of a cache. Only the features, which are nearly all of it, go out query by query."""
+    """Yields the bytes of a cache. Only the features, which are most of it, are streamed query by query."""
     labels, query_ids, doc_ids = [], [], []
     for query in queries:
         yield np.ascontiguousarray(query.features, np.float32).tobytes()

@@ -1,4 +1,4 @@
-"""The files of a sharded TFRecord: their names, their compression, and whether all of them are written."""
+"""Names, compression and completeness of the files of a sharded TFRecord."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHARD = re.compile(r"(?P<stem>.+)-\d{5}-of-\d{5}(?P<packed>(\.gz)?)")
 
 
 def compression(path: str | os.PathLike[str]) -> str:
-    """Returns TensorFlow's name of the compression of a file, which the file's name tells."""
+    """Returns TensorFlow's name of the compression of a file, by the file's extension."""
     return "GZIP" if os.fspath(path).endswith(".gz") else ""
 
 
@@ -23,11 +23,14 @@ def shard_paths(target: Path, num_shards: int) -> list[Path]:
     """Returns the files to write.
 
     Args:
-      target: The file of a single shard.
+      target: The file name for a single shard.
       num_shards: The number of files.
 
+    Returns:
+      The paths.
+
     Raises:
-      ValueError: If there are shards of another number, as a pattern would match both.
+      ValueError: If shards of a different number of shards exist, as a pattern would match both.
     """
     stem, packed = (target.stem, ".gz") if compression(target) else (target.name, "")
     paths = [target]
@@ -36,19 +39,17 @@ def shard_paths(target: Path, num_shards: int) -> list[Path]:
     matches = ((path, _SHARD.fullmatch(path.name)) for path in target.parent.glob("*"))
     strangers = {path for path, match in matches if match and match["stem"] == stem} - set(paths)
     if strangers:
-        raise ValueError(
-            f"`num_shards` must be that of the files that are there, got {num_shards} and {min(strangers)}."
-        )
+        raise ValueError(f"`num_shards` must match the existing files, got {num_shards} and {min(strangers)}.")
     return paths
 
 
 class Unfinished:
-    """How far a conversion got, in a file beside its target that is there only while it is unfinished.
+    """The progress of a conversion, in a file next to its target that exists only while the conversion is unfinished.
 
     Args:
-      target: The file of a single shard.
-      sources: The files that are converted.
-      settings: What else the files depend on, as JSON values.
+      target: The file name for a single shard.
+      sources: The files to convert.
+      settings: Other settings that the files depend on, as JSON values.
 
     Attributes:
       finished: The number of shards that an interrupted conversion with the same settings has finished.
@@ -63,21 +64,21 @@ class Unfinished:
         self.finished = before["finished"] if before.get("settings") == self._settings else 0
 
     def finish(self, count: int) -> None:
-        """Notes the number of finished shards."""
+        """Records the number of finished shards."""
         _files.write_text(self._path, [json.dumps({"settings": self._settings, "finished": count})])
 
     def remove(self) -> None:
-        """Notes that all shards are finished."""
+        """Records that all shards are finished."""
         self._path.unlink(missing_ok=True)
 
 
 def check_finished(paths: Sequence[str]) -> None:
-    """Raises a `ValueError` if one of the files is a shard of an unfinished conversion."""
+    """Raises a `ValueError` if a file is a shard of an unfinished conversion."""
     for path in map(Path, paths):
         match = _SHARD.fullmatch(path.name)
         if match and _marker(path.with_name(match["stem"] + match["packed"])).exists():
             raise ValueError(
-                f"`file_pattern` must match finished files, got {os.fspath(path)!r}, whose conversion was interrupted; "
+                f"`file_pattern` must match complete files, got {os.fspath(path)!r} from an interrupted conversion; "
                 "run it again."
             )
 

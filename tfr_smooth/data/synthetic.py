@@ -1,8 +1,8 @@
-"""A seeded, synthetic learning-to-rank data set, written as LETOR text files.
+"""A seeded synthetic learning-to-rank data set, written as LETOR text files.
 
-The bytes must not depend on the NumPy version. Hence `RandomState`, whose streams NumPy has frozen
-(those of `Generator` may change), and only operations that IEEE 754 rounds exactly: no `exp` or
-`log`, whose last bit differs between NumPy builds, and no sums over an axis.
+The bytes must not depend on the NumPy version. The code therefore uses `RandomState`, whose streams NumPy has frozen
+(those of `Generator` may change), and only operations that IEEE 754 rounds exactly: no `exp` or `log`, whose last bit
+differs between NumPy builds, and no sums over an axis.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tfr_smooth import _arguments, _files
 
 Array = NDArray[np.float64]
 
-# The names LETOR folds use.
+# The file names in LETOR folds.
 _FILES = {"train": "train.txt", "valid": "vali.txt", "test": "test.txt"}
-_CORE = 8  # features 1..8 have a role of their own, see `write_synthetic_letor`
+_CORE = 8  # features 1..8 have specific roles, see `write_synthetic_letor`
 _FILLERS = ("copy", "mix", "noise", "heavy", "misleading", "copy", "mix", "constant")
 _MAX_SEED = 2**32 - 1  # the limit of RandomState
-# A document's label is the number of these that its noisy relevance reaches.
+# A document's label is the number of these thresholds that its noisy relevance reaches.
 _THRESHOLDS = (1.3, 2.1, 2.9, 3.7)
 
 
@@ -44,9 +44,9 @@ def write_synthetic_letor(
 ) -> dict[str, Path]:
     """Writes a synthetic train, valid and test set in the LETOR text format.
 
-    The data are made up: they exercise code and show differences between losses quickly, and say
-    nothing about results on real collections. By design, linear scorers do badly on them, and
-    losses that regress on the labels spend effort on differences between queries.
+    The data test code and quickly show differences between losses; they do not predict results on real collections. By
+    design, linear scorers perform poorly on them, and losses that regress on the labels spend effort on differences
+    between queries.
 
     For a query, `t` (its intent) and `g` (its generosity) are drawn, and for each of its documents
     `z0` to `z4`, all with mean 0 and variance 1 (sums of four uniforms, close to normal). Then
@@ -61,35 +61,33 @@ def write_synthetic_letor(
         1 to 4   z0, z1, z2, z3, each + 0.2 offset
         5        50 z4 |z4| + 50 offset: another scale, heavier tails
         6        t
-        7        g + offset, like 6 the same for all documents of a query
-        8        2 (g + offset) - 0.5 z4 + 0.5 noise: misleading, as it rises with the label over
-                 all documents, but falls with it inside a query
+        7        g + offset; like feature 6, the same for all documents of a query
+        8        2 (g + offset) - 0.5 z4 + 0.5 noise: misleading, as it increases with the label over
+                 all documents but decreases with it within a query
 
-    From 9 on, these eight kinds repeat (`a` and `b` walk through features 1 to 5, scaled to a
-    like spread): near copy `a + 0.1 noise`; mix `a + b + 0.3 noise`; `noise + offset`; heavy
-    tailed noise `u / (1.001 - u)` of a uniform `u`; misleading, like 8; copy; mix; constant 1.
+    From feature 9 on, these eight kinds repeat (`a` and `b` cycle through features 1 to 5, scaled to a similar spread):
+    near copy `a + 0.1 noise`; mix `a + b + 0.3 noise`; `noise + offset`; heavy-tailed noise `u / (1.001 - u)` with
+    uniform `u`; misleading, as feature 8; copy; mix; constant 1.
 
-    A query has `1 + floor(0.6 max_documents u v)` documents for uniforms `u`, `v`: mostly few.
-    The first query of each file has one document, the second has `max_documents`.
+    A query has `1 + floor(0.6 max_documents u v)` documents for uniform `u` and `v`, so most queries have few. The
+    first query of each file has one document, the second has `max_documents`.
 
     Args:
-      directory: Where to write; made if missing. Files of the same names are replaced, each
+      directory: Output directory, created if missing. Existing files with the same names are replaced, each
         atomically.
-      seed: Integer in [0, 2^32 - 1]. A seed gives the same bytes with every NumPy.
-      num_queries: Queries for train, valid and test, each at least 2.
-      num_features: Features of every document, at least 16; all are written.
-      max_documents: Documents of the longest list, at least 2.
+      seed: Integer in [0, 2^32 - 1]. The same seed writes the same bytes with every NumPy version.
+      num_queries: Number of queries in train, valid and test, each >= 2.
+      num_features: Features per document, >= 16; all are written.
+      max_documents: Documents of the longest list, >= 2.
 
     Returns:
-      The paths of the three files under the keys "train", "valid" and "test". Their lines read
-      `2 qid:q17 1:0.0312 ... 32:1.0000 #docid = q17-d003`, with labels 0 to 4; no two files share
-      a query id.
+      The paths of the three files under the keys "train", "valid" and "test". A line is
+      `2 qid:q17 1:0.0312 ... 32:1.0000 #docid = q17-d003`, with labels 0 to 4. No two files share a query id.
 
     Raises:
-      ValueError: An argument is not what is described above.
+      ValueError: If an argument is out of range.
 
-    Time and memory grow with documents times features; the defaults take about a second and 15 MB
-    on disk.
+    Time and memory are linear in documents times features. The defaults take about one second and 15 MB on disk.
 
     Example:
       >>> import tempfile
@@ -113,7 +111,7 @@ def write_synthetic_letor(
     paths = {name: folder / file for name, file in _FILES.items()}
     first_query = 0
     for index, (path, count) in enumerate(zip(paths.values(), counts, strict=True)):
-        # A stream per file: the size of one does not change the numbers in the others.
+        # One random stream per file: the size of a file does not change the numbers in the other files.
         random = np.random.RandomState([seed, index])
         split = _sample_split(random, count, num_features, max_documents)
         _files.write_text(path, _lines(split, first_query))
@@ -122,13 +120,13 @@ def write_synthetic_letor(
 
 
 def _bell(random: np.random.RandomState, size: int) -> Array:
-    """Draws nearly normal values with mean 0 and variance 1."""
+    """Draws approximately normal values with mean 0 and variance 1."""
     u = random.random_sample((4, size))
     return (u[0] + u[1] + u[2] + u[3] - 2.0) * np.sqrt(3.0)
 
 
 def _sample_split(random: np.random.RandomState, queries: int, num_features: int, max_documents: int) -> _Split:
-    """Draws one file's documents by the formula of `write_synthetic_letor`."""
+    """Draws the documents of one file, as described in `write_synthetic_letor`."""
     u, v = random.random_sample((2, queries))
     lengths = 1 + np.floor(0.6 * max_documents * u * v).astype(np.int64)
     lengths[:2] = 1, max_documents
@@ -176,8 +174,8 @@ def _sample_split(random: np.random.RandomState, queries: int, num_features: int
 
 
 def _lines(split: _Split, first_query: int) -> Iterator[str]:
-    """Yields the text of one query after the other."""
-    # One % per document formats much faster than one per value.
+    """Yields the text of each query."""
+    # Formatting one document at a time is much faster than one value at a time.
     row = " ".join(f"{i}:%.4f" for i in range(1, split.features.shape[1] + 1))
     start = 0
     for query, length in enumerate(split.lengths.tolist(), first_query):

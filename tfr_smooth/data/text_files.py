@@ -1,4 +1,4 @@
-"""Text files by name or pattern: on disk or a file system of TensorFlow, as they are or compressed, line by line."""
+"""Text files by name or pattern, local or on a TensorFlow file system, plain or compressed, line by line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHUNK = 1 << 16
 
 
 class _Compression(NamedTuple):
-    """A way to compress, what unpacks an open file, and what that raises where the data is cut or damaged."""
+    """A compression: its name, the decompressor of an open file, and its errors on truncated or damaged data."""
 
     name: str
     unpacked: Callable[[BinaryIO], Any]
@@ -33,10 +33,17 @@ class _Compression(NamedTuple):
 
 
 def expand_paths(file_pattern: FilePattern, argument: str = "file_pattern") -> list[str]:
-    """Turns paths and glob patterns into files: list order, the matches of a pattern sorted.
+    """Expands paths and glob patterns to files: lists in their order, matches of a pattern sorted.
+
+    Args:
+      file_pattern: A path, a glob pattern, or a list of these.
+      argument: The name of the argument in error messages.
+
+    Returns:
+      The files.
 
     Raises:
-      ValueError: With the argument's name: no path or pattern, one that matches nothing, or a file that comes twice.
+      ValueError: If there is no path or pattern, a pattern matches no file, or a file is matched twice.
     """
     if isinstance(file_pattern, (str, os.PathLike)):
         patterns = [file_pattern]
@@ -49,7 +56,7 @@ def expand_paths(file_pattern: FilePattern, argument: str = "file_pattern") -> l
     paths: list[str] = []
     for pattern in patterns:
         if not isinstance(pattern, (str, os.PathLike)):
-            raise ValueError(f"`{argument}` must hold paths or patterns, got {pattern!r}.")
+            raise ValueError(f"`{argument}` must contain paths or patterns, got {pattern!r}.")
         name = os.fspath(pattern)
         try:
             matches = _matches(name)
@@ -61,12 +68,12 @@ def expand_paths(file_pattern: FilePattern, argument: str = "file_pattern") -> l
         paths.extend(matches)
     for before, path in itertools.pairwise(sorted(paths)):
         if before == path:
-            raise ValueError(f"`{argument}` must match a file once, got {path!r} twice.")
+            raise ValueError(f"`{argument}` must match each file once, got {path!r} twice.")
     return paths
 
 
 def _matches(name: str) -> list[str]:
-    # A file that is there is meant literally, even with "[" in its name.
+    # The name of an existing file is taken literally, even with "[" in it.
     if is_file(name):
         return [name]
     found = tf.io.gfile.glob(name) if _is_remote(name) else glob.glob(name, recursive=True)
@@ -78,23 +85,23 @@ def _is_remote(path: str) -> bool:
 
 
 def is_file(path: str) -> bool:
-    """Whether there is a file of this name."""
+    """Whether a file of this name exists."""
     if _is_remote(path):
         return tf.io.gfile.exists(path) and not tf.io.gfile.isdir(path)
     return os.path.isfile(path)
 
 
 def is_folder(path: str) -> bool:
-    """Whether there is a folder of this name."""
+    """Whether a directory of this name exists."""
     return tf.io.gfile.isdir(path) if _is_remote(path) else os.path.isdir(path)
 
 
 def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
-    """Yields the lines of a file with their numbers, from 1 on, without the mark of UTF-8 that may be at its start.
+    """Yields the lines of a file with their numbers, counted from 1, without a UTF-8 byte order mark.
 
     Raises:
-      ValueError: Truncated or damaged compressed data, as `path:line: what is wrong`.
-      ImportError: What unpacks the file is not installed.
+      ValueError: If compressed data is truncated or damaged (`path:line: problem`).
+      ImportError: If the decompressor of the file is not installed.
     """
     compression = _COMPRESSIONS.get(os.path.splitext(path)[1], _no_compression)()
     number = 0
@@ -111,7 +118,7 @@ def _no_compression() -> _Compression:
 
 
 def _compression(name: str, opener: Callable[[BinaryIO], Any], *errors: type[Exception]) -> _Compression:
-    # The outer buffer makes reading line by line several times faster.
+    # The outer buffer speeds up reading line by line several times.
     return _Compression(name, lambda file: io.BufferedReader(opener(file), _CHUNK), errors)
 
 
@@ -119,13 +126,13 @@ def _zstd() -> _Compression:
     try:
         from compression import zstd
     except ImportError:
-        # The package of the name zstandard takes a file that was cut for a whole one.
+        # The zstandard package reads a truncated file without an error.
         with _extras.needed("backports.zstd", extra="zstd", by="A .zst file"):
             from backports import zstd
     return _compression("zstd", zstd.open, EOFError, zstd.ZstdError)
 
 
-# By the end of a file's name.
+# By file extension.
 _COMPRESSIONS: dict[str, Callable[[], _Compression]] = {
     ".gz": lambda: _compression("gzip", gzip.open, EOFError, gzip.BadGzipFile, zlib.error),
     ".bz2": lambda: _compression("bzip2", bz2.open, EOFError, OSError),
@@ -141,7 +148,7 @@ def _open(path: str) -> BinaryIO:
 
 
 class _RemoteFile(io.RawIOBase):
-    """A file of a TensorFlow file system, for `io`."""
+    """A file of a TensorFlow file system, with the interface of `io`."""
 
     def __init__(self, path: str) -> None:
         self._file = tf.io.gfile.GFile(path, "rb")
@@ -160,7 +167,7 @@ class _RemoteFile(io.RawIOBase):
 
 
 def state_of(path: str) -> list[Any]:
-    """Returns the full name, the size and the time of change of a file; its content's hash where no time is known."""
+    """Returns the full name, size and modification time of a file, or a hash of its content if the time is unknown."""
     if not _is_remote(path):
         return [os.path.abspath(path), os.stat(path).st_size, os.stat(path).st_mtime_ns]
     found = tf.io.gfile.stat(path)
@@ -168,7 +175,7 @@ def state_of(path: str) -> list[Any]:
 
 
 def digest(paths: Iterable[str]) -> str:
-    """Returns a hash of what some files hold, in their order."""
+    """Returns a hash of the contents of files, in their order."""
     found = hashlib.sha256()
     for path in paths:
         with _open(path) as file:

@@ -1,4 +1,4 @@
-"""`read_tfrecord`: TF-Ranking's records as a `tf.data.Dataset` of padded query batches, without Python."""
+"""Reads TF-Ranking's records as a `tf.data.Dataset` of padded query batches, without Python."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tfr_smooth.data.batches import Batching, Streamed
 from tfr_smooth.data.epochs import BatchOptions
 from tfr_smooth.data.text_files import FilePattern, expand_paths
 
-# Parsing is what takes the time here.
+# Parsing dominates the time.
 _PARALLEL = 2
-# AutoGraph has nothing to convert in what `tf.data` calls here, and takes long to find out.
+# AutoGraph has nothing to convert in these functions, and takes long to find that out.
 _plain = tf.autograph.experimental.do_not_convert
 
 
@@ -35,40 +35,40 @@ def read_tfrecord(
     return_ids: bool = False,
     group_by_length: bool = False,
 ) -> tf.data.Dataset:
-    """Reads TFRecord files of TF-Ranking's `ExampleListWithContext` into batches of queries.
+    """Reads TFRecord files of TF-Ranking's `ExampleListWithContext` into a dataset of padded query batches.
 
-    TensorFlow alone reads them: other processes, such as the workers of `tf.data`'s service or of a parameter server,
-    can, too.
+    The dataset runs without Python, so it also works in other processes, such as the workers of the `tf.data` service
+    or of a parameter server.
 
     Args:
-      file_pattern: A path, a glob pattern, or a list of these, as `letor_to_tfrecord` writes them; names that end in
-        ".gz" are unpacked. The matches of a pattern are read in sorted order, a list in its own order.
-      batch_size: Queries in a batch, at least 1.
-      schema: The names of things in the records. Labels are floats; ids are bytes and may be missing. Features that it
-        does not name are left out.
-      num_features: Floats of every document, at least 1. None for those of the first document of the first file; must
-        be given for a schema with "{}".
-      input_context: What `tf.distribute.Strategy.distribute_datasets_from_function` passes: of several workers, each
-        reads files of its own, every n-th from its number on. None reads all files.
-      list_size: As for `read_letor`, like all that follow.
-      shuffle_buffer: See `read_letor`.
-      seed: See `read_letor`.
-      num_epochs: See `read_letor`.
-      first_epoch: See `read_letor`.
-      drop_remainder: See `read_letor`.
-      return_ids: See `read_letor`. An id that a record has not is "".
-      group_by_length: See `read_letor`.
+      file_pattern: A path, a glob pattern, or a list of these, for files such as `letor_to_tfrecord` writes. Files that
+        end in ".gz" are decompressed. Matches of a pattern are read in sorted order, a list in its own order.
+      batch_size: Queries per batch, >= 1.
+      schema: The feature names of the records. Labels are floats; ids are bytes and optional. Other features are
+        ignored.
+      num_features: Features per document, >= 1. None uses the number in the first document of the first file; required
+        for a schema with "{}".
+      input_context: The context from `tf.distribute.Strategy.distribute_datasets_from_function`. Each of n workers
+        reads every n-th file, starting at its own index. None reads all files.
+      list_size: Documents per list, >= 1; longer lists are truncated. None pads to the longest list of each batch.
+      shuffle_buffer: Queries in the shuffle buffer, >= 0. 0 keeps the order of the records.
+      seed: Seed of the order, >= 0, as in `read_letor`. None shuffles differently in each epoch.
+      num_epochs: Number of epochs, >= 1. None repeats forever.
+      first_epoch: Index of the first epoch, >= 0. Used only with `seed`.
+      drop_remainder: Whether to drop the last batch of an epoch if it is not full.
+      return_ids: Whether to add "query_id" and "doc_id" to the inputs; "" for records without ids.
+      group_by_length: Whether to batch lists of similar length, as in `read_letor`.
 
     Returns:
-      The dataset that `read_letor` returns for the files that the records were made of. It does not know its number of
+      The same dataset that `read_letor` returns for the LETOR files of the records. It does not know its number of
       batches.
 
     Raises:
-      ValueError: A bad argument, a pattern that matches no file, a file of an interrupted conversion, or fewer files
-        than workers.
-      tf.errors.InvalidArgumentError: While iterating: a list without documents, or a document without a finite label >=
-        0 and finite features, as `path:record: what is expected` with records counted from 1.
-      tf.errors.DataLossError: While iterating: a damaged file, or other records.
+      ValueError: If an argument is invalid, a pattern matches no file, a file is from an interrupted conversion, or
+        there are fewer files than workers.
+      tf.errors.InvalidArgumentError: If iteration finds a list without documents, or a document without a finite label
+        >= 0 and finite features (`path:record: expected`, with records counted from 1).
+      tf.errors.DataLossError: If iteration finds a damaged file or other records.
 
     Memory holds `shuffle_buffer` queries and a few batches.
 
@@ -105,18 +105,18 @@ def read_tfrecord(
 
 
 def _own(paths: list[str], context: tf.distribute.InputContext) -> list[str]:
-    """The files of one worker."""
+    """Returns the files of one worker."""
     workers = context.num_input_pipelines
     if workers > len(paths):
         raise ValueError(
-            f"`file_pattern` must match a file for each of the {workers} workers, got {len(paths)}; write as many with "
-            f"`letor_to_tfrecord(..., num_shards={workers})`, or leave out `input_context`."
+            f"`file_pattern` must match a file for each of the {workers} workers, got {len(paths)}; create more with "
+            f"`letor_to_tfrecord(..., num_shards={workers})`, or omit `input_context`."
         )
     return paths[context.input_pipeline_id :: workers]
 
 
 def _width(path: str, schema: elwc.ElwcSchema) -> int:
-    """The number of features of the first document of a file."""
+    """Returns the number of features of the first document of a file."""
     if "{}" in schema.features:
         raise ValueError(f"`num_features` must be given for features named {schema.features!r}, got None.")
     for record in tf.data.TFRecordDataset(path, shards.compression(path)).take(1):
@@ -130,17 +130,17 @@ def _width(path: str, schema: elwc.ElwcSchema) -> int:
 
 @_plain
 def _numbered_records(path: tf.Tensor, compression: tf.Tensor) -> tf.data.Dataset:
-    """The records of a file, with its name and their number."""
+    """Returns a dataset of (path, record number, record) of a file."""
     records = tf.data.TFRecordDataset(path, compression)
     return records.enumerate(start=1).map(_plain(lambda number, record: (path, number, record)))
 
 
 class _Parser:
-    """Makes a query, not padded, of a record."""
+    """Parses a record into an unpadded query."""
 
     def __init__(self, schema: elwc.ElwcSchema, num_features: int, batching: Batching) -> None:
         self._schema, self._batching = schema, batching
-        # One of many features may be missing, and is 0.
+        # Single-float features may be missing and are then 0.
         one_each = "{}" in schema.features
         self._features = schema.feature_spec(num_features) if one_each else {schema.features: _floats([num_features])}
 
@@ -168,5 +168,5 @@ class _Parser:
 
 
 def _floats(shape: list[int]) -> tf.io.FixedLenFeature:
-    """Numbers which are NaN where they are missing, for an error that says where."""
+    """Returns the spec of numbers that are NaN if missing, so that the error reports the record."""
     return tf.io.FixedLenFeature(shape, tf.float32, np.full(shape, np.nan, np.float32))

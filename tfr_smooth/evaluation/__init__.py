@@ -1,4 +1,4 @@
-"""Evaluation on files and curves: trec_eval's figures, a significance test, plots of a training."""
+"""Evaluation: trec_eval's metrics, TREC files, a significance test, and plots of training runs."""
 
 from tfr_smooth.evaluation.plots import plot_feature_importance, plot_training_curves
 from tfr_smooth.evaluation.significance import Comparison, randomization_test

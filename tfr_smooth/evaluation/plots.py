@@ -1,4 +1,4 @@
-"""Plots of a training and of the features of a ranker, as PNG files."""
+"""Plots of training curves and feature importance, as PNG files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LOSS = "loss"
-_LOSS_COLOR = "#333333"  # of its own, so that the panels share no color
+_LOSS_COLOR = "#333333"  # distinct, so that the panels share no color
 # Okabe and Ito's colors, which color-blind people can tell apart.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _INK = "#333333"
@@ -28,24 +28,24 @@ _FEW_EPOCHS = 40
 def plot_training_curves(
     path: str | os.PathLike[str], history: Mapping[str, Sequence[float]], *, best_epoch: int | None = None
 ) -> None:
-    """Plots a training: the loss by epoch on the left, the metrics by epoch on the right.
+    """Plots the loss (left) and the metrics (right) of a training run by epoch.
 
-    Training is drawn dashed, validation solid, and both in one color for each quantity. Epochs
-    count from 1 on the plot, as in Keras's log.
+    Training values are dashed and validation values solid, in the same color for each quantity. Epochs count from 1 on
+    the plot, as in Keras's log.
 
     Args:
-      path: Where to write the PNG file (about 1650 x 720 pixels); the folder must be there. A file
-        is replaced atomically.
-      history: Name to one number per epoch, as in the `history` of Keras's `History`. "loss" and
-        "val_loss" go to the left, all others to the right; "val_" marks validation. All have the
-        same length, at least 1. NaN and infinity leave a gap.
-      best_epoch: Index of the epoch to mark, from 0 to the number of epochs - 1; None marks none.
+      path: The PNG file to write (about 1650 x 720 pixels), in an existing directory. An existing file is replaced
+        atomically.
+      history: Name to one number per epoch, as in the `history` of Keras's `History`. "loss" and "val_loss" are plotted
+        on the left, all other names on the right; the prefix "val_" marks validation. All sequences have the same
+        length, >= 1. NaN and infinity leave a gap.
+      best_epoch: Index of the epoch to mark, in [0, number of epochs - 1]. None marks none.
 
     Raises:
-      ValueError: An argument is not as above.
-      ImportError: matplotlib is not installed: it comes with the extra `tfr_smooth[evaluation]`.
+      ValueError: If an argument is invalid.
+      ImportError: If matplotlib is not installed; the extra `tfr_smooth[evaluation]` includes it.
 
-    Takes about a second. The global state of matplotlib stays as it is; no display is needed.
+    Takes about a second. Does not change the global state of matplotlib and needs no display.
 
     Example:
       >>> import os, tempfile
@@ -66,20 +66,20 @@ def plot_training_curves(
 def plot_feature_importance(
     path: str | os.PathLike[str], drops: Mapping[str, Sequence[float]], *, top: int = 20, metric: str = "metric"
 ) -> None:
-    """Plots the importance of features: a bar for the mean drop of each, with its standard error.
+    """Plots the importance of features: one bar per feature for the mean drop, with its standard error.
 
     Args:
-      path: Where to write the PNG file; the folder must be there. A file is replaced atomically.
-      drops: Name to the drops of the metric, as in `training.FeatureImportance`; at least one feature, each with as
-        many repeats, at least 1.
-      top: The number of features to show, those with the highest means; at least 1.
+      path: The PNG file to write, in an existing directory. An existing file is replaced atomically.
+      drops: Feature name to the drops of the metric, as in `training.FeatureImportance`: at least one feature, and the
+        same number of repeats, >= 1, for each.
+      top: The number of features to show, by highest mean drop, >= 1.
       metric: The name of the metric.
 
     Raises:
-      ValueError: An argument is not as above.
-      ImportError: matplotlib is not installed: it comes with the extra `tfr_smooth[evaluation]`.
+      ValueError: If an argument is invalid.
+      ImportError: If matplotlib is not installed; the extra `tfr_smooth[evaluation]` includes it.
 
-    Takes about a second. The global state of matplotlib stays as it is; no display is needed.
+    Takes about a second. Does not change the global state of matplotlib and needs no display.
 
     Example:
       >>> import os, tempfile
@@ -93,7 +93,9 @@ def plot_feature_importance(
     table = {name: np.asarray(values, np.float64) for name, values in drops.items()}
     if len({values.shape for values in table.values()}) != 1 or not all(v.ndim == 1 and v.size for v in table.values()):
         shapes = {name: values.shape for name, values in table.items()}
-        raise ValueError(f"`drops` must hold as many drops for each feature, at least one, got the shapes {shapes}.")
+        raise ValueError(
+            f"`drops` must have the same number of values for each feature, at least one, got shapes {shapes}."
+        )
     shown = sorted(table, key=lambda name: -table[name].mean())[:top]
     _write(path, _draw_importance({name: table[name] for name in shown}, metric))
 
@@ -121,12 +123,12 @@ def _draw_importance(drops: Mapping[str, np.ndarray], metric: str) -> Figure:
     axes.set_axisbelow(True)
     axes.tick_params(colors=_INK)
     axes.set_title("Feature importance", loc="left", fontweight="bold", color=_INK)
-    axes.set_xlabel(f"drop of {metric} where the feature is shuffled (mean of {repeats})", color=_INK)
+    axes.set_xlabel(f"drop in {metric} when the feature is shuffled (mean of {repeats})", color=_INK)
     return figure
 
 
 def _checked_curves(history: Mapping[str, Sequence[float]]) -> tuple[dict[str, np.ndarray], int]:
-    """The curves as float64 arrays, NaN where not finite, and the number of epochs."""
+    """Returns the curves as float64 arrays, NaN where not finite, and the number of epochs."""
     curves: dict[str, np.ndarray] = {}
     for name, values in history.items():
         numeric = np.ndim(values) == 1 and all(isinstance(value, numbers.Real) for value in values)
@@ -136,7 +138,7 @@ def _checked_curves(history: Mapping[str, Sequence[float]]) -> tuple[dict[str, n
         curves[name] = np.where(np.isfinite(curve), curve, np.nan)
     lengths = {name: len(curve) for name, curve in curves.items()}
     if len(set(lengths.values())) != 1:
-        raise ValueError(f"`history` must hold one number per epoch under each name, got these lengths: {lengths}.")
+        raise ValueError(f"`history` must have one number per epoch for each name, got lengths {lengths}.")
     return curves, next(iter(lengths.values()))
 
 
@@ -177,11 +179,11 @@ def _draw_panel(axes: Axes, curves: Mapping[str, np.ndarray], epochs: int) -> No
 
     quantities = list(dict.fromkeys(map(_quantity, curves)))
     colors = [_LOSS_COLOR] if quantities == [_LOSS] else [_COLORS[i % len(_COLORS)] for i in range(len(quantities))]
-    # Training first: the columns of the legend are then training and validation.
+    # Training first, so the columns of the legend are training and validation.
     for name in sorted(curves, key=lambda name: (name.startswith(_VALIDATION), quantities.index(_quantity(name)))):
         validation = name.startswith(_VALIDATION)
         color = colors[quantities.index(_quantity(name))]
-        # With many epochs, a marker as wide as the line shows an epoch between two gaps, and else nothing.
+        # With many epochs, a marker as wide as the line is visible only for an epoch between two gaps.
         axes.plot(
             np.arange(1, epochs + 1),
             curves[name],

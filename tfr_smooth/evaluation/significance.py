@@ -1,4 +1,4 @@
-"""Is one ranker better than another, or only luckier on these queries?"""
+"""Significance test for the difference between two rankers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ import numpy as np
 from tfr_smooth import _arguments
 
 _MAX_SEED = 2**32 - 1  # the limit of RandomState
-_CHUNK = 2**21  # signs drawn at once, for a bound on memory
+_CHUNK = 2**21  # signs drawn at once, which bounds memory
 
 
 class Comparison(NamedTuple):
-    """What `randomization_test` found.
+    """The result of `randomization_test`.
 
     Attributes:
-      mean_difference: Mean over the queries of the first ranker's figure less the second's.
-      p_value: In (0, 1]: how often chance alone makes a mean as far from 0.
-      queries: Number of queries.
+      mean_difference: The mean over queries of the first ranker's metric minus the second's.
+      p_value: In (0, 1]: the probability of a mean at least as far from 0 if the rankers do not differ.
+      queries: The number of queries.
+
+    Example:
+      >>> comparison = Comparison(mean_difference=0.02, p_value=0.004, queries=120)
+      >>> comparison.p_value < 0.05
+      True
     """
 
     mean_difference: float
@@ -33,30 +38,29 @@ def randomization_test(
 ) -> Comparison:
     """Tests whether two rankers differ by more than chance: Fisher's paired randomization test.
 
-    If they do not differ, the difference `d_q = a_q - b_q` of each query could as well have the
-    other sign. With signs `s_q` drawn from {-1, 1} in each sample (Smucker, Allan and Carterette,
-    CIKM 2007), the two-sided p-value is
+    If the rankers do not differ, the difference `d_q = a_q - b_q` of each query is equally likely to have the opposite
+    sign. With signs `s_q` drawn from {-1, 1} in each sample (Smucker, Allan and Carterette, CIKM 2007), the two-sided
+    p-value is
 
         p = (1 + number of samples with |sum_q s_q d_q| >= |sum_q d_q|) / (1 + samples)
 
-    Nothing is assumed of the distribution of `d_q`, unlike in the paired t-test, with which it
-    agrees closely for many queries. When several comparisons are made, multiply each p by their
-    number (Bonferroni).
+    Unlike the paired t-test, with which it agrees closely for many queries, the test makes no assumption about the
+    distribution of `d_q`. For several comparisons, multiply each p by their number (Bonferroni).
 
     Args:
-      a: Query id to the first ranker's figure: finite numbers, at least one.
-      b: The second ranker's figures for the same queries, in any order.
-      samples: How many samples, at least 1; the smallest p is `1 / (1 + samples)`.
-      seed: Integer in [0, 2^32 - 1]. A seed gives the same result with every NumPy.
+      a: Query id to the first ranker's metric: finite numbers, at least one.
+      b: The second ranker's metric for the same queries, in any order.
+      samples: The number of samples, >= 1; the smallest possible p is `1 / (1 + samples)`.
+      seed: Integer in [0, 2^32 - 1]. The same seed gives the same result with every NumPy version.
 
     Returns:
-      A `Comparison` with the mean of `d_q`, p and the number of queries. With `a` and `b` swapped,
-      only the sign of the mean differs.
+      A `Comparison` with the mean of `d_q`, p and the number of queries. Swapping `a` and `b` only changes the sign of
+      the mean.
 
     Raises:
-      ValueError: An argument is not as above.
+      ValueError: If an argument is invalid, or `a` and `b` have different queries.
 
-    Time grows with samples times queries: about a second for 10000 times 6000.
+    Time is linear in samples times queries: about a second for 10,000 samples of 6,000 queries.
 
     Example:
       >>> a = {f"q{i}": 0.50 + 0.01 * i for i in range(20)}
@@ -70,18 +74,18 @@ def randomization_test(
     if seed > _MAX_SEED:
         raise ValueError(f"`seed` must be an integer <= {_MAX_SEED}, got {seed!r}.")
     if len(a) == 0:
-        raise ValueError("`a` must hold at least one query, got none.")
-    for name, figures, other in (("b", b, a), ("a", a, b)):
-        missing = next((query_id for query_id in other if query_id not in figures), None)
+        raise ValueError("`a` must contain at least one query, got none.")
+    for name, values, other in (("b", b, a), ("a", a, b)):
+        missing = next((query_id for query_id in other if query_id not in values), None)
         if missing is not None:
-            raise ValueError(f"`{name}` must hold the same queries as the other, got none named {missing!r}.")
-        for query_id, value in figures.items():
+            raise ValueError(f"`a` and `b` must contain the same queries, got no {missing!r} in `{name}`.")
+        for query_id, value in values.items():
             _arguments.real(f"{name}[{query_id!r}]", value)
 
     # Sorted, so that the result does not depend on the order of the dicts.
     differences = np.array([float(a[query_id]) - float(b[query_id]) for query_id in sorted(a)])
     total = math.fsum(differences)
-    # Sums that are equal but for rounding count as equal.
+    # Sums that differ only by rounding count as equal.
     bound = abs(total) - 1e-12 * math.fsum(abs(differences))
     random = np.random.RandomState(seed)
     rows = max(1, _CHUNK // len(differences))

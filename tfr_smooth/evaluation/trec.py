@@ -1,4 +1,4 @@
-"""Evaluation as trec_eval does it, through pytrec_eval."""
+"""Ranking metrics of trec_eval, computed with pytrec_eval."""
 
 from __future__ import annotations
 
@@ -13,24 +13,29 @@ from tfr_smooth import _extras
 
 DEFAULT_MEASURES = ("ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P_5", "P_10", "map")
 
-# The measures whose figure for many queries is the mean over them, under the names that pytrec_eval
-# answers with. It ignores what follows a name ("ndcg_cut_5x"), and aborts the process for some others.
+# The measures that are averaged over queries, under the names that pytrec_eval returns. It ignores text after a name
+# ("ndcg_cut_5x") and aborts the process for some other names.
 _MEASURE = re.compile(r"map|ndcg|recip_rank|Rprec|(?:P|map_cut|ndcg_cut|recall|success)_[1-9][0-9]{0,8}")
 _MEASURES = "map, ndcg, recip_rank, Rprec, P_k, map_cut_k, ndcg_cut_k, recall_k or success_k, k from 1 to 999999999"
-# The time of trec_eval's NDCG grows with the square of the highest label.
+# The time of trec_eval's NDCG is quadratic in the highest label.
 _MAX_LABEL = 1023
-# What separates the fields of TREC's files, and the end of a string for trec_eval.
+# The field separators of TREC files, and trec_eval's end of a string.
 _NOT_IN_A_FIELD = re.compile(r"[ \t\n\r\v\f\0]")
 
 
 class ScoredQuery(NamedTuple):
-    """A query's documents with their labels and a ranker's scores, as the functions of this module take them.
+    """The documents of a query with their labels and a ranker's scores.
 
     Attributes:
-      query_id: The query's name.
-      doc_ids: The documents' names, no two alike; see `document_names`.
+      query_id: The query id.
+      doc_ids: The document ids, [documents], unique; see `document_names`.
       labels: [documents], whole numbers from 0 (not relevant) to 1023, of any numeric type.
       scores: [documents], finite in float32, of any numeric type.
+
+    Example:
+      >>> query = ScoredQuery("q1", ["a", "b"], labels=np.array([0, 1]), scores=np.array([0.3, 0.2]))
+      >>> query.doc_ids[query.scores.argmax()]
+      'a'
     """
 
     query_id: str
@@ -50,38 +55,37 @@ def trec_eval(
     *,
     qrels: Qrels | None = None,
 ) -> dict[str, float]:
-    """Computes trec_eval's figures, each the mean over the queries.
+    """Computes trec_eval's measures, averaged over queries.
 
-    Documents are ranked by falling float32 score, ties by falling name (as text, code point by code
-    point). With the label `y_r` at rank r and `rel_r = 1 if y_r >= 1 else 0`, over N documents:
+    Documents are ranked by decreasing float32 score, ties by decreasing id (as text, by code points). With the label
+    `y_r` at rank r and `rel_r = 1 if y_r >= 1 else 0`, over N documents:
 
         P_k        = 1/k sum_{r <= k} rel_r
         map        = 1/(sum_r rel_r) sum_r rel_r P_r
-        ndcg_cut_k = sum_{r <= k} y_r / log2(r + 1), over the same sum for falling labels
+        ndcg_cut_k = sum_{r <= k} y_r / log2(r + 1), divided by the same sum for decreasing labels
         ndcg       = ndcg_cut_N
 
-    The gain of NDCG is linear; for the gain `2^y - 1` give `2**labels - 1` as the labels. Lists
-    shorter than k count as if padded with documents that are not relevant. Queries without a
-    relevant document count as 0 in every measure.
+    The gain of NDCG is linear; for the gain `2^y - 1`, pass `2**labels - 1` as labels. Lists shorter than k are treated
+    as padded with documents that are not relevant. Queries without a relevant document count as 0 in every measure.
 
     Args:
-      queries: At least one query, no query id twice, each with at least one document. Padding
-        must be taken away before. Ids are not empty, and hold neither ASCII whitespace nor the
-        character NUL. Or, with `qrels`, a run as `read_run` returns it.
-      measures: Names among "map", "ndcg", "recip_rank", "Rprec", "P_k", "map_cut_k",
-        "ndcg_cut_k", "recall_k" and "success_k", with a whole number k >= 1; or one such name.
-      qrels: The labels for a run, as `read_qrels` returns them. Documents that have none are not relevant; queries
-        that have none do not count; queries that the run lacks count as 0, as with `trec_eval -c`.
+      queries: At least one `ScoredQuery`, without padding, each with at least one document and a unique query id. Ids
+        are not empty and contain no ASCII whitespace and no NUL. With `qrels`: a run, as returned by `read_run`.
+      measures: Names among "map", "ndcg", "recip_rank", "Rprec", "P_k", "map_cut_k", "ndcg_cut_k", "recall_k" and
+        "success_k", with a whole number k from 1 to 999999999; or one such name.
+      qrels: The labels of a run, as returned by `read_qrels`. Documents without a label are not relevant, queries
+        without labels are ignored, and queries that are missing in the run count as 0, as with `trec_eval -c`. None:
+        `queries` contain labels.
 
     Returns:
-      A figure in [0, 1] for each measure, in the order of `measures`.
+      Measure to its mean in [0, 1], in the order of `measures`.
 
     Raises:
-      ValueError: An unknown measure, no query, or a query that is not as above.
-      ImportError: pytrec_eval is not installed: it comes with the extra `tfr_smooth[evaluation]`.
+      ValueError: If a measure is unknown, there are no queries, or a query is invalid.
+      ImportError: If pytrec_eval is not installed; the extra `tfr_smooth[evaluation]` includes it.
 
-    trec_eval keeps scores in float32: float64 scores are rounded, and what ties then, ties. Time
-    is linear in the number of documents but for sorting, memory in that of all queries.
+    trec_eval stores scores in float32: float64 scores are rounded, which may create ties. Time is linear in the number
+    of documents except for sorting. Memory is linear in the number of documents of all queries.
 
     Example:
       >>> query = ScoredQuery("q1", ["a", "b", "c"], np.array([0, 2, 1]), np.array([0.3, 0.2, 0.1]))
@@ -99,21 +103,22 @@ def trec_eval_by_query(
     *,
     qrels: Qrels | None = None,
 ) -> dict[str, dict[str, float]]:
-    """Computes trec_eval's figures for each query.
+    """Computes trec_eval's measures for each query.
 
     Args:
-      queries: As for `trec_eval`, which has the formulas too.
-      measures: As for `trec_eval`.
-      qrels: As for `trec_eval`.
+      queries: As for `trec_eval`, which documents the formulas.
+      measures: One or more measure names, as for `trec_eval`.
+      qrels: The labels of a run, as for `trec_eval`. None: `queries` contain labels.
 
     Returns:
-      For each query id, in the order of `queries` or of `qrels`, the figures that `trec_eval` takes the mean of:
-      measure to a number in [0, 1].
+      For each query id, in the order of `queries` or of `qrels`, measure to its value in [0, 1]. `trec_eval` returns
+      the means of these values.
 
     Raises:
-      ValueError, ImportError: As `trec_eval`.
+      ValueError: If a measure is unknown, there are no queries, or a query is invalid.
+      ImportError: If pytrec_eval is not installed; the extra `tfr_smooth[evaluation]` includes it.
 
-    Costs what `trec_eval` costs.
+    Time and memory are those of `trec_eval`.
 
     Example:
       >>> query = ScoredQuery("q1", ["a", "b"], np.array([0, 1]), np.array([0.3, 0.2]))
@@ -125,12 +130,12 @@ def trec_eval_by_query(
     names = _checked_measures(measures)
     run, labels = _from_queries(queries) if qrels is None else _from_run(queries, qrels)
     results = pytrec_eval.RelevanceEvaluator(labels, names).evaluate(run)
-    # A query that the run lacks has no result.
+    # A query without documents in the run has no result.
     return {query_id: {name: results.get(query_id, {}).get(name, 0.0) for name in names} for query_id in labels}
 
 
 def _from_queries(queries: Any) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]:
-    """The scores and labels of some queries, in Python's own numbers, which are all that pytrec_eval takes."""
+    """Returns the scores and labels of queries as Python numbers, which pytrec_eval requires."""
     if isinstance(queries, Mapping):
         raise ValueError("`qrels` must be given for a run, got None.")
     run, labels = {}, {}
@@ -138,16 +143,16 @@ def _from_queries(queries: Any) -> tuple[dict[str, dict[str, float]], dict[str, 
         labels[query.query_id] = dict(zip(query.doc_ids, query.labels.tolist(), strict=True))
         run[query.query_id] = dict(zip(query.doc_ids, query.scores.tolist(), strict=True))
     if not run:
-        raise ValueError("`queries` must hold at least one query, got none.")
+        raise ValueError("`queries` must contain at least one query, got none.")
     return run, labels
 
 
 def _from_run(run: Any, qrels: Qrels) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]:
-    """The scores and labels of a run, in Python's own numbers; queries without labels are left out."""
+    """Returns the scores and labels of a run as Python numbers, without the queries that have no labels."""
     if not isinstance(run, Mapping):
-        raise ValueError(f"`queries` must be a run as `read_run` returns it with `qrels`, got {type(run).__name__}.")
+        raise ValueError(f"`queries` must be a run as returned by `read_run` with `qrels`, got {type(run).__name__}.")
     if not set(run) & set(qrels):
-        raise ValueError(f"`qrels` must have labels for a query of the run, got {_few(qrels)} for {_few(run)}.")
+        raise ValueError(f"`qrels` must have labels for a query of the run, got queries {_few(qrels)} for {_few(run)}.")
     for query_id, documents in qrels.items():
         for doc_id, label in documents.items():
             if label != int(label) or label > _MAX_LABEL:
@@ -160,7 +165,7 @@ def _from_run(run: Any, qrels: Qrels) -> tuple[dict[str, dict[str, float]], dict
             with np.errstate(over="ignore"):
                 scores[query_id] = {doc: float(np.float32(score)) for doc, score in run[query_id].items()}
             if not all(map(math.isfinite, scores[query_id].values())):
-                raise ValueError(f"`queries` must have scores that are finite in float32, got others in {query_id!r}.")
+                raise ValueError(f"`queries` must have finite float32 scores, got others for query {query_id!r}.")
     return scores, labels
 
 
@@ -170,21 +175,21 @@ def _few(names: Iterable[str]) -> str:
 
 
 def document_names(doc_ids: Sequence[str | bytes]) -> list[str]:
-    """Returns names for a query's documents that no two of them share.
+    """Returns unique names for the documents of a query.
 
-    These are the ids, if every document has one and all differ. Otherwise (LETOR files may lack
-    `#docid` comments) they are the positions, padded with zeros so that names sort as positions do.
+    The names are the ids if every document has one and all are unique. Otherwise (LETOR files may lack `#docid`
+    comments), they are the positions, padded with zeros so that they sort numerically.
 
     Args:
-      doc_ids: The ids of a query's documents, "" for none; bytes are taken as UTF-8.
+      doc_ids: The ids of a query's documents, "" for no id; bytes are decoded as UTF-8.
 
     Returns:
-      As many names, in the same order.
+      One name per document, in the same order.
 
     Raises:
-      ValueError: Bytes that are not UTF-8.
+      ValueError: If bytes are not UTF-8.
 
-    Linear time. trec_eval ranks ties by falling name: among positions, the last document comes first.
+    Linear time. trec_eval ranks ties by decreasing name, so with positions the last document comes first.
 
     Example:
       >>> document_names(["d7", "d3"]), document_names(["d7", ""]), document_names([""] * 11)[-2:]
@@ -211,13 +216,13 @@ def _checked_measures(measures: str | Iterable[str]) -> list[str]:
 
 
 def checked(queries: Iterable[ScoredQuery]) -> Iterator[ScoredQuery]:
-    """Yields the queries with int64 labels and float32 scores; raises where one is not as `trec_eval` asks."""
+    """Yields the validated queries with int64 labels and float32 scores; raises for an invalid query."""
     seen: set[str] = set()
     for query_id, doc_ids, labels, scores in queries:
         check_field("query_id", query_id)
         where = f"of query {query_id!r} must"
         if query_id in seen:
-            raise ValueError(f"`queries` must hold a query once, got {query_id!r} twice.")
+            raise ValueError(f"`queries` must contain each query once, got {query_id!r} twice.")
         seen.add(query_id)
         if len(doc_ids) == 0:
             raise ValueError(f"`doc_ids` {where} name at least one document, got none.")
@@ -225,7 +230,7 @@ def checked(queries: Iterable[ScoredQuery]) -> Iterator[ScoredQuery]:
         for doc_id in doc_ids:
             check_field("doc_ids", doc_id, f" of query {query_id!r}")
             if doc_id in names:
-                raise ValueError(f"`doc_ids` {where} all differ, got {doc_id!r} twice.")
+                raise ValueError(f"`doc_ids` {where} be unique, got {doc_id!r} twice.")
             names.add(doc_id)
         labels, scores = np.asarray(labels), np.asarray(scores)
         for name, values in (("labels", labels), ("scores", scores)):
@@ -250,10 +255,10 @@ def _refuse_first(wrong: np.ndarray, name: str, expected: str, values: np.ndarra
 
 
 def check_field(name: str, text: str, where: str = "") -> None:
-    """Raises where the text cannot be a field of TREC's files."""
+    """Raises a `ValueError` if the text cannot be a field of a TREC file."""
     try:
         wrong = not isinstance(text, str) or not text.encode() or _NOT_IN_A_FIELD.search(text)
     except UnicodeEncodeError:
         wrong = True  # a lone surrogate
     if wrong:
-        raise ValueError(f"`{name}`{where} must be text that is not empty, without whitespace or NUL, got {text!r}.")
+        raise ValueError(f"`{name}`{where} must be non-empty text without whitespace or NUL, got {text!r}.")

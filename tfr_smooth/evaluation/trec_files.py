@@ -1,4 +1,4 @@
-"""The run and qrels files of TREC."""
+"""Readers and writers of TREC run and qrels files."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tfr_smooth.evaluation.trec import ScoredQuery, check_field, checked
 
 
 def write_run(path: str | os.PathLike[str], queries: Iterable[ScoredQuery], *, tag: str = "tfr_smooth") -> None:
-    r"""Writes a TREC run file: what a ranker made of some queries.
+    r"""Writes a ranker's scores as a TREC run file.
 
-    The lines read `query_id Q0 doc_id rank score tag`, with the ranks 1, 2, ... of trec_eval: by
-    falling float32 score, ties by falling name. Nine digits of a score give back the float32.
+    A line is `query_id Q0 doc_id rank score tag`, with the ranks 1, 2, ... of trec_eval: by decreasing float32 score,
+    ties by decreasing id. Scores have nine digits, which preserve the float32 value.
 
     Args:
-      path: Where to write, in UTF-8; the folder must be there. A file is replaced atomically, and
-        stays as it is on an error.
-      queries: As for `trec_eval`; may be none.
-      tag: The ranker's name: not empty, without ASCII whitespace.
+      path: The UTF-8 file to write, in an existing directory. An existing file is replaced atomically, and unchanged on
+        an error.
+      queries: The queries, as for `trec_eval`; may be empty.
+      tag: The name of the ranker, not empty and without whitespace.
 
     Raises:
-      ValueError: A bad `tag`, or a query that is not as `trec_eval` asks.
+      ValueError: If `tag` or a query is invalid.
 
-    Takes memory for one query and for the query ids, and time for sorting each query.
+    Memory holds one query and all query ids. Time is that of sorting each query.
 
     Example:
       >>> import pathlib, tempfile
@@ -51,19 +51,19 @@ def write_run(path: str | os.PathLike[str], queries: Iterable[ScoredQuery], *, t
 
 
 def write_qrels(path: str | os.PathLike[str], queries: Iterable[ScoredQuery]) -> None:
-    r"""Writes a TREC qrels file: the labels of some queries.
+    r"""Writes the labels of queries as a TREC qrels file.
 
-    The lines read `query_id 0 doc_id label`, in the order of the documents.
+    A line is `query_id 0 doc_id label`, in the order of the documents.
 
     Args:
-      path: Where to write, in UTF-8; the folder must be there. A file is replaced atomically, and
-        stays as it is on an error.
-      queries: As for `trec_eval`; may be none.
+      path: The UTF-8 file to write, in an existing directory. An existing file is replaced atomically, and unchanged on
+        an error.
+      queries: The queries, as for `trec_eval`; may be empty.
 
     Raises:
-      ValueError: A query that is not as `trec_eval` asks.
+      ValueError: If a query is invalid.
 
-    Linear time; takes memory for one query and for the query ids.
+    Linear time. Memory holds one query and all query ids.
 
     Example:
       >>> import pathlib, tempfile
@@ -85,16 +85,16 @@ def write_qrels(path: str | os.PathLike[str], queries: Iterable[ScoredQuery]) ->
 
 
 def read_run(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
-    """Reads a TREC run file; ranks and tag are left out, as trec_eval does.
+    """Reads a TREC run file; ranks and tags are ignored, as in trec_eval.
 
     Args:
       path: A UTF-8 file with lines `query_id Q0 doc_id rank score tag`, in any order.
 
     Returns:
-      For each query id, the documents' scores, finite numbers: doc id to score, in file order.
+      Query id to document id to score, a finite number, in file order.
 
     Raises:
-      ValueError: Bad input, as `path:line: what is wrong`.
+      ValueError: If the file is malformed (`path:line: problem`).
 
     Linear time and memory.
 
@@ -110,22 +110,22 @@ def read_run(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
     for place, (query_id, _, doc_id, _, text, _) in _fields(path, "query_id Q0 doc_id rank score tag"):
         score = _number(text)
         if not math.isfinite(score):
-            raise ValueError(f"{place}: score {text!r} is no finite number")
+            raise ValueError(f"{place}: score {text!r} is not a finite number")
         _add(run.setdefault(query_id, {}), doc_id, score, place, query_id)
     return run
 
 
 def read_qrels(path: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
-    """Reads a TREC qrels file; the second field is left out, as trec_eval does.
+    """Reads a TREC qrels file; the second field is ignored, as in trec_eval.
 
     Args:
       path: A UTF-8 file with lines `query_id 0 doc_id label`, in any order.
 
     Returns:
-      For each query id, the documents' labels, integers of any sign: doc id to label, in file order.
+      Query id to document id to label, an integer of any sign, in file order.
 
     Raises:
-      ValueError: Bad input, as `path:line: what is wrong`.
+      ValueError: If the file is malformed (`path:line: problem`).
 
     Linear time and memory.
 
@@ -140,7 +140,7 @@ def read_qrels(path: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
     qrels: dict[str, dict[str, int]] = {}
     for place, (query_id, _, doc_id, text) in _fields(path, "query_id 0 doc_id label"):
         if re.fullmatch(r"[+-]?[0-9]{1,9}", text) is None:
-            raise ValueError(f"{place}: label {text!r} is no whole number of at most nine digits")
+            raise ValueError(f"{place}: label {text!r} is not an integer of at most nine digits")
         _add(qrels.setdefault(query_id, {}), doc_id, int(text), place, query_id)
     return qrels
 
@@ -148,7 +148,7 @@ def read_qrels(path: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
 def _fields(path: str | os.PathLike[str], names: str) -> Iterator[tuple[str, list[str]]]:
     """Yields `path:line` and the fields of each line."""
     count = len(names.split())
-    # Read as bytes, which split at ASCII whitespace only: ids may hold any other.
+    # Bytes split only at ASCII whitespace: ids may contain other whitespace.
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             place = f"{os.fspath(path)}:{number}"
@@ -170,5 +170,5 @@ def _number(text: str) -> float:
 
 def _add(documents: dict[str, Any], doc_id: str, value: float, place: str, query_id: str) -> None:
     if doc_id in documents:
-        raise ValueError(f"{place}: document {doc_id!r} comes twice in query {query_id!r}")
+        raise ValueError(f"{place}: duplicate document {doc_id!r} in query {query_id!r}")
     documents[doc_id] = value
