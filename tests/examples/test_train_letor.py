@@ -194,7 +194,7 @@ def test_a_changed_file_of_the_same_name_is_noticed(files, tmp_path):
     resumed = run(own, tmp_path / "output", "--epochs=2")
     assert resumed.returncode == 1
     (line,) = [line for line in resumed.stderr.splitlines() if line.startswith("error: ")]
-    assert "got content of valid=" in line and line.endswith("Another training needs another directory.")
+    assert "got content of valid=" in line and line.endswith("Use another directory for another training.")
 
 
 @pytest.mark.slow

@@ -212,7 +212,7 @@ def test_a_model_of_named_features_with_a_lookup_table(tmp_path, protos):
     np.testing.assert_allclose(predicted, expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(ranked["scores"].numpy(), expected, rtol=1e-6, atol=1e-6)
     assert set(ranked) == {"scores", "valid", "order"}
-    with pytest.raises(tf.errors.InvalidArgumentError, match="`price` must be of as many lists and documents as"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`price` must have as many lists and documents as"):
         loaded.signatures["rank"](**{**tensors, "price": tensors["price"][:1]})
     flat = tf.constant([example(kind=[b"blog"], price=[1.0, 2.0], query_length=[5.0]).SerializeToString()])
     regressed = loaded.signatures["regress"](inputs=flat)["outputs"].numpy()
@@ -278,8 +278,8 @@ RAGGED = {"words": tf.io.RaggedFeature(tf.int64)}
     [
         ({"num_features": 0}, "`num_features` must be an integer >= 1, got 0"),
         ({}, "`num_features` must be an integer >= 1, got None"),
-        ({"feature_names": ["a", "a"]}, "`feature_names` must be a list of different names"),
-        ({"feature_names": "ab"}, "`feature_names` must be a list of different names, got 'ab'"),
+        ({"feature_names": ["a", "a"]}, "`feature_names` must be a list of unique names"),
+        ({"feature_names": "ab"}, "`feature_names` must be a list of unique names, got 'ab'"),
         ({"feature_names": ["a", "b"], "num_features": 3}, "`feature_names` must be 3 names, got 2"),
         ({"num_features": 3, "version": 0}, "`version` must be an integer >= 1, got 0"),
         ({"num_features": 3, "top_k": 0}, "`top_k` must be an integer >= 1, got 0"),
@@ -287,9 +287,9 @@ RAGGED = {"words": tf.io.RaggedFeature(tf.int64)}
         ({"num_features": 3, "rank_by": "buy"}, "`rank_by` must be None for a model with one output, got 'buy'"),
         ({"num_features": 3, "serving_default": "rank"}, "`serving_default` must be one of 'scores', 'predict'"),
         ({"num_features": 3, "mask_feature_name": "m"}, "`mask_feature_name` must be None without"),
-        ({"num_features": 3, "example_feature_spec": RAGGED}, "`num_features` must be None beside"),
-        ({"example_feature_spec": {}}, "`example_feature_spec` must hold a feature"),
-        ({"example_feature_spec": {"x": tf.io.VarLenFeature(tf.float32)}}, "must hold tf.io.FixedLenFeature or"),
+        ({"num_features": 3, "example_feature_spec": RAGGED}, "`num_features` must be None with"),
+        ({"example_feature_spec": {}}, "`example_feature_spec` must contain at least one feature"),
+        ({"example_feature_spec": {"x": tf.io.VarLenFeature(tf.float32)}}, "must contain tf.io.FixedLenFeature or"),
         ({"example_feature_spec": RAGGED, "mask_feature_name": "words"}, "got \\['words'\\]"),
         (
             {"example_feature_spec": RAGGED, "serving_default": "scores"},
@@ -307,7 +307,7 @@ def test_bad_arguments_are_named(arguments, message, tmp_path):
     ("names", "rank_by", "message"),
     [
         (("click", "buy"), None, "`rank_by` must be one of 'click', 'buy', got None"),
-        (("click", "order"), "click", "`model` must have no output named as one of the signature's, got 'order'"),
+        (("click", "order"), "click", "`model` must have no output with a reserved name, got 'order'"),
     ],
 )
 def test_outputs_that_do_not_fit_are_named(names, rank_by, message, tmp_path):
@@ -319,9 +319,7 @@ def test_outputs_that_do_not_fit_are_named(names, rank_by, message, tmp_path):
 def test_a_model_that_does_not_score_lists_is_refused(tmp_path):
     features = tf.keras.Input([None, 2], name="x")
     model = tf.keras.Model({"x": features}, tf.keras.layers.Dense(1)(features))
-    with pytest.raises(
-        ValueError, match=r"`model` must return scores \[batch, list\], got the shape \(None, None, 1\)"
-    ):
+    with pytest.raises(ValueError, match=r"`model` must return scores \[batch, list\], got shape \(None, None, 1\)"):
         serving.export_ranker(model, tmp_path, **TWO)
 
 

@@ -38,7 +38,7 @@ def test_versions_count_up_from_one_behind_the_last(tmp_path):
 
 def test_a_version_is_never_replaced(tmp_path):
     versions.publish(tmp_path, 3, write_a_file)
-    with pytest.raises(ValueError, match="`version` must be a new one, got 3: .*/3 is there already"):
+    with pytest.raises(ValueError, match="`version` must be a new version, got 3: .*/3 exists"):
         versions.publish(tmp_path, 3, lambda folder, number: (folder / "other").touch())
     assert names(tmp_path / "3") == ["saved_model.pb"]
 
@@ -55,7 +55,7 @@ def lose(path):
 
 
 def test_the_loser_of_a_race_leaves_the_winner_alone(tmp_path):
-    with pytest.raises(ValueError, match="`version` must be a new one, got 1: .* is there already"):
+    with pytest.raises(ValueError, match="`version` must be a new version, got 1: .* exists"):
         versions.publish(tmp_path, 1, lose(tmp_path))
     assert names(tmp_path) == ["1"] and names(tmp_path / "1") == ["saved_model.pb"]
 
@@ -79,7 +79,7 @@ def test_others_may_read_a_version(tmp_path):
 
 
 def test_remote_folders_are_refused():
-    with pytest.raises(ValueError, match="`path` must be a local folder .* got 'gs://bucket/ranker'"):
+    with pytest.raises(ValueError, match="`path` must be a local directory .* got 'gs://bucket/ranker'"):
         versions.publish("gs://bucket/ranker", None, write_a_file)
 
 

@@ -134,7 +134,7 @@ def test_a_training_is_resumed_where_it_stopped(plan, tmp_path):
     for query_id, scores in text.rank(whole, plan.inputs, valid).items():
         again = text.rank(resumed, plan.inputs, {query_id: scores})[query_id]
         np.testing.assert_allclose(list(again.values()), list(scores.values()), rtol=0.1)
-    with pytest.raises(ValueError, match="`settings` must be those of the training"):
+    with pytest.raises(ValueError, match="`settings` must match the training"):
         text.train(*arguments, tmp_path / "parts", recipe=text.Recipe(epochs=2), verbose=0)
 
 

@@ -82,7 +82,7 @@ def test_each_worker_sees_the_figures_of_one_device(compared):
 
 def test_the_chief_alone_neither_scores_nor_exports_what_all_workers_read(compared):
     """Batch normalization in Keras 2, where TensorFlow would abort all workers."""
-    expected = "done" if _keras.IS_KERAS_3 else "`model` must be loaded from its file, outside of the strategy's scope"
+    expected = "done" if _keras.IS_KERAS_3 else "`model` must be loaded from its file, outside the strategy's scope"
     chief, other = (worker["refusals"] for worker in compared)
     assert [text.startswith(expected) for text in chief] == [True, True] and other == []
 

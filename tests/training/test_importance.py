@@ -105,7 +105,7 @@ def test_standard_errors_and_the_table():
     importance = training.FeatureImportance("ndcg", 0.8, drops)
     assert importance.standard_errors == {"long name": pytest.approx(0.1), "x": 0.0}
     assert str(importance).splitlines() == [
-        "feature    drop of ndcg from 0.8000",
+        "feature    drop in ndcg from 0.8000",
         "long name   0.2000 ± 0.1000",
         "x           0.0000 ± 0.0000",
     ]
@@ -129,14 +129,14 @@ def test_a_seed_decides_and_progress_is_told():
     [
         ({"repeats": 0}, "`repeats` must be an integer >= 1, got 0."),
         ({"seed": -1}, "`seed` must be an integer >= 0, got -1."),
-        ({"names": ["a", "b"]}, "`names` must be 4 names, no two alike, got ['a', 'b']."),
-        ({"names": list("abca")}, "`names` must be 4 names, no two alike, got ['a', 'b', 'c', 'a']."),
-        ({"dataset": []}, "`dataset` must hold at least one batch, got none."),
+        ({"names": ["a", "b"]}, "`names` must be 4 unique names, got ['a', 'b']."),
+        ({"names": list("abca")}, "`names` must be 4 unique names, got ['a', 'b', 'c', 'a']."),
+        ({"dataset": []}, "`dataset` must contain at least one batch, got none."),
         (
             {"dataset": [({"x": 1}, [1])]},
-            "`dataset` must have features [batch, list, num_features], got no such input.",
+            "`dataset` must have features [batch, list, num_features], got no `features`.",
         ),
-        ({"dataset": [(tf.ones([2, 3]), 1)]}, "got the shape (2, 3)."),
+        ({"dataset": [(tf.ones([2, 3]), 1)]}, "got shape (2, 3)."),
     ],
 )
 def test_bad_arguments(arguments, problem):

@@ -174,9 +174,9 @@ def test_datasets_of_files_and_tables_without_ids(tmp_path):
     [
         (lambda x: x[:, :2], (FEATURES, LABELS), "`model` must return a score for each document, 2 lists of up to 3"),
         (lambda x: x[:1], (FEATURES, LABELS), "`model` must return a score for each document, 2 lists of up to 3"),
-        (lambda x: x[:, 0, 0], (FEATURES, LABELS), r"scores of `model` must be \[batch, list\], got the shape \(2,\)"),
-        (lambda x: x, (FEATURES, LABELS[0]), r"labels of `dataset` must be \[batch, list\], got the shape \(3,\)"),
-        (lambda x: x, (FEATURES,) * 4, r"`dataset` must yield inputs, \(inputs, labels\) or .*, got 4 parts"),
+        (lambda x: x[:, 0, 0], (FEATURES, LABELS), r"scores of `model` must be \[batch, list\], got shape \(2,\)"),
+        (lambda x: x, (FEATURES, LABELS[0]), r"labels of `dataset` must be \[batch, list\], got shape \(3,\)"),
+        (lambda x: x, (FEATURES,) * 4, r"`dataset` must yield inputs, \(inputs, labels\) or .*, got 4 elements"),
     ],
 )
 def test_what_is_no_ranking_is_refused(model, element, message):
@@ -205,5 +205,5 @@ def test_scores_of_rows_in_their_order(shuffle_buffer):
 @pytest.mark.parametrize("options", [{"return_ids": False}, {"return_ids": True, "list_size": 1}])
 def test_scores_of_rows_need_all_rows(options):
     dataset = data.from_arrays(np.ones([4, 1]), None, [1, 1, 2, 2], batch_size=1, **options)
-    with pytest.raises(ValueError, match="`dataset` must have the numbers of all rows as document ids"):
+    with pytest.raises(ValueError, match="`dataset` must have the row numbers as document ids"):
         training.score_rows(lambda inputs: inputs["features"], dataset)

@@ -89,7 +89,7 @@ def test_the_best_order_needs_no_gradient():
 def test_a_vanished_gradient_is_small_or_smaller_than_the_others(norms, share):
     count = len(norms)
     exact, best = np.full(count + 1, 0.5), np.append(np.full(count, 0.6), 0.5)  # The last list is in its best order.
-    figures = smoothness._figures(exact, exact, best, np.append(norms, 0.0))
+    figures = smoothness._summary(exact, exact, best, np.append(norms, 0.0))
     assert figures["vanishing_share"] == share
 
 
@@ -103,9 +103,14 @@ def rows_of(gaps, shares):
 @pytest.mark.parametrize(
     ("gaps", "shares", "recommended", "reason"),
     [
-        ([0.3, 0.2, 0.1], [0.0, 0.05, 0.06], 2.0, "the smallest gap with a gradient for all but 5% of the lists"),
-        ([0.1, 0.2, 0.3], [0.01, 0.0, 0.0], 1.0, "the smallest gap with"),
-        ([0.1, 0.2, 0.3], [0.9, 0.5, 0.4], 3.0, "the smallest share of vanishing gradients, which is more than 5%"),
+        (
+            [0.3, 0.2, 0.1],
+            [0.0, 0.05, 0.06],
+            2.0,
+            "the smallest gap among values with a gradient for at least 95% of the lists",
+        ),
+        ([0.1, 0.2, 0.3], [0.01, 0.0, 0.0], 1.0, "the smallest gap among values with"),
+        ([0.1, 0.2, 0.3], [0.9, 0.5, 0.4], 3.0, "the smallest share of vanishing gradients; it exceeds 5%"),
     ],
 )
 def test_the_recommendation(monkeypatch, gaps, shares, recommended, reason):
@@ -180,7 +185,7 @@ def test_the_model_runs_in_inference_mode():
             {"loss": losses.ListNetLoss()},
             r"`loss` must be an instance of tfr_smooth.losses.MetricLoss, got ListNetLoss",
         ),
-        ({"values": ()}, "`values` must hold at least one number, got none."),
+        ({"values": ()}, "`values` must contain at least one number, got none."),
         ({"values": (1.0, -2.0)}, "`alpha` must be a finite number > 0, got -2.0."),
         ({"hyperparameter": "alhpa"}, "`hyperparameter` must be one of .* Did you mean 'alpha'?"),
         ({"largest_vanishing_share": 1.0}, r"`largest_vanishing_share` must be a number in \(0, 1\), got 1.0."),

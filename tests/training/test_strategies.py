@@ -24,17 +24,17 @@ CLUSTER = {"worker": ["localhost:1", "localhost:2"]}
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ("", "TF_CONFIG must say for 'multi_worker' who is in the cluster and which of them this process is, as in "),
+        ("", "TF_CONFIG must describe the cluster and the task of this process for 'multi_worker', as in "),
         ("{", "which of them this process is, as in {\"cluster\": .*, got '{'"),
-        ("[]", "must say for 'multi_worker' who is"),
-        ({"cluster": CLUSTER}, "must say for 'multi_worker' who is"),
-        ({"cluster": {"worker": 3}, "task": {"type": "worker", "index": 0}}, "must say for 'multi_worker' who is"),
-        ({"cluster": CLUSTER, "task": {"type": "worker", "index": "one"}}, "must say for 'multi_worker' who is"),
+        ("[]", "must describe the cluster and the task"),
+        ({"cluster": CLUSTER}, "must describe the cluster and the task"),
+        ({"cluster": {"worker": 3}, "task": {"type": "worker", "index": 0}}, "must describe the cluster and the task"),
+        ({"cluster": CLUSTER, "task": {"type": "worker", "index": "one"}}, "must describe the cluster and the task"),
         ({"cluster": CLUSTER, "task": {"type": "worker", "index": 2}}, "a task of the cluster, not worker 2 for"),
         ({"cluster": CLUSTER, "task": {"type": "chief", "index": 0}}, "a task of the cluster, not chief 0 for"),
         (
             {"cluster": {**CLUSTER, "ps": ["localhost:3"]}, "task": {"type": "ps", "index": 0}},
-            "TF_CONFIG must have no jobs but chief, worker for 'multi_worker', got '{.*ps",
+            "TF_CONFIG must have no jobs except chief, worker for 'multi_worker', got '{.*ps",
         ),
         (
             {"cluster": {"chief": ["localhost:3"]}, "task": {"type": "chief", "index": 0}},
@@ -57,7 +57,7 @@ def test_a_cluster_without_parameter_servers_is_refused(monkeypatch):
 
 @pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 has parameter servers")
 def test_no_parameter_servers_with_keras_3():
-    with pytest.raises(ValueError, match="with Keras 3, whose `fit` has no parameter servers"):
+    with pytest.raises(ValueError, match="with Keras 3, which does not support parameter servers"):
         training.get_strategy("parameter_server")
 
 

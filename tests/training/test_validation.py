@@ -101,7 +101,7 @@ def test_monitor_names_the_metric_that_decides():
         ({"patience": 0}, "`patience` must be an integer >= 1, got 0."),
         ({"path": "best.h5"}, "`path` must end in '.keras', got 'best.h5'."),
         ({"metrics": []}, "`metrics` must name at least one metric, got none."),
-        ({"dataset": make_dataset()[0].repeat()}, "`dataset` must be finite, got one that repeats for ever."),
+        ({"dataset": make_dataset()[0].repeat()}, "`dataset` must be finite, got one that repeats forever."),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

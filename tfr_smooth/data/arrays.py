@@ -126,7 +126,7 @@ def from_dataframe(
       document.
 
     Raises:
-      ValueError: If a column is missing or not numeric, or `from_arrays` rejects a value.
+      ValueError: If `frame` is not a table, a column is missing or not numeric, or `from_arrays` rejects a value.
 
     Example:
       >>> import pandas as pd

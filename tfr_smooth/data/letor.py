@@ -77,9 +77,10 @@ def read_letor(
         process, and created again when a file has changed (its size or modification time). Without `cache`, batches are
         read from that copy, which may be larger than memory. With `cache`, each process that iterates the dataset loads
         the copy into memory. None creates no copy.
-      group_by_length: Whether to batch lists of similar length to reduce padding. Queries are sorted by length (with up
-        to 10% noise, so that batches differ from epoch to epoch) within 50 batches' worth of queries in shuffled order,
-        and the batches are shuffled. Each epoch still contains every query once, in batches of the same size.
+      group_by_length: Whether to batch lists of similar length to reduce padding. Queries are sorted by length within
+        pools of 50 batches. With `shuffle_buffer`, lengths get up to 10% noise, so that batches differ from epoch to
+        epoch, and the batches of a pool are shuffled. Each epoch still contains every query once, in batches of the
+        same size.
       query_ids: Where a line contains its query id. "qid": `qid:text` after the label. "comment": the first word of the
         comment, as in `2 1:0.5 # 934`; there are no document ids then.
       group_sizes: Files with the number of documents of each query, one number per line, as in LightGBM and XGBoost,

@@ -1,4 +1,4 @@
-"""Export for TF Serving."""
+"""Export of rankers for TF Serving."""
 
 from tfr_smooth.serving.export import export_ranker
 from tfr_smooth.serving.model_card import ModelCard

@@ -1,4 +1,4 @@
-"""Export of a ranker as a versioned SavedModel that loads with TensorFlow alone."""
+"""Export of a ranker as a versioned SavedModel that only needs TensorFlow to load."""
 
 from __future__ import annotations
 
@@ -34,60 +34,62 @@ def export_ranker(
     warmup_list_sizes: Sequence[int] = (1, 100),
     card: model_card.ModelCard | None = None,
 ) -> Path:
-    """Writes a ranker as PATH/VERSION, a SavedModel that TF Serving finds, warms up and serves.
+    """Exports a ranker as PATH/VERSION, a SavedModel that TF Serving discovers, warms up and serves.
 
-    The signatures, with float32 scores, int32 places and bool masks:
+    The signatures, with float32 scores, int32 indexes and bool masks, are:
 
     - `serving_default`: `features` [batch, list, num_features], where every document is real -> `scores` [batch, list].
-    - `rank`: `features` and `mask` [batch, list], which a gRPC client may leave out if every document is real ->
-      `scores`; `valid` [batch, list]; `order` [batch, list], the documents' places from the best to the worst, equal
-      scores in the order they came, -1 behind the last; its beginning `top_k` [batch, top_k], filled up with -1;
-      `top_k_scores`.
+    - `rank`: `features` and `mask` [batch, list] -> `scores`; `valid` [batch, list]; `order` [batch, list], the indexes
+      of the documents from best to worst, ties in input order, followed by -1 for padding; `top_k` [batch, top_k], the
+      start of `order`, padded with -1; `top_k_scores`. A gRPC client may omit `mask` if every document is real.
     - `predict`: `inputs` [batch], serialized ExampleListWithContext -> `outputs` [batch, longest list].
     - `regress`: `inputs` [batch], serialized Example, each a list of one document -> `outputs` [batch].
-    - "tensorflow/serving/predict" and "tensorflow/serving/regress", as TF-Ranking names these two.
+    - "tensorflow/serving/predict" and "tensorflow/serving/regress": aliases of `predict` and `regress`, as in
+      TF-Ranking.
 
-    Two scores are no scores of the model, and lower than any of those: `models.PADDING_SCORE` (-1e30) at padded places,
-    and `serving.INVALID_SCORE` (-1e29) for a document with a NaN or infinite feature, or whose own score is not finite.
-    Such a document is kept from the model, so that the others of its list score as if it were not there. `valid`
-    is True where a score is the model's.
+    Two sentinel scores are lower than any score of the model: `models.PADDING_SCORE` (-1e30) for padding, and
+    `serving.INVALID_SCORE` (-1e29) for a document with a NaN or infinite feature, or for which the model returns a
+    score that is not finite. A document with such a feature is masked, so the scores of the other documents in its list
+    do not depend on it. `valid` is True for scores of the model.
 
-    Two kinds of models are taken. Give `num_features` or `feature_names` for one that takes a dict of `features` and
-    `mask`, such as `models.FeedForwardScorer`. Give `example_feature_spec` and `mask_feature_name` for one that takes a
-    dict of features by name and a mask, such as those of TF-Ranking's `ModelBuilder`; then the raw signatures take each
-    feature, and in `rank` the mask, under its own name. A model that returns a dict of scores, one for each task, has
-    these as outputs instead of `scores` and `outputs`.
+    Two kinds of models are supported. Set `num_features` or `feature_names` for a model of a dict with `features` and
+    `mask`, such as `models.FeedForwardScorer`. Set `example_feature_spec` and `mask_feature_name` for a model of a dict
+    with named features and a mask, such as those of TF-Ranking's `ModelBuilder`; the tensor signatures then have one
+    input per feature, and `rank` also has the mask, under these names. If a model returns a dict of scores, one per
+    task, its keys replace the output names `scores` and `outputs`.
 
-    The folder also holds, under assets.extra, the requests that TF Serving warms up with, and the model card
-    (model_card.json, model_card.md). It appears whole or not at all: it is written under another name, loaded again
-    to answer its own warm-up requests, and then renamed. Needed to load it: TensorFlow, not this package.
+    The subdirectory assets.extra contains the warm-up requests for TF Serving and the model card (model_card.json,
+    model_card.md). The export is atomic: it is written under a temporary name, loaded to answer its own warm-up
+    requests, and then renamed. Loading it requires TensorFlow but not this package.
 
     Args:
-      model: A Keras model that returns scores [batch, list], or a dict of such.
-      path: The folder of the versions, on this machine.
-      num_features: The width of the features, >= 1.
-      feature_names: The features' names in their order. Protos then hold each under its own name; without names they
-        hold one list `features`.
-      example_feature_spec: `tf.io.FixedLenFeature` or `tf.io.RaggedFeature` of each document's features, by name.
-        Tensors cannot be ragged: with such features there is no `rank`, and the default signature is `predict`.
-      context_feature_spec: The same for the features of the list.
-      mask_feature_name: What the model calls its mask [batch, list]; None if it takes none.
-      version: Its number, >= 1; None for the one after the last.
-      top_k: How many documents `rank` returns as `top_k`; None for no such outputs.
-      rank_by: Which output `rank` orders by, for a model with several.
-      serving_default: "scores" (as above), "predict" or "regress": what `serving_default` does. None for "scores" where
-        the features can be tensors.
-      warmup_list_sizes: Numbers of documents of the warm-up requests, which need the extra `tfr_smooth[serving]`; ()
-        for none, which TF Serving takes too.
-      card: What was trained on what with which result, for the model card.
+      model: A Keras model that returns scores [batch, list], or a dict of such scores.
+      path: The local directory of the versions, created if missing.
+      num_features: The number of features, >= 1. None uses the length of `feature_names`.
+      feature_names: Unique feature names, in the order of the features. Protos then store each feature under its name.
+        None: protos store one list named `features`.
+      example_feature_spec: `tf.io.FixedLenFeature` or `tf.io.RaggedFeature` for each document feature, by name. With
+        ragged features, which tensors cannot represent, there is no `rank` and the default signature is `predict`. None
+        for a model of `features` and `mask`.
+      context_feature_spec: The same for the features of the list. None for none.
+      mask_feature_name: The model's name for its mask [batch, list]. None if it has no mask.
+      version: The version number, >= 1. None uses the last version plus one.
+      top_k: The number of documents in `top_k`, >= 1. None omits `top_k` and `top_k_scores`.
+      rank_by: The output that `rank` sorts by, for a model with several outputs. None for a model with one output.
+      serving_default: The behavior of `serving_default`: "scores" (as above), "predict" or "regress". None uses
+        "scores" if tensors can represent the features, otherwise "predict".
+      warmup_list_sizes: The numbers of documents, each >= 1, of the warm-up requests, which require the extra
+        `tfr_smooth[serving]`. () writes no requests.
+      card: What the model was trained on, how, and with which results, for the model card. None leaves these entries
+        empty.
 
     Returns:
-      The folder PATH/VERSION.
+      The directory PATH/VERSION.
 
     Raises:
-      ValueError: If an argument is out of its range or does not fit the model, that version is there already, or only
-        all workers of a cluster together can read the model's variables (Keras 2).
-      ImportError: If warm-up requests are asked for and tensorflow-serving-api is not installed.
+      ValueError: If an argument is invalid or does not match the model, the version exists, or a single worker of a
+        cluster cannot read the model's variables (Keras 2).
+      ImportError: If warm-up requests are written and tensorflow-serving-api is not installed.
 
     Example:
       >>> import os, tempfile
@@ -149,7 +151,7 @@ def _inputs(
     if example_feature_spec is not None:
         for name, value in (("num_features", num_features), ("feature_names", feature_names)):
             if value is not None:
-                raise ValueError(f"`{name}` must be None beside `example_feature_spec`, got {value!r}.")
+                raise ValueError(f"`{name}` must be None with `example_feature_spec`, got {value!r}.")
         return RankerInputs(
             example_feature_spec=example_feature_spec,
             context_feature_spec=context_feature_spec,
@@ -162,7 +164,7 @@ def _inputs(
         return RankerInputs.dense(_arguments.integer("num_features", num_features, least=1))
     names = list(feature_names)
     if isinstance(feature_names, str) or len(set(names)) < len(names) or not all(isinstance(n, str) for n in names):
-        raise ValueError(f"`feature_names` must be a list of different names, got {feature_names!r}.")
+        raise ValueError(f"`feature_names` must be a list of unique names, got {feature_names!r}.")
     count = _arguments.integer("num_features", len(names) if num_features is None else num_features, least=1)
     if count != len(names):
         raise ValueError(f"`feature_names` must be {count} names, got {len(names)}.")

@@ -1,4 +1,4 @@
-"""What a ranker is asked with: named features, and how they are read from serialized protos inside the graph."""
+"""The inputs of a ranker: named features, and how the graph parses them from serialized protos."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import tensorflow as tf
 from tfr_smooth.data import elwc
 
 Tensors = dict[str, Any]
-# AutoGraph has nothing to convert in these functions, and takes a second to find out. The model's own it converts.
+# AutoGraph has nothing to convert in these functions, and takes a second to find that out. It still converts the model.
 plain = tf.autograph.experimental.do_not_convert
 
 
 class RankerInputs:
-    """The features of a ranker by name, of the list (context) and of each document (example), and its mask.
+    """The named features of a ranker, of the list (context) and of each document (example), and its mask.
 
     Args:
-      example_feature_spec: `tf.io.FixedLenFeature` or `tf.io.RaggedFeature` of each document's features.
-      context_feature_spec: The same for the features of the list.
-      mask_feature_name: What the model calls its mask; None if it takes none.
-      columns: Names of single float features in the protos, which make up the document's one feature in this order.
+      example_feature_spec: `tf.io.FixedLenFeature` or `tf.io.RaggedFeature` for each document feature.
+      context_feature_spec: The same for the features of the list. None for none.
+      mask_feature_name: The model's name for its mask. None if it has no mask.
+      columns: Names of float features in the protos that are stacked, in this order, into the single document feature.
+        None reads the features by their own names.
 
     Raises:
-      ValueError: If a spec is of another kind, or a name is used twice.
+      ValueError: If a spec has another type, or a name is used twice.
     """
 
     def __init__(
@@ -39,23 +40,23 @@ class RankerInputs:
         self.examples = _checked_spec("example_feature_spec", example_feature_spec)
         self.context = _checked_spec("context_feature_spec", context_feature_spec or {})
         if not self.examples:
-            raise ValueError("`example_feature_spec` must hold a feature, got {}.")
+            raise ValueError("`example_feature_spec` must contain at least one feature, got {}.")
         names = [*self.examples, *self.context, *([] if mask_feature_name is None else [mask_feature_name])]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(f"`example_feature_spec` must share no name with the context and the mask, got {twice}.")
+            raise ValueError(f"`example_feature_spec` must not share names with the context or the mask, got {twice}.")
         self.mask_feature_name = mask_feature_name
         self.columns = columns
 
     @classmethod
     def dense(cls, num_features: int, columns: Sequence[str] | None = None) -> RankerInputs:
-        """The inputs of a model that takes `features` [batch, list, num_features] and `mask`."""
+        """Returns the inputs of a model of `features` [batch, list, num_features] and `mask`."""
         spec = {"features": tf.io.FixedLenFeature([num_features], tf.float32)}
         return cls(example_feature_spec=spec, columns=columns)
 
     @property
     def takes_tensors(self) -> bool:
-        """Whether a signature of tensors can carry the features: not ragged ones, nor names that no node may have."""
+        """Whether tensors can represent the features: none are ragged, and all names are valid node names."""
         specs = {**self.examples, **self.context}
         return not any(isinstance(spec, tf.io.RaggedFeature) for spec in specs.values()) and all(
             re.fullmatch(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*", name) for name in [*specs, self.mask_name]
@@ -63,11 +64,11 @@ class RankerInputs:
 
     @property
     def mask_name(self) -> str:
-        """What the mask is called in a signature."""
+        """The name of the mask in a signature."""
         return self.mask_feature_name or "mask"
 
     def tensor_specs(self) -> dict[str, tf.TensorSpec]:
-        """Name, type and shape of each feature as a tensor, without the mask."""
+        """Returns the tensor specs of the features, without the mask."""
         specs = {}
         for features, outer in ((self.context, [None]), (self.examples, [None, None])):
             for name, spec in features.items():
@@ -75,23 +76,25 @@ class RankerInputs:
         return specs
 
     def proto_specs(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What `tf.io.parse_example` is to read from the context and from an example."""
+        """Returns the specs of the context and of an example for `tf.io.parse_example`."""
         if self.columns is None:
             return self.context, self.examples
         return self.context, {name: tf.io.FixedLenFeature([], tf.float32) for name in self.columns}
 
     @plain
     def parse_lists(self, serialized: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
-        """Reads serialized ExampleListWithContext protos [batch].
+        """Parses serialized ExampleListWithContext protos [batch].
 
-        Padding is never parsed, so that it needs no defaults. Returns the features, padded to the longest list, and
-        the mask [batch, list].
+        Padding is not parsed, so features need no default values.
+
+        Returns:
+          The features, padded to the longest list, and the mask [batch, list].
         """
         context_spec, example_spec = self.proto_specs()
         sizes, contexts, examples = elwc.decode_lists(serialized)
         mask = tf.sequence_mask(sizes, tf.shape(examples)[1])
         documents = self._gather_columns(tf.io.parse_example(tf.boolean_mask(examples, mask), example_spec))
-        # The number of a place's document among the real ones; padding takes the row put behind the last.
+        # The index of each document among the real ones; padding points to a blank row after the last.
         numbers = tf.cumsum(tf.cast(tf.reshape(mask, [-1]), tf.int32)) - 1
         numbers = tf.where(mask, tf.reshape(numbers, tf.shape(mask)), tf.reduce_sum(sizes))
         features = {
@@ -104,7 +107,7 @@ class RankerInputs:
 
     @plain
     def parse_examples(self, serialized: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
-        """Reads serialized Example protos [batch], each a document with its context: lists of one."""
+        """Parses serialized Example protos [batch], each a list of one document with its context."""
         context_spec, example_spec = self.proto_specs()
         parsed = tf.io.parse_example(serialized, {**context_spec, **example_spec})
         features = {name: parsed[name] for name in context_spec}
@@ -120,7 +123,7 @@ class RankerInputs:
 
     @plain
     def finite(self, features: Tensors, mask: tf.Tensor) -> tf.Tensor:
-        """Where [batch, list] a document's own features and its list's are finite numbers."""
+        """Returns where [batch, list] all features of a document and of its list are finite."""
         for name, values in features.items():
             if values.dtype.is_floating:
                 finite = _finite_rows(values, 1 if name in self.context else 2)
@@ -128,7 +131,7 @@ class RankerInputs:
         return mask
 
     def describe(self) -> list[dict[str, Any]]:
-        """The features in their order, for the model card."""
+        """Returns the features in order, for the model card."""
         if self.columns is not None:
             return [{"name": name, "of": "document", "type": "float32", "shape": []} for name in self.columns]
         return [
@@ -145,7 +148,7 @@ def _checked_spec(name: str, specs: Mapping[str, Any]) -> dict[str, Any]:
         )
         if not plain:
             expected = "tf.io.FixedLenFeature or tf.io.RaggedFeature without partitions"
-            raise ValueError(f"`{name}` must hold {expected}, got {key!r}: {spec!r}.")
+            raise ValueError(f"`{name}` must contain {expected}, got {key!r}: {spec!r}.")
     return dict(specs)
 
 
@@ -154,7 +157,7 @@ def _shape(spec: Any) -> list[int | None]:
 
 
 def _blank(spec: Any) -> Any:
-    """One row of what stands at padded places."""
+    """Returns one row of padding."""
     if isinstance(spec, tf.io.RaggedFeature):
         return tf.RaggedTensor.from_row_lengths(tf.zeros([0], spec.dtype), tf.constant([0], spec.row_splits_dtype))
     value = spec.default_value
@@ -164,7 +167,7 @@ def _blank(spec: Any) -> Any:
 
 
 def _finite_rows(values: Any, rank: int) -> tf.Tensor:
-    """Whether all numbers behind each index of the first `rank` axes are finite."""
+    """Returns whether all numbers are finite, for each index of the first `rank` axes."""
     if isinstance(values, tf.RaggedTensor):
         finite = values.with_flat_values(tf.math.is_finite(values.flat_values))
         finite = tf.reduce_all(finite, axis=-1)

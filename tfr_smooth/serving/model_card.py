@@ -1,4 +1,4 @@
-"""The model card of an export: what the model is, was trained on and achieved, for people and programs."""
+"""The model card of an export: a description of the model, its training and its results."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ _PACKAGES = ("tensorflow", _keras.PACKAGE, "tensorflow-ranking", "numpy", "proto
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelCard:
-    """What only who trained the model can say about it; `export_ranker` adds the rest.
+    """The entries of a model card that only the trainer of the model knows; `export_ranker` adds other entries.
 
-    Each value may be a text, a number, a list, a dict of such, or a Keras object such as a loss, which is written as
-    its class and configuration.
+    Each value may be a string, a number, a list, a dict of these, or a Keras object such as a loss, which is written as
+    its class and configuration. None marks
+    an entry as not given.
 
     Args:
-      description: What the model is for, and what it is not for.
-      data: What it was trained on.
-      training: How it was trained, such as its hyperparameters.
-      loss: What it was trained with.
-      metrics: What it achieved, and on what.
+      description: The purpose of the model, and its limitations.
+      data: The training data.
+      training: The training procedure, such as hyperparameters.
+      loss: The training loss.
+      metrics: The results, and the data they were measured on.
 
     Example:
       >>> from tfr_smooth import losses, serving
@@ -46,29 +47,36 @@ class ModelCard:
     metrics: Any = None
 
     def complete(self, **details: Any) -> dict[str, Any]:
-        """Returns the card's content: what was given, the details, and the versions of the software."""
+        """Returns the complete content of the card.
+
+        Args:
+          **details: Further entries by name, before the given ones.
+
+        Returns:
+          The details, the given entries, and the software versions.
+        """
         given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {name: _plain(value) for name, value in {**details, **given, "software": software()}.items()}
 
 
 def software() -> dict[str, str]:
-    """Returns the versions of what made the export."""
+    """Returns the versions of the software that created the export."""
     versions = {"python": platform.python_version(), "tfr_smooth": __version__}
     for name in _PACKAGES:
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            continue  # TF-Ranking, on the stack without it
+            continue  # such as TF-Ranking, which is optional
     return versions
 
 
 def to_json(content: Mapping[str, Any]) -> str:
-    """Returns the card for programs."""
+    """Returns the card as JSON."""
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def to_markdown(content: Mapping[str, Any]) -> str:
-    """Returns the card for people: a section for each entry, with a table where it has parts."""
+    """Returns the card as Markdown: one section per entry, with a table for nested values."""
     lines = ["# Model card", ""]
     for name, value in content.items():
         lines += [f"## {name.replace('_', ' ').capitalize()}", "", *_section(value), ""]
@@ -98,7 +106,7 @@ def _text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON knows it."""
+    """Returns the value as JSON-serializable types."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -110,5 +118,5 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "get_config"):
         return {"class": type(value).__name__, "config": _plain(value.get_config())}
     if hasattr(value, "tolist"):
-        return _plain(value.tolist())  # NumPy's numbers and arrays
+        return _plain(value.tolist())  # NumPy scalars and arrays
     return str(value)

@@ -1,4 +1,4 @@
-"""The functions of tensors that a SavedModel holds, one for each signature."""
+"""The tensor functions of a SavedModel, one per signature."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tfr_smooth import _keras
 from tfr_smooth.models import PADDING_SCORE
 from tfr_smooth.serving.inputs import RankerInputs, Tensors, plain
 
-# The score of a document that the model cannot score: it, or its list, has a feature that is NaN or infinite, or the
-# model's own score is. Such a document comes after all others and before padding. It is not an error, because a server
-# that batches would fail the requests of other clients with it.
+# The score of a document that the model cannot score: a feature of it or of its list, or the model's score, is NaN or
+# infinite. Such documents are ranked after all other documents and before padding. They are not an error, because a
+# server that batches requests would then fail the requests of other clients.
 INVALID_SCORE = -1e29
 
-# Clients of TF-Ranking's exports ask for these names.
+# The names that clients of TF-Ranking's exports use.
 ALIASES = {
     "predict": tf.saved_model.PREDICT_METHOD_NAME,
     "regress": tf.saved_model.REGRESS_METHOD_NAME,
@@ -32,22 +32,22 @@ def make_servable(
     rank_by: str | None,
     serving_default: str | None,
 ) -> tuple[tf.Module, dict[str, str]]:
-    """Puts the model behind functions of tensors, without Keras.
+    """Wraps the model in tensor functions without Keras.
 
     Args:
       model: The Keras model.
-      inputs: What it is asked with.
-      top_k: The length of `rank`'s outputs `top_k` and `top_k_scores`, or None for neither.
-      rank_by: Which of the model's outputs to order by, if it has several.
-      serving_default: What the default signature does: "scores", "predict" or "regress"; None for the first that these
-        inputs can have.
+      inputs: The inputs of the model.
+      top_k: The length of the outputs `top_k` and `top_k_scores` of `rank`. None omits them.
+      rank_by: The output to sort by, for a model with several outputs.
+      serving_default: The function of the default signature: "scores", "predict" or "regress". None uses the first that
+        the inputs support.
 
     Returns:
-      What to save, whose attributes are the functions "scores" and "rank" (of tensors), "predict" and "regress" (of
-      protos); and which of them each signature calls.
+      The module to save, with the functions "scores" and "rank" (of tensors), "predict" and "regress" (of protos) as
+      attributes, and the function name for each signature.
 
     Raises:
-      ValueError: If the inputs cannot have that default signature.
+      ValueError: If the inputs do not support the default signature.
     """
     score = _Scorer(model, inputs)
     serialized = tf.TensorSpec([None], tf.string, name=tf.saved_model.PREDICT_INPUTS)
@@ -70,7 +70,7 @@ def make_servable(
         expected = "one of " + ", ".join(map(repr, defaults))
         raise ValueError(f"`serving_default` must be {expected} for these features, got {serving_default!r}.")
     servable = tf.Module()
-    # The variables and tables alone: Keras would save all of the model's own functions with it.
+    # Only the variables and tables: Keras would save all functions of the model with it.
     servable.model_variables = _keras.tensorflow_variables(model.variables)
     servable.model_tables = _tables(model)
     for name, function in functions.items():
@@ -83,13 +83,13 @@ def make_servable(
 
 
 class _Scorer:
-    """Calls the model with what it can score, and puts the documented values everywhere else."""
+    """Scores the valid documents with the model, and returns sentinel scores for other positions."""
 
     def __init__(self, model: tf.keras.Model, inputs: RankerInputs) -> None:
         self.model, self.inputs = model, inputs
 
     def __call__(self, features: Tensors, mask: tf.Tensor) -> tuple[dict[str | None, tf.Tensor], tf.Tensor]:
-        """Returns the scores [batch, list] by output (None for a model's only one), and where they are valid."""
+        """Returns the scores [batch, list] by output name (None for a single output), and where they are valid."""
         valid = self.inputs.finite(features, mask)
         asked = {name: _without_nan(values) for name, values in features.items()}
         if self.inputs.mask_feature_name is not None:
@@ -100,7 +100,7 @@ class _Scorer:
         scores = {}
         for name, values in outputs.items():
             if values.shape.rank != 2:
-                raise ValueError(f"`model` must return scores [batch, list], got the shape {values.shape}.")
+                raise ValueError(f"`model` must return scores [batch, list], got shape {values.shape}.")
             scores[name] = tf.cast(values, tf.float32)
             valid = valid & tf.math.is_finite(scores[name]) & (scores[name] > INVALID_SCORE)
         elsewhere = tf.where(mask, INVALID_SCORE, PADDING_SCORE)
@@ -110,7 +110,7 @@ class _Scorer:
 def _tensor_functions(
     score: _Scorer, inputs: RankerInputs, top_k: int | None, rank_by: str | None
 ) -> dict[str, Callable[..., Tensors]]:
-    """The functions `scores` and `rank` of raw tensors."""
+    """Returns the functions `scores` and `rank` of tensors."""
     specs = inputs.tensor_specs()
     mask_spec = tf.TensorSpec([None, None], tf.bool, name=inputs.mask_name)
 
@@ -131,7 +131,7 @@ def _tensor_functions(
         }
 
     if list(specs) == ["features"] and inputs.mask_name == "mask":
-        # Arguments of their own, so that Python may call `loaded.rank(features)`.
+        # Separate arguments allow the call `loaded.rank(features)` in Python.
         def scores(features: tf.Tensor) -> Tensors:
             return score_all({"features": features})
 
@@ -163,13 +163,13 @@ def _order_by(scores: dict[str | None, tf.Tensor], rank_by: str | None) -> str |
         raise ValueError(f"`rank_by` must be one of {', '.join(map(repr, names))}, got {rank_by!r}.")
     taken = sorted(set(names) & set(_RANK_OUTPUTS))
     if taken:
-        raise ValueError(f"`model` must have no output named as one of the signature's, got {taken[0]!r}.")
+        raise ValueError(f"`model` must have no output with a reserved name, got {taken[0]!r}.")
     return rank_by
 
 
 @plain
 def _order(scores: tf.Tensor, mask: tf.Tensor, top_k: int | None) -> Tensors:
-    """The documents' places from the best to the worst, equal scores in the order they came; -1 behind the last."""
+    """Returns the indexes of the documents from best to worst, ties in input order, followed by -1 for padding."""
     width = tf.shape(scores)[1]
     ordered, order = tf.math.top_k(scores, k=width)
     behind = ~tf.sequence_mask(tf.reduce_sum(tf.cast(mask, tf.int32), axis=1), width)
@@ -188,9 +188,9 @@ def _order(scores: tf.Tensor, mask: tf.Tensor, top_k: int | None) -> Tensors:
 
 @plain
 def _checked_shapes(features: Tensors, inputs: RankerInputs) -> Tensors:
-    """Stops a request whose tensors have other shapes than the signature's, or do not go together.
+    """Rejects requests whose tensor shapes do not match the signature or each other.
 
-    A server feeds them unchecked, and features that are too few could broadcast into a score.
+    A server does not check shapes, and too few features could broadcast to a score.
     """
     specs = inputs.tensor_specs()
     features = {name: tf.ensure_shape(values, specs[name].shape) for name, values in features.items()}
@@ -198,7 +198,7 @@ def _checked_shapes(features: Tensors, inputs: RankerInputs) -> Tensors:
     checks = []
     for name, values in features.items():
         rank = 1 if name in inputs.context else 2
-        message = f"`{name}` must be of as many lists and documents as `{first}`."
+        message = f"`{name}` must have as many lists and documents as `{first}`."
         if name != first:
             checks.append(tf.debugging.assert_equal(tf.shape(values)[:rank], shape[:rank], message=message))
     with tf.control_dependencies(checks):
@@ -207,9 +207,9 @@ def _checked_shapes(features: Tensors, inputs: RankerInputs) -> Tensors:
 
 @plain
 def _full_mask(mask: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
-    """The mask [batch, list], whose default is [1, 1]."""
+    """Returns the mask [batch, list]; the default mask is [1, 1]."""
     fits = tf.reduce_all(tf.shape(mask) == shape) | (tf.size(mask) == 1)
-    message = "the mask must be [batch, list] like the features; its shape and theirs are"
+    message = "the mask must be [batch, list] like the features; the shapes are"
     with tf.control_dependencies([tf.debugging.Assert(fits, [message, tf.shape(mask), shape])]):
         return tf.logical_and(mask, tf.ones(shape, tf.bool))
 
@@ -220,7 +220,7 @@ def _list_shape(features: Tensors, inputs: RankerInputs) -> tf.Tensor:
 
 @plain
 def _without_nan(values: Any) -> Any:
-    """0 for what is not finite: a document with such a feature is masked, and 0 * NaN would be NaN."""
+    """Replaces non-finite values by 0: their documents are masked, but 0 * NaN would be NaN."""
     if not values.dtype.is_floating:
         return values
     if isinstance(values, tf.RaggedTensor):
@@ -229,6 +229,6 @@ def _without_nan(values: Any) -> Any:
 
 
 def _tables(model: tf.keras.Model) -> list[Any]:
-    """The lookup tables of the model's layers, which must be saved with the functions that use them."""
+    """Returns the lookup tables of the model's layers, which must be saved with the functions that use them."""
     kind = tf.saved_model.experimental.TrackableResource
     return [child for child in tf.train.TrackableView(model).descendants() if isinstance(child, kind)]

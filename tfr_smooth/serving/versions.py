@@ -1,4 +1,4 @@
-"""Version folders as TF Serving watches them: PATH/1, PATH/2, ..., each there whole or not at all."""
+"""Version directories for TF Serving: PATH/1, PATH/2, ..., each created atomically."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from tfr_smooth import _arguments, _files
 
 
 def next_version(path: str | os.PathLike[str]) -> int:
-    """Returns the number behind the last version in a folder; 1 where there is none."""
+    """Returns the last version in a directory plus one; 1 if there is none."""
     path = Path(path)
     names = [child.name for child in path.iterdir()] if path.is_dir() else []
     return max((int(name) for name in names if name.isascii() and name.isdigit()), default=0) + 1
 
 
 def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[Path, int], None]) -> Path:
-    """Makes a version folder.
+    """Creates a version directory.
 
-    It is written as PATH/.unfinished-..., which a server passes over because the name is no number, and then renamed in
-    one step. A process that is killed leaves that folder behind, and nothing else.
+    It is written as PATH/.unfinished-..., which a server ignores because the name is not a number, and then renamed in
+    one step. If the process is killed, only the unfinished directory remains.
 
     Args:
-      path: A folder of this machine, made if it is not there.
-      version: Its number, >= 1, or None for the next one that no other process takes.
-      write: Fills the folder it is given; also gets the number.
+      path: A local directory, created if missing.
+      version: The version number, >= 1. None uses the next number that no other process uses.
+      write: Called with the directory to fill and the version number.
 
     Returns:
-      The version's folder.
+      The version directory.
 
     Raises:
-      ValueError: If the path is on a remote file system, where a folder cannot be renamed in one step, the number is
-        not an integer >= 1 or None, or that version is there already.
+      ValueError: If the path is on a remote file system, which cannot rename a directory in one step, the number is not
+        an integer >= 1 or None, or the version exists.
     """
     if "://" in os.fspath(path):
-        raise ValueError(f"`path` must be a local folder (copy the finished version from there), got {path!r}.")
+        raise ValueError(f"`path` must be a local directory (copy the finished version from there), got {path!r}.")
     if version is not None:
         _arguments.integer("version", version, least=1)
     while True:
@@ -47,8 +47,8 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
             if not target.exists():
                 raise
             if version is not None:
-                raise ValueError(f"`version` must be a new one, got {number}: {target} is there already.") from error
-            # Another process took the number in the meantime.
+                raise ValueError(f"`version` must be a new version, got {number}: {target} exists.") from error
+            # Another process has used the number in the meantime.
 
 
 def _publish(target: Path, number: int, write: Callable[[Path, int], None]) -> Path:

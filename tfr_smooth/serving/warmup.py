@@ -1,4 +1,4 @@
-"""Requests that TF Serving sends itself before it takes traffic, so that no client waits for the first run."""
+"""Warm-up requests that TF Serving runs before it accepts traffic, so no client waits for the first execution."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ import tensorflow as tf
 from tfr_smooth import _extras
 from tfr_smooth.serving.inputs import RankerInputs
 
-# Where TF Serving looks for them in a version folder.
+# The path of the requests in a version directory, defined by TF Serving.
 FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 
-# A signature and its inputs.
+# The name of a signature, and its inputs by name.
 Request = tuple[str, dict[str, np.ndarray]]
 
 
 def make_requests(inputs: RankerInputs, signatures: Mapping[str, str], list_sizes: Sequence[int]) -> Iterator[Request]:
-    """Yields a request for each signature with one list of each size, whose features are zeros.
+    """Yields requests with zero features: one per signature and list size.
 
     Args:
-      inputs: What the ranker is asked with.
-      signatures: By name: "scores", "rank", "predict" or "regress".
-      list_sizes: Numbers of documents.
+      inputs: The inputs of the ranker.
+      signatures: Signature name to "scores", "rank", "predict" or "regress".
+      list_sizes: Numbers of documents, each >= 1.
+
+    Yields:
+      Pairs of a signature name and its inputs by name.
 
     Raises:
-      ImportError: tensorflow-serving-api is not installed: it comes with the extra `tfr_smooth[serving]`.
+      ImportError: If tensorflow-serving-api is not installed; the extra `tfr_smooth[serving]` includes it.
     """
     with _extras.needed("tensorflow-serving-api", extra="serving", by="An export with `warmup_list_sizes`"):
         from tensorflow_serving.apis.input_pb2 import ExampleListWithContext
@@ -56,7 +59,7 @@ def make_requests(inputs: RankerInputs, signatures: Mapping[str, str], list_size
 
 
 def write_requests(path: str | os.PathLike[str], requests: Iterable[Request]) -> None:
-    """Writes the requests as TF Serving reads them: a TFRecord file of PredictionLog protos."""
+    """Writes the requests as a TFRecord file of PredictionLog protos, the format of TF Serving."""
     from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
     with tf.io.TFRecordWriter(os.fspath(path)) as file:

@@ -1,4 +1,4 @@
-"""What training needs on top of `model.compile` and `model.fit`."""
+"""Tools for training with `model.fit`: callbacks, diagnostics, scoring and distribution strategies."""
 
 from tfr_smooth.training.checkpoint import ResumableTraining
 from tfr_smooth.training.cluster import is_chief, wait_for_workers

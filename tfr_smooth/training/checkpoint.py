@@ -1,4 +1,4 @@
-"""Training that goes on after an interruption."""
+"""Checkpoints of the whole training state, to resume training after an interruption."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tfr_smooth.training.validation import Validation
 
 
 class _Json(tf.train.experimental.PythonState):
-    """Python values that are saved in a checkpoint, as JSON."""
+    """Python values in a checkpoint, as JSON."""
 
     def __init__(self) -> None:
         self.value: Any = None
@@ -27,19 +27,21 @@ class _Json(tf.train.experimental.PythonState):
 
 
 class ResumableTraining(tf.keras.callbacks.Callback):
-    """Saves the whole state of the training after each epoch, and restores it.
+    """Saves the whole training state after each epoch, and restores it.
 
-    That is the model, its optimizer, the number of finished epochs and what the validation callback found: in one
-    `tf.train.Checkpoint`, so that they always fit together. An interrupted epoch is done again from its start. Given
-    data whose order depends on the epoch alone (`data.read_letor` with `seed` and `first_epoch`), the resumed training
-    ends where an undisturbed one does. Put this callback behind the validation callback.
+    The state is the model, its optimizer, the number of finished epochs and the state of the validation callback, in
+    one `tf.train.Checkpoint`, so they are always consistent. An interrupted epoch is repeated from its start. With data
+    whose order depends only on the epoch (`data.read_letor` with `seed` and `first_epoch`), a resumed training run ends
+    with the same result as an uninterrupted one. Pass this callback to `fit` after the validation callback.
 
-    Of several workers the chief writes, and all restore what it wrote: after a failure start all of them again.
+    With multiple workers, the chief writes the checkpoints and all workers restore them. After a failure, restart all
+    workers.
 
     Args:
-      directory: Where the checkpoints are; made if missing. Several workers need one that all of them see.
-      validation: The callback whose findings are saved too.
-      settings: Whatever tells one training from another (JSON values). To restore with others is an error.
+      directory: Directory of the checkpoints, created if missing. Multiple workers need a shared directory.
+      validation: The validation callback to save and restore. None saves no validation state.
+      settings: Settings that identify the training run, as JSON values, such as the learning rate. Restoring with
+        different settings is an error. None for none.
 
     Example:
       >>> import tempfile
@@ -47,7 +49,7 @@ class ResumableTraining(tf.keras.callbacks.Callback):
       >>> import tfr_smooth
       >>> dataset = tf.data.Dataset.from_tensors((tf.random.normal([4, 3, 2]), tf.tile([[1.0, 0.0, 0.0]], [4, 1])))
       >>> directory = tempfile.mkdtemp()
-      >>> for epochs in (1, 3):  # the second time goes on from the first epoch
+      >>> for epochs in (1, 3):  # the second run resumes after the first epoch
       ...     model = tfr_smooth.models.FeedForwardScorer(hidden=[4])
       ...     model.compile(optimizer="adam", loss=tfr_smooth.losses.SmoothINDCGLoss())
       ...     model.build([None, None, 2])
@@ -78,25 +80,25 @@ class ResumableTraining(tf.keras.callbacks.Callback):
         """Restores the last checkpoint into a built and compiled model.
 
         Args:
-          model: The model, as it was made for the interrupted training.
+          model: The model, with the same architecture and optimizer as in the interrupted run.
 
         Returns:
-          The number of finished epochs: the `initial_epoch` of `fit`. 0 if there is no checkpoint.
+          The number of finished epochs, for `initial_epoch` of `fit`. 0 if there is no checkpoint.
 
         Raises:
-          ValueError: If the checkpoint was made with other settings, or the workers found different ones.
+          ValueError: If the checkpoint has different settings, or the workers found different checkpoints.
         """
         self._strategy = model.distribute_strategy
         with self._strategy.scope():
             model.optimizer.build(model.trainable_variables)
-        # As lists of variables: of a Keras 3 model, TensorFlow sees no layers that are kept in a list.
+        # Lists of variables: TensorFlow does not track layers in a list of a Keras 3 model.
         self._checkpoint = tf.train.Checkpoint(
             model=_keras.tensorflow_variables(model.variables),
             optimizer=_keras.tensorflow_variables(model.optimizer.variables),
             progress=self._progress,
         )
         latest = tf.train.latest_checkpoint(self._directory)
-        # Also so that the chief overwrites nothing before all have found it.
+        # This also prevents the chief from writing before all workers have found the checkpoint.
         found = cluster.number_by_worker(self._strategy, 0 if latest is None else int(latest.rpartition("-")[2]))
         if len(set(found)) > 1:
             raise ValueError(f"`directory` must be the same for all workers, got checkpoints of epochs {found}.")
@@ -112,8 +114,8 @@ class ResumableTraining(tf.keras.callbacks.Callback):
                 if self._settings.get(name) != progress["settings"].get(name)
             )
             raise ValueError(
-                f"`settings` must be those of the training in {self._directory}, got {differences}. Another training "
-                "needs another directory."
+                f"`settings` must match the training in {self._directory}, got {differences}. Use another directory "
+                "for another training."
             )
         if self._validation is not None:
             self._validation.set_state(progress["validation"])
@@ -122,7 +124,7 @@ class ResumableTraining(tf.keras.callbacks.Callback):
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras."""
         if self._checkpoint is None:
-            raise ValueError("`restore` must be called before `fit`, as it tells the epoch to start from.")
+            raise ValueError("`restore` must be called before `fit`: it returns the epoch to start from.")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras: saves the state of the training."""

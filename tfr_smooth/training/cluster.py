@@ -1,4 +1,4 @@
-"""What the processes of one training must agree on: who writes, and where they are."""
+"""Coordination of the processes of a distributed training run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tfr_smooth import _keras
 
 
 def is_chief(strategy: tf.distribute.Strategy | None = None) -> bool:
-    """Tells whether this process is the one that writes the files of a training.
+    """Returns whether this process writes the files of the training run.
 
     Args:
-      strategy: The strategy of the training; None for the current one.
+      strategy: The strategy of the training run. None uses the current strategy.
 
     Returns:
-      True for the chief, or worker 0 where there is no chief, and for a training in one process.
+      True for the chief, for worker 0 if there is no chief, and for training in one process.
 
     Example:
       >>> import tfr_smooth
@@ -34,10 +34,10 @@ def is_chief(strategy: tf.distribute.Strategy | None = None) -> bool:
 
 
 def wait_for_workers(strategy: tf.distribute.Strategy) -> None:
-    """Returns when all workers of the training have called it, in a training of one process at once.
+    """Blocks until all workers have called this function; returns immediately when training in one process.
 
     Args:
-      strategy: The strategy of the training.
+      strategy: The strategy of the training run.
 
     Example:
       >>> import tfr_smooth
@@ -47,7 +47,7 @@ def wait_for_workers(strategy: tf.distribute.Strategy) -> None:
 
 
 def number_by_worker(strategy: tf.distribute.Strategy, number: int) -> list[int]:
-    """Returns what each worker (more precisely each of its replicas) called this with."""
+    """Returns the argument of this call on each worker (more precisely, on each of its replicas)."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return [number]
 
@@ -59,10 +59,10 @@ def number_by_worker(strategy: tf.distribute.Strategy, number: int) -> list[int]
 
 
 def check_readable(model: tf.keras.Model) -> None:
-    """Raises a `ValueError` if only all workers together can read the variables of a model.
+    """Raises a `ValueError` if a single worker cannot read the variables of a model.
 
-    Keras 2 keeps the moving statistics of batch normalization for each worker, and reads their mean. TensorFlow aborts
-    all workers if one of them does that alone.
+    Keras 2 stores the moving statistics of batch normalization on each worker and reads their mean. TensorFlow aborts
+    all workers if a single worker reads them.
     """
     strategy = model.distribute_strategy
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
@@ -73,17 +73,17 @@ def check_readable(model: tf.keras.Model) -> None:
     for variable in _keras.tensorflow_variables(model.variables):
         if variable.synchronization == tf.VariableSynchronization.ON_READ:
             raise ValueError(
-                "`model` must be loaded from its file, outside of the strategy's scope: only all workers together can "
-                f"read a variable such as {variable.name!r}."
+                "`model` must be loaded from its file, outside the strategy's scope: a single worker cannot read "
+                f"variables such as {variable.name!r}."
             )
 
 
 @contextlib.contextmanager
 def path_to_save(strategy: tf.distribute.Strategy, path: str) -> Iterator[str]:
-    """The path for what all workers must save together, and one alone may write.
+    """Returns the path for a file that all workers must save but only the chief may write.
 
-    Reading a variable may take all workers (the moving statistics of batch normalization are a mean over them), so
-    each of them saves: the chief under `path`, the others under a temporary path that is removed after.
+    Reading a variable may require all workers (the moving statistics of batch normalization are a mean over workers),
+    so each worker saves: the chief to `path`, other workers to a temporary path that is removed afterwards.
     """
     if is_chief(strategy):
         yield path

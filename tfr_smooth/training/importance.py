@@ -1,4 +1,4 @@
-"""How much a ranking metric drops where a feature is shuffled."""
+"""Permutation importance of features."""
 
 from __future__ import annotations
 
@@ -15,13 +15,20 @@ from tfr_smooth import _arguments, metrics
 
 @dataclasses.dataclass(frozen=True)
 class FeatureImportance:
-    """The permutation importance of each feature. Print it for a table.
+    """The permutation importance of each feature, as returned by `permutation_importance`. Print it for a table.
 
     Args:
       metric: The name of the metric.
-      baseline: The metric with all features as they are.
-      drops: By feature, the baseline less the metric with the feature shuffled, float64 [repeats]; in the order of
-        falling means.
+      baseline: The metric without shuffling.
+      drops: By feature, the baseline minus the metric with the feature shuffled, float64 [repeats], sorted by
+        decreasing mean.
+
+    Example:
+      >>> from tfr_smooth import training
+      >>> importance = training.FeatureImportance("ndcg", baseline=0.8, drops={"bm25": np.array([0.3, 0.1])})
+      >>> print(importance)
+      feature  drop in ndcg from 0.8000
+      bm25      0.2000 ± 0.1000
     """
 
     metric: str
@@ -30,7 +37,7 @@ class FeatureImportance:
 
     @property
     def means(self) -> dict[str, float]:
-        """By feature, the mean drop. Negative where the metric rises: by chance, or for a feature that does harm."""
+        """By feature, the mean drop. Negative if the metric increases: by chance, or for a harmful feature."""
         return {name: float(drops.mean()) for name, drops in self.drops.items()}
 
     @property
@@ -42,10 +49,10 @@ class FeatureImportance:
         }
 
     def __str__(self) -> str:
-        """Returns the table."""
+        """Returns a table of the mean drops and their standard errors."""
         errors = self.standard_errors
         width = max(len("feature"), *map(len, self.drops))
-        lines = [f"{'feature':<{width}}  drop of {self.metric} from {self.baseline:.4f}"]
+        lines = [f"{'feature':<{width}}  drop in {self.metric} from {self.baseline:.4f}"]
         lines += [f"{name:<{width}}  {mean:7.4f} ± {errors[name]:.4f}" for name, mean in self.means.items()]
         return "\n".join(lines)
 
@@ -60,26 +67,27 @@ def permutation_importance(
     seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
 ) -> FeatureImportance:
-    """Measures each feature of a trained ranker by the drop of a metric where the feature is shuffled.
+    """Measures how much a metric of a trained ranker drops when each feature is shuffled.
 
-    A feature's values are permuted over all documents of the dataset, across lists (Breiman 2001). The drop says what
-    this model loses without the feature on this dataset; a feature whose copy remains may show little.
+    A feature's values are permuted over all documents of the dataset, across lists (Breiman 2001). The drop shows how
+    much this model depends on the feature on this dataset; features that are copies of each other may each show a small
+    drop.
 
     Args:
       model: The model, or any function from a batch's inputs to scores [batch, list].
-      dataset: Finite batches of (inputs, labels), such as the validation or test set: inputs are a dict with `features`
-        [batch, list, num_features], or the features alone; labels [batch, list] are negative at padding.
-      metric: A metric where more is better; None for `metrics.NDCGMetric()`. It is reset.
-      names: The features' names, no two alike; None for "1", "2" and so on, as in LETOR.
-      repeats: Permutations of each feature, at least 1.
-      seed: Seed of the permutations, at least 0.
-      progress: Called with (features done, features in all).
+      dataset: A finite dataset of (inputs, labels), such as the validation or test set. Inputs are a dict with
+        `features` [batch, list, num_features], or the features only; labels [batch, list] are negative for padding.
+      metric: A metric for which higher is better, which is reset. None uses `metrics.NDCGMetric()`.
+      names: Unique feature names. None uses "1", "2" and so on, as in LETOR.
+      repeats: Permutations per feature, >= 1.
+      seed: Seed of the permutations, >= 0.
+      progress: Called with (finished features, total features). None reports no progress.
 
     Returns:
-      The drops, in the order of falling means. That of a feature which the model does not use is exactly 0.
+      The drops, sorted by decreasing mean. The drop of a feature that the model does not use is exactly 0.
 
     Raises:
-      ValueError: If an argument is not one of these.
+      ValueError: If an argument is invalid.
 
     Time: 1 + repeats * num_features forward passes. Memory: the dataset.
 
@@ -97,12 +105,12 @@ def permutation_importance(
     seed = _arguments.integer("seed", seed, least=0)
     evaluation = _Evaluation(model, dataset, metrics.NDCGMetric() if metric is None else metric)
     names = _checked_names(names, evaluation.num_features)
-    baseline = evaluation.figure()
+    baseline = evaluation.evaluate()
     drops = {}
     for feature, name in enumerate(names):
-        # Streams of its own: the drops of a feature do not depend on the others.
+        # A separate random stream: the drops of a feature do not depend on other features.
         random = np.random.default_rng([seed, feature])
-        drops[name] = np.array([baseline - evaluation.figure(feature, random) for _ in range(repeats)])
+        drops[name] = np.array([baseline - evaluation.evaluate(feature, random) for _ in range(repeats)])
         if progress is not None:
             progress(feature + 1, len(names))
     falling = sorted(drops, key=lambda name: -drops[name].mean())
@@ -110,7 +118,7 @@ def permutation_importance(
 
 
 class _Evaluation:
-    """The metric of a model on a dataset in memory, with a feature shuffled."""
+    """Evaluates a model on a dataset in memory, optionally with a shuffled feature."""
 
     def __init__(
         self, model: Callable[[Any], tf.Tensor], dataset: Iterable[Any], metric: tf.keras.metrics.Metric
@@ -121,12 +129,12 @@ class _Evaluation:
             others = dict(inputs) if isinstance(inputs, dict) else None
             features = inputs if others is None else others.pop("features", None)
             if features is None or len(features.shape) != 3:
-                shape = "no such input" if features is None else f"the shape {tuple(features.shape)}"
+                shape = "no `features`" if features is None else f"shape {tuple(features.shape)}"
                 raise ValueError(f"`dataset` must have features [batch, list, num_features], got {shape}.")
             real = np.asarray(labels) >= 0.0
-            self._batches.append((np.array(features), others, labels, real))  # a copy, which is written to
+            self._batches.append((np.array(features), others, labels, real))  # a copy, which is modified
         if not self._batches:
-            raise ValueError("`dataset` must hold at least one batch, got none.")
+            raise ValueError("`dataset` must contain at least one batch, got none.")
         self.num_features = self._batches[0][0].shape[2]
         score = functools.partial(model, training=False) if isinstance(model, tf.keras.Model) else model
 
@@ -137,8 +145,8 @@ class _Evaluation:
 
         self._update = update
 
-    def figure(self, feature: int | None = None, random: np.random.Generator | None = None) -> float:
-        """Returns the metric, with the values of a feature in a random order if one is given."""
+    def evaluate(self, feature: int | None = None, random: np.random.Generator | None = None) -> float:
+        """Returns the metric, with the values of the given feature in random order."""
         self.metric.reset_state()
         columns: list[np.ndarray] | list[None] = [None] * len(self._batches)
         if feature is not None and random is not None:
@@ -157,9 +165,9 @@ class _Evaluation:
 
 
 def _checked_names(names: Sequence[str] | None, num_features: int) -> list[str]:
-    """The features' names."""
+    """Returns the checked feature names, or their defaults."""
     if names is None:
         return [str(index) for index in range(1, num_features + 1)]
     if isinstance(names, str) or len(names) != num_features or len(set(names)) < num_features:
-        raise ValueError(f"`names` must be {num_features} names, no two alike, got {names!r}.")
+        raise ValueError(f"`names` must be {num_features} unique names, got {names!r}.")
     return [str(name) for name in names]

@@ -1,4 +1,4 @@
-"""What a training shows of itself: a line for each epoch, and a table."""
+"""A progress log of training: one line per epoch, and a CSV table."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import tensorflow as tf
 
 from tfr_smooth import _files
 
-_LINES = 10  # about as many lines per training, where they stay
-_CLEAR = "\x1b[K"  # the terminal's rest of the line
+_LINES = 10  # approximate number of lines per training run outside a terminal
+_CLEAR = "\x1b[K"  # clears the rest of the terminal line
 
 
 class ProgressLog(tf.keras.callbacks.Callback):
-    """Shows the last epoch's figures and the time that is left, and writes a table of all epochs.
+    """Prints the metrics of the last epoch and the remaining time, and writes a CSV table of all epochs.
 
-    On a terminal, one line is written over, which counts the batches too. Elsewhere, such as in a file, it prints a
-    line for every tenth of the epochs. It says too while the first step is being traced and compiled, which may take a
-    while. Use `verbose=0` in `fit`, and put it behind the callbacks that add figures.
+    On a terminal, it updates one line, which also counts batches. Otherwise, such as in a log file, it prints a line
+    for every tenth of the epochs. It also reports when the first step is traced and compiled, which may take a while.
+    Use `verbose=0` in `fit`, and pass this callback after callbacks that add metrics.
 
     Args:
-      path: A CSV file: "epoch", from 1 on, and the figures. A training that is resumed keeps the rows of the epochs
-        before it. None writes nothing.
+      path: The CSV file to write, with the columns "epoch", from 1 on, and the metrics. A resumed training run keeps
+        the rows of earlier epochs. None writes no file.
 
     Example:
       >>> import tensorflow as tf
@@ -50,7 +50,7 @@ class ProgressLog(tf.keras.callbacks.Callback):
         self._start = self._shown = 0.0
         self._has_compiled = False
         self._is_terminal = False
-        self._line = ""  # of the last epoch, unless it is printed
+        self._line = ""  # the line of the last epoch, until it is printed
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras."""
@@ -79,12 +79,12 @@ class ProgressLog(tf.keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras."""
-        figures = {name: float(value) for name, value in (logs or {}).items()}
+        values = {name: float(value) for name, value in (logs or {}).items()}
         self._durations.append(time.monotonic() - self._start)
-        # The first epoch, which compiles, tells nothing of the others.
+        # The first epoch includes compilation, so it does not predict later epochs.
         later = self._durations[1:] or self._durations
         left = (self.params["epochs"] - epoch - 1) * sum(later) / len(later)
-        shown = " ".join(f"{name} {value:.4f}" for name, value in figures.items())
+        shown = " ".join(f"{name} {value:.4f}" for name, value in values.items())
         end = "done" if epoch + 1 == self.params["epochs"] else f"{_duration(left)} left"
         self._line = f"{self._name()}: {shown}, {_duration(self._durations[-1])}, {end}"
         if self._is_terminal:
@@ -92,7 +92,7 @@ class ProgressLog(tf.keras.callbacks.Callback):
         elif epoch % -(-self.params["epochs"] // _LINES) == 0:
             self._print_line()
         if self._path is not None:
-            self._write({"epoch": epoch + 1, **figures})
+            self._write({"epoch": epoch + 1, **values})
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras."""

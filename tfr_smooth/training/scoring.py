@@ -1,4 +1,4 @@
-"""The scores of a dataset, query by query or row by row."""
+"""Scores of a dataset, by query or by row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfr_smooth.evaluation.trec import ScoredQuery, document_names
 from tfr_smooth.training import cluster
 
 _IDS = ("query_id", "doc_id")
-# The graph of each model, as long as there is the model: a new one for each call would be traced each time.
+# One graph per model, as long as the model exists, so that calls do not trace it again.
 _scorers: weakref.WeakKeyDictionary[tf.keras.Model, Callable[[Any], tf.Tensor]] = weakref.WeakKeyDictionary()
 
 
@@ -23,23 +23,23 @@ def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> It
     """Scores a dataset, for `evaluation.trec_eval` or `evaluation.write_run`.
 
     Args:
-      model: A Keras model of the dataset's inputs, or another function of them: scores [batch, list] or
+      model: A Keras model of the dataset's inputs, or any function of them, that returns scores [batch, list] or
         [batch, list, 1], dense or ragged.
-      dataset: Batches of (inputs, labels), with weights behind them or not, or of inputs alone: whatever the model is
-        trained on, dense or ragged. Ids are taken from "query_id" and "doc_id" in a dict of inputs, as
-        `data.read_letor(..., return_ids=True)` makes them, and kept from a model without inputs of these names. Without
-        ids queries are numbered from 0 on. Documents are real where "mask" in a dict of inputs says so, else where
-        labels are >= 0; all of them without labels, which are 0 then.
+      dataset: Batches of (inputs, labels), (inputs, labels, weights) or inputs, dense or ragged, as the model is
+        trained on. If the inputs are a dict, "query_id" and "doc_id" are the ids, as created by `data.read_letor(...,
+        return_ids=True)`; they are passed to the model only if it has inputs of these names. Without ids, queries are
+        numbered from 0. Documents are real where "mask" in a dict of inputs is True, or, without a mask, where labels
+        are >= 0. Without labels and mask, all documents are real. Missing labels are 0.
 
     Yields:
-      A `ScoredQuery` for each list, without padding, its documents in their order, in the order of the dataset.
-      Documents have their ids for names, or their positions where ids are missing or not unique.
+      A `ScoredQuery` for each list, in the order of the dataset, with its real documents in their order. The document
+      names are the ids, or the positions if ids are missing or not unique.
 
     Raises:
-      ValueError: If a batch is something else, the model returns scores of another shape, or only all workers of a
-        cluster together can read its variables (Keras 2).
+      ValueError: If a batch has another structure, the model returns scores of another shape, or a single worker of a
+        cluster cannot read its variables (Keras 2).
 
-    A Keras model is traced once, not in each call. Time: one forward pass. Memory: a batch.
+    A Keras model is traced once, not in each call. Time: one forward pass. Memory: one batch.
 
     Example:
       >>> import tensorflow as tf
@@ -71,14 +71,14 @@ def score_rows(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> np.nd
     """Scores the rows of a table or of arrays.
 
     Args:
-      model: As for `score_queries`.
-      dataset: What `data.from_dataframe` or `data.from_arrays` makes with `return_ids=True`, whole.
+      model: A Keras model or a function, as for `score_queries`.
+      dataset: The complete dataset from `data.from_dataframe` or `data.from_arrays` with `return_ids=True`.
 
     Returns:
       float32 [rows], the scores in the order of the rows.
 
     Raises:
-      ValueError: If the document ids are not the numbers of rows, each once; else as `score_queries`.
+      ValueError: If the document ids are not the row numbers, each once, or as in `score_queries`.
 
     Example:
       >>> import pandas as pd
@@ -97,8 +97,8 @@ def score_rows(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> np.nd
     rows = [int(name) if name.isdecimal() else -1 for name in names]
     if sorted(rows) != list(range(len(rows))):
         raise ValueError(
-            "`dataset` must have the numbers of all rows as document ids, as `data.from_arrays` and "
-            f"`data.from_dataframe` make them with `return_ids=True`, got {names[:3]} among {len(names)}."
+            "`dataset` must have the row numbers as document ids, as created by `data.from_arrays` and "
+            f"`data.from_dataframe` with `return_ids=True`, got {names[:3]} among {len(names)}."
         )
     scores = np.empty(len(rows), np.float32)
     if rows:
@@ -107,12 +107,12 @@ def score_rows(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> np.nd
 
 
 def _parts(element: Any) -> tuple[Any, Any]:
-    """The inputs and labels of a batch, as tensors; None for no labels."""
+    """Returns the inputs and labels of a batch as tensors; None for no labels."""
     inputs, labels = element, None
     if isinstance(element, (tuple, list)):
         if not 1 <= len(element) <= 3:
             expected = "`dataset` must yield inputs, (inputs, labels) or (inputs, labels, weights)"
-            raise ValueError(f"{expected}, got {len(element)} parts.")
+            raise ValueError(f"{expected}, got {len(element)} elements.")
         inputs, labels = element[0], element[1] if len(element) > 1 else None
     return tf.nest.map_structure(_tensor, inputs), None if labels is None else _tensor(labels)
 
@@ -122,13 +122,13 @@ def _tensor(values: Any) -> Any:
 
 
 def _queries(inputs: dict[str, Any], labels: Any, scores: Any, number: int) -> Iterator[ScoredQuery]:
-    """The queries of a batch, of which the first has this number."""
+    """Yields the queries of a batch, whose first query has the given number."""
     by_query = _lists("scores of `model`", scores)
     by_label = [np.zeros(len(each), np.float32) for each in by_query]
     if labels is not None:
         by_label = _lists("labels of `dataset`", labels)
     masks = [each >= 0 for each in by_label]
-    is_ragged = isinstance(labels, tf.RaggedTensor)  # Then there is no padding, but there may be behind the scores.
+    is_ragged = isinstance(labels, tf.RaggedTensor)  # Ragged labels have no padding, but the scores may.
     if "mask" in inputs and not is_ragged:
         masks = [each.astype(bool) for each in _lists("`mask`", inputs["mask"])]
     for found in (by_label, masks):
@@ -136,7 +136,7 @@ def _queries(inputs: dict[str, Any], labels: Any, scores: Any, number: int) -> I
         if any(ours != each and not (is_ragged and ours > each) for ours, each in lengths):
             expected = f"{len(found)} lists of up to {max(map(len, found), default=0)}"
             raise ValueError(
-                f"`model` must return a score for each document, {expected}, got the shape {tuple(scores.shape)}."
+                f"`model` must return a score for each document, {expected}, got shape {tuple(scores.shape)}."
             )
     doc_ids = _lists("`doc_id`", inputs["doc_id"]) if "doc_id" in inputs else None
     query_ids = _texts(inputs["query_id"].numpy()) if "query_id" in inputs else None
@@ -147,12 +147,12 @@ def _queries(inputs: dict[str, Any], labels: Any, scores: Any, number: int) -> I
 
 
 def _texts(ids: Any) -> list[str]:
-    """Ids as text, which may be numbers."""
+    """Returns ids, which may be numbers, as strings."""
     return [name.decode() if isinstance(name, bytes) else str(name) for name in np.ravel(ids).tolist()]
 
 
 def _lists(what: str, values: Any) -> list[np.ndarray]:
-    """An array for each list of a batch."""
+    """Returns an array for each list of a batch."""
     if isinstance(values, tf.RaggedTensor) and values.shape.rank == 3:
         values = tf.squeeze(values, -1) if values.shape[-1] == 1 else values
     elif not isinstance(values, tf.RaggedTensor):
@@ -160,14 +160,14 @@ def _lists(what: str, values: Any) -> list[np.ndarray]:
         if values.shape.rank == 3 and values.shape[-1] == 1:
             values = values[:, :, 0]
     if values.shape.rank != 2:
-        raise ValueError(f"The {what} must be [batch, list], got the shape {tuple(values.shape)}.")
+        raise ValueError(f"The {what} must be [batch, list], got shape {tuple(values.shape)}.")
     if isinstance(values, tf.RaggedTensor):
         return np.split(values.flat_values.numpy(), values.row_splits.numpy()[1:-1])
     return list(values.numpy())
 
 
 def _input_names(model: Any) -> set[str]:
-    """The names of a functional model's inputs."""
+    """Returns the input names of a functional model."""
     names = getattr(model, "input_names", None) or [tensor.name for tensor in getattr(model, "inputs", None) or ()]
     return set(names)
 
@@ -175,8 +175,8 @@ def _input_names(model: Any) -> set[str]:
 def _scorer(model: tf.keras.Model) -> Callable[[Any], tf.Tensor]:
     score = _scorers.get(model)
     if score is None:
-        # A reference that keeps the model would keep its entry too. TensorFlow warns of retracing by the code of a
-        # function, which all models share, but by the object where that is a partial one.
+        # A strong reference to the model would keep its entry alive. TensorFlow counts retraces by code object, which
+        # all models would share, but a partial function is counted by object.
         score = tf.function(functools.partial(_scores, weakref.ref(model)), reduce_retracing=True, autograph=False)
         _scorers[model] = score
     return score

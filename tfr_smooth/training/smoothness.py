@@ -1,4 +1,4 @@
-"""How near a smooth metric is to the exact one on a model's own scores, and how many lists still have a gradient."""
+"""Diagnoses how close a smooth metric is to the exact one, and for how many lists its gradient vanishes."""
 
 from __future__ import annotations
 
@@ -16,24 +16,31 @@ from tfr_smooth.functional import inputs
 from tfr_smooth.losses import MetricLoss
 from tfr_smooth.ops import ExactRanking, Ranking
 
-# A gradient has vanished where its norm is below this part of the median list's, or below this.
+# A gradient vanishes if its norm is below this fraction of the median over lists, or below this absolute value.
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-6
-# Exact values that are nearer to the best one than this are the best one.
+# Exact values within this distance of the best value count as the best value.
 _ROUNDING = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
 class Smoothness:
-    """What a smooth metric is at one temperature, over the lists with a relevant document.
+    """Properties of a smooth metric at one temperature, over the lists with a relevant document.
 
     Args:
       value: The temperature.
       smooth: The mean of the smooth metric.
       exact: The mean of the exact metric.
       gap: The mean over lists of |smooth - exact|.
-      correlation: Spearman's rank correlation of smooth and exact over lists; NaN where either is constant.
-      vanishing_share: The share of lists without a gradient, among those whose ranking is not already the best: the
-        norm of the gradient with respect to the list's scores is below 1e-3 of these lists' median, or below 1e-6.
+      correlation: Spearman's rank correlation of smooth and exact over lists; NaN if either is constant.
+      vanishing_share: The share of lists with a vanishing gradient, among the lists that are not already ranked
+        optimally: the norm of the gradient with respect to the list's scores is below 1e-3 of the median norm of these
+        lists, or below 1e-6.
+
+    Example:
+      >>> from tfr_smooth import training
+      >>> row = training.Smoothness(value=10.0, smooth=0.6, exact=0.61, gap=0.02, correlation=0.9, vanishing_share=0.0)
+      >>> row.gap
+      0.02
     """
 
     value: float
@@ -46,13 +53,20 @@ class Smoothness:
 
 @dataclasses.dataclass(frozen=True)
 class SmoothnessReport:
-    """What a loss is at each temperature. Print it for a table.
+    """A comparison of temperatures, as returned by `diagnose_smoothness`. Print it for a table.
 
     Args:
       hyperparameter: The name of the temperature.
-      rows: The temperatures.
+      rows: One `Smoothness` per temperature.
       recommended: The temperature to start with.
-      reason: Why.
+      reason: The reason for the recommendation.
+
+    Example:
+      >>> from tfr_smooth import training
+      >>> row = training.Smoothness(value=10.0, smooth=0.6, exact=0.61, gap=0.02, correlation=0.9, vanishing_share=0.0)
+      >>> report = training.SmoothnessReport("alpha", (row,), recommended=10.0, reason="the smallest gap")
+      >>> print(str(report).splitlines()[-1])
+      Recommended: alpha=10, the smallest gap.
     """
 
     hyperparameter: str
@@ -80,27 +94,27 @@ def diagnose_smoothness(
 ) -> SmoothnessReport:
     """Compares temperatures of a loss on a model's scores, and recommends one.
 
-    A sharp ranking is near to the exact metric but has no gradient; a soft one has a gradient, but of another metric.
-    The recommendation is the value with the smallest gap among those with a gradient for almost all lists, and the one
-    with the smallest share of vanishing gradients if there are none. That is a heuristic for the scores as they are: it
-    knows nothing of what the model learns from the gradient, and scores grow during training. It saves trials of values
-    that cannot work, and does not replace validation.
+    A sharp ranking is close to the exact metric but has a vanishing gradient; a soft ranking has a gradient, but of a
+    different metric. The recommendation is the value with the smallest gap among the values with a gradient for almost
+    all lists, or the value with the smallest share of vanishing gradients if there are none. This is a heuristic for
+    the current scores: it does not measure what the model learns from the gradient, and scores grow during training. It
+    rules out values that cannot work and does not replace validation.
 
     Args:
       model: The model, or any function from a batch's inputs to scores [batch, list].
-      dataset: Finite batches of (inputs, labels), such as the training set.
-      loss: One minus a metric read off a smooth ranking.
+      dataset: A finite dataset of (inputs, labels), such as the training set.
+      loss: A loss that is one minus a smooth metric, such as `losses.SmoothINDCGLoss()`.
       values: The temperatures to compare, each > 0.
-      hyperparameter: The name of the ranking's temperature; None for that of a ranking of this library.
-      largest_vanishing_share: The largest share of lists without a gradient that is accepted, in (0, 1).
+      hyperparameter: The name of the ranking's temperature. None uses the temperature of a ranking of this library.
+      largest_vanishing_share: The largest accepted share of lists with a vanishing gradient, in (0, 1).
 
     Returns:
-      The figures for each value, and the recommended value.
+      The report, with one row per value and the recommended value.
 
     Raises:
-      ValueError: If an argument is not one of these, or the dataset has no list with a relevant document.
+      ValueError: If an argument is invalid, the dataset has no list with a relevant document, or the model returns NaN.
 
-    Time: one forward pass, and value and gradient of the loss, per value. Memory: a batch.
+    Time: one forward pass, and value and gradient of the loss, per value. Memory: one batch.
 
     Example:
       >>> import tensorflow as tf
@@ -116,7 +130,7 @@ def diagnose_smoothness(
     limit = _arguments.real("largest_vanishing_share", largest_vanishing_share, above=0.0, below=1.0)
     name = _temperature_name(loss.ranking, hyperparameter)
     if not values:
-        raise ValueError("`values` must hold at least one number, got none.")
+        raise ValueError("`values` must contain at least one number, got none.")
     rows = []
     for value in values:
         ranking = dataclasses.replace(loss.ranking, **{name: value})  # type: ignore[type-var]
@@ -126,28 +140,28 @@ def diagnose_smoothness(
     accepted = [row for row in rows if row.vanishing_share <= limit]
     if accepted:
         best, reason = min(accepted, key=lambda row: row.gap), "the smallest gap"
-        reason += f" with a gradient for all but {limit:.0%} of the lists"
+        reason += f" among values with a gradient for at least {1.0 - limit:.0%} of the lists"
     else:
         best, reason = min(rows, key=lambda row: row.vanishing_share), "the smallest share of vanishing gradients"
-        reason += f", which is more than {limit:.0%} for every value"
+        reason += f"; it exceeds {limit:.0%} for every value"
     return SmoothnessReport(name, tuple(rows), best.value, reason)
 
 
 class SmoothnessMonitor(tf.keras.callbacks.Callback):
-    """Adds the gap between smooth and exact metric, and the share of vanishing gradients, to the logs of each epoch.
+    """Logs the gap between the smooth and exact metric, and the share of vanishing gradients, after each epoch.
 
-    As `smooth_gap` and `vanishing_share`, both as in `Smoothness`, at the temperature that the loss has then. A share
-    that grows to most of the lists says that the training has stopped for want of a gradient. Each worker of a training
-    measures the whole dataset.
+    The logs are named `smooth_gap` and `vanishing_share`, as defined in `Smoothness`, at the current temperature of the
+    loss. A share that approaches 1 indicates that training has stalled because gradients vanish. In distributed
+    training, each worker measures the whole dataset.
 
     Args:
-      dataset: Finite batches of (inputs, labels), such as the training set or a part of it.
-      loss: The loss: one minus a metric read off a smooth ranking.
+      dataset: A finite dataset of (inputs, labels), such as the training set or a part of it.
+      loss: The training loss: one minus a smooth metric, such as `losses.SmoothINDCGLoss()`.
 
     Raises:
       ValueError: If `loss` is not a `MetricLoss`.
 
-    Time: one forward pass over the dataset, and value and gradient of the loss, per epoch. Memory: a batch.
+    Time per epoch: one forward pass over the dataset, and value and gradient of the loss. Memory: one batch.
 
     Example:
       >>> import tensorflow as tf
@@ -174,13 +188,13 @@ class SmoothnessMonitor(tf.keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras: measures the model."""
         assert self._measure is not None
-        figures = self._measure(self._dataset)
+        measured = self._measure(self._dataset)
         if logs is not None:
-            logs.update(smooth_gap=figures["gap"], vanishing_share=figures["vanishing_share"])
+            logs.update(smooth_gap=measured["gap"], vanishing_share=measured["vanishing_share"])
 
 
 def _temperature_name(ranking: Ranking, name: str | None) -> str:
-    """Returns the name, or that of the temperature of a ranking of the registry."""
+    """Returns the checked name of the temperature; for None, the one in the registry."""
     known = [entry.temperature for entry in registry.RANKINGS.values() if entry.ranking is type(ranking)]
     name = known[0] if name is None and known else name
     names = [field.name for field in dataclasses.fields(ranking)] if dataclasses.is_dataclass(ranking) else [""]
@@ -190,7 +204,7 @@ def _temperature_name(ranking: Ranking, name: str | None) -> str:
 def _measurement(
     model: Callable[..., tf.Tensor], loss: MetricLoss, ranking: Ranking
 ) -> Callable[..., dict[str, float]]:
-    """Returns a function from a dataset to the figures of `Smoothness`, but for the value."""
+    """Returns a function from a dataset to the fields of `Smoothness` except the value."""
     metric, is_ragged = loss.metric, loss.get_config()["ragged"]
     score = functools.partial(model, training=False) if isinstance(model, tf.keras.Model) else model
 
@@ -206,16 +220,16 @@ def _measurement(
         exact, best = (
             metric.compute(relevance, scores, batch.mask, ExactRanking()) for scores in (batch.scores, relevance)
         )
-        figures = tf.stack([batch.validity * smooth, batch.validity * exact, best, norm])
-        # A list with NaN counts, so that it shows.
+        values = tf.stack([batch.validity * smooth, batch.validity * exact, best, norm])
+        # A list with NaN counts, so that NaN appears in the result.
         counts = tf.logical_or(metric.has_relevant(batch.labels, batch.mask), tf.math.is_nan(batch.validity))
-        return tf.boolean_mask(figures, counts, axis=1)
+        return tf.boolean_mask(values, counts, axis=1)
 
-    return lambda dataset: _figures(*np.concatenate([of_lists(*batch).numpy() for batch in dataset], axis=1))
+    return lambda dataset: _summary(*np.concatenate([of_lists(*batch).numpy() for batch in dataset], axis=1))
 
 
-def _figures(smooth: np.ndarray, exact: np.ndarray, best: np.ndarray, norm: np.ndarray) -> dict[str, float]:
-    """Returns the figures of `Smoothness`, but for the value, from those of the lists."""
+def _summary(smooth: np.ndarray, exact: np.ndarray, best: np.ndarray, norm: np.ndarray) -> dict[str, float]:
+    """Returns the fields of `Smoothness` except the value, from the values of the lists."""
     if not len(exact):
         raise ValueError("`dataset` must have a list with a relevant document, got none.")
     norm = norm[exact < best - _ROUNDING]
@@ -232,6 +246,6 @@ def _figures(smooth: np.ndarray, exact: np.ndarray, best: np.ndarray, norm: np.n
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:
-    """Returns the rank of each value, and the mean rank of equal ones."""
+    """Returns the rank of each value; equal values have their mean rank."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2.0)[inverse]

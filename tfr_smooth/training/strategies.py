@@ -1,4 +1,4 @@
-"""Where a training runs."""
+"""Distribution strategies by name."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _EXAMPLE = '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type
 
 
 class _Keras3MultiWorkerStrategy(tf.distribute.MultiWorkerMirroredStrategy):
-    """Runs the `fit` of Keras 3, which asks for the mean of a step's figures along an axis that scalars lack.
+    """Supports `fit` of Keras 3, which averages the scalar metrics of a step along an axis that scalars lack.
 
-    https://github.com/keras-team/keras/issues/20585. The mean over replicas alone is what is meant.
+    See https://github.com/keras-team/keras/issues/20585. This strategy averages scalars over replicas only.
     """
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | None) -> Any:
@@ -28,27 +28,27 @@ class _Keras3MultiWorkerStrategy(tf.distribute.MultiWorkerMirroredStrategy):
 
 
 def get_strategy(name: str) -> tf.distribute.Strategy:
-    """Makes a `tf.distribute` strategy by name: build and compile the model in its `scope()`.
+    """Creates a `tf.distribute` strategy by name. Build and compile the model in its `scope()`.
 
-    Call it at the start of the program: processes find each other before TensorFlow does anything else. Those of
-    "multi_worker" and "parameter_server" read their addresses and which of them they are from the environment variable
-    TF_CONFIG, and wait for each other here.
+    Call this function at the start of the program, because processes must connect before TensorFlow does anything else.
+    "multi_worker" and "parameter_server" read the addresses of the processes and the task of this process from the
+    environment variable TF_CONFIG, and wait here for all processes.
 
     Args:
       name: One of
         "none": one device;
-        "mirrored": all GPUs of this machine (its CPU if it has none), each with a share of every batch;
-        "multi_worker": the same over several processes, TF_CONFIG's workers. All run the same program. The weights
-          after a step are those of one device;
-        "parameter_server": Keras 2 alone. TF_CONFIG's chief runs the program; in a worker or parameter server this
-          call serves the chief and never returns. The workers train independently of each other, so no run is like
-          another. They need data that can be read without Python: `data.read_letor(..., cache=True)`.
+        "mirrored": all GPUs of this machine (the CPU if there are none), each with a shard of every batch;
+        "multi_worker": the same over several processes, the workers in TF_CONFIG. All run the same program. The weights
+          after a step are those of training on one device;
+        "parameter_server": only with Keras 2. The chief in TF_CONFIG runs the program; in a worker or parameter server,
+          this call serves the chief and never returns. Workers train asynchronously, so runs are not reproducible. The
+          data must be readable without Python: `data.read_letor(..., cache=True)`.
 
     Returns:
       The strategy.
 
     Raises:
-      ValueError: If there is no such strategy, Keras does not support it, or TF_CONFIG is missing or wrong.
+      ValueError: If the name is unknown, Keras does not support the strategy, or TF_CONFIG is missing or invalid.
 
     Example:
       >>> import tfr_smooth
@@ -66,8 +66,8 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
     if name == "parameter_server":
         if _keras.IS_KERAS_3:
             raise ValueError(
-                "`name` must be 'none', 'mirrored' or 'multi_worker' with Keras 3, whose `fit` has no parameter "
-                "servers (TensorFlow 2.15 with Keras 2 has), got 'parameter_server'."
+                "`name` must be 'none', 'mirrored' or 'multi_worker' with Keras 3, which does not support "
+                "parameter servers (TensorFlow 2.15 with Keras 2 does), got 'parameter_server'."
             )
         _check_tf_config(name, needed=("chief", "ps", "worker"), allowed=("chief", "ps", "worker"))
         return _parameter_server_strategy()
@@ -75,7 +75,7 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
 
 
 def _parameter_server_strategy() -> tf.distribute.Strategy:
-    # So that the chief hears of a worker or parameter server that failed; TensorFlow's guide asks for it.
+    # Reports failures of workers and parameter servers to the chief, as TensorFlow's guide recommends.
     os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if resolver.task_type != "chief":
@@ -86,7 +86,7 @@ def _parameter_server_strategy() -> tf.distribute.Strategy:
 
 
 def _check_tf_config(name: str, *, needed: tuple[str, ...], allowed: tuple[str, ...]) -> None:
-    """Raises a `ValueError` that says what is wrong; TensorFlow would hang, or train alone without a word."""
+    """Raises a `ValueError` if TF_CONFIG is invalid; TensorFlow would hang, or silently train on one worker."""
     text = os.environ.get("TF_CONFIG", "")
     try:
         config = json.loads(text)
@@ -94,13 +94,13 @@ def _check_tf_config(name: str, *, needed: tuple[str, ...], allowed: tuple[str, 
         job, index = config["task"]["type"], int(config["task"]["index"])
     except (ValueError, LookupError, TypeError, AttributeError):
         raise ValueError(
-            f"The environment variable TF_CONFIG must say for {name!r} who is in the cluster and which of them this "
-            f"process is, as in {_EXAMPLE}, got {text!r}."
+            f"The environment variable TF_CONFIG must describe the cluster and the task of this process for {name!r}, "
+            f"as in {_EXAMPLE}, got {text!r}."
         ) from None
     for problem, wrong in (
         (f"must have the jobs {', '.join(needed)}", not set(needed) <= set(cluster)),
-        (f"must have no jobs but {', '.join(allowed)}", not set(cluster) <= set(allowed)),
-        (f"must have a task of the cluster, not {job} {index}", not 0 <= index < len(cluster.get(job, []))),
+        (f"must have no jobs except {', '.join(allowed)}", not set(cluster) <= set(allowed)),
+        (f"must have a task in the cluster, not {job} {index}", not 0 <= index < len(cluster.get(job, []))),
     ):
         if wrong:
             raise ValueError(f"The environment variable TF_CONFIG {problem} for {name!r}, got {text!r}.")

@@ -1,4 +1,4 @@
-"""A temperature that changes during training."""
+"""A schedule for the temperature of a loss."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tfr_smooth import _arguments
 class TemperatureSchedule(tf.keras.callbacks.Callback):
     """Sets the temperature of a loss before each epoch.
 
-    The temperature is a `tf.Variable` that the loss, and any smooth metric, was given. The compiled training step
-    reads it, so a new value takes no retracing. The value depends on the epoch alone: a resumed training needs the
-    right `initial_epoch` of `fit` and nothing else.
+    The temperature is a `tf.Variable` that is passed to the loss and to smooth metrics. The compiled training step
+    reads it, so a new value requires no retracing. The value depends only on the epoch: a resumed training run only
+    needs the correct `initial_epoch` of `fit`.
 
-    Smooth metrics at different temperatures are not comparable: choose the epoch by an exact metric.
+    Smooth metrics at different temperatures are not comparable: select the best epoch by an exact metric.
 
     Args:
-      variable: The temperature: a scalar float variable with `trainable=False`.
-      schedule: A function from the epoch, counted from 0, to the temperature; for example a Keras
+      variable: The temperature: a scalar float variable with `trainable=False` and a value > 0.
+      schedule: A function from the epoch, counted from 0, to the temperature, > 0; for example a Keras
         `LearningRateSchedule`, whose steps are then epochs.
       name: The name of the temperature in the epoch's logs.
 
     Raises:
-      ValueError: If `variable` is not such a variable, or the schedule returns something else than a finite number > 0.
+      ValueError: If `variable` is not such a variable, or the schedule returns a value that is not a finite number > 0.
 
     Example:
       >>> import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Evaluation of a validation set after each epoch, and what follows from it."""
+"""Validation after each epoch, with checkpoints of the best model and early stopping."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ MODES = ("max", "min")
 
 
 class Validation(tf.keras.callbacks.Callback):
-    """Computes validation figures after each epoch, keeps the best epoch, stops early on request.
+    """Computes validation metrics after each epoch, saves the best model, and optionally stops early.
 
-    The figures go into the epoch's logs as `val_NAME`, so that the progress bar, the history and later callbacks see
-    them; put this callback before those. After training, `best_epoch` and `best_value` tell the best epoch (counted
-    from 0; ties go to the earlier one) and `history` has the logs of all epochs.
+    The metrics are added to the epoch's logs as `val_NAME`, so the progress bar, the history and later callbacks
+    receive them; pass this callback to `fit` before those. After training, `best_epoch` (counted from 0; ties go to the
+    earlier epoch) and `best_value` describe the best epoch, and `history` has the logs of all epochs.
 
     Args:
-      figures: Returns the figures of the model by name, as {"ndcg": 0.5}; called after each epoch with the model.
-      monitor: The name of the figure that tells which epoch is best. NaN is never best.
-      mode: "max" if more is better, "min" if less is.
-      path: Where the model of the best epoch is saved (ends in ".keras"); None saves nothing.
-      patience: Stop after this many epochs in a row without a new best one; None never stops.
+      figures: A function from the model to its metrics by name, such as {"ndcg": 0.5}; called after each epoch.
+      monitor: The name of the metric that determines the best epoch. NaN is never best.
+      mode: "max" if higher is better, "min" if lower is better.
+      path: The file of the best model, which must end in ".keras". None saves nothing.
+      patience: The number of epochs without improvement, >= 1, after which training stops. None never stops early.
 
     Raises:
-      ValueError: If an argument is not one of these.
+      ValueError: If an argument is invalid.
 
     Example:
       >>> import tensorflow as tf
@@ -67,11 +67,15 @@ class Validation(tf.keras.callbacks.Callback):
         self.history: dict[str, list[float]] = {}
 
     def evaluate(self) -> dict[str, float]:
-        """Returns the figures of the model as it stands, by name."""
+        """Evaluates the current model.
+
+        Returns:
+          Metric name to value.
+        """
         return dict(self._figures(self.model))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Called by Keras: evaluates, saves the model if it is the best one, stops if there is no hope."""
+        """Called by Keras: evaluates the model, saves it if it is the best, and stops early."""
         logs = {} if logs is None else logs
         logs.update({f"val_{name}": value for name, value in self.evaluate().items()})
         for name, value in logs.items():
@@ -93,7 +97,11 @@ class Validation(tf.keras.callbacks.Callback):
                 self.model.save(os.fspath(unfinished))
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what a resumed training must know, as JSON has it."""
+        """Returns the state that a resumed training run needs.
+
+        Returns:
+          JSON-serializable values.
+        """
         return {
             "best_epoch": self.best_epoch,
             "best_value": self.best_value,
@@ -102,32 +110,37 @@ class Validation(tf.keras.callbacks.Callback):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Goes on from what `get_state` returned."""
+        """Restores the state of an earlier run.
+
+        Args:
+          state: The result of `get_state`.
+        """
         self.best_epoch, self.best_value = state["best_epoch"], state["best_value"]
         self.stopped, self.history = state["stopped"], state["history"]
 
 
 class ExactValidation(Validation):
-    """Evaluates a validation set exactly after each epoch, keeps the best epoch, stops early on request.
+    """Evaluates exact metrics on a validation set after each epoch, saves the best model, and optionally stops early.
 
-    Each list counts once, whatever the batches are. Logs, `best_epoch`, `best_value` and `history` are those of
+    Each list has the same weight, whatever the batches are. Logs, `best_epoch`, `best_value` and `history` are as in
     `Validation`.
 
-    Under a `tf.distribute` strategy each replica scores its share of a batch, and each worker computes the metrics of
-    all lists, so that all of them see the figures of one device; of several workers the chief writes.
+    Under a `tf.distribute` strategy, each replica scores its shard of a batch, and each worker computes the metrics
+    over all lists, so all workers have the same values as training on one device. With multiple workers, the chief
+    writes.
 
     Args:
-      dataset: A finite dataset of (inputs, labels), as `data.read_letor` makes.
-      metrics: Metrics to compute, such as `metrics.NDCGMetric()`; for the use of this callback alone.
-      monitor: The name of the metric that tells which epoch is best; None for the first one. NaN is never best.
-      mode: "max" if more is better, "min" if less is.
-      path: Where the model of the best epoch is saved (ends in ".keras"); None saves nothing.
-      patience: Stop after this many epochs in a row without a new best one; None never stops.
+      dataset: A finite dataset of (inputs, labels), such as from `data.read_letor`.
+      metrics: Metrics to compute, such as `metrics.NDCGMetric()`. Do not use them elsewhere.
+      monitor: The name of the metric that determines the best epoch. None uses the first metric. NaN is never best.
+      mode: "max" if higher is better, "min" if lower is better.
+      path: The file of the best model, which must end in ".keras". None saves nothing.
+      patience: The number of epochs without improvement, >= 1, after which training stops. None never stops early.
 
     Raises:
-      ValueError: If an argument is not one of these, or the dataset has no end.
+      ValueError: If an argument is invalid or the dataset repeats forever.
 
-    Time: one forward pass over the dataset an epoch. Memory: a batch.
+    Time per epoch: one forward pass over the dataset. Memory: one batch.
 
     Example:
       >>> import tensorflow as tf
@@ -155,7 +168,7 @@ class ExactValidation(Validation):
         if not metrics:
             raise ValueError("`metrics` must name at least one metric, got none.")
         if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
-            raise ValueError("`dataset` must be finite, got one that repeats for ever.")
+            raise ValueError("`dataset` must be finite, got one that repeats forever.")
         names = [metric.name for metric in metrics]
         best_by = _arguments.choice("monitor", monitor or names[0], names)
         super().__init__(self._exact, monitor=best_by, mode=mode, path=path, patience=patience)
@@ -170,7 +183,7 @@ class ExactValidation(Validation):
 
         strategy = model.distribute_strategy
         ragged = any(isinstance(spec, tf.RaggedTensorSpec) for spec in tf.nest.flatten(self._dataset.element_spec))
-        # Ragged tensors cannot be gathered: then each process scores all lists.
+        # Ragged tensors cannot be gathered: each process then scores all lists.
         shared = strategy.num_replicas_in_sync > 1 and not ragged
         self._shared = (
             strategy.experimental_distribute_dataset(share_by_data(self._dataset)) if shared else self._dataset
