@@ -160,11 +160,11 @@ def test_no_display_is_needed_and_the_state_of_matplotlib_stays(tmp_path):
 @pytest.mark.parametrize(
     "history, options, message",
     [
-        ({}, {}, "`history` must have one number per epoch for each name, got lengths: {}."),
+        ({}, {}, "`history` must have one number per epoch for each name, got lengths {}."),
         (
             {"loss": [1.0, 2.0], "val_loss": [1.0]},
             {},
-            "`history` must have one number per epoch for each name, got lengths: {'loss': 2, 'val_loss': 1}.",
+            "`history` must have one number per epoch for each name, got lengths {'loss': 2, 'val_loss': 1}.",
         ),
         ({"loss": []}, {}, "`history['loss']` must be one number per epoch, at least one, got []."),
         ({"loss": 0.5}, {}, "`history['loss']` must be one number per epoch, at least one, got 0.5."),
@@ -205,7 +205,7 @@ def test_the_most_important_features_are_on_top(monkeypatch, tmp_path):
     [
         ({"drops": {}}, "`drops` must have the same number of values"),
         ({"drops": {"a": []}}, "`drops` must have the same number of values"),
-        ({"drops": {"a": [1.0], "b": [1.0, 2.0]}}, "got the shapes {'a': (1,), 'b': (2,)}"),
+        ({"drops": {"a": [1.0], "b": [1.0, 2.0]}}, "got shapes {'a': (1,), 'b': (2,)}"),
         ({"drops": DROPS, "top": 0}, "`top` must be an integer >= 1, got 0."),
     ],
 )

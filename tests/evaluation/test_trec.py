@@ -155,7 +155,7 @@ BAD_QUERIES = {
     "scores a matrix": (query(scores=[[1], [0]]), "`scores` of query 'q' must be 2 numbers, one for each document,"),
     "no document": (query("q", [], [], []), "`doc_ids` of query 'q' must name at least one document, got none."),
     "document twice": (query(doc_ids="aa"), "`doc_ids` of query 'q' must be unique, got 'a' twice."),
-    "document unnamed": (query(doc_ids=["a", ""]), "`doc_ids` of query 'q' must be text that is not empty, without"),
+    "document unnamed": (query(doc_ids=["a", ""]), "`doc_ids` of query 'q' must be non-empty text without"),
     "document in bytes": (query(doc_ids=["a", b"b"]), "without whitespace or NUL, got b'b'."),
     "document with a space": (query(doc_ids=["a", "b c"]), "without whitespace or NUL, got 'b c'."),
     "document with NUL": (query(doc_ids=["a", "a\0b"]), "without whitespace or NUL, got 'a\\x00b'."),

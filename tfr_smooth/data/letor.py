@@ -171,8 +171,8 @@ def scan_letor(
       A `LetorSummary`.
 
     Raises:
-      ValueError: If an argument is invalid, a pattern matches no file, or the input is malformed (`path:line:
-        problem`).
+      ValueError: If an argument is invalid, a pattern matches no file, or the input is malformed
+        (`path:line: problem`).
 
     One pass over the files, as slow as one epoch of `read_letor`. Memory holds a few queries and the query ids read so
     far.

@@ -21,8 +21,7 @@ class ModelCard:
     """The entries of a model card that only the trainer of the model knows; `export_ranker` adds other entries.
 
     Each value may be a string, a number, a list, a dict of these, or a Keras object such as a loss, which is written as
-    its class and configuration. None marks
-    an entry as not given.
+    its class and configuration. None marks an entry as not given.
 
     Args:
       description: The purpose of the model, and its limitations.

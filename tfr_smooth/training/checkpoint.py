@@ -41,7 +41,7 @@ class ResumableTraining(tf.keras.callbacks.Callback):
       directory: Directory of the checkpoints, created if missing. Multiple workers need a shared directory.
       validation: The validation callback to save and restore. None saves no validation state.
       settings: Settings that identify the training run, as JSON values, such as the learning rate. Restoring with
-        different settings is an error. None for none.
+        different settings is an error. None stores no settings.
 
     Example:
       >>> import tempfile
