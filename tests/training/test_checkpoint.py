@@ -103,7 +103,7 @@ def test_a_finished_training_is_not_repeated(files, undisturbed):
 
 
 def test_other_settings_are_refused(files, undisturbed):
-    with pytest.raises(ValueError, match=r"`settings` must be .* got alpha=2.0 \(was 1.0\), topn=5 \(was None\)\."):
+    with pytest.raises(ValueError, match=r"`settings` must match .* got alpha=2.0 \(was 1.0\), topn=5 \(was None\)\."):
         run(files, undisturbed[0], settings={"alpha": 2.0, "loss": "smoothi_ndcg", "topn": 5})
 
 

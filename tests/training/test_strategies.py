@@ -25,13 +25,13 @@ CLUSTER = {"worker": ["localhost:1", "localhost:2"]}
     ("config", "message"),
     [
         ("", "TF_CONFIG must describe the cluster and the task of this process for 'multi_worker', as in "),
-        ("{", "which of them this process is, as in {\"cluster\": .*, got '{'"),
+        ("{", "the task of this process for .multi_worker., as in {\"cluster\": .*, got '{'"),
         ("[]", "must describe the cluster and the task"),
         ({"cluster": CLUSTER}, "must describe the cluster and the task"),
         ({"cluster": {"worker": 3}, "task": {"type": "worker", "index": 0}}, "must describe the cluster and the task"),
         ({"cluster": CLUSTER, "task": {"type": "worker", "index": "one"}}, "must describe the cluster and the task"),
-        ({"cluster": CLUSTER, "task": {"type": "worker", "index": 2}}, "a task of the cluster, not worker 2 for"),
-        ({"cluster": CLUSTER, "task": {"type": "chief", "index": 0}}, "a task of the cluster, not chief 0 for"),
+        ({"cluster": CLUSTER, "task": {"type": "worker", "index": 2}}, "a task in the cluster, not worker 2 for"),
+        ({"cluster": CLUSTER, "task": {"type": "chief", "index": 0}}, "a task in the cluster, not chief 0 for"),
         (
             {"cluster": {**CLUSTER, "ps": ["localhost:3"]}, "task": {"type": "ps", "index": 0}},
             "TF_CONFIG must have no jobs except chief, worker for 'multi_worker', got '{.*ps",
