@@ -17,7 +17,7 @@ APART_1 = tests/ops tests/functional tests/losses tests/metrics
 APART_2 = tests/test_modes.py tests/test_numerics.py tests/test_keras_users.py
 APART = $(APART_1) $(APART_2)
 # These do not depend on Keras, so one stack of each TensorFlow runs them.
-WITHOUT_KERAS = tests/ops tests/functional tests/data tests/evaluation tests/test_packaging.py
+WITHOUT_KERAS = tests/ops tests/functional tests/data tests/evaluation tests/test_packaging.py tests/test_project.py
 # And these touch Keras in few places: among the fast tests, the stack with Keras 3 runs them.
 BARELY_KERAS = tests/examples tests/study tests/text
 LEFT_OUT = $(if $(filter $*,ranking),$(WITHOUT_KERAS) $(if $(findstring or,$(MARKS)),,$(BARELY_KERAS)))
@@ -40,7 +40,7 @@ EXTRAS_ranking-2.15 = ranking,all,test
 # Its metadata asks for TensorFlow < 2.16.
 NO_DEPS_ranking = tensorflow-ranking==0.5.5
 
-.PHONY: help train test test-all test-latest test-ranking test-ranking-2.15 docs plots stubs lint wheel bazel-test clean
+.PHONY: help train test test-all test-latest test-ranking test-ranking-2.15 docs plots stubs lint wheel check-wheel bazel-test clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -87,7 +87,14 @@ stubs: $(VENV)/latest/.installed  ## write the signatures of the named losses an
 
 # By way of the source archive: building in the tree makes build/, which macOS takes for BUILD.
 wheel: $(VENV)/latest/.installed  ## build the wheel and the source archive into dist/
+	rm -rf dist
 	$(VENV)/latest/bin/python -m build
+
+check-wheel: wheel  ## check the metadata of both, and run the README's quickstart in a new environment with the wheel
+	$(VENV)/latest/bin/python -m twine check --strict dist/*
+	python=$$($(STACK) python latest) && "$$python" -m venv --clear $(VENV)/wheel
+	$(VENV)/wheel/bin/python -m pip install --quiet dist/*.whl
+	$(VENV)/wheel/bin/python -I tools/quickstart.py
 
 bazel-test: $(VENV)/latest/.installed  ## build all and run the tests under Bazel (BAZEL_TESTS=targets)
 	PATH="$(abspath $(VENV))/latest/bin:$$PATH" bazel build $(UNUSED_REPOSITORIES) //...

@@ -35,7 +35,7 @@ def package_files():
 def wheel(tmp_path_factory):
     """The wheel, built from a copy so that nothing is left in the tree, and without network."""
     source = tmp_path_factory.mktemp("source")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     for name in ("examples", "tests", "tfr_smooth", "tools"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -70,6 +70,26 @@ def test_wheel_metadata_has_the_version_and_all_stacks(metadata):
     assert "tensorflow>=2.15.1" in metadata.get_all("Requires-Dist")
     assert 'tensorflow-ranking==0.5.5; extra == "ranking"' in metadata.get_all("Requires-Dist")
     assert 'tf-keras>=2.16; extra == "legacy-keras"' in metadata.get_all("Requires-Dist")
+
+
+def test_wheel_has_the_readme_with_absolute_links_to_files(metadata):
+    """A package index shows it, where relative links lead to nothing."""
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    readme, shown = read("README.md"), metadata.get_payload(decode=True).decode("utf-8")
+    links = re.findall(r"\]\(([^)\s]+)\)", shown)
+    assert len(links) == len(re.findall(r"\]\(", readme)) and [link for link in links if ":" not in link] == []
+    repository = re.search("^repository-code: (.+)$", read("CITATION.cff"), re.M)[1]
+    inside = [link.removeprefix(f"{repository}/blob/main/") for link in links if link.startswith(repository)]
+    assert "docs/getting_started.md" in inside
+    assert [path for path in inside if not (ROOT / path.partition("#")[0]).is_file()] == []
+    # Nothing else changes.
+    assert shown.replace(f"{repository}/blob/main/", "").strip() == readme.strip()
+
+
+def test_wheel_metadata_leads_to_the_project(metadata):
+    urls = dict(url.split(", ") for url in metadata.get_all("Project-URL"))
+    assert {"Homepage", "Documentation", "Repository", "Issues", "Changelog"} == set(urls)
+    assert metadata["Keywords"] and "Programming Language :: Python :: 3.13" in metadata.get_all("Classifier")
 
 
 def declared(metadata, extra=None):

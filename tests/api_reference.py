@@ -1,0 +1,155 @@
+"""Lists what the docstrings of the public objects lack: `python -m tests.api_reference [tfr_smooth.PACKAGE ...]`.
+
+A class or function needs a docstring with all parameters, what it returns, and an example that runs. The methods that
+the API reference shows need the same, except for the example. Its properties need a docstring.
+"""
+
+import dataclasses
+import functools
+import importlib
+import inspect
+import pathlib
+import re
+import sys
+
+import tfr_smooth
+
+ROOT = pathlib.Path(tfr_smooth.__file__).absolute().parents[1]
+# What is not missing, as printed -> the reason.
+EXCEPTIONS: dict[str, str] = {}
+
+
+def sections(docstring):
+    """The text of each section of a Google-style docstring, by title."""
+    parts = re.split(r"^([A-Z]\w+):\n(?=  )", docstring, flags=re.M)
+    # A section ends at the next line that is not indented.
+    return {
+        title: inspect.cleandoc(re.split(r"^\S", text, maxsplit=1, flags=re.M)[0])
+        for title, text in zip(parts[1::2], parts[2::2], strict=True)
+    }
+
+
+def documented_parameters(docstring):
+    """The names described in `Args` or, for tuples and dataclasses, `Attributes`."""
+    parts = sections(docstring)
+    text = "\n".join(parts.get(title, "") for title in ("Args", "Attributes"))
+    names = re.findall(r"^((?:\*{0,2}\w+(?:, )?)+)(?: \([^)]*\))?:", text, re.M)
+    return {name.lstrip("*") for group in names for name in group.split(", ")}
+
+
+def parameters(described):
+    """The parameters of a function, or of a class's constructor, except those that other libraries define."""
+    if not inspect.isclass(described):
+        target = described
+    elif getattr(described, "_is_protocol", False) or not ours(constructor_owner(described)):
+        return []
+    else:  # A NamedTuple has __new__ alone.
+        target = vars(constructor_owner(described)).get("__init__", described)
+    names = [name for name in inspect.signature(target).parameters if name not in ("self", "cls")]
+    if dataclasses.is_dataclass(described):
+        fields = {name for owner in described.__mro__ if ours(owner) for name in vars(owner).get("__annotations__", ())}
+        names = [name for name in names if name in fields]
+    return names
+
+
+def constructor_owner(described):
+    return next(owner for owner in described.__mro__ if {"__init__", "__new__"} & set(vars(owner)))
+
+
+def ours(owner):
+    return owner.__module__.split(".")[0] == "tfr_smooth"
+
+
+def returns_a_value(function):
+    return inspect.signature(function).return_annotation not in (inspect.Signature.empty, None, "None", "NoReturn")
+
+
+def missing(described):
+    """What the docstring of a public class or function lacks."""
+    docstring = inspect.cleandoc(described.__doc__ or "")
+    if not docstring:
+        return ["docstring"]
+    parts = sections(docstring)
+    found = [name for name in parameters(described) if name not in documented_parameters(docstring)]
+    lacking = [f"argument `{name}`" for name in found]
+    if not inspect.isclass(described) and returns_a_value(described) and not {"Returns", "Yields"} & set(parts):
+        lacking.append("Returns")
+    if ">>> " not in parts.get("Example", ""):
+        lacking.append("Example")
+    return lacking
+
+
+def missing_in_method(owner, name):
+    """What the docstring of a class's own method or property lacks; a base class may describe the parameters."""
+    method = inspect.getattr_static(owner, name)
+    docstring = inspect.cleandoc(method.__doc__ or "")
+    if not docstring:
+        return ["docstring"]
+    if isinstance(method, property | functools.cached_property):
+        return []
+    method = getattr(method, "__func__", method)
+    described = set()
+    for base in owner.__mro__:
+        described |= documented_parameters(inspect.cleandoc(getattr(vars(base).get(name), "__doc__", None) or ""))
+    lacking = [f"argument `{parameter}`" for parameter in parameters(method) if parameter not in described]
+    returns = {"Returns", "Yields"} & set(sections(docstring)) or re.match(r"(Returns|Yields)\b", docstring)
+    if returns_a_value(method) and not returns:
+        lacking.append("Returns")
+    return lacking
+
+
+@functools.cache
+def shown():
+    """The filters of members in mkdocs.yml, and the members that a page lists for an object, by its name."""
+    filters = re.findall(r'- "!(.+)"', (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    listed = {}
+    for page in (ROOT / "docs").rglob("*.md"):
+        blocks = re.findall(r"^::: (\S+)\n((?:    .*\n)+)", page.read_text(encoding="utf-8"), re.M)
+        for name, options in blocks:
+            for members in re.findall(r"^ +members: \[(.*)\]", options, re.M):
+                listed[name] = [member for member in re.split(r",\s*", members) if member]
+    return filters, listed
+
+
+def members(name, described):
+    """The class's own methods and properties that the API reference shows."""
+    filters, listed = shown()
+    own = [
+        member
+        for member, value in vars(described).items()
+        if inspect.isfunction(value)
+        or isinstance(value, property | functools.cached_property | classmethod | staticmethod)
+    ]
+    if name in listed:
+        return [member for member in own if member in listed[name]]
+    return [member for member in own if not any(re.search(pattern, member) for pattern in filters)]
+
+
+def missing_in_package(package):
+    """Lines such as `tfr_smooth.losses.get: argument `name``, without the exceptions."""
+    module = importlib.import_module(package)
+    lines = []
+    for name in module.__all__:
+        described, path = getattr(module, name), f"{package}.{name}"
+        if inspect.isclass(described) or inspect.isfunction(described):
+            lines += [f"{path}: {lacking}" for lacking in missing(described)]
+        if inspect.isclass(described):
+            for member in members(path, described):
+                lines += [f"{path}.{member}: {lacking}" for lacking in missing_in_method(described, member)]
+    return lines
+
+
+def main(packages):
+    for package in packages or [
+        f"tfr_smooth.{path.parent.name}" for path in sorted(ROOT.glob("tfr_smooth/*/__init__.py"))
+    ]:
+        try:
+            lines = missing_in_package(package)
+        except ImportError as error:
+            print(f"{package}: not checked: {error}")
+        else:
+            print("\n".join(line for line in lines if line not in EXCEPTIONS) or f"{package}: complete")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
