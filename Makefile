@@ -40,7 +40,7 @@ EXTRAS_ranking-2.15 = ranking,all,test
 # Its metadata asks for TensorFlow < 2.16.
 NO_DEPS_ranking = tensorflow-ranking==0.5.5
 
-.PHONY: help train test test-all test-latest test-ranking test-ranking-2.15 docs plots stubs lint wheel check-wheel bazel-test clean
+.PHONY: help train test test-all test-latest test-ranking test-ranking-2.15 docs notebooks plots stubs lint wheel check-wheel bazel-test clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -77,6 +77,10 @@ lint: $(VENV)/latest/.installed  ## run ruff and mypy
 
 docs: $(VENV)/latest/.installed  ## build the documentation's site into output/site (ARGS=MkDocs's)
 	NO_MKDOCS_2_WARNING=1 $(VENV)/latest/bin/python -m mkdocs build --strict $(ARGS)
+
+notebooks: $(VENV)/latest/.installed $(VENV)/ranking/.installed  ## execute the documentation's notebooks and store them with their outputs
+	$(VENV)/latest/bin/python tools/run_notebooks.py quickstart dataframe inside_a_relaxation
+	$(VENV)/ranking/bin/python tools/run_notebooks.py migration
 
 plots: $(VENV)/latest/.installed  ## draw the documentation's plots again, into docs/images (ARGS=the script's)
 	$(VENV)/latest/bin/python tools/plot_relaxations.py $(ARGS)

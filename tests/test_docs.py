@@ -4,6 +4,7 @@ import ast
 import html
 import importlib
 import inspect
+import json
 import os
 import re
 import runpy
@@ -199,6 +200,18 @@ def test_classes_of_the_registry_show_their_arguments(package, site):
 
 def test_every_page_is_in_the_site(site):
     assert {page.removeprefix("docs/").removesuffix(".md") + ".html" for page in PAGES} <= set(site)
+
+
+def test_every_notebook_is_in_the_site_with_its_outputs(site):
+    for path in (ROOT / "docs/notebooks").glob("*.ipynb"):
+        text = site[f"notebooks/{path.stem}.html"]
+        code = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+        outputs = [output for cell in code for output in cell["outputs"]]
+        formats = [format for output in outputs for format in output.get("data", ())]
+        assert text.count('src="data:image/png') == formats.count("image/png") > 0
+        assert text.count("<table>") == formats.count("text/html") > 0
+        plain = [output for output in outputs if not {"image/png", "text/html"} & set(output.get("data", ()))]
+        assert text.count('<div class="highlight">') == len(code) + len(plain)
 
 
 def test_the_table_of_losses_has_every_name(site):

@@ -1,0 +1,59 @@
+"""The notebooks in docs/notebooks: stored as they ran from top to bottom, and still running."""
+
+import json
+import re
+import runpy
+
+import pytest
+
+from tests import documents
+from tfr_smooth import _keras
+
+PATHS = sorted((documents.ROOT / "docs" / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in PATHS}
+WITH_TF_RANKING = {"migration"}
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def kinds(notebook):
+    """The kinds of each code cell's outputs: the stream, or the formats of the value."""
+    return [
+        [output.get("name") or sorted(output.get("data", ["error"])) for output in cell["outputs"]]
+        for cell in code_cells(notebook)
+    ]
+
+
+def test_there_are_the_notebooks_that_the_navigation_names():
+    navigation = (documents.ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert set(re.findall(r": notebooks/(\w+)\.ipynb$", navigation, re.M)) == set(NOTEBOOKS)
+    assert set(NOTEBOOKS) == {"quickstart", "dataframe", "inside_a_relaxation", "migration"}
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+class TestStored:
+    def test_cells_ran_once_in_their_order(self, name):
+        counts = [cell["execution_count"] for cell in code_cells(NOTEBOOKS[name])]
+        assert counts == list(range(1, len(counts) + 1))
+
+    def test_outputs_are_there_and_none_is_an_error(self, name):
+        found = [kind for of_cell in kinds(NOTEBOOKS[name]) for kind in of_cell]
+        assert ["image/png", "text/plain"] in found and ["text/html", "text/plain"] in found
+        assert ["error"] not in found and "stderr" not in found
+
+    def test_no_path_of_a_machine_is_shown(self, name):
+        text = re.sub(r'"image/png": "[^"]*"', "", json.dumps(NOTEBOOKS[name]))
+        assert re.findall(r"(?<![\w/:.<])/[\w.-]+/[\w.-]+|\b[A-Z]:\\\\", text) == []
+
+    def test_it_is_short(self, name):
+        assert 10 <= len(NOTEBOOKS[name]["cells"]) <= 20
+        assert len(json.dumps(NOTEBOOKS[name])) < 800_000
+
+    @pytest.mark.slow
+    def test_it_runs_with_outputs_of_the_stored_kinds(self, name, tmp_path):
+        if (name in WITH_TF_RANKING) == _keras.IS_KERAS_3:
+            pytest.skip(f"runs with {'Keras 2 and TF-Ranking' if _keras.IS_KERAS_3 else 'Keras 3'}")
+        execute = runpy.run_path(str(documents.ROOT / "tools" / "run_notebooks.py"))["execute"]
+        assert kinds(execute(name, tmp_path)) == kinds(NOTEBOOKS[name])
