@@ -1,4 +1,4 @@
-"""Which loss, and which ranker? Compares them on the folds of a data set, reproducibly."""
+"""Reproducible comparisons of losses and rankers on the folds of data sets."""
 
 from tfr_smooth.study.folds import Dataset, find_folds, one_split
 from tfr_smooth.study.jobs import MEASURES, Job, Result, read_result, run_job

@@ -18,24 +18,39 @@ from tfr_smooth.evaluation import ScoredQuery, document_names
 
 PARTS = ("train", "valid", "test")
 _FILES = {"train": "train.txt", "valid": "vali.txt", "test": "test.txt"}
-# Of five parts, LETOR trains on three, validates on the next and tests on the one after that, and turns.
+# LETOR has five parts. Each fold trains on three, validates on the next and tests on the last; the parts rotate.
 _LETOR_PARTS = 5
 
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """A data set.
+    """A data set and its folds.
+
+    `find_folds` and `one_split` create one.
 
     Args:
-      name: Its name in the results.
-      folds: For each fold the files of "train", "valid" and "test".
+      name: Name of the data set in the results.
+      folds: For each fold name, the paths of the LETOR files of "train", "valid" and "test".
+
+    Example:
+      >>> from tfr_smooth import study
+      >>> files = {"train": ("train.txt",), "valid": ("vali.txt",), "test": ("test.txt",)}
+      >>> study.Dataset("mine", {"Fold1": files}).folds["Fold1"]["valid"]
+      ('vali.txt',)
     """
 
     name: str
     folds: Mapping[str, Mapping[str, tuple[str, ...]]]
 
     def sizes(self, fold: str) -> dict[str, list[int]]:
-        """Returns the sizes of a fold's files in bytes, which tell this data from other data under the same name."""
+        """Returns the sizes of a fold's files in bytes, which distinguish data sets with the same name.
+
+        Args:
+          fold: Name of the fold.
+
+        Returns:
+          The sizes of the files, in order, of "train", "valid" and "test".
+        """
         return {part: [os.stat(path).st_size for path in paths] for part, paths in self.folds[fold].items()}
 
 
@@ -43,16 +58,16 @@ def find_folds(folder: str | os.PathLike[str], *, name: str | None = None) -> Da
     """Finds the folds of a data set.
 
     Args:
-      folder: A folder with `Fold1` .. `FoldK`, each with `train.txt`, `vali.txt` and `test.txt`; or with LETOR's five
-        parts `S1.txt` .. `S5.txt`, of which fold 1 trains on S1 to S3, validates on S4 and tests on S5, fold 2 trains
-        on S2 to S4, and so on. All may end in `.gz`.
-      name: Name of the data set; None for the folder's.
+      folder: A folder that contains `Fold1` .. `FoldK`, each with `train.txt`, `vali.txt` and `test.txt`, or LETOR's
+        five parts `S1.txt` .. `S5.txt`. From the parts, fold 1 trains on S1 to S3, validates on S4 and tests on S5;
+        fold 2 trains on S2 to S4, and so on. The files may be compressed (`.gz`).
+      name: Name of the data set; None uses the name of the folder.
 
     Returns:
       The data set.
 
     Raises:
-      ValueError: If the folder holds neither.
+      ValueError: If the folder contains neither, or a fold lacks a file.
 
     Example:
       >>> import pathlib, tempfile
@@ -79,24 +94,37 @@ def find_folds(folder: str | os.PathLike[str], *, name: str | None = None) -> Da
     for fold in sorted(folder.glob("Fold*"), key=lambda path: (len(path.name), path.name)):
         files = {part: _file(fold / file) for part, file in _FILES.items()}
         if not all(files.values()):
-            raise ValueError(f"`folder` must have train.txt, vali.txt and test.txt in each fold, got {fold} without.")
+            missing = ", ".join(_FILES[part] for part, file in files.items() if not file)
+            raise ValueError(
+                f"`folder` must contain train.txt, vali.txt and test.txt in each fold, got {fold} without {missing}."
+            )
         folds[fold.name] = {part: (str(path),) for part, path in files.items()}
     if not folds:
-        raise ValueError(f"`folder` must hold Fold1 .. FoldK or S1.txt .. S5.txt, got {folder}.")
+        raise ValueError(f"`folder` must contain Fold1 .. FoldK or S1.txt .. S5.txt, got {folder}.")
     return Dataset(name, folds)
 
 
 def one_split(train: FilePattern, valid: FilePattern, test: FilePattern, *, name: str = "data") -> Dataset:
-    """Returns a data set of one split.
+    """Returns a data set with a single split, as the fold "Fold1".
 
     Args:
-      train: Training files: a path, a glob pattern or a list of these.
-      valid: Validation files.
-      test: Test files.
+      train: Training files in the LETOR format: a path, a glob pattern or a list of these.
+      valid: Validation files, in the same form.
+      test: Test files, in the same form.
       name: Name of the data set.
+
+    Returns:
+      The data set.
 
     Raises:
       ValueError: If a pattern matches no file.
+
+    Example:
+      >>> import tempfile
+      >>> from tfr_smooth import data, study
+      >>> files = data.write_synthetic_letor(tempfile.mkdtemp(), num_queries=(4, 2, 2))
+      >>> list(study.one_split(files["train"], files["valid"], files["test"]).folds)
+      ['Fold1']
     """
     patterns = dict(zip(PARTS, (train, valid, test), strict=True))
     return Dataset(name, {"Fold1": {part: tuple(expand_paths(pattern)) for part, pattern in patterns.items()}})
@@ -107,10 +135,15 @@ def _file(path: Path) -> Path | None:
 
 
 class Fold:
-    """The queries of a fold in memory.
+    """The queries of a fold, in memory.
 
     Args:
       parts: The queries of "train", "valid" and "test".
+
+    Attributes:
+      parts: The queries of each part, with `features` [documents, num_features], `labels` [documents], `lengths`
+        [queries] and `starts` [queries + 1].
+      longest: The largest number of documents of a query.
     """
 
     def __init__(self, parts: Mapping[str, QueryCache]) -> None:
@@ -141,13 +174,13 @@ class Fold:
                 return layer(features[np.newaxis]).numpy()[0]
 
         for name, part in self.parts.items():
-            # Query by query, as "min_max" asks.
+            # Query by query, as "min_max" requires.
             lists = [normalize(part.features[start:end]) for start, end in zip(part.starts, part.starts[1:])]  # noqa: B905
             yield name, np.concatenate(lists).astype(np.float32)
 
 
 def _quantiles(train: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """Returns the shares of lower values, in [0, 1], among the sorted training values; ties count half."""
+    """Returns the fraction of the sorted training values that are lower, in [0, 1]; ties count one half."""
     columns = []
     for values, column in zip(train.T, features.T, strict=True):
         columns.append((np.searchsorted(values, column) + np.searchsorted(values, column, "right")) / (2 * len(values)))
@@ -155,11 +188,11 @@ def _quantiles(train: np.ndarray, features: np.ndarray) -> np.ndarray:
 
 
 def load_fold(files: Mapping[str, Sequence[str]], cache_dir: str | os.PathLike[str] | None = None) -> Fold:
-    """Reads a fold, whose features are those of the training files.
+    """Reads a fold; the training files define the number of features.
 
     Args:
       files: The files of "train", "valid" and "test".
-      cache_dir: Folder for binary copies of the files, as `data.read_letor` has it; None parses the files each time.
+      cache_dir: Folder for binary copies of the files, as in `data.read_letor`; None parses the files each time.
     """
     train = load_queries(cache_dir, list(files["train"]), None)
     others = {part: load_queries(cache_dir, list(files[part]), train.num_features) for part in PARTS[1:]}
@@ -167,14 +200,14 @@ def load_fold(files: Mapping[str, Sequence[str]], cache_dir: str | os.PathLike[s
 
 
 def scored_queries(part: QueryCache, scores: np.ndarray) -> Iterator[ScoredQuery]:
-    """Yields the queries with the scores [documents], for `evaluation.trec_eval`."""
+    """Yields the queries with their scores, from scores [documents], for `evaluation.trec_eval`."""
     for query, (start, end) in enumerate(zip(part.starts, part.starts[1:])):  # noqa: B905
         names = document_names(list(part.doc_ids[start:end]))
         yield ScoredQuery(part.query_ids[query].decode(), names, part.labels[start:end], scores[start:end])
 
 
 def padded(part: QueryCache, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the places of each query's documents and their labels, [queries, length]; both are -1 for padding."""
+    """Returns the indices of each query's documents and their labels, [queries, length]; both are -1 for padding."""
     places = np.arange(length)
     real = places < part.lengths[:, np.newaxis]
     documents = np.where(real, part.starts[:-1, np.newaxis] + places, -1).astype(np.int32)

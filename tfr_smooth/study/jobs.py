@@ -1,4 +1,4 @@
-"""Jobs: what is run, under which name its result is kept, and what the result holds."""
+"""Jobs of a study: their definition, their execution, and the files of their results."""
 
 from __future__ import annotations
 
@@ -23,19 +23,27 @@ from tfr_smooth.study.rankers import RANKERS
 
 MEASURES = ("P_1", "P_5", "P_10", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "ndcg", "map")
 _FORMAT = 1
-_NAME = 80  # characters of the settings in a file's name, which operating systems limit
+_NAME = 80  # the most characters of the settings in a file name; operating systems limit its length
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One ranker on one fold.
+    """One run of a ranker on one fold.
 
     Args:
       dataset: The data set.
-      fold: Name of its fold.
-      ranker: Name of the ranker.
-      settings: The ranker's settings that differ from its defaults, as JSON values.
-      seed: Seed of all that is random.
+      fold: Name of one of its folds.
+      ranker: Name of a ranker in `RANKERS`.
+      settings: The settings that differ from the ranker's defaults, as JSON values by name.
+      seed: Random seed, an integer >= 0.
+
+    Example:
+      >>> import tempfile
+      >>> from tfr_smooth import data, study
+      >>> files = data.write_synthetic_letor(tempfile.mkdtemp(), num_queries=(4, 2, 2))
+      >>> dataset = study.one_split(files["train"], files["valid"], files["test"])
+      >>> study.Job(dataset, "Fold1", "ridge", {"strength": 0.1}).description["settings"]
+      {'strength': 0.1}
     """
 
     dataset: Dataset
@@ -46,7 +54,7 @@ class Job:
 
     @functools.cached_property
     def description(self) -> dict[str, Any]:
-        """What tells this job from others, as JSON values."""
+        """The values that identify this job, as JSON values."""
         return {
             "format": _FORMAT,
             "dataset": self.dataset.name,
@@ -59,7 +67,7 @@ class Job:
 
     @functools.cached_property
     def file(self) -> str:
-        """The name of the result's file: readable, and ending in a hash of the description."""
+        """The file name of the result: readable settings, then a hash of the description."""
         description = self.description
         settings = "_".join(f"{name}={value}" for name, value in sorted(description["settings"].items()))
         readable = re.sub(r"[^\w=.+-]+", "", f"{self.ranker}_{settings}")[:_NAME]
@@ -69,18 +77,26 @@ class Job:
 
     @property
     def affinity(self) -> str:
-        """Jobs with the same one run fastest one after another in the same process."""
+        """A key: jobs with the same key run fastest one after another in the same process."""
         parts = [self.dataset.name, self.ranker, RANKERS[self.ranker].affinity(self.settings)]
         return json.dumps(parts, sort_keys=True)
 
 
 class Result(NamedTuple):
-    """What is kept of a job.
+    """The stored result of a job, as `read_result` returns it.
 
     Attributes:
-      description: Settings, best epoch, mean validation figures, seconds and versions, as JSON values.
-      arrays: `valid_scores`, `test_scores` [documents]; `valid_metrics`, `test_metrics` [queries, measures], in the
-        order of `MEASURES`; `valid_queries`, `test_queries` [queries]; `curve_NAME` [epochs].
+      description: Settings, best epoch, mean validation metrics, times in seconds and package versions, as JSON values.
+      arrays: `valid_scores` and `test_scores`, [documents]; `valid_metrics` and `test_metrics`, [queries, measures] in
+        the order of `MEASURES`; `valid_queries` and `test_queries`, the query ids, [queries]; and `curve_NAME`,
+        [epochs].
+
+    Example:
+      >>> import numpy as np
+      >>> from tfr_smooth import study
+      >>> result = study.Result({"seed": 0}, {"test_metrics": np.zeros([10, len(study.MEASURES)])})
+      >>> dict(zip(study.MEASURES, result.arrays["test_metrics"].mean(axis=0).tolist()))["map"]
+      0.0
     """
 
     description: dict[str, Any]
@@ -88,11 +104,24 @@ class Result(NamedTuple):
 
 
 def run_job(job: Job, folder: str | os.PathLike[str]) -> None:
-    """Runs a job and writes its result, atomically.
+    """Runs a job and writes its result atomically.
 
     Args:
       job: The job.
-      folder: The folder of the study.
+      folder: The folder of the study. The result is written below `results/`, binary copies of the data to `cache/`.
+
+    Raises:
+      ValueError: If the ranker does not have these settings, or a file has bad input, as `path:line: what is wrong`.
+
+    Example:
+      >>> import tempfile
+      >>> from tfr_smooth import data, study
+      >>> folder = tempfile.mkdtemp()
+      >>> files = data.write_synthetic_letor(folder, num_queries=(4, 2, 2))
+      >>> job = study.Job(study.one_split(files["train"], files["valid"], files["test"]), "Fold1", "random", {})
+      >>> study.run_job(job, folder)
+      >>> study.read_result(job, folder).arrays["test_metrics"].shape
+      (2, 8)
     """
     start, cpu_start = time.perf_counter(), time.process_time()
     fold = _fold(json.dumps(job.dataset.folds[job.fold]), str(Path(folder) / "cache"))
@@ -130,23 +159,44 @@ def run_job(job: Job, folder: str | os.PathLike[str]) -> None:
 
 
 def result_path(job: Job, folder: str | os.PathLike[str]) -> Path:
-    """Returns the path of a job's result."""
+    """Returns the path of the result of a job."""
     return Path(folder) / "results" / job.file
 
 
 def is_done(job: Job, folder: str | os.PathLike[str]) -> bool:
-    """Tells whether a job has a result."""
+    """Returns whether a job has a result."""
     return result_path(job, folder).is_file()
 
 
 def read_description(job: Job, folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads the description of a job's result alone."""
+    """Reads only the description of a job's result."""
     with np.load(result_path(job, folder)) as file:
         return json.loads(str(file["description"]))
 
 
 def read_result(job: Job, folder: str | os.PathLike[str]) -> Result:
-    """Reads the result of a job."""
+    """Reads the result of a job.
+
+    Args:
+      job: The job.
+      folder: The folder of the study.
+
+    Returns:
+      The result.
+
+    Raises:
+      FileNotFoundError: If the job has no result yet.
+
+    Example:
+      >>> import tempfile
+      >>> from tfr_smooth import data, study
+      >>> folder = tempfile.mkdtemp()
+      >>> files = data.write_synthetic_letor(folder, num_queries=(4, 2, 2))
+      >>> job = study.Job(study.one_split(files["train"], files["valid"], files["test"]), "Fold1", "random", {})
+      >>> study.run_job(job, folder)
+      >>> study.read_result(job, folder).description["ranker"]
+      'random'
+    """
     with np.load(result_path(job, folder)) as file:
         arrays = dict(file.items())
     return Result(json.loads(str(arrays.pop("description"))), arrays)

@@ -1,4 +1,4 @@
-"""The plots of a study, as SVG; each returns None where its jobs are not there."""
+"""The plots of a study, as SVG. Each function returns None if the results lack its jobs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LINES = ("-", "--", ":")
 
 
 def metric_by_ranker(results: Results, dataset: str, comparison: pd.DataFrame) -> Figure:
-    """Draws mean and standard error of three measures by ranker; `comparison` is that of `tables.compare`."""
+    """Draws mean and standard error of three measures by ranker; `tables.compare` returns the `comparison`."""
     measures = ("ndcg_cut_1", "ndcg_cut_10", "ndcg")
     rankers = list(comparison["ranker"].drop_duplicates())
     figure, axes = _panels(1, len(measures), 2.2 + 2.6 * len(measures), 1.0 + 0.28 * len(rankers), sharey=True)
@@ -43,7 +43,7 @@ def metric_by_ranker(results: Results, dataset: str, comparison: pd.DataFrame) -
 
 
 def wins_and_losses(results: Results, dataset: str, comparison: pd.DataFrame) -> Figure | None:
-    """Draws the difference of NDCG between the best and the second ranker, query by query in falling order."""
+    """Draws the difference in NDCG between the best and the second ranker per query, in descending order."""
     means = comparison[comparison["measure"] == _MAIN].set_index("ranker")["mean"].sort_values(ascending=False)
     if len(means) < 2:
         return None
@@ -63,7 +63,7 @@ def wins_and_losses(results: Results, dataset: str, comparison: pd.DataFrame) ->
 
 
 def learning_curves(results: Results, dataset: str) -> Figure | None:
-    """Draws loss, smooth metric, its exact counterpart and their gap by epoch: means over folds and seeds."""
+    """Draws loss, smooth metric, exact metric and their difference by epoch: means over folds and seeds."""
     rankers = [label for label in labels(results) if is_neural(label)]
     jobs = results.jobs[(results.jobs["dataset"] == dataset) & results.jobs["selected"]]
     curves = {label: _mean_curves(jobs[jobs["ranker"] == label]["curves"]) for label in rankers}
@@ -74,7 +74,7 @@ def learning_curves(results: Results, dataset: str) -> Figure | None:
         "training loss": lambda found: found.get("loss"),
         "smooth validation metric": lambda found: found.get("valid_smooth"),
         "the same metric, exact": lambda found: found.get("valid_exact"),
-        "smooth less exact": lambda found: _difference(found.get("valid_smooth"), found.get("valid_exact")),
+        "smooth minus exact": lambda found: _difference(found.get("valid_smooth"), found.get("valid_exact")),
         "validation NDCG": lambda found: found.get("valid_ndcg"),
     }
     figure, axes = _panels(1, len(panels), 3.2 * len(panels), 3.0)
@@ -104,17 +104,17 @@ def alpha_sweep(results: Results, dataset: str) -> Figure | None:
 
 
 def delta_sweep(results: Results, dataset: str) -> Figure | None:
-    """Draws NDCG by SmoothI's delta, for each alpha (Figure 3 of the SmoothI paper)."""
+    """Draws NDCG by SmoothI's delta, one line per alpha (Figure 3 of the SmoothI paper)."""
     return _sweep_lines(results, dataset, "delta", "delta", scale="log")
 
 
 def depth_sweep(results: Results, dataset: str) -> Figure | None:
-    """Draws NDCG by the hidden layers, for each loss."""
+    """Draws NDCG by the hidden layers, one line per loss."""
     return _sweep_lines(results, dataset, "depth", "hidden")
 
 
 def discount_sweep(results: Results, dataset: str) -> Figure | None:
-    """Draws NDCG by the discount that SoftRank is trained with (Section 4.7 of the SoftRank paper)."""
+    """Draws NDCG by SoftRank's training discount (Section 4.7 of the SoftRank paper)."""
     return _sweep_lines(results, dataset, "discount", "discount")
 
 
@@ -126,7 +126,7 @@ def metric_sweep(results: Results, dataset: str) -> Figure | None:
     means = _means(results, dataset, optimized)
     figure, axes = _panels(1, 1, 7.5, 1.2 + 0.4 * len(optimized))
     panel = axes.flat[0]
-    # Colors compare the rows of a column: columns differ more than rankers.
+    # Normalize colors per column: measures differ more than rankers.
     relative = means / means.max(axis=0)
     image = panel.imshow(relative.to_numpy(), aspect="auto", cmap="viridis")
     for (row, column), value in np.ndenumerate(means.to_numpy()):
@@ -134,14 +134,14 @@ def metric_sweep(results: Results, dataset: str) -> Figure | None:
     panel.set_yticks(range(len(means)), list(means.index))
     panel.set_xticks(range(len(MEASURES)), [tables.title(measure) for measure in MEASURES])
     panel.set_ylabel("optimized")
-    figure.colorbar(image, label="share of the best")
+    figure.colorbar(image, label="fraction of the best value")
     return figure
 
 
-# Title -> what draws it; the first two take the comparison of `tables.compare` too.
+# Title -> function. Those of `COMPARISONS` also take the return value of `tables.compare`.
 COMPARISONS: dict[str, Callable[[Results, str, pd.DataFrame], Figure | None]] = {
-    "Test figures by ranker: mean and standard error": metric_by_ranker,
-    "Query by query": wins_and_losses,
+    "Test metrics by ranker: mean and standard error": metric_by_ranker,
+    "Differences per query": wins_and_losses,
 }
 PLOTS: dict[str, Callable[[Results, str], Figure | None]] = {
     "Learning curves": learning_curves,
@@ -155,7 +155,7 @@ PLOTS: dict[str, Callable[[Results, str], Figure | None]] = {
 
 
 def svg(figure: Figure) -> bytes:
-    """Returns a figure as SVG, the same bytes each time."""
+    """Returns a figure as SVG, deterministically."""
     import matplotlib
 
     buffer = io.BytesIO()
@@ -174,7 +174,7 @@ def _panels(rows: int, columns: int, width: float, height: float, **options: Any
 def _lines(panel: Axes, lines: Mapping[str, Sequence[tuple[float, float]]]) -> None:
     for number, (label, points) in enumerate(lines.items()):
         color, line = _COLORS[number % len(_COLORS)], _LINES[number // len(_COLORS) % len(_LINES)]
-        # Rankers without this curve keep their color.
+        # A ranker without this curve still takes its color, so that colors agree between panels.
         panel.plot([x for x, _ in points], [y for _, y in points], line, color=color, label=label, linewidth=1.2)
     panel.grid(color="#E5E5E5")
 
@@ -193,7 +193,7 @@ def _difference(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarr
 
 
 def _mean_curves(texts: Sequence[str]) -> dict[str, np.ndarray]:
-    """Returns the mean of each curve over jobs, as long as the shortest of them."""
+    """Returns the mean of each curve over jobs, cut to the shortest curve."""
     curves = [json.loads(text) for text in texts]
     names = set.intersection(*map(set, curves)) if curves else set()
     epochs = min((len(values) for found in curves for values in found.values()), default=0)
@@ -201,7 +201,7 @@ def _mean_curves(texts: Sequence[str]) -> dict[str, np.ndarray]:
 
 
 def _means(results: Results, dataset: str, rankers: Sequence[str]) -> pd.DataFrame:
-    """Returns the mean test figures over folds, one row per ranker, in their order."""
+    """Returns the mean test metrics over folds, one row per ranker, in the order of `rankers`."""
     queries = results.queries[(results.queries["dataset"] == dataset) & results.queries["ranker"].isin(rankers)]
     by_fold = queries.groupby(["ranker", "fold"])[list(MEASURES)].mean()
     means = by_fold.groupby("ranker").mean()
@@ -209,7 +209,7 @@ def _means(results: Results, dataset: str, rankers: Sequence[str]) -> pd.DataFra
 
 
 def _sweep_lines(results: Results, dataset: str, sweep: str, setting: str, scale: str = "linear") -> Figure | None:
-    """Draws validation and test NDCG by one setting, a line for each combination of the others."""
+    """Draws validation and test NDCG by one setting, one line per combination of the other settings."""
     entries = {label: Entry.parse(label) for label in labels(results, sweep) if not label.endswith(")")}
     if not entries:
         return None

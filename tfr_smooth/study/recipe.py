@@ -1,4 +1,4 @@
-"""How the neural rankers of a study are trained."""
+"""Training settings of the neural rankers of a study."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NORMALIZATIONS = ("none", "min_max", "standardize", "log1p", "quantile")
 SCHEDULES = ("constant", "cosine")
 SELECT_BY = ("smooth", "ndcg")
 
-# What differs from the defaults of `Recipe`, and hyperparameters of the losses that have them, by name.
+# By name: differences from the defaults of `Recipe`, and hyperparameters for the losses that have them.
 RECIPES: dict[str, dict[str, Any]] = {
     # Selected on the validation queries of MQ2008 and MQ2007 (docs/results.md).
     "default": {
@@ -25,35 +25,38 @@ RECIPES: dict[str, dict[str, Any]] = {
         "members": 3,
         "epochs": 30,
     },
-    # That of the SmoothI paper.
+    # The SmoothI paper's.
     "paper": {},
 }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a neural ranker is trained; the defaults are those of the SmoothI paper.
+    """Training settings of a neural ranker; the defaults are the SmoothI paper's.
 
     Args:
-      hidden: Widths of the hidden layers, or a name that `models.FeedForwardScorer` knows, such as "B64".
-      learning_rate: Adam's learning rate.
-      batch_size: Queries per batch.
-      epochs: Passes over the training set.
-      normalization: What is done to the features first: "none"; "min_max" per query; "standardize"; "log1p"; or
-        "quantile", the share of the training documents with a lower value.
-      select_by: What selects the epoch on the validation set: the "smooth" metric that the loss optimizes, or exact
-        "ndcg". Losses that optimize no metric always select by NDCG.
-      dropout: Share of the hidden units that a training step drops.
-      weight_decay: AdamW's decay of the kernels.
-      input_noise: Standard deviation of the normal noise that a training step adds to the features.
-      linear_path: If not None, a linear function of the features is added to the network's scores. It starts at ridge
-        regression with this strength, scaled to scores with a standard deviation of 1, and the network starts at 0.
-      attention_heads: If not 0, `models.ListAttention` with this many heads in front of the last layer.
-      average_weights: If not 0, the decay of the exponential moving average of the weights that is evaluated.
-      schedule: "constant", or "cosine" decay of the learning rate to 0 at the last step.
-      patience: Stop after this many epochs without a better one; None never stops.
-      members: Number of networks, each trained with its own seed, whose scores are averaged.
-      mixture: Other losses that are added to the loss, with their weights, by name.
+      hidden: Widths of the hidden layers, each >= 1, or the name of an architecture of `models.FeedForwardScorer`, such
+        as "B64".
+      learning_rate: Adam's learning rate, > 0.
+      batch_size: Queries per batch, >= 1.
+      epochs: Maximum number of passes over the training set, >= 1.
+      normalization: Normalization of the features: "none"; "min_max" per query; "standardize"; "log1p"; or "quantile",
+        the fraction of the training documents with a lower value.
+      select_by: The validation metric that selects the best epoch: "smooth", the metric that the loss optimizes, or
+        "ndcg", exact NDCG. Losses that do not optimize a metric always use NDCG.
+      dropout: Dropout rate of the hidden units, in [0, 1).
+      weight_decay: AdamW's weight decay, >= 0, applied to kernels only.
+      input_noise: Standard deviation of the Gaussian noise added to the features in training, >= 0.
+      linear_path: Strength of a ridge regression, > 0. A linear function of the features is added to the network's
+        scores. It is initialized with this ridge regression, scaled to scores with a standard deviation of 1, and the
+        network's output is initialized to 0. None adds no linear function.
+      attention_heads: Number of heads of a `models.ListAttention` before the last layer, >= 0; 0 for no attention.
+      average_weights: Decay of the exponential moving average of the weights, in [0, 1). The averaged weights are
+        evaluated. 0 for no averaging.
+      schedule: Schedule of the learning rate: "constant", or "cosine" decay to 0 at the last step.
+      patience: Number of epochs without improvement, >= 1, after which training stops; None never stops early.
+      members: Number of networks in the ensemble, >= 1. Each is trained with its own seed; their scores are averaged.
+      mixture: Weights, > 0, of further losses that are added to the loss, by the names of the losses.
 
     Raises:
       ValueError: If an argument is out of its range.
@@ -85,7 +88,9 @@ class Recipe:
         """Checks the arguments."""
         if not isinstance(self.hidden, str):
             if not isinstance(self.hidden, Sequence):
-                raise ValueError(f"`hidden` must be a list of widths or a name, got {self.hidden!r}.")
+                raise ValueError(
+                    f"`hidden` must be a list of widths or the name of an architecture, got {self.hidden!r}."
+                )
             widths = tuple(_arguments.integer("hidden", width, least=1) for width in self.hidden)
             object.__setattr__(self, "hidden", widths)
         _arguments.real("learning_rate", self.learning_rate, above=0.0)
@@ -110,7 +115,11 @@ class Recipe:
         _arguments.choice("schedule", self.schedule, SCHEDULES)
 
     def changes(self) -> dict[str, Any]:
-        """Returns the fields that differ from the defaults, as JSON values."""
+        """Returns the fields that differ from the defaults.
+
+        Returns:
+          JSON values by the names of the fields.
+        """
         different = (field for field in dataclasses.fields(self) if getattr(self, field.name) != DEFAULTS[field.name])
         values = {field.name: getattr(self, field.name) for field in different}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
@@ -121,7 +130,7 @@ FIELDS = tuple(DEFAULTS)
 
 
 def split_settings(settings: Mapping[str, Any]) -> tuple[Recipe, dict[str, Any]]:
-    """Returns the recipe that the settings of a neural ranker describe, and the hyperparameters of its loss.
+    """Splits the settings of a neural ranker into a recipe and the hyperparameters of its loss.
 
     Args:
       settings: Fields of `Recipe` and hyperparameters of the loss, by name.
@@ -131,11 +140,12 @@ def split_settings(settings: Mapping[str, Any]) -> tuple[Recipe, dict[str, Any]]
 
 
 def expanded(settings: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
-    """Returns the settings of a neural ranker with those of its named recipe, which they replace.
+    """Returns the settings of a neural ranker, completed by the settings of its named recipe.
 
     Args:
-      settings: Settings, and possibly `recipe`, a name in `RECIPES`.
-      known: The settings that the ranker takes.
+      settings: Settings by name. `recipe` may name one of `RECIPES`, whose settings the others override; without it,
+        the recipe is "paper".
+      known: The names of the ranker's settings; those of the recipe that are not among them are ignored.
 
     Example:
       >>> from tfr_smooth.study import recipe

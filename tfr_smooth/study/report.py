@@ -1,4 +1,4 @@
-"""The report of a study: tables as text, Markdown, LaTeX and CSV, and one HTML page with all of it."""
+"""The report of a study: tables as text, Markdown, LaTeX and CSV, and one HTML page with tables and plots."""
 
 from __future__ import annotations
 
@@ -13,21 +13,36 @@ from tfr_smooth.study import plots, tables
 from tfr_smooth.study.results import Results, labels
 
 _TEMPLATE = "report.html.jinja"
-_P_VALUES = "p-values against the best, of the paired t-test / of the randomization test (Bonferroni)."
+_P_VALUES = "p-values against the best ranker: paired t-test / randomization test, with Bonferroni correction."
 
 
 def write_report(results: Results, folder: str | os.PathLike[str]) -> str:
-    """Writes the tables and the report.
+    """Writes the tables and plots of a study.
 
-    For each data set that is `DATASET.txt`, `.md`, `.tex` and `.csv`, where the CSV has all figures and p-values
-    without rounding; and `report.html`, which needs no other file.
+    Writes `DATASET.txt`, `DATASET.md`, `DATASET.tex` and `DATASET.csv` for each data set, where the CSV file contains
+    all values without rounding, and `report.html`, a self-contained page with tables, plots and settings.
 
     Args:
       results: The results.
-      folder: Where to write.
+      folder: The folder to write to; created if missing.
 
     Returns:
       The tables as text.
+
+    Raises:
+      ImportError: If the extra `tfr_smooth[study]` is not installed.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import data, study
+      >>> folder = tempfile.mkdtemp()
+      >>> files = data.write_synthetic_letor(folder, num_queries=(4, 2, 6))
+      >>> dataset = study.one_split(files["train"], files["valid"], files["test"])
+      >>> plan = study.Study([dataset], [study.Entry("random"), study.Entry("single_feature")], folder)
+      >>> failures = plan.run(workers=0)
+      >>> text = study.write_report(study.collect(plan), f"{folder}/report")
+      >>> sorted(path.name for path in pathlib.Path(folder, "report").iterdir())
+      ['data.csv', 'data.md', 'data.tex', 'data.txt', 'report.html']
     """
     with _extras.needed("jinja2", extra="study", by="`write_report`"):
         import jinja2
@@ -64,7 +79,7 @@ def write_report(results: Results, folder: str | os.PathLike[str]) -> str:
 
 
 def _plots(results: Results, dataset: str, comparison: Any) -> Iterator[tuple[str, str]]:
-    """Yields the title of each plot whose jobs are there, and the plot as a data URI."""
+    """Yields the title and the data URI of each plot for which results exist."""
     draws = {title: draw(results, dataset, comparison) for title, draw in plots.COMPARISONS.items()}
     draws |= {title: draw(results, dataset) for title, draw in plots.PLOTS.items()}
     for title, figure in draws.items():
@@ -73,7 +88,7 @@ def _plots(results: Results, dataset: str, comparison: Any) -> Iterator[tuple[st
 
 
 def _chosen(results: Results, dataset: str) -> list[dict[str, Any]]:
-    """Returns the chosen settings of each ranker and fold."""
+    """Returns the selected settings of each ranker and fold."""
     jobs = results.jobs[(results.jobs["dataset"] == dataset) & results.jobs["selected"]]
     jobs = jobs[jobs["ranker"].isin(labels(results))].drop_duplicates(["ranker", "fold"])
     return [

@@ -1,4 +1,4 @@
-"""The results of a study as tables of numbers: one row per query, and one per job."""
+"""The results of a study as tables: one row per query, and one row per job."""
 
 from __future__ import annotations
 
@@ -27,15 +27,24 @@ _PLACE = ("dataset", "fold", "ranker", "seed", "query")
 
 
 class Results(NamedTuple):
-    """What the tables and plots are made of.
+    """The results of a study, from which tables and plots are computed.
 
     Attributes:
-      queries: The test figures of each query with the chosen hyperparameters: dataset, fold, ranker, seed, query and
-        the measures. `ranker` is the label of an entry.
-      jobs: One row per job: dataset, fold, ranker, seed, its settings (JSON), whether they are `selected`, the mean
-        validation measures as valid_MEASURE, best_epoch, epoch_seconds (the median processor time of a training epoch),
-        fit_seconds (processor time) and its curves (JSON).
+      queries: The test metrics per query with the selected hyperparameters: a `pandas.DataFrame` with the columns
+        dataset, fold, ranker (the label of an entry), seed, query and one column per measure.
+      jobs: One row per job: a `pandas.DataFrame` with the columns dataset, fold, ranker, seed, settings (JSON),
+        selected (whether these settings were selected), valid_MEASURE (the mean over validation queries), best_epoch,
+        epoch_seconds (median processor time of a training epoch), fit_seconds (processor time) and curves (JSON).
       settings: The labels of the `entries` and of each of the `sweeps`, and `select_by`.
+
+    Example:
+      >>> import pandas as pd
+      >>> from tfr_smooth import study
+      >>> place = {"dataset": "mine", "fold": "Fold1", "ranker": "random", "seed": 0}
+      >>> queries = pd.DataFrame([{**place, "query": "q1", "ndcg": 0.5}])
+      >>> results = study.Results(queries, pd.DataFrame([place]), {"entries": ["random"], "sweeps": {}})
+      >>> results.measures
+      ['ndcg']
     """
 
     queries: pd.DataFrame
@@ -44,7 +53,7 @@ class Results(NamedTuple):
 
     @property
     def measures(self) -> list[str]:
-        """The measures, in the order of the columns."""
+        """The names of the measures, in the order of the columns."""
         return [name for name in self.queries.columns if name not in _PLACE]
 
 
@@ -52,14 +61,27 @@ def collect(study: Study, *, ensemble: bool = False) -> Results:
     """Collects the results of a study.
 
     Args:
-      study: The study. Jobs without a result are left out.
-      ensemble: Whether to add, for each ranker with several seeds, the mean of their scores as a ranker of its own.
+      study: The study. Jobs without a result are skipped.
+      ensemble: Whether to add, for each ranker with several seeds, an ensemble that averages the scores over seeds, as
+        an additional ranker named "LABEL (ensemble)".
 
     Returns:
       The results.
 
     Raises:
-      ValueError: If there are none.
+      ValueError: If no job has a result.
+      ImportError: If the extra `tfr_smooth[study]` is not installed.
+
+    Example:
+      >>> import tempfile
+      >>> from tfr_smooth import data, study
+      >>> folder = tempfile.mkdtemp()
+      >>> files = data.write_synthetic_letor(folder, num_queries=(4, 2, 6))
+      >>> dataset = study.one_split(files["train"], files["valid"], files["test"])
+      >>> plan = study.Study([dataset], [study.Entry("random")], folder, seeds=(0, 1))
+      >>> failures = plan.run(workers=0)
+      >>> study.collect(plan, ensemble=True).queries.groupby("ranker").size().to_dict()
+      {'random': 12, 'random (ensemble)': 6}
     """
     with _extras.needed("pandas", extra="study", by="`collect`"):
         import pandas as pd
@@ -81,7 +103,7 @@ def collect(study: Study, *, ensemble: bool = False) -> Results:
             frame = pd.DataFrame.from_dict(figures, orient="index", columns=list(MEASURES)).reset_index(names="query")
             queries.append(frame.assign(**{**place, "ranker": entry.label + ENSEMBLE}, seed=0))
     if not queries:
-        raise ValueError(f"`study` must have results, got none in {study.folder}.")
+        raise ValueError(f"`study` must have at least one result, got none in {study.folder}.")
     table = pd.concat(queries, ignore_index=True)
     return Results(table[[*_PLACE, *MEASURES]], pd.DataFrame(jobs), study.settings())
 
@@ -101,7 +123,7 @@ def _job_row(job: Job, description: dict[str, Any], arrays: Any) -> dict[str, An
 
 
 def _ensemble(jobs: Sequence[Job], folder: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
-    """Returns the test figures of each query for the mean of some jobs' scores."""
+    """Returns the test metrics per query of the scores averaged over jobs."""
     job = jobs[0]
     scores = np.mean([read_result(job, folder).arrays["test_scores"] for job in jobs], axis=0)
     fold = load_fold(job.dataset.folds[job.fold], Path(folder) / "cache")
@@ -109,7 +131,23 @@ def _ensemble(jobs: Sequence[Job], folder: str | os.PathLike[str]) -> dict[str, 
 
 
 def write_results(results: Results, folder: str | os.PathLike[str]) -> None:
-    """Writes results to a folder: `per_query.csv.gz`, `jobs.csv.gz` and `study.json`."""
+    """Writes results to a folder: `per_query.csv.gz`, `jobs.csv.gz` and `study.json`.
+
+    Args:
+      results: The results.
+      folder: The folder to write to; created if missing.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> import pandas as pd
+      >>> from tfr_smooth import study
+      >>> place = {"dataset": "mine", "fold": "Fold1", "ranker": "random", "seed": 0}
+      >>> queries = pd.DataFrame([{**place, "query": "q1", "ndcg": 0.5}])
+      >>> folder = tempfile.mkdtemp()
+      >>> study.write_results(study.Results(queries, pd.DataFrame([place]), {"entries": ["random"]}), folder)
+      >>> sorted(path.name for path in pathlib.Path(folder).iterdir())
+      ['jobs.csv.gz', 'per_query.csv.gz', 'study.json']
+    """
     for name, file in _FILES.items():
         with _files.replacing(Path(folder) / file) as unfinished:
             getattr(results, name).to_csv(unfinished, index=False, compression={"method": "gzip", "mtime": 0})
@@ -117,12 +155,33 @@ def write_results(results: Results, folder: str | os.PathLike[str]) -> None:
 
 
 def read_results(folder: str | os.PathLike[str]) -> Results:
-    """Reads what `write_results` wrote."""
+    """Reads the results that `write_results` wrote.
+
+    Args:
+      folder: The folder with `per_query.csv.gz`, `jobs.csv.gz` and `study.json`.
+
+    Returns:
+      The results.
+
+    Raises:
+      ImportError: If the extra `tfr_smooth[study]` is not installed.
+
+    Example:
+      >>> import tempfile
+      >>> import pandas as pd
+      >>> from tfr_smooth import study
+      >>> place = {"dataset": "mine", "fold": "Fold1", "ranker": "random", "seed": 0}
+      >>> queries = pd.DataFrame([{**place, "query": "q1", "ndcg": 0.5}])
+      >>> folder = tempfile.mkdtemp()
+      >>> study.write_results(study.Results(queries, pd.DataFrame([place]), {"entries": ["random"]}), folder)
+      >>> study.read_results(folder).queries["ndcg"].tolist()
+      [0.5]
+    """
     with _extras.needed("pandas", extra="study", by="`read_results`"):
         import pandas as pd
 
     def read(path: Path) -> pd.DataFrame:
-        # The parser of pandas 2 rounds the last digit.
+        # The number parser of pandas 2 rounds the last digit.
         numbers = [name for name in pd.read_csv(path, nrows=0).columns if name not in (*_PLACE, *_NO_NUMBERS)]
         converters = dict.fromkeys(numbers, lambda text: float(text or "nan"))
         return pd.read_csv(path, dtype={"query": str, "dataset": str}, converters=converters)
@@ -132,7 +191,7 @@ def read_results(folder: str | os.PathLike[str]) -> Results:
 
 
 def labels(results: Results, sweep: str | None = None) -> list[str]:
-    """Returns the labels of the entries, or of a sweep, that have results, each followed by its ensemble."""
+    """Returns the labels with results of the entries, or of a sweep, each followed by its ensemble."""
 
     def with_ensembles() -> Iterator[str]:
         for label in results.settings["entries"] if sweep is None else results.settings["sweeps"].get(sweep, []):
@@ -144,5 +203,5 @@ def labels(results: Results, sweep: str | None = None) -> list[str]:
 
 
 def is_neural(label: str) -> bool:
-    """Tells whether an entry with this label is a neural ranker."""
+    """Returns whether an entry with this label is a neural ranker."""
     return RANKERS[label.partition(":")[0].removesuffix(ENSEMBLE)].is_neural

@@ -1,4 +1,4 @@
-"""The network of a recipe."""
+"""The scoring network of a recipe."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tfr_smooth.study.recipe import Recipe
 
 
 class DocumentScorer:
-    """Scores documents by the network of `models.FeedForwardScorer`, with what a recipe adds to it.
+    """The network of `models.FeedForwardScorer` with the noise, dropout and attention of a recipe.
 
-    Noise and dropout are functions of a seed, so that a training depends on its seed alone.
+    Noise and dropout are stateless functions of a seed, so that training depends only on its seed.
 
     Args:
-      recipe: Says what the network is.
-      num_features: Width of the features.
+      recipe: The recipe, which defines the network.
+      num_features: Number of features.
     """
 
     def __init__(self, recipe: Recipe, num_features: int) -> None:
@@ -31,7 +31,7 @@ class DocumentScorer:
 
     @property
     def trainable_variables(self) -> list[Any]:
-        """The variables that are trained."""
+        """The trainable variables."""
         return [*self._network.trainable_variables, *self._attention_weights()]
 
     @property
@@ -48,11 +48,11 @@ class DocumentScorer:
         return attention
 
     def restart(self, seed: int, regression: RidgeRegression | None = None) -> None:
-        """Draws new weights, those of a new `models.FeedForwardScorer` after `tf.keras.utils.set_random_seed(seed)`.
+        """Initializes the weights like a new `models.FeedForwardScorer` after `tf.keras.utils.set_random_seed(seed)`.
 
         Args:
           seed: The seed.
-          regression: Where the linear path starts, if the recipe has one.
+          regression: The ridge regression that initializes the linear path; None for a recipe without one.
         """
         for variable, value in zip(self._network.weights, _initial_weights(*self._shape, seed), strict=True):
             variable.assign(value)
@@ -68,7 +68,7 @@ class DocumentScorer:
         Args:
           documents: Features of the real documents of all lists, [documents, num_features].
           real: [batch, list] bool, False for padding.
-          seed: The seed of this training step, int32 [2]; None in evaluation.
+          seed: The seed of this training step, int32 [2]; None for evaluation.
         """
         training, recipe = seed is not None, self._recipe
         if training and recipe.input_noise:
@@ -78,7 +78,7 @@ class DocumentScorer:
             if isinstance(layer, models.BatchNormalization):
                 outputs = layer(outputs, training=training)
                 continue
-            if training and recipe.dropout and place > 1:  # in front of each dense layer but the first
+            if training and recipe.dropout and place > 1:  # before each dense layer except the first
                 own_seed = tf.random.experimental.stateless_fold_in(seed, place)
                 outputs = tf.nn.experimental.stateless_dropout(outputs, recipe.dropout, own_seed)
             if self._attention is not None and place == len(self._network.tower) - 1:
@@ -99,7 +99,7 @@ def _network(hidden: str | tuple[int, ...], linear_path: float | None, num_featu
     return network
 
 
-# Kept, as a new seed has TensorFlow prepare each of its graphs again.
+# Cached: setting a seed makes TensorFlow prepare each of its graphs again.
 @functools.lru_cache(maxsize=32)
 def _initial_weights(
     hidden: str | tuple[int, ...], linear_path: float | None, num_features: int, seed: int

@@ -1,4 +1,4 @@
-"""What a study compares: its entries, the hyperparameters that are searched for each, and their selection."""
+"""The entries of a study, their hyperparameter search, and the selection on validation queries."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from tfr_smooth.study.workers import Failure, run_jobs
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A row of the tables: a ranker with some settings fixed; the others are chosen on the validation queries.
+    """A ranker with fixed settings, one row of the tables; its other settings are selected on validation queries.
 
     Args:
-      ranker: The name of a ranker in `RANKERS`.
-      settings: The fixed settings. For a neural ranker, `recipe` may name one of `recipe.RECIPES`.
+      ranker: Name of a ranker in `RANKERS`.
+      settings: The fixed settings, by name. For a neural ranker these are fields of `Recipe`, hyperparameters of the
+        loss, and `recipe`: the name of a set of settings, "paper" (default) or "default".
 
     Raises:
-      ValueError: If there is no such ranker, or it has no such settings.
+      ValueError: If no ranker has this name, or the ranker does not have these settings.
 
     Example:
       >>> from tfr_smooth import study
@@ -44,18 +45,28 @@ class Entry:
         RANKERS[self.ranker].check(self._expanded())
 
     def _expanded(self) -> dict[str, Any]:
-        """Returns the settings with those of a named recipe."""
+        """Returns the settings, completed by those of a named recipe."""
         ranker = RANKERS[self.ranker]
         return expanded(self.settings, ranker.defaults) if ranker.is_neural else dict(self.settings)
 
     @classmethod
     def parse(cls, text: str) -> Entry:
-        """Makes an entry of its label: `RANKER` or `RANKER:NAME=VALUE:..`, values as in JSON, or text."""
+        """Creates an entry from its label.
+
+        Args:
+          text: `RANKER` or `RANKER:NAME=VALUE:..`. Values are JSON; a value that is not valid JSON is a string.
+
+        Returns:
+          The entry.
+
+        Raises:
+          ValueError: If the label is malformed, no ranker has this name, or the ranker does not have these settings.
+        """
         return cls(*parse_label(text))
 
     @property
     def label(self) -> str:
-        """The entry's name in the tables, which `parse` takes."""
+        """The entry's name in the tables, which `parse` accepts."""
         values = (
             f"{name}={value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}"
             for name, value in self.settings.items()
@@ -65,11 +76,15 @@ class Entry:
     def candidates(
         self, grid: Mapping[str, Sequence[Any]] | None = None, common: Mapping[str, Any] | None = None
     ) -> list[dict[str, Any]]:
-        """Returns the settings to choose from.
+        """Returns the candidate settings of the hyperparameter search.
 
         Args:
-          grid: Values to search instead of the ranker's own, by setting; rankers without that setting ignore it.
-          common: Settings of all neural rankers, which the entry's own replace.
+          grid: Values to search instead of the ranker's own, by setting. Rankers without the setting ignore it. None
+            searches the ranker's own values.
+          common: Settings for all neural rankers, which the entry's own settings override; None for none.
+
+        Returns:
+          Settings by name, one dict per candidate: the Cartesian product of the searched values.
         """
         ranker = RANKERS[self.ranker]
         recipe = {**(common or {} if ranker.is_neural else {}), **self._expanded()}
@@ -80,7 +95,7 @@ class Entry:
 
 
 def parse_label(text: str) -> tuple[str, dict[str, Any]]:
-    """Returns name and settings of a label, `NAME` or `NAME:SETTING=VALUE:..`.
+    """Returns the name and the settings of a label, `NAME` or `NAME:SETTING=VALUE:..`.
 
     Example:
       >>> from tfr_smooth.study import selection
@@ -92,7 +107,7 @@ def parse_label(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _split(text: str) -> list[str]:
-    """Splits at the colons that are in no JSON value."""
+    """Splits at the colons outside of JSON values."""
     pieces: list[str] = []
     for piece in text.split(":"):
         is_open = pieces and any(pieces[-1].count(left) > pieces[-1].count(right) for left, right in ("[]", "{}"))
@@ -114,7 +129,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def parse_settings(text: str) -> dict[str, Any]:
-    """Returns settings from text, `NAME=VALUE NAME=VALUE ..`.
+    """Returns the settings in a text, `NAME=VALUE NAME=VALUE ..`.
 
     Example:
       >>> from tfr_smooth.study import selection
@@ -126,20 +141,20 @@ def parse_settings(text: str) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """The jobs of a study.
+    """A comparison of rankers: searches hyperparameters on validation queries, then tests with several seeds.
 
     Args:
-      datasets: The data sets.
-      entries: What is compared.
-      folder: Where results are kept: `results/`, and `cache/` with binary copies of the data.
-      seeds: Hyperparameters are chosen at the first seed. What was chosen then runs with all of them.
-      grid: As for `Entry.candidates`.
-      recipe: Settings of all neural rankers.
-      select_by: The measure, a mean over validation queries, that chooses hyperparameters.
-      sweeps: More entries, by the name of the plot that shows them.
+      datasets: The data sets, with different names.
+      entries: The entries to compare, with different labels.
+      folder: The folder of the results (`results/`) and of binary copies of the data (`cache/`).
+      seeds: Random seeds. The search uses the first seed; the selected settings then run with all seeds.
+      grid: Values to search instead of the rankers' own, by setting, as in `Entry.candidates`.
+      recipe: Settings for all neural rankers, which the settings of an entry override.
+      select_by: The measure of `MEASURES` that selects hyperparameters by its mean over validation queries.
+      sweeps: Additional entries, by the name of the plot that shows them; see `sweep`.
 
     Raises:
-      ValueError: If an argument is not one of these.
+      ValueError: If `select_by` is not a measure, or `datasets`, `entries` or `seeds` are empty or not unique.
 
     Example:
       >>> import tempfile
@@ -149,7 +164,7 @@ class Study:
       >>> dataset = study.one_split(files["train"], files["valid"], files["test"])
       >>> entries = [study.Entry("ridge"), study.Entry("random")]
       >>> plan = study.Study([dataset], entries, folder, seeds=(0, 1), grid={"strength": (0.1, 1.0)})
-      >>> plan.run(workers=0)  # no failures
+      >>> plan.run(workers=0)  # Returns the jobs that failed.
       []
       >>> study.collect(plan).queries.groupby("ranker")["query"].count().to_dict()
       {'random': 20, 'ridge': 10}
@@ -168,23 +183,31 @@ class Study:
         """Checks the arguments."""
         _arguments.choice("select_by", self.select_by, MEASURES)
         if not self.seeds:
-            raise ValueError("`seeds` must hold at least one seed, got none.")
+            raise ValueError("`seeds` must contain at least one seed, got none.")
         for name, given in (
             ("datasets", [d.name for d in self.datasets]),
             ("entries", [e.label for e in self.entries]),
         ):
             if not given or len(set(given)) < len(given):
-                raise ValueError(f"`{name}` must hold at least one, all different, got {given}.")
+                raise ValueError(f"`{name}` must contain at least one element, all different, got {given}.")
 
     def places(self) -> list[tuple[Dataset, str, Entry]]:
-        """Returns each data set, fold and entry."""
+        """Returns all combinations of data set, fold and entry.
+
+        Returns:
+          Tuples (data set, name of the fold, entry), including the entries of sweeps.
+        """
         entries = {entry.label: entry for entry in itertools.chain(self.entries, *self.sweeps.values())}
         return [
             (dataset, fold, entry) for dataset in self.datasets for entry in entries.values() for fold in dataset.folds
         ]
 
     def settings(self) -> dict[str, Any]:
-        """Returns what the report must know, as JSON values."""
+        """Returns the settings of the study for its report.
+
+        Returns:
+          JSON values by name: the labels of the entries and sweeps, and the other arguments.
+        """
         return {
             "entries": [entry.label for entry in self.entries],
             "sweeps": {name: [entry.label for entry in entries] for name, entries in self.sweeps.items()},
@@ -195,14 +218,32 @@ class Study:
         }
 
     def search(self, dataset: Dataset, fold: str, entry: Entry) -> list[Job]:
-        """Returns the jobs that hyperparameters are chosen from."""
+        """Returns the jobs of the hyperparameter search.
+
+        Args:
+          dataset: The data set.
+          fold: Name of one of its folds.
+          entry: The entry.
+
+        Returns:
+          One job per candidate, all with the first seed.
+        """
         candidates = entry.candidates(self.grid, self.recipe)
         return [Job(dataset, fold, entry.ranker, settings, self.seeds[0]) for settings in candidates]
 
     def selected(self, dataset: Dataset, fold: str, entry: Entry) -> list[Job]:
-        """Returns the jobs of the chosen hyperparameters, one per seed; none where no search job has a result.
+        """Returns the jobs with the selected hyperparameters.
 
-        Test figures have no say: the choice is the first job with the best validation figure.
+        The candidate with the best validation measure is selected; of equal candidates the first. Test metrics are not
+        used.
+
+        Args:
+          dataset: The data set.
+          fold: Name of one of its folds.
+          entry: The entry.
+
+        Returns:
+          One job per seed (a single job for rankers without randomness). Empty if no search job has a result.
         """
         jobs = [job for job in self.search(dataset, fold, entry) if is_done(job, self.folder)]
         if not jobs:
@@ -212,11 +253,12 @@ class Study:
         return [dataclasses.replace(best, seed=seed) for seed in seeds]
 
     def run(self, *, workers: int = 1, progress: Callable[[str, int], Any] | None = None) -> list[Failure]:
-        """Runs the jobs that have no result yet.
+        """Runs the jobs that have no result yet: first the search, then the selected settings with all seeds.
 
         Args:
-          workers: The number of processes; 0 runs all jobs in this one.
-          progress: Makes a progress bar, a context manager with `update`, from a title and the number of jobs.
+          workers: Number of worker processes, >= 0, each with one thread; 0 runs all jobs in this process.
+          progress: Creates a progress bar, a context manager with a method `update`, from a title and the number of
+            jobs; None shows no progress.
 
         Returns:
           The jobs that failed.

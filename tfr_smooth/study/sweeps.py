@@ -1,4 +1,4 @@
-"""More entries, for the effect of one choice on the results."""
+"""Sweeps: entries that show the effect of one setting on the results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _delta(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _depth(entries: Sequence[Entry]) -> list[Entry]:
-    """The architectures of Bruch et al., SIGIR 2019, with each loss that is compared."""
+    """The architectures of Bruch et al., SIGIR 2019, for each neural ranker among the entries."""
     neural = [entry for entry in entries if RANKERS[entry.ranker].is_neural and "hidden" not in entry.settings]
     return [
         Entry(entry.ranker, {**entry.settings, "hidden": hidden}) for entry in neural for hidden in models.ARCHITECTURES
@@ -54,19 +54,19 @@ SWEEPS = tuple(_SWEEPS)
 
 
 def sweep(name: str, entries: Sequence[Entry] = ()) -> list[Entry]:
-    """Returns the entries of a sweep.
+    """Returns the entries of a sweep, which varies one setting.
 
     Args:
-      name: "alpha": SmoothI's alpha; "delta": its alpha and delta; "depth": the hidden layers, with each neural ranker
-        among the entries; "metric": the metric that SmoothI optimizes; "discount": the discount that SoftRank is
-        trained with.
-      entries: What is compared.
+      name: One of `SWEEPS`: "alpha" varies SmoothI's alpha; "delta" its alpha and delta; "depth" the hidden layers of
+        each neural ranker among `entries`; "metric" the metric that SmoothI optimizes; "discount" the training discount
+        of SoftRank.
+      entries: The entries of the study; only "depth" uses them.
 
     Returns:
-      The entries.
+      The entries of the sweep.
 
     Raises:
-      ValueError: If there is no such sweep.
+      ValueError: If no sweep has this name.
 
     Example:
       >>> from tfr_smooth import study

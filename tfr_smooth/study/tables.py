@@ -1,4 +1,4 @@
-"""The tables of a study: mean and standard error of each measure, and what differs significantly from the best."""
+"""The tables of a study: mean and standard error of each measure, and significance tests against the best ranker."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _LEVEL = 0.05
 
 @dataclasses.dataclass(frozen=True)
 class Style:
-    """How a table is written.
+    """The format of a table.
 
     Args:
-      tablefmt: The format's name in the package tabulate.
-      bold: What is around the best figure.
-      dagger: What marks a figure that is significantly worse.
-      plus_minus: What separates mean and standard error.
-      suffix: The end of the file's name.
+      tablefmt: Name of the format in the package tabulate.
+      bold: The strings before and after the best value.
+      dagger: The mark of a value that is significantly worse than the best.
+      plus_minus: The separator between mean and standard error.
+      suffix: The suffix of the file name.
     """
 
     tablefmt: str
@@ -48,7 +48,7 @@ STYLES = {
 
 
 def title(measure: str) -> str:
-    """Returns how papers write a measure of trec_eval.
+    """Returns the name of a trec_eval measure as papers write it.
 
     Example:
       >>> title("ndcg_cut_10"), title("P_5"), title("map")
@@ -63,21 +63,22 @@ def compare(
 ) -> pd.DataFrame:
     """Compares the rankers on a data set.
 
-    The figure of a query is the mean over seeds, that of a fold the mean over its queries, and `mean` that over folds,
-    with `stderr` its standard error over folds, or over queries where there is one fold. Each ranker is compared with
-    the best one, or with `against`, over the test queries of all folds. Both p-values are multiplied by the number of
-    these comparisons (Bonferroni).
+    Values are averaged over seeds per query, over queries per fold, and then over folds (`mean`). `stderr` is the
+    standard error over folds, or over queries if the data set has a single fold. Each ranker is compared with the best
+    one, or with `against`, over the test queries of all folds. Both p-values are multiplied by the number of these
+    comparisons (Bonferroni correction).
 
     Args:
       results: The results.
       dataset: Name of the data set.
-      sweep: The sweep whose entries are compared; None for those of the study itself.
-      against: The ranker that the others are compared with; None for the best one by each measure.
-      samples: As for `evaluation.randomization_test`.
+      sweep: Name of the sweep whose entries are compared; None compares the entries of the study.
+      against: Label of the ranker that the others are compared with; None for the best ranker by each measure.
+      samples: Number of samples of the randomization test, as in `evaluation.randomization_test`.
 
     Returns:
-      One row per measure and ranker, in their order: measure, ranker, mean, stderr, is_best, t_test_p (paired t-test)
-      and randomization_p, which are NaN for the ranker that the others are compared with.
+      A `pandas.DataFrame` with one row per measure and ranker and the columns measure, ranker, mean, stderr, is_best,
+      t_test_p (paired t-test) and randomization_p. The p-values are NaN for the ranker that the others are compared
+      with.
     """
     with _extras.needed("scipy", extra="study", by="`compare`"):
         import pandas as pd
@@ -88,7 +89,7 @@ def compare(
     by_query = queries.groupby(["fold", "query", "ranker"])[results.measures].mean()
     rows = []
     for measure in results.measures:
-        # Queries without a figure of one ranker, whose jobs have not all run, are left out for all.
+        # Paired tests need a value of every ranker: skip queries that some ranker, with unfinished jobs, lacks.
         figures = by_query[measure].unstack("ranker").reindex(columns=rankers).dropna()
         by_fold = figures.groupby("fold").mean()
         units = by_fold if len(by_fold) > 1 else figures
@@ -111,15 +112,18 @@ def compare(
 
 
 def format_table(comparison: pd.DataFrame, style: str = "text", measures: Sequence[str] | None = None) -> str:
-    """Formats the figures of `compare`, the best in bold, with a dagger where a ranker is significantly worse.
+    """Formats the means of `compare`, the best in bold, with a dagger if a ranker is significantly worse.
 
     Args:
-      comparison: What `compare` returned.
+      comparison: The return value of `compare`.
       style: "text", "markdown", "latex" or "html".
-      measures: The columns; None for all measures.
+      measures: The measures, one column each; None for all measures.
+
+    Returns:
+      The table.
 
     Raises:
-      ValueError: If there is no such style.
+      ValueError: If `style` is not one of these.
     """
     chosen = STYLES[_arguments.choice("style", style, tuple(STYLES))]
 
@@ -132,7 +136,7 @@ def format_table(comparison: pd.DataFrame, style: str = "text", measures: Sequen
 
 
 def format_p_values(comparison: pd.DataFrame, style: str = "text", measures: Sequence[str] | None = None) -> str:
-    """Formats the p-values of `compare`, that of the t-test and of the randomization test; arguments as there."""
+    """Formats the p-values of `compare`: t-test / randomization test. The arguments are those of `format_table`."""
     chosen = STYLES[_arguments.choice("style", style, tuple(STYLES))]
 
     def cell(row: Any) -> str:
@@ -158,14 +162,14 @@ def _escaped(label: str, style: Style) -> str:
 
 
 def caption(results: Results, dataset: str) -> str:
-    """Returns what the figures of `format_table` are."""
+    """Returns a caption for the table of `format_table`."""
     queries = results.queries[results.queries["dataset"] == dataset]
     select_by = title(results.settings["select_by"])
     folds, seeds = queries["fold"].nunique(), queries["seed"].nunique()
     over = f"{folds} folds" if folds > 1 else f"{queries['query'].nunique()} queries of a single split"
     return (
-        f"{dataset}: test figures, mean ± standard error over {over}, as trec_eval computes them; queries without a "
-        f"relevant document count as 0. Figures are means over {seeds} seed{'s' if seeds > 1 else ''}. "
-        f"Hyperparameters were chosen by validation {select_by}. The best figure is marked; "
+        f"{dataset}: test metrics, mean ± standard error over {over}, as trec_eval computes them; queries without a "
+        f"relevant document count as 0. Values are means over {seeds} seed{'s' if seeds > 1 else ''}. "
+        f"Hyperparameters were selected by validation {select_by}. The best value is marked; "
         f"† is significantly worse than the best (paired t-test over queries, Bonferroni, {_LEVEL:.0%})."
     )

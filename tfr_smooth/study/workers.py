@@ -1,4 +1,4 @@
-"""Runs jobs in processes, so that whichever of these is killed, no finished job is run again."""
+"""Runs jobs in worker processes. Finished jobs are never run again, whichever process is killed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tfr_smooth.study.jobs import Job, is_done, run_job
 
-# One thread per process: as many processes as cores are then faster than threads would be.
+# One thread per process: with one process per core, this is faster than several threads.
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -27,7 +27,18 @@ _ENVIRONMENT = {
 
 
 class Failure(NamedTuple):
-    """A job without a result, and why."""
+    """A failed job.
+
+    Attributes:
+      job: The job.
+      message: The traceback, or the exit code of the process.
+
+    Example:
+      >>> from tfr_smooth import study
+      >>> job = study.Job(study.Dataset("mine", {"Fold1": {}}), "Fold1", "random", {})
+      >>> study.Failure(job, "The process ended with exit code -9.").job.ranker
+      'random'
+    """
 
     job: Job
     message: str
@@ -47,17 +58,27 @@ def run_jobs(
 ) -> list[Failure]:
     """Runs the jobs that have no result yet.
 
-    A worker takes jobs that share what is slow to prepare, such as the graph of a loss, one after another. If this
-    process is killed, each worker finishes its job and ends.
+    Jobs with the same slow preparation, such as the graph of a loss, run one after another in the same worker. If this
+    process is killed, each worker finishes its job and exits.
 
     Args:
       jobs: The jobs.
       folder: The folder of the study.
-      workers: The number of processes, each with one thread; 0 runs all jobs in this process.
-      progress: Called for each job that ends.
+      workers: Number of worker processes, >= 0, each with one thread; 0 runs all jobs in this process.
+      progress: Called with each job that finished or failed.
 
     Returns:
-      The jobs that raised an exception or whose process died; all others have a result.
+      The jobs that raised an exception or whose process died; all other jobs have a result.
+
+    Example:
+      >>> import tempfile
+      >>> from tfr_smooth import data, study
+      >>> folder = tempfile.mkdtemp()
+      >>> files = data.write_synthetic_letor(folder, num_queries=(4, 2, 2))
+      >>> dataset = study.one_split(files["train"], files["valid"], files["test"])
+      >>> jobs = [study.Job(dataset, "Fold1", "random", {}, seed=seed) for seed in range(2)]
+      >>> study.run_jobs(jobs, folder, workers=0)  # Returns the jobs that failed.
+      []
     """
     queue = _Queue(job for job in {job.file: job for job in jobs}.values() if not is_done(job, folder))
     failures: list[Failure] = []
@@ -78,7 +99,7 @@ def run_jobs(
                 worker = idle.pop() or _start(folder)
                 job = queue.take(last.get(worker.connection))
                 last[worker.connection] = job.affinity
-                with contextlib.suppress(OSError):  # A dead worker is found by `wait`.
+                with contextlib.suppress(OSError):  # `wait` detects a dead worker.
                     worker.connection.send(job)
                 running[worker.connection] = worker, job
             for connection in wait(list(running)):
@@ -106,7 +127,7 @@ def run_jobs(
 
 
 class _Queue:
-    """Jobs by affinity."""
+    """The pending jobs, grouped by affinity."""
 
     def __init__(self, jobs: Iterator[Job]) -> None:
         self._groups: dict[str, collections.deque[Job]] = {}
@@ -120,7 +141,7 @@ class _Queue:
         return sum(map(len, self._groups.values()))
 
     def take(self, affinity: str | None) -> Job:
-        """Returns a job with this affinity; or else of a group that is not begun, or of the one with most jobs left."""
+        """Returns a job with this affinity if one is left; else one of a new group, or of the largest group left."""
         if affinity not in self._groups:
             affinity = self._new.popleft() if self._new else max(self._groups, key=lambda key: len(self._groups[key]))
         assert affinity is not None
@@ -136,7 +157,7 @@ def _start(folder: str | os.PathLike[str]) -> _Worker:
     process = context.Process(target=_serve, args=(other, os.fspath(folder)), daemon=True)
     with _environment():
         process.start()
-    other.close()  # So that the end of the process closes the connection.
+    other.close()  # The connection must close when the worker exits.
     return _Worker(process, own)
 
 
@@ -155,15 +176,15 @@ def _environment() -> Iterator[None]:
 
 
 def _serve(connection: Connection, folder: str) -> None:
-    """Runs the jobs that come until the connection is closed, by the end of the other process too."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The other process ends this one.
+    """Runs the jobs received until the connection closes, which also happens when the parent process dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent process ends this one.
     with contextlib.suppress(EOFError, OSError):
         while True:
             connection.send(_attempt(connection.recv(), folder))
 
 
 def _attempt(job: Job, folder: str | os.PathLike[str]) -> str | None:
-    """Runs a job; returns what went wrong, if anything did."""
+    """Runs a job; returns the traceback if it failed, else None."""
     try:
         run_job(job, folder)
     except Exception:

@@ -1,4 +1,4 @@
-"""Text reranking: BERT rerankers trained with any loss of the library."""
+"""Text reranking: BERT rerankers that train with any loss of this library."""
 
 from tfr_smooth.text.bert import BertConfig, BertEncoder
 from tfr_smooth.text.candidates import bm25

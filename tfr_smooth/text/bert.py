@@ -15,7 +15,7 @@ from tfr_smooth import _arguments
 
 
 def _gelu(x: tf.Tensor, *, approximate: bool = False) -> tf.Tensor:
-    # In float32: on CPUs bfloat16 takes five times as long, for fewer digits.
+    # In float32: on CPUs, bfloat16 is five times slower and less precise.
     return tf.cast(tf.nn.gelu(tf.cast(x, tf.float32), approximate=approximate), x.dtype)
 
 
@@ -24,23 +24,31 @@ _ACTIVATIONS = {"gelu": _gelu, "gelu_new": functools.partial(_gelu, approximate=
 
 @dataclasses.dataclass(frozen=True)
 class BertConfig:
-    """The sizes of a BERT encoder, by the names in a checkpoint's `config.json`.
+    """The configuration of a BERT encoder, with the names of a checkpoint's `config.json`.
 
     Args:
-      vocab_size: Number of tokens.
-      hidden_size: Width; a multiple of `num_attention_heads`.
-      num_hidden_layers: Number of layers.
-      num_attention_heads: Number of attention heads.
-      intermediate_size: Width of the feed-forward part of a layer.
-      max_position_embeddings: The longest input.
-      type_vocab_size: Number of segments.
-      layer_norm_eps: The epsilon of the layer normalizations.
-      hidden_act: "gelu", "gelu_new" or "relu".
-      hidden_dropout_prob: Share of the outputs that a training step drops, in [0, 1).
-      attention_probs_dropout_prob: Share of the attention weights that a training step drops, in [0, 1).
+      vocab_size: Number of tokens in the vocabulary, >= 1.
+      hidden_size: Width of the hidden states, a multiple of `num_attention_heads`.
+      num_hidden_layers: Number of layers, >= 1.
+      num_attention_heads: Number of attention heads, >= 1.
+      intermediate_size: Width of the feed-forward network of a layer, >= 1.
+      max_position_embeddings: Maximum length of an input in tokens, >= 1.
+      type_vocab_size: Number of segment embeddings, >= 1.
+      layer_norm_eps: Epsilon of the layer normalizations, > 0.
+      hidden_act: Activation of the feed-forward networks: "gelu", "gelu_new" or "relu".
+      hidden_dropout_prob: Dropout rate of the layers' outputs, in [0, 1).
+      attention_probs_dropout_prob: Dropout rate of the attention weights, in [0, 1).
 
     Raises:
       ValueError: If an argument is out of its range.
+
+    Example:
+      >>> from tfr_smooth import text
+      >>> config = text.BertConfig(
+      ...     vocab_size=30522, hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536
+      ... )
+      >>> config.max_position_embeddings
+      512
     """
 
     vocab_size: int
@@ -75,8 +83,14 @@ class BertConfig:
     def read(cls, path: str | os.PathLike[str]) -> BertConfig:
         """Reads a checkpoint's `config.json`.
 
+        Args:
+          path: Path of the file.
+
+        Returns:
+          The configuration.
+
         Raises:
-          ValueError: If the file is of another architecture, lacks a size, or has one out of its range.
+          ValueError: If the file describes another architecture, lacks a value, or contains one out of its range.
         """
         with open(path, encoding="utf-8") as file:
             values = json.load(file)
@@ -95,7 +109,7 @@ class BertConfig:
 
 
 class _Block(tf.keras.layers.Layer):
-    """One layer of the encoder: attention and a feed-forward network, each with residual and normalization."""
+    """One encoder layer: attention and a feed-forward network, each with a residual connection and normalization."""
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -113,7 +127,7 @@ class _Block(tf.keras.layers.Layer):
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights."""
-        with tf.init_scope():  # Keras 2 creates these weights in a call.
+        with tf.init_scope():  # Keras 2 creates these weights in the first call.
             self.attention(*[tf.zeros([1, 2, self.width])] * 2)
         for layer in (self.attention_norm, self.inner, self.outer_norm):
             layer.build((None, None, self.width))
@@ -121,7 +135,7 @@ class _Block(tf.keras.layers.Layer):
         super().build(input_shape)
 
     def call(self, hidden: tf.Tensor, mask: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        """Returns [texts, tokens, width], given a mask [texts, tokens] bool."""
+        """Returns the hidden states [texts, tokens, width], given a mask [texts, tokens] bool."""
         attended = self.attention(hidden, hidden, attention_mask=mask[:, tf.newaxis, :], training=training)
         hidden = self.attention_norm(hidden + self.dropout(attended, training=training))
         outer = self.outer(self.inner(hidden))
@@ -130,17 +144,18 @@ class _Block(tf.keras.layers.Layer):
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 class BertEncoder(tf.keras.layers.Layer):
-    r"""The encoder of BERT: embeddings and layers of attention, without the pooler.
+    r"""BERT's encoder: embeddings and attention layers, without the pooler.
 
     (Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding", NAACL 2019.)
-    `load_bert` makes one with the weights of a checkpoint.
+    `load_bert` creates an encoder with the weights of a checkpoint.
 
     Args:
-      config: The sizes.
-      frozen_layers: The number of layers, from the input on, that are not trained; with any, the embeddings are not
-        either. What they return (`frozen`) can be computed once and be given to `trained`.
-      pad_id: The id of [PAD].
-      sep_id: The id of [SEP], which ends the first segment.
+      config: The configuration.
+      frozen_layers: Number of layers, counted from the input, that are not trained, from 0 to the number of layers. If
+        > 0, the embeddings are not trained either. The output of the frozen layers (see `frozen`) can be computed once
+        and passed to `trained`.
+      pad_id: Id of the token [PAD].
+      sep_id: Id of the token [SEP], which ends the first segment.
       **kwargs: Arguments of `tf.keras.layers.Layer`.
 
     Raises:
@@ -172,7 +187,8 @@ class BertEncoder(tf.keras.layers.Layer):
         self.frozen_layers = _arguments.integer("frozen_layers", frozen_layers, least=0)
         if self.frozen_layers > self.config.num_hidden_layers:
             raise ValueError(
-                f"`frozen_layers` must be at most the {self.config.num_hidden_layers} layers, got {frozen_layers}."
+                f"`frozen_layers` must be at most {self.config.num_hidden_layers}, the number of layers, "
+                f"got {frozen_layers}."
             )
         self.pad_id, self.sep_id = pad_id, sep_id
         width = self.config.hidden_size
@@ -189,23 +205,46 @@ class BertEncoder(tf.keras.layers.Layer):
             layer.build((None, None))
         for layer in (self.norm, *self.blocks):
             layer.build((None, None, self.config.hidden_size))
-        if self.frozen_layers:  # Keras 3 asks each variable, so now that they are there.
+        if self.frozen_layers:  # Keras 3 sets `trainable` on each variable, so after they are created.
             for layer in (self.tokens, self.positions, self.segments, self.norm, *self.blocks[: self.frozen_layers]):
                 layer.trainable = False
         super().build(input_shape)
 
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        """Returns the hidden states [texts, tokens, width] of token ids [texts, tokens]."""
+        """Returns the hidden states of token ids.
+
+        Args:
+          ids: Token ids, int32 [texts, tokens].
+          training: Whether to apply dropout.
+
+        Returns:
+          Hidden states [texts, tokens, width], in the layer's compute dtype.
+        """
         return self.trained(ids, self.frozen(ids, training=training and not self.frozen_layers), training=training)
 
     def mask(self, ids: tf.Tensor) -> tf.Tensor:
-        """Returns bool of the shape of the ids: False at padding."""
+        """Returns the mask of token ids.
+
+        Args:
+          ids: Token ids of any shape.
+
+        Returns:
+          A bool tensor of the same shape: False for padding.
+        """
         return tf.not_equal(ids, self.pad_id)
 
     def frozen(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        """Returns what the trained layers take, [texts, tokens, width]: the output of embeddings and frozen layers."""
+        """Returns the output of the embeddings and the frozen layers, the input of `trained`.
+
+        Args:
+          ids: Token ids, int32 [texts, tokens].
+          training: Whether to apply dropout.
+
+        Returns:
+          Hidden states [texts, tokens, width], in the layer's compute dtype.
+        """
         length = tf.shape(ids)[1]
-        # The second segment begins behind the first [SEP].
+        # The second segment starts after the first [SEP].
         separators = tf.cast(tf.equal(ids, self.sep_id), tf.int32)
         second = tf.minimum(tf.cumsum(separators, axis=1, exclusive=True), self.config.type_vocab_size - 1)
         hidden = self.tokens(ids) + self.positions(tf.range(length))[tf.newaxis] + self.segments(second)
@@ -213,7 +252,16 @@ class BertEncoder(tf.keras.layers.Layer):
         return self._through(self.blocks[: self.frozen_layers], ids, hidden, training)
 
     def trained(self, ids: tf.Tensor, hidden: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        """Returns the hidden states, given what `frozen` returned."""
+        """Returns the hidden states, computed from the output of `frozen`.
+
+        Args:
+          ids: Token ids, int32 [texts, tokens].
+          hidden: The output of `frozen` for these ids, [texts, tokens, width].
+          training: Whether to apply dropout.
+
+        Returns:
+          Hidden states [texts, tokens, width], in the layer's compute dtype.
+        """
         return self._through(self.blocks[self.frozen_layers :], ids, tf.cast(hidden, self.compute_dtype), training)
 
     def _through(self, blocks: list[_Block], ids: tf.Tensor, hidden: tf.Tensor, training: bool | None) -> tf.Tensor:

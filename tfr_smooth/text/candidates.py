@@ -1,4 +1,4 @@
-"""The documents to rerank: BM25's best of each query."""
+"""Candidate retrieval: the documents to rerank, by BM25."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from tfr_smooth.text.collection import Collection
 
 
 def bm25(collection: Collection, *, depth: int = 100, k1: float = 1.5, b: float = 0.75) -> dict[str, dict[str, float]]:
-    """Retrieves the best documents of each query by BM25, through the package bm25s.
+    """Retrieves the best documents of each query by BM25, using the package bm25s.
 
-    Title and text are indexed together, without English stop words, with Snowball's English stemmer.
+    Title and text are indexed together, with Snowball's English stemmer and without English stop words.
 
     Args:
       collection: The collection.
-      depth: The number of documents per query, >= 1; less where fewer share a term with the query.
-      k1: BM25's saturation of term frequency, > 0.
-      b: BM25's normalization by length, in (0, 1).
+      depth: Maximum number of documents per query, >= 1. Only documents that share a term with the query are retrieved.
+      k1: BM25's saturation of the term frequency, > 0.
+      b: BM25's length normalization, in (0, 1).
 
     Returns:
-      The run: for each query id, doc id to score, best first. A query that shares no term with any document has no
-      documents. A query's own source documents are left out.
+      The run: for each query id, a dict of doc id to score, best first. It is empty for a query that shares no term
+      with any document. A query's source documents are excluded.
 
     Raises:
       ValueError: If an argument is out of its range.
@@ -50,7 +50,7 @@ def bm25(collection: Collection, *, depth: int = 100, k1: float = 1.5, b: float 
         scores = index.get_scores(words) if words else []
         sources = collection.sources.get(query_id, frozenset())
         found = [(float(score), doc_id) for score, doc_id in zip(scores, doc_ids, strict=False) if score > 0.0]
-        # As trec_eval breaks ties.
+        # Break ties as trec_eval does.
         ranked = sorted((pair for pair in found if pair[1] not in sources), reverse=True)[:depth]
         run[query_id] = {doc_id: score for score, doc_id in ranked}
     return run

@@ -15,7 +15,7 @@ from tfr_smooth import _extras
 from tfr_smooth.text.bert import BertConfig, BertEncoder
 from tfr_smooth.text.tokenizer import Tokenizer
 
-# What heads and older versions of the format add to the encoder.
+# Tensors of heads and of older versions of the format, which are not part of the encoder.
 _OTHER_PARTS = re.compile(r"pooler\.|cls\.|classifier\.|qa_outputs\.|embeddings\.position_ids$")
 
 
@@ -25,23 +25,23 @@ def load_bert(
     """Loads the encoder and the tokenizer of a BERT checkpoint, such as bert-base-uncased or all-MiniLM-L6-v2.
 
     Args:
-      folder: The folder with `config.json`, `model.safetensors`, and `tokenizer.json` or `vocab.txt`. Weights of a
-        head, such as the pooler, are left out.
-      frozen_layers: As for `BertEncoder`.
-      sha256: The expected SHA-256 hash of `model.safetensors`, in hexadecimal; None does not check it.
+      folder: The folder with `config.json`, `model.safetensors`, and `tokenizer.json` or `vocab.txt`. Weights of heads,
+        such as the pooler, are ignored.
+      frozen_layers: Number of layers that are not trained, as in `BertEncoder`.
+      sha256: The expected SHA-256 hash of `model.safetensors`, in hexadecimal; None skips the check.
 
     Returns:
       The encoder and the tokenizer.
 
     Raises:
-      ValueError: If a file is missing, has another hash, or names and shapes of its tensors do not fit `config.json`.
+      ValueError: If a file is missing, the hash differs, or the tensors do not match `config.json`.
       ImportError: If the extra `tfr_smooth[text]` is not installed.
     """
     folder = Path(folder)
     weights = folder / "model.safetensors"
     for path in (folder / "config.json", weights):
         if not path.is_file():
-            raise ValueError(f"`folder` must hold {path.name}, got {os.fspath(folder)}.")
+            raise ValueError(f"`folder` must contain {path.name}, got {os.fspath(folder)}.")
     if sha256 is not None and (found := _sha256(weights)) != sha256.lower():
         raise ValueError(f"{weights}: expected the SHA-256 hash {sha256}, got {found}")
     tokenizer = Tokenizer(folder)
@@ -66,21 +66,21 @@ def _assign(encoder: BertEncoder, path: Path) -> None:
 
         def read(name: str, shape: tuple[int, ...]) -> np.ndarray:
             if name not in names:
-                raise ValueError(f"{path}: no tensor {name!r}, which config.json asks for")
+                raise ValueError(f"{path}: tensor {name!r}, which config.json requires, is missing")
             tensor = file.get_tensor(names.pop(name))
             if tensor.shape != shape:
-                raise ValueError(f"{path}: tensor {name!r} must be of shape {shape}, got {tensor.shape}")
+                raise ValueError(f"{path}: tensor {name!r} must have shape {shape}, got {tensor.shape}")
             return tensor.astype(np.float32)
 
         for layer, values in _layers(encoder, read):
             layer.set_weights(values)
     unknown = sorted(name for name in names if not _OTHER_PARTS.match(name))
     if unknown:
-        raise ValueError(f"{path}: tensor {unknown[0]!r} does not belong to a BERT of this config.json")
+        raise ValueError(f"{path}: tensor {unknown[0]!r} is not part of the BERT encoder in config.json")
 
 
 def _plain(name: str) -> str:
-    """Returns a tensor's name without the prefix that models with a head have, and as newer versions write it."""
+    """Returns a tensor's name without the prefix of models with a head, in the naming of newer versions."""
     name = name.removeprefix("bert.")
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 

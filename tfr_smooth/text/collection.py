@@ -10,11 +10,16 @@ from tfr_smooth import evaluation
 
 
 class Document(NamedTuple):
-    """A document.
+    """A text document.
 
     Attributes:
-      title: Its title; may be empty.
-      text: Its text; may be empty.
+      title: The title; may be empty.
+      text: The text; may be empty.
+
+    Example:
+      >>> from tfr_smooth import text
+      >>> text.Document("Wings", "On lift.").content
+      'Wings On lift.'
     """
 
     title: str
@@ -22,7 +27,7 @@ class Document(NamedTuple):
 
     @property
     def content(self) -> str:
-        """Title and text."""
+        """Title and text, separated by a space."""
         return f"{self.title} {self.text}".strip()
 
 
@@ -30,10 +35,18 @@ class Collection(NamedTuple):
     """Documents, queries and judgments.
 
     Attributes:
-      documents: Document by id.
-      queries: Text by query id.
-      labels: For each query id, the labels of its judged documents: doc id to a whole number >= 0.
-      sources: For each query id, the documents that the query was made from, which are not ranked for it.
+      documents: Documents by doc id.
+      queries: Texts by query id.
+      labels: For each query id, the labels of its judged documents: a dict of doc id to an integer >= 0.
+      sources: For each query id, its source documents (the documents from which the query was written), which are
+        excluded from its ranking. Queries without source documents may be missing.
+
+    Example:
+      >>> from tfr_smooth import text
+      >>> documents = {"d1": text.Document("Wings", "On lift."), "d2": text.Document("", "On heat.")}
+      >>> collection = text.Collection(documents, {"q1": "lift of wings"}, {"q1": {"d1": 2, "d2": 0}}, {})
+      >>> collection.labels["q1"]["d1"]
+      2
     """
 
     documents: dict[str, Document]
@@ -52,24 +65,25 @@ def read_collection(
 ) -> Collection:
     r"""Reads a collection from tab-separated files and TREC judgments.
 
-    A document without any text stays in the collection, since it may be judged; BM25 never retrieves it.
+    A document without title and text stays in the collection, since it may be judged; BM25 never retrieves it.
 
     Args:
-      documents: A UTF-8 file whose first line is `doc_id<TAB>title<TAB>text` or `doc_id<TAB>text`, and one document
-        per line after it.
-      queries: A UTF-8 file whose first line is `query_id<TAB>text`, and one query per line after it.
-      qrels: A TREC qrels file: `query_id 0 doc_id grade`.
-      gains: The label of each grade, where the grades are not labels themselves, as {1: 4, 2: 3, 3: 2, 4: 1} for a
-        collection whose best grade is 1. None takes the grades as they are, and those below 0 as 0.
-      source_grade: A grade that marks the document that a query was made from: neither judged nor ranked. Queries with
-        the same source are put in the same fold.
+      documents: Path of a UTF-8 file with the header `doc_id<TAB>title<TAB>text` or `doc_id<TAB>text` and one document
+        per line.
+      queries: Path of a UTF-8 file with the header `query_id<TAB>text` and one query per line.
+      qrels: Path of a TREC qrels file with the lines `query_id 0 doc_id grade`.
+      gains: Label of each grade, such as {1: 4, 2: 3, 3: 2, 4: 1} for a collection whose best grade is 1. None uses the
+        grades as labels, and 0 for negative grades.
+      source_grade: Grade of the source documents of a query (the documents from which the query was written). They are
+        neither judged nor ranked, and queries with a common source document are in the same fold (see `fold_queries`).
+        None if the collection has none.
 
     Returns:
-      The collection. Queries without judgments are in it, with no labels.
+      The collection. Queries without judgments have no labels.
 
     Raises:
-      ValueError: Bad input, as `path:line: what is wrong`: another header, a wrong number of columns, an id that is
-        empty or there twice, an empty query, a judgment of an unknown query or document, a grade without a gain.
+      ValueError: Bad input, as `path:line: what is wrong`: an unknown header, a wrong number of columns, an empty or
+        duplicate id, an empty query, a judgment of an unknown query or document, or a grade without a gain.
 
     Example:
       >>> import pathlib, tempfile
@@ -107,7 +121,7 @@ def read_collection(
                 sources[query_id] = sources.get(query_id, frozenset()) | {doc_id}
             elif gains is not None and grade not in gains:
                 place = _place(qrels, query_id, doc_id)
-                raise ValueError(f"{place}: grade {grade} has no gain: `gains` has {sorted(gains)}")
+                raise ValueError(f"{place}: grade {grade} has no gain: `gains` has the grades {sorted(gains)}")
             else:
                 labels[query_id][doc_id] = max(0, grade) if gains is None else gains[grade]
     return Collection(read_documents, read_queries, labels, sources)
@@ -128,7 +142,7 @@ def _rows(path: str | os.PathLike[str], headers: tuple[str, ...]) -> Iterator[tu
             if len(row) != columns:
                 raise ValueError(f"{place}: expected {columns} columns separated by tabs, got {len(row)}")
             if not row[0] or row[0] in seen:
-                raise ValueError(f"{place}: " + (f"id {row[0]!r} is there twice" if row[0] else "the id is empty"))
+                raise ValueError(f"{place}: " + (f"duplicate id {row[0]!r}" if row[0] else "the id is empty"))
             seen.add(row[0])
             yield place, row
 
@@ -144,16 +158,16 @@ def _place(qrels: str | os.PathLike[str], *fields: str) -> str:
 
 
 def title_queries(collection: Collection) -> Collection:
-    """Makes a collection whose queries are titles, to pretrain a reranker on without judgments.
+    """Creates a collection with titles as queries, to pretrain a reranker without judgments.
 
-    Each document with a title and a text gives a query, its title, whose only relevant document is that text. Use the
-    titles' best other documents by BM25 as the documents that are not relevant.
+    The title of each document that has both a title and a text becomes a query. Its only relevant document is this
+    text. Use the other documents that `bm25` retrieves for a title as documents that are not relevant.
 
     Args:
       collection: The collection.
 
     Returns:
-      The collection of texts without titles, with queries named as their documents.
+      The collection of the texts, without titles. The id of a query is the id of its document.
 
     Example:
       >>> from tfr_smooth import text

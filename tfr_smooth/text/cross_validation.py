@@ -1,4 +1,4 @@
-"""Which loss trains the best reranker? Cross-validation over the queries of a collection."""
+"""Cross-validation of losses for rerankers over the queries of a collection."""
 
 from __future__ import annotations
 
@@ -31,18 +31,20 @@ MIXED = " + bm25"
 
 
 def fold_queries(collection: Collection, *, folds: int = 5, seed: int = 0) -> list[list[str]]:
-    """Divides the queries into folds of about one size, queries with a common source document into the same.
+    """Divides the queries into folds of similar size.
+
+    Queries with a common source document are in the same fold.
 
     Args:
       collection: The collection.
-      folds: The number of folds, >= 3: the test, the validation and the training queries of a split.
-      seed: Seed of the order in which queries are dealt out.
+      folds: Number of folds, >= 3, since a split needs training, validation and test queries.
+      seed: Seed of the assignment, >= 0.
 
     Returns:
       The query ids of each fold.
 
     Raises:
-      ValueError: If there are too few queries, or `folds` is too small.
+      ValueError: If the collection has too few queries, or an argument is out of its range.
 
     Example:
       >>> from tfr_smooth import text
@@ -70,28 +72,59 @@ def fold_queries(collection: Collection, *, folds: int = 5, seed: int = 0) -> li
 
 @dataclasses.dataclass(frozen=True)
 class CrossValidation:
-    """Trains and tests rerankers on each fold; started again, it computes only what has no result yet.
+    """Cross-validation: trains and tests a reranker for each loss, fold and seed.
 
-    For fold k, the queries of fold k test, those of the next fold validate, and the others train.
+    Split k tests on the queries of fold k, validates on those of the next fold and trains on all others. When
+    restarted, it skips the jobs with a result and resumes an interrupted training.
 
     Args:
       name: Name of the collection in the results.
       collection: The collection.
-      run: The candidates of each query, with BM25's scores.
+      run: For each query id, the candidates with BM25's scores, as `bm25` returns them.
       inputs: The inputs of the models.
-      make: Makes the model to start from.
-      losses: What to compare: `study.Entry` labels of losses, such as "smoothi_ndcg:alpha=10.0", and "zero_shot" for
-        the model that training starts from.
-      folder: Where results and unfinished trainings are kept.
-      folds: As for `fold_queries`.
-      seeds: The number of seeds per loss, >= 1.
-      recipe: How to train.
-      settings: What else tells this study from others (JSON values), such as the model's sizes.
-      strategy: Where to train; None for one device.
-      verbose: That of `fit`.
+      make: Function that creates the initial model.
+      losses: What to compare: labels of losses (see `loss_of`), such as "smoothi_ndcg:alpha=10.0", and `ZERO_SHOT` for
+        the initial model without training.
+      folder: The folder of results and checkpoints.
+      folds: Number of folds, as in `fold_queries`.
+      seeds: Number of seeds per loss, >= 1.
+      recipe: Training settings.
+      settings: Further settings that identify this study, such as the size of the model, as JSON values by name.
+      strategy: Distribution strategy for training; None trains on one device.
+      verbose: The argument `verbose` of `tf.keras.Model.fit`.
 
     Raises:
-      ValueError: If an argument is out of its range.
+      ValueError: If an argument is out of its range, or a label is invalid.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import text
+      >>> folder = pathlib.Path(tempfile.mkdtemp())
+      >>> _ = (folder / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] lift heat drag".replace(" ", chr(10)))
+      >>> tokenizer = text.Tokenizer(folder)
+      >>> words = ("lift", "heat", "drag")
+      >>> collection = text.Collection(
+      ...     {f"{word} 1": text.Document("", word) for word in words},
+      ...     {word: word for word in words},
+      ...     {word: {f"{word} 1": 1} for word in words},
+      ...     {},
+      ... )
+      >>> config = text.BertConfig(
+      ...     vocab_size=7, hidden_size=4, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+      ... )
+      >>> validation = text.CrossValidation(
+      ...     name="mine",
+      ...     collection=collection,
+      ...     run=text.bm25(collection),
+      ...     inputs=text.LateInputs(collection, tokenizer, query_length=4, document_length=4),
+      ...     make=lambda: text.LateInteraction(text.BertEncoder(config, sep_id=tokenizer.special.sep)),
+      ...     losses=[text.ZERO_SHOT],
+      ...     folder=folder,
+      ...     folds=3,
+      ... )
+      >>> validation.compute()
+      >>> validation.results(["map"]).queries.groupby("ranker")["map"].mean().to_dict()
+      {'bm25': 1.0, 'zero_shot': 1.0, 'zero_shot + bm25': 1.0}
     """
 
     name: str
@@ -116,7 +149,11 @@ class CrossValidation:
                 loss_of(label)
 
     def jobs(self) -> list[tuple[str, int, int]]:
-        """Returns label, fold and seed of each job."""
+        """Returns the jobs.
+
+        Returns:
+          Tuples (label, fold, seed), folds and seeds counted from 0.
+        """
         seeds = {label: 1 if label == ZERO_SHOT else self.seeds for label in self.losses}
         return [
             (label, fold, seed)
@@ -130,13 +167,24 @@ class CrossValidation:
         """Runs the jobs that have no result yet.
 
         Args:
-          progress: Wraps the jobs, as `tqdm.tqdm` does; also takes a title.
+          progress: Wraps an iterable to show progress, as `tqdm.tqdm` does; called with the iterable and a title.
+
+        Raises:
+          ValueError: If a split has no training query with both a relevant and another document, or the checkpoints of
+            a job have other settings.
         """
         for job in progress([job for job in self.jobs() if not self._path(*job).is_file()], self.name):
             self._compute(*job)
 
     def parts(self, fold: int) -> dict[str, list[str]]:
-        """Returns the query ids of "train", "valid" and "test"."""
+        """Returns the query ids of a split.
+
+        Args:
+          fold: Number of the test fold, from 0 to `folds` - 1.
+
+        Returns:
+          The query ids of "train", "valid" and "test".
+        """
         folds, valid = self._folds, (fold + 1) % self.folds
         training = [query for number, queries in enumerate(folds) if number not in (fold, valid) for query in queries]
         return {"train": training, "valid": folds[valid], "test": folds[fold]}
@@ -146,7 +194,20 @@ class CrossValidation:
         return fold_queries(self.collection, folds=self.folds)
 
     def trained(self, label: str, fold: int, seed: int, folder: str | os.PathLike[str]) -> Reranker:
-        """Trains a model; resumes a training that the folder has the checkpoints of."""
+        """Trains the model of a job, or resumes its training from the checkpoints in a folder.
+
+        Args:
+          label: Label of the loss.
+          fold: Number of the test fold.
+          seed: Random seed.
+          folder: The folder of the checkpoints.
+
+        Returns:
+          The model of the best epoch.
+
+        Raises:
+          ValueError: As in `train`.
+        """
         return train(
             self.make,
             loss_of(label),
@@ -189,15 +250,19 @@ class CrossValidation:
         return Path(self.folder) / "results" / self.name / f"{name}_fold={fold}_seed={seed}_{digest}.json.gz"
 
     def results(self, measures: Iterable[str] = MEASURES) -> study.Results:
-        """Collects the results: for BM25, and for each loss with a result, alone and mixed with BM25.
+        """Collects the results of BM25 and of each loss, without and with BM25's scores mixed in.
 
-        The weight of the mix is chosen per fold and seed, by the recipe's measure on the validation queries.
+        The weight of the mix is selected per fold and seed by the recipe's measure on the validation queries.
 
         Args:
-          measures: Names of trec_eval's measures.
+          measures: Names of trec_eval measures.
 
         Returns:
-          The results, as `study.compare` and `study.write_results` take them. The table of jobs has the weights.
+          The results, for `study.write_results`. The table of jobs contains the weights. Jobs without a result are
+          skipped.
+
+        Raises:
+          ImportError: If the extra `tfr_smooth[study]` is not installed.
         """
         with _extras.needed("pandas", extra="study", by="`results`"):
             import pandas as pd
@@ -231,6 +296,22 @@ class CrossValidation:
 
 
 def loss_of(label: str) -> losses.RankingLoss:
-    """Makes the loss of a label, `NAME` or `NAME:ARGUMENT=VALUE:..`."""
+    """Creates the loss of a label.
+
+    Args:
+      label: `NAME` or `NAME:ARGUMENT=VALUE:..`, with a name and arguments of `losses.get`. Values are JSON; a value
+        that is not valid JSON is a string.
+
+    Returns:
+      The loss.
+
+    Raises:
+      ValueError: If the label is malformed, no loss has this name, or an argument is invalid.
+
+    Example:
+      >>> from tfr_smooth import text
+      >>> text.loss_of("smoothi_ndcg:alpha=10.0:topn=5").name
+      'smoothi_ndcg_loss'
+    """
     name, arguments = selection.parse_label(label)
     return losses.get(name, **arguments)

@@ -23,36 +23,52 @@ def export_reranker(
     texts: bool = True,
     version: int | None = None,
 ) -> Path:
-    """Writes a reranker as PATH/VERSION, a SavedModel that TF Serving finds.
+    """Exports a reranker as PATH/VERSION, a SavedModel for TF Serving.
 
     The signatures return `scores` [batch, list] float32:
 
-    - `serving_default`, if `texts`: `query` [batch] and `documents` [batch, list], strings, a document with its title
-      before its text. "" pads a list: its score means nothing.
-    - `ids`: what the model takes, such as `query_ids` and `document_ids`; without `texts` also `serving_default`.
+    - `serving_default`, if `texts` is True: takes the strings `query` [batch] and `documents` [batch, list], where a
+      document is its title followed by its text. Pad lists with ""; ignore the scores of padding.
+    - `ids`: takes the model's token ids, such as `query_ids` and `document_ids`. If `texts` is False, this is also
+      `serving_default`.
 
-    To load the signature of texts, `tensorflow_text` must be imported before; TF Serving has it built in.
+    Import `tensorflow_text` before loading a SavedModel with the signature for texts; TF Serving includes it.
 
     Args:
       model: The reranker.
-      tokenizer: Its tokenizer.
-      path: The folder of the versions, on this machine.
-      inputs: The inputs that it was trained with, which have the lengths.
-      texts: Whether to write the signature of texts, which needs the package tensorflow-text.
-      version: Its number, >= 1; None for the one after the last.
+      tokenizer: The tokenizer of the model.
+      path: The folder of the versions, on the local file system.
+      inputs: The inputs that the model was trained with, which define the lengths.
+      texts: Whether to export the signature for texts, which requires the package tensorflow-text.
+      version: Number of the version, >= 1; None for the last version plus 1.
 
     Returns:
       The folder PATH/VERSION.
 
     Raises:
-      ValueError: If the version is there already.
-      ImportError: If `texts` and tensorflow-text is not installed.
+      ValueError: If the version exists.
+      ImportError: If `texts` is True and tensorflow-text is not installed.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import text
+      >>> folder = pathlib.Path(tempfile.mkdtemp())
+      >>> _ = (folder / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] lift heat".replace(" ", chr(10)))
+      >>> tokenizer = text.Tokenizer(folder)
+      >>> collection = text.Collection({"d1": text.Document("", "lift")}, {"q1": "lift"}, {}, {})
+      >>> inputs = text.LateInputs(collection, tokenizer, query_length=4, document_length=4)
+      >>> config = text.BertConfig(
+      ...     vocab_size=6, hidden_size=4, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+      ... )
+      >>> model = text.LateInteraction(text.BertEncoder(config, sep_id=tokenizer.special.sep))
+      >>> text.export_reranker(model, tokenizer, folder / "export", inputs=inputs, texts=False).name
+      '1'
     """
     if texts:
         with _extras.needed("tensorflow-text", extra="text", by="`export_reranker` with `texts`"):
             import tensorflow_text
     module = tf.Module()
-    # The variables alone: Keras would save all of the model's own functions with it.
+    # Only the variables: with the model itself, Keras would also save all of its functions.
     module.model_variables = _keras.tensorflow_variables(model.variables)
 
     def score(**ids: tf.Tensor) -> dict[str, tf.Tensor]:

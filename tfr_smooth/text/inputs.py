@@ -1,4 +1,4 @@
-"""What the rerankers take: token ids of texts, and what the frozen layers make of them, computed once."""
+"""Inputs of the rerankers: token ids, and cached outputs of the encoder's frozen layers."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker
 from tfr_smooth.text.tokenizer import Tokenizer
 
 Progress = Callable[[Iterable[Any], str], Iterable[Any]]
-_BATCH = 64  # texts that are encoded at once
-_LAID_OUT = 1024  # pairs that are laid out at once
+_BATCH = 64  # texts encoded in one batch
+_LAID_OUT = 1024  # pairs whose token ids are computed in one batch
 
 
 def no_progress(steps: Iterable[Any], title: str) -> Iterable[Any]:
-    """Shows no progress."""
+    """Returns the steps, without showing progress."""
     return steps
 
 
 class Inputs(abc.ABC):
-    """The inputs of a reranker for the queries and documents of a collection.
+    """Base class of the inputs of a reranker for the queries and documents of a collection.
+
+    Use `LateInputs` for `LateInteraction` and `PairInputs` for `CrossEncoder`.
 
     Args:
-      arrays: Token ids [texts, ..., tokens] int32, by the name of the model's input without `_ids`.
-      special: The special tokens.
+      arrays: Token ids, int32 [texts, ..., tokens], by the name of the model's input without `_ids`.
+      special: The ids of the special tokens.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], special: layout.SpecialTokens) -> None:
@@ -43,13 +45,13 @@ class Inputs(abc.ABC):
         self.hidden: dict[str, np.ndarray] = {}
 
     def freeze(self, encoder: BertEncoder, folder: str | os.PathLike[str], *, progress: Progress = no_progress) -> None:
-        """Computes what the encoder's frozen layers return for all texts, once, and gives models that from then on.
+        """Computes the output of the encoder's frozen layers for all texts once; models then use it as input.
 
         Args:
-          encoder: The encoder; without frozen layers nothing is done.
-          folder: Where the results are kept, as float16: tokens times width times two bytes per text. Files that are
-            there for the same weights and texts are taken; each is written whole or not at all.
-          progress: Wraps the steps, as `tqdm.tqdm` does; also takes a title.
+          encoder: The encoder. Without frozen layers, the method does nothing.
+          folder: The folder of the outputs, stored as float16: tokens times width times two bytes per text. Existing
+            files of the same weights and texts are reused. Files are written atomically.
+          progress: Wraps an iterable to show progress, as `tqdm.tqdm` does; called with the iterable and a title.
         """
         if not encoder.frozen_layers:
             return
@@ -69,7 +71,16 @@ class Inputs(abc.ABC):
             self.hidden[name] = np.load(path, mmap_mode="r").reshape(*ids.shape, -1)
 
     def rows(self, name: str, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Returns a model's inputs of this name for rows of the arrays; -1 is a row of padding."""
+        """Returns model inputs for rows of an array.
+
+        Args:
+          name: Name of the array.
+          rows: Row numbers, integers of any shape; -1 for padding.
+
+        Returns:
+          `NAME_ids`, int32 [*rows.shape, ..., tokens], and after `freeze` also `NAME_hidden`, float16
+          [*rows.shape, ..., tokens, width].
+        """
         there = rows >= 0
         there = there.reshape(*rows.shape, *[1] * (self.ids[name].ndim - 1))
         ids = np.where(there, self.ids[name][rows], np.int32(self._special.pad))
@@ -79,7 +90,11 @@ class Inputs(abc.ABC):
         return inputs
 
     def signature(self) -> dict[str, tf.TensorSpec]:
-        """Returns the specs of the model's ids for any number of lists of any length."""
+        """Returns the specs of the model's token ids for any number of lists of any length.
+
+        Returns:
+          A `tf.TensorSpec` by the name of the input.
+        """
         specs = {}
         for name, array in self.ids.items():
             lists = [None] if name == "query" else [None, None]
@@ -90,31 +105,65 @@ class Inputs(abc.ABC):
     def from_tokens(
         self, queries: tf.RaggedTensor, documents: tf.RaggedTensor, lists: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Returns the model's inputs for the tokens of other texts.
+        """Returns the model inputs for the tokens of any texts, in TensorFlow operations.
 
         Args:
-          queries: [batch, (tokens)] int32, without special tokens.
-          documents: [batch * list, (tokens)] int32, likewise.
-          lists: The numbers of lists and of documents per list.
+          queries: Token ids of the queries without special tokens, int32 [batch, (tokens)].
+          documents: Token ids of the documents without special tokens, int32 [batch * list, (tokens)].
+          lists: The numbers [batch, list], int32 [2].
+
+        Returns:
+          Token ids by the name of the input.
         """
 
     @abc.abstractmethod
     def batch(self, queries: Sequence[str], documents: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
-        """Returns the model's inputs for lists of documents, each padded to the length of the longest."""
+        """Returns the model inputs for a batch of lists, padded to the longest list.
+
+        Args:
+          queries: A query id per list.
+          documents: The doc ids of each list.
+
+        Returns:
+          Arrays by the name of the input.
+        """
 
     @abc.abstractmethod
     def scores(self, model: Any, run: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, dict[str, float]]]:
-        """Yields each query with the model's scores of its documents."""
+        """Scores the documents of each query.
+
+        Args:
+          model: The reranker.
+          run: For each query id, the doc ids.
+
+        Yields:
+          The query id, and a dict of doc id to score.
+        """
 
 
 class LateInputs(Inputs):
     """The inputs of `LateInteraction`.
 
     Args:
-      collection: Queries and documents.
+      collection: The queries and documents.
       tokenizer: The tokenizer.
-      query_length: Tokens of a query, special ones included; what is longer is cut off.
-      document_length: Tokens of a document, likewise.
+      query_length: Maximum number of tokens of a query, including special tokens, >= 3; longer queries are truncated.
+      document_length: Maximum number of tokens of a document, including special tokens, >= 3; longer documents are
+        truncated.
+
+    Raises:
+      ValueError: If an argument is out of its range.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import text
+      >>> folder = pathlib.Path(tempfile.mkdtemp())
+      >>> _ = (folder / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] lift heat".replace(" ", chr(10)))
+      >>> documents = {"d1": text.Document("", "lift"), "d2": text.Document("", "heat heat")}
+      >>> collection = text.Collection(documents, {"q1": "lift"}, {}, {})
+      >>> inputs = text.LateInputs(collection, text.Tokenizer(folder), query_length=4, document_length=4)
+      >>> inputs.batch(["q1"], [["d1", "d2"]])["document_ids"].tolist()
+      [[[2, 4, 3, 0], [2, 5, 5, 3]]]
     """
 
     def __init__(
@@ -135,7 +184,16 @@ class LateInputs(Inputs):
         self._documents = {doc_id: row for row, doc_id in enumerate(collection.documents)}
 
     def batch(self, queries: Sequence[str], documents: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
-        """Returns the model's inputs for lists of documents, each padded to the length of the longest."""
+        """Returns the model inputs for a batch of lists, padded to the longest list.
+
+        Args:
+          queries: A query id per list.
+          documents: The doc ids of each list.
+
+        Returns:
+          `query_ids`, int32 [batch, tokens], and `document_ids`, int32 [batch, list, tokens]; after `freeze` also
+          `query_hidden` and `document_hidden`, float16 [..., tokens, width].
+        """
         query_rows = np.array([self._queries[query_id] for query_id in queries])
         document_rows = padded([[self._documents[doc_id] for doc_id in doc_ids] for doc_ids in documents])
         return {**self.rows("query", query_rows), **self.rows("document", document_rows)}
@@ -143,7 +201,16 @@ class LateInputs(Inputs):
     def from_tokens(
         self, queries: tf.RaggedTensor, documents: tf.RaggedTensor, lists: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Returns the model's inputs for the tokens of other texts."""
+        """Returns the model inputs for the tokens of any texts, in TensorFlow operations.
+
+        Args:
+          queries: Token ids of the queries without special tokens, int32 [batch, (tokens)].
+          documents: Token ids of the documents without special tokens, int32 [batch * list, (tokens)].
+          lists: The numbers [batch, list], int32 [2].
+
+        Returns:
+          `query_ids`, int32 [batch, tokens], and `document_ids`, int32 [batch, list, tokens].
+        """
         lengths = {name: array.shape[1] for name, array in self.ids.items()}
         ids = layout.single(documents, lengths["document"], self._special)
         return {
@@ -154,7 +221,15 @@ class LateInputs(Inputs):
     def scores(
         self, model: LateInteraction, run: Mapping[str, Iterable[str]]
     ) -> Iterator[tuple[str, dict[str, float]]]:
-        """Yields each query with the model's scores of its documents; each document is encoded once."""
+        """Scores the documents of each query; encodes each document once.
+
+        Args:
+          model: The reranker.
+          run: For each query id, the doc ids.
+
+        Yields:
+          The query id, and a dict of doc id to score.
+        """
 
         def vectors(name: str, rows: np.ndarray) -> tf.Tensor:
             texts = _tensors(self.rows(name, rows))
@@ -165,7 +240,7 @@ class LateInputs(Inputs):
         encoded = np.zeros((len(wanted), length, width), np.float32)
         for start in range(0, len(wanted), _BATCH):
             rows = np.array(wanted[start : start + _BATCH])
-            # All batches are of one size, so that one graph does.
+            # Pad the last batch: batches of the same size share a graph.
             full = np.pad(rows, (0, _BATCH - len(rows)), constant_values=-1)
             found = vectors("document", full).numpy()
             encoded[start : start + len(rows)] = found[: len(rows)]
@@ -186,12 +261,28 @@ class LateInputs(Inputs):
 class PairInputs(Inputs):
     """The inputs of `CrossEncoder`.
 
+    A document that does not fit in one input with its query is split into passages of equal length.
+
     Args:
-      collection: Queries and documents.
+      collection: The queries and documents.
       tokenizer: The tokenizer.
-      run: For each query id, the documents that may be asked for.
-      length: Tokens of an input: those of query and passage, and special ones.
-      passages: The largest number of passages of a document; what is longer is cut off.
+      run: For each query id, the doc ids to pair it with: all candidates and relevant documents that will be used.
+      length: Number of tokens of an input (query, passage and special tokens), >= 5.
+      passages: Maximum number of passages per document, >= 1; longer documents are truncated.
+
+    Raises:
+      ValueError: If an argument is out of its range.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import text
+      >>> folder = pathlib.Path(tempfile.mkdtemp())
+      >>> _ = (folder / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] lift heat".replace(" ", chr(10)))
+      >>> documents = {"d1": text.Document("", "lift"), "d2": text.Document("", "heat heat")}
+      >>> collection = text.Collection(documents, {"q1": "lift"}, {}, {})
+      >>> inputs = text.PairInputs(collection, text.Tokenizer(folder), {"q1": ["d1", "d2"]}, length=6)
+      >>> inputs.batch(["q1"], [["d1", "d2"]])["pair_ids"].tolist()
+      [[[[2, 4, 3, 4, 3, 0]], [[2, 4, 3, 5, 5, 3]]]]
     """
 
     def __init__(
@@ -224,7 +315,16 @@ class PairInputs(Inputs):
         self._pairs = {pair: row for row, pair in enumerate(pairs)}
 
     def batch(self, queries: Sequence[str], documents: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
-        """Returns the model's inputs for lists of documents, each padded to the length of the longest."""
+        """Returns the model inputs for a batch of lists, padded to the longest list.
+
+        Args:
+          queries: A query id per list.
+          documents: The doc ids of each list.
+
+        Returns:
+          `pair_ids`, int32 [batch, list, passages, tokens]; after `freeze` also `pair_hidden`, float16
+          [batch, list, passages, tokens, width].
+        """
         lists = zip(queries, documents, strict=True)
         rows = [[self._pairs[query_id, doc_id] for doc_id in doc_ids] for query_id, doc_ids in lists]
         return self.rows("pair", padded(rows))
@@ -232,14 +332,31 @@ class PairInputs(Inputs):
     def from_tokens(
         self, queries: tf.RaggedTensor, documents: tf.RaggedTensor, lists: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Returns the model's inputs for the tokens of other texts."""
+        """Returns the model inputs for the tokens of any texts, in TensorFlow operations.
+
+        Args:
+          queries: Token ids of the queries without special tokens, int32 [batch, (tokens)].
+          documents: Token ids of the documents without special tokens, int32 [batch * list, (tokens)].
+          lists: The numbers [batch, list], int32 [2].
+
+        Returns:
+          `pair_ids`, int32 [batch, list, passages, tokens].
+        """
         _, passages, length = self.ids["pair"].shape
         queries = tf.gather(queries, tf.repeat(tf.range(lists[0]), lists[1]))
         ids = layout.pairs(queries, documents, length, passages, self._special)
         return {"pair_ids": tf.reshape(ids, [lists[0], lists[1], passages, length])}
 
     def scores(self, model: CrossEncoder, run: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, dict[str, float]]]:
-        """Yields each query with the model's scores of its documents."""
+        """Scores the documents of each query.
+
+        Args:
+          model: The reranker.
+          run: For each query id, the doc ids.
+
+        Yields:
+          The query id, and a dict of doc id to score.
+        """
         for query_id, documents in run.items():
             doc_ids, found = list(documents), []
             rows = np.array([self._pairs[query_id, doc_id] for doc_id in doc_ids], np.int64)
@@ -250,21 +367,36 @@ class PairInputs(Inputs):
 
 
 def rank(model: Reranker, inputs: Inputs, run: Mapping[str, Iterable[str]]) -> dict[str, dict[str, float]]:
-    """Scores the documents of each query.
+    """Scores the documents of each query with a reranker.
 
     Args:
       model: The reranker.
-      inputs: Its inputs.
-      run: For each query id, the documents; what `bm25` returned.
+      inputs: The inputs of the model.
+      run: For each query id, the doc ids, such as the return value of `bm25`.
 
     Returns:
-      For each query id, doc id to score.
+      The run: for each query id, a dict of doc id to score, in the order of the input.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import text
+      >>> folder = pathlib.Path(tempfile.mkdtemp())
+      >>> _ = (folder / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] lift heat".replace(" ", chr(10)))
+      >>> documents = {"d1": text.Document("", "lift"), "d2": text.Document("", "heat")}
+      >>> collection = text.Collection(documents, {"q1": "lift"}, {}, {})
+      >>> inputs = text.LateInputs(collection, text.Tokenizer(folder), query_length=4, document_length=4)
+      >>> config = text.BertConfig(
+      ...     vocab_size=6, hidden_size=4, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+      ... )
+      >>> scores = text.rank(text.LateInteraction(text.BertEncoder(config, sep_id=3)), inputs, {"q1": ["d1", "d2"]})
+      >>> scores["q1"]["d1"] > scores["q1"]["d2"]
+      True
     """
     return dict(inputs.scores(model, run))
 
 
 def padded(rows: Sequence[Sequence[float]], dtype: Any = np.int64) -> np.ndarray:
-    """Returns the rows as an array [rows, longest], filled up with -1."""
+    """Returns the rows as an array [rows, longest], padded with -1."""
     array = np.full((len(rows), max(map(len, rows), default=0)), -1, dtype)
     for line, row in zip(array, rows, strict=True):
         line[: len(row)] = row

@@ -1,4 +1,4 @@
-"""How tokens are laid out as a BERT encoder takes them, in TensorFlow: the same in Python and in an exported model."""
+"""The token layout of BERT inputs, in TensorFlow operations that Python and exported models share."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class SpecialTokens(NamedTuple):
     """The ids of BERT's special tokens.
 
     Attributes:
-      pad: [PAD].
-      cls: [CLS].
-      sep: [SEP].
+      pad: Id of [PAD].
+      cls: Id of [CLS].
+      sep: Id of [SEP].
     """
 
     pad: int
@@ -22,10 +22,10 @@ class SpecialTokens(NamedTuple):
 
 
 def single(tokens: tf.RaggedTensor, length: int, special: SpecialTokens) -> tf.Tensor:
-    """Returns `[CLS] text [SEP]` of each text, cut and padded to a length, [texts, length] int32.
+    """Returns `[CLS] text [SEP]` for each text, truncated and padded to a length, int32 [texts, length].
 
     Args:
-      tokens: Token ids [texts, (tokens)] int32.
+      tokens: Token ids, int32 [texts, (tokens)].
       length: The length, >= 3.
       special: The special tokens.
     """
@@ -37,16 +37,16 @@ def single(tokens: tf.RaggedTensor, length: int, special: SpecialTokens) -> tf.T
 def pairs(
     queries: tf.RaggedTensor, documents: tf.RaggedTensor, length: int, passages: int, special: SpecialTokens
 ) -> tf.Tensor:
-    """Returns `[CLS] query [SEP] passage [SEP]` of each passage of each document, [pairs, passages, length] int32.
+    """Returns `[CLS] query [SEP] passage [SEP]` for each passage of each document, int32 [pairs, passages, length].
 
-    A document that does not fit in one input is split into passages of equal length, up to `passages` of them, and the
-    rest is cut off. The query is cut to half of the input. Passages that are not needed hold padding alone.
+    A document that does not fit in one input is split into at most `passages` passages of equal length; the rest is
+    truncated. The query is truncated to half of the input. Unused passages contain only padding.
 
     Args:
-      queries: Token ids [pairs, (tokens)] int32.
-      documents: Token ids [pairs, (tokens)] int32.
+      queries: Token ids, int32 [pairs, (tokens)].
+      documents: Token ids, int32 [pairs, (tokens)].
       length: The length of an input, >= 5.
-      passages: The largest number of passages, >= 1.
+      passages: Maximum number of passages per document, >= 1.
       special: The special tokens.
     """
     queries = queries[:, : (length - 3) // 2]
@@ -63,7 +63,7 @@ def pairs(
     start = passage * size
     passage_length = tf.clip_by_value(document_length - start, 0, size)
     place = tf.range(length)[tf.newaxis, tf.newaxis, :] + tf.zeros_like(start)  # [pairs, passages, length]
-    behind = place - query_length - 2  # the place in the passage
+    behind = place - query_length - 2  # the position in the passage
 
     def at(tokens: tf.RaggedTensor, index: tf.Tensor) -> tf.Tensor:
         dense = tf.pad(tokens.to_tensor(special.pad), [[0, 0], [0, 1]], constant_values=special.pad)

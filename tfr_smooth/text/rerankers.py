@@ -1,4 +1,4 @@
-"""Models that score the documents of a query by their texts."""
+"""Models that score documents from the texts of query and document."""
 
 from __future__ import annotations
 
@@ -15,16 +15,31 @@ from tfr_smooth.text.bert import BertEncoder
 class Reranker(tf.keras.Model):
     """Base class of models that score texts with a BERT encoder.
 
+    A subclass implements `call` with the help of `encode`. `LateInteraction` and `CrossEncoder` are ready to use.
+
     Args:
       encoder: The encoder.
-      micro_batches: The number of parts that a training batch is computed in: gradients are added up over them, for
-        one step of the optimizer. Memory is that of one part.
-      head_rate: How many times as fast as the encoder the head is trained: its weights are kept divided by this
-        number, which Adam's steps, of the size of the learning rate, then are multiplied with.
+      micro_batches: Number of parts of a training batch, >= 1. Gradients are accumulated over the parts for one step of
+        the optimizer, so that a step needs the memory of one part.
+      head_rate: Ratio of the head's learning rate to the encoder's, > 0. `call` multiplies the head's weights by this
+        number, so that a step of Adam, whose size is the learning rate, changes the head `head_rate` times as much.
       **kwargs: Arguments of `tf.keras.Model`.
 
     Raises:
       ValueError: If an argument is out of its range.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import text
+      >>> class FirstToken(text.Reranker):
+      ...     def call(self, inputs, training=None):
+      ...         hidden, mask = self.encode(inputs["pair_ids"], training=training)
+      ...         return tf.reduce_mean(hidden[:, :, 0, 0, :], axis=-1)
+      >>> config = text.BertConfig(
+      ...     vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+      ... )
+      >>> FirstToken(text.BertEncoder(config, sep_id=3))({"pair_ids": tf.ones([2, 4, 1, 5], tf.int32)}).shape
+      TensorShape([2, 4])
     """
 
     def __init__(
@@ -36,7 +51,7 @@ class Reranker(tf.keras.Model):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.supports_jit = False  # XLA would compile each shape of a batch, for longer than it saves.
+        self.supports_jit = False  # XLA would compile each batch shape, which takes longer than it saves.
         self.encoder = encoder if isinstance(encoder, BertEncoder) else BertEncoder.from_config(dict(encoder))
         self.micro_batches = _arguments.integer("micro_batches", micro_batches, least=1)
         self.head_rate = _arguments.real("head_rate", head_rate, above=0.0)
@@ -46,22 +61,33 @@ class Reranker(tf.keras.Model):
 
     @property
     def metrics(self) -> list[Any]:
-        """What `fit` shows and resets after each epoch."""
+        """The metrics that `fit` reports and resets after each epoch."""
         return [self.mean_loss]
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
-        """Returns the scores [batch, list] float32."""
+        """Returns the scores.
+
+        Args:
+          inputs: Tensors by the name of the input, as the model's `Inputs` return them.
+          training: Whether to apply dropout.
+
+        Returns:
+          Scores, float32 [batch, list].
+        """
         raise NotImplementedError
 
     def encode(
         self, ids: tf.Tensor, frozen: tf.Tensor | None = None, training: bool | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the hidden states [..., tokens, width] float32 of ids [..., tokens], and their mask.
+        """Returns the encoder's hidden states and the mask of token ids.
 
         Args:
-          ids: Token ids.
-          frozen: What the encoder's frozen layers return for them, [..., tokens, width]; None computes it.
-          training: Whether this is a training step.
+          ids: Token ids, int32 [..., tokens].
+          frozen: The output of the encoder's frozen layers for these ids, [..., tokens, width]; None computes it.
+          training: Whether to apply dropout.
+
+        Returns:
+          Hidden states, float32 [..., tokens, width], and the mask, bool [..., tokens], False for padding.
         """
         flat = tf.reshape(ids, [-1, tf.shape(ids)[-1]])
         if frozen is None:
@@ -75,11 +101,11 @@ class Reranker(tf.keras.Model):
 
     @functools.cached_property
     def compiled_call(self) -> Callable[..., tf.Tensor]:
-        """The model's call as a graph, for inference."""
+        """`call` for inference, as a graph."""
         return tf.function(functools.partial(self.call, training=False), autograph=False, reduce_retracing=True)
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        """Called by `fit`: one step of the optimizer, in `micro_batches` parts."""
+        """Performs one step of the optimizer in `micro_batches` parts; called by `fit`."""
         inputs, labels, weights = tf.keras.utils.unpack_x_y_sample_weight(data)
         lists = tf.shape(labels)[0]
         total, gradients = tf.zeros([]), [tf.zeros_like(variable) for variable in self.trainable_variables]
@@ -111,13 +137,13 @@ class Reranker(tf.keras.Model):
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 class CrossEncoder(Reranker):
-    r"""Scores each pair of query and document from the encoder's [CLS] output.
+    r"""Scores pairs of query and document with the encoder's [CLS] output.
 
     $$s = w^\top \frac{1}{P} \sum_{p=1}^P \mathrm{CLS}_p + b$$
 
     over the P passages of the document (the vanilla BERT of MacAvaney et al., "CEDR", SIGIR 2019, which the SmoothI
-    paper trains). Takes `{"pair_ids": [batch, list, passages, tokens] int32}`, with `pair_hidden` beside it for
-    what the frozen layers return; see `PairInputs`. Returns scores [batch, list] float32.
+    paper trains). The input is `{"pair_ids": int32 [batch, list, passages, tokens]}`, optionally with `pair_hidden`,
+    the output of the encoder's frozen layers; see `PairInputs`. Returns scores, float32 [batch, list].
 
     Args:
       encoder: The encoder.
@@ -143,7 +169,16 @@ class CrossEncoder(Reranker):
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
-        """Returns the scores."""
+        """Returns the scores.
+
+        Args:
+          inputs: `pair_ids`, int32 [batch, list, passages, tokens], and optionally `pair_hidden`, the output of the
+            encoder's frozen layers, [batch, list, passages, tokens, width].
+          training: Whether to apply dropout.
+
+        Returns:
+          Scores, float32 [batch, list].
+        """
         hidden, mask = self.encode(inputs["pair_ids"], inputs.get("pair_hidden"), training)
         real = tf.cast(mask[..., :1], tf.float32)  # [batch, list, passages, 1]: whether the passage has tokens
         mean = tf.math.divide_no_nan(tf.reduce_sum(hidden[..., 0, :] * real, axis=2), tf.reduce_sum(real, axis=2))
@@ -154,14 +189,15 @@ class CrossEncoder(Reranker):
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 class LateInteraction(Reranker):
-    r"""Scores each document from the vectors of its tokens and those of the query's tokens (MaxSim).
+    r"""Scores documents by the similarities between the token vectors of query and document (MaxSim).
 
     $$s = \gamma \sum_{i \in q} \max_{j \in d} \cos(h_i, h_j)$$
 
-    (Khattab and Zaharia, "ColBERT", SIGIR 2020, Eq. 3, without the projection; the scale $\gamma$ is trained and starts
-    at 1.) A document is encoded once for all queries. Takes `{"query_ids": [batch, tokens], "document_ids": [batch,
-    list, tokens]}`, int32, with `query_hidden` and `document_hidden` beside them for what the frozen layers return; see
-    `LateInputs`. Returns scores [batch, list] float32; a document without tokens scores the least possible.
+    (Khattab and Zaharia, "ColBERT", SIGIR 2020, Eq. 3, without the projection; the scale $\gamma$ is trained and
+    initialized to 1.) A document is encoded once for all queries. The input is `{"query_ids": [batch, tokens],
+    "document_ids": [batch, list, tokens]}`, int32, optionally with `query_hidden` and `document_hidden`, the output of
+    the encoder's frozen layers; see `LateInputs`. Returns scores, float32 [batch, list]. Padding documents have the
+    lowest possible score.
 
     Args:
       encoder: The encoder.
@@ -185,35 +221,56 @@ class LateInteraction(Reranker):
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
-        """Returns the scores."""
+        """Returns the scores.
+
+        Args:
+          inputs: `query_ids`, int32 [batch, tokens], and `document_ids`, int32 [batch, list, tokens]; optionally
+            `query_hidden` and `document_hidden`, the output of the encoder's frozen layers, [..., tokens, width].
+          training: Whether to apply dropout.
+
+        Returns:
+          Scores, float32 [batch, list].
+        """
         queries = self.vectors(inputs["query_ids"], inputs.get("query_hidden"), training)
         documents = self.vectors(inputs["document_ids"], inputs.get("document_hidden"), training)
         return self.interact(queries, documents, self.encoder.mask(inputs["document_ids"]))
 
     @functools.cached_property
     def compiled_vectors(self) -> Callable[..., tf.Tensor]:
-        """`vectors` as a graph, for inference."""
+        """`vectors` for inference, as a graph."""
         return tf.function(self.vectors, autograph=False, reduce_retracing=True)
 
     @functools.cached_property
     def compiled_interact(self) -> Callable[..., tf.Tensor]:
-        """`interact` as a graph, for inference."""
+        """`interact` for inference, as a graph."""
         return tf.function(self.interact, autograph=False, reduce_retracing=True)
 
     def vectors(self, ids: tf.Tensor, frozen: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
-        """Returns the vectors of length 1 of tokens, [..., tokens, width]; those of padding are 0."""
+        """Returns the token vectors of texts.
+
+        Args:
+          ids: Token ids, int32 [..., tokens].
+          frozen: The output of the encoder's frozen layers for these ids, [..., tokens, width]; None computes it.
+          training: Whether to apply dropout.
+
+        Returns:
+          Vectors of length 1, and 0 for padding, float32 [..., tokens, width].
+        """
         hidden, mask = self.encode(ids, frozen, training)
         return tf.math.l2_normalize(hidden, axis=-1) * tf.cast(mask, tf.float32)[..., tf.newaxis]
 
     def interact(self, queries: tf.Tensor, documents: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns the scores [batch, list].
+        """Returns the scores of documents, computed from token vectors.
 
         Args:
-          queries: [batch, query tokens, width], from `vectors`.
-          documents: [batch, list, document tokens, width], from `vectors`.
-          mask: [batch, list, document tokens] bool.
+          queries: Output of `vectors` for the queries, [batch, query tokens, width].
+          documents: Output of `vectors` for the documents, [batch, list, document tokens, width].
+          mask: Mask of the documents' tokens, bool [batch, list, document tokens], False for padding.
+
+        Returns:
+          Scores, float32 [batch, list].
         """
-        # -1 is the least that a cosine can be.
+        # The lowest value of a cosine is -1.
         cosines = tf.einsum("bqw,bndw->bnqd", queries, documents)
         nearest = tf.reduce_max(tf.where(mask[:, :, tf.newaxis, :], cosines, -1.0), axis=-1)
         real = tf.cast(tf.reduce_any(queries != 0.0, axis=-1), tf.float32)

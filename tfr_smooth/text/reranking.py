@@ -22,25 +22,30 @@ MEASURES = (
     *("P_1", "P_5", "P_10", "P_20", "map"),
     *("ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "ndcg_cut_20", "ndcg"),
 )
-# Weights of the model's score where it is mixed with BM25's.
+# Candidate weights of the model's scores in a mix with BM25's.
 _MIXES = tuple(number / 10 for number in range(11))
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """How a reranker is trained. The defaults are the SmoothI paper's, but for epochs and patience.
+    """Training settings of a reranker. The defaults are the SmoothI paper's, except for `epochs` and `patience`.
 
     Args:
-      epochs: The largest number of epochs, >= 1.
-      patience: Epochs without a better validation figure before training stops, >= 1.
+      epochs: Maximum number of epochs, >= 1.
+      patience: Number of epochs without improvement of the validation measure, >= 1, after which training stops.
       batch_size: Lists per step, >= 1.
       learning_rate: Adam's learning rate for the encoder, > 0.
-      relevant: Relevant documents per list, >= 1.
-      others: Other documents per list, >= 1.
-      select_by: The validation measure that tells the best epoch.
+      relevant: Maximum number of relevant documents per list, >= 1.
+      others: Maximum number of other documents per list, >= 1.
+      select_by: The validation measure that selects the best epoch, one of `MEASURES`.
 
     Raises:
       ValueError: If an argument is out of its range.
+
+    Example:
+      >>> from tfr_smooth import text
+      >>> text.Recipe(epochs=20, patience=5).learning_rate
+      2e-05
     """
 
     epochs: int = 10
@@ -74,28 +79,55 @@ def train(
     settings: Mapping[str, Any] | None = None,
     verbose: int | str = 2,
 ) -> Reranker:
-    """Trains a reranker, and resumes where an interrupted training with the same folder stopped.
+    """Trains a reranker, or resumes an interrupted training in the same folder.
 
     Args:
-      make: Makes the model to start from.
+      make: Function that creates the initial model.
       loss: The loss.
-      inputs: The model's inputs.
-      run: The candidates.
-      labels: The judgments.
+      inputs: The inputs of the model.
+      run: For each query id, the candidates with their scores, as `bm25` returns them.
+      labels: For each query id, the labels of its judged documents, such as `Collection.labels`.
       parts: The query ids of "train" and "valid".
-      folder: Where checkpoints and the model of the best epoch, `best.keras`, are kept.
-      recipe: How to train; None for `Recipe()`.
-      seed: Seed of the lists and of dropout.
-      strategy: Where to train, as `training.get_strategy` returns it; None for one device.
-      settings: What else tells this training from others (JSON values); to resume with others is an error.
-      verbose: That of `fit`.
+      folder: The folder of the checkpoints and of the model of the best epoch, `best.keras`.
+      recipe: Training settings; None for `Recipe()`.
+      seed: Seed of the training lists and of dropout, >= 0.
+      strategy: Distribution strategy, as `training.get_strategy` returns it; None trains on one device.
+      settings: Further settings that identify this training, as JSON values by name; None for none. Training does not
+        resume with other settings.
+      verbose: The argument `verbose` of `tf.keras.Model.fit`.
 
     Returns:
-      The model of the best epoch, on one device.
+      The model of the best epoch, for one device.
 
     Raises:
-      ValueError: If no training query has both a relevant and another document, or the folder is of a training with
+      ValueError: If no training query has both a relevant and another document, or the checkpoints in the folder have
         other settings.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import losses, text
+      >>> folder = pathlib.Path(tempfile.mkdtemp())
+      >>> _ = (folder / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] lift heat".replace(" ", chr(10)))
+      >>> documents = {"d1": text.Document("", "lift"), "d2": text.Document("", "heat")}
+      >>> labels = {"q1": {"d1": 1}, "q2": {"d2": 1}}
+      >>> collection = text.Collection(documents, {"q1": "lift", "q2": "heat"}, labels, {})
+      >>> inputs = text.LateInputs(collection, text.Tokenizer(folder), query_length=4, document_length=4)
+      >>> config = text.BertConfig(
+      ...     vocab_size=6, hidden_size=4, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+      ... )
+      >>> model = text.train(
+      ...     lambda: text.LateInteraction(text.BertEncoder(config, sep_id=3)),
+      ...     losses.get("smoothi_ndcg"),
+      ...     inputs,
+      ...     {"q1": {"d1": 2.0, "d2": 1.0}, "q2": {"d2": 2.0, "d1": 1.0}},
+      ...     labels,
+      ...     {"train": ["q1"], "valid": ["q2"]},
+      ...     folder,
+      ...     recipe=text.Recipe(epochs=1),
+      ...     verbose=0,
+      ... )
+      >>> sorted(text.rank(model, inputs, {"q2": ["d1", "d2"]})["q2"])
+      ['d1', 'd2']
     """
     recipe, strategy = recipe or Recipe(), strategy or training.get_strategy("none")
     folder = Path(folder)
@@ -131,22 +163,22 @@ def train(
             callbacks=[validation, resumable],
         )
     training.wait_for_workers(strategy)
-    # Outside of the strategy: to rank takes one device.
+    # Outside of the strategy's scope: ranking runs on one device.
     return tf.keras.models.load_model(folder / "best.keras", compile=False)
 
 
 def mix(first: Run, second: Run, weight: float) -> dict[str, dict[str, float]]:
-    """Mixes two runs of the same documents.
+    """Mixes two runs by a weighted average of their scores.
 
-    Scores are standardized over the documents of each query, to mean 0 and variance 1, and then averaged.
+    Scores are first standardized over the documents of each query, to mean 0 and variance 1.
 
     Args:
-      first: The first run.
-      second: The second.
-      weight: The weight of the first, in [0, 1]; the second has the rest.
+      first: The first run: for each query id, a dict of doc id to score.
+      second: The second run, which must contain all documents of the first run.
+      weight: Weight of the first run, in [0, 1]; the weight of the second run is 1 - `weight`.
 
     Returns:
-      The mixed run.
+      The mixed run, with the documents of the first run.
 
     Example:
       >>> from tfr_smooth import text
@@ -162,13 +194,22 @@ def mix(first: Run, second: Run, weight: float) -> dict[str, dict[str, float]]:
 
 
 def best_mix(first: Run, second: Run, labels: Qrels, measure: str) -> float:
-    """Returns the weight in 0, 0.1, .., 1 with which `mix` has the best figure; of equal ones the middle one.
+    """Returns the weight of `mix` with the best value of a measure.
 
     Args:
-      first: The first run.
-      second: The second, of the same documents.
-      labels: The judgments of these queries.
-      measure: Name of trec_eval's measure.
+      first: The first run: for each query id, a dict of doc id to score.
+      second: The second run, which must contain all documents of the first run.
+      labels: For each query id, the labels of its judged documents.
+      measure: Name of a trec_eval measure, such as "ndcg_cut_10".
+
+    Returns:
+      The best weight of 0, 0.1, .., 1; of equally good weights the middle one.
+
+    Example:
+      >>> from tfr_smooth import text
+      >>> first, second = {"q": {"a": 1.0, "b": 0.0}}, {"q": {"a": 10.0, "b": 30.0}}
+      >>> text.best_mix(first, second, {"q": {"a": 1}}, "map")
+      0.8
     """
     figures = [evaluation.trec_eval(mix(first, second, weight), measure, qrels=labels)[measure] for weight in _MIXES]
     best = [weight for weight, figure in zip(_MIXES, figures, strict=True) if figure == max(figures)]

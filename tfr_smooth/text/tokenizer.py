@@ -1,4 +1,4 @@
-"""WordPiece tokens of texts, through the package tokenizers."""
+"""WordPiece tokenization, using the package tokenizers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,26 @@ from tfr_smooth.text.layout import SpecialTokens
 
 
 class Tokenizer:
-    """The tokenizer of a BERT checkpoint.
+    """The WordPiece tokenizer of a BERT checkpoint.
 
     Args:
-      folder: The checkpoint's folder, with `tokenizer.json`, or else `vocab.txt` (lowercased unless its
-        `tokenizer_config.json` says otherwise).
+      folder: The folder of the checkpoint, with `tokenizer.json` or `vocab.txt`. With `vocab.txt`, texts are lowercased
+        unless `do_lower_case` is false in `tokenizer_config.json`.
+
+    Attributes:
+      special: The ids of the special tokens: `special.pad`, `special.cls` and `special.sep`.
 
     Raises:
-      ValueError: If there is neither file, or the vocabulary lacks [PAD], [CLS] or [SEP].
+      ValueError: If the folder contains neither file, or the vocabulary lacks [PAD], [CLS] or [SEP].
       ImportError: If the extra `tfr_smooth[text]` is not installed.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import text
+      >>> folder = pathlib.Path(tempfile.mkdtemp())
+      >>> _ = (folder / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] wing lift ##s".replace(" ", chr(10)))
+      >>> text.Tokenizer(folder).tokens(["Wings lift"]).to_list()
+      [[4, 6, 5]]
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -36,22 +47,24 @@ class Tokenizer:
         elif (folder / "vocab.txt").is_file():
             settings = folder / "tokenizer_config.json"
             lowercase = not settings.is_file() or json.loads(settings.read_text()).get("do_lower_case", True)
-            # Without a vocabulary it says nothing of special tokens, which are looked for below.
+            # Created without a vocabulary, which would require special tokens; they are checked below.
             self._tokenizer = tokenizers.BertWordPieceTokenizer(lowercase=lowercase)._tokenizer
             vocabulary = os.fspath(folder / "vocab.txt")
             self._tokenizer.model = tokenizers.models.WordPiece.from_file(vocabulary, unk_token="[UNK]")
         else:
-            raise ValueError(f"`folder` must hold tokenizer.json or vocab.txt, got {os.fspath(folder)}.")
+            raise ValueError(f"`folder` must contain tokenizer.json or vocab.txt, got {os.fspath(folder)}.")
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         ids = [self._tokenizer.token_to_id(token) for token in ("[PAD]", "[CLS]", "[SEP]")]
         if None in ids:
-            raise ValueError("`folder` must have a vocabulary with [PAD], [CLS] and [SEP], got one without.")
+            raise ValueError(
+                f"`folder` must have a vocabulary with [PAD], [CLS] and [SEP], got one without in {os.fspath(folder)}."
+            )
         self.special = SpecialTokens(*map(int, ids))  # type: ignore[arg-type]
 
     @property
     def vocabulary(self) -> list[str]:
-        """The tokens in the order of their ids."""
+        """The tokens, in the order of their ids."""
         ids = self._tokenizer.get_vocab()
         return sorted(ids, key=ids.__getitem__)
 
@@ -62,7 +75,14 @@ class Tokenizer:
         return normalizer is not None and normalizer.normalize_str("A") == "a"
 
     def tokens(self, texts: Sequence[str]) -> tf.RaggedTensor:
-        """Returns the token ids of texts without special tokens, [texts, (tokens)] int32."""
+        """Returns the token ids of texts, without special tokens.
+
+        Args:
+          texts: The texts.
+
+        Returns:
+          Token ids, a ragged int32 tensor [texts, (tokens)].
+        """
         found = [encoded.ids for encoded in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
         values = np.fromiter(itertools.chain.from_iterable(found), np.int32)
         return tf.RaggedTensor.from_row_lengths(values, [len(ids) for ids in found])

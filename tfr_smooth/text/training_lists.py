@@ -1,4 +1,4 @@
-"""Short lists of relevant and other documents to train a reranker on."""
+"""Sampled lists of relevant and other documents for training rerankers."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tfr_smooth.text.inputs import Inputs, padded
 
 
 class TrainingLists:
-    """Draws a list of documents per query and epoch: some relevant, some not.
+    """Samples a list of relevant and other documents per query and epoch.
 
-    The relevant ones are drawn from all documents with a label above 0, the others from the query's candidates without
-    one. Where there are fewer than asked for, the list is shorter. Queries without a relevant document or without
-    another candidate are left out.
+    Relevant documents are sampled from all documents with a label > 0, other documents from the query's remaining
+    candidates, both without replacement. If fewer exist than requested, the list is shorter. Queries without a relevant
+    document or without another candidate are skipped.
 
     Args:
       queries: The query ids.
       labels: For each query id, the labels of its judged documents.
-      run: For each query id, the candidates; what `bm25` returned.
-      relevant: The number of relevant documents per list, >= 1.
-      others: The number of other documents per list, >= 1.
-      seed: Seed of the draws; epoch and seed alone decide them.
+      run: For each query id, the candidates, such as the return value of `bm25`.
+      relevant: Maximum number of relevant documents per list, >= 1.
+      others: Maximum number of other documents per list, >= 1.
+      seed: Random seed, >= 0. The lists of an epoch depend only on the seed and the number of the epoch.
 
     Raises:
-      ValueError: If an argument is out of its range, or all queries are left out.
+      ValueError: If an argument is out of its range, or no query has both a relevant and another document.
 
     Example:
       >>> from tfr_smooth import text
@@ -62,14 +62,24 @@ class TrainingLists:
             if good and bad:
                 self._pools[query_id] = (good, bad)
         if not self._pools:
-            raise ValueError("`queries` must have relevant and other documents, got none that has.")
+            raise ValueError(
+                "`queries` must contain a query with a relevant and another document, "
+                f"got none among {len(queries)} queries."
+            )
 
     def __len__(self) -> int:
         """The number of lists per epoch."""
         return len(self._pools)
 
     def epoch(self, number: int) -> Iterator[tuple[str, list[str], list[int]]]:
-        """Yields query id, doc ids and labels of the lists of an epoch."""
+        """Yields the lists of an epoch in random order.
+
+        Args:
+          number: Number of the epoch, >= 0.
+
+        Yields:
+          The query id, the doc ids and the labels of a list.
+        """
         random = np.random.RandomState([self._seed, number])
         queries = list(self._pools)
         random.shuffle(queries)
@@ -80,12 +90,19 @@ class TrainingLists:
             yield query_id, documents, [self._labels[query_id].get(doc_id, 0) for doc_id in documents]
 
     def dataset(self, inputs: Inputs, *, batch_size: int = 8, epochs: range = range(1)) -> tf.data.Dataset:
-        """Returns batches (a model's inputs, labels [batch, list] float32 with -1 at padding) of several epochs.
+        """Returns a dataset of the batches of several epochs.
 
         Args:
-          inputs: The model's inputs.
+          inputs: The inputs of the model.
           batch_size: Lists per batch, >= 1.
-          epochs: The epochs' numbers.
+          epochs: The numbers of the epochs.
+
+        Returns:
+          A dataset of (model inputs, labels). Labels are float32 [batch, list], -1 for padding. The last batch of an
+          epoch may be smaller.
+
+        Raises:
+          ValueError: If `batch_size` is out of its range.
         """
         batch_size = _arguments.integer("batch_size", batch_size, least=1)
 

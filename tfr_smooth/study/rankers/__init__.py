@@ -1,4 +1,4 @@
-"""The rankers that a study compares: a new one is one file and one line here."""
+"""The rankers of a study. To add a ranker, add a module and a line in `RANKERS`."""
 
 from tfr_smooth import losses
 from tfr_smooth.study.rankers.base import Fitted, Ranker

@@ -1,4 +1,4 @@
-"""Random scores: what a ranker reaches without looking."""
+"""Random scores, the lower baseline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Chance(Ranker):
     randomized = True
 
     def fit(self, fold: Fold, settings: Mapping[str, Any], seed: int) -> Fitted:
-        """Draws scores."""
+        """Draws uniform scores."""
         random = np.random.default_rng(seed)
         valid, test = (random.random(len(fold.parts[part].labels), np.float32) for part in ("valid", "test"))
         return Fitted(valid, test)

@@ -17,8 +17,8 @@ _ROUNDS, _PATIENCE = 1000, 50
 class LambdaMart(Ranker):
     """Boosted regression trees with LambdaRank's gradients (Burges 2010), by LightGBM.
 
-    The number of trees is the one with the best validation NDCG@10. Settings: LightGBM's `num_leaves`, `learning_rate`,
-    `min_data_in_leaf` (searched), `feature_fraction`, `lambda_l2` and `lambdarank_truncation_level`.
+    Validation NDCG@10 selects the number of trees. Settings, named as in LightGBM: `num_leaves`, `learning_rate`,
+    `min_data_in_leaf` (these three are searched), `feature_fraction`, `lambda_l2` and `lambdarank_truncation_level`.
     """
 
     defaults = {
@@ -35,7 +35,7 @@ class LambdaMart(Ranker):
         return {"num_leaves": (7, 15, 31), "learning_rate": (0.03, 0.1), "min_data_in_leaf": (20, 100)}
 
     def fit(self, fold: Fold, settings: Mapping[str, Any], seed: int) -> Fitted:
-        """Grows the trees."""
+        """Trains the trees."""
         with _extras.needed("lightgbm", extra="study", by="The ranker 'lambdamart'"):
             import lightgbm
         data = {

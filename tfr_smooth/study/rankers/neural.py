@@ -1,4 +1,4 @@
-"""Neural rankers: a feed-forward scorer trained on a loss."""
+"""Neural rankers: a feed-forward scorer trained with a loss."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tfr_smooth.study.rankers.ridge import fit_ridge
 from tfr_smooth.study.recipe import DEFAULTS, Recipe, split_settings
 from tfr_smooth.study.scorer import DocumentScorer
 
-# Settings that change no graph: jobs that differ in these alone share theirs.
+# Settings that do not change the graph: jobs that differ only in these share it.
 _NOT_IN_GRAPH = (
     "learning_rate",
     "epochs",
@@ -37,13 +37,13 @@ _LEARNING_RATES = (0.01, 0.001)
 
 
 class Neural(Ranker):
-    """A `models.FeedForwardScorer` trained on a loss, as `examples/train_letor.py` does it.
+    """A `models.FeedForwardScorer` trained with a loss, as in `examples/train_letor.py`.
 
-    Settings are the fields of `Recipe` and the hyperparameters of the loss. A study searches the learning rate and the
-    first hyperparameter that the papers searched for the loss.
+    The settings are the fields of `Recipe` and the hyperparameters of the loss. A study searches the learning rate and
+    the first hyperparameter that the papers search for the loss.
 
     Args:
-      loss: The name of the loss.
+      loss: Name of the loss.
     """
 
     randomized = True
@@ -63,14 +63,14 @@ class Neural(Ranker):
         return {**searched, "learning_rate": _LEARNING_RATES}
 
     def check(self, settings: Mapping[str, Any]) -> None:
-        """Raises a `ValueError` if these settings are not the ranker's."""
+        """Raises a `ValueError` if the ranker does not have these settings."""
         super().check(settings)
         recipe, arguments = split_settings(settings)
         models.FeedForwardScorer(hidden=recipe.hidden)
         _loss(self._loss, arguments)
 
     def canonical(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the settings without those that are a recipe's defaults, so that new fields change no old result."""
+        """Returns the settings without the recipe's defaults, so that results stay valid if `Recipe` gets new fields."""
         recipe, arguments = split_settings(settings)
         return {**recipe.changes(), **arguments}
 
@@ -106,7 +106,7 @@ def _trainer(loss: str, graph: str, num_features: int) -> _Trainer:
 
 
 class _Lists(NamedTuple):
-    """Queries on the device: features [documents, F]; documents' places and labels [queries, list], -1 for padding."""
+    """Queries on the device: features [documents, F]; document indices and labels [queries, list], -1 for padding."""
 
     features: tf.Tensor
     documents: tf.Tensor
@@ -118,13 +118,13 @@ _SEED = tf.TensorSpec([2], tf.int32)
 
 
 class _Trainer:
-    """Trains any number of models in one graph.
+    """Trains any number of models with the same graph.
 
     Args:
       loss: Name of the loss.
       arguments: Its hyperparameters.
-      recipe: The recipe, of which only what is in the graph counts.
-      num_features: Width of the features.
+      recipe: The recipe; only the settings that change the graph are used.
+      num_features: Number of features.
     """
 
     def __init__(self, loss: str, arguments: Mapping[str, Any], recipe: Recipe, num_features: int) -> None:
@@ -136,11 +136,11 @@ class _Trainer:
         self._metrics = {"ndcg": metrics.NDCGMetric(gain="linear")}
         if isinstance(self._loss, losses.MetricLoss):
             self._metrics["smooth"] = metrics.MeanOverLists(self._loss.ranking, self._loss.metric)
-            # The same metric of the exact ranking: what the smooth one approximates.
+            # The same metric of the exact ranking, which the smooth metric approximates.
             self._metrics["exact"] = metrics.MeanOverLists(ops.ExactRanking(), self._loss.metric)
         self._optimizer = _optimizer(recipe)
         self._optimizer.build(self._scorer.trainable_variables)
-        # Made here, so that they and the graphs end with the trainer.
+        # Created here, so that the graphs are freed with the trainer.
         lists = _Lists(
             tf.TensorSpec([None, num_features]), tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None])
         )
@@ -188,7 +188,7 @@ class _Trainer:
         return _Lists(*map(tf.constant, (features, *padded(fold.parts[part], padded_length(fold.longest)))))
 
     def _restart(self, fold: Fold, recipe: Recipe, seed: int) -> None:
-        """Draws new weights, and forgets the last training."""
+        """Initializes the weights and resets the optimizer and the averages."""
         regression = None
         if recipe.linear_path is not None:
             train = fold.features(recipe.normalization)["train"]
@@ -199,7 +199,7 @@ class _Trainer:
             variable.assign(tf.zeros_like(variable))
 
     def _padded_scores(self, lists: _Lists, queries: tf.Tensor, seed: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the labels and scores of some queries, [batch, list]; `seed` is that of a training step."""
+        """Returns the labels and scores of some queries, [batch, list]; `seed` is None except for training steps."""
         documents = tf.gather(lists.documents, queries)
         real = documents >= 0
         scores = self._scorer(tf.gather(lists.features, tf.boolean_mask(documents, real)), real, seed)
@@ -226,7 +226,7 @@ class _Trainer:
         return tf.boolean_mask(scores, labels >= 0.0)
 
     def _scores(self, lists: _Lists, batch_size: int) -> tuple[np.ndarray, dict[str, float]]:
-        """Returns the scores of all documents, [documents], and the metrics."""
+        """Returns the scores of all documents, [documents], and the metric values."""
         for metric in self._metrics.values():
             metric.reset_state()
         size = len(lists.labels)
@@ -239,7 +239,7 @@ class _Trainer:
 
 
 class _Averaged:
-    """Has the averages, if there are any, in place of the variables for a while."""
+    """Context in which the variables have the values of their averages, if any."""
 
     def __init__(self, variables: Sequence[Any], averages: Sequence[Any]) -> None:
         self._variables, self._averages = variables, averages
@@ -260,7 +260,7 @@ def _assign(variables: Sequence[Any], values: Sequence[Any]) -> None:
 
 
 def _batches(size: int, recipe: Recipe, seed: int) -> Any:
-    """Yields the places of the queries of each batch, in the order of `data.read_letor`."""
+    """Yields the indices of the queries of each batch, in the order of `data.read_letor`."""
     places = tf.data.Dataset.range(size)
     batches = seeded_epochs(places, size, seed, 0, recipe.epochs, lambda epoch, _: epoch.batch(recipe.batch_size))
     return iter(prefetched(batches))

@@ -1,4 +1,4 @@
-"""Ridge regression on the labels."""
+"""Ridge regression of the labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fit_ridge(features: np.ndarray, labels: np.ndarray) -> RidgeRegression:
 class Ridge(Ranker):
     """Ridge regression of the labels on the standardized features.
 
-    Settings: `strength`, searched from 1e-4 to 10; `normalization` of the features, as in `Recipe`.
+    Settings: `strength`, the L2 penalty, searched from 1e-4 to 10; `normalization` of the features, as in `Recipe`.
     """
 
     defaults = {"strength": 0.01, "normalization": "standardize"}

@@ -1,4 +1,4 @@
-"""One feature as the score."""
+"""A single feature as the score."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from tfr_smooth.study.rankers.base import Fitted, Ranker
 class SingleFeature(Ranker):
     """Ranks by one feature, such as BM25.
 
-    Settings: `feature`, counted from 1, negative for rising values; None for the one with the best training NDCG.
+    Settings: `feature`, the number of the feature, counted from 1; a negative number ranks low values first. None
+    selects the feature with the best training NDCG.
     """
 
     defaults = {"feature": None}
 
     def fit(self, fold: Fold, settings: Mapping[str, Any], seed: int) -> Fitted:
-        """Chooses the feature."""
+        """Selects the feature and returns its values as scores."""
         feature = settings.get("feature") or _best_feature(fold)
         column, sign = abs(feature) - 1, np.sign(feature)
         valid, test = (sign * fold.parts[part].features[:, column] for part in ("valid", "test"))
