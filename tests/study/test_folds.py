@@ -35,10 +35,10 @@ def test_five_parts_are_turned_as_letor_does(tmp_path):
 
 
 def test_a_folder_without_folds_and_a_fold_without_a_file_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="`folder` must hold Fold1 .. FoldK or S1.txt .. S5.txt, got"):
+    with pytest.raises(ValueError, match="`folder` must contain Fold1 .. FoldK or S1.txt .. S5.txt, got"):
         study.find_folds(tmp_path)
     (tmp_path / "Fold1").mkdir()
-    with pytest.raises(ValueError, match="`folder` must have train.txt, vali.txt and test.txt in each fold, got"):
+    with pytest.raises(ValueError, match="`folder` must contain train.txt, vali.txt and test.txt in each fold, got"):
         study.find_folds(tmp_path)
 
 

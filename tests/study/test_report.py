@@ -73,8 +73,8 @@ def test_plots_are_there_where_their_jobs_are(written):
     page = (written[0] / "report.html").read_text(encoding="utf-8")
     titles = re.findall(r"<h3>(.*?)</h3>", page)
     assert titles == [
-        "Test figures by ranker: mean and standard error",
-        "Query by query",
+        "Test metrics by ranker: mean and standard error",
+        "Differences per query",
         "Learning curves",
         "Time per epoch",
         "Effect of alpha",
@@ -126,5 +126,5 @@ def test_names_are_escaped(results, tmp_path):
 
 
 def test_a_study_without_results_is_refused(dataset, tmp_path):
-    with pytest.raises(ValueError, match="`study` must have results, got none in"):
+    with pytest.raises(ValueError, match="`study` must have at least one result, got none in"):
         study.collect(study.Study([dataset], [study.Entry("ridge")], tmp_path))

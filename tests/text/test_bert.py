@@ -101,9 +101,9 @@ WORD = "embeddings.word_embeddings.weight"
 @pytest.mark.parametrize(
     ("config", "tensors", "message"),
     [
-        (CONFIG, without(WORD), f"no tensor '{WORD}', which config.json asks for"),
-        (CONFIG, {**without(WORD), WORD: np.zeros((3, 12), "f")}, r"must be of shape \(25, 12\), got \(3, 12\)"),
-        ({**CONFIG, "num_hidden_layers": 2}, random_tensors(CONFIG), "'encoder.layer.2.* does not belong to a BERT"),
+        (CONFIG, without(WORD), f"tensor '{WORD}', which config.json requires, is missing"),
+        (CONFIG, {**without(WORD), WORD: np.zeros((3, 12), "f")}, r"must have shape \(25, 12\), got \(3, 12\)"),
+        ({**CONFIG, "num_hidden_layers": 2}, random_tensors(CONFIG), "'encoder.layer.2.* is not part of the BERT"),
         ({**CONFIG, "num_attention_heads": 5}, None, "config.json: `hidden_size` must be a multiple"),
         ({**CONFIG, "model_type": "roberta"}, None, "config.json: model_type must be 'bert', got 'roberta'"),
         ({**CONFIG, "hidden_act": "mish"}, None, "config.json: `hidden_act` must be one of"),
@@ -129,12 +129,12 @@ def test_the_hash_is_checked(checkpoint):
 def test_a_missing_file_is_named(tmp_path, name):
     folder = write_checkpoint(tmp_path)
     (folder / name).unlink()
-    with pytest.raises(ValueError, match=f"`folder` must hold .*{name}, got"):
+    with pytest.raises(ValueError, match=f"`folder` must contain .*{name}, got"):
         text.load_bert(folder)
 
 
 def test_too_many_frozen_layers_are_refused():
-    with pytest.raises(ValueError, match="`frozen_layers` must be at most the 3 layers, got 4"):
+    with pytest.raises(ValueError, match="`frozen_layers` must be at most 3, the number of layers, got 4"):
         text.BertEncoder({key: value for key, value in CONFIG.items() if key != "model_type"}, frozen_layers=4)
 
 

@@ -39,7 +39,7 @@ def test_documents_may_have_no_title_column(tmp_path):
     [
         ({"docs": "id\ttext\nd1\ta\n"}, "docs.tsv:1: expected the header .* got 'id\\\\ttext'"),
         ({"docs": DOCS + "d4\tno text\n"}, "docs.tsv:5: expected 3 columns separated by tabs, got 2"),
-        ({"docs": DOCS + "d1\t\tagain\n"}, "docs.tsv:5: id 'd1' is there twice"),
+        ({"docs": DOCS + "d1\t\tagain\n"}, "docs.tsv:5: duplicate id 'd1'"),
         ({"docs": DOCS + "\t\tnameless\n"}, "docs.tsv:5: the id is empty"),
         ({"queries": QUERIES + "q3\t \n"}, "queries.tsv:4: query 'q3' is empty"),
         ({"qrels": QRELS + "q9 0 d1 1\n"}, "qrels.txt:4: query 'q9' is not in .*queries.tsv"),

@@ -178,5 +178,5 @@ def test_queries_without_both_kinds_of_documents_are_left_out():
     labels = {"a": {"x": 1}, "b": {}, "c": {"x": 1}, "d": {"y": 2}}
     lists = text.TrainingLists(list(run), labels, run)
     assert list(lists.epoch(0)) == [("d", ["y", "x"], [2, 0])]
-    with pytest.raises(ValueError, match="`queries` must have relevant and other documents"):
+    with pytest.raises(ValueError, match="`queries` must contain a query with a relevant and another document"):
         text.TrainingLists(["a", "b"], labels, run)

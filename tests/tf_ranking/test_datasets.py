@@ -72,8 +72,8 @@ def test_documents_without_a_label(tmp_path):
 @pytest.mark.parametrize(
     ("mask", "label", "problem"),
     [
-        (None, ("utility", spec(0.0)), "else padding would become documents. Got the default 0.0 for 'utility'."),
-        (None, ("utility", spec(None)), "else padding would become documents. Got the default None for 'utility'."),
+        (None, ("utility", spec(0.0)), "since padding would become documents, got the default 0.0 for 'utility'."),
+        (None, ("utility", spec(None)), "since padding would become documents, got the default None for 'utility'."),
         ("mask", ("utility", tf.io.FixedLenFeature([], tf.float32)), "must have the shape (1,), got [] for 'utility'."),
         ("mask", ("utility", tf.io.VarLenFeature(tf.float32)), "must be a pair of a name and a tf.io.FixedLenFeature"),
         ("mask", ["utility"], "must be a pair of a name and a tf.io.FixedLenFeature"),

@@ -132,9 +132,9 @@ def test_arguments_of_losses(builder, tmp_path):
     assert (config["alpha"], config["topn"], config["ragged"]) == (3.0, 7, True)
     theirs = loss(loss="approx_ndcg_loss", loss_kwargs={"temperature": 0.5}, loss_reduction="sum")
     assert theirs.get_config()["temperature"] == 0.5 and theirs.reduction == "sum"
-    with pytest.raises(ValueError, match="`topn` is no argument of 'smoothi_map'"):
+    with pytest.raises(ValueError, match="`topn` is not an argument of 'smoothi_map'"):
         loss(loss="smoothi_map", loss_kwargs={"topn": 3})
-    with pytest.raises(ValueError, match="`loss` must be a name in a SimplePipeline, got {'a': 'smoothi_map'}"):
+    with pytest.raises(ValueError, match="`loss` must be the name of a loss in a SimplePipeline, got {'a': 'smoothi_map'}"):
         loss(loss={"a": "smoothi_map"})
 
 
@@ -152,7 +152,7 @@ def test_metrics_are_those_chosen(builder, tmp_path):
     )
     assert [metric.name for metric in default] == [metric.name for metric in theirs]
     twice = tf_ranking.SimplePipeline(model_builder(builder), builder, hparams(tmp_path, metrics=["map", "tfr/map"]))
-    with pytest.raises(ValueError, match="`metrics` must have different names, got 'map' twice."):
+    with pytest.raises(ValueError, match="`metrics` must have unique names, got 'map' twice."):
         twice.build_metrics()
 
 
@@ -165,7 +165,7 @@ def test_metrics_are_those_chosen(builder, tmp_path):
         ({"loss_kwargs": 5}, "`loss_kwargs` must be a dict or None, got 5."),
         (
             {"loss": {"a": "smoothi_map"}, "loss_kwargs": {"alpha": 1.0}},
-            "`loss_kwargs` must hold a dict for each of the tasks ['a'], got 'alpha': 1.0.",
+            "`loss_kwargs` must be a dict of the tasks ['a'] to dicts, got 'alpha': 1.0.",
         ),
     ],
 )
@@ -219,11 +219,11 @@ def test_weighted_metrics_and_their_best(records, queries, tmp_path):
 def test_endless_validation_of_tf_rankings_builder(records, tmp_path):
     theirs = tfr.keras.pipeline.SimpleDatasetBuilder({}, SPEC, "mask", LABEL, files(records))
     pipeline = watched(tf_ranking.SimplePipeline)
-    with pytest.raises(ValueError, match="`validation_steps` must be given for a validation dataset that has no end"):
+    with pytest.raises(ValueError, match="`validation_steps` must be an integer for an infinite validation dataset"):
         pipeline(model_builder(theirs), theirs, hparams(tmp_path, steps_per_epoch=2)).train_and_validate()
     with (
         pytest.warns(UserWarning, match="may count a list twice"),
-        pytest.raises(ValueError, match="`steps_per_epoch` must be given for a training dataset that has no end"),
+        pytest.raises(ValueError, match="`steps_per_epoch` must be an integer for an infinite training dataset"),
     ):
         pipeline(model_builder(theirs), theirs, hparams(tmp_path, validation_steps=2)).train_and_validate()
     with pytest.warns(UserWarning, match="may count a list twice"):
@@ -293,7 +293,7 @@ def test_best_model_by_any_figure(metric, arguments, builder, tmp_path):
 def test_smallest_on_request_with_a_warning(builder, tmp_path):
     pipeline = watched(tf_ranking.SimplePipeline, weights={0: [GOOD], 1: [BAD], 2: [GOOD]})
     chosen = hparams(tmp_path, best_exporter_metric="ndcg_5", best_exporter_metric_higher_better=False, **BEST)
-    with pytest.warns(UserWarning, match="The smallest metric/ndcg_5 is taken for the best"):
+    with pytest.warns(UserWarning, match="The lowest metric/ndcg_5 selects the best epoch"):
         model = pipeline(model_builder(builder), builder, chosen).train_and_validate()
     np.testing.assert_allclose(model.get_weights()[0], BAD, atol=1e-4)
 
@@ -500,7 +500,7 @@ def test_exports_leave_nothing_unfinished(exported):
     ("default", "problem"),
     [
         ("predict", "`default_signature` must be None or 'raw' for NullDatasetBuilder, got 'predict'."),
-        ("raw", "`default_signature` must not be 'raw' for a model that has no named, dense inputs"),
+        ("raw", "`default_signature` must not be 'raw' for a model without named, dense inputs"),
     ],
 )
 def test_signatures_that_cannot_be_made_are_told_before_the_training(default, problem, builder, tmp_path):

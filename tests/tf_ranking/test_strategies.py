@@ -84,5 +84,5 @@ def test_one_process_exports_what_one_device_does(case, name, one_device, two_re
 def test_several_workers_need_one_order(two_replicas):
     folder, found = two_replicas
     several = len(found) == 2
-    message = "`dataset_builder` must have a `seed` for several workers, which read in the same order, got None."
+    message = "`dataset_builder` must have a `seed` for several workers, which must read in the same order, got None."
     assert [process["refused"] for process in found] == [message if several else None] * len(found)

@@ -24,7 +24,7 @@ def write_report(results: Results, folder: str | os.PathLike[str]) -> str:
 
     Args:
       results: The results.
-      folder: The folder to write to; created if missing.
+      folder: An existing folder to write to.
 
     Returns:
       The tables as text.
@@ -40,9 +40,9 @@ def write_report(results: Results, folder: str | os.PathLike[str]) -> str:
       >>> dataset = study.one_split(files["train"], files["valid"], files["test"])
       >>> plan = study.Study([dataset], [study.Entry("random"), study.Entry("single_feature")], folder)
       >>> failures = plan.run(workers=0)
-      >>> text = study.write_report(study.collect(plan), f"{folder}/report")
-      >>> sorted(path.name for path in pathlib.Path(folder, "report").iterdir())
-      ['data.csv', 'data.md', 'data.tex', 'data.txt', 'report.html']
+      >>> text = study.write_report(study.collect(plan), folder)
+      >>> sorted(path.name for path in pathlib.Path(folder).glob("data.*"))
+      ['data.csv', 'data.md', 'data.tex', 'data.txt']
     """
     with _extras.needed("jinja2", extra="study", by="`write_report`"):
         import jinja2

@@ -135,7 +135,7 @@ def write_results(results: Results, folder: str | os.PathLike[str]) -> None:
 
     Args:
       results: The results.
-      folder: The folder to write to; created if missing.
+      folder: An existing folder to write to.
 
     Example:
       >>> import pathlib, tempfile

@@ -1,9 +1,10 @@
-"""For users of TF-Ranking: its losses and ours by name, pipelines and dataset builders (needs `tensorflow_ranking`).
+"""For users of TF-Ranking: losses and metrics of both libraries, pipelines, dataset builders.
 
-`from tfr_smooth.tf_ranking import tfr` imports TF-Ranking itself, also on TensorFlow 2.16 and later.
+Requires `tensorflow_ranking`. `from tfr_smooth.tf_ranking import tfr` imports TF-Ranking itself, also on TensorFlow
+2.16 and later.
 """
 
-# First: what follows imports TF-Ranking.
+# First: the modules below import TF-Ranking.
 from tfr_smooth.tf_ranking.compatibility import tfr
 from tfr_smooth.tf_ranking.datasets import LetorDatasetBuilder, MultiLabelDatasetBuilder, SimpleDatasetBuilder
 from tfr_smooth.tf_ranking.hparams import PipelineHparams

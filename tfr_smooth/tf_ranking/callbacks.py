@@ -1,4 +1,4 @@
-"""Keras's callbacks, whose state survives an interruption."""
+"""Keras callbacks with a state that survives an interruption."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ import tensorflow as tf
 
 
 class _Surviving:
-    """Mixed into a callback: some of its attributes are part of the state of the training."""
+    """Mixin for callbacks: saves and restores the attributes in `STATE` with the training."""
 
     STATE: tuple[str, ...] = ()
     _restored: dict[str, Any] | None = None
 
     def get_state(self) -> dict[str, Any]:
-        """Returns the attributes, as JSON has them."""
+        """Returns the attributes, as JSON values."""
         values = {name: getattr(self, name) for name in self.STATE}
-        # Keras keeps some as NumPy's numbers.
+        # Keras stores some as NumPy scalars.
         return {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Resumes from what `get_state` returned."""
+        """Restores the attributes that `get_state` returned."""
         for name, value in state.items():
             setattr(self, name, value)
         self._restored = state
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Called by Keras, whose callbacks forget everything here."""
+        """Restores the state, which the callbacks of Keras reset here."""
         super().on_train_begin(logs)  # type: ignore[misc]
         if self._restored is not None:
             self.set_state(self._restored)
 
 
 class BestCheckpoint(_Surviving, tf.keras.callbacks.ModelCheckpoint):
-    """Saves the weights of each epoch that is the best so far, and removes those of epochs that no longer matter.
+    """Saves the weights of each epoch that is the best so far, and removes checkpoints that are no longer needed.
 
     Args:
-      directory: Where `ckpt-0001` and so on are written.
-      monitor: What selects the best epoch: a name in the logs. NaN is never best.
-      mode: "max" if more is better, "min" if less is.
+      directory: The folder of the checkpoints `ckpt-0001`, `ckpt-0002` and so on.
+      monitor: The name in the logs that selects the best epoch. NaN is never best.
+      mode: "max" if higher is better, "min" if lower is better.
     """
 
     STATE = ("best", "best_epoch")
@@ -62,48 +62,48 @@ class BestCheckpoint(_Surviving, tf.keras.callbacks.ModelCheckpoint):
         return self.filepath.format(epoch=epoch + 1)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Called by Keras."""
+        """Saves the weights if the epoch is the best so far."""
         before = self.best
         super().on_epoch_end(epoch, logs)
         if self.best != before:
-            # The one before stays: a training that is interrupted now resumes with it.
+            # Keep the previous best: a training that is interrupted now resumes with it.
             kept = {self.path(e) for e in (epoch, self.best_epoch) if e is not None}
             self.best_epoch = epoch
             for index in glob.glob(glob.escape(os.path.dirname(self.filepath)) + "/ckpt-*.index"):
                 if index.removesuffix(".index") not in kept:
                     for file in glob.glob(glob.escape(index.removesuffix(".index")) + ".*"):
-                        with contextlib.suppress(FileNotFoundError):  # Several workers do the same.
+                        with contextlib.suppress(FileNotFoundError):  # Another worker may have removed it.
                             os.remove(file)
 
 
 class EarlyStopping(_Surviving, tf.keras.callbacks.EarlyStopping):
-    """Keras's `EarlyStopping`, whose patience survives an interruption."""
+    """Keras's `EarlyStopping` with patience that survives an interruption."""
 
     STATE = ("best", "best_epoch", "wait", "stopped_epoch")
 
 
 class ReduceLROnPlateau(_Surviving, tf.keras.callbacks.ReduceLROnPlateau):
-    """Keras's `ReduceLROnPlateau`, whose patience survives an interruption."""
+    """Keras's `ReduceLROnPlateau` with patience that survives an interruption."""
 
     STATE = ("best", "wait", "cooldown_counter")
 
 
 class States:
-    """The states of several callbacks as one, for `training.ResumableTraining`.
+    """The combined state of several callbacks, for `training.ResumableTraining`.
 
     Args:
-      callbacks: Any callbacks; those that have no state to keep are left out.
+      callbacks: Any callbacks; those without a state to save are ignored.
     """
 
     def __init__(self, callbacks: list[tf.keras.callbacks.Callback]) -> None:
         self._callbacks = [callback for callback in callbacks if isinstance(callback, _Surviving)]
 
     def get_state(self) -> dict[str, Any]:
-        """Returns the states by the names of the classes."""
+        """Returns the states by class name."""
         return {type(callback).__name__: callback.get_state() for callback in self._callbacks}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Resumes from what `get_state` returned."""
+        """Restores the states that `get_state` returned."""
         for callback in self._callbacks:
             if type(callback).__name__ in state:
                 callback.set_state(state[type(callback).__name__])

@@ -1,4 +1,4 @@
-"""Imports TF-Ranking, whose last release needs Keras 2 and `tf.estimator`, on TensorFlow 2.15 and later."""
+"""Imports TF-Ranking on TensorFlow 2.15 and later. Its last release requires Keras 2 and `tf.estimator`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INSTALL = (
 
 
 class ServingInputReceiver(NamedTuple):
-    """What a TF-Ranking serving input function returns: features, and the tensors to feed, by name."""
+    """The return value of TF-Ranking's serving input functions: features and input tensors by name."""
 
     features: Any
     receiver_tensors: Any
@@ -33,21 +33,21 @@ class _ModeKeys:
 
 
 class _Module(types.ModuleType):
-    """A module whose missing names are those of Estimators."""
+    """A module that raises an error about Estimators for missing names."""
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
         raise NotImplementedError(
             f"{self.__name__}.{name} is not available: TensorFlow {tf.__version__} has no Estimators, which "
-            "TF-Ranking's heads, model functions and estimator builders need. Use TF-Ranking's Keras API, or "
+            "TF-Ranking's heads, model functions and estimator builders require. Use TF-Ranking's Keras API or "
             "TensorFlow 2.15."
         )
 
 
 def _estimator() -> types.ModuleType:
-    """Returns what TF-Ranking needs of `tf.estimator` outside of its Estimators."""
-    module = _Module("tf.estimator", "Stands in for the module that TensorFlow 2.16 removed.")
+    """Returns a stand-in for `tf.estimator` with the names that TF-Ranking uses outside of Estimators."""
+    module = _Module("tf.estimator", "Stand-in for the module that TensorFlow 2.16 removed.")
     module.ModeKeys = _ModeKeys  # type: ignore[attr-defined]
     module.export = _Module("tf.estimator.export")  # type: ignore[attr-defined]
     module.export.ServingInputReceiver = ServingInputReceiver
@@ -55,22 +55,21 @@ def _estimator() -> types.ModuleType:
 
 
 def import_tf_ranking() -> types.ModuleType:
-    """Imports TF-Ranking and returns it; from then on `import tensorflow_ranking` works, too.
+    """Imports and returns TF-Ranking; afterwards, `import tensorflow_ranking` works, too.
 
-    TensorFlow 2.16 removed `tf.estimator`, which TF-Ranking imports. There a stand-in takes its place in
-    `sys.modules`, with what TF-Ranking needs outside of its Estimators.
+    TF-Ranking imports `tf.estimator`, which TensorFlow 2.16 removed. On later versions, a stand-in in `sys.modules`
+    provides the names that TF-Ranking uses outside of Estimators; parts that need Estimators raise a
+    `NotImplementedError` when used.
 
     Raises:
-      ImportError: If Keras 3 is active, with which TF-Ranking's models and losses fail, or TF-Ranking is not
-        installed.
-      NotImplementedError: Later, where a part of TF-Ranking needs Estimators.
+      ImportError: If Keras 3 is active, which TF-Ranking does not support, or TF-Ranking is not installed.
     """
     if _keras.IS_KERAS_3:
         imported = " tf_keras is imported, but it is not the Keras of TensorFlow." if "tf_keras" in sys.modules else ""
         raise ImportError(
             f"TF-Ranking needs Keras 2, but Keras {tf.keras.__version__} is active.{imported} Set the environment "
-            "variable TF_USE_LEGACY_KERAS=1 before TensorFlow is imported, for example by "
-            f"os.environ['TF_USE_LEGACY_KERAS'] = '1' at the top of the program. To install what it needs: {_INSTALL}"
+            "variable TF_USE_LEGACY_KERAS=1 before TensorFlow is imported, for example with "
+            f"os.environ['TF_USE_LEGACY_KERAS'] = '1' at the top of the program. To install TF-Ranking: {_INSTALL}"
         )
     names = [] if _HAS_ESTIMATORS else [f"{parent}.estimator" for parent in _PARENTS]
     missing = [name for name in names if name not in sys.modules]

@@ -1,4 +1,4 @@
-"""Dataset builders for the pipelines, of TF-Ranking's records and of LETOR text."""
+"""Dataset builders for the pipelines, from TF-Ranking's records and from LETOR text files."""
 
 from __future__ import annotations
 
@@ -17,24 +17,35 @@ PADDING_LABEL = -1.0
 
 
 class EpochDatasets(abc.ABC):
-    """What the pipelines need of a dataset builder beyond TF-Ranking's interface."""
+    """The interface of dataset builders that the pipelines use in addition to TF-Ranking's."""
 
     # The name of the input that is True for documents and False for padding.
     mask_feature_name: str | None
-    # Of the order of the training data; None draws another order each time.
+    # Seed of the training order; None draws a new order each time.
     seed: int | None
 
     @abc.abstractmethod
     def train_batches(self) -> int:
-        """Returns the number of batches in one pass over the training data."""
+        """Returns the number of batches in one pass over the training data.
+
+        Returns:
+          The number of batches, including a smaller last batch.
+        """
 
     @abc.abstractmethod
     def build_train_dataset(self, first_batch: int = 0) -> tf.data.Dataset:
-        """Returns the endless training dataset, for a training that has seen `first_batch` batches."""
+        """Returns the infinite training dataset.
+
+        Args:
+          first_batch: Number of the first batch, >= 0. With a seed, a resumed training skips the batches before it.
+
+        Returns:
+          A dataset of (features, labels) or (features, labels, weights) batches.
+        """
 
 
 class _ElwcDatasets(EpochDatasets, tfr.keras.pipeline.BaseDatasetBuilder):
-    """What the two builders of ELWC records share: mixed into those of TF-Ranking."""
+    """Mixin for TF-Ranking's builders of ELWC records."""
 
     def __init__(
         self,
@@ -51,7 +62,7 @@ class _ElwcDatasets(EpochDatasets, tfr.keras.pipeline.BaseDatasetBuilder):
         self.seed = _arguments.integer_or_none("seed", seed, least=0)
         tasks = label_spec if isinstance(label_spec, dict) else {None: label_spec}
         checked = {task: _checked_label_spec(pair, mask_feature_name) for task, pair in tasks.items()}
-        # The tasks whose documents must have a label.
+        # The tasks that require a label for each document.
         self._required = [task for task, pair in tasks.items() if pair[1].default_value is None]
         super().__init__(
             context_feature_spec,
@@ -63,7 +74,7 @@ class _ElwcDatasets(EpochDatasets, tfr.keras.pipeline.BaseDatasetBuilder):
         )
 
     def _features_and_labels(self, features: dict[str, tf.Tensor]) -> tuple[Any, ...]:
-        """TF-Ranking's hook: (features, labels) or (features, labels, weights)."""
+        """Overrides TF-Ranking's method: returns (features, labels) or (features, labels, weights)."""
         features, labels, *weights = super()._features_and_labels(features)
         if not self.mask_feature_name:
             return (features, labels, *weights)
@@ -75,7 +86,7 @@ class _ElwcDatasets(EpochDatasets, tfr.keras.pipeline.BaseDatasetBuilder):
         return (features, labels, *weights)
 
     def _read(self, pattern: Any, batch_size: int, list_size: int | None, *, shuffle: bool) -> tf.data.Dataset:
-        """One pass over the records."""
+        """Returns one pass over the records."""
         dataset = tfr.data.build_ranking_dataset(
             file_pattern=pattern,
             data_format=tfr.data.ELWC,
@@ -94,7 +105,7 @@ class _ElwcDatasets(EpochDatasets, tfr.keras.pipeline.BaseDatasetBuilder):
         return dataset.map(self._features_and_labels, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _batches(self, pattern: Any, batch_size: int) -> int:
-        """The number of batches of one pass: reads the records without parsing them."""
+        """Returns the number of batches in one pass; reads the records without parsing them."""
         files = tf.data.Dataset.list_files(pattern, shuffle=False)
         records = files.flat_map(self._hparams.dataset_reader).reduce(tf.constant(0, tf.int64), lambda n, *_: n + 1)
         return -(-int(records) // batch_size)
@@ -105,7 +116,7 @@ class _ElwcDatasets(EpochDatasets, tfr.keras.pipeline.BaseDatasetBuilder):
     def build_train_dataset(self, first_batch: int = 0) -> tf.data.Dataset:
         hparams = self._hparams
         dataset = self._read(hparams.train_input_pattern, hparams.train_batch_size, hparams.list_size, shuffle=True)
-        # Without a seed the order is drawn anew each time.
+        # Without a seed, each pass has a new order, so there is nothing to skip.
         return share_by_data(dataset.repeat().skip(0 if self.seed is None else first_batch))
 
     def build_valid_dataset(self) -> tf.data.Dataset:
@@ -120,7 +131,7 @@ class _ElwcDatasets(EpochDatasets, tfr.keras.pipeline.BaseDatasetBuilder):
 
 
 def _checked_label_spec(pair: Any, mask_feature_name: str | None) -> tuple[str, tf.io.FixedLenFeature]:
-    """A label's spec with a default, as padding needs one."""
+    """Returns the spec of a label with a default value, which padding requires."""
     if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not isinstance(pair[1], tf.io.FixedLenFeature):
         raise ValueError(f"`label_spec` must be a pair of a name and a tf.io.FixedLenFeature, got {pair!r}.")
     name, spec = pair
@@ -130,33 +141,36 @@ def _checked_label_spec(pair: Any, mask_feature_name: str | None) -> tuple[str, 
     default = default[0] if isinstance(default, (list, tuple)) else default
     if not mask_feature_name and not (default is not None and default < 0):
         raise ValueError(
-            f"`label_spec` must have a negative default_value, or `mask_feature_name` be given: else padding would "
-            f"become documents. Got the default {default!r} for {name!r}."
+            f"`label_spec` must have a negative default_value if `mask_feature_name` is None, since padding would "
+            f"become documents, got the default {default!r} for {name!r}."
         )
     return name, tf.io.FixedLenFeature(spec.shape, spec.dtype, PADDING_LABEL if default is None else default)
 
 
 class SimpleDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.SimpleDatasetBuilder):
-    """TF-Ranking's `SimpleDatasetBuilder`, with the same arguments and a seed, without its pitfalls.
+    """TF-Ranking's `SimpleDatasetBuilder` with a seed, exact validation and masked padding.
 
-    - Padding has the label -1 whatever default value the label's spec has; a document without a label gets that
-      default, or is an error where there is none.
-    - The validation dataset is the whole set once, in order; that of training is endless, in whole passes whose last
-      batch may be smaller.
-    - Several workers share one file, too (auto-sharding by data).
-    - In the exports padding scores `models.PADDING_SCORE` (-1e30); in TF-Ranking's about -23.
+    It takes the same arguments, plus `seed`, and differs as follows:
+
+    - Padding has the label -1, whatever the default value in the label's spec. A document without a label gets this
+      default value; without a default value, it is an error.
+    - The validation dataset contains each list once, in order. The training dataset is infinite and consists of whole
+      passes; the last batch of a pass may be smaller.
+    - Several workers can share one file (auto-sharding by data).
+    - In exported models, the score of padding is `models.PADDING_SCORE` (-1e30) instead of TF-Ranking's -23.
 
     Args:
-      context_feature_spec: Specs of the query's features by name.
-      example_feature_spec: Specs of a document's features by name.
-      mask_feature_name: The name of the input that is True for documents and False for padding, [batch, list] bool.
-      label_spec: The label's name and its tf.io.FixedLenFeature of the shape (1,).
-      hparams: `tfr.keras.pipeline.DatasetHparams`: files, batch and list sizes.
-      sample_weight_spec: The name and spec of a weight of each document, or None.
-      seed: Seed of the order of training, >= 0. With it, a resumed training sees the lists of an uninterrupted one, and
-        several workers have the same order, as they need. None draws another order each time.
+      context_feature_spec: Specs of the features of a query, by name.
+      example_feature_spec: Specs of the features of a document, by name.
+      mask_feature_name: Name of the input that is True for documents and False for padding, bool [batch, list]; None
+        for no such input.
+      label_spec: Name of the label and its `tf.io.FixedLenFeature` with the shape (1,).
+      hparams: `tfr.keras.pipeline.DatasetHparams`, with files, batch sizes and list sizes.
+      sample_weight_spec: Name and spec of the weight of a document; None for no weights.
+      seed: Seed of the training order, >= 0. With a seed, a resumed training sees the same lists as an uninterrupted
+        one, and all workers have the same order, which they require. None draws a new order each time.
 
-    Datasets are of (features, labels) or (features, labels, weights): labels and weights float32 [batch, list].
+    The datasets contain (features, labels) or (features, labels, weights). Labels and weights are float32 [batch, list].
 
     Raises:
       ValueError: If the label's spec is not such a pair, or would turn padding into documents.
@@ -172,21 +186,23 @@ class SimpleDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.SimpleDatasetBuilde
 
 
 class MultiLabelDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.MultiLabelDatasetBuilder):
-    """TF-Ranking's `MultiLabelDatasetBuilder`, with the same arguments and a seed, without its pitfalls.
+    """TF-Ranking's `MultiLabelDatasetBuilder` with a seed, exact validation and masked padding.
 
-    What differs is what `SimpleDatasetBuilder` lists.
+    It takes the same arguments, plus `seed`, and has the differences that `SimpleDatasetBuilder` lists.
 
     Args:
-      context_feature_spec: Specs of the query's features by name.
-      example_feature_spec: Specs of a document's features by name.
-      mask_feature_name: The name of the input that is True for documents and False for padding, [batch, list] bool.
-      label_spec: For each task the label's name and its tf.io.FixedLenFeature of the shape (1,).
-      hparams: `tfr.keras.pipeline.DatasetHparams`: files, batch and list sizes.
-      sample_weight_spec: The name and spec of a weight of each document, or None.
-      seed: Seed of the order of training, >= 0. With it, a resumed training sees the lists of an uninterrupted one, and
-        several workers have the same order, as they need. None draws another order each time.
+      context_feature_spec: Specs of the features of a query, by name.
+      example_feature_spec: Specs of the features of a document, by name.
+      mask_feature_name: Name of the input that is True for documents and False for padding, bool [batch, list]; None
+        for no such input.
+      label_spec: For each task, the name of the label and its `tf.io.FixedLenFeature` with the shape (1,).
+      hparams: `tfr.keras.pipeline.DatasetHparams`, with files, batch sizes and list sizes.
+      sample_weight_spec: Name and spec of the weight of a document; None for no weights.
+      seed: Seed of the training order, >= 0. With a seed, a resumed training sees the same lists as an uninterrupted
+        one, and all workers have the same order, which they require. None draws a new order each time.
 
-    Datasets are of (features, labels) or (features, labels, weights): labels a dict of task to float32 [batch, list].
+    The datasets contain (features, labels) or (features, labels, weights). Labels are a dict of task to float32
+    [batch, list].
 
     Raises:
       ValueError: If a label's spec is not such a pair, or would turn padding into documents.
@@ -203,30 +219,31 @@ class MultiLabelDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.MultiLabelDatas
 
 
 class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuilder):
-    """Feeds the pipelines from LETOR text files, by `data.read_letor`.
+    """Dataset builder of the pipelines for LETOR text files, using `data.read_letor`.
 
-    Build the model from `context_feature_spec`, `example_feature_spec` and `mask_feature_name`, which are attributes.
-    The exports take records with the same names, as `data.letor_to_tfrecord` writes them.
+    Build the model from the attributes `context_feature_spec`, `example_feature_spec` and `mask_feature_name`. Exported
+    models take records with the same feature names, as `data.letor_to_tfrecord` writes them.
 
     Args:
-      hparams: `tfr.keras.pipeline.DatasetHparams`: patterns of LETOR files (also ".gz"), batch and list sizes. Its
-        `dataset_reader` is not used.
-      features: "features" or another name for one feature of all numbers; with "{}" in it, such as
-        "custom_features_{}", one per feature, as a `GAMScorer` needs them.
-      num_features: Numbers of every document, >= 1; None for the highest index in the files.
-      mask_feature_name: The name of the input that is True for documents and False for padding.
-      shuffle_buffer: Training lists among which the next is drawn; 0 keeps the order of the files.
-      seed: Seed of the order of training, >= 0. With it, a resumed training sees the lists of an uninterrupted one, and
-        several workers have the same order, as they need. None draws another order each time.
+      hparams: `tfr.keras.pipeline.DatasetHparams`, with patterns of LETOR files (also ".gz"), batch sizes and list
+        sizes. Its `dataset_reader` is not used.
+      features: Name of a single input for all features, or a name with "{}", such as "custom_features_{}", for one
+        input per feature, as a `GAMScorer` requires.
+      num_features: Number of features of a document, >= 1; None for the highest index in the files.
+      mask_feature_name: Name of the input that is True for documents and False for padding, bool [batch, list].
+      shuffle_buffer: Number of training lists in the shuffle buffer, >= 0; 0 keeps the order of the files.
+      seed: Seed of the training order, >= 0. With a seed, a resumed training sees the same lists as an uninterrupted
+        one, and all workers have the same order, which they require. None draws a new order each time.
       cache: Whether to keep the parsed lists in memory.
 
-    Datasets are of (features, labels): labels float32 [batch, list], -1 at padding. That of validation is the whole set
-    once, in order; that of training is endless, in whole passes whose last batch may be smaller.
+    The datasets contain (features, labels). Labels are float32 [batch, list], -1 for padding. The validation dataset
+    contains each list once, in order. The training dataset is infinite and consists of whole passes; the last batch of
+    a pass may be smaller.
 
     Raises:
-      ValueError: If an argument is out of its range, or bad input, as `path:line: what is wrong`.
+      ValueError: If an argument is out of its range, or a file has bad input, as `path:line: what is wrong`.
 
-    The constructor reads both sets once, to count lists and features.
+    The constructor reads both sets once to count lists and features.
 
     Example:
       >>> import tempfile
@@ -279,11 +296,23 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
         return -(-self._queries[part] // batch_size)
 
     def train_batches(self) -> int:
-        """Returns the number of batches in one pass over the training data."""
+        """Returns the number of batches in one pass over the training data.
+
+        Returns:
+          The number of batches, including a smaller last batch.
+        """
         return self._batches("train", self._hparams.train_batch_size)
 
     def build_train_dataset(self, first_batch: int = 0) -> tf.data.Dataset:
-        """Returns the endless training dataset, for a training that has seen `first_batch` batches."""
+        """Returns the infinite training dataset.
+
+        Args:
+          first_batch: Number of the first batch, >= 0. With a seed, a resumed training skips the batches before it;
+            without a seed, it is ignored.
+
+        Returns:
+          A dataset of (features, labels).
+        """
         passes, batches = divmod(first_batch, self.train_batches()) if self.seed is not None else (0, 0)
         dataset = read_letor(
             self._hparams.train_input_pattern,
@@ -299,7 +328,11 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
         return dataset.skip(batches).map(self._inputs_and_labels)
 
     def build_valid_dataset(self) -> tf.data.Dataset:
-        """Returns the validation dataset: each list once."""
+        """Returns the validation dataset, which contains each list once.
+
+        Returns:
+          A dataset of (features, labels).
+        """
         batch_size = self._hparams.valid_batch_size
         dataset = read_letor(
             self._hparams.valid_input_pattern,
@@ -312,5 +345,12 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
         return dataset.map(self._inputs_and_labels).apply(batches)
 
     def build_signatures(self, model: tf.keras.Model) -> dict[str, Any]:
-        """Returns the signatures `predict` and `regress`, which take records of the same features."""
+        """Returns the serving signatures `predict` and `regress`, which take records of the same features.
+
+        Args:
+          model: The model.
+
+        Returns:
+          Concrete functions by the name of the signature; `regress` is the default signature.
+        """
         return elwc_signatures(model, self.context_feature_spec, self.example_feature_spec, self.mask_feature_name)

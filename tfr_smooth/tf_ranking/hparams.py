@@ -15,33 +15,33 @@ SIGNATURES = ("regress", "predict", "raw")
 
 @dataclasses.dataclass(kw_only=True)
 class PipelineHparams(tfr.keras.pipeline.PipelineHparams):
-    """TF-Ranking's `PipelineHparams`, with arguments of losses, metrics and the default signature.
+    """TF-Ranking's `PipelineHparams` with arguments for losses, metrics and the default signature.
 
-    The attributes that differ from TF-Ranking's own or are new:
+    These attributes are new or differ from TF-Ranking's:
 
     Attributes:
-      model_dir: Where checkpoints, logs and exports are written. A training that finds checkpoints there resumes.
-      num_epochs: Number of epochs in all, those of an interrupted training included.
+      model_dir: The folder of checkpoints, logs and exports. Training resumes from checkpoints in this folder.
+      num_epochs: Total number of epochs, >= 1, including those of an interrupted training.
       learning_rate: Learning rate of the optimizer.
-      loss: Name of a loss of either library, see `tf_ranking.get`; for `MultiTaskPipeline` a dict of task to name.
-      steps_per_epoch: Batches in an epoch; None for one pass over the training data.
-      validation_steps: None for the whole validation set, each list once; else at most this many batches of it.
-      loss_kwargs: Further arguments of the loss, such as {"alpha": 10.0, "topn": 5}; for `MultiTaskPipeline` a dict of
-        task to such a dict.
-      metrics: What `build_metrics` makes, for each task: names as `tf_ranking.get_metric` takes them ("ndcg@10",
-        "tfr/mrr"), or dicts with "metric" and other arguments ({"metric": "ndcg", "gain": "linear"}). None for NDCG at
-        1, 5, 10 and of the whole list, by this library: exact, and the same each time where scores are tied.
-      ragged: Whether labels and scores come as `tf.RaggedTensor`.
-      best_exporter_metric: What selects the best epoch: "loss", a metric such as "ndcg_5" ("weighted_ndcg_5" of the
-        weighted metrics), with several tasks also "TASK/loss" and "TASK/ndcg_5". On the validation set.
-      best_exporter_metric_higher_better: Whether more of that is better; None for what is known of the metric: less of
-        "loss" and of TF-Ranking's "arp", more of every other.
-      default_signature: What the exports serve by default: "predict" (serialized ExampleListWithContext), "regress"
-        (serialized Example) or "raw" (the model's input tensors by name). None leaves it to the dataset builder; those
-        of TF-Ranking and of this library take "regress".
+      loss: Name of a loss of either library, see `tf_ranking.get`; for `MultiTaskPipeline`, a dict of task to name.
+      steps_per_epoch: Batches per epoch, >= 1; None for one pass over the training data.
+      validation_steps: Maximum number of validation batches, >= 1; None for the whole validation set, each list once.
+      best_exporter_metric: The validation metric that selects the best epoch: "loss", a metric such as "ndcg_5", or a
+        weighted metric such as "weighted_ndcg_5"; with several tasks also "TASK/loss" and "TASK/ndcg_5".
+      best_exporter_metric_higher_better: Whether a higher value of this metric is better; None for False with "loss"
+        and TF-Ranking's "arp", and True otherwise.
+      loss_kwargs: Further arguments of the loss, such as {"alpha": 10.0, "topn": 5}; for `MultiTaskPipeline`, a dict of
+        task to such a dict. None for no arguments.
+      metrics: The metrics (of each task): names as `tf_ranking.get_metric` takes them ("ndcg@10", "tfr/mrr"), or dicts
+        with "metric" and other arguments ({"metric": "ndcg", "gain": "linear"}). None for this library's NDCG at 1, 5,
+        10 and without a cutoff, which is deterministic for tied scores.
+      ragged: Whether labels and scores are `tf.RaggedTensor`.
+      default_signature: The default serving signature of exported models: "predict" (serialized
+        ExampleListWithContext), "regress" (serialized Example) or "raw" (the model's input tensors by name). None uses
+        the default of the dataset builder, which is "regress" in TF-Ranking and in this library.
 
     Raises:
-      ValueError: If an attribute is not one of these.
+      ValueError: If an argument is out of its range, or the type of `loss_kwargs` is wrong.
 
     Example:
       >>> from tfr_smooth import tf_ranking
@@ -52,7 +52,7 @@ class PipelineHparams(tfr.keras.pipeline.PipelineHparams):
       (True, 'adam')
     """
 
-    # Repeated so that those that have a default here can have it, by keyword.
+    # Redeclared as keyword-only, which allows defaults that TF-Ranking's fields do not have.
     model_dir: str
     num_epochs: int
     learning_rate: float
@@ -66,7 +66,7 @@ class PipelineHparams(tfr.keras.pipeline.PipelineHparams):
     default_signature: str | None = None
 
     def __post_init__(self) -> None:
-        """Checks what can be checked without a model."""
+        """Checks the arguments that do not depend on a model."""
         _arguments.integer("num_epochs", self.num_epochs, least=1)
         for name in ("steps_per_epoch", "validation_steps"):
             if getattr(self, name) is not None:
@@ -80,13 +80,23 @@ class PipelineHparams(tfr.keras.pipeline.PipelineHparams):
             for task, arguments in (self.loss_kwargs or {}).items():
                 if task not in self.loss or not isinstance(arguments, dict):
                     raise ValueError(
-                        f"`loss_kwargs` must hold a dict for each of the tasks {sorted(self.loss)}, "
+                        f"`loss_kwargs` must be a dict of the tasks {sorted(self.loss)} to dicts, "
                         f"got {task!r}: {arguments!r}."
                     )
 
     @classmethod
     def of(cls, hparams: tfr.keras.pipeline.PipelineHparams) -> PipelineHparams:
-        """Returns `hparams` itself, or TF-Ranking's own with the defaults for what they lack."""
+        """Converts TF-Ranking's hyperparameters.
+
+        Args:
+          hparams: TF-Ranking's `PipelineHparams`, or this class.
+
+        Returns:
+          `hparams` itself, or a copy with default values for the new attributes.
+
+        Raises:
+          ValueError: If an argument is out of its range.
+        """
         if isinstance(hparams, cls):
             return hparams
         return cls(**{field.name: getattr(hparams, field.name) for field in dataclasses.fields(hparams)})

@@ -10,7 +10,7 @@ import tensorflow_ranking as tfr
 
 from tfr_smooth import losses, metrics, registry
 
-# The names of TF-Ranking's metrics start with this: both libraries have an "ndcg".
+# Prefix of TF-Ranking's metrics: both libraries have an "ndcg".
 TFR_PREFIX = "tfr/"
 
 
@@ -21,22 +21,22 @@ def get(
     name: str | None = None,
     **kwargs: Any,
 ) -> tf.keras.losses.Loss:
-    """Makes a loss of either library: a drop-in replacement for `tfr.keras.losses.get`.
+    """Creates a loss of either library, as a drop-in replacement for `tfr.keras.losses.get`.
 
     Args:
       loss: A name that `tfr_smooth.losses.get` takes ("smoothi_ndcg") or a `tfr.keras.losses.RankingLossKey`
         ("approx_ndcg_loss").
-      reduction: "auto" or "sum_over_batch_size", "sum" or "none" (a `tf.keras.losses.Reduction`).
-      lambda_weight: A lambda weight of TF-Ranking; only for those of its losses that take one.
-      name: Name of the loss; None for its own.
-      **kwargs: The loss's other arguments, such as `alpha`, `topn` or `ragged`.
+      reduction: A `tf.keras.losses.Reduction`: "auto" or "sum_over_batch_size", "sum", or "none".
+      lambda_weight: A lambda weight of TF-Ranking, for those of its losses that take one; None for no weight.
+      name: Name of the loss; None for its default name.
+      **kwargs: Further arguments of the loss, such as `alpha`, `topn` or `ragged`.
 
     Returns:
       The loss.
 
     Raises:
-      ValueError: If there is no such loss, it does not take an argument (TF-Ranking itself ignores some unknown ones),
-        or an argument is out of its range.
+      ValueError: If no loss has this name, the loss does not take an argument (TF-Ranking itself ignores some unknown
+        arguments), or an argument is out of its range.
 
     Example:
       >>> import tensorflow_ranking as tfr
@@ -63,7 +63,7 @@ def get(
 
 
 def _named(name: str | None) -> dict[str, str]:
-    """The argument `name`, or none where the default is wanted."""
+    """Returns the argument `name`, or no argument for the default name."""
     return {} if name is None else {"name": name}
 
 
@@ -71,23 +71,23 @@ def _check_names(what: str, given: dict[str, Any], known: set[str]) -> None:
     unknown = sorted(set(given) - known)
     if unknown:
         expected = ", ".join(sorted(known - {"name", "reduction", "lambda_weight"}))
-        raise ValueError(f"`{unknown[0]}` is no argument of {what!r}, which takes {expected}.")
+        raise ValueError(f"`{unknown[0]}` is not an argument of {what!r}, which takes {expected}.")
 
 
 def get_metric(metric: str, name: str | None = None, **kwargs: Any) -> tf.keras.metrics.Metric:
-    """Makes a metric of either library.
+    """Creates a metric of either library.
 
     Args:
-      metric: A name that `tfr_smooth.metrics.get` takes ("ndcg"), or "tfr/" and a `tfr.keras.metrics.RankingMetricKey`
-        ("tfr/mrr"). A suffix "@K" is short for `topn=K`: "ndcg@10".
-      name: Name of the metric; None for the name here and the cut-off, such as "ndcg_10" and "mrr".
-      **kwargs: The metric's other arguments, such as `topn`, `gain` or `ragged`.
+      metric: A name that `tfr_smooth.metrics.get` takes ("ndcg"), or "tfr/" followed by a
+        `tfr.keras.metrics.RankingMetricKey` ("tfr/mrr"). The suffix "@K" means `topn=K`: "ndcg@10".
+      name: Name of the metric; None for its name without "tfr/", followed by the cutoff, such as "ndcg_10" or "mrr".
+      **kwargs: Further arguments of the metric, such as `topn`, `gain` or `ragged`.
 
     Returns:
       The metric.
 
     Raises:
-      ValueError: If there is no such metric, or an argument is out of its range.
+      ValueError: If no metric has this name, or an argument is invalid.
 
     Example:
       >>> from tfr_smooth import tf_ranking
@@ -99,7 +99,7 @@ def get_metric(metric: str, name: str | None = None, **kwargs: Any) -> tf.keras.
     registry.check_name("metric", key, (*metrics.NAMES, *theirs))
     if at:
         if not topn.isdigit() or "topn" in kwargs:
-            raise ValueError(f"`metric` must end in '@K' for a whole number K, or `topn` be given, got {metric!r}.")
+            raise ValueError(f"`metric` must end in '@K' for an integer K, without the argument `topn`, got {metric!r}.")
         kwargs["topn"] = int(topn)
     if key in metrics.NAMES:
         _check_names(metric, kwargs, {*metrics.hyperparameters(key), "no_relevant", "ragged", "name", "dtype"})

@@ -1,4 +1,4 @@
-"""TF-Ranking's pipelines, with the losses of both libraries, exact validation and complete resuming."""
+"""TF-Ranking's pipelines with the losses of both libraries, exact validation and complete resuming."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tfr_smooth.training.cluster import path_to_save
 _METRIC, _WEIGHTED = "metric/", "weighted_metric/"
 _DEFAULT_METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "ndcg")
 _SIGNATURE_KEYS = {"predict": tf.saved_model.PREDICT_METHOD_NAME, "regress": tf.saved_model.REGRESS_METHOD_NAME}
-# Of these less is better.
+# Lower is better for these.
 _LOWER_BETTER = ("loss", "arp")
-# May differ when a training is resumed.
+# Hyperparameters that may change when a training is resumed.
 _NO_SETTINGS = ("model_dir", "num_epochs", "strategy", "cluster_resolver", "variable_partitioner", "tpu")
 
 
 class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
-    """What the two pipelines share: everything but losses and metrics."""
+    """Base class of the two pipelines: everything except losses and metrics."""
 
     def __init__(
         self,
@@ -46,17 +46,21 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
         several = isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
         if several and isinstance(dataset_builder, EpochDatasets) and dataset_builder.seed is None:
             raise ValueError(
-                "`dataset_builder` must have a `seed` for several workers, which read in the same order, got None."
+                "`dataset_builder` must have a `seed` for several workers, which must read in the same order, got None."
             )
 
     def build_optimizer(self) -> tf.keras.optimizers.Optimizer:
-        """Returns the optimizer that the hyperparameters name."""
-        # Without the second one Keras takes its old optimizers, whose state cannot be restored before the first step.
+        """Returns the optimizer of the hyperparameters.
+
+        Returns:
+          The optimizer.
+        """
+        # Keras's default, a legacy optimizer, cannot restore its state before the first step.
         config = {"learning_rate": self._hparams.learning_rate, "is_legacy_optimizer": False}
         return tf.keras.optimizers.get({"class_name": self._hparams.optimizer, "config": config})
 
     def _build_metric_list(self, prefix: str) -> list[tf.keras.metrics.Metric]:
-        """The metrics that the hyperparameters name, for one output."""
+        """Returns the metrics of the hyperparameters, for one output."""
         given = _DEFAULT_METRICS if self._hparams.metrics is None else self._hparams.metrics
         built = []
         for metric in given:
@@ -68,11 +72,15 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
         names = [metric.name for metric in built]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"`metrics` must have different names, got {name.removeprefix(prefix)!r} twice.")
+                raise ValueError(f"`metrics` must have unique names, got {name.removeprefix(prefix)!r} twice.")
         return built
 
     def build_callbacks(self) -> list[tf.keras.callbacks.Callback]:
-        """Returns TensorBoard's callback and those that the hyperparameters ask for; override it to add others."""
+        """Returns the callbacks: TensorBoard's and those of the hyperparameters. Override it to add callbacks.
+
+        Returns:
+          The callbacks.
+        """
         hparams = self._hparams
         mode = "max" if self._higher_better() else "min"
         callbacks = [tf.keras.callbacks.TensorBoard(hparams.model_dir)]
@@ -97,7 +105,7 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
         return not lower if given is None else given
 
     def _check_monitor(self, model: tf.keras.Model, metrics: Any, weighted_metrics: Any) -> None:
-        """Looks up `best_exporter_metric` among the names of the logs."""
+        """Looks up `best_exporter_metric` among the names in the logs."""
         tasks = list(self._hparams.loss) if isinstance(self._hparams.loss, dict) else model.output_names or []
         known = {"loss": "loss"}
         for task in tasks if len(tasks) > 1 else [None]:
@@ -113,10 +121,14 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
             metric = known[_arguments.choice("best_exporter_metric", metric, tuple(known))]
         self._monitor = "val_" + metric
         if metric != "loss" and self._hparams.best_exporter_metric_higher_better is False:
-            warnings.warn(f"The smallest {metric} is taken for the best: say higher_better.", stacklevel=3)
+            warnings.warn(
+                f"The lowest {metric} selects the best epoch; set `best_exporter_metric_higher_better` to None or True "
+                "if higher is better.",
+                stacklevel=3,
+            )
 
     def _signatures(self, model: tf.keras.Model) -> dict[str, Any] | None:
-        """The dataset builder's signatures, with the default that the hyperparameters ask for."""
+        """Returns the dataset builder's signatures with the default signature of the hyperparameters."""
         default = self._hparams.default_signature
         signatures = self._dataset_builder.build_signatures(model)
         if default is None:
@@ -134,12 +146,15 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
     def export_saved_model(
         self, model: tf.keras.Model, export_to: str, checkpoint: tf.train.Checkpoint | str | None = None
     ) -> None:
-        """Exports a model with signatures; the folder appears whole, in place of one that was there.
+        """Exports a model with its signatures; atomically replaces an existing folder.
 
         Args:
           model: The model.
           export_to: The folder to write.
-          checkpoint: If given, the weights are taken from there.
+          checkpoint: The checkpoint to load the weights from; None exports the current weights.
+
+        Raises:
+          ValueError: If the default signature cannot be built.
         """
         if checkpoint:
             model.load_weights(checkpoint).expect_partial()
@@ -147,24 +162,22 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
             model.save(os.fspath(unfinished), signatures=self._signatures(model))
 
     def train_and_validate(self, verbose: int | str = 0) -> tf.keras.Model:
-        """Trains, or resumes an interrupted training, and exports.
+        """Trains the model, or resumes an interrupted training, and exports the model.
 
         Writes to `model_dir`: `export/latest_model`, with `export_best_model` also `export/best_model_by_metric`,
-        TensorBoard's logs, and the checkpoints from which a training resumes. A finished training resumes if
-        `num_epochs` is raised.
+        TensorBoard's logs, and the checkpoints for resuming. A finished training resumes if `num_epochs` is increased.
+        With several workers, only the chief writes: TF_CONFIG's chief, or worker 0 without a chief.
 
         Args:
-          verbose: As of `model.fit`.
+          verbose: The argument `verbose` of `tf.keras.Model.fit`.
 
         Returns:
-          The model: of the best epoch with `export_best_model`, else of the last.
+          The model of the best epoch with `export_best_model`, else of the last epoch.
 
         Raises:
-          ValueError: Before the training if something does not fit: `best_exporter_metric` is no figure of the
-            validation, the default signature cannot be built, a dataset has no end or is empty, or `model_dir` holds a
-            training with other hyperparameters.
-
-        Of several workers the chief writes: TF_CONFIG's chief, or else worker 0.
+          ValueError: Before training, if `best_exporter_metric` is not a metric of the validation, the default
+            signature cannot be built, a dataset is empty or infinite without a number of steps, or `model_dir` contains
+            a training with other hyperparameters. After training, if `best_exporter_metric` was always NaN.
         """
         hparams = self._hparams
         with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
@@ -181,10 +194,10 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
                 steps_per_execution=hparams.steps_per_execution,
             )
             valid, validation_steps = self._validation_dataset()
-            if not model.built:  # A subclassed model's weights are there after a call.
+            if not model.built:  # A subclassed model creates its weights in the first call.
                 model(next(iter(valid))[0], training=False)
             if hparams.default_signature is not None:
-                self._signatures(model)  # Fails now rather than after the training.
+                self._signatures(model)  # Fail before the training rather than after it.
             callbacks = self.build_callbacks()
             resumable = ResumableTraining(
                 os.path.join(hparams.model_dir, "checkpoints"),
@@ -219,16 +232,16 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
         return model
 
     def _validation_dataset(self) -> tuple[tf.data.Dataset, int | None]:
-        """(dataset, steps): each list once where the dataset has an end."""
+        """Returns (dataset, steps); a finite dataset contains each list once."""
         dataset, steps = self._dataset_builder.build_valid_dataset(), self._hparams.validation_steps
         if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
             if steps is None:
                 raise ValueError(
-                    "`validation_steps` must be given for a validation dataset that has no end, such as that of "
-                    "TF-Ranking's builders, got None. Those of tfr_smooth.tf_ranking have an end."
+                    "`validation_steps` must be an integer for an infinite validation dataset, such as that of "
+                    "TF-Ranking's builders, got None. The builders of tfr_smooth.tf_ranking return finite ones."
                 )
             warnings.warn(
-                f"The validation dataset has no end: {steps} batches of it may count a list twice or never. "
+                f"The validation dataset is infinite: {steps} batches of it may count a list twice or never. "
                 "The dataset builders of tfr_smooth.tf_ranking count each list once.",
                 stacklevel=3,
             )
@@ -238,7 +251,7 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
         return share_by_data(_counted(dataset)), None
 
     def _train_dataset(self, start: int) -> tuple[tf.data.Dataset, int]:
-        """(endless dataset, batches in an epoch) for a training that has finished `start` epochs."""
+        """Returns (infinite dataset, batches per epoch) for a training that has finished `start` epochs."""
         builder, steps = self._dataset_builder, self._hparams.steps_per_epoch
         if isinstance(builder, EpochDatasets):
             steps = steps or builder.train_batches()
@@ -246,7 +259,7 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
         dataset = builder.build_train_dataset()
         if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
             if steps is None:
-                raise ValueError("`steps_per_epoch` must be given for a training dataset that has no end, got None.")
+                raise ValueError("`steps_per_epoch` must be an integer for an infinite training dataset, got None.")
         elif steps is None:
             dataset = _counted(dataset)
             steps = int(dataset.cardinality())
@@ -254,7 +267,7 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
 
 
 def _counted(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """The dataset, with its number of batches known: Keras needs it to run several steps at a time to the end."""
+    """Returns the dataset with a known number of batches, which Keras requires for `steps_per_execution` > 1."""
     if dataset.cardinality() != tf.data.UNKNOWN_CARDINALITY:
         return dataset
     count = dataset.reduce(tf.constant(0, tf.int64), lambda n, *_: n + 1)
@@ -262,22 +275,22 @@ def _counted(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 def _settings(hparams: PipelineHparams) -> dict[str, Any]:
-    """What must not change when a training is resumed, as JSON has it."""
+    """Returns the hyperparameters that must not change when a training is resumed, as JSON values."""
     values = {field.name: getattr(hparams, field.name) for field in dataclasses.fields(hparams)}
     values = {name: value for name, value in values.items() if name not in _NO_SETTINGS}
     return cast("dict[str, Any]", json.loads(json.dumps(values, default=lambda value: type(value).__name__)))
 
 
 class SimplePipeline(_Pipeline, tfr.keras.pipeline.SimplePipeline):
-    """TF-Ranking's `SimplePipeline`, for the losses and metrics of both libraries.
+    """TF-Ranking's `SimplePipeline` for the losses and metrics of both libraries.
 
-    A drop-in replacement: TF-Ranking's model builders, dataset builders, hyperparameters and subclasses work as they
-    are. What differs:
+    A drop-in replacement: TF-Ranking's model builders, dataset builders, hyperparameters and subclasses work unchanged.
+    Differences:
 
-    - `hparams.loss` may be any loss of either library, with `loss_kwargs`; see `PipelineHparams`.
-    - Validation counts each list once, where the dataset has an end (those of this library's builders do).
-    - Any figure of the validation may select the best epoch, also a weighted or a task's one. A name that is no figure
-      is an error before the training starts.
+    - `hparams.loss` may be any loss of either library, with arguments in `loss_kwargs`; see `PipelineHparams`.
+    - Validation counts each list once if the dataset is finite, as with this library's dataset builders.
+    - Any validation metric can select the best epoch, including weighted metrics and those of a task. An unknown name
+      is an error before training.
     - An interrupted training resumes after its last finished epoch, with its best epoch, patience and learning rate.
 
     Args:
@@ -286,7 +299,7 @@ class SimplePipeline(_Pipeline, tfr.keras.pipeline.SimplePipeline):
       hparams: `PipelineHparams`, or TF-Ranking's own.
 
     Raises:
-      ValueError: If an argument is not one of these, or a dataset builder of this library has no seed for several
+      ValueError: If a hyperparameter is out of its range, or a dataset builder of this library has no seed for several
         workers.
 
     Example:
@@ -311,37 +324,89 @@ class SimplePipeline(_Pipeline, tfr.keras.pipeline.SimplePipeline):
     """
 
     def build_loss(self) -> tf.keras.losses.Loss:
-        """Returns the loss that the hyperparameters name."""
+        """Returns the loss of the hyperparameters.
+
+        Returns:
+          The loss.
+
+        Raises:
+          ValueError: If `loss` is not the name of a loss, or `loss_kwargs` are not arguments of this loss.
+        """
         hparams = self._hparams
         if not isinstance(hparams.loss, str):
-            raise ValueError(f"`loss` must be a name in a SimplePipeline, got {hparams.loss!r}.")
+            raise ValueError(f"`loss` must be the name of a loss in a SimplePipeline, got {hparams.loss!r}.")
         return _loss(hparams.loss, hparams, hparams.loss_kwargs)
 
     def build_metrics(self) -> list[tf.keras.metrics.Metric]:
-        """Returns the metrics that the hyperparameters name."""
+        """Returns the metrics of the hyperparameters.
+
+        Returns:
+          The metrics.
+
+        Raises:
+          ValueError: If a metric is unknown, an argument is invalid, or two metrics have the same name.
+        """
         return self._build_metric_list(_METRIC)
 
     def build_weighted_metrics(self) -> list[tf.keras.metrics.Metric]:
-        """Returns the same metrics, to take the weights."""
+        """Returns the metrics of the hyperparameters, for use with sample weights.
+
+        Returns:
+          The metrics.
+
+        Raises:
+          ValueError: As in `build_metrics`.
+        """
         return self._build_metric_list(_WEIGHTED)
 
 
 class MultiTaskPipeline(_Pipeline, tfr.keras.pipeline.MultiTaskPipeline):
-    """TF-Ranking's `MultiTaskPipeline`, for the losses and metrics of both libraries.
+    """TF-Ranking's `MultiTaskPipeline` for the losses and metrics of both libraries.
 
-    What differs is what `SimplePipeline` lists. `hparams.loss` and `loss_kwargs` are dicts by task.
+    It has the differences that `SimplePipeline` lists. `hparams.loss` and `hparams.loss_kwargs` are dicts by task.
 
     Args:
-      model_builder: A `tfr.keras.model.AbstractModelBuilder` of a model with an output for each task.
+      model_builder: A `tfr.keras.model.AbstractModelBuilder` of a model with one output per task.
       dataset_builder: A `tfr.keras.pipeline.AbstractDatasetBuilder`, such as `MultiLabelDatasetBuilder`.
       hparams: `PipelineHparams`, or TF-Ranking's own.
 
     Raises:
-      ValueError: If an argument is not one of these.
+      ValueError: If a hyperparameter is out of its range, or a dataset builder of this library has no seed for several
+        workers.
+
+    Example:
+      >>> import tempfile
+      >>> import tensorflow as tf
+      >>> import tensorflow_ranking as tfr
+      >>> from tfr_smooth import tf_ranking
+      >>> scalar = tf.io.FixedLenFeature([1], tf.float32, 0.0)
+      >>> files = tfr.keras.pipeline.DatasetHparams("train*", "valid*", train_batch_size=32, valid_batch_size=32)
+      >>> labels = {"click": ("click", scalar), "sale": ("sale", scalar)}
+      >>> builder = tf_ranking.MultiLabelDatasetBuilder({}, {"price": scalar}, "mask", labels, files)
+      >>> model_builder = tfr.keras.model.ModelBuilder(
+      ...     tfr.keras.model.FeatureSpecInputCreator({}, {"price": scalar}),
+      ...     tfr.keras.model.PreprocessorWithSpec(),
+      ...     tfr.keras.model.DNNScorer(hidden_layer_dims=[4], output_units=2),
+      ...     mask_feature_name="mask",
+      ... )
+      >>> hparams = tf_ranking.PipelineHparams(
+      ...     model_dir=tempfile.mkdtemp(), num_epochs=1, learning_rate=0.01,
+      ...     loss={"click": "smoothi_ndcg", "sale": "approx_ndcg_loss"}, loss_kwargs={"click": {"alpha": 10.0}},
+      ... )
+      >>> pipeline = tf_ranking.MultiTaskPipeline(model_builder, builder, hparams)
+      >>> {task: loss.name for task, loss in pipeline.build_loss().items()}
+      {'click': 'smoothi_ndcg_loss', 'sale': 'approx_ndcg_loss'}
     """
 
     def build_loss(self) -> dict[str, tf.keras.losses.Loss]:
-        """Returns the loss of each task."""
+        """Returns the loss of each task.
+
+        Returns:
+          The losses by task.
+
+        Raises:
+          ValueError: If `loss` is not a dict of task to name, or `loss_kwargs` are not arguments of these losses.
+        """
         hparams = self._hparams
         if not isinstance(hparams.loss, dict):
             raise ValueError(f"`loss` must be a dict of task to name in a MultiTaskPipeline, got {hparams.loss!r}.")
@@ -349,11 +414,25 @@ class MultiTaskPipeline(_Pipeline, tfr.keras.pipeline.MultiTaskPipeline):
         return {task: _loss(name, hparams, arguments.get(task)) for task, name in hparams.loss.items()}
 
     def build_metrics(self) -> dict[str, list[tf.keras.metrics.Metric]]:
-        """Returns the metrics of each task."""
+        """Returns the metrics of each task.
+
+        Returns:
+          The metrics by task.
+
+        Raises:
+          ValueError: If a metric is unknown, an argument is invalid, or two metrics have the same name.
+        """
         return {task: self._build_metric_list(_METRIC) for task in self._hparams.loss}
 
     def build_weighted_metrics(self) -> dict[str, list[tf.keras.metrics.Metric]]:
-        """Returns the same metrics, to take the weights."""
+        """Returns the metrics of each task, for use with sample weights.
+
+        Returns:
+          The metrics by task.
+
+        Raises:
+          ValueError: As in `build_metrics`.
+        """
         return {task: self._build_metric_list(_WEIGHTED) for task in self._hparams.loss}
 
 

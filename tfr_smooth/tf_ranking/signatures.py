@@ -11,13 +11,14 @@ from tfr_smooth.models import PADDING_SCORE
 
 
 class MaskedScores(tf.Module):
-    """A model whose scores at padding are `models.PADDING_SCORE`, below every real one.
+    """A model with `models.PADDING_SCORE` as the score of padding, below every real score.
 
-    TF-Ranking's own are log(1e-10), about -23, at padding, which a real document's score may be under.
+    TF-Ranking's score of padding is log(1e-10), about -23, and scores of real documents can be lower.
 
     Args:
       model: A model that takes a dict of inputs and returns scores [batch, list], or a dict of these.
-      mask_feature_name: The name of the input that is True at real documents; None leaves the scores as they are.
+      mask_feature_name: Name of the input that is True for documents and False for padding; None does not change the
+        scores.
     """
 
     def __init__(self, model: tf.keras.Model, mask_feature_name: str | None) -> None:
@@ -39,22 +40,22 @@ class MaskedScores(tf.Module):
 def elwc_signatures(
     model: tf.keras.Model, context_spec: dict[str, Any], example_spec: dict[str, Any], mask_feature_name: str | None
 ) -> dict[str, Any]:
-    """Returns TF-Ranking's signatures `predict` and `regress` (and the latter as the default), padding masked."""
+    """Returns TF-Ranking's signatures `predict` and `regress` (also as the default), with masked padding."""
     scorer = MaskedScores(model, mask_feature_name)
     return tfr.keras.saved_model.Signatures(scorer, context_spec, example_spec, mask_feature_name)()
 
 
 def raw_signature(model: tf.keras.Model, mask_feature_name: str | None) -> Any:
-    """Returns a signature that takes the model's inputs as tensors, and returns `scores` or each task's scores.
+    """Returns a signature that takes the model's input tensors and returns `scores`, or the scores by task.
 
     Raises:
-      ValueError: If the model has no named, dense inputs, as those of a `ModelBuilder` do.
+      ValueError: If the model does not have named, dense inputs, as models of a `ModelBuilder` do.
     """
     inputs = getattr(model, "input", None) if model.inputs else None
     if not isinstance(inputs, dict) or not all(isinstance(x.type_spec, tf.TensorSpec) for x in inputs.values()):
         raise ValueError(
-            "`default_signature` must not be 'raw' for a model that has no named, dense inputs (a functional model, as "
-            f"a ModelBuilder makes), got {type(model).__name__}."
+            "`default_signature` must not be 'raw' for a model without named, dense inputs (functional models, such as "
+            f"those of a ModelBuilder, have them), got {type(model).__name__}."
         )
     scorer = MaskedScores(model, mask_feature_name)
 
