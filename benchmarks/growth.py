@@ -168,7 +168,7 @@ def draw(results: Sequence[dict[str, Any]], path: str) -> None:
 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
-        raise app.UsageError(f"What is {argv[1]!r}?")
+        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     # What is wrong with a name, or missing for the plot, shows before the first is measured.
     for name in _NAMES.value:
         loss_of(name)

@@ -120,7 +120,7 @@ def table(results: list[dict[str, Any]]) -> str:
 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
-        raise app.UsageError(f"What is {argv[1]!r}?")
+        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     if any(2 * int(size) >= _QUERIES.value for size in _BATCH_SIZES.value):
         raise app.UsageError("--queries must be more than two batches.")
     lengths = some_lengths(_QUERIES.value, _SEED.value)

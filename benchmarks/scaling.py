@@ -115,7 +115,7 @@ def measure(settings: dict[str, Any], replicas: int | None) -> dict[str, Any]:
 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
-        raise app.UsageError(f"What is {argv[1]!r}?")
+        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     flags_used = (_DEVICE, _BATCH_SIZE, _LIST_SIZE, _NUM_FEATURES, _HIDDEN, _LOSS, _STEPS, _EPOCHS)
     settings = {flag.name: flag.value for flag in flags_used}
     if _STRATEGY.value == "multi_worker":

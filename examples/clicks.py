@@ -1,10 +1,10 @@
-"""Trains on simulated clicks: what position bias does, and what inverse propensity weights undo.
+"""Trains on simulated clicks: the effect of position bias, and its correction by inverse propensity weights.
 
     python examples/clicks.py --seeds=3 --output=clicks.json
 
-The clicks are those of users who see the first documents of a ranking by one feature, look at position k with the
-probability 1 / k^eta, and click what they look at by its label. Each way to train is evaluated on the true labels.
-docs/clicks.md explains the ways.
+Simulated users see the top documents of a ranking by one feature, examine position k with probability 1 / k^eta, and
+click examined documents with a probability that depends on the label. Each training method is evaluated on the true
+labels. docs/clicks.md explains the methods.
 """
 
 from __future__ import annotations
@@ -19,23 +19,25 @@ from absl import app, flags, logging
 
 from tfr_smooth import _files, data, losses, metrics, models
 
-_ETA = flags.DEFINE_float("eta", 1.0, "Position bias: 0 for none.", lower_bound=0.0)
-_NOISE = flags.DEFINE_float("noise", 0.05, "Probability of a click on a document that is looked at and not relevant.")
-_LOGGED_BY = flags.DEFINE_integer("logged_by", 12, "The feature that users' rankings are sorted by.", lower_bound=1)
-_SHOWN = flags.DEFINE_integer("shown", 10, "Documents that users are shown.", lower_bound=1)
-_SESSIONS = flags.DEFINE_integer("sessions", 20_000, "Rankings that are shown.", lower_bound=1)
-_RANDOMIZED = flags.DEFINE_integer("randomized", 5_000, "Rankings in random order, to estimate propensities.")
-_CLIP = flags.DEFINE_float("clip", 20.0, "The largest weight.", lower_bound=1.0)
-_LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.NAMES), "The loss of all but the position tower.")
+_ETA = flags.DEFINE_float("eta", 1.0, "Strength of the position bias; 0 for no bias.", lower_bound=0.0)
+_NOISE = flags.DEFINE_float("noise", 0.05, "Probability of a click on an examined document that is not relevant.")
+_LOGGED_BY = flags.DEFINE_integer("logged_by", 12, "Number of the feature that sorts the rankings.", lower_bound=1)
+_SHOWN = flags.DEFINE_integer("shown", 10, "Documents shown per ranking.", lower_bound=1)
+_SESSIONS = flags.DEFINE_integer("sessions", 20_000, "Number of rankings shown.", lower_bound=1)
+_RANDOMIZED = flags.DEFINE_integer("randomized", 5_000, "Number of random rankings for estimating propensities.")
+_CLIP = flags.DEFINE_float("clip", 20.0, "Maximum weight.", lower_bound=1.0)
+_LOSS = flags.DEFINE_enum(
+    "loss", "smoothi_ndcg", sorted(losses.NAMES), "Loss of all methods except the position tower."
+)
 _STEPS = flags.DEFINE_integer("steps", 400, "Training steps, of 64 sessions each.", lower_bound=1)
-_SEEDS = flags.DEFINE_integer("seeds", 3, "How often all is simulated and trained.", lower_bound=1)
-_OUTPUT = flags.DEFINE_string("output", None, "Where to write the figures as JSON.")
+_SEEDS = flags.DEFINE_integer("seeds", 3, "Repetitions of simulation and training.", lower_bound=1)
+_OUTPUT = flags.DEFINE_string("output", None, "JSON file to write the results to.")
 
 NUM_FEATURES = 16
 
 
 class Documents(NamedTuple):
-    """The training set, row by row."""
+    """The training set, one row per document."""
 
     features: np.ndarray
     labels: np.ndarray
@@ -43,7 +45,7 @@ class Documents(NamedTuple):
 
 
 class Log(NamedTuple):
-    """What was shown, document by document; positions count from 1."""
+    """The shown documents, one row each; positions count from 1."""
 
     rows: np.ndarray
     positions: np.ndarray
@@ -52,7 +54,7 @@ class Log(NamedTuple):
 
 
 class PositionTower(tf.keras.Model):
-    """Adds a bias of its position, the last feature, to the score of a document; in training alone."""
+    """Adds a bias for the position, the last feature, to the score of a document; only in training."""
 
     def __init__(self, scorer: tf.keras.Model) -> None:
         super().__init__()
@@ -70,7 +72,7 @@ class PositionTower(tf.keras.Model):
 
 
 def simulate(documents: Documents, sessions: int, random: np.random.Generator, randomized: bool = False) -> Log:
-    """The clicks of a position-based model: P(click) = P(look at the position) P(click | label)."""
+    """Clicks of a position-based model: P(click) = P(examine the position) P(click | label)."""
     attraction = _NOISE.value + (1.0 - _NOISE.value) * (2.0**documents.labels - 1.0) / 15.0
     shown = []
     for session in range(sessions):
@@ -84,13 +86,13 @@ def simulate(documents: Documents, sessions: int, random: np.random.Generator, r
 
 
 def estimated_propensities(log: Log) -> np.ndarray:
-    """The click-through rates by position of rankings in random order, relative to the first position's."""
+    """Click-through rates by position in random rankings, relative to the first position."""
     rates = np.bincount(log.positions, log.clicks)[1:] / np.bincount(log.positions)[1:]
     return rates / rates[0]
 
 
 def with_sharp_targets(inputs: Any, labels: tf.Tensor) -> tuple[Any, tf.Tensor]:
-    """ListNet's targets are softmax(labels): so all of the target is on the clicked document."""
+    """Raises positive labels, so that ListNet's targets, softmax(labels), are 1 for the clicked document."""
     return inputs, tf.where(labels > 0.0, 50.0, labels)
 
 
@@ -104,7 +106,7 @@ def read_documents(path: str) -> Documents:
 
 
 def compare(documents: Documents, test: tf.data.Dataset, seed: int) -> dict[str, Any]:
-    """The exact NDCG@10 of each way to train, and the estimated propensities."""
+    """The exact NDCG@10 of each training method, and the estimated propensities."""
     random = np.random.default_rng(seed)
     propensities = estimated_propensities(simulate(documents, _RANDOMIZED.value, random, randomized=True))
     log = simulate(documents, _SESSIONS.value, random)
@@ -145,7 +147,7 @@ def compare(documents: Documents, test: tf.data.Dataset, seed: int) -> dict[str,
 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
-        raise app.UsageError(f"What is {argv[1]!r}?")
+        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     results = []
     with tempfile.TemporaryDirectory() as folder:
         files = data.write_synthetic_letor(

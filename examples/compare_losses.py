@@ -1,10 +1,10 @@
-"""Compares losses and other rankers on LETOR files: which one to use, with which hyperparameters.
+"""Compares losses and other rankers on LETOR files, with a search for hyperparameters.
 
     python examples/compare_losses.py --data=MQ2008 --output_dir=output/study \
         --rankers="smoothi_ndcg approx_ndcg list_net lambdamart ridge single_feature random" --seeds=5
 
-For each fold, hyperparameters are chosen by the validation figure at the first seed; the chosen ones are then trained
-with all seeds. Started again, it runs only what has no result yet. docs/study.md says what it writes.
+For each fold, the validation metric at the first seed selects hyperparameters, which are then trained with all seeds.
+When restarted, the script runs only jobs without a result. docs/study.md describes the output.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from absl import app, flags, logging
 from tfr_smooth import study
 from tfr_smooth.study import selection
 
-_DATA = flags.DEFINE_list("data", [], "Folders with Fold1 .. FoldK, or with LETOR's five parts S1.txt .. S5.txt.")
+_DATA = flags.DEFINE_list("data", [], "Folders that contain Fold1 .. FoldK, or LETOR's five parts S1.txt .. S5.txt.")
 _TRAIN = flags.DEFINE_string("train", None, "Training files of a single split: a path or a glob pattern.")
 _VALID = flags.DEFINE_string("valid", None, "Validation files of a single split.")
 _TEST = flags.DEFINE_string("test", None, "Test files of a single split.")
 _RANKERS = flags.DEFINE_string(
     "rankers",
     "smoothi_ndcg approx_ndcg list_net list_mle lambda_loss lambdamart ridge single_feature random",
-    "What to compare: names of losses and of other rankers, each with settings that are not to be searched, as "
+    "Losses and other rankers to compare, by name, each with optional fixed settings, such as "
     "smoothi_ndcg:topn=10:hidden=B64.",
 )
 _GRID = flags.DEFINE_string(
-    "grid", "", "Values to search instead of the papers', as 'alpha=[0.1,1,10,100] learning_rate=[0.001]'."
+    "grid", "", "Values to search instead of the papers', such as 'alpha=[0.1,1,10,100] learning_rate=[0.001]'."
 )
 _RECIPE = flags.DEFINE_string(
-    "recipe", "", "How all neural rankers are trained, where not as in the papers: 'epochs=20 dropout=0.3'."
+    "recipe",
+    "",
+    "Training settings of all neural rankers that differ from the papers', such as 'epochs=20 dropout=0.3'.",
 )
-_SEEDS = flags.DEFINE_integer("seeds", 1, "Seeds that chosen hyperparameters are trained with.", lower_bound=1)
-_SELECT_BY = flags.DEFINE_enum(
-    "select_by", "ndcg", study.MEASURES, "The validation figure that chooses hyperparameters."
-)
-_WORKERS = flags.DEFINE_integer("workers", os.cpu_count(), "Processes, each with one thread.", lower_bound=1)
-_SWEEPS = flags.DEFINE_multi_enum("sweep", [], study.SWEEPS, "Run the jobs of this plot too; may be repeated.")
-_ENSEMBLE = flags.DEFINE_bool("ensemble", False, "Also rank by the mean of the scores of all seeds.")
-_REPORT_ONLY = flags.DEFINE_bool("report_only", False, "Write tables and report of OUTPUT_DIR's CSV files again.")
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/study", "Where everything is written.")
+_SEEDS = flags.DEFINE_integer("seeds", 1, "Number of seeds for training with selected hyperparameters.", lower_bound=1)
+_SELECT_BY = flags.DEFINE_enum("select_by", "ndcg", study.MEASURES, "Validation measure that selects hyperparameters.")
+_WORKERS = flags.DEFINE_integer("workers", os.cpu_count(), "Worker processes, each with one thread.", lower_bound=1)
+_SWEEPS = flags.DEFINE_multi_enum("sweep", [], study.SWEEPS, "Also run the jobs of this plot; may be repeated.")
+_ENSEMBLE = flags.DEFINE_bool("ensemble", False, "Also evaluate the mean scores over all seeds.")
+_REPORT_ONLY = flags.DEFINE_bool("report_only", False, "Only rewrite tables and report, from OUTPUT_DIR's CSV files.")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/study", "Folder for all output.")
 
 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
-        raise app.UsageError(f"What is {argv[1]!r}?")
+        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     if _REPORT_ONLY.value:
         print(study.write_report(study.read_results(_OUTPUT_DIR.value), _OUTPUT_DIR.value))
         return
@@ -67,7 +67,7 @@ def main(argv: list[str]) -> None:
     results = study.collect(plan, ensemble=_ENSEMBLE.value)
     study.write_results(results, _OUTPUT_DIR.value)
     print(study.write_report(results, _OUTPUT_DIR.value))
-    print(f"See {_OUTPUT_DIR.value}/report.html")
+    print(f"Report: {_OUTPUT_DIR.value}/report.html")
     sys.exit(1 if failures else 0)
 
 

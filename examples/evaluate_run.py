@@ -1,12 +1,12 @@
-"""Evaluates a run file as trec_eval does, and compares it with another one.
+"""Evaluates a run file as trec_eval does, and optionally compares it with another run.
 
     python examples/evaluate_run.py test.run --qrels=test.qrels
     python examples/evaluate_run.py test.run --letor=Fold1/test.txt --measures=ndcg_cut_10,map --by_query
     python examples/evaluate_run.py test.run --qrels=test.qrels --against=other.run
 
-The labels are those of a qrels file, or of LETOR files. Lines are those of trec_eval: measure, query or "all", figure.
-Queries that a run lacks count as 0, as with `trec_eval -c`. With --against, a line for each measure has the figures of
-both runs, their difference, and how often chance alone makes one as large (a randomization test over the queries).
+The labels come from a qrels file or from LETOR files. The output has trec_eval's format: measure, query id or "all",
+value. Queries that are missing from a run count as 0, as with `trec_eval -c`. With --against, the line of a measure
+contains the values of both runs, their difference, and the p-value of a randomization test over the queries.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tfr_smooth._command_line import errors_in_one_line
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 
 _QRELS = flags.DEFINE_string("qrels", None, "A qrels file.")
-_LETOR = flags.DEFINE_list("letor", None, "LETOR files or patterns, with the documents of the run.")
-_MEASURES = flags.DEFINE_list("measures", list(DEFAULT_MEASURES), "Measures of trec_eval.")
-_BY_QUERY = flags.DEFINE_bool("by_query", False, "Show the figures of each query, too.")
-_AGAINST = flags.DEFINE_string("against", None, "Another run file, to compare with.")
+_LETOR = flags.DEFINE_list("letor", None, "LETOR files with the documents of the run: paths or glob patterns.")
+_MEASURES = flags.DEFINE_list("measures", list(DEFAULT_MEASURES), "trec_eval measures.")
+_BY_QUERY = flags.DEFINE_bool("by_query", False, "Also print the values per query.")
+_AGAINST = flags.DEFINE_string("against", None, "Another run file to compare with.")
 _FORMAT = [
-    flags.DEFINE_string(name, None, f"How the files of --letor are written: {text}.")
+    flags.DEFINE_string(name, None, f"Format of the files of --letor: {text}.")
     for name, text in data.LetorFormat.flags().items()
 ]
 flags.mark_flags_as_mutual_exclusive(["qrels", "letor"], required=True)
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> None:
     measures = _MEASURES.value
     with errors_in_one_line(ImportError, OSError, ValueError):
         if len(argv) != 2:
-            raise ValueError(f"Give one run file, got {len(argv) - 1}.")
+            raise ValueError(f"Expected one run file, got {len(argv) - 1}.")
         qrels = letor_labels() if _QRELS.value is None else evaluation.read_qrels(_QRELS.value)
         first, *others = (
             evaluation.trec_eval_by_query(read_run(path, qrels), measures, qrels=qrels)
@@ -62,19 +62,22 @@ def main(argv: list[str]) -> None:
 
 
 def read_run(path: str, qrels: dict[str, dict[str, int]]) -> dict[str, dict[str, float]]:
-    """A run; says which of its queries do not count, and which it lacks."""
+    """Reads a run; prints how many queries have no labels or are missing."""
     run = evaluation.read_run(path)
-    for count, what in ((len(set(run) - set(qrels)), "have no labels"), (len(set(qrels) - set(run)), "it lacks: 0")):
+    for count, what in (
+        (len(set(run) - set(qrels)), "without labels are ignored"),
+        (len(set(qrels) - set(run)), "are missing and count as 0"),
+    ):
         if count:
             print(f"{path}: {count} queries {what}", file=sys.stderr)
     return run
 
 
 def letor_labels() -> dict[str, dict[str, int]]:
-    """The labels of LETOR files, with the names that documents have in runs."""
+    """The labels of LETOR files, by query id and the names of documents in runs."""
     format = data.LetorFormat.from_flags({flag.name: flag.value for flag in _FORMAT})
     lists = data.read_letor(_LETOR.value, batch_size=128, cache=True, return_ids=True, **dataclasses.asdict(format))
-    # The scores do not matter.
+    # Any scores will do: only the labels are used.
     queries = training.score_queries(lambda inputs: np.zeros(inputs["mask"].shape, np.float32), lists)
     return {query.query_id: dict(zip(query.doc_ids, query.labels.tolist(), strict=True)) for query in queries}
 

@@ -3,12 +3,12 @@
     python examples/rank_letor.py output/fold1/best.keras new.txt --output=new.run
     python examples/rank_letor.py output/fold1/export/1 'new*.txt.gz' --to=csv --output=new.csv
 
-The model is a .keras file or the folder of an export. --to says what is written:
-    run   a run file of TREC: query_id Q0 doc_id rank score tag
+The model is a .keras file or the folder of an exported model. --to selects the output format:
+    run   a TREC run file: query_id Q0 doc_id rank score tag
     csv   a table: query_id, doc_id, rank, score
-    rows  the lines of the documents in their order, each behind its score and a tab
-Documents have the ids of their comments (#docid = ...) for names, or their positions in the query where ids are missing
-or not unique. Labels are not read.
+    rows  the input lines in their order, each after its score and a tab
+Document ids come from the comments (#docid = ...). If ids are missing or not unique, documents are named by their
+positions in the query. Labels are not read.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from tfr_smooth import _files, data, evaluation, training
 from tfr_smooth._command_line import errors_in_one_line
 from tfr_smooth.data.text_files import expand_paths, numbered_lines
 
-_OUTPUT = flags.DEFINE_string("output", None, "The file to write.", required=True)
-_TO = flags.DEFINE_enum("to", "run", ["run", "csv", "rows"], "What to write.")
-_TAG = flags.DEFINE_string("tag", "tfr_smooth", "The name of the ranker in a run.")
+_OUTPUT = flags.DEFINE_string("output", None, "File to write.", required=True)
+_TO = flags.DEFINE_enum("to", "run", ["run", "csv", "rows"], "Output format.")
+_TAG = flags.DEFINE_string("tag", "tfr_smooth", "Name of the ranker in a run file.")
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 128, "Queries per batch.", lower_bound=1)
-_NUM_FEATURES = flags.DEFINE_integer("num_features", None, "Features of the model, where it does not say.")
+_NUM_FEATURES = flags.DEFINE_integer("num_features", None, "Number of features, if the model does not define it.")
 _FORMAT = [
-    flags.DEFINE_string(name, None, f"How the files are written: {text}.")
+    flags.DEFINE_string(name, None, f"Format of the files: {text}.")
     for name, text in data.LetorFormat.flags().items()
     if name != "labeled"
 ]
@@ -42,7 +42,7 @@ _FORMAT = [
 def main(argv: list[str]) -> None:
     with errors_in_one_line(ImportError, OSError, ValueError):
         if len(argv) < 3:
-            raise ValueError("Give a model and files: rank_letor.py MODEL FILE .. --output=OUTPUT")
+            raise ValueError("Expected a model and files: rank_letor.py MODEL FILE .. --output=OUTPUT")
         texts = {flag.name: flag.value for flag in _FORMAT}
         options = dataclasses.asdict(data.LetorFormat.from_flags({**texts, "labeled": "false"}))
         model, num_features = load(argv[1], _NUM_FEATURES.value)
@@ -56,7 +56,7 @@ def main(argv: list[str]) -> None:
 
 
 def load(path: str, num_features: int | None) -> tuple[Callable[..., tf.Tensor], int]:
-    """The model, as a function of features and mask, and its number of features."""
+    """Returns the model, as a function of features and mask, and its number of features."""
     if os.path.isdir(path):
         rank = tf.saved_model.load(path).signatures["rank"]
         model: Any = lambda inputs: rank(**inputs)["scores"]  # noqa: E731
@@ -65,11 +65,11 @@ def load(path: str, num_features: int | None) -> tuple[Callable[..., tf.Tensor],
         model = tf.keras.models.load_model(path, compile=False)
         known = getattr(model, "num_features", None)
     else:
-        raise ValueError(f"There is no model {path!r}: give a .keras file, or the folder of an export.")
+        raise ValueError(f"The model must be a .keras file or the folder of an exported model, got {path!r}.")
     if known is None and num_features is None:
-        raise ValueError(f"--num_features must be given: {path!r} does not say how many it takes.")
+        raise ValueError(f"--num_features is required: {path!r} does not define the number of features.")
     if None not in (known, num_features) and known != num_features:
-        raise ValueError(f"--num_features must be {known}, as {path!r} takes, got {num_features}.")
+        raise ValueError(f"--num_features must be {known}, the number of features of {path!r}, got {num_features}.")
     return model, known or num_features
 
 

@@ -1,10 +1,10 @@
-"""Asks TF Serving to rank the queries of a LETOR file, by gRPC or REST.
+"""Ranks the queries of a LETOR file with TF Serving, over gRPC or REST.
 
     python examples/serve_client.py --data=Fold1/test.txt --server=localhost:8500
     python examples/serve_client.py --data=Fold1/test.txt --server=localhost:8501 --protocol=rest --signature=predict
 
-One request for each query, as a search service would send it. Prints a line for each document, the best first:
-the query, the rank, the document, the score. How to start the server: docs/serving.md.
+Sends one request per query, as a search service would. Prints one line per document, best first: query, rank,
+document, score. docs/serving.md describes how to start the server.
 """
 
 from __future__ import annotations
@@ -29,25 +29,27 @@ from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 from tfr_smooth import data
 
 _DATA = flags.DEFINE_string("data", None, "LETOR files with the queries: a path or a glob pattern.", required=True)
-_NUM_FEATURES = flags.DEFINE_integer("num_features", None, "Width of the features. Default: the files' highest index.")
-_SERVER = flags.DEFINE_string("server", "localhost:8500", "Host and port; TF Serving has 8500 for gRPC, 8501 for REST.")
-_PROTOCOL = flags.DEFINE_enum("protocol", "grpc", ["grpc", "rest"], "How to ask.")
-_MODEL = flags.DEFINE_string("model", "ranker", "The model's name on the server.")
-_SIGNATURE = flags.DEFINE_enum(
-    "signature", "rank", ["serving_default", "rank", "predict", "regress"], "The signature to ask."
+_NUM_FEATURES = flags.DEFINE_integer(
+    "num_features", None, "Number of features. Default: the highest index in the files."
 )
-_TIMEOUT = flags.DEFINE_float("timeout", 10.0, "Seconds to wait for an answer.", lower_bound=0.001)
-_LIMIT = flags.DEFINE_integer("limit", None, "Ask for so many queries. Default: all.", lower_bound=1)
+_SERVER = flags.DEFINE_string("server", "localhost:8500", "Host and port; TF Serving's ports: gRPC 8500, REST 8501.")
+_PROTOCOL = flags.DEFINE_enum("protocol", "grpc", ["grpc", "rest"], "Protocol of the requests.")
+_MODEL = flags.DEFINE_string("model", "ranker", "Name of the model on the server.")
+_SIGNATURE = flags.DEFINE_enum(
+    "signature", "rank", ["serving_default", "rank", "predict", "regress"], "Signature to call."
+)
+_TIMEOUT = flags.DEFINE_float("timeout", 10.0, "Timeout of a request in seconds.", lower_bound=0.001)
+_LIMIT = flags.DEFINE_integer("limit", None, "Maximum number of queries. Default: all.", lower_bound=1)
 
 # From the features [documents, num_features] of a query to its scores [documents].
 Score = Callable[[np.ndarray], np.ndarray]
 
 
-# What to send.
+# Requests.
 
 
 def make_examples(features: np.ndarray) -> list[tf.train.Example]:
-    """The documents as protos, each with all its features in one list."""
+    """The documents as protos, each with its features in one list."""
     examples = []
     for row in features:
         example = tf.train.Example()
@@ -57,13 +59,13 @@ def make_examples(features: np.ndarray) -> list[tf.train.Example]:
 
 
 def predict_inputs(signature: str, features: np.ndarray) -> dict[str, np.ndarray]:
-    """The inputs of one query for a signature that the Predict API asks."""
+    """The inputs of one query for a signature of the Predict API."""
     if signature == "predict":
         lists = ExampleListWithContext(examples=make_examples(features))
         return {"inputs": np.array([lists.SerializeToString()], object)}
     inputs = {"features": np.asarray(features, np.float32)[np.newaxis]}
     if signature == "rank":
-        # False at padding, where several queries share a request.
+        # False for padding, which a request with several queries has.
         inputs["mask"] = np.ones([1, len(features)], bool)
     return inputs
 
@@ -95,13 +97,13 @@ def rest_regression_body(features: np.ndarray) -> dict[str, Any]:
 
 
 def as_json(values: np.ndarray) -> Any:
-    """Lists of numbers; bytes as TF Serving wants them."""
+    """Lists of numbers, or bytes in TF Serving's JSON encoding."""
     if values.dtype == object:
         return [{"b64": base64.b64encode(value).decode()} for value in values]
     return values.tolist()
 
 
-# How to send it.
+# Transport.
 
 
 def grpc_scorer(channel: grpc.Channel, model: str, signature: str, timeout: float) -> Score:
@@ -128,7 +130,7 @@ def rest_scorer(server: str, model: str, signature: str, timeout: float) -> Scor
         if signature == "regress":
             return np.array(post("regress", rest_regression_body(features))["results"])
         outputs = post("predict", rest_predict_body(signature, features))["outputs"]
-        # A signature with one output answers with that alone.
+        # For a signature with one output, the response contains only its value.
         return np.array(outputs["scores"] if isinstance(outputs, dict) else outputs)[0]
 
     return score
@@ -136,7 +138,7 @@ def rest_scorer(server: str, model: str, signature: str, timeout: float) -> Scor
 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
-        raise app.UsageError(f"What is {argv[1]!r}?")
+        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     queries = data.read_letor(_DATA.value, batch_size=1, num_features=_NUM_FEATURES.value, return_ids=True)
     arguments = (_MODEL.value, _SIGNATURE.value, _TIMEOUT.value)
     try:
@@ -159,7 +161,7 @@ def rank(queries: tf.data.Dataset, score: Score) -> None:
         query = inputs["query_id"][0].numpy().decode()
         documents = inputs["doc_id"][0].numpy()
         for place, document in enumerate(np.argsort(-scores, kind="stable"), start=1):
-            # A document without an id goes by its place in the file.
+            # A document without an id is named by its position in the file.
             print(query, place, documents[document].decode() or document, f"{scores[document]:.6f}", sep="\t")
 
 

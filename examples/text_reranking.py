@@ -1,10 +1,10 @@
-"""Reranks BM25's documents with a BERT that is trained with a loss of the library, and compares losses.
+"""Reranks BM25's candidates with BERT models trained with losses of this library, and compares the losses.
 
     python examples/text_reranking.py --docs=docs.tsv --queries=queries.tsv --qrels=qrels.txt \
         --model_dir=all-MiniLM-L6-v2 --losses="zero_shot pairwise_hinge approx_ndcg smoothi_ndcg" --seeds=3
 
-Cross-validates over the queries, and reports BM25, each model, and each model mixed with BM25. Started again, it
-computes only what has no result yet. docs/text.md describes files, models and results.
+Cross-validates over the queries and reports BM25, each model, and each model mixed with BM25. When restarted, it runs
+only jobs without a result. docs/text.md describes files, models and results.
 """
 
 from __future__ import annotations
@@ -22,61 +22,63 @@ from tfr_smooth._command_line import errors_in_one_line
 from tfr_smooth.data.text_files import digest
 from tfr_smooth.study import tables
 
-_DOCS = flags.DEFINE_string("docs", None, "Documents: lines of doc_id, title, text, with a header.", required=True)
-_QUERIES = flags.DEFINE_string("queries", None, "Queries: lines of query_id, text, with a header.", required=True)
-_QRELS = flags.DEFINE_string("qrels", None, "Judgments in the format of TREC.", required=True)
-_GAINS = flags.DEFINE_string("gains", None, "The label of each grade of the judgments, as '1:4,2:3,3:2,4:1'.")
+_DOCS = flags.DEFINE_string("docs", None, "TSV file of documents: doc_id, title, text, with a header.", required=True)
+_QUERIES = flags.DEFINE_string("queries", None, "TSV file of queries: query_id, text, with a header.", required=True)
+_QRELS = flags.DEFINE_string("qrels", None, "TREC qrels file with the judgments.", required=True)
+_GAINS = flags.DEFINE_string("gains", None, "Label of each grade, such as '1:4,2:3,3:2,4:1'. Default: the grade.")
 _SOURCE_GRADE = flags.DEFINE_integer(
-    "source_grade", None, "The grade that marks the document that a query was made from: neither judged nor ranked."
+    "source_grade", None, "Grade of the document from which a query was written, which is neither judged nor ranked."
 )
-_NAME = flags.DEFINE_string("name", None, "Name of the collection in the results. Default: that of --docs's folder.")
+_NAME = flags.DEFINE_string(
+    "name", None, "Name of the collection in the results. Default: name of the folder of --docs."
+)
 _MODEL_DIR = flags.DEFINE_string(
-    "model_dir", None, "A BERT checkpoint: a folder with config.json, model.safetensors, tokenizer.json.", required=True
+    "model_dir", None, "BERT checkpoint: a folder with config.json, model.safetensors, tokenizer.json.", required=True
 )
-_SHA256 = flags.DEFINE_string("sha256", None, "The expected hash of the checkpoint's model.safetensors.")
-_SCORER = flags.DEFINE_enum("scorer", "late", ["late", "cross"], "Late interaction (ColBERT) or a cross-encoder.")
+_SHA256 = flags.DEFINE_string("sha256", None, "Expected SHA-256 hash of the checkpoint's model.safetensors.")
+_SCORER = flags.DEFINE_enum("scorer", "late", ["late", "cross"], "Late interaction (ColBERT) or cross-encoder.")
 _LOSSES = flags.DEFINE_string(
     "losses",
     "zero_shot pairwise_hinge approx_ndcg smoothi_ndcg",
-    "What to compare: losses by name, each with hyperparameters if not the defaults, as smoothi_ndcg:alpha=10.0; "
-    "zero_shot is the model before training.",
+    "Losses to compare, by name, each with optional hyperparameters, such as smoothi_ndcg:alpha=10.0; zero_shot is the "
+    "model before training.",
 )
-_FOLDS = flags.DEFINE_integer("folds", 5, "Folds of the queries.", lower_bound=3)
-_SEEDS = flags.DEFINE_integer("seeds", 1, "Trainings per loss and fold.", lower_bound=1)
+_FOLDS = flags.DEFINE_integer("folds", 5, "Number of folds of the queries.", lower_bound=3)
+_SEEDS = flags.DEFINE_integer("seeds", 1, "Number of seeds per loss and fold.", lower_bound=1)
 _DEPTH = flags.DEFINE_integer("depth", 100, "Documents per query that BM25 retrieves.", lower_bound=1)
 _RELEVANT = flags.DEFINE_integer("relevant", 2, "Relevant documents per training list.", lower_bound=1)
 _OTHERS = flags.DEFINE_integer("others", 2, "Other documents per training list.", lower_bound=1)
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", 8, "Lists per step of the optimizer.", lower_bound=1)
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 8, "Lists per optimizer step.", lower_bound=1)
 _MICRO_BATCHES = flags.DEFINE_integer(
-    "micro_batches", 1, "Parts that a batch is computed in, with less memory: gradients are accumulated.", lower_bound=1
+    "micro_batches", 1, "Parts of a batch for gradient accumulation, which saves memory.", lower_bound=1
 )
-_EPOCHS = flags.DEFINE_integer("epochs", 10, "Largest number of epochs.", lower_bound=1)
-_PATIENCE = flags.DEFINE_integer("patience", 3, "Epochs without a better validation figure, then stop.", lower_bound=1)
+_EPOCHS = flags.DEFINE_integer("epochs", 10, "Maximum number of epochs.", lower_bound=1)
+_PATIENCE = flags.DEFINE_integer("patience", 3, "Epochs without improvement before training stops.", lower_bound=1)
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 2e-5, "Adam's learning rate for the encoder.")
-_HEAD_LEARNING_RATE = flags.DEFINE_float("head_learning_rate", 1e-3, "That for the head.")
+_HEAD_LEARNING_RATE = flags.DEFINE_float("head_learning_rate", 1e-3, "Adam's learning rate for the head.")
 _FROZEN_LAYERS = flags.DEFINE_integer(
-    "frozen_layers", 0, "Layers that are not trained; what they return is computed once and kept.", lower_bound=0
+    "frozen_layers", 0, "Layers that are not trained; their output is computed once and cached.", lower_bound=0
 )
 _QUERY_LENGTH = flags.DEFINE_integer("query_length", 48, "Tokens of a query (late interaction).", lower_bound=3)
 _LENGTH = flags.DEFINE_integer("length", 180, "Tokens of a document, or of a cross-encoder's input.", lower_bound=5)
-_PASSAGES = flags.DEFINE_integer("passages", 1, "Largest number of passages per document (cross).", lower_bound=1)
+_PASSAGES = flags.DEFINE_integer("passages", 1, "Maximum passages per document (cross-encoder).", lower_bound=1)
 _PRETRAINING = flags.DEFINE_integer(
-    "pretraining_epochs", 0, "Epochs of training on the documents' titles as queries, before all else.", lower_bound=0
+    "pretraining_epochs", 0, "Epochs of pretraining with the documents' titles as queries.", lower_bound=0
 )
 _SELECT_BY = flags.DEFINE_enum("select_by", "ndcg_cut_10", text.MEASURES, "Validation measure for epoch and mix.")
 _PRECISION = flags.DEFINE_enum(
-    "precision", "float32", ["float32", "bfloat16"], "bfloat16: mixed precision, on hardware that computes with it."
+    "precision", "float32", ["float32", "bfloat16"], "bfloat16: mixed precision, for hardware that supports it."
 )
-_STRATEGY = flags.DEFINE_enum("strategy", "none", ["none", "mirrored", "multi_worker"], "Where to train.")
-_EXPORT = flags.DEFINE_string("export", None, "Also export the first loss's model of fold 1, to this folder.")
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/text", "Where everything is written.")
-_VERBOSE = flags.DEFINE_bool("verbose", False, "Print a line per epoch.")
+_STRATEGY = flags.DEFINE_enum("strategy", "none", ["none", "mirrored", "multi_worker"], "Distribution strategy.")
+_EXPORT = flags.DEFINE_string("export", None, "Also export the model of the first loss and fold 1 to this folder.")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/text", "Folder for all output.")
+_VERBOSE = flags.DEFINE_bool("verbose", False, "Print one line per epoch.")
 
 
 def main(argv: list[str]) -> None:
     with errors_in_one_line(ImportError, OSError, ValueError):
         if len(argv) > 1:
-            raise ValueError(f"What is {argv[1]!r}? Flags start with --.")
+            raise ValueError(f"Unknown argument {argv[1]!r}. Flags start with --.")
         strategy = training.get_strategy(_STRATEGY.value)
         if _PRECISION.value == "bfloat16":
             tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
@@ -121,14 +123,16 @@ def gains() -> dict[int, int] | None:
     try:
         return {int(grade): int(gain) for grade, gain in (pair.split(":") for pair in _GAINS.value.split(","))}
     except ValueError:
-        raise ValueError(f"--gains must be as '1:4,2:3', got {_GAINS.value!r}.") from None
+        raise ValueError(f"--gains must be GRADE:LABEL pairs such as '1:4,2:3', got {_GAINS.value!r}.") from None
 
 
 def check(config: text.BertConfig) -> None:
-    """Raises for what would fail later."""
+    """Checks flags before the slow steps."""
     for flag in (_LENGTH, _QUERY_LENGTH):
         if flag.value > config.max_position_embeddings:
-            raise ValueError(f"--{flag.name} must be at most the checkpoint's {config.max_position_embeddings}.")
+            raise ValueError(
+                f"--{flag.name} must be at most the checkpoint's {config.max_position_embeddings}, got {flag.value}."
+            )
     for label in _LOSSES.value.split():
         if label != text.ZERO_SHOT:
             text.loss_of(label)
@@ -137,7 +141,7 @@ def check(config: text.BertConfig) -> None:
 
 
 def describe(collection: text.Collection, run: dict[str, dict[str, float]]) -> None:
-    """Prints sizes, and what is unusual."""
+    """Prints the sizes of the collection, and warnings."""
     judged = sum(map(len, collection.labels.values()))
     print(f"{len(collection.documents)} documents, {len(collection.queries)} queries, {judged} judgments")
     zero = "0 in every measure"
@@ -146,7 +150,10 @@ def describe(collection: text.Collection, run: dict[str, dict[str, float]]) -> N
             sum(not document.content for document in collection.documents.values()),
             "documents without text: never retrieved",
         ),
-        (sum(not any(labels.values()) for labels in collection.labels.values()), f"queries without answers: {zero}"),
+        (
+            sum(not any(labels.values()) for labels in collection.labels.values()),
+            f"queries without a relevant document: {zero}",
+        ),
         (sum(not documents for documents in run.values()), f"queries without a candidate: {zero}"),
     ):
         if count:
@@ -174,7 +181,7 @@ def make_inputs(collection: text.Collection, tokenizer: text.Tokenizer, pairs: d
 
 
 def candidates(collection: text.Collection, run: dict[str, dict[str, float]]) -> dict[str, list[str]]:
-    """The documents that training or ranking may ask for."""
+    """The documents that training and ranking use, by query."""
     return {query_id: list(dict.fromkeys([*run[query_id], *collection.labels[query_id]])) for query_id in run}
 
 
@@ -194,10 +201,10 @@ def recipe(**changes: Any) -> text.Recipe:
 def starting_point(
     collection: text.Collection, output: pathlib.Path, strategy: tf.distribute.Strategy
 ) -> tuple[Any, dict[str, Any]]:
-    """What makes the model that each training starts from, and the settings that tell it from others."""
+    """Returns a function that creates the initial model, and the settings that identify it."""
     names = (_MODEL_DIR, _SCORER, _FROZEN_LAYERS, _LENGTH, _QUERY_LENGTH, _PASSAGES, _HEAD_LEARNING_RATE)
     settings = {flag.name: flag.value for flag in (*names, _DEPTH, _PRETRAINING, _PRECISION, _MICRO_BATCHES)}
-    for flag in (_DOCS, _QUERIES, _QRELS):  # A file of the same name may hold something else.
+    for flag in (_DOCS, _QUERIES, _QRELS):  # A file with the same name may have other contents.
         settings[f"content of {flag.name}"] = digest([flag.value])
     settings["model_dir"] = digest([os.path.join(_MODEL_DIR.value, "model.safetensors")])
     settings["gains"], settings["source_grade"] = _GAINS.value, _SOURCE_GRADE.value
@@ -232,12 +239,12 @@ def starting_point(
 
 
 def report(plan: text.CrossValidation, output: pathlib.Path) -> None:
-    """Prints and writes the tables."""
+    """Writes the tables, and prints the main ones."""
     results = plan.results()
     study.write_results(results, output)
     caption = (
-        f"{plan.name}: test figures of {plan.folds}-fold cross-validation, mean ± standard error over folds, as "
-        f"trec_eval computes them; means over {plan.seeds} seeds. The best figure is marked; † is significantly worse "
+        f"{plan.name}: test metrics of {plan.folds}-fold cross-validation, mean ± standard error over folds, as "
+        f"trec_eval computes them; means over {plan.seeds} seeds. The best value is marked; † is significantly worse "
         "than the best (paired t-test over queries, Bonferroni, 5%)."
     )
     best = tables.compare(results, plan.name)
@@ -248,7 +255,7 @@ def report(plan: text.CrossValidation, output: pathlib.Path) -> None:
     _files.write_text(output / f"{plan.name}.csv", [best.to_csv(index=False)])
     _files.write_text(output / f"{plan.name}_against_bm25.csv", [with_bm25.to_csv(index=False)])
     print(f"\n{caption}\n\n{tables.format_table(best)}\n")
-    print("p-values against BM25, of the paired t-test / of the randomization test (Bonferroni):\n")
+    print("p-values against BM25: paired t-test / randomization test, with Bonferroni correction\n")
     print(tables.format_p_values(with_bm25))
 
 

@@ -4,17 +4,17 @@
     python examples/train_letor.py --train=Fold1/train.txt --valid=Fold1/vali.txt --test=Fold1/test.txt \
         --loss=smoothi_ndcg --alpha=1 --delta=0.1 --learning_rate=0.001 --epochs=50 --output_dir=output/fold1
 
-Without files it trains on synthetic data that it writes to OUTPUT_DIR/data. Run again after an interruption, it
-resumes after the last finished epoch. In the end OUTPUT_DIR holds
-    metrics.json  trec_eval's figures for the validation and test queries
+Without files, the script trains on synthetic data, which it writes to OUTPUT_DIR/data. When restarted after an
+interruption, training resumes after the last finished epoch. OUTPUT_DIR contains
+    metrics.json  trec_eval's measures of the validation and test queries
     test.run      the ranking of the test queries in TREC's run format
-    curves.png    loss, smooth and exact metrics by epoch; log.csv has the figures
+    curves.png    loss, smooth and exact metrics by epoch; log.csv contains the values
     best.keras    the model of the best epoch
-    export/1/     the same as a SavedModel with a model card, which loads with TensorFlow alone
-    checkpoints/  what a resumed training needs
-    tensorflow.log  what TensorFlow says of itself, unless TF_CPP_MIN_LOG_LEVEL is set
-With several members, checkpoints, curves, logs and best.keras of each are in OUTPUT_DIR/member_1, member_2 and so on.
-All files and flags are checked before the first step; what is wrong is told in one line.
+    export/1/     the same model as a SavedModel with a model card, which loads with TensorFlow only
+    checkpoints/  the checkpoints for resuming
+    tensorflow.log  TensorFlow's log, unless TF_CPP_MIN_LOG_LEVEL is set
+With several members, OUTPUT_DIR/member_1, member_2 and so on contain the checkpoints, curves, logs and best.keras of
+each member. Files and flags are checked before the first step; errors are reported in one line.
 """
 
 # ruff: noqa: E402
@@ -31,7 +31,7 @@ import time
 from typing import Any
 
 if IS_QUIET := "TF_CPP_MIN_LOG_LEVEL" not in os.environ:
-    # TensorFlow's own lines go to descriptor 2, without asking; Python's to a copy of it.
+    # TensorFlow writes its log to file descriptor 2; Python's standard error becomes a copy of it.
     sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
@@ -47,67 +47,71 @@ from tfr_smooth.study.recipe import RECIPES
 _TRAIN = flags.DEFINE_list("train", [], "Training files: paths or glob patterns. Default: synthetic data.")
 _VALID = flags.DEFINE_list("valid", [], "Validation files: paths or glob patterns.")
 _TEST = flags.DEFINE_list("test", [], "Test files: paths or glob patterns.")
-_NUM_FEATURES = flags.DEFINE_integer("num_features", None, "Width of the features. Default: the training files'.")
+_NUM_FEATURES = flags.DEFINE_integer(
+    "num_features", None, "Number of features. Default: the highest index in the training files."
+)
 _FORMAT = [
-    flags.DEFINE_string(name, None, f"How the files are written: {text}.")
+    flags.DEFINE_string(name, None, f"Format of the files: {text}.")
     for name, text in data.LetorFormat.flags().items()
-    if name not in ("group_sizes", "labeled")  # Each file has its own sizes beside it.
+    if name not in ("group_sizes", "labeled")  # Each file has its own file of group sizes.
 ]
 _RECIPE = flags.DEFINE_enum(
     "recipe",
     "default",
     list(RECIPES),
-    "default: the mean of three regularized networks (docs/results.md); paper: one network, as in the SmoothI paper.",
+    "default: an ensemble of three regularized networks (docs/results.md); paper: one network, as in the paper.",
 )
-_LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.NAMES), "The loss to train with.")
+_LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.NAMES), "Loss to train with.")
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 0.001, "Adam's learning rate.")
 _EPOCHS = flags.DEFINE_integer("epochs", 50, "Passes over the training set.", lower_bound=1)
-_PATIENCE = flags.DEFINE_integer("patience", None, "Stop after so many epochs without a better one. Default: never.")
-_TENSORBOARD = flags.DEFINE_bool("tensorboard", False, "Log the figures of each epoch for TensorBoard, too.")
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", 128, "Queries in a batch.", lower_bound=1)
-_HIDDEN = flags.DEFINE_string("hidden", "1024", "Hidden layers: widths, as 256,64, or a name: linear, B64 .. B1024.")
-_NORMALIZATION = flags.DEFINE_enum(
-    "normalization", "none", ["none", "min_max", "standardize", "log1p"], "What is done to the features first."
+_PATIENCE = flags.DEFINE_integer("patience", None, "Epochs without improvement before training stops. Default: never.")
+_TENSORBOARD = flags.DEFINE_bool("tensorboard", False, "Also log the metrics of each epoch for TensorBoard.")
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 128, "Queries per batch.", lower_bound=1)
+_HIDDEN = flags.DEFINE_string(
+    "hidden", "1024", "Hidden layers: widths such as 256,64, or a name: linear, B64 .. B1024."
 )
-_DROPOUT = flags.DEFINE_float("dropout", 0.0, "Share of the hidden units that a training step drops.")
+_NORMALIZATION = flags.DEFINE_enum(
+    "normalization", "none", ["none", "min_max", "standardize", "log1p"], "Normalization of the features."
+)
+_DROPOUT = flags.DEFINE_float("dropout", 0.0, "Dropout rate of the hidden units.")
 _LINEAR_PATH = flags.DEFINE_float(
     "linear_path",
     None,
-    "Add a linear function of the features to the network. It starts at ridge regression of this strength.",
+    "Add a linear function of the features to the network, initialized with ridge regression of this strength.",
 )
 _MEMBERS = flags.DEFINE_integer(
-    "members", 1, "Networks, each trained with its own seed, whose mean score is the ranker's.", lower_bound=1
+    "members", 1, "Networks in the ensemble, each trained with its own seed; their scores are averaged.", lower_bound=1
 )
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the weights, the order of the lists and the synthetic data.")
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/letor", "Where everything is written.")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/letor", "Folder for all output.")
 _STRATEGY = flags.DEFINE_enum(
     "strategy",
     "none",
     training.STRATEGIES,
-    "One device; all GPUs of this machine; or several processes, as TF_CONFIG says (docs/distributed.md). All of these "
-    "train alike but for parameter_server, whose workers take their steps independently.",
+    "Distribution strategy: one device, all GPUs of this machine, or the processes in TF_CONFIG (docs/distributed.md). "
+    "The results are equivalent, except for parameter_server, whose workers take steps independently.",
 )
 _SELECT_BY = flags.DEFINE_enum(
     "select_by",
     "smooth",
     ["smooth", "ndcg"],
-    "What tells the best epoch on the validation set: the smooth metric that is trained on (the papers' way, and "
-    "steadier on few queries), or exact NDCG (always with a loss that is not made of a metric).",
+    "Validation metric that selects the best epoch: smooth, the metric of the loss (as in the papers; less noisy with "
+    "few queries), or ndcg, exact NDCG (always used for losses that do not optimize a metric).",
 )
-_CACHE = flags.DEFINE_bool("cache", True, "Keep the parsed files in memory. Parameter servers need that.")
+_CACHE = flags.DEFINE_bool("cache", True, "Keep the parsed files in memory. Parameter servers require this.")
 _CACHE_DIR = flags.DEFINE_string(
     "cache_dir",
     None,
-    "Keep a binary copy of the files in this folder, for this and later runs; with --nocache batches come from there, "
+    "Folder for a binary copy of the files, for this and later runs. With --nocache, batches are read from this copy, "
     "for files larger than memory.",
 )
 _GROUP_BY_LENGTH = flags.DEFINE_bool(
-    "group_by_length", False, "Train on batches of lists of similar length, which are quicker."
+    "group_by_length", False, "Train on batches of lists with similar lengths, which is faster."
 )
 
 
 def _hyperparameter_flags() -> list[flags.FlagHolder[Any]]:
-    """One flag for each hyperparameter that any loss has."""
+    """One flag per hyperparameter of any loss."""
     defaults: dict[str, Any] = {}
     takers: dict[str, list[str]] = {}
     for loss in losses.NAMES:
@@ -134,11 +138,11 @@ def main(argv: list[str]) -> None:
     start = time.time()
     with errors_in_one_line(ImportError, OSError, ValueError):
         if len(argv) > 1:
-            raise ValueError(f"What is {argv[1]!r}? Flags start with --.")
-        # The values of flags that are not given.
+            raise ValueError(f"Unknown argument {argv[1]!r}. Flags start with --.")
+        # Default values of the flags.
         for name, value in RECIPES[_RECIPE.value].items():
             flags.FLAGS.set_default(name, value)
-        strategy = training.get_strategy(_STRATEGY.value)  # first: the processes of a cluster meet here
+        strategy = training.get_strategy(_STRATEGY.value)  # first: connects the processes of a cluster
         check_flags()
         output = make_output_folder()
         files = data_files(output, write=training.is_chief(strategy))
@@ -155,19 +159,19 @@ def main(argv: list[str]) -> None:
     ]
     if training.is_chief(strategy):
         report(files, summary, dict(zip(folders, validations, strict=True)), output)
-    training.wait_for_workers(strategy)  # all end together, so that all are started again if one fails
-    print(f"Done in {time.time() - start:.0f} s: see {output}")
+    training.wait_for_workers(strategy)  # all processes end together, so that all are restarted if one fails
+    print(f"Done in {time.time() - start:.0f} s. Output: {output}")
 
 
 def check_flags() -> None:
-    """Raises for what would fail later, by making it."""
+    """Checks flags before training by creating what they define."""
     losses.get(_LOSS.value, **loss_arguments())
     make_model()
     letor_format()
     _arguments.real("learning_rate", _LEARNING_RATE.value, above=0.0)
     _arguments.integer_or_none("patience", _PATIENCE.value, least=1)
     if _TENSORBOARD.value and importlib.util.find_spec("tensorboard") is None:
-        raise ImportError("--tensorboard needs tensorboard: pip install tensorboard")
+        raise ImportError("--tensorboard requires TensorBoard: pip install tensorboard")
 
 
 def letor_format() -> dict[str, Any]:
@@ -194,7 +198,7 @@ def make_model() -> models.FeedForwardScorer:
 
 
 def member_folders(output: pathlib.Path) -> list[pathlib.Path]:
-    """The folder of each network: the output's own if there is one."""
+    """The folder of each network; a single network uses the output folder itself."""
     return [output / f"member_{number + 1}" for number in range(_MEMBERS.value)] if _MEMBERS.value > 1 else [output]
 
 
@@ -205,8 +209,8 @@ def train_member(
     folder: pathlib.Path,
     seed: int,
 ) -> training.ExactValidation:
-    """Trains a network; that of the best epoch is in best.keras of the folder."""
-    if _STRATEGY.value != "parameter_server":  # where it would give all workers one order
+    """Trains a network and writes the model of the best epoch to best.keras in the folder."""
+    if _STRATEGY.value != "parameter_server":  # With a seed, all its workers would have the same order.
         tf.keras.utils.set_random_seed(seed)
     with strategy.scope():
         model = make_model()
@@ -240,13 +244,13 @@ def train_member(
 
 
 def data_files(output: pathlib.Path, write: bool) -> dict[str, list[str]]:
-    """The files to work on; where none were given, the chief writes them first."""
+    """The files of each part; if none are given, the chief writes synthetic data first."""
     given = {"train": _TRAIN.value, "valid": _VALID.value, "test": _TEST.value}
     if all(given.values()):
         return {part: expand_paths(patterns, f"--{part}") for part, patterns in given.items()}
     if any(given.values()):
-        raise ValueError("--train, --valid and --test go together: give all three or none.")
-    if not write:  # the chief does, under these names
+        raise ValueError("--train, --valid and --test must be given together.")
+    if not write:  # The chief writes files with these names.
         names = {"train": "train.txt", "valid": "vali.txt", "test": "test.txt"}
         return {part: [str(output / "data" / name)] for part, name in names.items()}
     print(f"No files given: writing synthetic data to {output / 'data'}")
@@ -270,37 +274,37 @@ def hidden_layers() -> str | list[int]:
     if not text[:1].isdigit():
         return text
     if not all(width.isdecimal() for width in text.split(",")):
-        raise ValueError(f"--hidden must be widths, as 256,64, or a name: linear, B64 .. B1024, got {text!r}.")
+        raise ValueError(f"--hidden must be widths such as 256,64, or a name: linear, B64 .. B1024, got {text!r}.")
     return [int(width) for width in text.split(",")]
 
 
 def loss_arguments() -> dict[str, Any]:
-    """The flags that were given; the loss refuses what it does not take."""
+    """The hyperparameters of the loss from the flags; raises an error for flags that it does not take."""
     taken = losses.hyperparameters(_LOSS.value)
     given = {flag.name: flag.value for flag in _HYPERPARAMETERS if flag.value is not None}
-    # A recipe has hyperparameters for the losses that take them.
+    # Hyperparameters of a recipe, unlike those of the command line, apply only to the losses that take them.
     unknown = {flag.name for flag in _HYPERPARAMETERS if flag.present} - set(taken)
     if unknown:
-        raise ValueError(f"--loss={_LOSS.value} takes no --{sorted(unknown)[0]}.")
+        raise ValueError(f"--loss={_LOSS.value} does not take --{sorted(unknown)[0]}.")
     return {name: value for name, value in given.items() if name in taken}
 
 
 def exact_ndcg() -> tf.keras.metrics.Metric:
-    """What trec_eval would say."""
+    """NDCG as trec_eval computes it."""
     return metrics.NDCGMetric(gain="linear")
 
 
 def smooth_metric(loss: losses.MetricLoss) -> tf.keras.metrics.Metric:
-    """The metric that the loss is one minus of."""
+    """The metric of the loss, which is one minus this metric."""
     return metrics.MeanOverLists(loss.ranking, loss.metric, no_relevant="skip", ragged=False, name=_LOSS.value)
 
 
 def settings(files: dict[str, list[str]]) -> dict[str, Any]:
-    """What must not change when a training is resumed."""
+    """The settings that must not change when a training is resumed."""
     names = "loss learning_rate batch_size hidden normalization dropout linear_path members seed select_by"
     chosen = [*names.split(), "group_by_length", "num_features", *(flag.name for flag in (*_HYPERPARAMETERS, *_FORMAT))]
     values = {name: flags.FLAGS[name].value for name in chosen}
-    for part in ("train", "valid"):  # A file of the same name may hold something else.
+    for part in ("train", "valid"):  # A file with the same name may have other contents.
         values |= {part: files[part], f"content of {part}": digest(files[part])}
     return values
 
@@ -310,13 +314,13 @@ def train(
 ) -> None:
     epochs = _EPOCHS.value
     if not finished:
-        # Streamed, so that nothing is read where there is nothing to learn.
+        # Streamed: without statistics to compute, `adapt` reads nothing.
         model.adapt(
             data.read_letor(paths, batch_size=_BATCH_SIZE.value, num_features=summary.num_features, **letor_format())
         )
     order: dict[str, Any] = {"seed": seed, "first_epoch": finished, "num_epochs": epochs - finished}
     order["group_by_length"] = _GROUP_BY_LENGTH.value
-    if _STRATEGY.value == "parameter_server":  # each worker goes through the lists in an order of its own
+    if _STRATEGY.value == "parameter_server":  # Each worker reads the lists in its own order.
         order |= {"seed": None, "num_epochs": None}
     lists = read(paths, summary.num_features, shuffle_buffer=summary.queries, **order)
     with errors_in_one_line():
@@ -337,7 +341,7 @@ def report(
     validations: dict[pathlib.Path, training.ExactValidation],
     output: pathlib.Path,
 ) -> None:
-    """Evaluates the best model, and writes figures, ranking, curves and export."""
+    """Evaluates the best model and writes metrics, ranking, curves and the exported model."""
     for folder, validation in validations.items():
         print(f"Best epoch: {validation.best_epoch + 1} of {len(validation.history['loss'])}")
         evaluation.plot_training_curves(folder / "curves.png", validation.history, best_epoch=validation.best_epoch)
@@ -363,12 +367,12 @@ def report(
         metrics=figures,
     )
     serving.export_ranker(model, output / "export", num_features=summary.num_features, card=card)
-    # The figures last: where they are, everything is.
+    # Written last: if this file exists, the output is complete.
     _files.write_text(output / "metrics.json", [json.dumps(figures, indent=2) + "\n"])
 
 
 def average(members: list[tf.keras.Model], summary: data.LetorSummary, path: pathlib.Path) -> tf.keras.Model:
-    """Writes the model of the members' mean score."""
+    """Writes and returns the model that averages the scores of the members."""
     model = models.AverageScorer(members)
     model.build([None, None, summary.num_features])
     with _files.replacing(path) as unfinished:
@@ -377,7 +381,7 @@ def average(members: list[tf.keras.Model], summary: data.LetorSummary, path: pat
 
 
 def parse_flags(argv: list[str]) -> list[str]:
-    """The arguments that are no flags; what is wrong with one is told in a line, with what is near."""
+    """Parses flags and returns the other arguments; reports errors in one line, with suggestions."""
     try:
         return flags.FLAGS(argv)
     except flags.Error as error:

@@ -1,14 +1,14 @@
-"""Searches loss, temperature, learning rate and width with Optuna, cross-validated over the folds of a data set.
+"""Searches loss, temperature, learning rate and width with Optuna, with cross-validation over the folds of a data set.
 
     pip install '.[tune]' absl-py
     python examples/tune.py --data=MQ2008 --losses=smoothi_ndcg,approx_ndcg --trials=50 --output_dir=output/tune
 
-A trial trains on one fold after the other, and ends early where its mean is below the median of the trials before it.
-Started again, the search goes on: all trials are in OUTPUT_DIR/trials.db, and a stopped trial keeps its finished folds.
-Run one process per folder. In the end OUTPUT_DIR holds
-    best.json   the best trial: its figure, its settings, and its name for examples/compare_losses.py
+A trial trains on one fold after the other. It is pruned if its mean is below the median of the earlier trials. When
+restarted, the search resumes: trials are stored in OUTPUT_DIR/trials.db, and an interrupted trial keeps its finished
+folds. Run one process per folder. OUTPUT_DIR contains
+    best.json   the best trial: its value, its settings, and its label for examples/compare_losses.py
     trials.csv  all trials
-    results/    what examples/compare_losses.py keeps of each training
+    results/    the results of each training, as examples/compare_losses.py stores them
 """
 
 from __future__ import annotations
@@ -26,27 +26,29 @@ from tfr_smooth.study import selection
 with _extras.needed("optuna", extra="tune", by="`examples/tune.py`"):
     import optuna
 
-_DATA = flags.DEFINE_string("data", None, "A folder with Fold1 .. FoldK, or with LETOR's five parts S1.txt .. S5.txt.")
+_DATA = flags.DEFINE_string(
+    "data", None, "Folder that contains Fold1 .. FoldK, or LETOR's five parts S1.txt .. S5.txt."
+)
 _TRAIN = flags.DEFINE_string("train", None, "Training files of a single split: a path or a glob pattern.")
 _VALID = flags.DEFINE_string("valid", None, "Validation files of a single split.")
-_TEST = flags.DEFINE_string("test", None, "Test files of a single split. They have no say in the search.")
-_LOSSES = flags.DEFINE_list("losses", ["smoothi_ndcg", "approx_ndcg", "soft_ndcg"], "The losses to choose from.")
-_HIDDEN = flags.DEFINE_list("hidden", ["64", "256", "1024"], "The widths to choose from.")
-_LEARNING_RATE = flags.DEFINE_list("learning_rate", ["0.0003", "0.03"], "The lowest and the highest learning rate.")
+_TEST = flags.DEFINE_string("test", None, "Test files of a single split; the search does not use them.")
+_LOSSES = flags.DEFINE_list("losses", ["smoothi_ndcg", "approx_ndcg", "soft_ndcg"], "Losses to search.")
+_HIDDEN = flags.DEFINE_list("hidden", ["64", "256", "1024"], "Widths to search.")
+_LEARNING_RATE = flags.DEFINE_list("learning_rate", ["0.0003", "0.03"], "Lowest and highest learning rate.")
 _RECIPE = flags.DEFINE_string(
-    "recipe", "recipe=default members=1", "What all trials share, as 'epochs=20 dropout=0.3' (docs/study.md)."
+    "recipe", "recipe=default members=1", "Settings of all trials, such as 'epochs=20 dropout=0.3' (docs/study.md)."
 )
-_TRIALS = flags.DEFINE_integer("trials", 50, "Trials in all, those of earlier runs among them.", lower_bound=1)
-_SELECT_BY = flags.DEFINE_enum("select_by", "ndcg", study.MEASURES, "The validation figure to search the highest of.")
+_TRIALS = flags.DEFINE_integer("trials", 50, "Total number of trials, including those of earlier runs.", lower_bound=1)
+_SELECT_BY = flags.DEFINE_enum("select_by", "ndcg", study.MEASURES, "Validation measure to maximize.")
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the trainings and of the search.", lower_bound=0)
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/tune", "Where everything is written.")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/tune", "Folder for all output.")
 
 _FINISHED = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
 
 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
-        raise app.UsageError(f"What is {argv[1]!r}?")
+        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     split = [_TRAIN.value, _VALID.value, _TEST.value]
     if any(split) == bool(_DATA.value) or any(split) != all(split):
         raise app.UsageError("Give either --data, or all of --train, --valid and --test.")
@@ -61,7 +63,7 @@ def main(argv: list[str]) -> None:
     def show(search: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         now = len(search.get_trials(states=_FINISHED))
         left = (time.monotonic() - start) / (now - done) * (_TRIALS.value - now)
-        figure = f"{trial.value:.4f}" if trial.state == optuna.trial.TrialState.COMPLETE else "ended early"
+        figure = f"{trial.value:.4f}" if trial.state == optuna.trial.TrialState.COMPLETE else "pruned"
         best = f"best {search.best_value:.4f}, " if search.get_trials(states=_FINISHED[:1]) else ""
         name = trial.user_attrs["ranker"]
         print(f"[{now}/{_TRIALS.value}] {_SELECT_BY.value} {figure} ({best}{left:.0f} s left) {name}", flush=True)
@@ -71,7 +73,7 @@ def main(argv: list[str]) -> None:
 
 
 def open_search(output: pathlib.Path, dataset: study.Dataset) -> optuna.Study:
-    """The search of a folder, with what was stopped first in its queue."""
+    """Opens the search of a folder; an interrupted trial is first in its queue."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = optuna.storages.RDBStorage(f"sqlite:///{output.absolute() / 'trials.db'}")
     search = optuna.create_study(
@@ -81,7 +83,7 @@ def open_search(output: pathlib.Path, dataset: study.Dataset) -> optuna.Study:
         load_if_exists=True,
         pruner=optuna.pruners.MedianPruner(),
     )
-    # The same sampler in each run would draw the same settings again.
+    # With the same seed in each run, the sampler would draw the same settings again.
     search.sampler = optuna.samplers.TPESampler(seed=_SEED.value + len(search.trials))
     chosen = (_LOSSES, _HIDDEN, _LEARNING_RATE, _RECIPE, _SELECT_BY, _SEED)
     about = {
@@ -92,7 +94,8 @@ def open_search(output: pathlib.Path, dataset: study.Dataset) -> optuna.Study:
     changed = [name for name in about if before.get(name) != about[name]]
     if changed:
         raise app.UsageError(
-            f"--{changed[0]} was {before.get(changed[0])}, got {about[changed[0]]}: take another --output_dir."
+            f"--{changed[0]} was {before.get(changed[0])} in this --output_dir, got {about[changed[0]]}: "
+            "use another --output_dir."
         )
     search.set_user_attr("about", about)
     last = search.trials[-1] if search.trials else None
@@ -104,14 +107,14 @@ def open_search(output: pathlib.Path, dataset: study.Dataset) -> optuna.Study:
 
 
 def objective(trial: optuna.Trial, dataset: study.Dataset) -> float:
-    """Trains on each fold, and returns the mean figure of the validation queries."""
+    """Trains on each fold and returns the mean validation measure."""
     loss = trial.suggest_categorical("loss", _LOSSES.value)
     low, high = map(float, _LEARNING_RATE.value)
     chosen: dict[str, Any] = {
         "learning_rate": trial.suggest_float("learning_rate", low, high, log=True),
         "hidden": [trial.suggest_categorical("hidden", [int(width) for width in _HIDDEN.value])],
     }
-    # The temperature is the first that the papers searched; each loss has a scale of its own.
+    # The first hyperparameter that the papers searched is the temperature. Its scale differs between losses.
     for name, values in list(losses.TABLE[loss].searched.items())[:1]:
         chosen[name] = trial.suggest_float(f"{loss}.{name}", min(values), max(values), log=True)
     entry = study.Entry(loss, {**selection.parse_settings(_RECIPE.value), **chosen})
@@ -130,14 +133,12 @@ def objective(trial: optuna.Trial, dataset: study.Dataset) -> float:
 
 
 def report(search: optuna.Study, output: pathlib.Path) -> None:
-    """Writes all trials and the best one."""
+    """Writes all trials and the best trial."""
     best = search.best_trial
     found = {_SELECT_BY.value: best.value, "ranker": best.user_attrs["ranker"], "settings": best.params}
     _files.write_text(output / "trials.csv", [search.trials_dataframe().to_csv(index=False)])
     _files.write_text(output / "best.json", [json.dumps(found, indent=2) + "\n"])
-    print(
-        f"The best is trial {best.number}, with {_SELECT_BY.value} {best.value:.4f}:\n{found['ranker']}\nSee {output}"
-    )
+    print(f"Best trial: {best.number}, with {_SELECT_BY.value} {best.value:.4f}:\n{found['ranker']}\nOutput: {output}")
 
 
 if __name__ == "__main__":

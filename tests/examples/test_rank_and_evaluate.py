@@ -114,11 +114,14 @@ def test_what_cannot_be_ranked_is_one_line(folder, model, files, tmp_path):
     test, keras = str(files["test"]), str(folder / "best.keras")
     output = f"--output={tmp_path / 'run'}"
     for arguments, message in [
-        ([str(folder / "none"), test], f"There is no model {str(folder / 'none')!r}"),
+        (
+            [str(folder / "none"), test],
+            "The model must be a .keras file or the folder of an exported model, got '",
+        ),
         ([keras, "/nope*"], "`file_pattern` must match files, got '/nope*', which matches none."),
         ([keras, str(tmp_path / "bad.txt")], f"{tmp_path / 'bad.txt'}:2: value of feature 1: 'NULL' is not a finite"),
         ([keras, str(tmp_path / "wide.txt")], f"{tmp_path / 'wide.txt'}:1: feature index 17 exceeds num_features=16"),
-        ([keras, test, "--num_features=7"], f"--num_features must be 16, as {keras!r} takes, got 7."),
+        ([keras, test, "--num_features=7"], f"--num_features must be 16, the number of features of {keras!r}, got 7."),
         ([keras, test, "--first_index=2"], "`first_index` must be 0 or 1, got '2'."),
         ([keras, test, "--missing=NULL"], "`missing` must be comma-separated TOKEN=VALUE pairs, got 'NULL'."),
     ]:
@@ -172,8 +175,8 @@ def test_queries_that_are_not_in_both_are_told(scored, runs, tmp_path):
     done = evaluate([str(path), f"--qrels={qrels}", "--measures=ndcg"])
     told = [line for line in done.stderr.splitlines() if line.startswith(str(path))]
     assert told == [
-        f"{path}: 1 queries have no labels",
-        f"{path}: 1 queries it lacks: 0",
+        f"{path}: 1 queries without labels are ignored",
+        f"{path}: 1 queries are missing and count as 0",
     ]
     figures = evaluation.trec_eval_by_query(scored, "ndcg")
     mean = (sum(each["ndcg"] for each in figures.values()) - figures[scored[0].query_id]["ndcg"]) / len(scored)

@@ -64,8 +64,8 @@ def test_a_study_is_computed_exported_and_not_computed_again(folder, scorer):
     assert len(results) == 6
     second = run(folder, *flags)
     assert second.returncode == 0, second.stderr[-4000:]
-    tables = first.stdout.partition("test figures")[2].partition("Exported")[0]
-    assert second.stdout.partition("test figures")[2] == tables
+    tables = first.stdout.partition("test metrics")[2].partition("Exported")[0]
+    assert second.stdout.partition("test metrics")[2] == tables
     assert {path: path.stat().st_mtime_ns for path in (folder / scorer / "results").rglob("*.gz")} == results
 
 

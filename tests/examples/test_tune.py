@@ -104,6 +104,6 @@ def test_another_search_needs_another_folder(finished, folds, tmp_path):
     output = shutil.copytree(finished[0], tmp_path / "copy")
     done = run(folds, output, "--hidden=16")
     assert done.returncode != 0
-    assert "--hidden was ['4', '8'], got ['16']: take another --output_dir." in done.stdout + done.stderr
+    assert "--hidden was ['4', '8'] in this --output_dir, got ['16']: use another" in done.stdout + done.stderr
     done = run(folds, output, "--train=a")
     assert "Give either --data, or all of --train, --valid and --test." in done.stdout + done.stderr

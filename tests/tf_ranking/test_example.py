@@ -54,7 +54,7 @@ def test_letor_text_and_records(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--train=a"], "--train and --valid go together"),
+        (["--train=a"], "--train and --valid must be given together"),
         (["--format=elwc"], "--format=elwc needs --train and --valid"),
         (["--loss=ndcg"], "value should be one of <smoothi_ndcg|"),
     ],

@@ -55,9 +55,21 @@ def test_lambda_weights():
         ("ndcg", {}, "`loss` must be one of 'smoothi_ndcg'"),
         ("smoothi_ndcg", {"alpha": -1.0}, "`alpha` must be a finite number > 0, got -1.0."),
         ("smoothi_map", {"topn": 5}, "`topn` is not an argument of 'smoothi_map', which takes alpha, delta, "),
-        ("approx_ndcg_loss", {"alpha": 5}, "`alpha` is not an argument of 'approx_ndcg_loss', which takes ragged, temp"),
-        ("softmax_loss", {"temprature": 5}, "`temprature` is not an argument of 'softmax_loss', which takes ragged, temp"),
-        ("calibrated_softmax_loss", {"ragged": True}, "`ragged` is not an argument of 'calibrated_softmax_loss', which"),
+        (
+            "approx_ndcg_loss",
+            {"alpha": 5},
+            "`alpha` is not an argument of 'approx_ndcg_loss', which takes ragged, temp",
+        ),
+        (
+            "softmax_loss",
+            {"temprature": 5},
+            "`temprature` is not an argument of 'softmax_loss', which takes ragged, temp",
+        ),
+        (
+            "calibrated_softmax_loss",
+            {"ragged": True},
+            "`ragged` is not an argument of 'calibrated_softmax_loss', which",
+        ),
         ("smoothi_ndcg", {"lambda_weight": 1}, "`lambda_weight` must be None for 'smoothi_ndcg', got 1."),
         ("approx_ndcg_loss", {"lambda_weight": 1}, "`lambda_weight` must be None for 'approx_ndcg_loss', got 1."),
     ],
@@ -171,8 +183,12 @@ def test_names_of_metrics():
     [
         ("arp", {}, "`metric` must be one of 'ndcg', "),
         (5, {}, "`metric` must be one of 'ndcg', "),
-        ("ndcg@x", {}, "`metric` must end in '@K' for an integer K, without the argument `topn`, got 'ndcg@x'."),
-        ("ndcg@5", {"topn": 5}, "`metric` must end in '@K' for an integer K, without the argument `topn`, got 'ndcg@5'."),
+        ("ndcg@x", {}, "`metric` must end in '@K' for an integer K, without an argument `topn`, got 'ndcg@x'."),
+        (
+            "ndcg@5",
+            {"topn": 5},
+            "`metric` must end in '@K' for an integer K, without an argument `topn`, got 'ndcg@5'.",
+        ),
         ("map@5", {}, "`topn` is not an argument of 'map@5', which takes "),
     ],
 )

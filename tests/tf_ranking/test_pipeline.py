@@ -134,7 +134,9 @@ def test_arguments_of_losses(builder, tmp_path):
     assert theirs.get_config()["temperature"] == 0.5 and theirs.reduction == "sum"
     with pytest.raises(ValueError, match="`topn` is not an argument of 'smoothi_map'"):
         loss(loss="smoothi_map", loss_kwargs={"topn": 3})
-    with pytest.raises(ValueError, match="`loss` must be the name of a loss in a SimplePipeline, got {'a': 'smoothi_map'}"):
+    with pytest.raises(
+        ValueError, match="`loss` must be the name of a loss in a SimplePipeline, got {'a': 'smoothi_map'}"
+    ):
         loss(loss={"a": "smoothi_map"})
 
 

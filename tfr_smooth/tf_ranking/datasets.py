@@ -170,7 +170,8 @@ class SimpleDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.SimpleDatasetBuilde
       seed: Seed of the training order, >= 0. With a seed, a resumed training sees the same lists as an uninterrupted
         one, and all workers have the same order, which they require. None draws a new order each time.
 
-    The datasets contain (features, labels) or (features, labels, weights). Labels and weights are float32 [batch, list].
+    The datasets contain (features, labels) or (features, labels, weights). Labels and weights are float32
+    [batch, list].
 
     Raises:
       ValueError: If the label's spec is not such a pair, or would turn padding into documents.

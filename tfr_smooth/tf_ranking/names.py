@@ -99,7 +99,7 @@ def get_metric(metric: str, name: str | None = None, **kwargs: Any) -> tf.keras.
     registry.check_name("metric", key, (*metrics.NAMES, *theirs))
     if at:
         if not topn.isdigit() or "topn" in kwargs:
-            raise ValueError(f"`metric` must end in '@K' for an integer K, without the argument `topn`, got {metric!r}.")
+            raise ValueError(f"`metric` must end in '@K' for an integer K, without an argument `topn`, got {metric!r}.")
         kwargs["topn"] = int(topn)
     if key in metrics.NAMES:
         _check_names(metric, kwargs, {*metrics.hyperparameters(key), "no_relevant", "ragged", "name", "dtype"})

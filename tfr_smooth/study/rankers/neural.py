@@ -70,7 +70,7 @@ class Neural(Ranker):
         _loss(self._loss, arguments)
 
     def canonical(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the settings without the recipe's defaults, so that results stay valid if `Recipe` gets new fields."""
+        """Returns the settings without the recipe's defaults, so that new fields of `Recipe` change no old result."""
         recipe, arguments = split_settings(settings)
         return {**recipe.changes(), **arguments}
 
