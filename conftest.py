@@ -1,4 +1,4 @@
-"""What pytest collects on which stack, and how much memory its processes take."""
+"""Selects what pytest collects on each stack, and reports the peak memory of its processes."""
 
 import importlib.util
 import os
@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-# Importing these modules, which their doctests need, imports TF-Ranking.
+# Collecting the doctests of tfr_smooth.tf_ranking imports TF-Ranking.
 HAS_TF_RANKING = importlib.util.find_spec("tensorflow_ranking") is not None
 if HAS_TF_RANKING and importlib.util.find_spec("tf_keras") is not None:
-    # TF-Ranking needs Keras 2, a package of its own from TensorFlow 2.16 on. Programs that tests run inherit this.
+    # TF-Ranking requires Keras 2, a separate package since TensorFlow 2.16. Programs started by tests inherit this.
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
 collect_ignore = [] if HAS_TF_RANKING else ["tfr_smooth/tf_ranking", "tests/tf_ranking/pipeline_task.py"]
 
@@ -22,7 +22,7 @@ def pytest_report_header() -> str | None:
 
 
 def peak_gigabytes() -> float:
-    """The most memory that this process has had; Linux counts it in kilobytes, macOS in bytes."""
+    """Peak memory of this process; Linux counts in kilobytes, macOS in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**30 if sys.platform == "darwin" else 2**20)
 

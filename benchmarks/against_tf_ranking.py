@@ -1,4 +1,4 @@
-"""ApproxNDCG, ListMLE, LambdaLoss and ListNet, and the exact NDCG metric, against TF-Ranking's.
+"""Compares ApproxNDCG, ListMLE, LambdaLoss, ListNet and the exact NDCG metric with TF-Ranking's.
 
 python benchmarks/against_tf_ranking.py --threads=1 --output=tf_ranking.json  (TensorFlow 2.15 with tensorflow-ranking)
 """
@@ -16,16 +16,18 @@ from absl import app, flags
 
 from tfr_smooth import losses, metrics
 
-_SHAPES = flags.DEFINE_list("shapes", ["128x120", "32x500"], "Batches, as lists x documents.")
-_NAMES = flags.DEFINE_list("names", ["approx_ndcg", "list_mle", "lambda", "list_net", "ndcg_metric"], "What to run.")
-_ALONE = flags.DEFINE_string("alone", None, "For the measuring of memory: NAME,SHAPE,SIDE.")
+_SHAPES = flags.DEFINE_list("shapes", ["128x120", "32x500"], "Batch shapes: lists x documents.")
+_NAMES = flags.DEFINE_list(
+    "names", ["approx_ndcg", "list_mle", "lambda", "list_net", "ndcg_metric"], "Benchmarks to run."
+)
+_ALONE = flags.DEFINE_string("alone", None, "Internal, for measuring memory: NAME,SHAPE,SIDE.")
 
-# What is not the same on both sides:
-#   approx_ndcg  nothing but rounding (their temperature 0.1 is our alpha of 10; they have no cut-off, nor do we here);
-#   list_mle     documents with the same label: they take an order by chance, we the mean over orders;
-#   lambda       NDCG-Loss2++ is not theirs; both take LambdaRank's weights here. They give ties an order by position,
-#                we the mean over orders, and sum in natural logarithms where we have base 2;
-#   list_net     their targets are y / sum(y), ours softmax(y).
+# Differences between the two libraries:
+#   approx_ndcg  only rounding (TF-Ranking's temperature of 0.1 is our alpha of 10; neither has a cutoff here);
+#   list_mle     documents with the same label: TF-Ranking uses a random order, we use the mean over orders;
+#   lambda       TF-Ranking lacks NDCG-Loss2++, so both use LambdaRank's weights. For ties, TF-Ranking uses the order by
+#                position, we use the mean over orders. TF-Ranking uses natural logarithms, we use base 2;
+#   list_net     TF-Ranking's targets are y / sum(y), ours are softmax(y).
 
 
 def pairs() -> dict[str, tuple[Any, Any]]:
@@ -45,7 +47,7 @@ def pairs() -> dict[str, tuple[Any, Any]]:
 
 
 class MetricSide:
-    """Updates of a metric, in a `tf.function`, and its result."""
+    """Updates of a metric in a `tf.function`, and its result."""
 
     def __init__(self, metric: tf.keras.metrics.Metric, labels: np.ndarray, scores: np.ndarray) -> None:
         @tf.function
@@ -86,7 +88,7 @@ def sides_of(name: str, shape: str) -> dict[str, Callable[[], Any]]:
 def check(name: str, sides: dict[str, Callable[[], Any]], lists: int) -> None:
     if name == "ndcg_metric":
         np.testing.assert_allclose(sides["ours"](), sides["TF-Ranking"](), rtol=1e-5)
-    elif name == "approx_ndcg":  # They are minus the metric, we one minus it.
+    elif name == "approx_ndcg":  # TF-Ranking's loss is minus the metric, ours is one minus the metric.
         value, gradient = sides["TF-Ranking"]()
         harness.same((lists + value, gradient), sides["ours"](), value=1e-4, gradient=1e-3, name=name)
 
@@ -95,7 +97,7 @@ def main(_: list[str]) -> None:
     harness.use_threads()
     if _ALONE.value:
         name, shape, side = _ALONE.value.split(",")
-        sides_of(name, "1x1024")[side]()  # What starting TensorFlow and XLA takes is no part of it.
+        sides_of(name, "1x1024")[side]()  # Excludes the memory for starting TensorFlow and XLA.
         return harness.alone(sides_of(name, shape)[side])
     results = []
     for name in _NAMES.value:

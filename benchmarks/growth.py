@@ -1,16 +1,15 @@
-"""How the time of each loss grows with the length of its lists, and with the number of lists in a batch.
+"""Measures how the time of each loss grows with the list length and with the number of lists in a batch.
 
     python benchmarks/growth.py --threads=1 --runs=10 --output=growth.json --plot=growth.png
 
-Value and gradient in a `tf.function`, on random labels and scores. A loss goes on to the next longer list, or larger
-batch, until one step takes more than --most_seconds; then all its sizes run in turn, and the median counts.
+Value and gradient are computed in a `tf.function`, on random labels and scores. Sizes increase until one step takes
+more than --most_seconds. Then all sizes of a loss run in turn, and the median counts.
 
-The exponent p of time ~ size^p is the slope of a straight line through the logarithms, by least squares, over the
-larger half of the sizes: at small ones the fixed time of a call and of its operations hides how the rest grows, and
-makes the slope of all sizes too small. Two sizes at the end still give a slope; fewer than two none. An exponent stands
-for the sizes that it was fitted to: under a cut-off, or with a maximum number of ranks or steps, the growth turns from
-one power into another on the way. Where the largest size takes hardly more than the smallest, as of ListNet, even the
-larger half shows the fixed time more than the growth.
+The exponent p of time ~ size^p is the slope of a least-squares line through the logarithms, over the larger half of the
+sizes. At small sizes the fixed overhead of a call dominates and would make the slope too small. The fit requires at
+least two sizes. An exponent is valid only for the sizes of its fit: with a cutoff, or a maximum number of ranks or
+steps, the power changes with the size. If the largest size takes hardly longer than the smallest, as for ListNet, the
+fixed overhead dominates even in the larger half.
 """
 
 from __future__ import annotations
@@ -38,18 +37,20 @@ _NAMES = flags.DEFINE_list(
         *("softsort_ndcg", "fastsort_ndcg", "sinkhorn_ndcg", "list_ap", "list_net", "list_mle", "lambda_loss"),
         "rank_net",
     ],
-    "Losses by the names that `losses.get` takes; @K for a cut-off.",
+    "Losses, by the names that `losses.get` takes; @K for a cutoff.",
 )
-_LENGTHS = flags.DEFINE_list("lengths", [str(2**power) for power in range(5, 12)], "Documents, for the growth with N.")
-_LISTS = flags.DEFINE_integer("lists", 16, "Lists in a batch there.", lower_bound=1)
-_BATCHES = flags.DEFINE_list("batches", [str(2**power) for power in range(2, 10)], "Lists, for the growth with these.")
-_DOCUMENTS = flags.DEFINE_integer("documents", 128, "Documents in a list there.", lower_bound=1)
-_MOST_SECONDS = flags.DEFINE_float("most_seconds", 2.0, "A step that takes longer is the last.", lower_bound=0.0)
-_PLOT = flags.DEFINE_string("plot", None, "Where to write the plot as PNG; needs matplotlib.")
+_LENGTHS = flags.DEFINE_list(
+    "lengths", [str(2**power) for power in range(5, 12)], "List lengths, for the growth with N."
+)
+_LISTS = flags.DEFINE_integer("lists", 16, "Lists per batch, for the growth with N.", lower_bound=1)
+_BATCHES = flags.DEFINE_list("batches", [str(2**power) for power in range(2, 10)], "Batch sizes, for the other growth.")
+_DOCUMENTS = flags.DEFINE_integer("documents", 128, "Documents per list, for the growth with lists.", lower_bound=1)
+_MOST_SECONDS = flags.DEFINE_float("most_seconds", 2.0, "Stop after a step that takes longer.", lower_bound=0.0)
+_PLOT = flags.DEFINE_string("plot", None, "PNG file to write the plot to; requires matplotlib.")
 
-# What grows, and how it is called on the plot.
+# What grows, and its label on the plot.
 GROWTHS = {"documents": "documents in a list, N", "lists": "lists in a batch"}
-# Okabe and Ito's colours, which colour-blind people can tell apart.
+# Okabe and Ito's colors, which color-blind people can distinguish.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333")
 
 
@@ -65,7 +66,7 @@ def stated(name: str) -> str:
 
 
 def shapes(growth: str) -> dict[int, tuple[int, int]]:
-    """Lists and documents by size, in rising order."""
+    """Numbers of lists and documents by size, in ascending order."""
     if growth == "documents":
         return {size: (_LISTS.value, size) for size in sorted(map(int, _LENGTHS.value))}
     return {size: (size, _DOCUMENTS.value) for size in sorted(map(int, _BATCHES.value))}
@@ -85,7 +86,7 @@ def measure(name: str, growth: str) -> dict[str, Any]:
 
 
 def exponent(milliseconds: dict[int, float]) -> float | None:
-    """The slope of log time over log size for the larger half of the sizes; None where these are fewer than two."""
+    """The slope of log time over log size for the larger half of the sizes; None for fewer than two sizes."""
     sizes = sorted(milliseconds)[len(milliseconds) // 2 :]
     if len(sizes) < 2:
         return None
@@ -128,7 +129,7 @@ def draw(results: Sequence[dict[str, Any]], path: str) -> None:
         ):
             for place, name in enumerate(names):
                 (found,) = [r["milliseconds"] for r in results if (r["loss"], r["growth"]) == (name, growth)] or [{}]
-                second = place >= len(COLORS)  # every colour twice: then dashed, with hollow marks
+                second = place >= len(COLORS)  # A repeated color has dashed lines and hollow markers.
                 axes.plot(
                     [int(size) for size in found],
                     list(found.values()),
@@ -162,20 +163,20 @@ def draw(results: Sequence[dict[str, Any]], path: str) -> None:
         drawn = io.BytesIO()
         figure.savefig(drawn, format="png", dpi=130)
         pathlib.Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
-        with _files.replacing(path) as unfinished:  # in few colours: a third of the size
+        with _files.replacing(path) as unfinished:  # With few colors, the file is a third of the size.
             Image.open(drawn).convert("RGB").quantize(128).save(unfinished, format="png", optimize=True)
 
 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
-    # What is wrong with a name, or missing for the plot, shows before the first is measured.
+    # Fail before the first measurement if a name is wrong or matplotlib is missing.
     for name in _NAMES.value:
         loss_of(name)
     if _PLOT.value:
         importlib.import_module("matplotlib")
     harness.use_threads()
-    tf.get_logger().setLevel("ERROR")  # It takes a function for each size for one that is traced again and again.
+    tf.get_logger().setLevel("ERROR")  # Hides warnings about retracing: each size has its own function.
     results = [measure(name, growth) for name in _NAMES.value for growth in GROWTHS]
     print("\n" + table(results))
     harness.write(results, lists=_LISTS.value, documents=_DOCUMENTS.value, stated={n: stated(n) for n in _NAMES.value})

@@ -1,4 +1,4 @@
-"""What the benchmarks share: sides that run in turn on the same inputs, their ratios, tables and JSON."""
+"""Shared code of the benchmarks: sides that run in turn on the same inputs, their ratios, tables and JSON output."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ from absl import flags
 
 from tfr_smooth import _files
 
-_RUNS = flags.DEFINE_integer("runs", 30, "Timed runs of each side; their median counts.", lower_bound=1)
-_WARM = flags.DEFINE_integer("warm_runs", 3, "Runs of each side before the timed ones.", lower_bound=1)
+_RUNS = flags.DEFINE_integer("runs", 30, "Timed runs of each side; the median counts.", lower_bound=1)
+_WARM = flags.DEFINE_integer("warm_runs", 3, "Untimed runs of each side before the timed ones.", lower_bound=1)
 _THREADS = flags.DEFINE_integer("threads", os.cpu_count(), "Threads of each side.", lower_bound=1)
 _REPEATS = flags.DEFINE_integer(
     "repeats",
     10,
-    "How often a side takes its batch, one after the other, where a loss may take less than a call of TensorFlow; "
-    "times are those of one batch. 1 for a call each.",
+    "Batches per TensorFlow call, for losses that take less time than the overhead of a call; times are per batch.",
     lower_bound=1,
 )
-_OUTPUT = flags.DEFINE_string("output", None, "Where to write the results as JSON.")
+_OUTPUT = flags.DEFINE_string("output", None, "JSON file to write the results to.")
 
-# From nothing to (value, gradient) as arrays of NumPy, which the caller has waited for.
+# A function without arguments that computes (value, gradient) as NumPy arrays.
 Side = Callable[[], tuple[Any, Any]]
 
 
@@ -49,7 +48,7 @@ def threads() -> int:
 
 
 def use_threads() -> None:
-    """Gives TensorFlow, and PyTorch where it is imported later by `torch`, the number of threads of the flag."""
+    """Sets the number of TensorFlow threads to --threads; `torch` and `jax` do the same for PyTorch and JAX."""
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(_THREADS.value)
@@ -57,7 +56,7 @@ def use_threads() -> None:
 
 
 def torch() -> ModuleType:
-    """PyTorch, with the number of threads of the flag."""
+    """Imports PyTorch and sets its number of threads."""
     module = importlib.import_module("torch")
     module.set_num_threads(_THREADS.value)
     return module
@@ -65,8 +64,8 @@ def torch() -> ModuleType:
 
 @functools.cache
 def jax() -> ModuleType:
-    """JAX on the CPU, with the number of threads of the flag; nothing may have computed with it before."""
-    os.environ["NPROC"] = str(_THREADS.value)  # What it takes as the size of its pool, at the first computation.
+    """Imports JAX for the CPU and sets its number of threads; must be called before JAX computes anything."""
+    os.environ["NPROC"] = str(_THREADS.value)  # The size of JAX's thread pool, read at the first computation.
     if _THREADS.value == 1:
         os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
     module = importlib.import_module("jax")
@@ -75,17 +74,17 @@ def jax() -> ModuleType:
 
 
 def is_installed(name: str) -> bool:
-    """Whether there is such a package; if not, says that its sides are left out."""
+    """Whether a package is installed; if not, prints that its sides are skipped."""
     found = importlib.util.find_spec(name) is not None
     if not found:
-        _say_once(f"{name} is not installed: left out.")
+        _say_once(f"{name} is not installed: skipped.")
     return found
 
 
 def is_given(flag: flags.FlagHolder) -> bool:
-    """Whether a flag has a peer's path; if not, says that its sides are left out."""
+    """Whether the flag for a peer's path is given; if not, prints that its sides are skipped."""
     if not flag.value:
-        _say_once(f"--{flag.name} is not given: left out.")
+        _say_once(f"--{flag.name} is not given: skipped.")
     return bool(flag.value)
 
 
@@ -95,7 +94,7 @@ def _say_once(line: str) -> None:
 
 
 def module_at(path: str | os.PathLike[str], name: str) -> ModuleType:
-    """A peer's module from its file, with its folder where it looks for others."""
+    """Imports a peer's module from its file, with the folder of the file on the import path."""
     path = pathlib.Path(path)
     sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location(name, path)
@@ -106,7 +105,7 @@ def module_at(path: str | os.PathLike[str], name: str) -> ModuleType:
 
 
 class TensorFlowSide:
-    """Value and gradient to the scores of a loss, in a `tf.function`."""
+    """Value of a loss and gradient with respect to the scores, in a `tf.function`."""
 
     def __init__(
         self,
@@ -141,11 +140,11 @@ class TensorFlowSide:
         self._repeated: tuple[Any, ...] = ()
 
     def __call__(self) -> tuple[Any, Any]:
-        """Takes one batch, in one call."""
+        """Computes one batch in one call."""
         return tuple(tensor.numpy() for tensor in self._step(*self._inputs))
 
     def repeat(self, times: int) -> Any:
-        """Takes the batch so often in one call of TensorFlow, as a step of training is one; returns all results."""
+        """Computes the batch several times in one TensorFlow call, like a training step; returns all results."""
         import tensorflow as tf
 
         if not self._repeated or self._repeated[0].shape[0] != times:
@@ -167,14 +166,14 @@ def torch_side(loss: Callable[[Any, Any], Any], labels: np.ndarray, scores: np.n
 
 
 def jax_side(loss: Callable[[Any, Any], Any], labels: np.ndarray, scores: np.ndarray) -> Side:
-    """Value and gradient of a loss of JAX, called as `loss(labels, scores)`, compiled."""
+    """Value and gradient of a JAX loss, called as `loss(labels, scores)`, compiled."""
     step = jax().jit(jax().value_and_grad(loss, argnums=1))
     labels, scores = jax().numpy.asarray(labels), jax().numpy.asarray(scores)
     return lambda: tuple(np.asarray(array) for array in step(labels, scores))
 
 
 def a_batch(lists: int, documents: int) -> tuple[np.ndarray, np.ndarray]:
-    """Labels 0 to 4, mostly 0, and normal scores, float32 [lists, documents]; every list counts."""
+    """Labels 0 to 4, mostly 0, and normal scores, float32 [lists, documents]; every list has a relevant document."""
     random = np.random.RandomState(documents)
     labels = random.choice(5, size=(lists, documents), p=[0.5, 0.3, 0.1, 0.06, 0.04]).astype(np.float32)
     labels[:, 0] = 4.0
@@ -187,7 +186,7 @@ def shape_of(text: str) -> tuple[int, int]:
 
 
 def differences(found: tuple[Any, Any], expected: tuple[Any, Any]) -> dict[str, float]:
-    """How far two sides are apart: relative to the value, and to the largest gradient."""
+    """The differences between two sides, relative to the value and to the largest gradient."""
     return {
         "value": float(abs(found[0] - expected[0]) / abs(expected[0])),
         "gradient": float(np.abs(found[1] - expected[1]).max() / np.abs(expected[1]).max()),
@@ -195,18 +194,18 @@ def differences(found: tuple[Any, Any], expected: tuple[Any, Any]) -> dict[str, 
 
 
 def same(found: tuple[Any, Any], expected: tuple[Any, Any], *, value: float, gradient: float, name: str) -> None:
-    """Checks that two sides compute the same: relative to the value, and to the largest gradient."""
+    """Checks that two sides are equal within tolerances relative to the value and to the largest gradient."""
     np.testing.assert_allclose(found[0], expected[0], rtol=value, err_msg=name)
     largest = np.abs(expected[1]).max()
     np.testing.assert_allclose(found[1], expected[1], atol=gradient * largest, rtol=0, err_msg=name)
 
 
 def race(sides: dict[str, Callable[[], Any]], *, repeats: int = 1, **about: Any) -> dict[str, Any]:
-    """Runs the sides in turn and returns what `table` and `report` take.
+    """Runs the sides in turn and returns a result for `table` and `report`.
 
-    With repeats, a side takes its batch so often, one after the other, and times are those of one. The ratio of a side
-    is the median over rounds of its time by that of the first side in the same round: what else the machine does falls
-    on both. Of the processor's time, which counts all threads, there is the median too.
+    With `repeats`, a side computes its batch that many times, and times are per batch. The ratio of a side is the
+    median over rounds of its time divided by the time of the first side in the same round, so that other load on the
+    machine affects both. The median processor time, which counts all threads, is also returned.
     """
     wall: dict[str, list[float]] = {name: [] for name in sides}
     cpu: dict[str, list[float]] = {name: [] for name in sides}
@@ -227,7 +226,7 @@ def race(sides: dict[str, Callable[[], Any]], *, repeats: int = 1, **about: Any)
     print(_row(result, about), flush=True)
     for name, milliseconds in result["cpu_milliseconds"].items():
         if milliseconds > 1.2 * _THREADS.value * result["milliseconds"][name]:
-            print(f"    {name} took more of the processors than {_THREADS.value} threads can.", flush=True)
+            print(f"    {name} used more processor time than {_THREADS.value} threads can.", flush=True)
     return result
 
 
@@ -249,9 +248,9 @@ def shown(number: float) -> str:
 
 
 def peak_megabytes(arguments: Sequence[str], runs: int = 3) -> float:
-    """The most memory that a fresh process of the calling script takes for one side, over what it takes at rest.
+    """The peak memory for one side in a new process of the calling script, in addition to its memory at rest.
 
-    The script, given `arguments`, must call `alone`.
+    With `arguments`, the script must call `alone`.
     """
     command = [sys.executable, sys.argv[0], *arguments, f"--threads={_THREADS.value}", f"--runs={runs}"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -259,35 +258,35 @@ def peak_megabytes(arguments: Sequence[str], runs: int = 3) -> float:
 
 
 def alone(side: Callable[[], Any]) -> None:
-    """Runs one side a few times and prints the megabytes that this took at most; for `peak_megabytes`. Linux only."""
+    """Runs one side a few times and prints the peak memory in megabytes, for `peak_megabytes`. Linux only."""
     at_rest = _status("VmRSS")
-    pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # The peak starts anew.
+    pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # Resets the peak.
     for _ in range(_RUNS.value):
         side()
     print((_status("VmHWM") - at_rest) / 1024.0)
 
 
 def resident_megabytes() -> float:
-    """The memory that the process takes now. Linux only."""
+    """The current memory of this process. Linux only."""
     return _status("VmRSS") / 1024.0
 
 
 def _status(name: str) -> int:
-    """Kilobytes that the system says of this process."""
+    """A memory size of this process in kilobytes, as the system reports it."""
     lines = pathlib.Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(name + ":"))
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
-    """A Markdown table whose first `left` columns are text and whose others are numbers."""
+    """A Markdown table; the first `left` columns contain text, the others numbers."""
     rule = [*["---"] * left, *["---:"] * (len(columns) - left)]
     return "\n".join("| " + " | ".join(row) + " |" for row in (columns, rule, *rows))
 
 
 def table(results: Sequence[dict[str, Any]], key: str = "milliseconds", *, ratios: bool = True) -> str:
-    """A Markdown table: a row for each result; with `ratios` also how many times as long as ours each side takes."""
+    """A Markdown table with one row per result; with `ratios`, also each side's time divided by the first side's."""
     if not results:
-        return "Nothing was run."
+        return "No benchmark was run."
     names = list(dict.fromkeys(name for result in results for name in result["milliseconds"]))
     about = [name for name, value in results[0].items() if not isinstance(value, dict)]
     rows = []
@@ -301,14 +300,14 @@ def table(results: Sequence[dict[str, Any]], key: str = "milliseconds", *, ratio
 
 
 def report(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), **more: Any) -> None:
-    """Prints the table, and writes the results with date, machine and versions if a path was given."""
-    print(f"\nMilliseconds a batch, median of {_RUNS.value} (times the first side's, median of the rounds):\n")
+    """Prints the table, and writes the results with date, machine and versions if --output is given."""
+    print(f"\nMilliseconds per batch, median of {_RUNS.value} runs (ratio to the first side, median of the rounds):\n")
     print(table(results))
     write(results, packages=packages, **more)
 
 
 def write(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), **more: Any) -> None:
-    """Prints machine and versions, and writes the results with these and the date if a path was given."""
+    """Prints machine and versions, and writes them with the results and the date if --output is given."""
     versions = {"python": platform.python_version()}
     for name in ("tensorflow", "numpy", *packages):
         versions[name] = getattr(importlib.import_module(name), "__version__", None) or _installed_version(name)

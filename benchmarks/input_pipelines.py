@@ -1,4 +1,4 @@
-"""What each way to feed a training reads in a second: text, its caches, records, and `tf.data`'s service.
+"""Measures how many queries per second each input pipeline reads: text, caches, records, and `tf.data`'s service.
 
 python benchmarks/input_pipelines.py --letor='MQ2008/Fold1/train.txt' --output=input_pipelines.json
 """
@@ -21,8 +21,8 @@ from tensorflow.data.experimental import service
 from tfr_smooth import data
 
 _LETOR = flags.DEFINE_string("letor", None, "LETOR files: a path or a glob pattern. Default: synthetic data.")
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Queries in a batch.", lower_bound=1)
-_EPOCHS = flags.DEFINE_integer("epochs", 10, "Passes over the data in a timed run.", lower_bound=1)
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Queries per batch.", lower_bound=1)
+_EPOCHS = flags.DEFINE_integer("epochs", 10, "Passes over the data per timed run.", lower_bound=1)
 _WORKERS = flags.DEFINE_integer("workers", 2, "Worker processes of tf.data's service; 0 for none.", lower_bound=0)
 
 WORKER = """
@@ -33,7 +33,7 @@ WorkerServer(WorkerConfig(dispatcher_address=sys.argv[1], port=0)).join()
 
 
 def through(dataset: tf.data.Dataset, queries: int) -> Callable[[], None]:
-    """Goes through all batches, of so many queries."""
+    """Returns a function that reads all batches and checks the number of queries."""
 
     def run() -> None:
         seen = sum(int(tf.shape(labels)[0]) for _, labels in dataset)
@@ -43,7 +43,7 @@ def through(dataset: tf.data.Dataset, queries: int) -> Callable[[], None]:
 
 
 def start_service(workers: int) -> tuple[Any, list[subprocess.Popen[bytes]]]:
-    """A dispatcher in this process, and workers in others."""
+    """Starts a dispatcher in this process, and workers in other processes."""
     dispatcher = service.DispatchServer(service.DispatcherConfig(port=0))
     command = [sys.executable, "-c", WORKER, dispatcher.target.partition("://")[2]]
     processes = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(workers)]

@@ -1,15 +1,15 @@
-"""How much of a batch is padding, with and without `group_by_length` of `read_letor`, and what else that changes.
+"""Measures the fraction of padding with and without `group_by_length` of `read_letor`, and its effect on the order.
 
     python benchmarks/padding.py --output=padding.json
 
-The lists are as long as MSLR-WEB30K's, and come shuffled: 120 documents on average with a deviation of 75 (a gamma
-distribution, whose hundredth part has 13 at most), and one of 1,251. 6,000 queries are what a fold of MSLR-WEB10K
-trains on. No time is measured, and the figures are the same on every machine.
+The list lengths resemble MSLR-WEB30K's: a gamma distribution with mean 120, standard deviation 75 and a first
+percentile of 13, and one list of 1,251 documents. The lists are shuffled. 6,000 queries is the size of the training set
+of an MSLR-WEB10K fold. No times are measured; the results are the same on every machine.
 
-What training sees besides: it is checked that each epoch holds every query once, in an order of its own. Printed are
-the correlation of a batch's mean length with its place in the epoch, next to its deviation if places are by chance, and
-of the queries that are together in a batch the share of pairs that are so again in the next epoch: without grouping,
-that is about the batch size over the number of queries.
+The script checks that each epoch contains every query once and that epochs have different orders. It prints the
+correlation between the mean length of a batch and its position in the epoch, with the standard deviation expected for
+random positions. It also prints the fraction of query pairs in a batch that are together again in the next epoch, which
+is about the batch size divided by the number of queries without grouping.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from absl import app, flags
 
 from tfr_smooth import data
 
-_QUERIES = flags.DEFINE_integer("queries", 6000, "Queries of the file.", lower_bound=2)
-_BATCH_SIZES = flags.DEFINE_list("batch_sizes", ["32", "64", "128"], "Queries in a batch.")
-_EPOCHS = flags.DEFINE_integer("epochs", 5, "Epochs that are read.", lower_bound=2)
+_QUERIES = flags.DEFINE_integer("queries", 6000, "Number of queries.", lower_bound=2)
+_BATCH_SIZES = flags.DEFINE_list("batch_sizes", ["32", "64", "128"], "Queries per batch.")
+_EPOCHS = flags.DEFINE_integer("epochs", 5, "Number of epochs.", lower_bound=2)
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the lengths and of the orders.", lower_bound=0)
 
 MEAN, DEVIATION, LONGEST = 120.0, 75.0, 1251
 
 
 def some_lengths(queries: int, seed: int) -> np.ndarray:
-    """Documents of each query."""
+    """The number of documents of each query."""
     random = np.random.RandomState(seed)
     drawn = random.gamma((MEAN / DEVIATION) ** 2, DEVIATION**2 / MEAN, queries)
     lengths = np.clip(drawn.round(), 1, LONGEST).astype(int)
@@ -45,14 +45,14 @@ def some_lengths(queries: int, seed: int) -> np.ndarray:
 
 
 def write_file(path: pathlib.Path, lengths: np.ndarray) -> None:
-    """Two features; a query's id is its number."""
+    """Writes a LETOR file with two features; the id of a query is its number."""
     with open(path, "w", encoding="ascii") as file:
         for query, length in enumerate(lengths):
             file.write(f"1 qid:{query} 1:{query} 2:1\n" * length)
 
 
 def epochs(path: pathlib.Path, batch_size: int, **kwargs: Any) -> Iterator[tuple[list[list[int]], float]]:
-    """The queries of each batch, and the padding's share of all places, by epoch."""
+    """Yields the queries of each batch and the fraction of padding, per epoch."""
     for epoch in range(_EPOCHS.value):
         batches, places, documents = [], 0, 0
         dataset = data.read_letor(
@@ -73,7 +73,7 @@ def epochs(path: pathlib.Path, batch_size: int, **kwargs: Any) -> Iterator[tuple
 
 
 def together_again(before: list[list[int]], batches: list[list[int]]) -> float:
-    """Of the pairs of queries in a batch, the share that is in one batch again."""
+    """The fraction of the query pairs in a batch that are in the same batch again."""
     batch_of = {query: number for number, batch in enumerate(batches) for query in batch}
     pairs = again = 0
     for batch in before:
@@ -86,7 +86,7 @@ def measure(path: pathlib.Path, lengths: np.ndarray, batch_size: int, grouped: b
     padding, correlations, again, before = [], [], [], []
     for batches, share in epochs(path, batch_size, group_by_length=grouped):
         if sorted(sum(batches, [])) != list(range(len(lengths))):
-            raise AssertionError("An epoch does not hold each query once.")
+            raise AssertionError("An epoch does not contain each query once.")
         if batches == before:
             raise AssertionError("Two epochs have the same order.")
         if before:
@@ -122,7 +122,7 @@ def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     if any(2 * int(size) >= _QUERIES.value for size in _BATCH_SIZES.value):
-        raise app.UsageError("--queries must be more than two batches.")
+        raise app.UsageError("--queries must be more than twice the batch size.")
     lengths = some_lengths(_QUERIES.value, _SEED.value)
     about = {
         "queries": len(lengths),

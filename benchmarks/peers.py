@@ -1,9 +1,9 @@
-"""Ours against the ranking losses of allRank, PT-Ranking and Rax, value and gradient.
+"""Compares value and gradient of this library's losses with those of allRank, PT-Ranking and Rax.
 
 python benchmarks/peers.py --allrank_path=allRank --ptranking_path=ptranking --threads=1 --output=peers.json
 
-The paths are clones of https://github.com/allegro/allRank and https://github.com/wildltr/ptranking; Rax (JAX) is taken
-where it is installed. A peer that is not there is left out.
+The paths are clones of https://github.com/allegro/allRank and https://github.com/wildltr/ptranking. Rax (JAX) is used
+if it is installed. Missing peers are skipped.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from absl import app, flags
 
 from tfr_smooth import losses
 
-_SHAPES = flags.DEFINE_list("shapes", ["128x120", "32x500"], "Batches, as lists x documents.")
-_ALLRANK = flags.DEFINE_string("allrank_path", None, "A clone of allegro/allRank.")
-_PTRANKING = flags.DEFINE_string("ptranking_path", None, "A clone of wildltr/ptranking.")
+_SHAPES = flags.DEFINE_list("shapes", ["128x120", "32x500"], "Batch shapes: lists x documents.")
+_ALLRANK = flags.DEFINE_string("allrank_path", None, "Path of a clone of allegro/allRank.")
+_PTRANKING = flags.DEFINE_string("ptranking_path", None, "Path of a clone of wildltr/ptranking.")
 
 Loss = Callable[[Any, Any], Any]
 SideOf = Callable[[np.ndarray, np.ndarray], harness.Side]
-# From their value and gradient, and the numbers of lists and documents, to those of our sum over lists.
+# Converts a peer's value and gradient, given the numbers of lists and documents, to those of our sum over lists.
 InOurs = Callable[[Any, Any, int, int], tuple[Any, Any]]
 
 
 def minus_mean(value: Any, gradient: Any, lists: int, _: int) -> tuple[Any, Any]:
-    """Minus the mean over lists of the metric, which ours is one minus."""
+    """For losses that are minus the mean of the metric over lists; ours are one minus the metric."""
     return lists * (1.0 + value), lists * gradient
 
 
@@ -48,14 +48,14 @@ def as_it_is(value: Any, gradient: Any, *_: int) -> tuple[Any, Any]:
 
 
 def rax_pairs(value: Any, gradient: Any, _: int, documents: int) -> tuple[Any, Any]:
-    """Weights times the number of documents, and natural logarithms."""
+    """For Rax's weighted pairs, with weights times the number of documents and natural logarithms."""
     factor = 1.0 / (documents * math.log(2.0))
     return factor * value, factor * gradient
 
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """Ours and what a peer has for it; `difference` says what is not the same, if anything but rounding is."""
+    """Our loss and a peer's; `difference` describes differences other than rounding."""
 
     ours: Loss
     side: SideOf
@@ -65,7 +65,7 @@ class Pair:
 
 
 def stand_in(name: str, **contents: Any) -> None:
-    """An empty module for a missing one that is imported, but not used, on the way to what is run here."""
+    """Replaces a missing module that is imported but not used by a stand-in."""
     try:
         importlib.import_module(name)
     except ImportError:
@@ -74,7 +74,7 @@ def stand_in(name: str, **contents: Any) -> None:
 
 
 def allrank() -> dict[str, Pair]:
-    # allRank reads its data and its configuration with these; its losses take one constant from there.
+    # allRank uses these for data and configuration; its losses import one constant from there.
     stand_in("torchvision", transforms=None)
     stand_in("torchvision.transforms", Compose=None)
     stand_in("gcsfs")
@@ -101,14 +101,14 @@ def allrank() -> dict[str, Pair]:
             losses.NeuralSortNDCGLoss(temperature=1.0, reduction="sum"),
             side(theirs.neuralNDCG, temperature=1.0),
             minus_mean,
-            "NeuralNDCG scales NeuralSort's matrix by up to 50 Sinkhorn steps, and takes the expected gain at a rank, "
-            "where ours is the gain of the expected relevance of NeuralSort's matrix as it is.",
+            "NeuralNDCG scales NeuralSort's matrix by up to 50 Sinkhorn steps and uses the expected gain at a rank; "
+            "ours does not scale the matrix and uses the gain of the expected relevance.",
         ),
     }
 
 
 class _NoStep:
-    """PT-Ranking's losses take a step of their optimizer; this one takes none."""
+    """An optimizer without effect, since PT-Ranking's losses call `step` of their optimizer."""
 
     def zero_grad(self) -> None:
         pass
@@ -126,7 +126,7 @@ def ptranking() -> dict[str, Pair]:
     scorer = {"sf_id": "pointsf", "opt": "Adam", "lr": 1e-3, "pointsf": {"TL_AF": "R"}}
 
     def side(ranker: Any, **options: Any) -> SideOf:
-        """Their loss calls `backward` itself; the gradient is what it leaves. It may print."""
+        """PT-Ranking's loss calls `backward` itself, which leaves the gradient in the tensor, and may print."""
         ranker.optimizer = _NoStep()
 
         def of(labels: np.ndarray, scores: np.ndarray) -> harness.Side:
@@ -152,16 +152,17 @@ def ptranking() -> dict[str, Pair]:
             losses.SoftNDCGLoss(sigma=sigma, reduction="sum"),
             side(soft, presort=True, label_type=softrank.LABEL_TYPE.MultiLabel),
             minus_sum,
-            "Theirs is the discount of the expected rank, which is what ApproxNDCG does, with the normal distribution "
-            "in place of the logistic; ours is the paper's expectation of the discount over the ranks' distribution.",
+            "PT-Ranking uses the discount of the expected rank, as ApproxNDCG does, with the normal instead of the "
+            "logistic distribution; ours is the paper's expectation of the discount over the distribution of ranks.",
         ),
         "PT-Ranking WassRank": Pair(
             losses.SinkhornNDCGLoss(reduction="sum"),
             side(wass, batch_ids=[""]),
             as_it_is,
-            "We have no WassRank: it transports softmax(scores) to softmax(labels) under a cost between documents, "
-            "ours the scores to ranks. Mode EntropicOT (regularisation 0.1, up to 20 steps), the mean over lists: the "
-            "default one, SinkhornOT, takes one list at a time. Its printing of the scores at each call is counted.",
+            "This library has no WassRank, which transports softmax(scores) to softmax(labels) under a cost between "
+            "documents; Sinkhorn transports scores to ranks. WassRank runs in mode EntropicOT (regularization 0.1, up "
+            "to 20 steps, mean over lists), since the default mode, SinkhornOT, processes one list at a time. The time "
+            "includes its printing of the scores.",
         ),
     }
 
@@ -185,7 +186,7 @@ def rax() -> dict[str, Pair]:
         return Pair(ours, side(theirs.pairwise_logistic_loss, lambdaweight_fn=normalized), rax_pairs)
 
     def approx_ndcg(scores: Any, labels: Any, **options: Any) -> Any:
-        # What its approx_t12n(ndcg_metric, temperature=0.1) is; that of Rax 0.4.0 needs an older JAX (`jax.util`).
+        # Equals Rax's approx_t12n(ndcg_metric, temperature=0.1), which requires an older JAX in Rax 0.4.0 (`jax.util`).
         def ranks(*arguments: Any, **more: Any) -> Any:
             return theirs.utils.approx_ranks(*arguments, step_fn=lambda gap: jax.nn.sigmoid(gap / 0.1), **more)
 
@@ -203,7 +204,7 @@ def rax() -> dict[str, Pair]:
             losses.ListMLELoss(reduction="sum"),
             side(theirs.listmle_loss),
             as_it_is,
-            without_ties=True,  # Theirs orders tied labels by position or chance, ours has a mean.
+            without_ties=True,  # Rax orders tied labels by position or randomly; ours is the mean over orders.
         ),
         "Rax LambdaRank": lambdas(theirs.dcg_lambdaweight, "lambda_rank"),
         "Rax NDCG-Loss2": lambdas(theirs.dcg2_lambdaweight, "ndcg_loss2"),
@@ -218,7 +219,7 @@ def pairs() -> dict[str, Pair]:
 
 
 def inputs(shape: str, without_ties: bool) -> tuple[np.ndarray, np.ndarray]:
-    """A batch with falling labels (PT-Ranking presorts); the scores know nothing of them."""
+    """A batch with descending labels, which PT-Ranking requires, and independent scores."""
     labels, scores = harness.a_batch(*harness.shape_of(shape))
     labels = -np.sort(-labels, axis=1)
     if without_ties:
@@ -236,7 +237,7 @@ def measure(name: str, pair: Pair, shape: str) -> dict[str, Any]:
     expected = sides["ours"]()
     found = pair.in_ours(*sides["theirs"](), *scores.shape)
     assert np.isfinite(found[0]) and np.isfinite(found[1]).all(), name
-    # Those of weighted pairs are sums of N^2 terms, where theirs takes the logarithm of a power near 1.
+    # Losses of weighted pairs are sums of N^2 terms, and allRank takes the logarithm of a power near 1.
     harness.same(sides["ours, XLA"](), expected, value=1e-4, gradient=1e-3, name=name)
     if not pair.difference:
         harness.same(found, expected, value=1e-4, gradient=1e-3, name=name)

@@ -1,4 +1,4 @@
-"""`read_letor` against scikit-learn's load_svmlight_file plus grouping, and a second epoch from the binary cache.
+"""Compares `read_letor`, from text and from the binary cache, with scikit-learn's load_svmlight_file plus grouping.
 
 python benchmarks/reader.py --megabytes=520 --output=reader.json
 """
@@ -19,19 +19,19 @@ from absl import app, flags
 
 from tfr_smooth import data
 
-_MEGABYTES = flags.DEFINE_integer("megabytes", 520, "Size of the text file, about.", lower_bound=1)
-_FOLDER = flags.DEFINE_string("folder", None, "Where the file is made; a temporary folder unless given.")
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", 128, "Queries in a batch.", lower_bound=1)
-_ALONE = flags.DEFINE_string("alone", None, "For the measuring of memory: FILE.")
+_MEGABYTES = flags.DEFINE_integer("megabytes", 520, "Approximate size of the text file.", lower_bound=1)
+_FOLDER = flags.DEFINE_string("folder", None, "Folder for the file. Default: a temporary folder.")
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 128, "Queries per batch.", lower_bound=1)
+_ALONE = flags.DEFINE_string("alone", None, "Internal, for measuring memory: FILE.")
 
 FEATURES = 136
 
 
 def text_file(folder: pathlib.Path) -> pathlib.Path:
-    """A file of the generator, with whole numbers as query ids, which scikit-learn asks for."""
+    """Writes synthetic data, with integers as query ids, which scikit-learn requires."""
     path = folder / f"{_MEGABYTES.value}.txt"
     if not path.exists():
-        queries = max(2, _MEGABYTES.value * 6)  # 120 documents a query on average, 1.45 kB each
+        queries = max(2, _MEGABYTES.value * 6)  # on average 120 documents per query, 1.45 kB each
         made = data.write_synthetic_letor(
             folder / "made", num_queries=(queries, 2, 2), num_features=FEATURES, max_documents=790
         )
@@ -46,7 +46,7 @@ def batches(path: pathlib.Path, **kwargs: Any) -> tf.data.Dataset:
 
 
 def through(dataset: tf.data.Dataset) -> Callable[[], Any]:
-    """Goes through all batches, and returns the sums of features and labels of the last."""
+    """Returns a function that reads all batches and returns the last one."""
 
     def run() -> Any:
         last = None
@@ -69,7 +69,7 @@ def scikit_learn(path: pathlib.Path) -> Callable[[], Any]:
 
 
 def check(path: pathlib.Path) -> None:
-    """All three have the same documents."""
+    """Checks that all three readers return the same documents."""
     theirs, their_labels = scikit_learn(path)()
     for kwargs in ({"num_features": FEATURES}, {"cache_dir": path.parent / "cache"}):
         query = 0

@@ -1,11 +1,11 @@
-"""NeuralSort, SoftSort, FastSort and Sinkhorn as losses: ours against their authors' code, value and gradient.
+"""Compares value and gradient of the NeuralSort, SoftSort, FastSort and Sinkhorn losses with their authors' code.
 
 python benchmarks/relaxations.py --neuralsort_path=neuralsort --softsort_path=softsort
     --fast_soft_sort_path=fast-soft-sort --threads=1 --output=relaxations.json
 
 The paths are clones of https://github.com/ermongroup/neuralsort, https://github.com/sprillo/softsort and
-https://github.com/google-research/fast-soft-sort; torchsort (FastSort in C++) and ott-jax (Sinkhorn, by its author) are
-taken where they are installed. A peer that is not there is left out.
+https://github.com/google-research/fast-soft-sort. torchsort (FastSort in C++) and ott-jax (Sinkhorn, by its author) are
+used if they are installed. Missing peers are skipped.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from absl import app, flags
 
 from tfr_smooth import losses, ops
 
-_SHAPES = flags.DEFINE_list("shapes", ["128x120", "32x500"], "Batches, as lists x documents.")
-_NEURALSORT = flags.DEFINE_string("neuralsort_path", None, "A clone of ermongroup/neuralsort.")
-_SOFTSORT = flags.DEFINE_string("softsort_path", None, "A clone of sprillo/softsort.")
-_FAST_SOFT_SORT = flags.DEFINE_string("fast_soft_sort_path", None, "A clone of google-research/fast-soft-sort.")
+_SHAPES = flags.DEFINE_list("shapes", ["128x120", "32x500"], "Batch shapes: lists x documents.")
+_NEURALSORT = flags.DEFINE_string("neuralsort_path", None, "Path of a clone of ermongroup/neuralsort.")
+_SOFTSORT = flags.DEFINE_string("softsort_path", None, "Path of a clone of sprillo/softsort.")
+_FAST_SOFT_SORT = flags.DEFINE_string("fast_soft_sort_path", None, "Path of a clone of google-research/fast-soft-sort.")
 
 Loss = Callable[[Any, Any], Any]
 
-# Our defaults. For SoftSort the power is that of the authors' default, |s_i - s_j|.
+# Our defaults, except for SoftSort's power, which is the authors' default, |s_i - s_j|.
 TEMPERATURE, POWER, STRENGTH, EPSILON, THRESHOLD = 1.0, 1.0, 1.0, 0.1, 1e-3
 OURS: dict[str, dict[str, Any]] = {
     "neuralsort_ndcg": {"temperature": TEMPERATURE},
@@ -37,9 +37,9 @@ OURS: dict[str, dict[str, Any]] = {
     "fastsort_ndcg": {"regularization_strength": STRENGTH, "regularization": "l2"},
     "sinkhorn_ndcg": {"epsilon": EPSILON, "threshold": THRESHOLD},
 }
-_NAMES = flags.DEFINE_list("names", list(OURS), "What to run.")
+_NAMES = flags.DEFINE_list("names", list(OURS), "Losses to run.")
 
-# Largest differences of value and gradient that count as rounding: NeuralSort's logits, sums of N gaps, are large.
+# Largest differences of value and gradient due to rounding. NeuralSort's logits, sums of N gaps, are large.
 CLOSE = {
     "neuralsort_ndcg": {"value": 1e-4, "gradient": 1e-3},
     "softsort_ndcg": {"value": 1e-5, "gradient": 1e-4},
@@ -47,18 +47,18 @@ CLOSE = {
     "sinkhorn_ndcg": {"value": 1e-4, "gradient": 1e-3},
 }
 
-# What is not the same on both sides, but for rounding.
+# Differences between both sides, except for rounding.
 DIFFERENCES = {
-    "neuralsort_ndcg": "Theirs has no padding, and builds the N x N matrix of gaps, of which ours needs sums alone.",
-    "softsort_ndcg": "Theirs has no padding.",
-    "fastsort_ndcg": "Theirs has no padding and solves one list after the other, on one thread.",
+    "neuralsort_ndcg": "The authors' code has no padding and builds the N x N matrix of gaps; ours needs only sums.",
+    "softsort_ndcg": "The authors' code has no padding.",
+    "fastsort_ndcg": "The authors' code has no padding and solves one list after the other, on one thread.",
     "sinkhorn_ndcg": (
-        "Theirs starts from 0, scales in float32 logarithms, looks every 10 steps and stops at the sum over ranks of "
-        "the errors of a plan of mass 1, that is their mean in our unit, where ours stops at the largest. A batch goes "
-        "on until its last list is done. Squashing and targets are made the same (theirs would not multiply by "
-        "pi / sqrt(3)). As ott-jax sets up the implicit gradient, its linear system is singular (a shift of the one "
-        "potential is one of the other) and lineax refuses the result: hence ridge_kernel. The other side goes back "
-        "through the steps."
+        "ott-jax starts from 0, scales in float32 logarithms, checks for convergence every 10 steps and stops by the "
+        "sum over ranks of the errors of a plan with mass 1, that is, their mean in our unit; ours stops by the "
+        "largest error. A batch continues until its last list has converged. Squashing and targets are the same here "
+        "(ott-jax would not multiply by pi / sqrt(3)). The linear system of ott-jax's implicit gradient is singular (a "
+        "shift of one potential is a shift of the other), and lineax rejects the result, hence ridge_kernel. The "
+        "unrolled variant differentiates through the steps."
     ),
 }
 
@@ -78,7 +78,7 @@ def torch_ideal(labels: Any) -> Any:
 
 
 def from_indicators(indicators: Callable[[Any], Any]) -> Loss:
-    """Sum over lists of 1 - NDCG in PyTorch: the gain of the relevance found at each rank."""
+    """Sum over lists of 1 - NDCG in PyTorch: the gain of the smooth relevance at each rank."""
 
     def loss(labels: Any, scores: Any) -> Any:
         found = (indicators(scores) @ labels.unsqueeze(-1)).squeeze(-1)
@@ -101,7 +101,7 @@ def from_positions(positions: Callable[[Any], Any]) -> Loss:
 def torch_peers(name: str) -> Iterator[tuple[str, Loss]]:
     if name == "neuralsort_ndcg" and harness.is_given(_NEURALSORT):
         cuda = harness.torch().cuda
-        # The only device of that code. These are the types that it makes tensors of.
+        # The code supports only CUDA. These are the tensor types that it creates.
         cuda.FloatTensor, cuda.LongTensor = harness.torch().FloatTensor, harness.torch().LongTensor
         module = harness.module_at(pathlib.Path(_NEURALSORT.value) / "pytorch" / "neuralsort.py", "authors_neuralsort")
         yield "authors' PyTorch", from_indicators(module.NeuralSort(TEMPERATURE))
@@ -112,7 +112,7 @@ def torch_peers(name: str) -> Iterator[tuple[str, Loss]]:
         sys.path.insert(0, _FAST_SOFT_SORT.value)
         from fast_soft_sort import pytorch_ops
 
-        # It keeps the type of what it is given; float32 is what PyTorch's models have.
+        # It keeps the type of its input: float32, the default type of PyTorch models.
         theirs = {"direction": "DESCENDING", "regularization_strength": STRENGTH, "regularization": "l2"}
         yield "authors' NumPy", from_positions(lambda scores: pytorch_ops.soft_rank(scores, **theirs))
     if name == "fastsort_ndcg" and harness.is_installed("torchsort"):
@@ -146,7 +146,7 @@ def ott_peers(name: str, threshold: float = THRESHOLD) -> Iterator[tuple[str, Lo
 
         def loss(labels: Any, scores: Any, options: dict[str, Any] = options) -> Any:
             documents = labels.shape[1]
-            positions = documents - soft_sort.ranks(scores, axis=1, **options)  # Theirs rise from 0 with the scores.
+            positions = documents - soft_sort.ranks(scores, axis=1, **options)  # Ranks of ott-jax ascend from 0.
             discounts = 1.0 / jnp.log2(jnp.arange(documents) + 2.0)
             best = -jnp.sort(-labels, axis=1)
             ideal = ((2.0**best - 1.0) * discounts).sum(axis=1)
@@ -157,7 +157,7 @@ def ott_peers(name: str, threshold: float = THRESHOLD) -> Iterator[tuple[str, Lo
 
 
 def sinkhorn_steps(scores: np.ndarray) -> dict[str, int]:
-    """How many scalings of rows and columns the batch takes: ours, and theirs where installed."""
+    """The number of scalings of rows and columns until the batch converges, of ours and of ott-jax if installed."""
 
     mask = tf.ones(scores.shape, tf.bool)
 
@@ -178,7 +178,7 @@ def sinkhorn_steps(scores: np.ndarray) -> dict[str, int]:
 
 
 def strictly_same(name: str, labels: np.ndarray, scores: np.ndarray) -> None:
-    """Checks a few lists with a threshold so strict that the rules for stopping do not matter."""
+    """Checks a few lists with a threshold so small that different stopping rules do not matter."""
     labels, scores = labels[:4], scores[:4]
     expected = harness.TensorFlowSide(ours(name, threshold=1e-6), labels, scores)()
     for side, loss in ott_peers(name, threshold=1e-6):
@@ -196,7 +196,7 @@ def measure(name: str, shape: str) -> dict[str, Any]:
     expected = sides["ours"]()
     apart = {}
     for side, run in sides.items():
-        # Where each stops by its own rule, they differ by about the threshold.
+        # With different stopping rules, results differ by about the threshold.
         by_threshold = {"value": 1e-2, "gradient": 5e-2} if side.startswith("OTT") else CLOSE[name]
         apart[side] = harness.differences(run(), expected)
         harness.same(run(), expected, **by_threshold, name=f"{name}, {side}")

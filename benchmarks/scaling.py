@@ -1,10 +1,10 @@
-"""Measures how many queries per second a training goes through, by number of replicas.
+"""Measures the queries per second of training by the number of replicas.
 
     python benchmarks/scaling.py --replicas=1,2,4 --output=scaling.json     # the GPUs of this machine, or logical CPUs
     python benchmarks/scaling.py --strategy=multi_worker                    # on each host, with TF_CONFIG
 
-The global batch is the same for all numbers of replicas, so all of them train alike. A batch is made once and read from
-memory: this measures the training step and what replicas say to each other, not the reading of files.
+The global batch size is the same for all numbers of replicas, so that training is equivalent. A batch is created once
+and read from memory: this measures the training step and the communication between replicas, not the reading of files.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from absl import app, flags
 from tfr_smooth import _files, losses, models, training
 
 _REPLICAS = flags.DEFINE_list("replicas", ["1", "2"], "Numbers of replicas, each a GPU or a logical CPU.")
-_DEVICE = flags.DEFINE_enum("device", "auto", ["auto", "gpu", "cpu"], "auto: GPUs where there are any.")
+_DEVICE = flags.DEFINE_enum("device", "auto", ["auto", "gpu", "cpu"], "auto: GPUs if there are any, else CPUs.")
 _STRATEGY = flags.DEFINE_enum(
     "strategy", "mirrored", ["mirrored", "multi_worker"], "multi_worker: the cluster of TF_CONFIG, without --replicas."
 )
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", 256, "Queries in a global batch.", lower_bound=1)
-_LIST_SIZE = flags.DEFINE_integer("list_size", 100, "Documents of a query.", lower_bound=1)
-_NUM_FEATURES = flags.DEFINE_integer("num_features", 136, "Features of a document.", lower_bound=1)
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 256, "Queries per global batch.", lower_bound=1)
+_LIST_SIZE = flags.DEFINE_integer("list_size", 100, "Documents per query.", lower_bound=1)
+_NUM_FEATURES = flags.DEFINE_integer("num_features", 136, "Number of features.", lower_bound=1)
 _HIDDEN = flags.DEFINE_string("hidden", "256,128", "Widths of the hidden layers.")
-_LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.TABLE), "The loss to train with.")
-_STEPS = flags.DEFINE_integer("steps", 20, "Steps of a timed epoch; a first epoch warms up.", lower_bound=1)
+_LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.TABLE), "Loss to train with.")
+_STEPS = flags.DEFINE_integer("steps", 20, "Steps per timed epoch; a first epoch is not timed.", lower_bound=1)
 _EPOCHS = flags.DEFINE_integer("epochs", 3, "Timed epochs; the median counts.", lower_bound=1)
-_OUTPUT = flags.DEFINE_string("output", None, "Where to write the results as JSON.")
+_OUTPUT = flags.DEFINE_string("output", None, "JSON file to write the results to.")
 
 
 class EpochTimes(tf.keras.callbacks.Callback):
-    """Seconds of each epoch."""
+    """Measures the seconds of each epoch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class EpochTimes(tf.keras.callbacks.Callback):
 
 
 def mirrored(device: str, replicas: int) -> tuple[tf.distribute.Strategy, str]:
-    """A strategy of that many replicas in this process, and what they run on."""
+    """Returns a strategy with this number of replicas in this process, and a description of the devices."""
     gpus = tf.config.list_physical_devices("GPU")
     if device == "gpu" or (device == "auto" and gpus):
         if replicas > len(gpus):
@@ -71,7 +71,7 @@ def mirrored(device: str, replicas: int) -> tuple[tf.distribute.Strategy, str]:
 
 
 def a_dataset(settings: dict[str, Any]) -> tf.data.Dataset:
-    """One batch, again and again."""
+    """One batch, repeated forever."""
     random = np.random.RandomState(0)
     shape = (settings["batch_size"], settings["list_size"])
     labels = random.choice(5, size=shape, p=[0.5, 0.3, 0.1, 0.06, 0.04]).astype(np.float32)
@@ -83,7 +83,7 @@ def a_dataset(settings: dict[str, Any]) -> tf.data.Dataset:
 
 
 def measure(settings: dict[str, Any], replicas: int | None) -> dict[str, Any]:
-    """Trains with that many replicas of this process, or None for the cluster of TF_CONFIG."""
+    """Trains with this number of replicas in this process; None for the cluster of TF_CONFIG."""
     if replicas is None:
         strategy = training.get_strategy("multi_worker")
         kind = "workers with " + ("GPUs" if tf.config.list_physical_devices("GPU") else "a CPU each")
@@ -121,7 +121,7 @@ def main(argv: list[str]) -> None:
     if _STRATEGY.value == "multi_worker":
         results = [measure(settings, None)]
     else:
-        # Each in a process of its own: TensorFlow must know of its devices from the start.
+        # Each in its own process: TensorFlow's devices must be configured at its start.
         with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
             results = [pool.apply(measure, (settings, int(replicas))) for replicas in _REPLICAS.value]
     if not results[0]["chief"]:

@@ -1,10 +1,10 @@
-"""What batches of many sizes, and many losses, cost: seconds and memory, as the compiled programs add up.
+"""Measures time and memory of many batch sizes, and of many losses, as compiled programs accumulate.
 
     python benchmarks/sizes.py --names=smoothi_ndcg,approx_ndcg,soft_ndcg --threads=1
 
-For each loss, value and gradient in one `tf.function` on batches of random sizes; then in one `tf.function` each for
-many losses that differ in a hyperparameter, on one size. A size that is new to the process may have a program to
-compile, so the time goes up and then levels off: the table has the time and the growth of memory for each tenth.
+First, each loss computes value and gradient in one `tf.function` on batches of random sizes. Then many losses, which
+differ in a hyperparameter, do the same in one `tf.function` each, on a single size. A new size may require compilation,
+so the total time increases and then levels off: the output shows time and memory growth for each tenth of the runs.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from absl import app, flags
 
 from tfr_smooth import losses
 
-_NAMES = flags.DEFINE_list("names", ["smoothi_ndcg", "approx_ndcg", "soft_ndcg"], "Losses by name.")
-_SIZES = flags.DEFINE_integer("sizes", 500, "Batches of random sizes.", lower_bound=10)
-_LISTS = flags.DEFINE_integer("lists", 64, "The most lists in a batch.", lower_bound=1)
-_DOCUMENTS = flags.DEFINE_integer("documents", 1000, "The most documents in a list.", lower_bound=1)
-_LOSSES = flags.DEFINE_integer("losses", 200, "Losses that differ in a hyperparameter.", lower_bound=10)
+_NAMES = flags.DEFINE_list("names", ["smoothi_ndcg", "approx_ndcg", "soft_ndcg"], "Names of the losses.")
+_SIZES = flags.DEFINE_integer("sizes", 500, "Number of batches of random sizes.", lower_bound=10)
+_LISTS = flags.DEFINE_integer("lists", 64, "Maximum lists per batch.", lower_bound=1)
+_DOCUMENTS = flags.DEFINE_integer("documents", 1000, "Maximum documents per list.", lower_bound=1)
+_LOSSES = flags.DEFINE_integer("losses", 200, "Number of losses that differ in a hyperparameter.", lower_bound=10)
 
 
 def step(loss: losses.RankingLoss) -> Callable[..., Any]:
@@ -56,7 +56,7 @@ def of_losses(name: str) -> Iterable[Callable[[], Any]]:
 
 
 def measure(name: str, what: str, runs: Iterable[Callable[[], Any]]) -> dict[str, Any]:
-    """The seconds, processor's time, and the megabytes that each tenth of the runs adds."""
+    """The processor time in seconds and the added memory in megabytes of each tenth of the runs."""
     seconds, megabytes = [], [harness.resident_megabytes()]
     for run in runs:
         start = time.process_time()

@@ -1,4 +1,4 @@
-"""SmoothI's value and gradient: ours against the authors' PyTorch code, and against plain TensorFlow.
+"""Compares value and gradient of SmoothI with the authors' PyTorch code and with plain TensorFlow.
 
 python benchmarks/smoothi.py --authors_src=SmoothI/src --threads=1 --output=smoothi.json
 """
@@ -16,10 +16,10 @@ from absl import app, flags
 
 from tfr_smooth import losses
 
-_SHAPES = flags.DEFINE_list("shapes", ["128x40", "128x120", "32x500", "8x1000"], "Batches, as lists x documents.")
-_METRICS = flags.DEFINE_list("metrics", ["ndcg", "ndcg@10", "p@10", "map"], "What to run.")
+_SHAPES = flags.DEFINE_list("shapes", ["128x40", "128x120", "32x500", "8x1000"], "Batch shapes: lists x documents.")
+_METRICS = flags.DEFINE_list("metrics", ["ndcg", "ndcg@10", "p@10", "map"], "Metrics to run.")
 _AUTHORS_SRC = flags.DEFINE_string(
-    "authors_src", None, "The src/ folder of https://github.com/ygcinar/SmoothI; without it that code is left out."
+    "authors_src", None, "The src/ folder of https://github.com/ygcinar/SmoothI. Default: skip the authors' code."
 )
 
 ALPHA, DELTA = 1.0, 0.1
@@ -33,7 +33,7 @@ TOPN = {"ndcg": None, "ndcg@10": 10, "p@10": 10, "map": None}
 
 
 def plain_tensorflow(metric: str) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
-    """Eq. 9 to 12 as they stand, which TensorFlow differentiates."""
+    """Direct implementation of Eq. 9 to 12 of the SmoothI paper, differentiated by TensorFlow."""
 
     def found_at_ranks(relevance: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
         ranks = TOPN[metric] or scores.shape[1]
@@ -45,7 +45,7 @@ def plain_tensorflow(metric: str) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
             return rank + 1, factors * tf.stop_gradient(1.0 - indicators - DELTA), found
 
         state = (0, tf.ones_like(scores), tf.TensorArray(tf.float32, size=ranks))
-        # XLA differentiates only loops with a known limit.
+        # XLA differentiates only loops with a static maximum.
         return tf.transpose(tf.while_loop(lambda *_: True, body, state, maximum_iterations=ranks)[2].stack())
 
     def loss(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
@@ -67,11 +67,11 @@ def plain_tensorflow(metric: str) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
 def authors(metric: str, documents: int) -> Callable[[Any, Any], Any]:
-    """Their loss, the sum over lists; for MAP, which they do not publish, the metric read off the same recursion."""
+    """The authors' loss, summed over lists; for MAP, which they do not publish, computed from the same recursion."""
     torch = harness.torch()
     module = harness.module_at(pathlib.Path(_AUTHORS_SRC.value) / "losses.py", "authors_losses")
     if metric.startswith("ndcg"):
-        # K=0 is their NDCG over the whole list.
+        # K=0 selects NDCG over the whole list.
         loss = module.ListwiseSmoothINDCGKLoss(ALPHA, DELTA, K=TOPN[metric] or 0, rank_list_length=documents)
         return lambda labels, scores: loss(scores, labels)
     if metric == "p@10":
@@ -94,10 +94,10 @@ def authors(metric: str, documents: int) -> Callable[[Any, Any], Any]:
 
 
 def in_our_gain(metric: str, labels: np.ndarray, scores: np.ndarray, side: harness.Side) -> tuple[Any, Any]:
-    """The authors' value and gradient, changed from their gain 2^y to ours, 2^y - 1.
+    """The authors' value and gradient, converted from their gain 2^y to ours, 2^y - 1.
 
-    Their DCG is ours plus the sum D of the discounts, whatever the ranking. So from their loss of a list,
-    L = 1 - (DCG + D) / (IDCG + D), follows ours as 1 - DCG / IDCG = L (IDCG + D) / IDCG; the same for the gradient.
+    For any ranking, their DCG is ours plus the sum D of the discounts. Their loss of a list is therefore
+    L = 1 - (DCG + D) / (IDCG + D), and ours is 1 - DCG / IDCG = L (IDCG + D) / IDCG. The same holds for the gradient.
     """
     value, gradient = side()
     if not metric.startswith("ndcg"):
@@ -106,7 +106,7 @@ def in_our_gain(metric: str, labels: np.ndarray, scores: np.ndarray, side: harne
     discounts = 1.0 / np.log2(np.arange(ranks) + 2.0)
     ideal = (2.0 ** -np.sort(-labels.astype(np.float64), axis=1)[:, :ranks] - 1.0) @ discounts
     factors = (ideal + discounts.sum()) / ideal
-    # They sum over lists: a call for each gives its value.
+    # The authors' loss sums over lists, so each list needs a separate call.
     loss = authors(metric, labels.shape[1])
     each = [harness.torch_side(loss, labels[i : i + 1], scores[i : i + 1])()[0] for i in range(len(labels))]
     return np.dot(factors, np.array(each, np.float64)), factors[:, np.newaxis] * gradient
@@ -135,7 +135,7 @@ def measure(metric: str, shape: str) -> dict[str, Any]:
 def main(_: list[str]) -> None:
     harness.use_threads()
     if not _AUTHORS_SRC.value:
-        print("--authors_src is not given: the authors' PyTorch code is left out.")
+        print("--authors_src is not given: skipping the authors' PyTorch code.")
     results = [measure(metric, shape) for metric in _METRICS.value for shape in _SHAPES.value]
     packages = ["torch"] if _AUTHORS_SRC.value else []
     harness.report(results, packages=packages, alpha=ALPHA, delta=DELTA)

@@ -1,4 +1,4 @@
-"""SoftNDCG's value and gradient: ours against the Rank-Binomial recursion of the paper in TensorFlow.
+"""Compares value and gradient of SoftNDCG with the paper's Rank-Binomial recursion in TensorFlow.
 
 python benchmarks/softndcg.py --threads=1 --output=softndcg.json
 """
@@ -15,15 +15,15 @@ from absl import app, flags
 
 from tfr_smooth import losses
 
-_SHAPES = flags.DEFINE_list("shapes", ["128x40", "32x120"], "Batches for both, as lists x documents.")
-_ONLY_OURS = flags.DEFINE_list("only_ours", ["8x1000"], "Batches for ours alone.")
-_ALONE = flags.DEFINE_string("alone", None, "For the measuring of memory: a shape.")
+_SHAPES = flags.DEFINE_list("shapes", ["128x40", "32x120"], "Batch shapes for both sides: lists x documents.")
+_ONLY_OURS = flags.DEFINE_list("only_ours", ["8x1000"], "Batch shapes for this library only.")
+_ALONE = flags.DEFINE_string("alone", None, "Internal, for measuring memory: SHAPE.")
 
 SIGMA = 1.0
 
 
 def recursion(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Sum over lists of 1 - SoftNDCG, by Eq. 9 to 15: one contest after the other, O(N^3)."""
+    """Sum over lists of 1 - SoftNDCG by Eq. 9 to 15 of the SoftRank paper: one contest after another, O(N^3)."""
     documents = scores.shape[1]
     gaps = scores[:, :, tf.newaxis] - scores[:, tf.newaxis, :]  # [batch, i, j]: i against j
     wins = 0.5 * tf.math.erfc(-gaps / (SIGMA * np.sqrt(2.0) * np.sqrt(2.0)))
@@ -56,7 +56,7 @@ def sides_of(shape: str) -> dict[str, Callable[[], Any]]:
 def main(_: list[str]) -> None:
     harness.use_threads()
     if _ALONE.value:
-        sides_of("1x256")["ours"]()  # What starting TensorFlow and XLA takes is no part of it.
+        sides_of("1x256")["ours"]()  # Excludes the memory for starting TensorFlow and XLA.
         return harness.alone(sides_of(_ALONE.value)["ours"])
     results = []
     for shape in _SHAPES.value + _ONLY_OURS.value:

@@ -1,4 +1,4 @@
-"""One epoch of the paper's scorer on SmoothI-NDCG: against the authors' training loop, and against mean squared error.
+"""Compares an epoch of the paper's scorer with SmoothI-NDCG, the authors' training loop, and mean squared error.
 
 python benchmarks/training_epoch.py --authors_src=SmoothI/src --threads=2 --runs=3 --warm_runs=1 --output=epoch.json
 
@@ -19,11 +19,11 @@ from absl import app, flags
 
 from tfr_smooth import losses, models
 
-_QUERIES = flags.DEFINE_integer("queries", 6000, "Queries of an epoch.", lower_bound=1)
-_DOCUMENTS = flags.DEFINE_integer("documents", 120, "Documents of each query.", lower_bound=1)
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", 128, "Queries in a batch.", lower_bound=1)
+_QUERIES = flags.DEFINE_integer("queries", 6000, "Queries per epoch.", lower_bound=1)
+_DOCUMENTS = flags.DEFINE_integer("documents", 120, "Documents per query.", lower_bound=1)
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 128, "Queries per batch.", lower_bound=1)
 _AUTHORS_SRC = flags.DEFINE_string(
-    "authors_src", None, "The src/ folder of https://github.com/ygcinar/SmoothI; without it that code is left out."
+    "authors_src", None, "The src/ folder of https://github.com/ygcinar/SmoothI. Default: skip the authors' code."
 )
 
 FEATURES, HIDDEN, ALPHA, DELTA = 136, 1024, 1.0, 0.1

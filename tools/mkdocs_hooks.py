@@ -1,11 +1,12 @@
-"""What MkDocs and mkdocstrings call while they build the site (mkdocs.yml names this file).
+"""Hooks of MkDocs and mkdocstrings for building the site (see mkdocs.yml).
 
-Tables and reference sections come from the registry, so that they cannot fall behind it. A page has a comment instead:
+Tables and reference sections are generated from the registry, so that they are always up to date. A page contains a
+comment instead:
     <!-- losses -->            the table of losses, from losses.TABLE
     <!-- metrics -->           the table of metrics, from metrics.TABLE
-    <!-- names: PACKAGE -->    all public names of a package, linked to where they are documented
+    <!-- names: PACKAGE -->    all public names of a package, linked to their documentation
     <!-- classes: RANKING -->  the reference of a ranking's losses and metrics, from registry.PAIRS
-A name that is documented nowhere gives a broken link, with which `mkdocs build --strict` fails.
+A name without documentation becomes a broken link, so that `mkdocs build --strict` fails.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ import griffe
 import latex2mathml.converter
 
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.S)
-# Package -> how the names of its classes end.
+# Package -> suffix of the names of its classes.
 _ENDINGS = {"losses": "Loss", "metrics": "Metric"}
 
 
 class RuntimeNames(griffe.Extension):
-    """Shows mkdocstrings, which only reads the source, what Python has when it has run the source."""
+    """Adds the names that exist only at run time to mkdocstrings, which only parses the source."""
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
         for package in (pkg["losses"], pkg["metrics"]):
@@ -37,7 +38,7 @@ class RuntimeNames(griffe.Extension):
 
 
 def add_named_classes(package: griffe.Module) -> None:
-    """Adds the classes that come from the registry: the stubs' signatures, with the docstrings of the classes."""
+    """Adds the classes generated from the registry, with the signatures of the stubs and the classes' docstrings."""
     stubs, named = package["named"], importlib.import_module(f"{package.path}.named")
     for name in named.__all__:
         stubs[name].docstring.value = inspect.getdoc(getattr(named, name))
@@ -45,7 +46,7 @@ def add_named_classes(package: griffe.Module) -> None:
 
 
 def rename_examples(owner: griffe.Object) -> None:
-    """Renames the section "Example:" of all docstrings: griffe knows the plural alone."""
+    """Renames the section "Example:" of all docstrings, since griffe only recognizes "Examples:"."""
     if owner.docstring:
         owner.docstring.value = re.sub(r"^Example:$", "Examples:", owner.docstring.value, flags=re.M)
     for member in owner.members.values():
@@ -54,9 +55,9 @@ def rename_examples(owner: griffe.Object) -> None:
 
 
 def prefer_functions_to_modules(package: griffe.Module) -> None:
-    """Documents the function where a function and its module share a name, such as `functional.list_net`.
+    """Documents the function if a function and its module have the same name, such as `functional.list_net`.
 
-    All names are looked up first: the members of such a module are out of reach once its name is the function's.
+    All names are looked up first, since the members of such a module become unreachable when the function replaces it.
     """
     members = {name: package[name] for name in package.exports}
     targets = {name: member.final_target if member.is_alias else member for name, member in members.items()}
@@ -66,7 +67,7 @@ def prefer_functions_to_modules(package: griffe.Module) -> None:
 
 
 def on_page_markdown(markdown: str, **kwargs: Any) -> str:
-    """Fills in tables and reference sections."""
+    """Inserts tables and reference sections."""
     markdown = re.sub(r"^<!-- losses -->$", lambda _: losses_table(), markdown, flags=re.M)
     markdown = re.sub(r"^<!-- metrics -->$", lambda _: metrics_table(), markdown, flags=re.M)
     markdown = re.sub(r"^<!-- classes: (\w+) -->$", lambda match: classes(match[1]), markdown, flags=re.M)
@@ -74,7 +75,7 @@ def on_page_markdown(markdown: str, **kwargs: Any) -> str:
 
 
 def on_page_content(html: str, **kwargs: Any) -> str:
-    """Renders formulas as MathML, which browsers show without a script."""
+    """Renders formulas as MathML, which browsers display without scripts."""
     return _FORMULA.sub(lambda match: formula(match[2], "inline" if match[1] == "span" else "block"), html)
 
 
@@ -119,7 +120,7 @@ def names(package: str) -> str:
 
 
 def reference(module: Any, member: type) -> str:
-    """A link to where mkdocstrings documents the member."""
+    """A link to the documentation of the member."""
     return f"[`{member.__name__}`][{module.__name__}.{member.__name__}]"
 
 

@@ -1,12 +1,12 @@
 """Draws the plots of the documentation: python tools/plot_relaxations.py
 
-For each relaxation, OUTPUT_DIR gets
+For each relaxation, writes to OUTPUT_DIR
     NAME_ranking.png   the smooth ranking of five documents, from soft to sharp
-    NAME_error.png     how far the smooth metrics are from the exact ones
-    NAME_gradient.png  the size of the loss's gradient
-    NAME_cost.png      the processor time of value and gradient against the length of the list, among the others
-and once trade_off.png, which compares them. Lists are random, from a fixed seed: all but the times are the same on
-every machine. Takes a few minutes; --only and --plots do less.
+    NAME_error.png     the difference between smooth and exact metrics
+    NAME_gradient.png  the norm of the gradient of the loss
+    NAME_cost.png      the processor time of value and gradient by list length, compared with the other relaxations
+and trade_off.png, which compares all relaxations. The lists are random with a fixed seed: everything except the times
+is the same on every machine. Takes a few minutes; --only and --plots select a part.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tfr_smooth import _files, functional, losses, ops
 
 @dataclasses.dataclass(frozen=True)
 class Relaxation:
-    """A ranking with the argument that makes it sharp, over a range from soft to sharp."""
+    """A ranking, and the range from soft to sharp of the argument that controls its sharpness."""
 
     title: str
     ranking: type
@@ -39,7 +39,7 @@ class Relaxation:
     soft: float
     sharp: float
     loss: str
-    shown: tuple[float, ...] = ()  # for the plot of the ranking; none: positions over the whole range
+    shown: tuple[float, ...] = ()  # values in the plot of the ranking; if empty, it shows positions over the range
     variants: tuple[dict[str, Any], ...] = ({},)
 
     def make(self, value: float, **kwargs: Any) -> Any:
@@ -54,7 +54,7 @@ class Relaxation:
 
     @property
     def searched(self) -> tuple[float, ...]:
-        """What papers tried."""
+        """The values that the papers search."""
         return losses.TABLE[self.loss].searched[self.argument]
 
 
@@ -83,7 +83,7 @@ LENGTHS = (10, 30, 100, 300, 1000)
 BATCH = 8
 LEAST_GRADIENT = 1e-6
 
-# Okabe and Ito's colors, which color-blind people can tell apart.
+# Okabe and Ito's colors, which color-blind people can distinguish.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333")
 MARKERS = "osD^vPX"
 STYLE = {
@@ -101,19 +101,19 @@ STYLE = {
     "lines.linewidth": 2.0,
 }
 
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "docs/images", "Where the PNG files are written.")
-_ONLY = flags.DEFINE_list("only", list(RELAXATIONS), "The relaxations to draw; each is compared with these.")
-_PLOTS = flags.DEFINE_list("plots", [*PLOTS, "trade_off"], "What to draw of each, and the comparison.")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "docs/images", "Folder for the PNG files.")
+_ONLY = flags.DEFINE_list("only", list(RELAXATIONS), "Relaxations to draw and to compare.")
+_PLOTS = flags.DEFINE_list("plots", [*PLOTS, "trade_off"], "Plots to draw.")
 _SEED = flags.DEFINE_integer("seed", 1, "Seed of the random lists.")
 _LISTS = flags.DEFINE_integer("lists", 200, "Random lists for error and gradient.", lower_bound=2)
-_DOCUMENTS = flags.DEFINE_integer("documents", 30, "Documents in each of them.", lower_bound=2)
-_POINTS = flags.DEFINE_integer("points", 25, "Temperatures on each curve.", lower_bound=2)
-_RUNS = flags.DEFINE_integer("runs", 25, "Timed runs of each length; the fastest counts.", lower_bound=1)
-_THREADS = flags.DEFINE_integer("threads", 1, "Threads of TensorFlow.", lower_bound=1)
+_DOCUMENTS = flags.DEFINE_integer("documents", 30, "Documents per random list.", lower_bound=2)
+_POINTS = flags.DEFINE_integer("points", 25, "Temperatures per curve.", lower_bound=2)
+_RUNS = flags.DEFINE_integer("runs", 25, "Timed runs per length; the fastest counts.", lower_bound=1)
+_THREADS = flags.DEFINE_integer("threads", 1, "TensorFlow threads.", lower_bound=1)
 
 
 def random_lists(lists: int, documents: int) -> tuple[np.ndarray, np.ndarray]:
-    """Labels from 0 to 4, most of them low, and standard normal scores that know nothing of them."""
+    """Labels from 0 to 4, mostly low, and independent standard normal scores."""
     random = np.random.RandomState(_SEED.value)
     labels = random.choice(5, size=(lists, documents), p=[0.5, 0.3, 0.1, 0.06, 0.04]).astype(np.float64)
     labels[:, 0] = 4.0  # so that every list has a relevant document
@@ -121,7 +121,7 @@ def random_lists(lists: int, documents: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def errors(relaxation: Relaxation, values: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
-    """The mean of |smooth - exact| over lists at each value, by metric."""
+    """The mean of |smooth - exact| over lists for each value, by metric."""
     errors_by_metric = {}
     for name, metric in METRICS.items():
         exact = metric(labels, scores).numpy()
@@ -131,7 +131,7 @@ def errors(relaxation: Relaxation, values: np.ndarray, labels: np.ndarray, score
 
 
 def gradient_sizes(relaxation: Relaxation, values: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """The Euclidean norm of each list's gradient of NDCG to its scores, [values, lists]."""
+    """The Euclidean norm of the gradient of NDCG with respect to the scores of a list, [values, lists]."""
     sizes = []
     for value in values:
         gradient = value_and_gradient(relaxation.make(value), labels, tf.constant(scores))[1]
@@ -147,7 +147,7 @@ def value_and_gradient(ranking: Any, labels: Any, scores: tf.Tensor) -> tuple[tf
 
 
 def milliseconds(relaxation: Relaxation) -> np.ndarray:
-    """The processor time of value and gradient of NDCG for one float32 list of each length, at the defaults."""
+    """The processor time of NDCG's value and gradient per float32 list of each length, with default arguments."""
     ranking = relaxation.ranking()
     by_length = []
     for length in LENGTHS:
@@ -159,7 +159,7 @@ def milliseconds(relaxation: Relaxation) -> np.ndarray:
             start = time.process_time()
             step(labels, scores)[1].numpy()
             times.append(1e3 * (time.process_time() - start))
-        by_length.append(min(times) / BATCH)  # Other work on the machine only ever adds, by way of the caches.
+        by_length.append(min(times) / BATCH)  # The minimum, since other work on the machine only adds time.
     return np.array(by_length)
 
 
@@ -168,7 +168,7 @@ def draw_ranking(relaxation: Relaxation) -> Figure:
 
 
 def draw_indicators(relaxation: Relaxation) -> Figure:
-    """A matrix of ranks and documents at four values."""
+    """The matrix of ranks and documents for four values."""
     figure = Figure(figsize=(6.4, 6.8))
     scores = tf.constant([FIVE_SCORES], tf.float64)
     all_axes = figure.subplots(2, 2, sharex=True, sharey=True)
@@ -193,7 +193,7 @@ def draw_indicators(relaxation: Relaxation) -> Figure:
 
 
 def indicators(ranking: ops.Ranking, scores: tf.Tensor) -> np.ndarray:
-    """How much of each document is at each rank, [rank, document]."""
+    """The smooth indicators of each document at each rank, [rank, document]."""
     mask = tf.ones_like(scores, tf.bool)
     if isinstance(ranking, ops.Sinkhorn):
         return ranking.transport(scores, mask).numpy()[0].T
@@ -201,7 +201,7 @@ def indicators(ranking: ops.Ranking, scores: tf.Tensor) -> np.ndarray:
 
 
 def draw_positions(relaxation: Relaxation) -> Figure:
-    """A curve of smooth positions for each document."""
+    """One curve of smooth positions per document."""
     variants = relaxation.variants
     figure = Figure(figsize=(4.5 * len(variants) + 1.5, 3.6))
     scores, values = tf.constant([FIVE_SCORES], tf.float64), relaxation.values(100)
@@ -243,7 +243,7 @@ def draw_gradient(relaxation: Relaxation, values: np.ndarray, sizes: np.ndarray)
     figure = Figure(figsize=(7.0, 3.8))
     axes = figure.subplots()
     low, median, high = np.maximum(np.quantile(sizes, [0.1, 0.5, 0.9], axis=1), LEAST_GRADIENT / 10)
-    axes.fill_between(values, low, high, alpha=0.25, linewidth=0, label="8 lists of 10")
+    axes.fill_between(values, low, high, alpha=0.25, linewidth=0, label="80% of the lists")
     axes.plot(values, median, label="median list")
     axes.set_yscale("log")
     axes.set_ylim(LEAST_GRADIENT, 10 ** np.ceil(np.log10(high.max())))
@@ -256,7 +256,7 @@ def draw_gradient(relaxation: Relaxation, values: np.ndarray, sizes: np.ndarray)
 
 
 def draw_cost(times: dict[str, np.ndarray], title: str) -> Figure:
-    """The times of one, and in gray of the others."""
+    """The times of one relaxation, with the others in gray."""
     figure = Figure(figsize=(7.0, 4.0))
     axes = figure.subplots()
     label_place = 0.0
@@ -264,7 +264,7 @@ def draw_cost(times: dict[str, np.ndarray], title: str) -> Figure:
         mine = name == title
         color = COLORS[0] if mine else "#BBBBBB"
         axes.plot(LENGTHS, curve, marker="o", markersize=5 if mine else 3, color=color, zorder=3 if mine else 2)
-        label_place = max(curve[-1], 1.5 * label_place)  # no label on another
+        label_place = max(curve[-1], 1.5 * label_place)  # so that labels do not overlap
         weight, ink = ("bold", color) if mine else ("normal", "#777777")
         place = (LENGTHS[-1] * 1.1, label_place)
         axes.annotate(name, place, color=ink, fontweight=weight, va="center", fontsize=9, annotation_clip=False)
@@ -283,7 +283,7 @@ def draw_cost(times: dict[str, np.ndarray], title: str) -> Figure:
 def draw_trade_off(
     results: dict[str, tuple[np.ndarray, np.ndarray]], defaults: dict[str, tuple[float, float]]
 ) -> Figure:
-    """Error against gradient as each relaxation goes from soft to sharp; large markers are the defaults."""
+    """Error against gradient norm of each relaxation from soft to sharp; large markers are the defaults."""
     figure = Figure(figsize=(7.0, 4.8))
     axes = figure.subplots()
     for (name, (error, sizes)), marker in zip(results.items(), MARKERS, strict=False):
@@ -299,7 +299,7 @@ def draw_trade_off(
     axes.set_ylim(bottom=1e-4)
     axes.set_xlabel("norm of the gradient of NDCG to the scores, median list")
     axes.set_ylabel("mean |smooth NDCG - exact NDCG|")
-    axes.set_title("Sharper is nearer to the metric (down), and in the end without a gradient (left)")
+    axes.set_title("Sharper rankings have a smaller error (down), and finally no gradient (left)")
     axes.legend(fontsize=8, title="large marker: the default", title_fontsize=8)
     return figure
 
@@ -332,7 +332,7 @@ def main(argv: list[str]) -> None:
     wanted = {*_PLOTS.value}
     unknown = {*_ONLY.value} - {*RELAXATIONS} | wanted - {*PLOTS, "trade_off"}
     if unknown:
-        raise app.UsageError(f"--only and --plots do not know {sorted(unknown)[0]!r}.")
+        raise app.UsageError(f"--only and --plots must be known names, got {sorted(unknown)[0]!r}.")
     tf.config.threading.set_intra_op_parallelism_threads(_THREADS.value)
     tf.config.threading.set_inter_op_parallelism_threads(_THREADS.value)
     pathlib.Path(_OUTPUT_DIR.value).mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Draws the results in docs/results, without random scores: one figure per data set, into docs/images.
+"""Draws the results in docs/results, except those of random scores: one figure per data set, in docs/images.
 
 python tools/plot_results.py
 """
@@ -22,7 +22,7 @@ def main(argv: list[str]) -> None:
         results = study.read_results(folder)
         (dataset,) = results.queries["dataset"].unique()
         comparison = tables.compare(results, dataset, samples=100)
-        # Far below the others, which would be drawn as one.
+        # It is so far below the others that their differences would be invisible.
         comparison = comparison[comparison["ranker"] != "random"]
         figure = plots.metric_by_ranker(results, dataset, comparison)
         path = DOCS / "images" / f"results_{folder.name}.png"

@@ -1,9 +1,9 @@
-"""Runs TF-Ranking's own tests on the installed TensorFlow, and prints how many pass.
+"""Runs TF-Ranking's own tests with the installed TensorFlow and prints how many pass.
 
     git clone https://github.com/tensorflow/ranking
     python tools/tf_ranking_tests.py --clone=ranking
 
-The tests are the clone's, what they test is the installed TF-Ranking. The exit status is 1 if fewer pass than expected.
+The tests come from the clone and test the installed TF-Ranking. The exit status is 1 if fewer pass than expected.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import tempfile
 
 from absl import app, flags
 
-_CLONE = flags.DEFINE_string("clone", None, "A clone of TF-Ranking's repository.", required=True)
-_ONLY = flags.DEFINE_string("only", "", "Run the files whose path contains this.")
+_CLONE = flags.DEFINE_string("clone", None, "Path of a clone of TF-Ranking's repository.", required=True)
+_ONLY = flags.DEFINE_string("only", "", "Run only the files with this text in their path.")
 
-# Tests that pass and fail with TensorFlow 2.21 and Keras 2. Those that fail need Estimators, but for two of
-# losses_impl_test.py.
+# Numbers of tests that pass and fail with TensorFlow 2.21 and Keras 2. All failures are due to missing Estimators,
+# except for two in losses_impl_test.py.
 EXPECTED: dict[str, tuple[int, int]] = {
     "data_test.py": (47, 0),
     "estimator_test.py": (16, 4),
@@ -77,7 +77,7 @@ def main(argv: list[str]) -> None:
 
 def run(path: pathlib.Path) -> tuple[int, int]:
     """Returns how many tests of a file passed and failed; (0, 0) if it could not be imported."""
-    # Elsewhere, so that the clone's package does not hide the installed one.
+    # In another folder, so that the clone's package does not hide the installed one.
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", _PROGRAM, str(path)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -1,11 +1,11 @@
-"""Computes the values in TF-Ranking's own tests with this library's losses and metrics, and compares.
+"""Computes the values in TF-Ranking's own tests with this library's losses and metrics, and compares both.
 
     git clone https://github.com/tensorflow/ranking
     python tools/tf_ranking_values.py --clone=ranking
 
-Runs those of TF-Ranking's tests that compute a loss or metric which both libraries have. Each time, this library's gets
-the same inputs. Prints how many values are equal to five decimal places and, for the others, the reason and the tests.
-The exit status is 1 if a value differs for no known reason, or a test fails.
+Runs TF-Ranking's tests of the losses and metrics that both libraries have, and calls this library's version with the
+same inputs. Prints how many values are equal to five decimal places and, for the others, the reason and the tests. The
+exit status is 1 if a value differs for an unknown reason, or a test fails.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ import tensorflow as tf
 from tfr_smooth import losses, metrics
 from tfr_smooth.tf_ranking import tfr
 
-# Not above: it can be imported after tfr_smooth.tf_ranking only.
+# Only importable after tfr_smooth.tf_ranking.
 metrics_impl = importlib.import_module("tensorflow_ranking.python.metrics_impl")
 
-_CLONE = flags.DEFINE_string("clone", None, "A clone of TF-Ranking's repository.", required=True)
+_CLONE = flags.DEFINE_string("clone", None, "Path of a clone of TF-Ranking's repository.", required=True)
 
-# TF-Ranking's Keras metrics compute those of metrics_impl.
+# TF-Ranking's Keras metrics call those of metrics_impl.
 FILES = ("keras/losses_test.py", "keras/metrics_test.py", "metrics_impl_test.py")
 LOSSES = (tfr.keras.losses.ApproxNDCGLoss, tfr.keras.losses.ListMLELoss)
 METRICS = {
@@ -55,14 +55,14 @@ UNKNOWN = "unknown"
 
 
 class NegatedNDCGLoss(losses.ApproxNDCGLoss):
-    """-NDCG, as TF-Ranking's, not 1 - NDCG."""
+    """-NDCG, as in TF-Ranking, instead of 1 - NDCG."""
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         return super().compute(labels, scores, mask) - 1.0
 
 
 def our_loss(theirs: Any, labels: Any, scores: Any, weights: Any) -> tuple[tf.Tensor, str]:
-    """Returns this library's value, and why it may differ."""
+    """Returns this library's value, and the reason why it may differ."""
     config = theirs.get_config()
     rows = labels.to_list() if isinstance(labels, tf.RaggedTensor) else labels
     options = {"reduction": theirs.reduction, "ragged": config["ragged"]}
@@ -78,7 +78,7 @@ def our_loss(theirs: Any, labels: Any, scores: Any, weights: Any) -> tuple[tf.Te
 
 
 def our_metric(theirs: Any, labels: Any, scores: Any, weights: Any, mask: Any) -> tuple[tf.Tensor, str]:
-    """Returns this library's value, and why it may differ."""
+    """Returns this library's value, and the reason why it may differ."""
     options: dict[str, Any] = {"ragged": theirs._ragged}
     why = UNKNOWN
     if isinstance(theirs, metrics_impl.MeanAveragePrecisionMetric):
@@ -97,7 +97,7 @@ def our_metric(theirs: Any, labels: Any, scores: Any, weights: Any, mask: Any) -
         labels = labels if mask is None else tf.where(mask, labels, -1.0)
         if weights is not None:
             weights = tf.broadcast_to(weights, labels.shape)
-            # Equal weights in each list are weights of lists.
+            # Weights that are equal within each list are per-list weights.
             weights = weights[:, 0] if bool(tf.reduce_all(weights == weights[:, :1])) else weights
     if weights is not None and weights.shape.rank == 2:
         why = DOCUMENT_WEIGHTS
@@ -107,7 +107,7 @@ def our_metric(theirs: Any, labels: Any, scores: Any, weights: Any, mask: Any) -
 
 
 class Values(unittest.TestResult):
-    """Counts the equal values of each class, and keeps the tests of the others by reason."""
+    """Counts the equal values of each class, and collects the tests of the other values by reason."""
 
     def __init__(self) -> None:
         super().__init__()

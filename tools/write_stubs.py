@@ -1,7 +1,7 @@
-"""Writes the stubs of the classes that come from the registry, for editors and type checkers: `make stubs`.
+"""Writes the stubs of the classes generated from the registry, for editors and type checkers: `make stubs`.
 
 python tools/write_stubs.py          # writes tfr_smooth/losses/named.pyi and tfr_smooth/metrics/named.pyi
-python tools/write_stubs.py --check  # fails if they are not up to date
+python tools/write_stubs.py --check  # fails if the stubs are not up to date
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ IMPORTS = {
 
 
 def annotations(name: str) -> dict[str, str]:
-    """The types of a class's arguments, as the dataclasses of its parts declare them."""
+    """The types of the arguments of a class, from the dataclasses of its parts."""
     parts: dict[str, tuple[type, ...]] = {
         **{pair.stem: (pair.ranking.ranking, pair.metric.metric) for pair in registry.PAIRS.values()},
         **{entry.exact.removesuffix("Metric"): (entry.metric,) for entry in registry.METRICS.values()},
@@ -79,7 +79,7 @@ def stub(package: Any, base: str) -> str:
 
 def main(arguments: list[str], root: pathlib.Path = ROOT) -> None:
     if arguments not in ([], ["--check"]):
-        sys.exit(f"The arguments must be none or --check, got {' '.join(arguments)}.")
+        sys.exit(f"Expected no arguments or --check, got {' '.join(arguments)}.")
     for package, base in ((losses, "RankingLoss"), (metrics, "MeanOverLists")):
         path = root / package.__name__.replace(".", "/") / "named.pyi"
         text = stub(package, base)

@@ -116,7 +116,7 @@ def test_what_cannot_be_ranked_is_one_line(folder, model, files, tmp_path):
     for arguments, message in [
         (
             [str(folder / "none"), test],
-            "The model must be a .keras file or the folder of an exported model, got '",
+            f"The model must be a .keras file or the folder of an exported model, got {str(folder / 'none')!r}.",
         ),
         ([keras, "/nope*"], "`file_pattern` must match files, got '/nope*', which matches none."),
         ([keras, str(tmp_path / "bad.txt")], f"{tmp_path / 'bad.txt'}:2: value of feature 1: 'NULL' is not a finite"),

@@ -1,4 +1,4 @@
-"""What Bazel loads from rules_cc."""
+"""The rules that Bazel loads from rules_cc."""
 
 cc_binary = native.cc_binary
 cc_import = native.cc_import

@@ -1,4 +1,4 @@
-"""What Bazel loads from rules_java."""
+"""The rules that Bazel loads from rules_java."""
 
 java_binary = native.java_binary
 java_import = native.java_import
