@@ -25,5 +25,5 @@ def test_a_stub_that_is_not_up_to_date_is_an_error(tmp_path, capsys):
 
 
 def test_an_unknown_argument_is_refused():
-    with pytest.raises(SystemExit, match="must be none or --check, got --chek"):
+    with pytest.raises(SystemExit, match="Expected no arguments or --check, got --chek"):
         write_stubs(["--chek"])

@@ -262,7 +262,7 @@ BAD = [
     (["stray"], "Unknown argument 'stray'. Flags start with --."),
     (["--loss=smoothi_map", "--topn=5"], "--loss=smoothi_map does not take --topn"),
     (["--hidden=B99"], "`hidden` must be one of 'linear', 'B64'"),
-    (["--hidden=8,x"], "--hidden must be widths, as 256,64, or a name: linear, B64 .. B1024, got '8,x'."),
+    (["--hidden=8,x"], "--hidden must be widths such as 256,64, or a name: linear, B64 .. B1024, got '8,x'."),
     (["--learning_rate=-1"], "`learning_rate` must be a finite number > 0, got -1.0."),
     (["--alpha=-1"], "`alpha` must be a finite number > 0, got -1.0."),
     (["--loss=approx_ndcg", "--topn=0"], "`topn` must be an integer >= 1 or None, got 0."),
