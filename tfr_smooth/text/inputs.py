@@ -37,6 +37,16 @@ class Inputs(abc.ABC):
     Args:
       arrays: Token ids, int32 [texts, ..., tokens], by the name of the model's input without `_ids`.
       special: The ids of the special tokens.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import text
+      >>> folder = pathlib.Path(tempfile.mkdtemp())
+      >>> _ = (folder / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] lift heat".replace(" ", chr(10)))
+      >>> collection = text.Collection({"d1": text.Document("", "lift")}, {"q1": "lift"}, {}, {})
+      >>> inputs = text.LateInputs(collection, text.Tokenizer(folder), query_length=4, document_length=4)
+      >>> inputs.signature()["document_ids"].shape
+      TensorShape([None, None, 4])
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], special: layout.SpecialTokens) -> None:
