@@ -1,5 +1,6 @@
 """What the tests of README.md and docs/ share: the pages, their Python snippets and their links."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -30,3 +31,12 @@ def links_to_nothing(page):
     text = re.sub(r"^```.*?^```|`[^`\n]*`", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.M | re.S)  # no code
     links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)", text)
     return [link for link in links if not ((ROOT / page).parent / link).exists()]
+
+
+def build_site(folder):
+    """Builds the site; any warning of MkDocs, such as a name or link that leads nowhere, fails the build."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", f"--site-dir={folder}"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder

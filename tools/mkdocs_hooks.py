@@ -11,17 +11,21 @@ A name without documentation becomes a broken link, so that `mkdocs build --stri
 
 from __future__ import annotations
 
-import html
 import importlib
 import inspect
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import griffe
-import latex2mathml.converter
 
-_FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.S)
+# Matches an image in Markdown: the part before the path, and the path without ".png)".
+_IMAGE = re.compile(r"(!\[[^\]]*\]\()([^)#]+)\.png\)")
+# Hyperparameters for which the papers searched a range, not a set of values.
+_SEARCHED_RANGES = {"sigma"}
+# Imports TF-Ranking, which is not installed where the site is built.
+_NOT_IMPORTABLE = "tfr_smooth.tf_ranking"
 # Package -> suffix of the names of its classes.
 _ENDINGS = {"losses": "Loss", "metrics": "Metric"}
 
@@ -33,6 +37,8 @@ class RuntimeNames(griffe.Extension):
         for package in (pkg["losses"], pkg["metrics"]):
             add_named_classes(package)
         rename_examples(pkg)
+        hide_defaults_of_variadics(pkg)
+        show_defaults_of_flags(pkg["data.letor_format.LetorFormat"])
         for package in (pkg["functional"], pkg["ops"]):
             prefer_functions_to_modules(package)
 
@@ -54,6 +60,24 @@ def rename_examples(owner: griffe.Object) -> None:
             rename_examples(member)
 
 
+def hide_defaults_of_variadics(owner: griffe.Object) -> None:
+    """Removes the default `{}` that griffe assigns to `**kwargs`, and `()` of `*args`."""
+    variadic = (griffe.ParameterKind.var_positional, griffe.ParameterKind.var_keyword)
+    for parameter in owner.parameters if owner.is_function else ():
+        if parameter.kind in variadic:
+            parameter.default = None
+    for member in owner.members.values():
+        if not member.is_alias:
+            hide_defaults_of_variadics(member)
+
+
+def show_defaults_of_flags(format: griffe.Class) -> None:
+    """Replaces the call `_flag(default, help)` in the signature with the default."""
+    for parameter in format.parameters:
+        if isinstance(parameter.default, griffe.ExprCall):
+            parameter.default = parameter.default.arguments[0]
+
+
 def prefer_functions_to_modules(package: griffe.Module) -> None:
     """Documents the function if a function and its module have the same name, such as `functional.list_net`.
 
@@ -66,21 +90,26 @@ def prefer_functions_to_modules(package: griffe.Module) -> None:
         package.set_member(name, griffe.Alias(name, public, parent=package))
 
 
-def on_page_markdown(markdown: str, **kwargs: Any) -> str:
-    """Inserts tables and reference sections."""
+def on_page_markdown(markdown: str, *, page: Any, **kwargs: Any) -> str:
+    """Inserts tables, reference sections and the dark variants of images."""
     markdown = re.sub(r"^<!-- losses -->$", lambda _: losses_table(), markdown, flags=re.M)
     markdown = re.sub(r"^<!-- metrics -->$", lambda _: metrics_table(), markdown, flags=re.M)
     markdown = re.sub(r"^<!-- classes: (\w+) -->$", lambda match: classes(match[1]), markdown, flags=re.M)
-    return re.sub(r"^<!-- names: ([\w.]+) -->$", lambda match: names(match[1]), markdown, flags=re.M)
+    markdown = re.sub(r"^<!-- names: ([\w.]+) -->$", lambda match: names(match[1]), markdown, flags=re.M)
+    return _IMAGE.sub(lambda match: image(match, Path(page.file.abs_src_path).parent), markdown)
 
 
-def on_page_content(html: str, **kwargs: Any) -> str:
-    """Renders formulas as MathML, which browsers display without scripts."""
-    return _FORMULA.sub(lambda match: formula(match[2], "inline" if match[1] == "span" else "block"), html)
+def on_post_page(output: str, **kwargs: Any) -> str:
+    """Removes the mark by which the theme's script finds the repository, to request its stars from GitHub."""
+    return output.replace(' data-md-component="source"', "")
 
 
-def formula(latex: str, display: str) -> str:
-    return latex2mathml.converter.convert(html.unescape(latex).strip(), display=display)
+def image(match: re.Match[str], folder: Path) -> str:
+    """Returns the image for the light scheme and NAME_dark.png for the dark scheme, if that file exists."""
+    before, path = match.groups()
+    if not (folder / f"{path}_dark.png").exists():
+        return match[0]
+    return f"{before}{path}.png#only-light){before}{path}_dark.png#only-dark)"
 
 
 def losses_table() -> str:
@@ -90,7 +119,7 @@ def losses_table() -> str:
     for name, entry in losses.TABLE.items():
         arguments = [
             f"`{argument}={default!r}`"
-            + (f" {{{values(entry.searched[argument])}}}" if argument in entry.searched else "")
+            + (f" {{{searched(argument, entry.searched[argument])}}}" if argument in entry.searched else "")
             for argument, default in entry.defaults.items()
         ]
         citation = re.sub(r"arXiv:([\d.]+\d)", r"[arXiv:\1](https://arxiv.org/abs/\1)", entry.citation)
@@ -102,7 +131,9 @@ def losses_table() -> str:
 def metrics_table() -> str:
     from tfr_smooth import metrics
 
-    rows = [[f"`{name}`", reference(metrics, metric), first_line(metric)] for name, metric in metrics.TABLE.items()]
+    rows = [
+        [f"`{name}`", reference(metrics, metric), first_line(metric.__doc__)] for name, metric in metrics.TABLE.items()
+    ]
     return table(["name", "class", "what"], rows)
 
 
@@ -114,9 +145,36 @@ def classes(ranking: str) -> str:
 
 
 def names(package: str) -> str:
-    module = importlib.import_module(package)
-    public = [name for name in module.__all__ if callable(getattr(module, name))]
-    return "\n".join(f"- [`{name}`][{package}.{name}]: {first_line(getattr(module, name))}" for name in public)
+    """A list of the public names, and below one per relaxation with its losses or metrics."""
+    from tfr_smooth import registry
+
+    kind = package.rpartition(".")[2]
+    groups: dict[str, list[str]] = {}
+    if kind in _ENDINGS:
+        for pair in registry.PAIRS.values():
+            groups.setdefault(pair.ranking.title, []).append(pair.stem + _ENDINGS[kind])
+    if kind == "losses":
+        groups["Baselines"] = [entry.loss for entry in registry.BASELINES.values()]
+    elif kind == "metrics":
+        groups = {"Exact metrics": [entry.exact for entry in registry.METRICS.values()], **groups}
+    public = summaries(package)
+    grouped = {name for members in groups.values() for name in members}
+    lines = [f"- [`{name}`][{package}.{name}]: {public[name]}" for name in public if name not in grouped]
+    for title, members in groups.items():
+        lines += ["", f"## {title}", "", *(f"- [`{name}`][{package}.{name}]: {public[name]}" for name in members)]
+    return "\n".join(lines)
+
+
+def summaries(package: str) -> dict[str, str]:
+    """The first lines of the docstrings of a package's public classes and functions."""
+    if package == _NOT_IMPORTABLE:
+        module = griffe.load(package, search_paths=["."])
+        members = {name: module[name].final_target for name in module.exports}
+        public = {name: member for name, member in members.items() if member.is_class or member.is_function}
+        return {name: first_line(member.docstring.value) for name, member in public.items()}
+    imported = importlib.import_module(package)
+    members = {name: getattr(imported, name) for name in imported.__all__}
+    return {name: first_line(member.__doc__) for name, member in members.items() if callable(member)}
 
 
 def reference(module: Any, member: type) -> str:
@@ -124,12 +182,13 @@ def reference(module: Any, member: type) -> str:
     return f"[`{member.__name__}`][{module.__name__}.{member.__name__}]"
 
 
-def first_line(member: Any) -> str:
-    return (member.__doc__ or "").strip().partition("\n")[0]
+def first_line(docstring: str | None) -> str:
+    return (docstring or "").strip().partition("\n")[0]
 
 
-def values(searched: Iterable[Any]) -> str:
-    return ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in searched)
+def searched(argument: str, values: Iterable[Any]) -> str:
+    shown = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+    return f"{shown[0]} to {shown[-1]}" if argument in _SEARCHED_RANGES else ", ".join(shown)
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:

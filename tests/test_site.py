@@ -1,0 +1,192 @@
+"""The built site in headless Chromium: layout, color schemes, links, images, formulas and search."""
+
+import functools
+import html.parser
+import http.server
+import runpy
+import shutil
+import threading
+import types
+import urllib.parse
+
+import pytest
+
+from tests import documents
+
+pytest.importorskip("mkdocs", reason="MkDocs is in the stack 'latest' alone")
+webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is in the stack 'latest' alone")
+wait = pytest.importorskip("selenium.webdriver.support.wait")
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs Chromium and chromedriver (Debian: chromium-driver)"),
+]
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PAGES = [
+    *("index", "getting_started", "metrics", "results", "text"),
+    *("relaxations/index", "relaxations/smoothi", "relaxations/softrank", "losses/index", "losses/list_ap"),
+    *("api/index", "api/data", "api/losses", "api/metrics", "api/ops", "api/tf_ranking"),
+]
+WITH_FORMULAS = {"relaxations/smoothi", "relaxations/softrank", "losses/list_ap", "metrics"}
+SCHEMES = {"light": "default", "dark": "slate"}
+
+# Elements that exceed the window, except inside of elements that scroll.
+OVERFLOW = """
+    const scrolls = (element) => {
+        for (let parent = element.parentElement; parent !== document.body; parent = parent.parentElement)
+            if (["auto", "scroll", "hidden"].includes(getComputedStyle(parent).overflowX)) return true
+        return false
+    }
+    return [...document.querySelectorAll(".md-content *")]
+        .filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !scrolls(element))
+        .map((element) => element.outerHTML.slice(0, 200))
+"""
+MISSING_IMAGES = "return [...document.images].filter((image) => !image.naturalWidth).map((image) => image.src)"
+# Images of the other color scheme that are visible, and images of this one that are not.
+WRONG_SCHEME = """
+    const other = arguments[0] === "dark" ? "#only-light" : "#only-dark"
+    return [...document.images].filter((image) => /#only-/.test(image.src))
+        .filter((image) => image.src.endsWith(other) !== (getComputedStyle(image).display === "none"))
+        .map((image) => image.src)
+"""
+NOT_RENDERED = """
+    return [...document.querySelectorAll(".arithmatex")]
+        .filter((formula) => !formula.querySelector(".katex-html")?.getBoundingClientRect().width)
+        .map((formula) => formula.textContent)
+"""
+FONTS_NOT_LOADED = """
+    const done = arguments[0]
+    document.fonts.ready.then((fonts) =>
+        done([...fonts].filter((font) => font.status === "error").map((font) => font.family)))
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    return documents.build_site(tmp_path_factory.mktemp("site"))
+
+
+def start(folder):
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in [*FLAGS, f"--user-data-dir={folder}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+
+
+@pytest.fixture(scope="module", params=SCHEMES)
+def browser(request, tmp_path_factory):
+    """A browser for each scheme, since the site stores the scheme of the first page."""
+    driver = start(tmp_path_factory.mktemp("profile"))
+    driver.scheme = request.param
+    emulate(driver, "Media", features=[{"name": "prefers-color-scheme", "value": request.param}])
+    yield driver
+    driver.quit()
+
+
+def emulate(driver, what, **values):
+    commands = {"Media": "Emulation.setEmulatedMedia", "Window": "Emulation.setDeviceMetricsOverride"}
+    driver.execute_cdp_cmd(commands[what], values)
+
+
+@pytest.mark.parametrize("width", [1300, 400])
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_complete_and_fits_the_window(page, width, browser, site):
+    emulate(browser, "Window", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    browser.get((site / f"{page}.html").as_uri())
+    assert browser.execute_script("return document.body.dataset.mdColorScheme") == SCHEMES[browser.scheme]
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.execute_script(OVERFLOW) == []
+    assert browser.execute_script(MISSING_IMAGES) == []
+    assert browser.execute_script(WRONG_SCHEME, browser.scheme) == []
+    assert browser.execute_script(NOT_RENDERED) == []
+    assert browser.execute_async_script(FONTS_NOT_LOADED) == []
+    formulas = browser.execute_script("return document.querySelectorAll('.katex').length")
+    assert formulas > 0 or page not in WITH_FORMULAS
+    assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+class Links(html.parser.HTMLParser):
+    """The anchors of a page, and the addresses of its links, images, scripts and style sheets."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.anchors, self.addresses = set(), set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.anchors |= {values[key] for key in ("id", "name") if key in values}
+        self.addresses |= {values[key] for key in ("href", "src") if values.get(key)}
+
+
+def test_every_internal_link_leads_somewhere(site):
+    pages = {path.resolve(): Links(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    assert len(pages) > len(PAGES)
+    broken = []
+    for path, page in pages.items():
+        if path.name == "404.html":  # its addresses are absolute
+            continue
+        for address in page.addresses:
+            parts = urllib.parse.urlsplit(address)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / urllib.parse.unquote(parts.path)).resolve() if parts.path else path
+            anchor = urllib.parse.unquote(parts.fragment)
+            exists = anchor in pages[target].anchors if anchor and target in pages else target.exists()
+            if not exists:
+                broken.append(f"{path.relative_to(site)}: {address}")
+    assert broken == []
+
+
+@pytest.fixture
+def server(site):
+    handler = functools.partial(QuietHandler, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/index.html"
+        server.shutdown()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.mark.parametrize("place", ["disk", "server"])
+@pytest.mark.parametrize("browser", ["light"], indirect=True)
+def test_search_finds_smoothi(place, browser, site, server):
+    emulate(browser, "Window", width=1300, height=900, deviceScaleFactor=1, mobile=False)
+    browser.get((site / "index.html").as_uri() if place == "disk" else server)
+    browser.find_element("name", "query").send_keys("SmoothI")
+    results = wait.WebDriverWait(browser, 60).until(
+        lambda driver: driver.find_elements("css selector", ".md-search-result__item a")
+    )
+    assert "SmoothI" in results[0].get_attribute("textContent")
+
+
+def test_the_sitemap_lists_the_pages(site):
+    sitemap = (site / "sitemap.xml").read_text(encoding="utf-8")
+    for page in PAGES:
+        assert f"<loc>https://tfr-smooth.github.io/tfr_smooth/{page}.html</loc>" in sitemap
+
+
+def test_an_image_with_a_dark_variant_follows_the_scheme(tmp_path):
+    hooks = runpy.run_path(str(documents.ROOT / "tools/mkdocs_hooks.py"))
+    (tmp_path / "images").mkdir()
+    for name in ("both", "both_dark", "light"):
+        (tmp_path / f"images/{name}.png").touch()
+    page = types.SimpleNamespace(file=types.SimpleNamespace(abs_src_path=str(tmp_path / "page.md")))
+    shown = hooks["on_page_markdown"]("![a](images/both.png)\n![b](images/light.png)", page=page)
+    assert shown == ("![a](images/both.png#only-light)![a](images/both_dark.png#only-dark)\n![b](images/light.png)")
