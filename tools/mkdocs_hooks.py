@@ -96,6 +96,7 @@ def on_page_markdown(markdown: str, *, page: Any, **kwargs: Any) -> str:
     markdown = re.sub(r"^<!-- metrics -->$", lambda _: metrics_table(), markdown, flags=re.M)
     markdown = re.sub(r"^<!-- classes: (\w+) -->$", lambda match: classes(match[1]), markdown, flags=re.M)
     markdown = re.sub(r"^<!-- names: ([\w.]+) -->$", lambda match: names(match[1]), markdown, flags=re.M)
+    markdown = re.sub(r"^\|.*", lambda row: row[0].replace("± ", "±\u00a0"), markdown, flags=re.M)  # no line break
     return _IMAGE.sub(lambda match: image(match, Path(page.file.abs_src_path).parent), markdown)
 
 
