@@ -1,5 +1,6 @@
 """Selects what pytest collects on each stack, and reports the peak memory of its processes."""
 
+import importlib.metadata
 import importlib.util
 import os
 import resource
@@ -9,8 +10,8 @@ import pytest
 
 # Collecting the doctests of tfr_smooth.tf_ranking imports TF-Ranking.
 HAS_TF_RANKING = importlib.util.find_spec("tensorflow_ranking") is not None
-if HAS_TF_RANKING and importlib.util.find_spec("tf_keras") is not None:
-    # TF-Ranking requires Keras 2, a separate package since TensorFlow 2.16. Programs started by tests inherit this.
+if HAS_TF_RANKING and not importlib.metadata.version("tensorflow").startswith("2.15."):
+    # TF-Ranking requires Keras 2, which TensorFlow 2.15 still uses. Programs started by tests inherit this.
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
 collect_ignore = [] if HAS_TF_RANKING else ["tfr_smooth/tf_ranking", "tests/tf_ranking/pipeline_task.py"]
 

@@ -15,18 +15,18 @@ PACKAGE = tf.keras.Model.__module__.partition(".")[0].replace("_", "-")
 
 
 def refuse_other_keras() -> None:
-    """Raises a `RuntimeError` if a tf_keras model is the caller but `tf.keras` is Keras 3.
+    """Raises a `RuntimeError` if a tf_keras model is the caller but `tf.keras` is another package.
 
     Such a model would ignore sample weights.
     """
-    if not IS_KERAS_3 or "tf_keras" not in sys.modules:
+    if PACKAGE == "tf-keras" or "tf_keras" not in sys.modules:
         return
     frame = sys._getframe(1)
     while frame := frame.f_back:  # type: ignore[assignment]
         if frame.f_globals.get("__name__", "").startswith("tf_keras."):
             raise RuntimeError(
                 "A model of tf_keras needs TF_USE_LEGACY_KERAS=1 in the environment before TensorFlow is imported: "
-                f"this loss uses Keras {tf.keras.__version__}."
+                f"this loss uses the package {PACKAGE}."
             )
 
 
