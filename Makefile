@@ -19,9 +19,9 @@ APART = $(APART_1) $(APART_2)
 # These do not depend on Keras, so they run on one stack per TensorFlow version.
 WITHOUT_KERAS = tests/ops tests/functional tests/data tests/evaluation tests/test_packaging.py tests/test_project.py
 # These use Keras in few places, so their fast tests run only on the stack with Keras 3.
-BARELY_KERAS = tests/examples tests/study tests/text
+BARELY_KERAS = tests/examples tests/study tests/text tests/test_numerics.py
 LEFT_OUT = $(if $(filter $*,ranking),$(WITHOUT_KERAS) $(if $(findstring or,$(MARKS)),,$(BARELY_KERAS)))
-PARTS = $(if $(ARGS),"","$(filter-out $(LEFT_OUT),$(APART_1))" "$(APART_2) --dist=worksteal" \
+PARTS = $(if $(ARGS),"","$(filter-out $(LEFT_OUT),$(APART_1))" "$(filter-out $(LEFT_OUT),$(APART_2)) --dist=worksteal" \
 	"$(patsubst %,--ignore=%,$(APART) $(filter-out $(APART),$(LEFT_OUT)))")
 BAZEL_TESTS ?= //...
 
@@ -49,8 +49,9 @@ help:  ## list the targets
 train: $(VENV)/latest/.installed  ## train, evaluate and export a ranker (OUTPUT=folder, ARGS=flags)
 	$(VENV)/latest/bin/python examples/train_letor.py --output_dir=$(OUTPUT) $(ARGS)
 
-test: lint  ## lint, check types, and run the fast tests on every stack this machine can run
+test:  ## lint, check types, and run the fast tests on every stack this machine can run
 	@stacks=$$($(STACK) list) && \
+	$(SUBMAKE) --jobs $$(printf '$(VENV)/%s/.installed ' $$stacks) && $(SUBMAKE) lint && \
 	for stack in $$stacks; do $(SUBMAKE) test-$$stack || exit 1; done && \
 	echo "The tests '$(MARKS)' passed on: $$stacks"
 

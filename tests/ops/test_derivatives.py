@@ -78,7 +78,7 @@ WHOLE = {
 }
 # Eq. 9 of SmoothI is no derivative of a function: its own second derivatives hold the products too.
 STOPPED = {"smoothi stopped relevance": relevance_of(SmoothI(2.0)), "smoothi stopped gain": gain_of(SmoothI(2.0))}
-FAST = ["approx positions", "list_mle", "neuralsort reciprocal rank", "smoothi stopped gain"]
+FAST = ["approx positions", "list_mle"]
 every_mode = pytest.mark.parametrize(
     "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in (*WHOLE, *STOPPED)]
 )
