@@ -1,6 +1,7 @@
 """Measures how the time of each loss grows with the list length and with the number of lists in a batch.
 
     python benchmarks/growth.py --threads=1 --runs=10 --output=growth.json --plot=growth.png
+    python benchmarks/growth.py --report=growth.json --plot=growth.png  # draws again without measuring
 
 Value and gradient are computed in a `tf.function`, on random labels and scores. Sizes increase until one step takes
 more than --most_seconds. Then all sizes of a loss run in turn, and the median counts.
@@ -14,21 +15,24 @@ fixed overhead dominates even in the larger half.
 
 from __future__ import annotations
 
+import functools
 import importlib
-import io
 import itertools
-import math
+import json
 import pathlib
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import harness
 import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from tfr_smooth import _files, losses
+from tfr_smooth import _plotting, losses
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _NAMES = flags.DEFINE_list(
     "names",
@@ -46,12 +50,11 @@ _LISTS = flags.DEFINE_integer("lists", 16, "Lists per batch, for the growth with
 _BATCHES = flags.DEFINE_list("batches", [str(2**power) for power in range(2, 10)], "Batch sizes, for the other growth.")
 _DOCUMENTS = flags.DEFINE_integer("documents", 128, "Documents per list, for the growth with lists.", lower_bound=1)
 _MOST_SECONDS = flags.DEFINE_float("most_seconds", 2.0, "Stop after a step that takes longer.", lower_bound=0.0)
-_PLOT = flags.DEFINE_string("plot", None, "PNG file to write the plot to; requires matplotlib.")
+_PLOT = flags.DEFINE_string("plot", None, "PNG file to write the plot to, and NAME_dark.png; requires matplotlib.")
+_REPORT = flags.DEFINE_string("report", None, "Report of an earlier run (its --output), to draw without measuring.")
 
 # What grows, and its label on the plot.
-GROWTHS = {"documents": "documents in a list, N", "lists": "lists in a batch"}
-# Okabe and Ito's colors, which color-blind people can distinguish.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333")
+GROWTHS = {"documents": "documents per list, N", "lists": "lists per batch"}
 
 
 def loss_of(name: str) -> losses.RankingLoss:
@@ -113,58 +116,39 @@ def table(results: Sequence[dict[str, Any]]) -> str:
     return harness.markdown(["loss", "stated time", "exponent of N", "exponent of lists"], rows, left=2)
 
 
-def draw(results: Sequence[dict[str, Any]], path: str) -> None:
-    from matplotlib import rc_context
+def draw(results: Sequence[dict[str, Any]], lists: int, documents: int) -> Figure:
+    """Draws the times by list length above the times by batch size."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
-    from PIL import Image
 
     names = list(exponents(results))
-    titles = (f"batches of {_LISTS.value} lists", f"lists of {_DOCUMENTS.value} documents")
-    look = {"font.size": 10.0, "axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"}
-    with rc_context({**look, "axes.titlesize": 11.0, "legend.frameon": False}):
-        figure = Figure(figsize=(9.0, 6.4), layout="constrained")
-        for axes, (growth, label), title in zip(
-            figure.subplots(1, 2, sharey=True), GROWTHS.items(), titles, strict=True
-        ):
-            for place, name in enumerate(names):
-                (found,) = [r["milliseconds"] for r in results if (r["loss"], r["growth"]) == (name, growth)] or [{}]
-                second = place >= len(COLORS)  # A repeated color has dashed lines and hollow markers.
-                axes.plot(
-                    [int(size) for size in found],
-                    list(found.values()),
-                    color=COLORS[place % len(COLORS)],
-                    linestyle="--" if second else "-",
-                    marker="o^svDPX"[place % 7],
-                    markersize=4.5,
-                    markerfacecolor="white" if second else None,
-                    linewidth=1.5,
-                    label=name,
-                )
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-            axes.xaxis.set_major_locator(FixedLocator(list(shapes(growth))))
-            axes.xaxis.set_minor_locator(NullLocator())
-            for axis in (axes.xaxis, axes.yaxis):
-                axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            axes.grid(color="#E5E5E5")
-            axes.set_axisbelow(True)
-            axes.set_xlabel(label)
-            axes.set_title(title)
-        figure.axes[0].set_ylabel("milliseconds for value and gradient")
-        handles = figure.axes[0].get_legend_handles_labels()[0]
-        labels = [
-            f"{name}  " + ", ".join(f"{power(found.get(growth)) or '?'}" for growth in GROWTHS)
-            for name, found in exponents(results).items()
-        ]
-        note = "exponents at the larger half of the sizes: of N, of the number of lists"
-        columns = min(3, math.ceil(len(names) / 2))
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=9.5, title=note)
-        drawn = io.BytesIO()
-        figure.savefig(drawn, format="png", dpi=130)
-        pathlib.Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
-        with _files.replacing(path) as unfinished:  # With few colors, the file is a third of the size.
-            Image.open(drawn).convert("RGB").quantize(128).save(unfinished, format="png", optimize=True)
+    titles = (f"Batches of {lists} lists", f"Lists of {documents} documents")
+    figure = Figure(figsize=(5.4, 8.0), layout="constrained")
+    for axes, (growth, label), title in zip(figure.subplots(2, 1, sharey=True), GROWTHS.items(), titles, strict=True):
+        found = {result["loss"]: result["milliseconds"] for result in results if result["growth"] == growth}
+        for name, look in _plotting.looks(names).items():
+            times = {int(size): milliseconds for size, milliseconds in found.get(name, {}).items()}
+            axes.plot(list(times), list(times.values()), **look.options, markersize=4.5, linewidth=1.5, label=name)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.xaxis.set_major_locator(FixedLocator(sorted({int(size) for times in found.values() for size in times})))
+        axes.xaxis.set_minor_locator(NullLocator())
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.set_xlabel(label)
+        axes.set_ylabel("value and gradient, milliseconds")
+        axes.set_title(title)
+    handles = figure.axes[0].get_legend_handles_labels()[0]
+    figure.legend(handles, names, loc="outside lower center", ncols=2, fontsize=9.5)
+    return figure
+
+
+def plot(results: Sequence[dict[str, Any]], lists: int, documents: int) -> None:
+    """Writes the plot, if --plot is given."""
+    if _PLOT.value:
+        path = pathlib.Path(_PLOT.value).absolute()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _plotting.save_both(path, functools.partial(draw, results, lists, documents))
 
 
 def main(argv: list[str]) -> None:
@@ -175,13 +159,16 @@ def main(argv: list[str]) -> None:
         loss_of(name)
     if _PLOT.value:
         importlib.import_module("matplotlib")
+    if _REPORT.value:
+        report = json.loads(pathlib.Path(_REPORT.value).read_text(encoding="utf-8"))
+        plot(report["results"], report["lists"], report["documents"])
+        return
     harness.use_threads()
     tf.get_logger().setLevel("ERROR")  # Hides warnings about retracing: each size has its own function.
     results = [measure(name, growth) for name in _NAMES.value for growth in GROWTHS]
     print("\n" + table(results))
     harness.write(results, lists=_LISTS.value, documents=_DOCUMENTS.value, stated={n: stated(n) for n in _NAMES.value})
-    if _PLOT.value:
-        draw(results, _PLOT.value)
+    plot(results, _LISTS.value, _DOCUMENTS.value)
 
 
 if __name__ == "__main__":

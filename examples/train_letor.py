@@ -215,16 +215,15 @@ def train_member(
     with strategy.scope():
         model = make_model()
         loss = losses.get(_LOSS.value, **loss_arguments())
-        model.compile(optimizer=tf.keras.optimizers.Adam(_LEARNING_RATE.value), loss=loss, metrics=[exact_ndcg()])
+        optimizer = tf.keras.optimizers.Adam(_LEARNING_RATE.value)
+        model.compile(optimizer=optimizer, loss=loss, metrics=watched_metrics(loss))
         model.build([None, None, summary.num_features])
 
-    watched = {"ndcg": exact_ndcg()}
-    if isinstance(loss, losses.MetricLoss):
-        watched["smooth"] = smooth_metric(loss)
+    watched = watched_metrics(loss)
     validation = training.ExactValidation(
         read(files["valid"], summary.num_features),
-        list(watched.values()),
-        monitor=watched.get(_SELECT_BY.value, watched["ndcg"]).name,
+        [mean_loss(), *watched],
+        monitor=watched[-1 if _SELECT_BY.value == "smooth" else 0].name,
         path=folder / "best.keras",
         patience=_PATIENCE.value,
     )
@@ -294,9 +293,19 @@ def exact_ndcg() -> tf.keras.metrics.Metric:
     return metrics.NDCGMetric(gain="linear")
 
 
-def smooth_metric(loss: losses.MetricLoss) -> tf.keras.metrics.Metric:
-    """The metric of the loss, which is one minus this metric."""
-    return metrics.MeanOverLists(loss.ranking, loss.metric, no_relevant="skip", ragged=False, name=_LOSS.value)
+def watched_metrics(loss: losses.RankingLoss) -> list[tf.keras.metrics.Metric]:
+    """Exact NDCG, and the smooth metric if the loss is one minus a smooth metric, which may exceed the exact one."""
+    watched = [exact_ndcg()]
+    if isinstance(loss, losses.MetricLoss):
+        smooth = metrics.MeanOverLists(loss.ranking, loss.metric, no_relevant="skip", ragged=False, name=_LOSS.value)
+        watched.append(smooth)
+    return watched
+
+
+def mean_loss() -> tf.keras.metrics.Metric:
+    """The loss on the validation set."""
+    by_list = losses.get(_LOSS.value, **loss_arguments(), reduction="none")
+    return tf.keras.metrics.MeanMetricWrapper(by_list, name="loss")
 
 
 def settings(files: dict[str, list[str]]) -> dict[str, Any]:

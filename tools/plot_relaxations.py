@@ -1,32 +1,34 @@
-"""Draws the plots of the documentation: python tools/plot_relaxations.py
+"""Draws the plots of the relaxations: python tools/plot_relaxations.py
 
 For each relaxation, writes to OUTPUT_DIR
     NAME_ranking.png   the smooth ranking of five documents, from soft to sharp
-    NAME_error.png     the difference between smooth and exact metrics
-    NAME_gradient.png  the norm of the gradient of the loss
-    NAME_cost.png      the processor time of value and gradient by list length, compared with the other relaxations
-and trade_off.png, which compares all relaxations. The lists are random with a fixed seed: everything except the times
-is the same on every machine. Takes a few minutes; --only and --plots select a part.
+    NAME_error.png     the difference between smooth and exact metrics, and the norm of the gradient
+and for all relaxations together
+    trade_off.png      error against gradient
+    cost.png           the processor time of value and gradient by list length
+each also as *_dark.png for the dark scheme. Values are read from errors.csv and times from costs.csv in OUTPUT_DIR.
+They are computed if they are missing, or with --compute, which takes a few minutes. The lists are random with a fixed
+seed: everything except the times is the same on every machine. --only and --plots select a part.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import io
+import functools
 import pathlib
 import time
 from typing import Any
 
-import matplotlib
 import numpy as np
+import pandas as pd
 import tensorflow as tf
 from absl import app, flags
-from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from PIL import Image
+from matplotlib.ticker import LogLocator, NullLocator
 
-from tfr_smooth import _files, functional, losses, ops
+from tfr_smooth import _files, _plotting, functional, losses, ops
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,14 +41,21 @@ class Relaxation:
     soft: float
     sharp: float
     loss: str
+    unit: str
     shown: tuple[float, ...] = ()  # values in the plot of the ranking; if empty, it shows positions over the range
     variants: tuple[dict[str, Any], ...] = ({},)
 
     def make(self, value: float, **kwargs: Any) -> Any:
         return self.ranking(**{self.argument: float(value)}, **kwargs)
 
-    def values(self, count: int) -> np.ndarray:
-        return np.geomspace(self.soft, self.sharp, count)
+    def values(self, per_decade: int) -> np.ndarray:
+        """Values from soft to sharp, with all powers of ten."""
+        low, high = np.log10([self.soft, self.sharp])
+        return np.logspace(low, high, round(abs(high - low)) * per_decade + 1)
+
+    @property
+    def look(self) -> _plotting.Look:
+        return _plotting.look(self.loss)
 
     @property
     def default(self) -> float:
@@ -60,16 +69,20 @@ class Relaxation:
 
 REGULARIZATIONS = ({"regularization": "l2"}, {"regularization": "kl"})
 COLD = (10.0, 1.0, 0.1, 0.01)
+PER_SCORE, SCORE = "per unit of score", "in units of the scores"
 RELAXATIONS = {
-    "smoothi": Relaxation("SmoothI", ops.SmoothI, "alpha", 0.1, 1e4, "smoothi_ndcg", (1, 10, 100, 1000)),
-    "approx": Relaxation("Approx", ops.Approx, "alpha", 0.1, 1e3, "approx_ndcg"),
-    "softrank": Relaxation("SoftRank", ops.SoftRank, "sigma", 10, 1e-4, "soft_ndcg", (1, 0.3, 0.1, 0.03)),
-    "neuralsort": Relaxation("NeuralSort", ops.NeuralSort, "temperature", 100, 1e-3, "neuralsort_ndcg", COLD),
-    "softsort": Relaxation("SoftSort", ops.SoftSort, "temperature", 100, 1e-3, "softsort_ndcg", COLD),
+    "smoothi": Relaxation("SmoothI", ops.SmoothI, "alpha", 0.1, 1e4, "smoothi_ndcg", PER_SCORE, (1, 10, 100, 1000)),
+    "approx": Relaxation("Approx", ops.Approx, "alpha", 0.1, 1e3, "approx_ndcg", PER_SCORE),
+    "softrank": Relaxation("SoftRank", ops.SoftRank, "sigma", 10, 1e-4, "soft_ndcg", SCORE, (1, 0.3, 0.1, 0.03)),
+    "neuralsort": Relaxation("NeuralSort", ops.NeuralSort, "temperature", 100, 1e-3, "neuralsort_ndcg", SCORE, COLD),
+    "softsort": Relaxation("SoftSort", ops.SoftSort, "temperature", 100, 1e-3, "softsort_ndcg", SCORE, COLD),
     "fastsort": Relaxation(
-        "FastSort", ops.FastSort, "regularization_strength", 100, 1e-3, "fastsort_ndcg", variants=REGULARIZATIONS
+        *("FastSort", ops.FastSort, "regularization_strength", 100, 1e-3, "fastsort_ndcg", SCORE),
+        variants=REGULARIZATIONS,
     ),
-    "sinkhorn": Relaxation("Sinkhorn", ops.Sinkhorn, "epsilon", 10, 1e-5, "sinkhorn_ndcg", (1, 0.1, 0.01, 0.001)),
+    "sinkhorn": Relaxation(
+        "Sinkhorn", ops.Sinkhorn, "epsilon", 10, 1e-5, "sinkhorn_ndcg", "no unit", (1, 0.1, 0.01, 0.001)
+    ),
 }
 METRICS = {
     "NDCG": functional.NDCG(),
@@ -77,37 +90,24 @@ METRICS = {
     "P@5": functional.Precision(topn=5),
     "AP": functional.AveragePrecision(),
 }
-PLOTS = ("ranking", "error", "gradient", "cost")
+PLOTS = ("ranking", "error")
+COMPARISONS = ("trade_off", "cost")
+PERCENTILES = (10, 50, 90)
+# Narrow, so that the text is readable at the width of a phone.
+WIDTH = 5.4
 FIVE_SCORES = [2.0, 1.5, 1.4, 0.3, -0.5]
 LENGTHS = (10, 30, 100, 300, 1000)
 BATCH = 8
 LEAST_GRADIENT = 1e-6
 
-# Okabe and Ito's colors, which color-blind people can distinguish.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333")
-MARKERS = "osD^vPX"
-STYLE = {
-    "axes.prop_cycle": cycler(color=COLORS),
-    "figure.constrained_layout.use": True,
-    "font.size": 10.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 11.0,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#E5E5E5",
-    "legend.frameon": False,
-    "lines.linewidth": 2.0,
-}
-
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "docs/images", "Folder for the PNG files.")
 _ONLY = flags.DEFINE_list("only", list(RELAXATIONS), "Relaxations to draw and to compare.")
-_PLOTS = flags.DEFINE_list("plots", [*PLOTS, "trade_off"], "Plots to draw.")
+_PLOTS = flags.DEFINE_list("plots", [*PLOTS, *COMPARISONS], "Plots to draw.")
+_COMPUTE = flags.DEFINE_bool("compute", False, "Compute the values and times again that the plots need.")
 _SEED = flags.DEFINE_integer("seed", 1, "Seed of the random lists.")
 _LISTS = flags.DEFINE_integer("lists", 200, "Random lists for error and gradient.", lower_bound=2)
 _DOCUMENTS = flags.DEFINE_integer("documents", 30, "Documents per random list.", lower_bound=2)
-_POINTS = flags.DEFINE_integer("points", 25, "Temperatures per curve.", lower_bound=2)
+_PER_DECADE = flags.DEFINE_integer("per_decade", 5, "Points of a curve per power of ten.", lower_bound=1)
 _RUNS = flags.DEFINE_integer("runs", 25, "Timed runs per length; the fastest counts.", lower_bound=1)
 _THREADS = flags.DEFINE_integer("threads", 1, "TensorFlow threads.", lower_bound=1)
 
@@ -120,23 +120,25 @@ def random_lists(lists: int, documents: int) -> tuple[np.ndarray, np.ndarray]:
     return labels, random.randn(lists, documents)
 
 
-def errors(relaxation: Relaxation, values: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
-    """The mean of |smooth - exact| over lists for each value, by metric."""
-    errors_by_metric = {}
-    for name, metric in METRICS.items():
-        exact = metric(labels, scores).numpy()
-        smooth = [metric(labels, scores, ranking=relaxation.make(value)).numpy() for value in values]
-        errors_by_metric[name] = np.array([np.abs(one - exact).mean() for one in smooth])
-    return errors_by_metric
+def computed_errors(relaxation: Relaxation, labels: np.ndarray, scores: np.ndarray) -> pd.DataFrame:
+    """The mean of |smooth - exact| over lists by metric, and percentiles of the gradient's norm over lists, by value.
 
-
-def gradient_sizes(relaxation: Relaxation, values: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """The Euclidean norm of the gradient of NDCG with respect to the scores of a list, [values, lists]."""
-    sizes = []
-    for value in values:
-        gradient = value_and_gradient(relaxation.make(value), labels, tf.constant(scores))[1]
-        sizes.append(np.linalg.norm(gradient.numpy(), axis=1))
-    return np.array(sizes)
+    The gradient is that of NDCG with respect to the scores of a list.
+    """
+    exact = {name: metric(labels, scores).numpy() for name, metric in METRICS.items()}
+    rows = []
+    for value in np.union1d(relaxation.values(_PER_DECADE.value), [relaxation.default]):
+        ranking = relaxation.make(value)
+        smooth = {name: metric(labels, scores, ranking=ranking).numpy() for name, metric in METRICS.items()}
+        gradient = value_and_gradient(ranking, labels, tf.constant(scores))[1].numpy()
+        percentiles = np.percentile(np.linalg.norm(gradient, axis=1), PERCENTILES)
+        rows.append(
+            {"value": value}
+            | {name: np.abs(smooth[name] - exact[name]).mean() for name in METRICS}
+            | {f"gradient_p{at}": norm for at, norm in zip(PERCENTILES, percentiles, strict=True)}
+        )
+    rows.sort(key=lambda row: row["value"], reverse=relaxation.soft > relaxation.sharp)
+    return pd.DataFrame(rows)
 
 
 def value_and_gradient(ranking: Any, labels: Any, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -146,7 +148,7 @@ def value_and_gradient(ranking: Any, labels: Any, scores: tf.Tensor) -> tuple[tf
     return total, tape.gradient(total, scores)
 
 
-def milliseconds(relaxation: Relaxation) -> np.ndarray:
+def measured_times(relaxation: Relaxation) -> pd.DataFrame:
     """The processor time of NDCG's value and gradient per float32 list of each length, with default arguments."""
     ranking = relaxation.ranking()
     by_length = []
@@ -160,25 +162,44 @@ def milliseconds(relaxation: Relaxation) -> np.ndarray:
             step(labels, scores)[1].numpy()
             times.append(1e3 * (time.process_time() - start))
         by_length.append(min(times) / BATCH)  # The minimum, since other work on the machine only adds time.
-    return np.array(by_length)
+    return pd.DataFrame({"documents": LENGTHS, "milliseconds": by_length})
+
+
+def stored(name: str, compute: Any) -> dict[str, pd.DataFrame]:
+    """Returns one table per relaxation from a CSV file, after computing those that are missing or asked for."""
+    path = pathlib.Path(_OUTPUT_DIR.value) / name
+    tables = dict(iter(pd.read_csv(path).groupby("relaxation", sort=False))) if path.exists() else {}
+    for done, key in enumerate(_ONLY.value, start=1):
+        if _COMPUTE.value or key not in tables:
+            print(f"{name}: {key} ({done} of {len(_ONLY.value)})", flush=True)
+            tables[key] = compute(RELAXATIONS[key]).assign(relaxation=key)
+            text = pd.concat(tables.values()).set_index("relaxation").to_csv(float_format="%.6g")
+            _files.write_text(path, [text])
+    return {key: tables[key] for key in _ONLY.value}
 
 
 def draw_ranking(relaxation: Relaxation) -> Figure:
     return draw_indicators(relaxation) if relaxation.shown else draw_positions(relaxation)
 
 
+def new_figure(height: float) -> Figure:
+    return Figure(figsize=(WIDTH, height), layout="constrained")
+
+
 def draw_indicators(relaxation: Relaxation) -> Figure:
     """The matrix of ranks and documents for four values."""
-    figure = Figure(figsize=(6.4, 6.8))
+    figure = new_figure(6.0)
     scores = tf.constant([FIVE_SCORES], tf.float64)
+    colors = LinearSegmentedColormap.from_list("shares", [_plotting.background(), relaxation.look.color])
     all_axes = figure.subplots(2, 2, sharex=True, sharey=True)
     for axes, value in zip(all_axes.flat, relaxation.shown, strict=True):
         shares = indicators(relaxation.make(value), scores)
-        axes.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
+        axes.imshow(shares, cmap=colors, vmin=0.0, vmax=1.0)
         for (rank, document), share in np.ndenumerate(shares):
-            ink = "white" if share > 0.6 else "black"
-            axes.text(document, rank, f"{share:.2f}", ha="center", va="center", fontsize=11, color=ink)
-        axes.set_title(f"{relaxation.argument} = {value:g}", loc="center", fontsize=11)
+            ink = _plotting.on_color(colors(share))
+            axes.text(document, rank, f"{share:.2f}", ha="center", va="center", fontsize=10.5, color=ink)
+        default = " (default)" if value == relaxation.default else ""
+        axes.set_title(f"{relaxation.argument} = {value:g}{default}", loc="center")
         axes.set_xticks(range(len(FIVE_SCORES)), [f"{score:g}" for score in FIVE_SCORES])
         axes.grid(False)
         axes.spines[:].set_visible(False)
@@ -188,7 +209,7 @@ def draw_indicators(relaxation: Relaxation) -> Figure:
     for axes in all_axes[:, 0]:
         axes.set_yticks(range(len(FIVE_SCORES)), range(1, len(FIVE_SCORES) + 1))
         axes.set_ylabel("rank")
-    figure.suptitle(f"{relaxation.title}: how much of each document is at each rank", x=0.01, ha="left", fontsize=11)
+    figure.suptitle(f"{relaxation.title}: share of each document at each rank", x=0.01, ha="left", fontsize=11)
     return figure
 
 
@@ -203,174 +224,154 @@ def indicators(ranking: ops.Ranking, scores: tf.Tensor) -> np.ndarray:
 def draw_positions(relaxation: Relaxation) -> Figure:
     """One curve of smooth positions per document."""
     variants = relaxation.variants
-    figure = Figure(figsize=(4.5 * len(variants) + 1.5, 3.6))
-    scores, values = tf.constant([FIVE_SCORES], tf.float64), relaxation.values(100)
-    all_axes = figure.subplots(1, len(variants), sharey=True, squeeze=False)[0]
+    figure = new_figure(0.8 + 2.5 * len(variants))
+    scores, values = tf.constant([FIVE_SCORES], tf.float64), relaxation.values(20)
+    all_axes = figure.subplots(len(variants), 1, sharex=True, squeeze=False)[:, 0]
     for axes, variant in zip(all_axes, variants, strict=True):
         mask = tf.ones_like(scores, tf.bool)
         curves = np.array([relaxation.make(value, **variant).positions(scores, mask).numpy()[0] for value in values])
         for document, score in enumerate(FIVE_SCORES):
-            (line,) = axes.plot(values, curves[:, document])
-            axes.annotate(
-                f" score {score:g}", (values[-1], curves[-1, document]), color=line.get_color(), va="center", fontsize=9
-            )
-        temperature_axis(axes, relaxation)
-        axes.set_title(", ".join(f'{name}="{value}"' for name, value in variant.items()), fontsize=10)
-        axes.margins(x=0.0)
-    all_axes[0].set_yticks(range(1, len(FIVE_SCORES) + 1))
-    all_axes[0].invert_yaxis()
-    all_axes[0].set_ylabel("smooth position")
-    figure.suptitle(f"{relaxation.title}: the position of each of five documents", x=0.01, ha="left", fontsize=11)
+            axes.plot(values, curves[:, document], color=relaxation.look.color)
+            axes.annotate(f" score {score:g}", (values[-1], curves[-1, document]), va="center", fontsize=9)
+        mark_default(axes, relaxation)
+        axes.set_title(", ".join(f'{name}="{value}"' for name, value in variant.items()))
+        axes.set_yticks(range(1, len(FIVE_SCORES) + 1))
+        axes.invert_yaxis()
+        axes.set_ylabel("smooth position")
+    temperature_axis(all_axes[-1], relaxation)
+    title = f"{relaxation.title}: positions of five documents (dashed: default, {relaxation.default:g})"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return figure
 
 
-def draw_error(relaxation: Relaxation, values: np.ndarray, error: dict[str, np.ndarray]) -> Figure:
-    figure = Figure(figsize=(7.0, 3.8))
-    axes = figure.subplots()
-    for (name, curve), style in zip(error.items(), ("-", "--", "-.", ":"), strict=True):
-        axes.plot(values, np.maximum(curve, 1e-12), label=name, linestyle=style)
-    axes.set_yscale("log")
-    axes.set_ylim(bottom=1e-5)
-    axes.set_ylabel("mean |smooth - exact|")
-    axes.set_title(f"{relaxation.title}: distance from the exact metric")
-    temperature_axis(axes, relaxation)
-    mark_searched(axes, relaxation)
-    axes.legend(loc="lower left")
+def draw_error(relaxation: Relaxation, table: pd.DataFrame) -> Figure:
+    """Error of the metrics above the norm of the gradient."""
+    figure = new_figure(6.8)
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    values, color, gray = table["value"], relaxation.look.color, _plotting.text_color()
+    lines = ((color, "-"), (color, (0, (4, 1.5))), (gray, ":"), (gray, "-."))
+    for name, (ink, line) in zip(METRICS, lines, strict=True):
+        upper.plot(values, np.maximum(table[name], 1e-12), label=name, color=ink, linestyle=line)
+    upper.set_ylim(bottom=1e-5)
+    upper.set_ylabel("mean |smooth - exact|")
+    upper.set_title(f"{relaxation.title}: error of the smooth metric")
+    low, median, high = (np.maximum(table[f"gradient_p{at}"], LEAST_GRADIENT / 10) for at in PERCENTILES)
+    lower.fill_between(
+        values, low, high, color=color, alpha=0.25, linewidth=0, label="10th to 90th percentile of lists"
+    )
+    lower.plot(values, median, color=color, label="median of lists")
+    lower.set_ylim(LEAST_GRADIENT, 10 ** np.ceil(np.log10(high.max())))
+    lower.set_ylabel("gradient norm, per unit of score")
+    lower.set_title(f"{relaxation.title}: norm of the gradient of NDCG")
+    for axes in (upper, lower):
+        axes.set_yscale("log")
+        shade = {"color": _plotting.GRAY, "alpha": 0.15, "linewidth": 0, "zorder": 0}
+        axes.axvspan(min(relaxation.searched), max(relaxation.searched), **shade, label="searched in the papers")
+        mark_default(axes, relaxation)
+    temperature_axis(lower, relaxation)
+    # Below the panels, where it covers no curve.
+    legend = {
+        label: handle
+        for axes in (upper, lower)
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(legend.values(), legend.keys(), loc="outside lower left", ncols=2, fontsize=9)
     return figure
 
 
-def draw_gradient(relaxation: Relaxation, values: np.ndarray, sizes: np.ndarray) -> Figure:
-    figure = Figure(figsize=(7.0, 3.8))
-    axes = figure.subplots()
-    low, median, high = np.maximum(np.quantile(sizes, [0.1, 0.5, 0.9], axis=1), LEAST_GRADIENT / 10)
-    axes.fill_between(values, low, high, alpha=0.25, linewidth=0, label="80% of the lists")
-    axes.plot(values, median, label="median list")
-    axes.set_yscale("log")
-    axes.set_ylim(LEAST_GRADIENT, 10 ** np.ceil(np.log10(high.max())))
-    axes.set_ylabel("norm of the gradient of NDCG to the scores")
-    axes.set_title(f"{relaxation.title}: size of the gradient")
-    temperature_axis(axes, relaxation)
-    mark_searched(axes, relaxation)
-    axes.legend(loc="lower left")
-    return figure
-
-
-def draw_cost(times: dict[str, np.ndarray], title: str) -> Figure:
-    """The times of one relaxation, with the others in gray."""
-    figure = Figure(figsize=(7.0, 4.0))
+def draw_cost(tables: dict[str, pd.DataFrame]) -> Figure:
+    figure = new_figure(4.6)
     axes = figure.subplots()
     label_place = 0.0
-    for name, curve in sorted(times.items(), key=lambda item: item[1][-1]):
-        mine = name == title
-        color = COLORS[0] if mine else "#BBBBBB"
-        axes.plot(LENGTHS, curve, marker="o", markersize=5 if mine else 3, color=color, zorder=3 if mine else 2)
-        label_place = max(curve[-1], 1.5 * label_place)  # so that labels do not overlap
-        weight, ink = ("bold", color) if mine else ("normal", "#777777")
-        place = (LENGTHS[-1] * 1.1, label_place)
-        axes.annotate(name, place, color=ink, fontweight=weight, va="center", fontsize=9, annotation_clip=False)
+    for name, table in sorted(tables.items(), key=lambda item: item[1]["milliseconds"].iloc[-1]):
+        relaxation, times = RELAXATIONS[name], table["milliseconds"]
+        axes.plot(table["documents"], times, **relaxation.look.options, markersize=5)
+        label_place = max(times.iloc[-1], 1.6 * label_place)  # so that labels do not overlap
+        place = (table["documents"].iloc[-1] * 1.12, label_place)
+        axes.annotate(relaxation.title, place, color=relaxation.look.color, va="center", annotation_clip=False)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks(LENGTHS, [str(length) for length in LENGTHS])
-    axes.set_xticks([], minor=True)
-    everything = np.concatenate(list(times.values()))
-    axes.set_ylim(10 ** np.floor(np.log10(everything.min())), 10 ** np.ceil(np.log10(everything.max())))
-    axes.set_xlabel("documents in the list")
-    axes.set_ylabel("milliseconds of processor time per list")
-    axes.set_title(f"{title}: time of NDCG with its gradient")
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("documents per list")
+    axes.set_ylabel("processor time per list, milliseconds")
+    axes.set_title("Time of value and gradient of NDCG, with default arguments")
     return figure
 
 
-def draw_trade_off(
-    results: dict[str, tuple[np.ndarray, np.ndarray]], defaults: dict[str, tuple[float, float]]
-) -> Figure:
-    """Error against gradient norm of each relaxation from soft to sharp; large markers are the defaults."""
-    figure = Figure(figsize=(7.0, 4.8))
+def draw_trade_off(tables: dict[str, pd.DataFrame]) -> Figure:
+    """Error against gradient norm from soft to sharp, with markers at powers of ten and large ones at the defaults."""
+    figure = new_figure(6.2)
     axes = figure.subplots()
-    for (name, (error, sizes)), marker in zip(results.items(), MARKERS, strict=False):
-        relaxation = next(each for each in RELAXATIONS.values() if each.title == name)
-        median = np.median(sizes, axis=1)
-        seen = median > LEAST_GRADIENT
-        label = f"{name}, {relaxation.argument} = {relaxation.soft:g} to {relaxation.sharp:g}"
-        (line,) = axes.plot(median[seen], error[seen], marker=marker, markersize=3.5, linewidth=1.2, label=label)
-        axes.plot(*defaults[name], marker=marker, markersize=10, color=line.get_color(), markeredgecolor="black")
+    for name, table in tables.items():
+        relaxation = RELAXATIONS[name]
+        argument, look = relaxation.argument, relaxation.look
+        table = table[table["gradient_p50"] > LEAST_GRADIENT]
+        limits = f"{relaxation.soft:g} to {relaxation.sharp:g}"
+        label = f"{relaxation.title}: {argument} from {limits}, default {relaxation.default:g}"
+        x, y = table["gradient_p50"], table["NDCG"]
+        powers = np.isclose(np.log10(table["value"]) % 1, [[0.0], [1.0]], atol=1e-4).any(axis=0)
+        axes.plot(
+            x, y, **look.options, markersize=4, linewidth=1.3, markevery=list(np.flatnonzero(powers)), label=label
+        )
+        default = np.isclose(table["value"], relaxation.default, rtol=1e-4)
+        edge = {"markersize": 10, "markeredgecolor": _plotting.text_color(), "markeredgewidth": 1.2, "zorder": 3}
+        axes.plot(x[default], y[default], **look.options, **edge)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(left=1e-4)
     axes.set_ylim(bottom=1e-4)
-    axes.set_xlabel("norm of the gradient of NDCG to the scores, median list")
+    axes.set_xlabel("gradient norm of NDCG, per unit of score (median list)")
     axes.set_ylabel("mean |smooth NDCG - exact NDCG|")
-    axes.set_title("Sharper rankings have a smaller error (down), and finally no gradient (left)")
-    axes.legend(fontsize=8, title="large marker: the default", title_fontsize=8)
+    axes.set_title("Error against gradient, from soft (top) to sharp (bottom)")
+    title = "Small markers: powers of ten of the argument. Large: the default."
+    legend = figure.legend(loc="outside lower left", fontsize=9, title=title, title_fontsize=9)
+    legend.set_alignment("left")
     return figure
 
 
 def temperature_axis(axes: Axes, relaxation: Relaxation) -> None:
-    """Sharper is to the right, whether the argument is a temperature or its inverse."""
+    """Sharper is to the right, for a temperature and for its inverse."""
     axes.set_xscale("log")
     axes.set_xlim(relaxation.soft, relaxation.sharp)
-    axes.set_xlabel(f"{relaxation.argument} (sharper to the right)")
+    axes.xaxis.set_major_locator(LogLocator(numticks=10))
+    axes.set_xlabel(f"{relaxation.argument}, {relaxation.unit} (sharper to the right)")
 
 
-def mark_searched(axes: Axes, relaxation: Relaxation) -> None:
-    style = {"facecolor": "#F4F4F4", "edgecolor": "#BBBBBB", "linewidth": 0.8, "zorder": 0}
-    axes.axvspan(min(relaxation.searched), max(relaxation.searched), **style, label="searched in the papers")
+def mark_default(axes: Axes, relaxation: Relaxation) -> None:
+    label = f"default, {relaxation.argument} = {relaxation.default:g}"
+    axes.axvline(relaxation.default, color=_plotting.text_color(), linewidth=1.0, linestyle="--", label=label)
 
 
-def save(figure: Figure, name: str) -> None:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130)
-    small = io.BytesIO()
-    Image.open(buffer).convert("RGB").quantize(128).save(small, format="png", optimize=True)
-    path = pathlib.Path(_OUTPUT_DIR.value) / f"{name}.png"
-    _files.write_bytes(path, [small.getvalue()])
-    print(f"  {path} ({len(small.getvalue()) / 1024:.0f} KB)", flush=True)
+def save(name: str, draw: Any, *args: Any) -> None:
+    for path in _plotting.save_both(pathlib.Path(_OUTPUT_DIR.value) / f"{name}.png", functools.partial(draw, *args)):
+        print(f"  {path} ({path.stat().st_size / 1024:.0f} KB)", flush=True)
 
 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     wanted = {*_PLOTS.value}
-    unknown = {*_ONLY.value} - {*RELAXATIONS} | wanted - {*PLOTS, "trade_off"}
+    unknown = {*_ONLY.value} - {*RELAXATIONS} | wanted - {*PLOTS, *COMPARISONS}
     if unknown:
         raise app.UsageError(f"--only and --plots must be known names, got {sorted(unknown)[0]!r}.")
     tf.config.threading.set_intra_op_parallelism_threads(_THREADS.value)
     tf.config.threading.set_inter_op_parallelism_threads(_THREADS.value)
     pathlib.Path(_OUTPUT_DIR.value).mkdir(parents=True, exist_ok=True)
-    labels, scores = random_lists(_LISTS.value, _DOCUMENTS.value)
-    times, results, defaults = {}, {}, {}
-    for done, name in enumerate(_ONLY.value, start=1):
-        relaxation = RELAXATIONS[name]
-        print(f"{relaxation.title} ({done} of {len(_ONLY.value)})", flush=True)
-        values = relaxation.values(_POINTS.value)
-        if "ranking" in wanted:
-            save(draw_ranking(relaxation), f"{name}_ranking")
-        if wanted & {"error", "trade_off"}:
-            error = errors(relaxation, values, labels, scores)
-        if "error" in wanted:
-            save(draw_error(relaxation, values, error), f"{name}_error")
-        if wanted & {"gradient", "trade_off"}:
-            sizes = gradient_sizes(relaxation, values, labels, scores)
-        if "gradient" in wanted:
-            save(draw_gradient(relaxation, values, sizes), f"{name}_gradient")
-        if "trade_off" in wanted:
-            results[relaxation.title] = (error["NDCG"], sizes)
-            at_default = np.array([relaxation.default])
-            default_error = errors(relaxation, at_default, labels, scores)["NDCG"][0]
-            default_sizes = gradient_sizes(relaxation, at_default, labels, scores)
-            defaults[relaxation.title] = (float(np.median(default_sizes)), float(default_error))
-        if "cost" in wanted:
-            times[relaxation.title] = milliseconds(relaxation)
-            row = ", ".join(f"{length}: {ms:.2g}" for length, ms in zip(LENGTHS, times[relaxation.title], strict=True))
-            print(f"  milliseconds per list, by documents: {row}", flush=True)
-    if times:
-        print("Times")
+    if "ranking" in wanted:
         for name in _ONLY.value:
-            save(draw_cost(times, RELAXATIONS[name].title), f"{name}_cost")
-    if results:
-        print("Comparison")
-        save(draw_trade_off(results, defaults), "trade_off")
+            save(f"{name}_ranking", draw_ranking, RELAXATIONS[name])
+    if wanted & {"error", "trade_off"}:
+        labels, scores = random_lists(_LISTS.value, _DOCUMENTS.value)
+        tables = stored("errors.csv", lambda relaxation: computed_errors(relaxation, labels, scores))
+        if "error" in wanted:
+            for name, table in tables.items():
+                save(f"{name}_error", draw_error, RELAXATIONS[name], table)
+        if "trade_off" in wanted:
+            save("trade_off", draw_trade_off, tables)
+    if "cost" in wanted:
+        save("cost", draw_cost, stored("costs.csv", measured_times))
 
 
 if __name__ == "__main__":
-    with matplotlib.rc_context(STYLE):
-        app.run(main)
+    app.run(main)

@@ -5,11 +5,12 @@ python tools/plot_results.py
 
 from __future__ import annotations
 
+import functools
 import pathlib
 
 from absl import app
 
-from tfr_smooth import study
+from tfr_smooth import _plotting, study
 from tfr_smooth.study import plots, tables
 
 DOCS = pathlib.Path(__file__).absolute().parents[1] / "docs"
@@ -24,10 +25,9 @@ def main(argv: list[str]) -> None:
         comparison = tables.compare(results, dataset, samples=100)
         # It is so far below the others that their differences would be invisible.
         comparison = comparison[comparison["ranker"] != "random"]
-        figure = plots.metric_by_ranker(results, dataset, comparison)
-        path = DOCS / "images" / f"results_{folder.name}.png"
-        figure.savefig(path, dpi=110)
-        print(path)
+        draw = functools.partial(plots.metric_by_ranker, results, dataset, comparison)
+        for path in _plotting.save_both(DOCS / "images" / f"results_{folder.name}.png", draw):
+            print(path)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,13 @@ def test_a_quantity_has_one_color_and_validation_is_solid(panels):
     assert len(colors) == 2
 
 
+def test_a_panel_with_a_smooth_metric_says_that_it_may_exceed_the_exact_one(panels):
+    _, right = panels(HISTORY)
+    assert right.get_legend().get_title().get_text() == "A smooth metric may exceed the exact one."
+    _, right = panels({"loss": [0.5], "ndcg": [0.4]})
+    assert right.get_legend().get_title().get_text() == ""
+
+
 def test_the_best_epoch_is_marked_in_both_panels(panels):
     for axes in panels(HISTORY, best_epoch=1):
         (mark,) = [line for line in axes.get_lines() if line.get_linestyle() == ":"]
@@ -193,7 +200,8 @@ def test_the_most_important_features_are_on_top(monkeypatch, tmp_path):
         (axes,) = drawn[-1].axes
         assert [label.get_text() for label in axes.get_yticklabels()] == names and axes.yaxis_inverted()
         assert [bar.get_width() for bar in axes.patches] == pytest.approx([np.mean(DROPS[name]) for name in names])
-        assert "ndcg@5" in axes.get_xlabel() and "mean of 2" in axes.get_xlabel()
+        assert "ndcg@5" in axes.get_xlabel()
+        assert axes.get_title("left") == "Feature importance, mean and standard error of 2 repeats"
         (bars,) = axes.collections  # the errors
         lengths = [segment[1][0] - segment[0][0] for segment in bars.get_segments()]
         assert lengths == pytest.approx([0.2, 0.0, 0.0][: len(names)])

@@ -63,7 +63,12 @@ def test_writes_what_it_says(finished):
     with open(output / "log.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["epoch"] for row in rows] == ["1", "2", "3", "4"]
-    assert set(rows[0]) == {"epoch", "loss", "ndcg", "val_ndcg", "val_smoothi_ndcg"}
+    assert set(rows[0]) == {
+        "epoch",
+        *(f"{part}{name}" for part in ("", "val_") for name in ("loss", "ndcg", "smoothi_ndcg")),
+    }
+    for row in rows:  # Lists without relevant documents count in the loss, but not in the metric.
+        assert 0.0 < float(row["val_loss"]) <= 1.0 and 0.0 < float(row["smoothi_ndcg"]) < 1.0
 
 
 def test_figures_are_those_of_the_run_file(finished, files):

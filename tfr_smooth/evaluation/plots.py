@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tfr_smooth import _arguments, _extras, _files
+from tfr_smooth import _arguments, _extras, _files, _plotting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _LOSS = "loss"
-_LOSS_COLOR = "#333333"  # distinct, so that the panels share no color
-# Okabe and Ito's colors, which color-blind people can tell apart.
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_INK = "#333333"
 _VALIDATION = "val_"
 _FEW_EPOCHS = 40
 
@@ -30,8 +26,8 @@ def plot_training_curves(
 ) -> None:
     """Plots the loss (left) and the metrics (right) of a training run by epoch.
 
-    Training values are dashed and validation values solid, in the same color for each quantity. Epochs count from 1 on
-    the plot, as in Keras's log.
+    Training values are dashed and validation values solid, in the same color for each quantity. A smooth metric may
+    exceed the exact one. Epochs count from 1 on the plot, as in Keras's log.
 
     Args:
       path: The PNG file to write (about 1650 x 720 pixels), in an existing directory. An existing file is replaced
@@ -60,7 +56,8 @@ def plot_training_curves(
     if best_epoch is not None and _arguments.integer("best_epoch", best_epoch, least=0) >= epochs:
         raise ValueError(f"`best_epoch` must be an integer <= {epochs - 1}, got {best_epoch!r}.")
 
-    _write(path, _draw(curves, epochs, best_epoch))
+    with _extras.needed("matplotlib", extra="evaluation", by="`plot_training_curves`"), _plotting.theme():
+        _write(path, _draw(curves, epochs, best_epoch))
 
 
 def plot_feature_importance(
@@ -97,7 +94,8 @@ def plot_feature_importance(
             f"`drops` must have the same number of values for each feature, at least one, got shapes {shapes}."
         )
     shown = sorted(table, key=lambda name: -table[name].mean())[:top]
-    _write(path, _draw_importance({name: table[name] for name in shown}, metric))
+    with _extras.needed("matplotlib", extra="evaluation", by="`plot_feature_importance`"), _plotting.theme():
+        _write(path, _draw_importance({name: table[name] for name in shown}, metric))
 
 
 def _write(path: str | os.PathLike[str], figure: Figure) -> None:
@@ -107,23 +105,20 @@ def _write(path: str | os.PathLike[str], figure: Figure) -> None:
 
 
 def _draw_importance(drops: Mapping[str, np.ndarray], metric: str) -> Figure:
-    with _extras.needed("matplotlib", extra="evaluation", by="`plot_feature_importance`"):
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    figure = Figure(figsize=(7.0, 1.2 + 0.26 * len(drops)), layout=ConstrainedLayoutEngine())
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.0, 1.2 + 0.26 * len(drops)), layout="constrained")
     axes = figure.subplots()
     values = np.stack(list(drops.values()))
     repeats = values.shape[1]
     errors = values.std(axis=1, ddof=1) / np.sqrt(repeats) if repeats > 1 else None
-    axes.barh(list(drops), values.mean(axis=1), xerr=errors, color=_COLORS[0], ecolor=_INK)
+    axes.barh(list(drops), values.mean(axis=1), xerr=errors, color=_plotting.COLORS[0], ecolor=_plotting.text_color())
     axes.invert_yaxis()  # the highest at the top
-    axes.axvline(0.0, color=_INK, linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="x", color="#E5E5E5", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=_INK)
-    axes.set_title("Feature importance", loc="left", fontweight="bold", color=_INK)
-    axes.set_xlabel(f"drop in {metric} when the feature is shuffled (mean of {repeats})", color=_INK)
+    axes.axvline(0.0, color=_plotting.text_color(), linewidth=0.8)
+    axes.grid(axis="y", visible=False)
+    over = f"mean and standard error of {repeats} repeats" if repeats > 1 else "one repeat"
+    axes.set_title(f"Feature importance, {over}")
+    axes.set_xlabel(f"drop in {metric} when the feature is shuffled")
     return figure
 
 
@@ -143,9 +138,9 @@ def _checked_curves(history: Mapping[str, Sequence[float]]) -> tuple[dict[str, n
 
 
 def _draw(curves: Mapping[str, np.ndarray], epochs: int, best_epoch: int | None) -> Figure:
-    with _extras.needed("matplotlib", extra="evaluation", by="`plot_training_curves`"):
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
     figure = Figure(figsize=(11.0, 4.8), layout=ConstrainedLayoutEngine(wspace=0.05))
     losses = {name: curve for name, curve in curves.items() if _quantity(name) == _LOSS}
     metrics = {name: curve for name, curve in curves.items() if name not in losses}
@@ -154,35 +149,32 @@ def _draw(curves: Mapping[str, np.ndarray], epochs: int, best_epoch: int | None)
         _draw_panel(axes, panel, epochs)
         mark = ""
         if best_epoch is not None:
-            axes.axvline(best_epoch + 1, color="#777777", linewidth=1.5, linestyle=":", zorder=1.5)
+            axes.axvline(best_epoch + 1, color=_plotting.GRAY, linewidth=1.5, linestyle=":", zorder=1.5)
             mark = f" (dotted: best on validation, {best_epoch + 1})"
-        axes.set_title(f"{title} by epoch", loc="left", fontweight="bold", color=_INK)
-        axes.set_xlabel(f"epoch{mark}", color=_INK)
-        axes.set_ylabel(title.lower(), color=_INK)
+        axes.set_title(f"{title} by epoch")
+        axes.set_xlabel(f"epoch{mark}")
+        axes.set_ylabel(title.lower())
     return figure
 
 
 def _draw_panel(axes: Axes, curves: Mapping[str, np.ndarray], epochs: int) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="#E5E5E5", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=_INK)
     axes.set_xlim(max(0.5, 0.9 - 0.02 * epochs), epochs + 0.02 * epochs + 0.1)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     if not curves:
         axes.grid(False)
         axes.set_yticks([])
-        axes.text(0.5, 0.5, "not recorded", transform=axes.transAxes, ha="center", va="center", color="#777777")
+        axes.text(0.5, 0.5, "not recorded", transform=axes.transAxes, ha="center", va="center", color=_plotting.GRAY)
         return
 
     quantities = list(dict.fromkeys(map(_quantity, curves)))
-    colors = [_LOSS_COLOR] if quantities == [_LOSS] else [_COLORS[i % len(_COLORS)] for i in range(len(quantities))]
+    # The loss has a color of its own, so that the panels share none.
+    colors = {_LOSS: _plotting.text_color()} if quantities == [_LOSS] else _plotting.colors(quantities)
     # Training first, so the columns of the legend are training and validation.
     for name in sorted(curves, key=lambda name: (name.startswith(_VALIDATION), quantities.index(_quantity(name)))):
         validation = name.startswith(_VALIDATION)
-        color = colors[quantities.index(_quantity(name))]
+        color = colors[_quantity(name)]
         # With many epochs, a marker as wide as the line is visible only for an epoch between two gaps.
         axes.plot(
             np.arange(1, epochs + 1),
@@ -192,11 +184,12 @@ def _draw_panel(axes: Axes, curves: Mapping[str, np.ndarray], epochs: int) -> No
             linewidth=2.0 if validation else 1.5,
             marker="o",
             markersize=4.5 if epochs <= _FEW_EPOCHS else 2.0,
-            markerfacecolor=color if validation or epochs > _FEW_EPOCHS else "white",
+            markerfacecolor=color if validation or epochs > _FEW_EPOCHS else _plotting.background(),
             label=f"{_quantity(name)}, {'validation' if validation else 'training'}",
         )
+    note = "A smooth metric may exceed the exact one." if any(map(_plotting.relaxation, quantities)) else None
     # Below the panel, where it can cover no curve.
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, frameon=False, labelcolor=_INK)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, title=note)
 
 
 def _quantity(name: str) -> str:

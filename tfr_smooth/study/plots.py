@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfr_smooth import _extras
+from tfr_smooth import _extras, _plotting
 from tfr_smooth.study import tables
 from tfr_smooth.study.jobs import MEASURES
 from tfr_smooth.study.results import Results, is_neural, labels
@@ -22,23 +22,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MAIN = "ndcg"
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-_LINES = ("-", "--", ":")
 
 
 def metric_by_ranker(results: Results, dataset: str, comparison: pd.DataFrame) -> Figure:
     """Draws mean and standard error of three measures by ranker; `tables.compare` returns the `comparison`."""
     measures = ("ndcg_cut_1", "ndcg_cut_10", "ndcg")
+    with _extras.needed("matplotlib", extra="study", by="The report"):
+        from matplotlib.ticker import MaxNLocator
     rankers = list(comparison["ranker"].drop_duplicates())
-    figure, axes = _panels(1, len(measures), 2.2 + 2.6 * len(measures), 1.0 + 0.28 * len(rankers), sharey=True)
+    folds = results.queries.loc[results.queries["dataset"] == dataset, "fold"].nunique()
+    # Narrow, so that the text is readable at the width of a phone.
+    figure, axes = _panels(1, len(measures), 6.0, 1.3 + 0.27 * len(rankers), sharey=True)
     for panel, measure in zip(axes.flat, measures, strict=True):
-        rows = comparison[comparison["measure"] == measure].set_index("ranker").loc[rankers]
-        places = np.arange(len(rankers))
-        panel.errorbar(rows["mean"], places, xerr=rows["stderr"], fmt="o", color=_COLORS[0], capsize=2)
-        panel.set_yticks(places, rankers)
-        panel.set_xlabel(tables.title(measure))
-        panel.grid(axis="x", color="#E5E5E5")
+        rows = comparison[comparison["measure"] == measure].set_index("ranker")
+        for place, ranker in enumerate(rankers):
+            mean, error, look = rows["mean"][ranker], rows["stderr"][ranker], _plotting.look(ranker)
+            panel.errorbar([mean], [place], xerr=[error], fmt=look.marker, color=look.color, capsize=2, markersize=5)
+        panel.set_yticks(range(len(rankers)), rankers, fontsize=9)
+        panel.tick_params(axis="x", labelsize=9)
+        panel.xaxis.set_major_locator(MaxNLocator(3))
+        panel.set_title(tables.title(measure), loc="center")
+        panel.grid(axis="y", visible=False)
     axes.flat[0].invert_yaxis()
+    figure.supxlabel(f"mean and standard error over {'folds' if folds > 1 else 'queries'}", fontsize=10)
     return figure
 
 
@@ -53,11 +59,11 @@ def wins_and_losses(results: Results, dataset: str, comparison: pd.DataFrame) ->
     differences = np.sort((figures[first] - figures[second]).to_numpy())[::-1]
     figure, axes = _panels(1, 1, 7.5, 3.0)
     panel = axes.flat[0]
-    panel.fill_between(np.arange(len(differences)), differences, step="mid", color=_COLORS[0], alpha=0.7)
-    panel.axhline(0.0, color="#333333", linewidth=0.8)
+    panel.fill_between(np.arange(len(differences)), differences, step="mid", color=_plotting.COLORS[0], alpha=0.7)
+    panel.axhline(0.0, color=_plotting.text_color(), linewidth=0.8)
     wins, draws = int((differences > 0).sum()), int((differences == 0).sum())
     panel.set_title(f"{first}: {wins} wins, {draws} draws, {len(differences) - wins - draws} losses to {second}")
-    panel.set_xlabel("test queries")
+    panel.set_xlabel("test queries, by difference")
     panel.set_ylabel("difference in NDCG")
     return figure
 
@@ -71,18 +77,25 @@ def learning_curves(results: Results, dataset: str) -> Figure | None:
     if not curves:
         return None
     panels = {
-        "training loss": lambda found: found.get("loss"),
-        "smooth validation metric": lambda found: found.get("valid_smooth"),
-        "the same metric, exact": lambda found: found.get("valid_exact"),
-        "smooth minus exact": lambda found: _difference(found.get("valid_smooth"), found.get("valid_exact")),
-        "validation NDCG": lambda found: found.get("valid_ndcg"),
+        "loss, training": lambda found: found.get("loss"),
+        "smooth metric, validation": lambda found: found.get("valid_smooth"),
+        "exact metric, validation": lambda found: found.get("valid_exact"),
+        "smooth minus exact, validation": lambda found: _difference(
+            found.get("valid_smooth"), found.get("valid_exact")
+        ),
+        "NDCG, validation": lambda found: found.get("valid_ndcg"),
     }
-    figure, axes = _panels(1, len(panels), 3.2 * len(panels), 3.0)
-    for panel, (title, values_of) in zip(axes.flat, panels.items(), strict=True):
+    figure, axes = _panels(2, 3, 9.6, 6.4)
+    for panel, (title, values_of) in zip(axes.flat, panels.items(), strict=False):
         _lines(panel, {label: _points(values_of(found)) for label, found in curves.items()})
         panel.set_title(title)
         panel.set_xlabel("epoch")
-    _legend(figure, axes)
+    if all(value > 0.0 for found in curves.values() for value in found.get("loss", ())):
+        axes.flat[0].set_yscale("log")  # Losses differ in scale.
+    gap = axes.flat[3]
+    gap.axhline(0.0, color=_plotting.text_color(), linewidth=0.8)
+    gap.set_ylabel("above 0: smooth exceeds exact")
+    _legend(figure, axes, axes.flat[-1])
     return figure
 
 
@@ -93,8 +106,10 @@ def epoch_seconds(results: Results, dataset: str) -> Figure | None:
     if seconds.empty:
         return None
     figure, axes = _panels(1, 1, 7.5, 1.0 + 0.25 * len(seconds))
-    axes.flat[0].barh(list(seconds.index), seconds.to_numpy(), color=_COLORS[0])
-    axes.flat[0].set_xlabel("seconds of one core per epoch")
+    colors = [_plotting.look(ranker).color for ranker in seconds.index]
+    axes.flat[0].barh(list(seconds.index), seconds.to_numpy(), color=colors)
+    axes.flat[0].set_xlabel("processor time per epoch, seconds")
+    axes.flat[0].grid(axis="y", visible=False)
     return figure
 
 
@@ -130,10 +145,12 @@ def metric_sweep(results: Results, dataset: str) -> Figure | None:
     relative = means / means.max(axis=0)
     image = panel.imshow(relative.to_numpy(), aspect="auto", cmap="viridis")
     for (row, column), value in np.ndenumerate(means.to_numpy()):
-        panel.text(column, row, f"{value:.3f}", ha="center", va="center", color="white", fontsize=8)
+        ink = _plotting.on_color(image.cmap(image.norm(relative.iat[row, column])))
+        panel.text(column, row, f"{value:.3f}", ha="center", va="center", color=ink, fontsize=9)
     panel.set_yticks(range(len(means)), list(means.index))
-    panel.set_xticks(range(len(MEASURES)), [tables.title(measure) for measure in MEASURES])
-    panel.set_ylabel("optimized")
+    panel.set_xticks(range(len(MEASURES)), [tables.title(measure) for measure in MEASURES], rotation=45, ha="right")
+    panel.grid(visible=False)
+    panel.set_ylabel("optimized metric")
     figure.colorbar(image, label="fraction of the best value")
     return figure
 
@@ -172,16 +189,21 @@ def _panels(rows: int, columns: int, width: float, height: float, **options: Any
 
 
 def _lines(panel: Axes, lines: Mapping[str, Sequence[tuple[float, float]]]) -> None:
-    for number, (label, points) in enumerate(lines.items()):
-        color, line = _COLORS[number % len(_COLORS)], _LINES[number // len(_COLORS) % len(_LINES)]
-        # A ranker without this curve still takes its color, so that colors agree between panels.
-        panel.plot([x for x, _ in points], [y for _, y in points], line, color=color, label=label, linewidth=1.2)
-    panel.grid(color="#E5E5E5")
+    # A ranker without this curve still takes its look, so that looks agree between panels.
+    for label, look in _plotting.looks(list(lines)).items():
+        points = lines[label]
+        options = look.options | {"markersize": 4, "markevery": max(1, len(points) // 8), "linewidth": 1.2}
+        panel.plot([x for x, _ in points], [y for _, y in points], **options, label=label)
 
 
-def _legend(figure: Figure, axes: Any) -> None:
+def _legend(figure: Figure, axes: Any, free: Axes | None = None) -> None:
+    """Adds the legend, in a free panel or else below the panels."""
     handles, names = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    if free is None:
+        figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=9)
+    else:
+        free.set_axis_off()
+        free.legend(handles, names, loc="center", fontsize=9)
 
 
 def _points(values: np.ndarray | None) -> list[tuple[float, float]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tfr_smooth import _extras, _files
+from tfr_smooth import _extras, _files, _plotting
 from tfr_smooth.study import plots, tables
 from tfr_smooth.study.results import Results, labels
 
@@ -80,8 +80,9 @@ def write_report(results: Results, folder: str | os.PathLike[str]) -> str:
 
 def _plots(results: Results, dataset: str, comparison: Any) -> Iterator[tuple[str, str]]:
     """Yields the title and the data URI of each plot for which results exist."""
-    draws = {title: draw(results, dataset, comparison) for title, draw in plots.COMPARISONS.items()}
-    draws |= {title: draw(results, dataset) for title, draw in plots.PLOTS.items()}
+    with _extras.needed("matplotlib", extra="study", by="The report"), _plotting.theme():
+        draws = {title: draw(results, dataset, comparison) for title, draw in plots.COMPARISONS.items()}
+        draws |= {title: draw(results, dataset) for title, draw in plots.PLOTS.items()}
     for title, figure in draws.items():
         if figure is not None:
             yield title, "data:image/svg+xml;base64," + base64.b64encode(plots.svg(figure)).decode()

@@ -1,0 +1,68 @@
+"""The look of plots: colors and markers of relaxations, themes, and both files of a figure."""
+
+import itertools
+
+import matplotlib
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from PIL import Image
+
+from tfr_smooth import _plotting, registry
+
+
+def contrast(first, second):
+    """The contrast ratio of the Web Content Accessibility Guidelines."""
+
+    def luminance(color):
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(color)]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((luminance(first) + 0.05, luminance(second) + 0.05), reverse=True)
+    return high / low
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_relaxation_has_a_color_and_a_marker_of_its_own(theme):
+    with _plotting.theme(theme):
+        looks = [_plotting.look(f"{name}_ndcg") for name in registry.RANKINGS]
+        assert _plotting.relaxation("soft_err") == "soft"
+        for first, second in itertools.combinations([*looks, _plotting.look("list_net")], 2):
+            assert first.color != second.color
+        assert len({look.marker for look in looks}) == len(looks)
+        assert all(contrast(look.color, _plotting.background()) > 2 for look in looks)
+        assert contrast(_plotting.text_color(), _plotting.background()) > 7
+
+
+def test_a_relaxation_has_the_same_color_in_all_plots():
+    names = ["smoothi_ndcg", "list_net", "smoothi_ndcg@10", "smoothi_map", "list_mle", "approx_ndcg:alpha=1.0"]
+    looks = _plotting.looks(names)
+    for name in names:
+        assert looks[name].color == _plotting.look(name).color
+    assert len({(look.color, look.marker, look.line) for look in looks.values()}) == len(names)
+    colors = _plotting.colors(["loss", "smoothi_ndcg", "ndcg"])
+    assert colors["smoothi_ndcg"] == _plotting.look("smoothi_map").color
+    assert len(set(colors.values())) == 3
+
+
+def test_settings_of_one_relaxation_differ_in_color():
+    looks = _plotting.looks([f"smoothi_ndcg:alpha={alpha}" for alpha in range(10)])
+    assert len({look.color for look in looks.values()}) == 7
+    assert len({(look.color, look.line) for look in looks.values()}) == 10
+
+
+def test_both_themes_are_written_and_the_settings_stay(tmp_path):
+    before = dict(matplotlib.rcParams)
+    paths = _plotting.save_both(tmp_path / "plot.png", lambda: Figure(figsize=(2.0, 1.0)))
+    assert [path.name for path in paths] == ["plot.png", "plot_dark.png"]
+    pixels = []
+    for path in paths:
+        with Image.open(path) as image:
+            pixels.append(image.convert("RGB").getpixel((0, 0)))
+    assert pixels == [(255, 255, 255), (0x1E, 0x21, 0x29)]
+    assert dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.parametrize(("color", "ink"), [("#FFFFFF", "black"), ("#E69F00", "black"), ("#0072B2", "white")])
+def test_text_on_a_color_is_readable(color, ink):
+    assert _plotting.on_color(to_rgb(color)) == ink
