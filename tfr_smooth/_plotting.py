@@ -73,7 +73,8 @@ def theme(name: str = "light") -> Iterator[None]:
     """Draws in the "light" or the "dark" theme, in which figures are created and saved; other settings stay."""
     import matplotlib
 
-    with matplotlib.rc_context({**_STYLE, **_THEMES[name]}):
+    settings: Any = _STYLE | _THEMES[name]
+    with matplotlib.rc_context(settings):
         yield
 
 

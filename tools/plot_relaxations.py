@@ -166,16 +166,21 @@ def measured_times(relaxation: Relaxation) -> pd.DataFrame:
 
 
 def stored(name: str, compute: Any) -> dict[str, pd.DataFrame]:
-    """Returns one table per relaxation from a CSV file, after computing those that are missing or asked for."""
+    """Returns one table per relaxation from a CSV file, after adding those that are missing or asked for."""
     path = pathlib.Path(_OUTPUT_DIR.value) / name
-    tables = dict(iter(pd.read_csv(path).groupby("relaxation", sort=False))) if path.exists() else {}
+    tables = read_tables(path) if path.exists() else {}
     for done, key in enumerate(_ONLY.value, start=1):
         if _COMPUTE.value or key not in tables:
             print(f"{name}: {key} ({done} of {len(_ONLY.value)})", flush=True)
             tables[key] = compute(RELAXATIONS[key]).assign(relaxation=key)
             text = pd.concat(tables.values()).set_index("relaxation").to_csv(float_format="%.6g")
             _files.write_text(path, [text])
+    tables = read_tables(path)  # as rounded, so that plots from the file are the same
     return {key: tables[key] for key in _ONLY.value}
+
+
+def read_tables(path: pathlib.Path) -> dict[str, pd.DataFrame]:
+    return dict(iter(pd.read_csv(path).groupby("relaxation", sort=False)))
 
 
 def draw_ranking(relaxation: Relaxation) -> Figure:

@@ -67,7 +67,7 @@ def test_writes_what_it_says(finished):
         "epoch",
         *(f"{part}{name}" for part in ("", "val_") for name in ("loss", "ndcg", "smoothi_ndcg")),
     }
-    for row in rows:  # Lists without relevant documents count in the loss, but not in the metric.
+    for row in rows:
         assert 0.0 < float(row["val_loss"]) <= 1.0 and 0.0 < float(row["smoothi_ndcg"]) < 1.0
 
 
