@@ -109,6 +109,7 @@ def test_wheel_needs_tensorflow_and_what_comes_with_it_alone(metadata):
 
 def test_wheel_declares_every_package_that_the_library_imports(metadata):
     distributions = {
+        "PIL": "matplotlib",  # which needs it
         "Stemmer": "PyStemmer",
         "backports": "backports.zstd",
         "bm25s": "bm25s",

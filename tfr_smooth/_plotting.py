@@ -155,7 +155,7 @@ def save_both(path: str | os.PathLike[str], draw: Callable[[], Figure]) -> list[
     Returns:
       Both paths.
     """
-    from PIL import Image
+    from PIL import Image  # matplotlib needs it too
 
     path = Path(path)
     written = []
