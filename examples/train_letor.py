@@ -303,9 +303,14 @@ def watched_metrics(loss: losses.RankingLoss) -> list[tf.keras.metrics.Metric]:
 
 
 def mean_loss() -> tf.keras.metrics.Metric:
-    """The loss on the validation set."""
-    by_list = losses.get(_LOSS.value, **loss_arguments(), reduction="none")
-    return tf.keras.metrics.MeanMetricWrapper(by_list, name="loss")
+    """The loss on the validation set: per batch the mean over the included lists, as in training."""
+    loss = losses.get(_LOSS.value, **loss_arguments(), reduction="none")
+
+    def of_included(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+        included = tf.cast(loss.counts(tf.maximum(labels, 0.0), labels >= 0.0), tf.float32)
+        return tf.math.divide_no_nan(loss(labels, scores), tf.reduce_mean(included))
+
+    return tf.keras.metrics.MeanMetricWrapper(of_included, name="loss")
 
 
 def settings(files: dict[str, list[str]]) -> dict[str, Any]:

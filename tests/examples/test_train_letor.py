@@ -68,7 +68,8 @@ def test_writes_what_it_says(finished):
         *(f"{part}{name}" for part in ("", "val_") for name in ("loss", "ndcg", "smoothi_ndcg")),
     }
     for row in rows:
-        assert 0.0 < float(row["val_loss"]) <= 1.0 and 0.0 < float(row["smoothi_ndcg"]) < 1.0
+        assert 0.0 < float(row["smoothi_ndcg"]) < 1.0
+        assert float(row["val_loss"]) == pytest.approx(1.0 - float(row["val_smoothi_ndcg"]), rel=1e-5)
 
 
 def test_figures_are_those_of_the_run_file(finished, files):
