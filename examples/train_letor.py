@@ -222,7 +222,7 @@ def train_member(
     watched = watched_metrics(loss)
     validation = training.ExactValidation(
         read(files["valid"], summary.num_features),
-        [mean_loss(), *watched],
+        [MeanLoss(), *watched],
         monitor=watched[-1 if _SELECT_BY.value == "smooth" else 0].name,
         path=folder / "best.keras",
         patience=_PATIENCE.value,
@@ -302,15 +302,16 @@ def watched_metrics(loss: losses.RankingLoss) -> list[tf.keras.metrics.Metric]:
     return watched
 
 
-def mean_loss() -> tf.keras.metrics.Metric:
-    """The loss on the validation set: per batch the mean over the included lists, as in training."""
-    loss = losses.get(_LOSS.value, **loss_arguments(), reduction="none")
+class MeanLoss(tf.keras.metrics.Mean):
+    """The loss on the validation set: the mean over the included lists."""
 
-    def of_included(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-        included = tf.cast(loss.counts(tf.maximum(labels, 0.0), labels >= 0.0), tf.float32)
-        return tf.math.divide_no_nan(loss(labels, scores), tf.reduce_mean(included))
+    def __init__(self) -> None:
+        super().__init__(name="loss")
+        self._loss = losses.get(_LOSS.value, **loss_arguments(), reduction="none")
 
-    return tf.keras.metrics.MeanMetricWrapper(of_included, name="loss")
+    def update_state(self, labels: tf.Tensor, scores: tf.Tensor, sample_weight: tf.Tensor | None = None) -> Any:
+        included = tf.cast(self._loss.counts(tf.maximum(labels, 0.0), labels >= 0.0), tf.float32)
+        return super().update_state(self._loss(labels, scores), sample_weight=included)
 
 
 def settings(files: dict[str, list[str]]) -> dict[str, Any]:
