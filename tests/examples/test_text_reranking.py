@@ -75,8 +75,8 @@ def test_a_study_is_computed_exported_and_not_computed_again(folder, scorer):
     [
         ("--docs=/nope", "No such file or directory: '/nope'"),
         ("--losses=smooth_ndcg", "Did you mean 'smoothi_ndcg'"),
-        ("--gains=1-4", "--gains must be as '1:4,2:3', got '1-4'."),
-        ("--length=99", "--length must be at most the checkpoint's 40."),
+        ("--gains=1-4", "--gains must be GRADE:LABEL pairs such as '1:4,2:3', got '1-4'."),
+        ("--length=99", "--length must be at most the checkpoint's 40, got 99."),
         ("--frozen_layers=4", "`frozen_layers` must be at most 3, the number of layers, got 4."),
         ("--sha256=00", "expected the SHA-256 hash 00"),
         ("--learning_rate=-1", "`learning_rate` must be a finite number > 0"),
