@@ -196,10 +196,6 @@ class LateInputs(Inputs):
     def batch(self, queries: Sequence[str], documents: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
         """Returns the model inputs for a batch of lists, padded to the longest list.
 
-        Args:
-          queries: A query id per list.
-          documents: The doc ids of each list.
-
         Returns:
           `query_ids`, int32 [batch, tokens], and `document_ids`, int32 [batch, list, tokens]; after `freeze` also
           `query_hidden` and `document_hidden`, float16 [..., tokens, width].
@@ -212,11 +208,6 @@ class LateInputs(Inputs):
         self, queries: tf.RaggedTensor, documents: tf.RaggedTensor, lists: tf.Tensor
     ) -> dict[str, tf.Tensor]:
         """Returns the model inputs for the tokens of any texts, in TensorFlow operations.
-
-        Args:
-          queries: Token ids of the queries without special tokens, int32 [batch, (tokens)].
-          documents: Token ids of the documents without special tokens, int32 [batch * list, (tokens)].
-          lists: The numbers [batch, list], int32 [2].
 
         Returns:
           `query_ids`, int32 [batch, tokens], and `document_ids`, int32 [batch, list, tokens].
@@ -232,10 +223,6 @@ class LateInputs(Inputs):
         self, model: LateInteraction, run: Mapping[str, Iterable[str]]
     ) -> Iterator[tuple[str, dict[str, float]]]:
         """Scores the documents of each query; encodes each document once.
-
-        Args:
-          model: The reranker.
-          run: For each query id, the doc ids.
 
         Yields:
           The query id, and a dict of doc id to score.
@@ -327,10 +314,6 @@ class PairInputs(Inputs):
     def batch(self, queries: Sequence[str], documents: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
         """Returns the model inputs for a batch of lists, padded to the longest list.
 
-        Args:
-          queries: A query id per list.
-          documents: The doc ids of each list.
-
         Returns:
           `pair_ids`, int32 [batch, list, passages, tokens]; after `freeze` also `pair_hidden`, float16
           [batch, list, passages, tokens, width].
@@ -344,11 +327,6 @@ class PairInputs(Inputs):
     ) -> dict[str, tf.Tensor]:
         """Returns the model inputs for the tokens of any texts, in TensorFlow operations.
 
-        Args:
-          queries: Token ids of the queries without special tokens, int32 [batch, (tokens)].
-          documents: Token ids of the documents without special tokens, int32 [batch * list, (tokens)].
-          lists: The numbers [batch, list], int32 [2].
-
         Returns:
           `pair_ids`, int32 [batch, list, passages, tokens].
         """
@@ -359,10 +337,6 @@ class PairInputs(Inputs):
 
     def scores(self, model: CrossEncoder, run: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, dict[str, float]]]:
         """Scores the documents of each query.
-
-        Args:
-          model: The reranker.
-          run: For each query id, the doc ids.
 
         Yields:
           The query id, and a dict of doc id to score.
