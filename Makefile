@@ -86,6 +86,7 @@ notebooks: $(VENV)/latest/.installed $(VENV)/ranking/.installed  ## run the note
 plots: $(VENV)/latest/.installed  ## redraw the plots of the documentation in docs/images (ARGS=flags)
 	$(VENV)/latest/bin/python tools/plot_relaxations.py $(ARGS)
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_results.py
+	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_importance.py
 
 stubs: $(VENV)/latest/.installed  ## write the signatures of the named losses and metrics for editors and type checkers
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/write_stubs.py

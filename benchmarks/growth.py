@@ -161,6 +161,7 @@ def main(argv: list[str]) -> None:
         importlib.import_module("matplotlib")
     if _REPORT.value:
         report = json.loads(pathlib.Path(_REPORT.value).read_text(encoding="utf-8"))
+        print(table(report["results"]))
         plot(report["results"], report["lists"], report["documents"])
         return
     harness.use_threads()

@@ -296,6 +296,7 @@ def draw_cost(tables: dict[str, pd.DataFrame]) -> Figure:
         axes.annotate(relaxation.title, place, color=relaxation.look.color, va="center", annotation_clip=False)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.set_ylim(top=2 * label_place)
     axes.set_xticks(LENGTHS, [str(length) for length in LENGTHS])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("documents per list")

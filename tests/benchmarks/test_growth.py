@@ -12,6 +12,7 @@ from tests.benchmarks import scripts
 from tfr_smooth import losses
 
 pytestmark = pytest.mark.slow
+ROOT = scripts.BENCHMARKS.parent
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +64,17 @@ def test_a_report_is_drawn_without_measuring(measured):
     command.append(f"--report={measured[2].parents[1] / 'report.json'}")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240)
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() in measured[1]
     assert plot.read_bytes() == measured[2].read_bytes()
+
+
+def test_the_published_table_is_that_of_the_stored_report():
+    command = [sys.executable, "benchmarks/growth.py", "--report=docs/images/growth.json"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("|") > 20 and done.stdout.strip() in (ROOT / "benchmarks/README.md").read_text("utf-8")
 
 
 def test_it_goes_no_further_once_a_step_takes_too_long(tmp_path):

@@ -193,8 +193,10 @@ DROPS = {"c": [-0.1, -0.1], "a": [0.3, 0.5], "b": [0.1, 0.1]}
 
 def test_the_most_important_features_are_on_top(monkeypatch, tmp_path):
     drawn = []
-    draw = plots._draw_importance
-    monkeypatch.setattr(plots, "_draw_importance", lambda *arguments: drawn.append(draw(*arguments)) or drawn[-1])
+    draw = plots.draw_importance
+    monkeypatch.setattr(
+        plots, "draw_importance", lambda drops, **options: drawn.append(draw(drops, **options)) or drawn[-1]
+    )
     for top, names in ((20, ["a", "b", "c"]), (2, ["a", "b"])):
         plot_feature_importance(tmp_path / "importance.png", DROPS, top=top, metric="ndcg@5")
         (axes,) = drawn[-1].axes

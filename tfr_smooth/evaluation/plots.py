@@ -93,9 +93,8 @@ def plot_feature_importance(
         raise ValueError(
             f"`drops` must have the same number of values for each feature, at least one, got shapes {shapes}."
         )
-    shown = sorted(table, key=lambda name: -table[name].mean())[:top]
     with _extras.needed("matplotlib", extra="evaluation", by="`plot_feature_importance`"), _plotting.theme():
-        _write(path, _draw_importance({name: table[name] for name in shown}, metric))
+        _write(path, draw_importance(table, top=top, metric=metric))
 
 
 def _write(path: str | os.PathLike[str], figure: Figure) -> None:
@@ -104,15 +103,17 @@ def _write(path: str | os.PathLike[str], figure: Figure) -> None:
     _files.write_bytes(path, [buffer.getvalue()])
 
 
-def _draw_importance(drops: Mapping[str, np.ndarray], metric: str) -> Figure:
+def draw_importance(drops: Mapping[str, np.ndarray], *, top: int, metric: str) -> Figure:
+    """Draws the bars of `plot_feature_importance` in the current theme."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.0, 1.2 + 0.26 * len(drops)), layout="constrained")
+    shown = sorted(drops, key=lambda name: -drops[name].mean())[:top]
+    figure = Figure(figsize=(7.0, 1.2 + 0.26 * len(shown)), layout="constrained")
     axes = figure.subplots()
-    values = np.stack(list(drops.values()))
+    values = np.stack([drops[name] for name in shown])
     repeats = values.shape[1]
     errors = values.std(axis=1, ddof=1) / np.sqrt(repeats) if repeats > 1 else None
-    axes.barh(list(drops), values.mean(axis=1), xerr=errors, color=_plotting.COLORS[0], ecolor=_plotting.text_color())
+    axes.barh(shown, values.mean(axis=1), xerr=errors, color=_plotting.COLORS[0], ecolor=_plotting.text_color())
     axes.invert_yaxis()  # the highest at the top
     axes.axvline(0.0, color=_plotting.text_color(), linewidth=0.8)
     axes.grid(axis="y", visible=False)

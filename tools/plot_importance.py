@@ -1,0 +1,46 @@
+"""Draws the feature importance on docs/evaluation.md, in docs/images.
+
+python tools/plot_importance.py  # draws the stored values again
+python tools/plot_importance.py --model=output/letor/best.keras --test=MQ2008/Fold1/test.txt  # also computes them
+"""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+
+import pandas as pd
+import tensorflow as tf
+from absl import app, flags
+
+from tfr_smooth import _files, _plotting, data, evaluation, metrics, training
+
+IMAGES = pathlib.Path(__file__).absolute().parents[1] / "docs/images"
+VALUES = IMAGES / "feature_importance.csv"
+
+_MODEL = flags.DEFINE_string("model", None, "Keras model whose features are shuffled.")
+_TEST = flags.DEFINE_string("test", None, "LETOR file on which the metric is computed.")
+_REPEATS = flags.DEFINE_integer("repeats", 10, "Permutations per feature.", lower_bound=1)
+
+
+def measure() -> pd.DataFrame:
+    """The drops of NDCG@10, one column per feature, in the order of decreasing mean."""
+    model = tf.keras.models.load_model(_MODEL.value)
+    dataset = data.read_letor(_TEST.value, num_features=model.num_features, batch_size=128)
+    ndcg = metrics.NDCGMetric(topn=10)
+    return pd.DataFrame(training.permutation_importance(model, dataset, ndcg, repeats=_REPEATS.value).drops)
+
+
+def main(argv: list[str]) -> None:
+    if len(argv) > 1:
+        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
+    if _MODEL.value:
+        _files.write_text(VALUES, [measure().to_csv(index=False, float_format="%.6g")])
+    drops = {name: column.to_numpy() for name, column in pd.read_csv(VALUES).items()}
+    draw = functools.partial(evaluation.plots.draw_importance, drops, top=20, metric="NDCG@10")
+    for path in _plotting.save_both(IMAGES / "feature_importance.png", draw):
+        print(path)
+
+
+if __name__ == "__main__":
+    app.run(main)
