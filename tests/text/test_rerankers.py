@@ -131,6 +131,34 @@ def test_ranking_gives_the_models_scores(checkpoint, collection, run, scorer):
     np.testing.assert_allclose(list(scores["q0"].values()), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("scorer", ["late", "cross"])
+def test_mixed_precision_trains_close_to_float32(checkpoint, collection, run, scorer):
+    tokenizer = text.Tokenizer(checkpoint)
+    if scorer == "late":
+        inputs = text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
+    else:
+        inputs = text.PairInputs(collection, tokenizer, run, length=14)
+    batch = next(iter(text.TrainingLists(list(collection.queries), collection.labels, run).dataset(inputs)))
+    trained = {}
+    for policy in ("float32", "mixed_bfloat16"):
+        tf.keras.mixed_precision.set_global_policy(policy)
+        try:
+            tf.keras.utils.set_random_seed(0)
+            model = {"late": text.LateInteraction, "cross": text.CrossEncoder}[scorer](text.load_bert(checkpoint)[0])
+            before = [variable.numpy() for variable in model.trainable_variables]
+            loss, _ = step(model, *batch, tf.keras.optimizers.SGD(0.1))
+            scores = model(batch[0])
+        finally:
+            tf.keras.mixed_precision.set_global_policy("float32")
+        assert scores.dtype == tf.float32
+        assert all(variable.dtype in (tf.float32, "float32") for variable in model.trainable_variables)
+        assert any(
+            (variable.numpy() != old).any() for variable, old in zip(model.trainable_variables, before, strict=True)
+        )
+        trained[policy] = loss
+    assert trained["mixed_bfloat16"] == pytest.approx(trained["float32"], abs=0.05)
+
+
 def test_padding_has_the_id_of_the_vocabulary(tmp_path, collection):
     first, second, *others = VOCABULARY
     (tmp_path / "vocab.txt").write_text("\n".join([second, first, *others]))

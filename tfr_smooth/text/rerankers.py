@@ -165,7 +165,7 @@ class CrossEncoder(Reranker):
         start = tf.keras.initializers.TruncatedNormal(stddev=0.02 / self.head_rate)
         self.kernel = self.add_weight(name="head_kernel", shape=(width,), initializer=start)
         self.bias = self.add_weight(name="head_bias", shape=(), initializer="zeros")
-        self.dropout = tf.keras.layers.Dropout(self.encoder.config.hidden_dropout_prob)
+        self.dropout = tf.keras.layers.Dropout(self.encoder.config.hidden_dropout_prob, dtype="float32")
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
