@@ -36,6 +36,8 @@ def batch():
 
 def cases(name):
     """Yields the name of each case and the function to call."""
+    if name not in {*losses.TABLE, *metrics.TABLE}:
+        raise ValueError(f"`name` must be the name of a loss or metric, got {name!r}.")
     labels, scores = batch()
     if name in losses.TABLE:
         loss = losses.get(name)

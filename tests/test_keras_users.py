@@ -142,8 +142,10 @@ def test_reductions_accept_the_names_of_keras_2_and_keras_3(reduction, expected_
 @pytest.mark.skipif(_keras.IS_KERAS_3, reason="Keras 3 has no such enumeration")
 def test_the_reduction_enum_of_keras_2_is_accepted():
     reduction = tf.keras.losses.Reduction
-    for each in (reduction.AUTO, reduction.SUM, reduction.NONE, reduction.SUM_OVER_BATCH_SIZE):
-        losses.ListNetLoss(reduction=each)
+    mean = "sum_over_batch_size"
+    expected = {reduction.AUTO: mean, reduction.SUM_OVER_BATCH_SIZE: mean, reduction.SUM: "sum", reduction.NONE: "none"}
+    for each, name in expected.items():
+        assert losses.ListNetLoss(reduction=each).get_config()["reduction"] == name
 
 
 @quick_or_slow(losses.NAMES)

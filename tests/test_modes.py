@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from tests import modes
 from tfr_smooth import _keras, functional, losses, metrics, models, ops, registry
-from tfr_smooth.ops import compiled
 
 # The losses of the fast tests.
 QUICK = ("smoothi_ndcg", "approx_ndcg", "list_mle")
@@ -158,16 +157,15 @@ def test_labels_and_scores_may_have_different_static_shapes_with_xla(name):
     assert_same(found, modes.step(loss)(labels, scores))
 
 
-@pytest.mark.parametrize("spec", [None, [None, None], [None]], ids=str)
-@pytest.mark.parametrize("per_document", [False, True])
-def test_weights_may_have_an_unknown_shape(spec, per_document):
+@pytest.mark.parametrize(
+    ("spec", "shape"),
+    [(None, [4, 1]), (None, [4, 7]), ([None, None], [4, 1]), ([None, None], [4, 7]), ([None], [4])],
+    ids=str,
+)
+def test_weights_may_have_an_unknown_shape(spec, shape):
     labels, scores = map(tf.constant, modes.batch())
-    weights = tf.constant([[0.5], [1.0], [2.0], [3.0]])
-    weights = tf.tile(weights, [1, 7]) if per_document else weights
-    if spec == [None]:
-        if per_document:
-            pytest.skip("weights of rank 1 are those of lists")
-        weights = weights[:, 0]
+    weights = tf.constant([0.5, 1.0, 2.0, 3.0])
+    weights = weights if len(shape) == 1 else tf.broadcast_to(weights[:, tf.newaxis], shape)
     loss = losses.ListNetLoss()
     signature = [*modes.UNKNOWN, tf.TensorSpec(spec)]
     found = tf.function(modes.step(loss), input_signature=signature)(labels, scores, weights)
@@ -413,12 +411,7 @@ def test_forward_mode_agrees_with_reverse_mode(name):
     np.testing.assert_allclose(accumulator.jvp(value), tf.reduce_sum(gradient * direction), rtol=1e-6, atol=1e-12)
 
 
-def test_programs_are_shared_by_losses_and_sizes(monkeypatch):
-    """16 lengths serve all lists of up to 1,024 documents, and 11 batch sizes all of up to 1,024 lists."""
-    sizes = [(batch, length) for batch in range(1, 1025) for length in (1, 7, 64, 65, 999, 1000)]
-    assert len({compiled.padded_length(length) for length in range(1, 1025)}) == 16
-    assert len({compiled.padded_batch(batch) for batch, _ in sizes}) == 11
-
+def test_losses_with_different_hyperparameters_share_programs(monkeypatch):
     traces = []
     function = tf.function
 
@@ -432,6 +425,5 @@ def test_programs_are_shared_by_losses_and_sizes(monkeypatch):
     for alpha in range(1, 21):
         modes.step(losses.ApproxNDCGLoss(alpha=float(alpha)))(labels, scores)
         modes.step(losses.SmoothINDCGLoss(alpha=float(alpha)))(labels, scores)
-    # A program for values and one for gradients, by the types of their arguments; fewer where a test before this has
-    # traced them.
+    # One program for values and one for gradients per argument types; fewer if an earlier test traced them.
     assert len(traces) <= 2 + 1

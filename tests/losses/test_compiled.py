@@ -161,13 +161,3 @@ def test_a_program_is_traced_once_for_all_sizes_and_has_no_gradient():
         assert tape.gradient(grown, values) is None
         np.testing.assert_array_equal(compiled.unpad(grown, values), 2.0 * np.ones([3, size]))
     assert [shape.as_list() for shape in traced] == [[None, None]]
-
-
-def test_list_and_batch_sizes_are_padded_to_few_sizes():
-    assert len({compiled.padded_length(length) for length in range(1, 1025)}) == 16
-    assert len({compiled.padded_batch(size) for size in range(1, 1025)}) == 11
-    for size in (*range(1, 300, 7), 1000, 1024, 1025, 5000):
-        padded = compiled.padded_length(size)
-        assert size <= padded < max(1.5 * size, size + 8.0)
-        assert int(compiled.padded_length(tf.constant(size))) == padded
-        assert int(compiled.padded_batch(tf.constant(size))) == compiled.padded_batch(size)

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests import checks, references
 from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
-from tfr_smooth import functional, losses, ops, registry
+from tfr_smooth import losses, registry
 
 # Each ranking with one metric and each metric with one ranking.
 COVERING = [
@@ -287,12 +287,6 @@ def test_an_unknown_name_raises():
         losses.hyperparameters("ndgc")
     with pytest.raises(ValueError, match="`arguments` must be empty unless `identifier` is a name"):
         losses.get(losses.get("list_net"), temperature=2.0)
-
-
-def test_a_metric_loss_equals_the_named_loss():
-    batch = a_batch()
-    general = losses.MetricLoss(ops.SoftSort(temperature=0.5), functional.NDCG(topn=2))
-    np.testing.assert_array_equal(general(*batch), losses.SoftSortNDCGLoss(temperature=0.5, topn=2)(*batch))
 
 
 def test_every_ranking_and_baseline_has_a_reference():

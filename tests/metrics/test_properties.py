@@ -132,10 +132,7 @@ def test_scores_may_have_any_float_dtype_and_results_have_that_of_the_metric(dty
 
 
 @pytest.mark.parametrize("name", COVERING)
-@pytest.mark.parametrize(
-    "mode",
-    [pytest.param(mode, marks=() if mode == "xla, unknown shapes" else pytest.mark.slow) for mode in GRAPH_MODES],
-)
+@pytest.mark.parametrize("mode", MODES)
 def test_graphs_compute_the_same(name, mode):
     labels, scores = a_batch(length=6)
     metric = get(name)

@@ -100,9 +100,9 @@ def test_over_lists_splits_the_batch_into_one_part_per_core(cores, batch, monkey
     np.testing.assert_array_equal(rows, np.full([batch, 1], batch // min(cores, batch)))
 
 
-def test_padded_lengths_are_few_and_at_most_1_5_times_the_length_plus_8():
+def test_padded_lengths_are_few_and_less_than_1_5_times_the_length():
     padded = [compiled.padded_length(length) for length in LENGTHS]
-    assert all(length <= more <= max(8, 1.5 * length + 8) for length, more in zip(LENGTHS, padded, strict=True))
+    assert all(length <= more < max(1.5 * length, length + 8) for length, more in zip(LENGTHS, padded, strict=True))
     assert padded == sorted(padded)
     assert all(compiled.padded_length(more) == more for more in padded)
     assert len({more for more in padded if more <= 1024}) == 16
@@ -111,6 +111,7 @@ def test_padded_lengths_are_few_and_at_most_1_5_times_the_length_plus_8():
 
 def test_padded_batches_are_powers_of_two():
     assert [compiled.padded_batch(size) for size in (0, 1, 2, 3, 5, 64, 65)] == [1, 1, 2, 4, 8, 64, 128]
+    assert len({compiled.padded_batch(size) for size in range(1, 1025)}) == 11
 
 
 @pytest.mark.parametrize("padded", [compiled.padded_length, compiled.padded_batch])
