@@ -1,7 +1,7 @@
-"""Lists what the docstrings of the public objects lack: `python -m tests.api_reference [tfr_smooth.PACKAGE ...]`.
+"""Lists the missing parts of public docstrings: `python -m tests.api_reference [tfr_smooth.PACKAGE ...]`.
 
-A class or function needs a docstring with all parameters, what it returns, and an example that runs. The methods that
-the API reference shows need the same, except for the example. Its properties need a docstring.
+The docstring of a class or function must describe all parameters and the returned value, and contain an example that
+runs. Methods shown in the API reference need the same except for the example. Properties need a docstring.
 """
 
 import dataclasses
@@ -15,14 +15,14 @@ import sys
 import tfr_smooth
 
 ROOT = pathlib.Path(tfr_smooth.__file__).absolute().parents[1]
-# What is not missing, as printed -> the reason.
+# Missing parts that are accepted, as printed -> the reason.
 EXCEPTIONS: dict[str, str] = {
-    "tfr_smooth.text.load_bert: Example": "it needs the files of a checkpoint",
+    "tfr_smooth.text.load_bert: Example": "an example would need the files of a checkpoint",
 }
 
 
 def sections(docstring):
-    """The text of each section of a Google-style docstring, by title."""
+    """Returns the text of each section of a Google-style docstring, by title."""
     parts = re.split(r"^([A-Z]\w+):\n(?=  )", docstring, flags=re.M)
     # A section ends at the next line that is not indented.
     return {
@@ -32,7 +32,7 @@ def sections(docstring):
 
 
 def documented_parameters(docstring):
-    """The names described in `Args` or, for tuples and dataclasses, `Attributes`."""
+    """Returns the names described in `Args` or, for tuples and dataclasses, in `Attributes`."""
     parts = sections(docstring)
     text = "\n".join(parts.get(title, "") for title in ("Args", "Attributes"))
     names = re.findall(r"^((?:\*{0,2}\w+(?:, )?)+)(?: \([^)]*\))?:", text, re.M)
@@ -40,12 +40,12 @@ def documented_parameters(docstring):
 
 
 def parameters(described):
-    """The parameters of a function, or of a class's constructor, except those that other libraries define."""
+    """Returns the parameters of a function or constructor, except those that other libraries define."""
     if not inspect.isclass(described):
         target = described
     elif getattr(described, "_is_protocol", False) or not ours(constructor_owner(described)):
         return []
-    else:  # A NamedTuple has __new__ alone.
+    else:  # A NamedTuple has only __new__.
         target = vars(constructor_owner(described)).get("__init__", described)
     names = [name for name in inspect.signature(target).parameters if name not in ("self", "cls")]
     if dataclasses.is_dataclass(described):
@@ -67,7 +67,7 @@ def returns_a_value(function):
 
 
 def missing(described):
-    """What the docstring of a public class or function lacks."""
+    """Returns the missing parts of the docstring of a public class or function."""
     docstring = inspect.cleandoc(described.__doc__ or "")
     if not docstring:
         return ["docstring"]
@@ -82,7 +82,7 @@ def missing(described):
 
 
 def missing_in_method(owner, name):
-    """What the docstring of a class's own method or property lacks; a base class may describe the parameters."""
+    """Returns the missing parts of the docstring of a method or property; a base class may describe the parameters."""
     method = inspect.getattr_static(owner, name)
     docstring = inspect.cleandoc(method.__doc__ or "")
     if not docstring:
@@ -101,8 +101,8 @@ def missing_in_method(owner, name):
 
 
 @functools.cache
-def shown():
-    """The filters of members in mkdocs.yml, and the members that a page lists for an object, by its name."""
+def member_options():
+    """Returns the member filters of mkdocs.yml, and the members that pages list explicitly, by object name."""
     filters = re.findall(r'- "!(.+)"', (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     listed = {}
     for page in (ROOT / "docs").rglob("*.md"):
@@ -114,8 +114,8 @@ def shown():
 
 
 def members(name, described):
-    """The class's own methods and properties that the API reference shows."""
-    filters, listed = shown()
+    """Returns the methods and properties defined in the class that the API reference shows."""
+    filters, listed = member_options()
     own = [
         member
         for member, value in vars(described).items()
@@ -128,7 +128,7 @@ def members(name, described):
 
 
 def missing_in_package(package):
-    """Lines such as `tfr_smooth.losses.get: argument `name``, without the exceptions."""
+    """Returns lines such as `tfr_smooth.losses.get: argument `name``, including those in `EXCEPTIONS`."""
     module = importlib.import_module(package)
     lines = []
     for name in module.__all__:

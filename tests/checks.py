@@ -1,6 +1,6 @@
-"""What is true of every loss of the registry, as functions that raise an AssertionError where it is not.
+"""Properties of every loss of the registry, as functions that raise an AssertionError if a loss violates one.
 
-`tests/losses/test_properties.py` runs them on every loss, `tests/test_wrong_parts.py` on losses with a wrong part.
+`tests/losses/test_properties.py` runs them on every loss, `tests/test_wrong_parts.py` on deliberately wrong losses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests import references
 from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
 from tfr_smooth import losses, registry
 
-# A value other than the default for every hyperparameter.
+# A non-default value for every hyperparameter.
 CHANGED = {
     "smoothi": {"alpha": 10.0, "delta": 0.2, "shift": False, "stop_gradient": False},
     "approx": {"alpha": 1.0, "beta": 0.5},
@@ -42,10 +42,10 @@ CHANGED = {
     "pairwise_hinge": {"margin": 0.5},
     "rank_net": {"sigma": 0.5},
 }
-# The hyperparameters with which a value is the formula's to the last digits: Sinkhorn's steps stop early by default.
+# Hyperparameters for full precision: by default, Sinkhorn's iterations stop early.
 CONVERGED = {"threshold": 1e-12}
 _EARLY_STOP_ERROR = 2e-3
-# Hyperparameters with which short lists have a gradient: P@10 of six documents is the same in any order, and sharp
+# Hyperparameters that give short lists a gradient: P@10 of six documents is the same in any order, and sharp
 # comparisons of positions are flat.
 _SOFT = {"topn": 3, "beta": 1.0}
 
@@ -55,15 +55,15 @@ class Subject:
     """A loss to check.
 
     Attributes:
-      name: Its name.
-      make: Its class.
-      hyperparameters: Their defaults.
-      changed: Others, all of them.
-      ranking: Name of the ranking in the registry, if it reads a metric off one.
-      metric: Name of the metric, likewise.
-      sharp: Hyperparameters with which it is the exact metric.
-      reference: The value of one list, in float64; None for a part that has none.
-      gradient: The gradient of one list; None for that of the value, by differences.
+      name: Name of the loss.
+      make: Class or function that creates the loss.
+      hyperparameters: Default of every hyperparameter.
+      changed: Non-default value of every hyperparameter.
+      ranking: Name of the ranking in the registry; None for a baseline.
+      metric: Name of the metric in the registry; None for a baseline.
+      sharp: Hyperparameters for which the loss is one minus the exact metric.
+      reference: Function that computes the value of one list in float64; None if there is no reference.
+      gradient: Function that computes the gradient of one list; None uses finite differences of the loss.
     """
 
     name: str
@@ -77,12 +77,12 @@ class Subject:
     gradient: Callable[..., np.ndarray] | None = None
 
     def loss(self, **arguments: Any) -> losses.RankingLoss:
-        """The loss, in a form that has a gradient on short lists."""
+        """Returns the loss, with hyperparameters that give short lists a gradient."""
         soft = {key: value for key, value in _SOFT.items() if key in self.hyperparameters and key in self._softened}
         return self.make(**{**soft, **arguments})
 
     def each(self, **arguments: Any) -> losses.RankingLoss:
-        """The same, one value per list."""
+        """Returns the same loss with one value per list."""
         return self.loss(reduction="none", **arguments)
 
     @property
@@ -91,13 +91,13 @@ class Subject:
 
     @functools.cached_property
     def batch(self) -> tuple[np.ndarray, np.ndarray]:
-        """Labels and scores, float32."""
+        """Labels and scores in float32."""
         labels, scores = a_batch(length=6)
-        return labels, np.round(scores * 64.0) / 64.0  # A shift is exact.
+        return labels, np.round(scores * 64.0) / 64.0  # Shifting these scores is exact in float32.
 
     @functools.cached_property
     def expected(self) -> tuple[np.ndarray, np.ndarray]:
-        """The value and gradient of each list of `batch`."""
+        """Value and gradient of each list of `batch`."""
         value, gradient = value_and_gradient(self.each(), *self.batch)
         assert value.dtype == gradient.dtype == np.float32
         assert np.isfinite(value).all() and np.isfinite(gradient).all() and np.abs(gradient).max() > 1e-4
@@ -108,8 +108,8 @@ class Subject:
         return ("topn", "beta") if self.metric == "precision" else ("beta",)
 
 
-def of_pair(name: str, pair: registry.Pair, make: Callable[..., losses.RankingLoss], **others: Any) -> Subject:
-    """The subject of a pair; `others` are fields that differ."""
+def of_pair(name: str, pair: registry.Pair, make: Callable[..., losses.RankingLoss], **overrides: Any) -> Subject:
+    """Returns the subject of a pair of ranking and metric; `overrides` replace its fields."""
     ranking, metric = name.split("_")
     gradient = functools.partial(references.smoothi_gradient, metric) if ranking == "smoothi" else None
     fields = {
@@ -123,11 +123,11 @@ def of_pair(name: str, pair: registry.Pair, make: Callable[..., losses.RankingLo
         "reference": lambda *args, **kwargs: 1.0 - references.smooth_metric(ranking, metric, *args, **kwargs),
         "gradient": gradient and (lambda *args, **kwargs: -gradient(*args, **kwargs)),
     }
-    return Subject(**{**fields, **others})
+    return Subject(**{**fields, **overrides})
 
 
-def of_baseline(name: str, make: Callable[..., losses.RankingLoss], **others: Any) -> Subject:
-    """The subject of a baseline; `others` are fields that differ."""
+def of_baseline(name: str, make: Callable[..., losses.RankingLoss], **overrides: Any) -> Subject:
+    """Returns the subject of a baseline; `overrides` replace its fields."""
     fields = {
         "name": name,
         "make": make,
@@ -136,7 +136,7 @@ def of_baseline(name: str, make: Callable[..., losses.RankingLoss], **others: An
         "reference": references.BASELINES[name],
         "gradient": _lambda_gradient if name == "lambda_loss" else None,
     }
-    return Subject(**{**fields, **others})
+    return Subject(**{**fields, **overrides})
 
 
 def _lambda_gradient(labels: np.ndarray, scores: np.ndarray, sigma: float = 1.0, **arguments: Any) -> np.ndarray:
@@ -154,7 +154,10 @@ SUBJECTS: dict[str, Subject] = {
 
 
 def lists_of(lengths, scores_of, width=8, seed=0, dtype=np.float64):
-    """Labels and scores of lists of these lengths, padded; of two or more documents, some are relevant and some not."""
+    """Returns padded labels and scores of lists of these lengths.
+
+    Lists of two or more documents have relevant and irrelevant documents.
+    """
     random = np.random.RandomState(seed)
     labels, scores = np.full((len(lengths), width), -1.0, dtype), np.full((len(lengths), width), 5.0, dtype)
     for row, length in enumerate(lengths):
@@ -165,7 +168,7 @@ def lists_of(lengths, scores_of, width=8, seed=0, dtype=np.float64):
 
 
 def by_list(labels, scores, function):
-    """The function of each list without its padding."""
+    """Applies the function to each list without its padding."""
     return np.array([function(row[row >= 0], s[row >= 0]) for row, s in zip(labels, scores, strict=True)])
 
 
@@ -173,7 +176,7 @@ def by_list(labels, scores, function):
 
 
 def check_sharp_limit(subject: Subject) -> None:
-    """Sharp hyperparameters give the exact metric, with any cut-off, on lists of any length."""
+    """With sharp hyperparameters, the loss is one minus the exact metric, for any cutoff and list length."""
     labels, scores = lists_of((8, 6, 5, 3, 2, 1), lambda random, length: random.permutation(length), dtype=np.float32)
     cuts = (None, 1, 3, 10) if "topn" in subject.hyperparameters else ()
     for arguments in [{"topn": topn} for topn in cuts] or [{}]:
@@ -183,7 +186,7 @@ def check_sharp_limit(subject: Subject) -> None:
 
 
 def check_reference(subject: Subject) -> None:
-    """The value is the paper's, at the defaults and with every hyperparameter changed."""
+    """The value equals the reference, with default and with changed hyperparameters."""
     labels, scores = lists_of((8, 5, 3, 7, 2), lambda random, length: random.randn(length))
     for arguments, error in (({}, 0.0 if not subject.converged else _EARLY_STOP_ERROR), (subject.changed, 0.0)):
         found = subject.make(**arguments, reduction="none")(labels, scores).numpy()
@@ -192,9 +195,9 @@ def check_reference(subject: Subject) -> None:
 
 
 def check_gradient(subject: Subject) -> None:
-    """The gradient is that of the value, or what the paper says that it is."""
+    """The gradient equals finite differences, or the gradient that the paper defines."""
     labels, scores = lists_of((6, 5, 4, 3, 6), lambda random, length: random.randn(length), width=6, seed=1)
-    labels[1], scores[1] = np.roll(labels[1], 2), np.roll(scores[1], 2)  # padding inside
+    labels[1], scores[1] = np.roll(labels[1], 2), np.roll(scores[1], 2)  # padding between documents
     for arguments in (subject.converged, subject.changed):
         loss = subject.each(**arguments)
         gradient = value_and_gradient(loss, labels, scores)[1]
@@ -212,7 +215,7 @@ def check_gradient(subject: Subject) -> None:
 
 
 def differences(loss, labels, scores, step=1e-5):
-    """Central differences of a loss that returns one value per list, from one batch of all the moved lists."""
+    """Returns central differences of a loss with one value per list, computed in one batch of all perturbed lists."""
     batch, length = scores.shape
     moved = scores[:, None, None] + step * np.eye(length)[:, None] * np.array([1.0, -1.0])[:, None]
     values = loss(tf.repeat(labels, 2 * length, axis=0), tf.constant(moved.reshape(-1, length))).numpy()
@@ -221,7 +224,7 @@ def differences(loss, labels, scores, step=1e-5):
 
 
 def check_raising_the_relevant_document(subject: Subject) -> None:
-    """Raising the score of the only relevant document never raises the loss, and lowers it from end to end."""
+    """Raising the score of the only relevant document never raises the loss, and lowers it overall."""
     heights = np.linspace(-4.0, 4.0, 21)
     scores = np.repeat(np.random.RandomState(0).randn(3, 1, 6), len(heights), axis=1)
     scores[:, :, 2] = heights
@@ -234,7 +237,7 @@ def check_raising_the_relevant_document(subject: Subject) -> None:
 
 
 def check_padding(subject: Subject) -> None:
-    """Padding anywhere, whatever its scores, changes neither value nor gradient, and has none."""
+    """Padded documents change neither value nor gradient and have a gradient of 0, at any position and score."""
     labels, scores = subject.batch
     places, junk = [3, 6], [np.nan, 1e30]
     labels, scores = np.insert(labels, places, -1.0, axis=1), np.insert(scores, places, junk, axis=1)
@@ -245,7 +248,7 @@ def check_padding(subject: Subject) -> None:
 
 
 def check_permutation(subject: Subject) -> None:
-    """Permuted documents have a permuted gradient, also where scores are tied."""
+    """Permuting the documents permutes the gradient and keeps the value, also with tied scores."""
     labels, scores = subject.batch
     scores = scores.copy()
     scores[:, 1] = scores[:, 2]
@@ -256,14 +259,14 @@ def check_permutation(subject: Subject) -> None:
 
 
 def check_shift(subject: Subject) -> None:
-    """A shift of the scores changes nothing."""
+    """Shifting all scores changes neither value nor gradient."""
     labels, scores = subject.batch
     _assert_near(value_and_gradient(subject.each(), labels, scores + 8.0), subject.expected)
     np.testing.assert_allclose(subject.expected[1].sum(axis=1), 0.0, atol=1e-6)
 
 
 def check_ties(subject: Subject) -> None:
-    """Tied documents with one label share a gradient, which raises the relevant one."""
+    """Tied documents with equal labels have equal gradients; the gradient raises the relevant document."""
     labels = np.array([[2.0, 0.0, 0.0, 0.0]] * 8, np.float32)
     gradient = value_and_gradient(subject.each(), labels, np.zeros_like(labels))[1][0]
     assert gradient[0] < -1e-3
@@ -271,19 +274,19 @@ def check_ties(subject: Subject) -> None:
 
 
 def check_nan(subject: Subject) -> None:
-    """NaN among the real labels or scores of a list is NaN in its value and gradient, and nowhere else."""
+    """A NaN label or score of a real document makes the value and gradient of its list NaN, and no others."""
     labels, scores = with_nan(*subject.batch)
-    _assert_nan_stays(subject, value_and_gradient(subject.each(), labels, scores))
+    _assert_nan_only_in_lists_1_and_2(subject, value_and_gradient(subject.each(), labels, scores))
 
 
 def with_nan(labels, scores):
-    """A batch with a NaN score in list 1 and a NaN label in list 2."""
+    """Returns the batch with a NaN score in list 1 and a NaN label in list 2."""
     labels, scores = labels.copy(), scores.copy()
     scores[1, 3] = labels[2, 4] = np.nan
     return labels, scores
 
 
-def _assert_nan_stays(subject, found):
+def _assert_nan_only_in_lists_1_and_2(subject, found):
     value, gradient = found
     np.testing.assert_array_equal(np.isnan(value[:5]), [False, True, True, False, False])
     np.testing.assert_array_equal(np.isnan(gradient[:5]).any(axis=1), [False, True, True, False, False])
@@ -291,8 +294,8 @@ def _assert_nan_stays(subject, found):
     _assert_near((value[rest], gradient[rest]), tuple(array[rest] for array in subject.expected))
 
 
-def check_lists_that_do_not_count(subject: Subject) -> None:
-    """Lists without a relevant document, and lists of padding, are 0 without a gradient and not in the mean."""
+def check_skipped_lists(subject: Subject) -> None:
+    """Lists without relevant documents or with only padding have value 0, gradient 0 and no share in the mean."""
     labels, scores = subject.batch
     labels = np.concatenate([labels, np.zeros((1, 6), np.float32), np.full((1, 6), -1.0, np.float32)])
     scores = np.concatenate([scores, 3.0 * scores[:1], np.full((1, 6), np.nan, np.float32)])
@@ -306,7 +309,7 @@ def check_lists_that_do_not_count(subject: Subject) -> None:
 
 
 def check_extremes(subject: Subject) -> None:
-    """Value and gradient are finite on every list there can be."""
+    """Value and gradient are finite for extreme scores, ties, padding, and lists without relevant documents."""
     lists = [
         ([2, 0, 1, 0], [3, 3, 3, 3]),
         ([2, 0, 1, 0], [1e30, -1e30, 0, 1e30]),
@@ -328,7 +331,7 @@ def check_extremes(subject: Subject) -> None:
 
 
 def check_weights(subject: Subject) -> None:
-    """A list's loss is multiplied by its weight, and the mean still divides by the number of lists."""
+    """Weights multiply the losses of the lists; the mean still divides by the number of lists."""
     labels, scores = subject.batch
     weights = np.array([1.0, 0.0, 2.0, 0.5, 3.0], np.float32)
     expected = weights * subject.expected[0], weights[:, None] * subject.expected[1]
@@ -338,7 +341,7 @@ def check_weights(subject: Subject) -> None:
 
 
 def check_reductions(subject: Subject) -> None:
-    """The reductions are the sum, the mean, and the losses of the lists."""
+    """The reductions return the sum, the mean, or the loss of each list."""
     labels, scores = subject.batch
     each = subject.expected[0]
     for reduction in ("sum_over_batch_size", "mean", "auto"):
@@ -349,7 +352,7 @@ def check_reductions(subject: Subject) -> None:
 
 
 def check_config(subject: Subject) -> None:
-    """Every constructor argument is keyword-only and in the config, from which the loss comes back."""
+    """Every constructor argument is keyword-only and part of the config, which restores the loss."""
     parameters = list(inspect.signature(subject.make.__init__).parameters.values())[1:]
     assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
     arguments = {**subject.changed, "reduction": "sum", "name": "mine", "ragged": True}
@@ -366,8 +369,8 @@ def check_config(subject: Subject) -> None:
         assert f"{name}={value!r}" in repr(loss)
 
 
-def check_bad_arguments(subject: Subject) -> None:
-    """An argument that is out of its range is named, with what it must be and what it is."""
+def check_invalid_arguments(subject: Subject) -> None:
+    """Errors about invalid arguments name the argument, the expected values and the received value."""
     for name in (*subject.hyperparameters, "reduction", "ragged"):
         for bad in (object(), -1.0, "bad"):
             if not (name == "discount" and bad != "bad"):
@@ -387,7 +390,7 @@ def _assert_raises(error, message, call):
 
 
 def check_mode(subject: Subject, mode: str) -> None:
-    """Value and gradient in a graph are those of eager mode, with padding, NaN and a list that does not count."""
+    """Value and gradient in a graph equal those in eager mode, with padding, NaN and a skipped list."""
     labels, scores = with_nan(*subject.batch)
     labels, scores = np.vstack([labels, labels[:1]]), np.vstack([scores, scores[:1]])
     labels[5] = -1.0
@@ -395,19 +398,19 @@ def check_mode(subject: Subject, mode: str) -> None:
     np.testing.assert_array_equal(found[1][:, 6:], 0.0)
     found = found[0], found[1][:, :6]
     assert found[0][5] == 0.0 and not found[1][5].any()
-    _assert_nan_stays(subject, found)
+    _assert_nan_only_in_lists_1_and_2(subject, found)
 
 
 def _assert_near(found, expected):
     scale = np.abs(expected[1]).max()
-    np.testing.assert_allclose(found[0], expected[0], rtol=2e-6, atol=5e-7)  # 1 - metric rounds.
+    np.testing.assert_allclose(found[0], expected[0], rtol=2e-6, atol=5e-7)  # 1 - metric is rounded.
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-5, atol=5e-6 * scale)
 
 
-_SHARED = "a document may be at more than one rank: raised above others, it leaves the later ranks"
+_SHARED = "a document may occupy several ranks: raising its score can remove it from the later ranks"
 _SQUARED = "it multiplies the relevance of two ranks, so a document between two ranks counts less than at the second"
-# What is not true of a loss, and why.
-NOT_TRUE = {
+# (loss, check) that is expected to fail -> the reason.
+EXPECTED_FAILURES = {
     **{
         (f"{ranking}_{metric}", check_raising_the_relevant_document): _SHARED
         for ranking in ("smoothi", "neuralsort", "softsort")
@@ -416,16 +419,19 @@ NOT_TRUE = {
     ("soft_map", check_raising_the_relevant_document): _SQUARED,
     ("soft_mrr", check_raising_the_relevant_document): _SQUARED,
     **{
-        (f"softsort_{metric}", check_ties): "the distance of two scores has a kink at 0, where 0 is taken for its slope"
+        (
+            f"softsort_{metric}",
+            check_ties,
+        ): "the distance of two scores has a kink at 0, where its gradient is defined as 0"
         for metric in registry.METRICS
     },
     ("mean_squared", check_shift): "a score is compared with its label, not with other scores",
-    ("mean_squared", check_ties): "the same",
-    ("mean_squared", check_lists_that_do_not_count): "a list without a relevant document has a loss: its scores are 0",
+    ("mean_squared", check_ties): "a score is compared with its label, not with other scores",
+    ("mean_squared", check_skipped_lists): "lists without relevant documents count: their target scores are 0",
 }
 
-OF_METRICS = (check_sharp_limit, check_raising_the_relevant_document)
-EVERYWHERE = (
+METRIC_CHECKS = (check_sharp_limit, check_raising_the_relevant_document)
+COMMON_CHECKS = (
     check_reference,
     check_gradient,
     check_padding,
@@ -433,10 +439,10 @@ EVERYWHERE = (
     check_shift,
     check_ties,
     check_nan,
-    check_lists_that_do_not_count,
+    check_skipped_lists,
     check_extremes,
     check_config,
-    check_bad_arguments,
+    check_invalid_arguments,
 )
-# What `RankingLoss` does, whatever the loss.
-OF_THE_BASE = (check_weights, check_reductions)
+# Behavior that all losses inherit from `RankingLoss`.
+BASE_CLASS_CHECKS = (check_weights, check_reductions)

@@ -1,4 +1,4 @@
-"""Starts the processes of a cluster on this machine, which find each other by TF_CONFIG."""
+"""Starts the processes of a local cluster, which find each other through TF_CONFIG."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ def free_ports(count):
 
 @contextlib.contextmanager
 def processes_of(jobs, command, folder):
-    """Starts the program once for each task, and leaves none behind. Yields the processes by job and index."""
+    """Starts one process per task, yields the processes by job and index, and kills them at the end."""
     ports = iter(free_ports(sum(jobs.values())))
     cluster = {job: [f"localhost:{next(ports)}" for _ in range(count)] for job, count in jobs.items()}
     processes = {}
@@ -43,7 +43,7 @@ def processes_of(jobs, command, folder):
 
 
 def finish(processes, folder, timeout=240):
-    """Waits for these processes, all of which must succeed."""
+    """Waits for the processes and asserts that all of them succeed."""
     deadline = time.time() + timeout
     for (job, index), process in processes.items():
         returned = process.wait(max(1.0, deadline - time.time()))

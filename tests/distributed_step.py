@@ -1,7 +1,7 @@
-"""Trains with and without a strategy of two replicas, and writes how far apart the results are.
+"""Trains with one and with two replicas, and writes the differences of the results.
 
-test_models.py starts it, as `python distributed_step.py FOLDER MODEL`: a process can be given two logical CPUs only
-before TensorFlow starts.
+test_models.py runs it as `python distributed_step.py FOLDER MODEL`, because logical CPUs can be configured only before
+TensorFlow starts.
 """
 
 import json
@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfr_smooth import data, losses, metrics, models
 
-# Queries in the file, and in a batch; labels of which queries are all 0.
+# Case -> number of queries, batch size, and the queries without relevant documents.
 CASES = {
     "even: 2 + 2 lists": (4, 5, []),
     "uneven: 3 + 2 lists": (5, 5, []),
@@ -38,14 +38,14 @@ def write_letor(path, queries, irrelevant):
 
 
 class Trainer:
-    """A model that starts anew for each dataset; a new one would cost seconds of tracing."""
+    """A model that is reset for each dataset, because tracing a new model takes seconds."""
 
     def __init__(self, strategy, optimizer, batch_norm):
         tf.keras.utils.set_random_seed(1)
         with strategy.scope():
             self.model = models.FeedForwardScorer(hidden=[8], batch_norm=batch_norm)
             self.model.build({"features": (None, None, 4)})
-            # A shift of the scores has no gradient but for rounding, which a smaller epsilon of Adam would blow up.
+            # The gradient of a shift of the scores is rounding error, amplified by Adam if epsilon is small.
             self.optimizer = {
                 "sgd": lambda: tf.keras.optimizers.SGD(0.5),
                 "adam": lambda: tf.keras.optimizers.Adam(0.01, epsilon=1e-3),
@@ -64,8 +64,8 @@ class Trainer:
         return self.model.get_weights(), [shown["loss"][0], shown["ndcg"][0], evaluated["loss"], evaluated["ndcg"]]
 
 
-def furthest(some, others):
-    """The largest difference, relative to the size of the weights where that is above 1."""
+def largest_difference(some, others):
+    """Returns the largest difference, relative to the largest weight where that is above 1."""
     return max(float(np.abs(a - b).max() / max(1.0, np.abs(a).max())) for a, b in zip(some, others, strict=True))
 
 
@@ -83,9 +83,9 @@ def main(folder, model):
         alone, shown_alone = one_trainer.train(dataset)
         together, shown_together = two_trainer.train(dataset)
         results[name] = {
-            "start": furthest(one_trainer.start, two_trainer.start),
-            "difference": furthest(alone, together),
-            "step": furthest(one_trainer.start, alone),
+            "start": largest_difference(one_trainer.start, two_trainer.start),
+            "difference": largest_difference(alone, together),
+            "step": largest_difference(one_trainer.start, alone),
             "shown": [shown_alone, shown_together],
         }
     with open(os.path.join(folder, "results.json"), "w") as file:
@@ -94,5 +94,5 @@ def main(folder, model):
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
-    # At once: tf.data's iterators of each replica tune themselves, and closing one waits up to minutes for its thread.
+    # Exits immediately: closing a tf.data iterator can wait minutes for its autotuning thread.
     os._exit(0)

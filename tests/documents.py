@@ -1,4 +1,4 @@
-"""What the tests of README.md and docs/ share: the pages, their Python snippets and their links."""
+"""Helpers for the tests of README.md and docs/: Python snippets, links and the built site."""
 
 import os
 import pathlib
@@ -7,17 +7,17 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).absolute().parents[1]
-# The public packages below tfr_smooth: the folders with a module of their own.
+# The public packages in tfr_smooth: the folders with an __init__.py.
 PACKAGES = sorted(path.parent.name for path in (ROOT / "tfr_smooth").glob("*/__init__.py"))
 
 
 def snippets(page):
-    """The page's Python snippets, which are one program in the order of the page."""
+    """Returns the Python snippets of the page in order; together they are one program."""
     return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S)
 
 
 def in_folder(program, folder):
-    """The program, writing below a folder of the test's own: snippets write below /tmp/letor."""
+    """Returns the program with the snippets' output folder /tmp/letor replaced by one in `folder`."""
     return program.replace("/tmp/letor", str(folder / "letor"))
 
 
@@ -26,15 +26,15 @@ def run(program, folder):
     return subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=900)
 
 
-def links_to_nothing(page):
-    """The page's relative links, images too, to files that are not there."""
+def broken_links(page):
+    """Returns the relative links and images of the page whose target files do not exist."""
     text = re.sub(r"^```.*?^```|`[^`\n]*`", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.M | re.S)  # no code
     links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)", text)
     return [link for link in links if not ((ROOT / page).parent / link).exists()]
 
 
 def build_site(folder):
-    """Builds the site; any warning of MkDocs, such as a name or link that leads nowhere, fails the build."""
+    """Builds the site; warnings of MkDocs, such as broken links, fail the build."""
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", f"--site-dir={folder}"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)

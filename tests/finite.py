@@ -1,6 +1,6 @@
-"""All losses and metrics under TensorFlow's check that no operation gives NaN or infinity.
+"""Runs all losses and metrics under TensorFlow's check that no operation returns NaN or infinity.
 
-test_numerics.py has it run in a process of its own, as the check is global. Prints what fails, one case a line.
+Prints one line per failing case. test_numerics.py runs it in a separate process, because the check is global.
 """
 
 import sys
@@ -12,7 +12,10 @@ from tfr_smooth import losses, metrics
 
 
 def batch():
-    """Labels and scores, [7, 6]: plain, short, tied, without a relevant document, single, of padding, huge."""
+    """Returns labels and scores, [7, 6].
+
+    The lists are: ordinary, short, tied, without relevant documents, one document, only padding, with huge scores.
+    """
     labels = np.array(
         [
             [0, 1, 2, 0, 3, 1],
@@ -32,7 +35,9 @@ def batch():
 
 
 def cases(name):
-    """Yields the name of a case and the function to call."""
+    """Yields the name of each case and the function to call."""
+    if name not in {*losses.TABLE, *metrics.TABLE}:
+        raise ValueError(f"`name` must be the name of a loss or metric, got {name!r}.")
     labels, scores = batch()
     if name in losses.TABLE:
         loss = losses.get(name)
@@ -57,7 +62,7 @@ def cases(name):
 
 
 def failures(name):
-    """Yields the cases of this loss or metric that fail, and how."""
+    """Yields a message for each failing case of this loss or metric."""
     for case, run in cases(name):
         try:
             if not all(np.isfinite(result).all() for result in run()):

@@ -1,4 +1,4 @@
-"""Batches, and values with their gradients, in every mode that TensorFlow runs a loss in."""
+"""Batches, and values and gradients in eager mode, graphs and XLA."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfr_smooth import _keras
 
 UNKNOWN_SHAPES = {"input_signature": [tf.TensorSpec([None, None], tf.float32)] * 2}
-# Mode -> what `tf.function` is given.
+# Mode -> arguments of `tf.function`.
 GRAPH_MODES = {
     "graph": {},
     "unknown shapes": UNKNOWN_SHAPES,
@@ -17,7 +17,7 @@ GRAPH_MODES = {
 
 
 def a_batch(seed=0, batch=5, length=9, dtype=np.float32):
-    """Labels 0 to 3, with a relevant document in every list, and normal scores, [batch, length] each."""
+    """Returns labels from 0 to 3, with a relevant document in every list, and normal scores, [batch, length] each."""
     random = np.random.RandomState(seed)
     labels = random.randint(0, 4, (batch, length)).astype(dtype)
     labels[:, 0] = 2.0
@@ -25,12 +25,12 @@ def a_batch(seed=0, batch=5, length=9, dtype=np.float32):
 
 
 def value_and_gradient(loss, labels, scores, sample_weight=None):
-    """The loss and its gradient with respect to the scores, as arrays."""
+    """Returns the loss and its gradient with respect to the scores, as arrays."""
     return tuple(tensor.numpy() for tensor in _step(loss, labels, tf.convert_to_tensor(scores), sample_weight))
 
 
 def in_graph(loss, labels, scores, sample_weight=None, **options):
-    """The same from a `tf.function` with these options, such as those in `GRAPH_MODES`."""
+    """Returns the same from a `tf.function` with these options, such as those in `GRAPH_MODES`."""
 
     @tf.function(**options)
     def step(labels, scores):
@@ -48,12 +48,12 @@ def _step(loss, labels, scores, sample_weight):
 
 
 def pad(array, columns, value):
-    """The array with so many more columns of this value."""
+    """Appends columns that contain the value."""
     return np.pad(array, [(0, 0), (0, columns)], constant_values=value)
 
 
 def tf_ranking(*, module=False):
-    """TF-Ranking; the test, or the module, is skipped where Keras 3 is active."""
+    """Returns TF-Ranking; skips the test or the module if Keras 3 is active."""
     if _keras.IS_KERAS_3:
         pytest.skip("TF-Ranking needs Keras 2", allow_module_level=module)
     from tfr_smooth.tf_ranking import tfr

@@ -1,9 +1,9 @@
-"""Values and gradients of losses in every mode of TensorFlow."""
+"""Values and gradients of losses in eager mode, graphs and XLA."""
 
 import numpy as np
 import tensorflow as tf
 
-# One loss for each way to compute, with every ranking, metric and baseline.
+# One loss per code path; together they use every ranking, metric and baseline.
 SAMPLE = (
     "smoothi_ndcg",
     "smoothi_map",
@@ -28,7 +28,7 @@ UNKNOWN = [tf.TensorSpec([None, None]), tf.TensorSpec([None, None])]
 
 
 def batch(seed=0, lists=4, documents=7, dtype=np.float32):
-    """Labels 0 to 3 with a relevant document and some padding, and normal scores."""
+    """Returns labels from 0 to 3, with a relevant document in every list and some padding, and normal scores."""
     random = np.random.RandomState(seed)
     labels = random.randint(0, 4, (lists, documents)).astype(dtype)
     labels[:, 0] = 2.0
@@ -37,7 +37,7 @@ def batch(seed=0, lists=4, documents=7, dtype=np.float32):
 
 
 def step(loss):
-    """Returns a function from labels, scores and weights to value and gradient."""
+    """Returns a function that computes value and gradient from labels, scores and weights."""
 
     def value_and_gradient(labels, scores, weights=None):
         with tf.GradientTape() as tape:
@@ -49,7 +49,7 @@ def step(loss):
 
 
 def in_every_mode(loss, labels, scores, weights=None):
-    """Yields a mode, and value and gradient in it."""
+    """Yields each mode with the value and gradient computed in it."""
     arguments = [tf.constant(array) for array in (labels, scores, weights) if array is not None]
     signature = [tf.TensorSpec([None] * argument.shape.rank, argument.dtype) for argument in arguments]
     function = step(loss)

@@ -1,4 +1,7 @@
-"""A user's own training loop on two replicas, by reduction; test_modes.py has it run in a process of its own."""
+"""Compares the gradients of a custom training loop on one and two replicas, for each reduction.
+
+test_modes.py runs it in a separate process, because logical CPUs can be configured only before TensorFlow starts.
+"""
 
 import numpy as np
 import tensorflow as tf
@@ -8,7 +11,7 @@ from tfr_smooth import losses
 
 
 def gradient(strategy, reduction):
-    """The gradient with respect to a weight of 1 that multiplies the scores."""
+    """Returns the gradient with respect to a weight of 1 that multiplies the scores."""
     labels, scores = modes.batch()
     with strategy.scope():
         weight = tf.Variable(1.0)

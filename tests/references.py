@@ -1,4 +1,4 @@
-"""Float64 NumPy references written from the papers: one list at a time, loops as the equations have them."""
+"""Float64 NumPy references written from the papers, for one list at a time, with loops as in the equations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def smoothi_factors(scores, alpha, delta, ranks):
-    """The products of Eq. 7, [K, N]: row r is prod_{l<r} (1 - I_l - delta)."""
+    """Returns the products of Eq. 7, [K, N]: row r is prod_{l<r} (1 - I_l - delta)."""
     factors = [np.ones(len(scores))]
     for _ in range(ranks - 1):
         row = softmax(alpha * scores * factors[-1])
@@ -22,7 +22,7 @@ def softmax(inputs):
 
 
 def smoothi_indicators(scores, alpha=1.0, delta=0.1, topn=None, shift=True):
-    """I^r_j of Eq. 7, [K, N]."""
+    """Returns I^r_j of Eq. 7, [K, N]."""
     scores = np.asarray(scores, np.float64)
     scores = scores - scores.min() if shift else scores
     ranks = min(topn or len(scores), len(scores))
@@ -30,7 +30,7 @@ def smoothi_indicators(scores, alpha=1.0, delta=0.1, topn=None, shift=True):
 
 
 def relevance_and_slopes(scores, relevance, alpha=1.0, delta=0.1, topn=None, shift=True):
-    """y_r = sum_j rel_j I^r_j, [K], and d y_r / d S_j with the products held constant (Eq. 9), [K, N]."""
+    """Returns y_r = sum_j rel_j I^r_j, [K], and d y_r / d S_j with the products held constant (Eq. 9), [K, N]."""
     scores, relevance = np.asarray(scores, np.float64), np.asarray(relevance, np.float64)
     lowest = (scores == scores.min()) * float(shift)
     shifted = scores - scores.min() * float(shift)
@@ -39,7 +39,7 @@ def relevance_and_slopes(scores, relevance, alpha=1.0, delta=0.1, topn=None, shi
         row = softmax(alpha * shifted * factors)
         found.append(row @ relevance)
         slope = alpha * factors * row * (relevance - found[-1])
-        slopes.append(slope - lowest / max(lowest.sum(), 1.0) * slope.sum())  # through the subtracted minimum
+        slopes.append(slope - lowest / max(lowest.sum(), 1.0) * slope.sum())  # gradient through the subtracted minimum
     return np.array(found), np.array(slopes)
 
 
@@ -61,7 +61,7 @@ def ideal_dcg(labels, topn=None, gain="exponential"):
 
 
 def smoothi_ndcg(labels, scores, alpha=1.0, delta=0.1, topn=None):
-    """Eq. 12 and its gradient to the scores under Eq. 9."""
+    """Returns Eq. 12 and its gradient with respect to the scores under Eq. 9."""
     found, slopes = relevance_and_slopes(scores, labels, alpha, delta, topn)
     ideal = ideal_dcg(labels, topn)
     upstream = np.log(2.0) * 2.0**found * discounts(len(found)) / ideal
@@ -69,13 +69,13 @@ def smoothi_ndcg(labels, scores, alpha=1.0, delta=0.1, topn=None):
 
 
 def smoothi_precision(labels, scores, alpha=1.0, delta=0.1, topn=10):
-    """Eq. 10 and its gradient to the scores under Eq. 9."""
+    """Returns Eq. 10 and its gradient with respect to the scores under Eq. 9."""
     found, slopes = relevance_and_slopes(scores, binary(labels), alpha, delta, topn)
     return found.sum() / topn, slopes.sum(axis=0) / topn
 
 
 def smoothi_map(labels, scores, alpha=1.0, delta=0.1):
-    """Eq. 11 and its gradient to the scores under Eq. 9."""
+    """Returns Eq. 11 and its gradient with respect to the scores under Eq. 9."""
     found, slopes = relevance_and_slopes(scores, binary(labels), alpha, delta)
     ranks, relevant = np.arange(1, len(found) + 1), binary(labels).sum()
     value = sum(found[k] * found[: k + 1].sum() / (k + 1) for k in range(len(found))) / relevant
@@ -84,7 +84,7 @@ def smoothi_map(labels, scores, alpha=1.0, delta=0.1):
 
 
 def sorted_labels(labels, scores):
-    """Labels by falling score; ties by falling position."""
+    """Returns the labels by decreasing score; ties by decreasing position."""
     order = sorted(range(len(scores)), key=lambda j: (-scores[j], -j))
     return np.asarray(labels, np.float64)[order]
 
@@ -103,7 +103,7 @@ def exact_map(labels, scores):
 
 
 def cascade(chances):
-    """The mean of 1 / rank of where a reader stops, who stops at rank r with the chance `chances[r - 1]`."""
+    """Returns the expected 1 / rank at which a user stops who stops at rank r with probability `chances[r - 1]`."""
     value, reached = 0.0, 1.0
     for rank, chance in enumerate(chances, start=1):
         value += reached * chance / rank
@@ -136,7 +136,7 @@ def list_ap(labels, scores, num_bins=20, temperature=1.0):
 
 
 def central_differences(function, scores, step=1e-6):
-    """The gradient of a scalar function at `scores` by central differences in float64."""
+    """Returns the gradient of a scalar function at `scores` by central differences in float64."""
     gradient = np.zeros(len(scores))
     for j in range(len(scores)):
         up, down = np.array(scores, np.float64), np.array(scores, np.float64)
@@ -146,7 +146,7 @@ def central_differences(function, scores, step=1e-6):
     return gradient
 
 
-# ---- Rankings: indicators [rank, document], or the position of each document.
+# ---- Rankings: indicators [rank, document] or positions [document].
 
 
 def approx_positions(scores, alpha=10.0):
@@ -160,7 +160,7 @@ def sigmoid(x):
 
 
 def softrank_indicators(scores, sigma=1.0):
-    """The recursion of Eq. 11 and 12 (Taylor et al. 2008): one contest of document j after the other."""
+    """The recursion of Eq. 11 and 12 (Taylor et al. 2008), over the contests of each document j."""
     n = len(scores)
     columns = []
     for j in range(n):
@@ -189,8 +189,8 @@ def softsort_indicators(scores, temperature=1.0, power=1.0):
 def fastsort_positions(scores, regularization_strength=1.0, regularization="l2"):
     """The projection of arXiv:2002.08871 onto the permutahedron of (n, .., 1), by the minimax formula over all blocks.
 
-    The solution of the isotonic problem at place i is the least over a <= i of the largest over b >= i of the block
-    a..b's own solution.
+    The solution of the isotonic problem at index i is the minimum over a <= i of the maximum over b >= i of the
+    solution for the block a..b.
     """
     n = len(scores)
     z = -np.asarray(scores, np.float64) / regularization_strength
@@ -210,7 +210,7 @@ def fastsort_positions(scores, regularization_strength=1.0, regularization="l2")
 
 
 def sinkhorn_positions(scores, epsilon=0.1, steps=5000):
-    """Sinkhorn ranks of arXiv:1905.11885 by the algorithm as the paper has it, in log space."""
+    """Sinkhorn ranks of arXiv:1905.11885 by the algorithm of the paper, in log space."""
     n = len(scores)
     if n == 1:
         return np.ones(1)
@@ -232,11 +232,11 @@ def sinkhorn_positions(scores, epsilon=0.1, steps=5000):
     return plan @ np.arange(1.0, n + 1.0)
 
 
-# ---- Metrics of a ranking.
+# ---- Metrics computed from a ranking.
 
 
 def discount_at(discount, ranks, count):
-    """The discount at ranks that count from 0, also between two of them."""
+    """Returns the discount at ranks that start at 0 and may be fractional."""
     if isinstance(discount, str) and discount == "log2":
         return 1.0 / np.log2(2.0 + ranks)
     if isinstance(discount, str):
@@ -250,7 +250,7 @@ def gain_of(relevance, gain):
 
 
 def relevance_for(metric, labels, max_grade=4.0, **_):
-    """What a metric reads of labels."""
+    """Returns the relevance that the metric computes from the labels."""
     labels = np.asarray(labels, np.float64)
     return {"ndcg": lambda: labels, "err": lambda: satisfaction(labels, max_grade)}.get(
         metric, lambda: binary(labels)
@@ -258,7 +258,7 @@ def relevance_for(metric, labels, max_grade=4.0, **_):
 
 
 def metric_of_relevance(metric, found, labels, topn=None, gain="exponential", discount="log2", **_):
-    """A metric of the relevance found at each rank (Eq. 10 to 12 of arXiv:2105.00942, and the cascades)."""
+    """Returns a metric of the relevance at each rank (Eq. 10 to 12 of arXiv:2105.00942, and the cascades)."""
     count, cut = len(found), found[:topn]
     if metric == "ndcg":
         at_ranks = discount_at(discount, np.arange(count), count)[:topn]
@@ -272,7 +272,7 @@ def metric_of_relevance(metric, found, labels, topn=None, gain="exponential", di
 
 
 def metric_of_positions(metric, positions, labels, beta=10.0, topn=None, gain="exponential", discount="log2", **others):
-    """A metric of the position of each document, with a sigmoid for every comparison (Qin, Liu, Li 2010)."""
+    """Returns a metric of the positions of the documents, compared with sigmoids (Qin, Liu, Li 2010)."""
     relevance, n = relevance_for(metric, labels, **others), range(len(labels))
     within = np.ones(len(labels)) if topn is None else sigmoid(beta * (topn + 0.5 - positions))
     if metric == "ndcg":
@@ -290,14 +290,14 @@ def metric_of_positions(metric, positions, labels, beta=10.0, topn=None, gain="e
 
 
 def expected_ndcg(indicators, labels, topn=None, gain="exponential", discount="log2", **_):
-    """SoftNDCG (Eq. 14 and 15 of Taylor et al. 2008): every document has its own gain, at the discount it expects."""
+    """SoftNDCG (Eq. 14 and 15 of Taylor et al. 2008): the gain of each document times its expected discount."""
     at_ranks = discount_at(discount, np.arange(len(labels)), len(labels))[:topn]
     ideal = np.sort(np.asarray(labels, np.float64))[::-1][:topn]
     expected = at_ranks @ indicators[:topn]
     return gain_of(np.asarray(labels, np.float64), gain) @ expected / (gain_of(ideal, gain) @ at_ranks)
 
 
-# Name in the registry -> what gives indicators or positions, and which arguments it takes.
+# Name in the registry -> function that computes indicators or positions, and the names of its arguments.
 INDICATORS = {
     "smoothi": (smoothi_indicators, ("alpha", "delta", "shift")),
     "soft": (softrank_indicators, ("sigma",)),
@@ -312,13 +312,13 @@ POSITIONS = {
 
 
 def ranking_of(ranking, scores, **arguments):
-    """The indicators or positions of one list."""
+    """Returns the indicators or positions of one list."""
     function, names = {**INDICATORS, **POSITIONS}[ranking]
     return function(np.asarray(scores, np.float64), **{k: arguments[k] for k in names if k in arguments})
 
 
 def smooth_metric(ranking, metric, labels, scores, **arguments):
-    """A metric of the registry read off a ranking of the registry, for one list."""
+    """Returns a metric of the registry computed from a ranking of the registry, for one list."""
     found = ranking_of(ranking, scores, **arguments)
     if ranking in POSITIONS:
         return metric_of_positions(metric, found, labels, **arguments)
@@ -328,14 +328,14 @@ def smooth_metric(ranking, metric, labels, scores, **arguments):
 
 
 def smoothi_gradient(metric, labels, scores, alpha=1.0, delta=0.1, shift=True, **arguments):
-    """The gradient of a metric of SmoothI under Eq. 9: the products are constants."""
+    """Returns the gradient of a metric of SmoothI under Eq. 9, with constant products."""
     relevance = relevance_for(metric, labels, **arguments)
     found, slopes = relevance_and_slopes(scores, relevance, alpha, delta, shift=shift)
     return central_differences(lambda y: metric_of_relevance(metric, y, labels, **arguments), found) @ slopes
 
 
 def exact_metric(metric, labels, scores, **arguments):
-    """A metric of the registry read off the sorted list."""
+    """Returns a metric of the registry computed from the sorted list."""
     relevance = relevance_for(metric, labels, **arguments)
     return metric_of_relevance(metric, sorted_labels(relevance, scores), labels, **arguments)
 
@@ -344,13 +344,13 @@ def exact_metric(metric, labels, scores, **arguments):
 
 
 def list_net(labels, scores, temperature=1.0):
-    """Cao et al. 2007, top-one: the cross entropy of two softmaxes."""
+    """Cao et al. 2007, top-one probabilities: the cross entropy of two softmaxes."""
     scores = np.asarray(scores, np.float64) / temperature
     return -(softmax(np.asarray(labels, np.float64)) * (scores - np.logaddexp.reduce(scores))).sum()
 
 
 def list_mle(labels, scores, position_aware=False):
-    """Xia et al. 2008, Lan et al. 2014; documents of one label take the means of their scores and exponentials."""
+    """Xia et al. 2008, Lan et al. 2014; documents with equal labels share their mean score and exponential."""
     labels, scores, n = np.asarray(labels), np.asarray(scores, np.float64), len(labels)
     order = np.argsort(-labels, kind="stable")
     tied = [scores[labels == labels[j]] for j in order]
@@ -374,7 +374,7 @@ def pairwise_hinge(labels, scores, margin=1.0):
 
 
 def lambda_weights(labels, scores, metric="ndcg_loss2++", mu=10.0, topn=None, **_):
-    """w_ij of Wang et al. 2018, with the cut-off of Jagerman et al. 2022, [N, N]."""
+    """Returns w_ij of Wang et al. 2018, with the cutoff of Jagerman et al. 2022, [N, N]."""
     count, cut = len(labels), topn or len(labels)
     ranks = np.argsort(np.argsort(-np.asarray(scores))) + 1
     relevant, gains = binary(labels), (2.0 ** np.asarray(labels) - 1.0) / ideal_dcg(labels, topn)

@@ -1,4 +1,4 @@
-"""Several scorers as one."""
+"""AverageScorer: mean scores, Keras files and exports."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def scorers(count=3):
     return members
 
 
-def test_scores_are_the_mean_and_padding_stays_padding():
+def test_scores_are_means_and_padded_documents_get_the_padding_score():
     members = scorers()
     scores = models.AverageScorer(members)(INPUTS).numpy()
     real = INPUTS["mask"].numpy()
@@ -26,7 +26,7 @@ def test_scores_are_the_mean_and_padding_stays_padding():
     np.testing.assert_array_equal(scores[~real], np.float32(models.PADDING_SCORE))
 
 
-def test_a_file_loads_to_the_same(tmp_path):
+def test_a_keras_file_restores_the_model(tmp_path):
     model = models.AverageScorer(scorers())
     expected = model(INPUTS)
     model.save(tmp_path / "model.keras")
@@ -35,13 +35,13 @@ def test_a_file_loads_to_the_same(tmp_path):
     assert len(loaded.scorers) == 3
 
 
-def test_it_is_exported_as_one_model(tmp_path):
+def test_the_export_returns_the_mean_scores(tmp_path):
     model = models.AverageScorer(scorers())
     folder = serving.export_ranker(model, tmp_path, num_features=3, warmup_list_sizes=())
     served = tf.saved_model.load(folder).signatures["serving_default"](features=FEATURES[:1])
     np.testing.assert_allclose(served["scores"], model(FEATURES[:1]), rtol=1e-5)
 
 
-def test_it_needs_a_scorer():
+def test_an_empty_list_of_scorers_raises():
     with pytest.raises(ValueError, match=r"^`scorers` must contain at least one model, got none\.$"):
         models.AverageScorer([])

@@ -1,4 +1,4 @@
-"""The documentation: complete, true where it can run, without a broken link, and a site."""
+"""The documentation is complete, its snippets run, its links work, and the site builds."""
 
 import ast
 import html
@@ -20,11 +20,11 @@ from tfr_smooth import losses, metrics, registry
 ROOT = documents.ROOT
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
 TEXTS = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
-BRIDGE = "tf_ranking"  # imports what only one stack has
-# They train models, or all losses.
+BRIDGE = "tf_ranking"  # imports TF-Ranking, which only one stack has
+# Their snippets train models or run all losses.
 SLOW = {f"docs/{page}.md" for page in ("distributed", "evaluation", "getting_started", "losses/index", "serving")}
 SLOW |= {"docs/training.md", "docs/relaxations/your_own.md"}
-# Methods of the packages' classes that a user calls or overrides: those of their bases, and a few others.
+# Class -> the methods that users call or override and the site documents.
 METHODS = {
     "Criterion": {"__call__", "compute", "counts"},
     "MeanOverLists": {"update_state", "result", "reset_state", "ranking", "metric"},
@@ -45,7 +45,7 @@ PLOTS = {"ranking", "error"}
 
 
 def public_names(package):
-    """The public classes and functions of a package, from its source alone where it needs what only one stack has."""
+    """Returns the public classes and functions of a package; reads those of `BRIDGE` without importing it."""
     if package == BRIDGE:
         source = (ROOT / "tfr_smooth" / BRIDGE / "__init__.py").read_text(encoding="utf-8")
         assigned = [node for node in ast.parse(source).body if isinstance(node, ast.Assign)]
@@ -59,7 +59,7 @@ def public_names(package):
     }
 
 
-def test_every_relaxation_has_a_page_with_its_classes_and_all_plots():
+def test_every_relaxation_has_a_page_with_class_docs_and_plots():
     assert set(RELAXATIONS.values()) == set(registry.RANKINGS)
     for page, ranking in RELAXATIONS.items():
         text = TEXTS[f"docs/relaxations/{page}.md"]
@@ -68,7 +68,7 @@ def test_every_relaxation_has_a_page_with_its_classes_and_all_plots():
         assert set(re.findall(rf"\(\.\./images/{page}_(\w+)\.png\)", text)) == PLOTS, page
 
 
-def test_the_page_of_losses_has_the_arguments_of_all_rankings_and_metrics():
+def test_the_losses_page_lists_the_arguments_of_all_rankings_and_metrics():
     text = TEXTS["docs/losses/index.md"]
 
     def row(part, classes):
@@ -87,7 +87,7 @@ def test_the_page_of_losses_has_the_arguments_of_all_rankings_and_metrics():
     assert [entry.loss for entry in registry.BASELINES.values() if f"`{entry.loss}`" not in text] == []
 
 
-def test_every_image_is_shown_and_small():
+def test_every_image_is_used_and_under_60_kb():
     images = sorted((ROOT / "docs/images").glob("*.png"))
     shown = {name for text in TEXTS.values() for name in re.findall(r"images/(\w+\.png)", text)}
     assert {image.name.replace("_dark.png", ".png") for image in images} == shown
@@ -106,8 +106,8 @@ def test_every_image_has_a_dark_variant_of_the_same_size():
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_to_files(page):
-    assert documents.links_to_nothing(page) == []
+def test_relative_links_point_to_existing_files(page):
+    assert documents.broken_links(page) == []
 
 
 @pytest.mark.parametrize(
@@ -118,21 +118,21 @@ def test_links_lead_to_files(page):
         if documents.snippets(page)
     ],
 )
-def test_snippets_run_in_order(page, tmp_path, capsys):
+def test_snippets_run_in_order_and_print_the_documented_values(page, tmp_path, capsys):
     program = "\n".join(documents.snippets(page))
     if "tf_ranking" in program:
         helpers.tf_ranking()
-    # From a file, so that tf.function finds the source.
+    # AutoGraph needs the source file.
     path = tmp_path / "page.py"
     path.write_text(documents.in_folder(program, tmp_path), encoding="utf-8")
     runpy.run_path(str(path), run_name="__main__")
     printed = capsys.readouterr().out.splitlines()
-    # What a comment behind a `print` says first, where that is a number.
+    # Numbers at the start of comments after `print` calls.
     claimed = re.findall(r"^print\(.*\)  # (-?\d+\.\d+)\b", program, re.M)
     assert [number for number in claimed if number not in printed] == []
 
 
-def test_the_example_of_a_relaxation_has_under_30_lines():
+def test_the_custom_relaxation_example_has_fewer_than_30_lines():
     (example,) = [
         code for code in documents.snippets("docs/relaxations/your_own.md") if "class SuccessiveSoftmax" in code
     ]
@@ -140,13 +140,13 @@ def test_the_example_of_a_relaxation_has_under_30_lines():
     assert len([line for line in example.splitlines() if line.strip()]) < 30
 
 
-def test_a_dataframe_is_ranked_in_ten_lines():
+def test_the_dataframe_example_has_at_most_ten_lines():
     (example,) = [code for code in documents.snippets("docs/your_own_data.md") if "ranked = " in code]
     assert "import tfr_smooth" in example and len([line for line in example.splitlines() if line.strip()]) <= 10
 
 
 @pytest.mark.slow
-def test_the_plots_script_draws_what_the_pages_show(tmp_path):
+def test_the_plot_script_draws_the_plots_of_the_pages(tmp_path):
     command = [sys.executable, "tools/plot_relaxations.py", f"--output_dir={tmp_path}", "--only=approx,softsort"]
     command += ["--lists=3", "--documents=4", "--per_decade=1", "--runs=1"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -160,7 +160,7 @@ def test_the_plots_script_draws_what_the_pages_show(tmp_path):
     files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     expected = {f"{name}{variant}.png" for name in names for variant in ("", "_dark")}
     assert set(files) == expected | {"errors.csv", "costs.csv"}
-    # A second run draws the stored values again.
+    # A second run draws the stored values.
     draw("--plots=error,cost", "--lists=5")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
     draw("--plots=error,trade_off", "--lists=5", "--compute")
@@ -170,26 +170,26 @@ def test_the_plots_script_draws_what_the_pages_show(tmp_path):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The text of each page of the built site."""
-    pytest.importorskip("mkdocs", reason="MkDocs is in the stack 'latest' alone")
+    """Returns the text of each page of the built site."""
+    pytest.importorskip("mkdocs", reason="MkDocs is only in the stack 'latest'")
     folder = documents.build_site(tmp_path_factory.mktemp("site"))
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in folder.rglob("*.html")}
 
 
 @pytest.fixture(scope="module")
 def anchors(site):
-    """The names that the site documents, as often as it does."""
+    """Returns the documented names of all pages, with repetitions."""
     return [name for text in site.values() for name in re.findall(r'<h\d id="(tfr_smooth\.[\w.]+)"', text)]
 
 
 @pytest.mark.parametrize("package", documents.PACKAGES)
-def test_every_public_class_and_function_is_documented_once(package, anchors):
+def test_every_public_class_and_function_is_documented_exactly_once(package, anchors):
     names = public_names(package)
     assert names
     assert {name for name in names if anchors.count(name) != 1} == set()
 
 
-def test_nothing_else_is_documented(anchors):
+def test_only_public_names_and_listed_methods_are_documented(anchors):
     names = set().union(*(public_names(package) for package in documents.PACKAGES))
     internal = set()
     for anchor in set(anchors) - names:
@@ -205,7 +205,7 @@ def test_nothing_else_is_documented(anchors):
 
 
 @pytest.mark.parametrize("package", [losses, metrics])
-def test_classes_of_the_registry_show_their_arguments(package, site):
+def test_documented_signatures_show_arguments_and_defaults(package, site):
     text = "\n".join(site.values())
     for name, described in package.named.CLASSES.items():
         start = text.index(f'id="{package.__name__}.{described.__name__}"')
@@ -232,12 +232,12 @@ def test_every_notebook_is_in_the_site_with_its_outputs(site):
         assert text.count('<div class="highlight">') == len(code) + len(plain)
 
 
-def test_the_table_of_losses_has_every_name(site):
+def test_the_table_of_losses_lists_every_loss(site):
     rows = re.findall(r"<tr>\s*<td><code>(\w+)</code>", site["losses/index.html"])
     assert rows == list(losses.TABLE)
 
 
-def test_the_table_of_metrics_has_every_name(site):
+def test_the_table_of_metrics_lists_every_metric(site):
     rows = re.findall(r"<tr>\s*<td><code>(\w+)</code></td>", site["metrics.html"])
     assert rows == list(metrics.TABLE)
 
@@ -249,7 +249,7 @@ def test_formulas_are_marked_for_rendering(site):
         assert not re.search(r"\\(frac|sum|mathrm|text)\b", others), name
 
 
-def test_nothing_is_fetched_from_outside(site):
+def test_the_site_loads_no_external_resources(site):
     for name, text in site.items():
         assert not re.search(r'<(script|img|iframe)[^>]*src="(https?:)?//|<link[^>]*href="//', text), name
         assert not re.search(r'<link rel="stylesheet"[^>]*href="https?:', text), name

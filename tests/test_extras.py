@@ -1,4 +1,4 @@
-"""Without the optional packages the library imports and trains, and what needs one names the extra that installs it."""
+"""Without the optional packages, the library imports and trains; errors name the extra that installs a missing one."""
 
 import json
 import os
@@ -93,7 +93,7 @@ def report(folder):
     return json.loads(done.stdout)
 
 
-def test_the_package_imports_and_trains_with_tensorflow_and_numpy_alone(report):
+def test_the_library_imports_and_trains_without_optional_packages(report):
     assert report["imported"] == []
     assert set(report["history"]) == {"loss", "ndcg"}
     assert report["history"]["loss"][1] < report["history"]["loss"][0]
@@ -115,11 +115,11 @@ def test_the_package_imports_and_trains_with_tensorflow_and_numpy_alone(report):
         ),
     ],
 )
-def test_what_needs_an_optional_package_names_its_extra(report, call, message):
+def test_errors_about_missing_packages_name_the_extra(report, call, message):
     assert report[call] == message
 
 
-def test_an_export_without_warmup_requests_needs_no_optional_package(report, folder):
+def test_an_export_without_warmup_needs_no_optional_package(report, folder):
     assert report["no_warmup"] == "done"
     assert (folder / "plain/1/saved_model.pb").is_file()
 

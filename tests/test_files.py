@@ -1,4 +1,4 @@
-"""Files and folders are there whole or not at all."""
+"""Files and folders are written atomically."""
 
 import pytest
 
@@ -11,15 +11,15 @@ def write_folder(path, name, **kwargs):
         (unfinished / name).write_text(name)
 
 
-@pytest.mark.parametrize("was", [None, "file"])
-def test_a_file_is_written_or_replaced(tmp_path, was):
+@pytest.mark.parametrize("previous_text", [None, "file"])
+def test_a_file_is_written_or_replaced(tmp_path, previous_text):
     path = tmp_path / "a.keras"
-    if was:
-        path.write_text(was)
+    if previous_text:
+        path.write_text(previous_text)
     with _files.replacing(path) as unfinished:
         assert unfinished.suffix == ".keras" and unfinished.name.startswith(".unfinished-")
         unfinished.write_text("new")
-        assert path.exists() == (was is not None)
+        assert path.exists() == (previous_text is not None)
     assert path.read_text() == "new"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -32,7 +32,7 @@ def test_a_folder_is_written_and_replaced(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_that_came_meanwhile_stays_unless_overwritten(tmp_path):
+def test_an_existing_folder_is_kept_without_overwrite(tmp_path):
     path = tmp_path / "a"
     write_folder(path, "one", overwrite=False)
     with pytest.raises(OSError):
@@ -42,7 +42,7 @@ def test_a_folder_that_came_meanwhile_stays_unless_overwritten(tmp_path):
 
 
 @pytest.mark.parametrize("folder", [False, True])
-def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, folder):
+def test_a_failure_keeps_the_previous_file_and_leaves_no_temporary_files(tmp_path, folder):
     path = tmp_path / "a"
     _files.write_text(path, ["old"])
 

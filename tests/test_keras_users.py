@@ -1,4 +1,4 @@
-"""What Keras users do: compile, fit with NumPy arrays, callbacks, weights, save and load."""
+"""Common uses of Keras: compile, fit on NumPy arrays, callbacks, sample weights, saving and loading."""
 
 import json
 
@@ -38,9 +38,9 @@ def compiled(model, loss="smoothi_ndcg", **kwargs):
     return model
 
 
-@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 knows by name alone what is to be maximized")
+@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 infers the direction of a metric from its name")
 @pytest.mark.parametrize("name", ["ndcg", "smoothi_ndcg"])
-def test_keras_3_knows_that_more_of_a_metric_is_better(name):
+def test_keras_3_early_stopping_maximizes_metrics(name):
     features, labels = data()
     model = small_model()
     metric = metrics.get(name, name="quality")
@@ -52,14 +52,14 @@ def test_keras_3_knows_that_more_of_a_metric_is_better(name):
 
 
 @pytest.mark.parametrize("loss", [losses.SmoothINDCGLoss(alpha=3.0), losses.LambdaLoss(topn=4)], ids=str)
-def test_keras_gets_a_loss_from_its_config(loss):
+def test_keras_restores_a_loss_from_its_config(loss):
     found = tf.keras.losses.get(losses.serialize(loss))
     assert type(found) is type(loss)
     assert found.get_config() == loss.get_config()
     json.dumps(losses.serialize(loss))
 
 
-def test_keras_2_gets_a_loss_by_its_registered_name_and_keras_3_only_its_own():
+def test_only_keras_2_finds_a_loss_by_its_registered_name():
     if _keras.IS_KERAS_3:
         with pytest.raises(ValueError, match="Could not interpret loss identifier"):
             tf.keras.losses.get("tfr_smooth>SmoothINDCGLoss")
@@ -74,9 +74,9 @@ def test_keras_2_gets_a_loss_by_its_registered_name_and_keras_3_only_its_own():
         (losses.ListNetLoss(temperature=2.0), [metrics.get("ndcg", topn=2)], None),
         ("mse", ["mae"], None),
     ],
-    ids=["names", "instances", "names of Keras"],
+    ids=["names", "instances", "Keras names"],
 )
-def test_a_scorer_is_compiled_with_names_and_loads_compiled(loss, metric, weighted, tmp_path):
+def test_a_scorer_compiled_with_names_or_instances_is_restored_compiled(loss, metric, weighted, tmp_path):
     features, labels = data()
     labels = np.maximum(labels, 0.0)
     model = models.FeedForwardScorer(hidden=[4])
@@ -90,13 +90,13 @@ def test_a_scorer_is_compiled_with_names_and_loads_compiled(loss, metric, weight
         assert expected["loss"] == pytest.approx(float(value), rel=1e-5)
     assert len(expected) == 1 + len(metric) + len(weighted or [])
     assert loaded.evaluate(features, labels, verbose=0, return_dict=True) == pytest.approx(expected, rel=1e-6)
-    for each in (model, loaded):  # with the optimizer's state
+    for each in (model, loaded):  # The optimizer's state is restored too.
         each.fit(features, labels, epochs=2, shuffle=False, verbose=0)
     for one, other in zip(loaded.get_weights(), model.get_weights(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
-def test_a_scorer_leaves_unknown_names_to_keras():
+def test_unknown_names_raise_the_error_of_keras():
     features, labels = data()
     with pytest.raises(ValueError, match="no_such_loss"):
         model = models.FeedForwardScorer(hidden=[4])
@@ -104,7 +104,7 @@ def test_a_scorer_leaves_unknown_names_to_keras():
         model.fit(features, labels, verbose=0)
 
 
-def test_weights_of_lists_and_then_of_documents_in_one_model():
+def test_weights_per_list_and_per_document_in_one_model():
     features, labels = data()
     by_list = np.arange(1.0, 9.0, dtype=np.float32)
     by_document = np.repeat(by_list[:, np.newaxis], labels.shape[1], axis=1)
@@ -114,14 +114,14 @@ def test_weights_of_lists_and_then_of_documents_in_one_model():
         for weights in (first, second):
             model.fit(features, labels, sample_weight=weights, batch_size=8, verbose=0)
         results.append(model.get_weights())
-    # The weight of all documents of a list is that of the list.
+    # Equal weights of all documents of a list equal the same weight of the list.
     for weights in results[1:]:
         for one, other in zip(weights, results[0], strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("reduction", "meant"),
+    ("reduction", "expected_name"),
     [
         ("sum_over_batch_size", "sum_over_batch_size"),
         ("mean", "sum_over_batch_size"),
@@ -131,40 +131,42 @@ def test_weights_of_lists_and_then_of_documents_in_one_model():
         (None, "none"),
     ],
 )
-def test_reductions_have_the_names_of_both_kerases(reduction, meant):
+def test_reductions_accept_the_names_of_keras_2_and_keras_3(reduction, expected_name):
     labels, scores = modes.batch()
     loss, expected = losses.ListNetLoss(reduction=reduction), losses.ListNetLoss(reduction="none")(labels, scores)
-    assert losses.deserialize(losses.serialize(loss)).get_config()["reduction"] == meant
-    reduced = {"sum_over_batch_size": np.mean, "sum": np.sum, "none": np.asarray}[meant](expected)
+    assert losses.deserialize(losses.serialize(loss)).get_config()["reduction"] == expected_name
+    reduced = {"sum_over_batch_size": np.mean, "sum": np.sum, "none": np.asarray}[expected_name](expected)
     np.testing.assert_allclose(loss(labels, scores), reduced, rtol=1e-6)
 
 
 @pytest.mark.skipif(_keras.IS_KERAS_3, reason="Keras 3 has no such enumeration")
-def test_keras_2s_own_reductions_are_taken():
+def test_the_reduction_enum_of_keras_2_is_accepted():
     reduction = tf.keras.losses.Reduction
-    for each in (reduction.AUTO, reduction.SUM, reduction.NONE, reduction.SUM_OVER_BATCH_SIZE):
-        losses.ListNetLoss(reduction=each)
+    mean = "sum_over_batch_size"
+    expected = {reduction.AUTO: mean, reduction.SUM_OVER_BATCH_SIZE: mean, reduction.SUM: "sum", reduction.NONE: "none"}
+    for each, name in expected.items():
+        assert losses.ListNetLoss(reduction=each).get_config()["reduction"] == name
 
 
 @quick_or_slow(losses.NAMES)
-def test_a_label_a_document_is_needed(name):
+def test_a_loss_needs_one_label_per_document(name):
     with pytest.raises(ValueError, match=r"`labels` must have the shape of the scores, \(2, 3\), got \(2,\)"):
         losses.get(name)(tf.constant([1.0, 0.0]), tf.zeros([2, 3]))
 
 
 @pytest.mark.parametrize("name", sorted(metrics.TABLE))
-def test_a_metric_needs_a_label_a_document(name):
+def test_a_metric_needs_one_label_per_document(name):
     with pytest.raises(ValueError, match=r"`labels` must have the shape of the scores, \(2, 3\), got \(2,\)"):
         metrics.get(name).update_state(tf.constant([1.0, 0.0]), tf.zeros([2, 3]))
 
 
-def test_fit_needs_a_label_a_document():
+def test_fit_needs_one_label_per_document():
     features, labels = data()
     with pytest.raises(ValueError, match="`labels` must have the shape of the scores"):
         compiled(small_model()).fit(features, labels[:, 0], verbose=0)
 
 
-def test_two_towers_fit_from_numpy_with_callbacks_and_load_again(tmp_path):
+def test_two_towers_train_on_numpy_arrays_with_callbacks_and_are_restored(tmp_path):
     features, labels = data(lists=16)
     inputs = [np.random.RandomState(2).randn(16, 2).astype(np.float32), features]
     model = compiled(two_towers())

@@ -1,4 +1,4 @@
-"""Self-attention over a list."""
+"""ListAttention: self-attention over the documents of a list."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ MASK = tf.constant([[True] * 5, [True, True, False, False, False]])
 
 
 def attention(heads=2, units=8):
-    """A layer away from its start, where it is the identity."""
+    """Returns a layer with random weights; a new layer is the identity."""
     tf.keras.utils.set_random_seed(1)
     layer = ListAttention(heads=heads, units=units)
     layer.build((None, None, 3))
@@ -22,7 +22,7 @@ def hidden(seed=0):
     return tf.random.stateless_normal([2, 5, 3], [seed, 2])
 
 
-def test_it_starts_as_the_identity():
+def test_a_new_layer_is_the_identity():
     layer = ListAttention()
     np.testing.assert_array_equal(layer(hidden(), mask=MASK), hidden())
 
@@ -35,7 +35,7 @@ def test_permuting_a_list_permutes_the_outputs():
     np.testing.assert_allclose(permuted[real], tf.gather(outputs, order, axis=1)[real], rtol=1e-5)
 
 
-def test_padding_changes_nothing_and_documents_of_a_list_do():
+def test_outputs_depend_on_the_documents_of_the_list_and_not_on_padding():
     layer, inputs = attention(), hidden().numpy()
     outputs = layer(inputs, mask=MASK).numpy()
     inputs[1, 2:] = 7.0
@@ -46,7 +46,7 @@ def test_padding_changes_nothing_and_documents_of_a_list_do():
     np.testing.assert_array_equal(layer(inputs, mask=MASK).numpy()[0], outputs[0])
 
 
-def test_one_head_computes_the_formula():
+def test_one_head_equals_the_formula():
     layer = attention(heads=1)
     z = layer.inner(hidden())[0]
     query, key, value = (
@@ -60,7 +60,7 @@ def test_one_head_computes_the_formula():
     np.testing.assert_allclose(layer(hidden(), mask=MASK)[0], expected, rtol=1e-4, atol=1e-6)
 
 
-def test_a_list_of_padding_is_finite():
+def test_outputs_of_a_list_of_padding_are_finite():
     outputs = attention()(hidden(), mask=tf.zeros([2, 5], tf.bool))
     assert np.isfinite(outputs).all()
 
@@ -73,7 +73,7 @@ def test_a_list_of_padding_is_finite():
         ({"dropout": 1.0}, "`dropout` must be a number in (0, 1), got 1.0."),
     ],
 )
-def test_bad_arguments_are_named(arguments, message):
+def test_invalid_arguments_raise(arguments, message):
     with pytest.raises(ValueError) as error:
         ListAttention(**arguments)
     assert str(error.value) == message

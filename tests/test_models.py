@@ -1,4 +1,4 @@
-"""What is true of the scorers, alone and in Keras's training loop."""
+"""FeedForwardScorer and BatchNormalization, called directly and in Keras's training loop."""
 
 import io
 import json
@@ -17,7 +17,7 @@ from tfr_smooth import _keras, data, losses, metrics, models
 
 NORMALIZATIONS = [None, "min_max", "standardize", "log1p"]
 every_normalization = pytest.mark.parametrize("normalization", NORMALIZATIONS)
-# Where a model trains: one normalization, with a state, stands for all.
+# For tests that train: the fast tests use only one normalization, which has a state.
 mostly_standardize = pytest.mark.parametrize(
     "normalization", ["standardize", *(pytest.param(n, marks=pytest.mark.slow) for n in (None, "min_max", "log1p"))]
 )
@@ -31,7 +31,7 @@ def a_batch(seed=0, batch=4, length=6, width=5):
 
 
 def a_scorer(width=5, seed=0, **kwargs):
-    """A scorer whose weights, the moving statistics too, are none of the initial zeros and ones."""
+    """Returns a scorer with random weights and moving statistics instead of the initial zeros and ones."""
     scorer = models.FeedForwardScorer(**{"hidden": [8, 3], **kwargs})
     scorer.build({"features": (None, None, width)})
     random = np.random.RandomState(seed)
@@ -48,7 +48,7 @@ def moving_statistics(scorer):
 
 
 def forward_pass(scorer, features):
-    """The network in inference mode, in numpy and float64."""
+    """Computes the network in inference mode with NumPy in float64."""
     hidden = features.astype(np.float64)
     for layer in scorer.tower:
         if isinstance(layer, tf.keras.layers.Dense):
@@ -63,7 +63,7 @@ def forward_pass(scorer, features):
 
 @pytest.mark.parametrize("batch_norm", [False, True])
 @pytest.mark.parametrize("hidden", ["linear", [8], [8, 3], "B64"])
-def test_is_the_network_of_the_docstring(hidden, batch_norm):
+def test_scores_equal_the_documented_network(hidden, batch_norm):
     scorer = a_scorer(hidden=hidden, batch_norm=batch_norm)
     features, _ = a_batch()
     expected = forward_pass(scorer, features)
@@ -74,7 +74,7 @@ def test_is_the_network_of_the_docstring(hidden, batch_norm):
 
 
 def both_batch_normalizations(width, **kwargs):
-    """Ours and that of Keras, with the same weights."""
+    """Returns our layer and that of Keras, with the same weights."""
     layers = [kind(momentum=0.9, **kwargs) for kind in (models.BatchNormalization, tf.keras.layers.BatchNormalization)]
     for layer in layers:
         layer.build((None, width))
@@ -83,7 +83,7 @@ def both_batch_normalizations(width, **kwargs):
 
 
 def training_step(layer, inputs, upstream):
-    """Value, gradients and the weights afterwards; and the operations of the program."""
+    """Returns [value, gradients, weights after the step], and the types of the graph's operations."""
 
     @tf.function(input_signature=[tf.TensorSpec([None, *inputs.shape[1:]], inputs.dtype)])
     def step(inputs):
@@ -102,7 +102,7 @@ def is_fused(operations):
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("documents", [1, 2, 7, 300])
-def test_fused_batch_normalization_is_that_of_keras(documents, policy):
+def test_fused_batch_normalization_equals_keras(documents, policy):
     inputs = tf.constant(np.random.RandomState(0).randn(documents, 256) * 3.0 + 10.0, tf.float32)
     ours, theirs = both_batch_normalizations(256, dtype=policy)
     upstream = tf.constant(np.random.RandomState(1).randn(documents, 256), ours.compute_dtype)
@@ -127,7 +127,7 @@ def test_fused_batch_normalization_is_that_of_keras(documents, policy):
         ({"dtype": "float64"}, (6, 256)),
     ],
 )
-def test_batch_normalization_falls_back_to_keras(kwargs, shape):
+def test_batch_normalization_falls_back_to_keras_where_it_cannot_be_fused(kwargs, shape):
     inputs = tf.constant(np.random.RandomState(0).randn(*shape), kwargs.get("dtype", "float32"))
     ours, theirs = both_batch_normalizations(shape[-1], **kwargs)
     if len(shape) == 3:
@@ -139,7 +139,7 @@ def test_batch_normalization_falls_back_to_keras(kwargs, shape):
     np.testing.assert_array_equal(ours(inputs, training=False), theirs(inputs, training=False))
 
 
-def test_batch_normalization_in_a_keras_file(tmp_path):
+def test_a_keras_file_restores_batch_normalization(tmp_path):
     inputs = tf.random.stateless_normal([9, 256], [1, 2])
     model = tf.keras.Sequential([models.BatchNormalization(momentum=0.5)])
     model(inputs, training=True)
@@ -149,12 +149,12 @@ def test_batch_normalization_in_a_keras_file(tmp_path):
     np.testing.assert_array_equal(loaded(inputs), model(inputs))
 
 
-def test_size_of_the_default_network():
+def test_the_default_network_has_the_expected_number_of_weights():
     scorer = models.FeedForwardScorer()
     scorer.build({"features": (None, None, 46)})
     trainable = 2 * 46 + (46 * 1024 + 1024) + 2 * 1024 + (1024 + 1)
     assert sum(int(np.prod(w.shape)) for w in scorer.trainable_weights) == trainable == 51293
-    assert scorer.count_params() == trainable + 2 * 46 + 2 * 1024  # and the moving statistics
+    assert scorer.count_params() == trainable + 2 * 46 + 2 * 1024  # moving statistics
 
 
 @pytest.mark.parametrize(
@@ -168,16 +168,18 @@ def test_size_of_the_default_network():
         ("B1024", [1024, 512, 256, 128, 64, 32, 16]),
     ],
 )
-def test_architectures_by_name(name, widths):
+def test_named_architectures_have_the_documented_widths(name, widths):
     scorer = models.FeedForwardScorer(hidden=name)
     dense = [layer for layer in scorer.tower if isinstance(layer, tf.keras.layers.Dense)]
     assert [layer.units for layer in dense] == [*widths, 1]
-    assert len(scorer.tower) - len(dense) == len(widths) + 1  # batch normalization of the input, and after each
+    assert (
+        len(scorer.tower) - len(dense) == len(widths) + 1
+    )  # batch normalization of the input and after each hidden layer
     assert scorer.get_config()["hidden"] == name
     assert set(models.ARCHITECTURES) == {"linear", "B64", "B128", "B256", "B512", "B1024"}
 
 
-def test_noise_and_dropout_are_those_of_training_alone():
+def test_noise_and_dropout_apply_only_in_training():
     features, mask = a_batch()
     inputs, noise = {"features": features, "mask": mask}, {"dropout": 0.5, "input_noise": 0.3}
     quiet = a_scorer()
@@ -195,7 +197,7 @@ def test_noise_and_dropout_are_those_of_training_alone():
 @pytest.mark.parametrize(
     ("name", "value"), [("dropout", 1.0), ("dropout", -0.1), ("input_noise", -1.0), ("linear_path", 0.0)]
 )
-def test_bad_noise_is_named(name, value):
+def test_invalid_regularization_raises(name, value):
     with pytest.raises(ValueError, match=f"^`{name}` must be .*, got {value}"):
         models.FeedForwardScorer(**{name: value})
 
@@ -203,13 +205,13 @@ def test_bad_noise_is_named(name, value):
 @pytest.mark.parametrize("padding", [np.nan, 1e30])
 @pytest.mark.parametrize("training", [False, True])
 @every_normalization
-def test_padding_reaches_nothing(normalization, training, padding):
+def test_padding_changes_neither_scores_nor_moving_statistics(normalization, training, padding):
     features, mask = a_batch()
     features[~mask] = padding
     padded, alone = a_scorer(normalization=normalization), a_scorer(normalization=normalization)
     scores = padded({"features": features, "mask": mask}, training=training).numpy()
     assert (scores[~mask] == np.float32(-1e30)).all() and (~mask).sum() > 5
-    # The same documents without padding: normalized list by list, then as one long list.
+    # The same documents without padding: normalized per list, then scored as one long list.
     rows = [f[m] for f, m in zip(features, mask, strict=True)]
     if normalization is not None:
         rows = [alone.normalizer(row[np.newaxis]).numpy()[0] for row in rows]
@@ -220,7 +222,7 @@ def test_padding_reaches_nothing(normalization, training, padding):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_training_moves_the_statistics_by_those_of_the_real_documents():
+def test_training_updates_moving_statistics_from_real_documents_only():
     scorer = a_scorer(hidden="linear", batch_norm_momentum=0.75)
     features, mask = a_batch()
     features[~mask] = np.nan
@@ -235,7 +237,7 @@ def test_training_moves_the_statistics_by_those_of_the_real_documents():
 
 @pytest.mark.parametrize("padding", [np.nan, 1e30])
 @every_normalization
-def test_no_gradient_from_padding(normalization, padding):
+def test_padding_has_no_gradient_and_changes_no_other_gradient(normalization, padding):
     features, mask = a_batch()
     upstream = np.random.RandomState(3).randn(*mask.shape).astype(np.float32)
 
@@ -267,7 +269,7 @@ def test_permuting_the_documents_permutes_the_scores(normalization):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_forms_of_the_input():
+def test_arrays_tensors_and_dicts_give_the_same_scores():
     scorer = a_scorer()
     features, mask = a_batch()
     expected = scorer({"features": features, "mask": np.ones_like(mask)}).numpy()
@@ -282,7 +284,7 @@ def test_forms_of_the_input():
 
 
 @every_normalization
-def test_unknown_sizes_in_a_graph(normalization):
+def test_a_graph_of_unknown_sizes_computes_the_same(normalization):
     scorer = a_scorer(normalization=normalization)
     specs = [tf.TensorSpec([None, None, 5], tf.float32), tf.TensorSpec([None, None], tf.bool)]
     score = tf.function(lambda features, mask: scorer({"features": features, "mask": mask}), input_signature=specs)
@@ -319,7 +321,7 @@ def a_compiled_scorer(path, **kwargs):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("list_size", [None, 12])
-def test_trains_on_a_letor_file(letor, list_size):
+def test_training_on_a_letor_file_improves_loss_and_ndcg(letor, list_size):
     scorer = a_compiled_scorer(letor["train"], normalization="min_max")
     train = read(letor["train"], list_size=list_size, return_ids=True)
     vali = read(letor["valid"], list_size=list_size, return_ids=True)
@@ -336,7 +338,7 @@ def test_trains_on_a_letor_file(letor, list_size):
 
 
 @mostly_standardize
-def test_keras_file(letor, tmp_path, normalization):
+def test_a_keras_file_restores_model_and_optimizer(letor, tmp_path, normalization):
     scorer = a_compiled_scorer(letor["train"], normalization=normalization)
     train, path = read(letor["train"]), str(tmp_path / "scorer.keras")
     scorer.fit(train, epochs=2, verbose=0)
@@ -347,7 +349,7 @@ def test_keras_file(letor, tmp_path, normalization):
     for inputs, _ in read(letor["valid"]):
         np.testing.assert_array_equal(loaded(inputs), scorer(inputs))
     assert loaded.evaluate(train, verbose=0) == pytest.approx(scorer.evaluate(train, verbose=0), rel=1e-6)
-    # Training goes on as if it had never stopped: the optimizer's state is there too.
+    # The optimizer's state is restored too, so both models continue training alike.
     for model in (scorer, loaded):
         model.fit(train, epochs=2, verbose=0)
     for found, expected in zip(loaded.get_weights(), scorer.get_weights(), strict=True):
@@ -355,7 +357,7 @@ def test_keras_file(letor, tmp_path, normalization):
 
 
 @every_normalization
-def test_keras_file_of_a_model_that_is_not_compiled(letor, tmp_path, normalization):
+def test_a_keras_file_restores_an_uncompiled_model(letor, tmp_path, normalization):
     scorer = a_scorer(width=16, normalization=normalization, name="mine")
     scorer.adapt(read(letor["train"]))
     path = str(tmp_path / "scorer.keras")
@@ -366,8 +368,8 @@ def test_keras_file_of_a_model_that_is_not_compiled(letor, tmp_path, normalizati
         np.testing.assert_array_equal(loaded(inputs), scorer(inputs))
 
 
-def test_the_format_of_a_keras_file(tmp_path):
-    """Files of earlier versions load as long as these names stay."""
+def test_the_names_in_a_keras_file_are_stable(tmp_path):
+    """Files of earlier versions can be loaded only while these names stay the same."""
     scorer = a_scorer(hidden=[8], normalization="standardize", name="mine")
     scorer.save(tmp_path / "scorer.keras")
     with zipfile.ZipFile(tmp_path / "scorer.keras") as archive:
@@ -386,13 +388,13 @@ def test_the_format_of_a_keras_file(tmp_path):
     assert set(names) == expected | {f"{normalizer}/vars/{i}" for i in range(2)}
 
 
-def test_a_model_without_weights_is_restored_without_weights():
+def test_an_unbuilt_model_is_restored_unbuilt():
     scorer, other = (models.FeedForwardScorer(hidden=[8]) for _ in range(2))
     other.build_from_config(scorer.get_build_config())
     assert not other.built
 
 
-@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 compiles with XLA on request alone")
+@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 compiles with XLA only on request")
 def test_keras_does_not_compile_the_scorer_with_xla():
     scorer = models.FeedForwardScorer(hidden=[8])
     with pytest.warns(UserWarning, match="doesn't support `jit_compile=True`"):
@@ -409,7 +411,7 @@ def test_building_twice_keeps_the_weights():
 
 
 @every_normalization
-def test_weights_file(letor, tmp_path, normalization):
+def test_a_weights_file_restores_scores(letor, tmp_path, normalization):
     scorer = a_scorer(width=16, normalization=normalization)
     scorer.adapt(read(letor["train"]))
     path = str(tmp_path / "scorer.weights.h5")
@@ -421,7 +423,7 @@ def test_weights_file(letor, tmp_path, normalization):
     np.testing.assert_array_equal(other(inputs), scorer(inputs))
 
 
-def test_numpy_arrays_with_a_validation_split():
+def test_fit_accepts_numpy_arrays_and_a_validation_split():
     features, mask = a_batch(batch=20, length=7)
     labels = np.where(mask, np.random.RandomState(1).randint(0, 3, mask.shape), -1).astype(np.float32)
     inputs = {"features": features, "mask": mask}
@@ -471,7 +473,7 @@ def test_two_towers_in_a_functional_model(tmp_path, policy):
     np.testing.assert_allclose(loaded.predict(inputs, verbose=0), found, rtol=1e-6)
 
 
-def test_adapt_measures_the_training_set(letor):
+def test_adapt_computes_mean_and_stddev_of_the_training_set(letor):
     scorer = models.FeedForwardScorer(normalization="standardize")
     scorer.adapt(read(letor["train"]))
     documents = np.concatenate([inputs["features"][inputs["mask"]] for inputs, _ in read(letor["train"])])
@@ -480,7 +482,7 @@ def test_adapt_measures_the_training_set(letor):
 
 
 @pytest.mark.parametrize("normalization", [None, "standardize"])
-def test_a_linear_path_starts_at_ridge_regression(letor, normalization):
+def test_a_linear_path_is_initialized_with_ridge_regression(letor, normalization):
     scorer = models.FeedForwardScorer(hidden=[8], normalization=normalization, linear_path=0.3)
     scorer.adapt(read(letor["train"]))
     batches = list(read(letor["train"]))
@@ -499,7 +501,7 @@ def test_a_linear_path_starts_at_ridge_regression(letor, normalization):
     assert (scores[~mask] == models.PADDING_SCORE).all()
 
 
-def test_a_linear_path_is_trained_and_saved_with_the_network(letor, tmp_path):
+def test_a_linear_path_is_trained_and_saved_with_the_model(letor, tmp_path):
     scorer = a_compiled_scorer(letor["train"], linear_path=1.0)
     scorer.adapt(read(letor["train"]))
     before = scorer.linear.kernel.numpy().copy(), scorer.tower[-1].kernel.numpy().copy()
@@ -511,7 +513,7 @@ def test_a_linear_path_is_trained_and_saved_with_the_network(letor, tmp_path):
     np.testing.assert_allclose(tf.keras.models.load_model(tmp_path / "scorer.keras")(inputs), scorer(inputs), rtol=1e-6)
 
 
-def test_unlabeled_documents_do_not_count_for_the_linear_path():
+def test_documents_without_labels_do_not_change_the_linear_path():
     random = np.random.RandomState(0)
     features, labels = random.randn(2, 4, 3).astype(np.float32), np.float32([[0, 1, 2, -1], [1, 0, -1, -1]])
     kernels = []
@@ -538,7 +540,7 @@ def mixed_float16():
 
 
 @mostly_standardize
-def test_mixed_precision(letor, mixed_float16, normalization):
+def test_mixed_precision_trains_float32_weights_and_returns_float32_scores(letor, mixed_float16, normalization):
     scorer = a_compiled_scorer(letor["train"], normalization=normalization)
     history = scorer.fit(read(letor["train"]), epochs=2, verbose=0).history
     assert np.isfinite(history["loss"]).all()
@@ -551,12 +553,12 @@ def test_mixed_precision(letor, mixed_float16, normalization):
     full.build({"features": (None, None, 16)})
     full.set_weights(scorer.get_weights())
     expected, real = full(inputs).numpy(), inputs["mask"].numpy()
-    assert (scores != expected).any()  # It was float16 indeed.
+    assert (scores != expected).any()  # The scores were computed in float16.
     np.testing.assert_allclose(scores[real], expected[real], atol=0.02 * np.abs(expected[real]).max())
     np.testing.assert_array_equal(scores[~real], expected[~real])
 
 
-def test_features_beyond_float16_under_mixed_precision(mixed_float16):
+def test_features_beyond_the_range_of_float16_give_finite_scores(mixed_float16):
     scorer = models.FeedForwardScorer(hidden=[4], normalization="log1p")
     features = np.array([[[1e6, -3e8, 70000.0], [2.0, 1.0, 0.0]]], np.float32)
     assert np.isfinite(scorer(features, training=True).numpy()).all()
@@ -580,13 +582,13 @@ def test_features_beyond_float16_under_mixed_precision(mixed_float16):
         ({"batch_norm_momentum": "0.9"}, "`batch_norm_momentum` must be a number in (0, 1), got '0.9'."),
     ],
 )
-def test_bad_arguments_are_named(arguments, message):
+def test_invalid_arguments_raise(arguments, message):
     with pytest.raises(ValueError) as error:
         models.FeedForwardScorer(**arguments)
     assert str(error.value) == message
 
 
-def test_unknown_normalization():
+def test_an_unknown_normalization_raises():
     with pytest.raises(
         ValueError, match=r"^`normalization` must be one of 'min_max', 'standardize', 'log1p', got 'zscore'\.$"
     ):
@@ -595,7 +597,7 @@ def test_unknown_normalization():
 
 @pytest.fixture(scope="module", params=distributed_step.MODELS)
 def distributed(request, tmp_path_factory):
-    """The model, and what distributed_step.py found with it."""
+    """Returns the name of the model and the results of distributed_step.py."""
     folder = tmp_path_factory.mktemp("distributed")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
     command = [sys.executable, distributed_step.__file__, folder, request.param]
@@ -606,11 +608,11 @@ def distributed(request, tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", distributed_step.CASES)
-def test_how_replicas_share_a_batch_changes_nothing(distributed, case):
+def test_two_replicas_train_and_evaluate_like_one(distributed, case):
     model, results = distributed
     result = results[case]
     assert result["start"] == 0.0
     assert result["difference"] < 1e-6
     assert result["step"] > 1e-3 or (case, model) == ("no relevant documents", "adam, no batch norm")
-    alone, together = result["shown"]  # loss and NDCG of fit and of evaluate
+    alone, together = result["shown"]  # loss and NDCG of `fit` and of `evaluate`
     np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-6)

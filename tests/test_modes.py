@@ -1,4 +1,4 @@
-"""A loss computes the same eagerly, in graphs of known and unknown size, under XLA, in `fit` and in a SavedModel."""
+"""Losses compute the same eagerly, in graphs of known and unknown shapes, with XLA, in `fit` and in SavedModels."""
 
 import functools
 import os
@@ -12,9 +12,8 @@ import tensorflow as tf
 
 from tests import modes
 from tfr_smooth import _keras, functional, losses, metrics, models, ops, registry
-from tfr_smooth.ops import compiled
 
-# Those losses that the quick tests take.
+# The losses of the fast tests.
 QUICK = ("smoothi_ndcg", "approx_ndcg", "list_mle")
 
 
@@ -27,18 +26,18 @@ sample = quick_or_slow(modes.SAMPLE)
 few_losses = quick_or_slow(modes.SAMPLE, quick=("approx_ndcg",))
 
 
-def test_the_sample_has_every_ranking_metric_and_baseline():
+def test_the_sample_contains_every_ranking_metric_and_baseline():
     parts = {part for name in modes.SAMPLE for part in ([name] if name in registry.BASELINES else name.split("_"))}
     assert parts == {*registry.RANKINGS, *registry.METRICS, *registry.BASELINES}
 
 
-def same(found, expected, mode="", tolerance=1e-5):
+def assert_same(found, expected, mode="", tolerance=1e-5):
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=tolerance, atol=0.1 * tolerance, err_msg=mode)
 
 
 class Powered(losses.SmoothINDCGLoss):
-    """A user's loss with an argument that its config does not hold."""
+    """A custom loss with an argument that is not in its config."""
 
     def __init__(self, exponent=1.0, **kwargs):
         super().__init__(**kwargs)
@@ -49,7 +48,7 @@ class Powered(losses.SmoothINDCGLoss):
 
 
 class Stretched(ops.Approx):
-    """A user's ranking with an attribute that is no field."""
+    """A custom ranking with an attribute that is not a dataclass field."""
 
     factor = 1.0
 
@@ -58,7 +57,7 @@ class Stretched(ops.Approx):
 
 
 class PoweredNDCG(functional.NDCG):
-    """A user's metric with an attribute that is no field."""
+    """A custom metric with an attribute that is not a dataclass field."""
 
     exponent = 1.0
 
@@ -80,26 +79,26 @@ def with_attribute(part, name, value):
     ],
     ids=["loss", "ranking", "metric"],
 )
-def test_two_instances_of_a_users_class_share_nothing(make):
+def test_instances_of_a_custom_class_share_no_state(make):
     labels, scores = map(tf.constant, modes.batch())
     found = {}
     for value in (1.0, 4.0):
         found[value] = tf.function(modes.step(make(value)))(labels, scores)
-        same(found[value], modes.step(make(value))(labels, scores))
+        assert_same(found[value], modes.step(make(value))(labels, scores))
     assert abs(found[1.0][0] - found[4.0][0]) > 0.01
 
 
-def test_an_attribute_that_changes_takes_effect_with_the_next_trace():
+def test_a_changed_attribute_takes_effect_when_traced_again():
     labels, scores = map(tf.constant, modes.batch())
     loss = Powered(1.0)
     first = tf.function(modes.step(loss))(labels, scores)
     loss.exponent = 4.0
     second = tf.function(modes.step(loss))(labels, scores)
-    same(second, modes.step(loss)(labels, scores))
+    assert_same(second, modes.step(loss)(labels, scores))
     assert abs(first[0] - second[0]) > 0.01
 
 
-def test_a_users_loss_may_call_python():
+def test_a_custom_loss_may_call_python():
     class Mine(losses.SmoothINDCGLoss):
         def compute(self, labels, scores, mask):
             factor = tf.numpy_function(lambda values: np.float32(2.0), [scores], tf.float32)
@@ -120,62 +119,61 @@ def fit(loss, run_eagerly):
     return history.history["loss"], model.get_weights()
 
 
-def test_fit_trains_with_the_arguments_of_its_own_loss():
+def test_fit_uses_the_arguments_of_its_loss_instance():
     found = {}
     for exponent in (1.0, 4.0):
         found[exponent], weights = fit(Powered(exponent), run_eagerly=False)
         expected, expected_weights = fit(Powered(exponent), run_eagerly=True)
         np.testing.assert_allclose(found[exponent], expected, rtol=1e-5)
-        same(weights, expected_weights)
+        assert_same(weights, expected_weights)
     assert np.abs(np.subtract(found[1.0], found[4.0])).min() > 0.01
 
 
 @sample
-def test_every_mode_gives_the_same(name):
+def test_every_mode_computes_the_same(name):
     labels, scores = modes.batch()
     scores[1, :3] = scores[1, 0]
     results = dict(modes.in_every_mode(losses.get(name), labels, scores))
     for mode, found in results.items():
-        same(found, results["eager"], mode)
+        assert_same(found, results["eager"], mode)
 
 
 @sample
-def test_labels_and_scores_may_be_known_to_different_degrees(name):
+def test_labels_and_scores_may_have_different_static_shapes(name):
     labels, scores = map(tf.constant, modes.batch(lists=2))
     loss = losses.get(name)
     expected = modes.step(loss)(labels, scores)
     for shapes in (([2, 7], [None, 7]), ([2, 7], [None, None]), ([None, 7], [2, None]), (None, None), ([2, 7], None)):
         signature = [tf.TensorSpec(shape) for shape in shapes]
-        same(tf.function(modes.step(loss), input_signature=signature)(labels, scores), expected, str(shapes))
+        assert_same(tf.function(modes.step(loss), input_signature=signature)(labels, scores), expected, str(shapes))
 
 
 @sample
-def test_labels_and_scores_may_be_known_to_different_degrees_under_xla(name):
+def test_labels_and_scores_may_have_different_static_shapes_with_xla(name):
     labels, scores = map(tf.constant, modes.batch(lists=2))
     loss = losses.get(name)
     signature = [tf.TensorSpec([2, 7]), tf.TensorSpec([None, 7])]
     found = tf.function(modes.step(loss), input_signature=signature, jit_compile=True)(labels, scores)
-    same(found, modes.step(loss)(labels, scores))
+    assert_same(found, modes.step(loss)(labels, scores))
 
 
-@pytest.mark.parametrize("spec", [None, [None, None], [None]], ids=str)
-@pytest.mark.parametrize("per_document", [False, True])
-def test_weights_may_have_an_unknown_shape(spec, per_document):
+@pytest.mark.parametrize(
+    ("spec", "shape"),
+    [(None, [4, 1]), (None, [4, 7]), ([None, None], [4, 1]), ([None, None], [4, 7]), ([None], [4])],
+    ids=str,
+)
+def test_weights_may_have_an_unknown_shape(spec, shape):
     labels, scores = map(tf.constant, modes.batch())
-    weights = tf.constant([[0.5], [1.0], [2.0], [3.0]])
-    weights = tf.tile(weights, [1, 7]) if per_document else weights
-    if spec == [None]:
-        if per_document:
-            pytest.skip("weights of rank 1 are those of lists")
-        weights = weights[:, 0]
+    weights = tf.constant([0.5, 1.0, 2.0, 3.0])
+    weights = weights if len(shape) == 1 else tf.broadcast_to(weights[:, tf.newaxis], shape)
     loss = losses.ListNetLoss()
     signature = [*modes.UNKNOWN, tf.TensorSpec(spec)]
     found = tf.function(modes.step(loss), input_signature=signature)(labels, scores, weights)
-    same(found, modes.step(loss)(labels, scores, weights))
+    assert_same(found, modes.step(loss)(labels, scores, weights))
 
 
 @sample
-def test_a_list_without_any_place_has_no_loss(name):
+def test_the_loss_of_lists_of_length_0_is_0(name):
     nothing = tf.zeros([2, 0])
     value, gradient = modes.step(losses.get(name))(nothing, nothing)
     assert value == 0.0 and gradient.shape == (2, 0)
@@ -184,25 +182,25 @@ def test_a_list_without_any_place_has_no_loss(name):
 
 
 @pytest.mark.parametrize("name", sorted(metrics.TABLE))
-def test_a_list_without_any_place_has_no_metric(name):
+def test_the_metric_of_lists_of_length_0_is_0(name):
     metric = metrics.get(name)
     metric.update_state(tf.zeros([2, 0]), tf.zeros([2, 0]))
     assert metric.result() == 0.0
 
 
 @sample
-def test_losses_are_vectorized(name):
-    # In float32 SmoothI chooses a precision, and TensorFlow cannot vectorize a loop in a branch that no list takes.
+def test_losses_run_in_vectorized_map(name):
+    # In float32, SmoothI chooses its precision in a branch, and TensorFlow cannot vectorize loops in unused branches.
     labels, scores = modes.batch(lists=6, dtype=np.float64 if name.startswith("smoothi") else np.float32)
     labels, scores = (tf.reshape(tf.constant(array), [3, 2, 7]) for array in (labels, scores))
     step = modes.step(losses.get(name))
     found = tf.vectorized_map(lambda pair: step(*pair), (labels, scores))
     for i in range(3):
-        same([part[i] for part in found], step(labels[i], scores[i]))
+        assert_same([part[i] for part in found], step(labels[i], scores[i]))
 
 
 @pytest.mark.parametrize("make", [tf.Variable, tf.constant])
-def test_a_hyperparameter_is_a_number(make):
+def test_trainable_variables_and_tensors_as_hyperparameters_raise(make):
     with pytest.raises(ValueError, match=r"`temperature` must be .*number"):
         losses.ListNetLoss(temperature=make(1.0))
     with pytest.raises(ValueError, match=r"`alpha` must be .*number"):
@@ -210,13 +208,13 @@ def test_a_hyperparameter_is_a_number(make):
 
 
 @pytest.mark.parametrize("value", [1, [1.0], -1.0])
-def test_a_temperature_in_a_variable_is_a_positive_float(value):
+def test_a_temperature_variable_must_be_a_positive_float(value):
     with pytest.raises(ValueError, match=r"`sigma` must be a .*number"):
         ops.SoftRank(sigma=tf.Variable(value, trainable=False))
 
 
-def follows_a_variable(name, ranking, step, functions):
-    """Functions traced with a variable have the values and gradients of each number that it is given."""
+def assert_variable_is_followed(name, ranking, step, functions):
+    """Asserts that functions traced with a variable use its current value."""
     labels, scores = map(tf.constant, modes.batch())
     temperature = registry.RANKINGS[ranking].temperature
     variable = tf.Variable(0.5, trainable=False)
@@ -227,12 +225,12 @@ def follows_a_variable(name, ranking, step, functions):
         constant = losses.get(name, **{temperature: number})
         assert constant.get_config() == loss.get_config() and repr(constant) == repr(loss)
         for function in traced:
-            same(function(labels, scores), step(constant)(labels, scores))
+            assert_same(function(labels, scores), step(constant)(labels, scores))
 
 
 @pytest.mark.parametrize("ranking", registry.RANKINGS)
 def test_a_temperature_may_be_a_variable(ranking):
-    follows_a_variable(f"{ranking}_ndcg", ranking, modes.step, [tf.function])
+    assert_variable_is_followed(f"{ranking}_ndcg", ranking, modes.step, [tf.function])
 
 
 @pytest.mark.slow
@@ -249,27 +247,29 @@ def test_a_temperature_may_be_a_variable_in_every_mode(ranking, metric):
         return of_the_first
 
     name = f"{ranking}_{metric}"
-    follows_a_variable(name, ranking, modes.step, [lambda step: step, functools.partial(tf.function, jit_compile=True)])
-    follows_a_variable(name, ranking, second, [tf.function])
+    assert_variable_is_followed(
+        name, ranking, modes.step, [lambda step: step, functools.partial(tf.function, jit_compile=True)]
+    )
+    assert_variable_is_followed(name, ranking, second, [tf.function])
 
 
 @few_losses
-def test_a_tape_around_a_function_may_be_persistent_or_nested(name):
+def test_persistent_and_nested_tapes_around_a_graph_give_the_gradient(name):
     labels, scores = map(tf.constant, modes.batch())
     function = tf.function(losses.get(name))
     expected = modes.step(losses.get(name))(labels, scores)[1]
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(scores)
         value = function(labels, scores)
-    same([tape.gradient(value, scores)] * 2, [expected] * 2)
-    same([tape.gradient(value, scores)], [expected])
+    assert_same([tape.gradient(value, scores)] * 2, [expected] * 2)
+    assert_same([tape.gradient(value, scores)], [expected])
     with tf.GradientTape() as outer:
         outer.watch(scores)
         with tf.GradientTape() as inner:
             inner.watch(scores)
             value = function(labels, scores)
         found = inner.gradient(value, scores)
-    same([found, outer.gradient(value, scores)], [expected] * 2)
+    assert_same([found, outer.gradient(value, scores)], [expected] * 2)
 
 
 class Module(tf.Module):
@@ -287,18 +287,18 @@ class Module(tf.Module):
 
 
 @few_losses
-def test_a_saved_module_computes_the_same(name, tmp_path):
+def test_a_restored_saved_model_computes_the_same(name, tmp_path):
     labels, scores = map(tf.constant, modes.batch())
     expected = modes.step(losses.get(name))(labels, scores)
     tf.saved_model.save(Module(losses.get(name)), str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))
-    same(loaded.value_and_gradient(labels, scores), expected)
-    # Also the gradient that is taken after loading.
-    same(modes.step(lambda labels, scores, _: loaded.value(labels, scores))(labels, scores), expected)
+    assert_same(loaded.value_and_gradient(labels, scores), expected)
+    # The gradient of the loaded function.
+    assert_same(modes.step(lambda labels, scores, _: loaded.value(labels, scores))(labels, scores), expected)
 
 
-@pytest.mark.skipif(_keras.IS_KERAS_3, reason="Keras 3 writes no SavedModel of a model to train on")
-def test_keras_2_saves_a_layer_that_adds_a_loss(tmp_path):
+@pytest.mark.skipif(_keras.IS_KERAS_3, reason="SavedModels of Keras 3 cannot be trained")
+def test_keras_2_restores_a_saved_model_whose_layer_adds_a_loss(tmp_path):
     class Adding(tf.keras.layers.Layer):
         def __init__(self, **kwargs):
             super().__init__(**kwargs)
@@ -358,7 +358,7 @@ def test_a_nan_label_makes_a_metric_nan_in_every_mode(name):
 
 @pytest.mark.parametrize("score", [1e30, pytest.param(12345.678, marks=pytest.mark.slow)])
 @quick_or_slow(["approx_ndcg", "soft_ndcg", "smoothi_ndcg", "rank_net", "lambda_loss"])
-def test_ties_are_ties_in_every_mode(name, score):
+def test_ties_of_any_score_are_ties_in_every_mode(name, score):
     labels, scores = modes.batch(lists=64, documents=130)
     scores[:] = score
     results = dict(modes.in_every_mode(losses.get(name), labels, scores))
@@ -369,7 +369,7 @@ def test_ties_are_ties_in_every_mode(name, score):
         assert np.abs(gradient).max() > 0.0, mode
 
 
-def test_keras_2_refuses_the_mean_in_an_own_loop_over_replicas():
+def test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2():
     script = pathlib.Path(__file__).parent / "own_loop.py"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
     run = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=600)
@@ -382,7 +382,7 @@ def test_keras_2_refuses_the_mean_in_an_own_loop_over_replicas():
     assert found["sum"] == found["none"] == "right"
 
 
-def test_a_class_with_its_own_call_is_refused():
+def test_a_subclass_that_overrides_call_raises():
     with pytest.raises(TypeError, match="must override `compute"):
 
         class Mine(losses.RankingLoss):
@@ -411,12 +411,7 @@ def test_forward_mode_agrees_with_reverse_mode(name):
     np.testing.assert_allclose(accumulator.jvp(value), tf.reduce_sum(gradient * direction), rtol=1e-6, atol=1e-12)
 
 
-def test_the_number_of_compiled_programs_does_not_grow_with_losses_or_sizes(monkeypatch):
-    """16 lengths serve all lists of up to 1,024 documents, and 11 batch sizes all of up to 1,024 lists."""
-    sizes = [(batch, length) for batch in range(1, 1025) for length in (1, 7, 64, 65, 999, 1000)]
-    assert len({compiled.padded_length(length) for length in range(1, 1025)}) == 16
-    assert len({compiled.padded_batch(batch) for batch, _ in sizes}) == 11
-
+def test_losses_with_different_hyperparameters_share_programs(monkeypatch):
     traces = []
     function = tf.function
 
@@ -430,6 +425,5 @@ def test_the_number_of_compiled_programs_does_not_grow_with_losses_or_sizes(monk
     for alpha in range(1, 21):
         modes.step(losses.ApproxNDCGLoss(alpha=float(alpha)))(labels, scores)
         modes.step(losses.SmoothINDCGLoss(alpha=float(alpha)))(labels, scores)
-    # A program for values and one for gradients, by the types of their arguments; fewer where a test before this has
-    # traced them.
+    # One program for values and one for gradients per argument types; fewer if an earlier test traced them.
     assert len(traces) <= 2 + 1

@@ -1,4 +1,4 @@
-"""The notebooks in docs/notebooks: stored as they ran from top to bottom, and still running."""
+"""The notebooks in docs/notebooks contain the outputs of one complete run, and still run."""
 
 import json
 import re
@@ -19,14 +19,14 @@ def code_cells(notebook):
 
 
 def kinds(notebook):
-    """The kinds of each code cell's outputs: the stream, or the formats of the value."""
+    """Returns the kind of each output of each code cell: the name of the stream, or the formats of the value."""
     return [
         [output.get("name") or sorted(output.get("data", ["error"])) for output in cell["outputs"]]
         for cell in code_cells(notebook)
     ]
 
 
-def test_there_are_the_notebooks_that_the_navigation_names():
+def test_the_navigation_lists_all_notebooks():
     navigation = (documents.ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert set(re.findall(r": notebooks/(\w+)\.ipynb$", navigation, re.M)) == set(NOTEBOOKS)
     assert set(NOTEBOOKS) == {"quickstart", "dataframe", "inside_a_relaxation", "migration"}
@@ -34,25 +34,25 @@ def test_there_are_the_notebooks_that_the_navigation_names():
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 class TestStored:
-    def test_cells_ran_once_in_their_order(self, name):
+    def test_cells_ran_once_in_order(self, name):
         counts = [cell["execution_count"] for cell in code_cells(NOTEBOOKS[name])]
         assert counts == list(range(1, len(counts) + 1))
 
-    def test_outputs_are_there_and_none_is_an_error(self, name):
+    def test_outputs_contain_plots_and_tables_and_no_errors(self, name):
         found = [kind for of_cell in kinds(NOTEBOOKS[name]) for kind in of_cell]
         assert ["image/png", "text/plain"] in found and ["text/html", "text/plain"] in found
         assert ["error"] not in found and "stderr" not in found
 
-    def test_no_path_of_a_machine_is_shown(self, name):
+    def test_outputs_contain_no_absolute_paths(self, name):
         text = re.sub(r'"image/png": "[^"]*"', "", json.dumps(NOTEBOOKS[name]))
         assert re.findall(r"(?<![\w/:.<])/[\w.-]+/[\w.-]+|\b[A-Z]:\\\\", text) == []
 
-    def test_it_is_short(self, name):
+    def test_the_notebook_is_short(self, name):
         assert 10 <= len(NOTEBOOKS[name]["cells"]) <= 20
         assert len(json.dumps(NOTEBOOKS[name])) < 800_000
 
     @pytest.mark.slow
-    def test_it_runs_with_outputs_of_the_stored_kinds(self, name, tmp_path):
+    def test_a_run_has_outputs_of_the_stored_kinds(self, name, tmp_path):
         if (name in WITH_TF_RANKING) == _keras.IS_KERAS_3:
             pytest.skip(f"runs with {'Keras 2 and TF-Ranking' if _keras.IS_KERAS_3 else 'Keras 3'}")
         execute = runpy.run_path(str(documents.ROOT / "tools" / "run_notebooks.py"))["execute"]

@@ -1,4 +1,4 @@
-"""Numbers: weights, second derivatives, precision, ragged rows, large labels, and no NaN or infinity anywhere."""
+"""Numerics: extreme weights, second derivatives, precision, ragged rows, large labels, and no NaN or infinity."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ from tests.test_modes import quick_or_slow
 from tfr_smooth import losses, metrics, ops
 
 sample = quick_or_slow(modes.SAMPLE)
-# So that P@K of short lists depends on the order.
+# With the default cutoff, P@K of short lists does not depend on the order.
 ARGUMENTS = {name: {"topn": 3} for name in losses.NAMES if name.endswith("_precision")}
 
 
@@ -24,7 +24,7 @@ def get(name, **kwargs):
 
 @sample
 @pytest.mark.parametrize("weight", [np.inf, np.nan, 1e38])
-def test_the_weight_of_a_list_that_is_left_out_touches_nothing(name, weight):
+def test_weights_of_skipped_lists_change_nothing(name, weight):
     labels, scores = modes.batch()
     labels[3] = -1.0 if name == "mean_squared" else 0.0
     weights = np.array([0.5, 1.0, 2.0, weight], np.float32)
@@ -38,7 +38,7 @@ def test_the_weight_of_a_list_that_is_left_out_touches_nothing(name, weight):
 
 
 @sample
-def test_weights_of_one_over_no_relevant_document_leave_the_model_finite(name):
+def test_infinite_weights_of_skipped_lists_keep_the_model_finite(name):
     labels, _ = modes.batch(lists=8)
     labels[3] = -1.0 if name == "mean_squared" else np.minimum(labels[3], 0.0)
     features = np.random.RandomState(1).randn(*labels.shape, 3).astype(np.float32)
@@ -54,7 +54,7 @@ def test_weights_of_one_over_no_relevant_document_leave_the_model_finite(name):
 
 
 def gradient_and_second_derivative(loss, labels, scores, direction):
-    """The gradient, and that of its product with a direction."""
+    """Returns the gradient, and the gradient of its product with a direction."""
     with tf.GradientTape() as outer:
         outer.watch(scores)
         gradient = modes.step(loss)(labels, scores)[1]
@@ -62,17 +62,17 @@ def gradient_and_second_derivative(loss, labels, scores, direction):
 
 
 @quick_or_slow([name for name in modes.SAMPLE if not name.startswith("smoothi")])
-def test_a_second_derivative_is_the_derivative_of_the_gradient(name):
+def test_second_derivatives_equal_finite_differences_of_the_gradient(name):
     labels, scores = map(tf.constant, modes.batch(documents=5, dtype=np.float64))
     direction = tf.constant(modes.batch(seed=1, documents=5, dtype=np.float64)[1])
-    # The gradient is that of the sums at which Sinkhorn stops, the second derivative that of the sums 1.
+    # Sinkhorn's gradient belongs to the column sums at which it stops, its second derivative to column sums of 1.
     loss = get(name, **({"threshold": 1e-13} if name.startswith("sinkhorn") else {}))
     function = tf.function(lambda scores: gradient_and_second_derivative(loss, labels, scores, direction))
     step = 1e-5 * direction
     expected = (function(scores + step)[0] - function(scores - step)[0]) / 2e-5
     # The hinge is piecewise linear: its second derivative is 0.
     assert (np.abs(expected).max() > 1e-3) == (name != "pairwise_hinge")
-    around = tf.function(loss)  # with the tapes outside of it
+    around = tf.function(loss)  # tapes outside of the graph
     for found in (
         function(scores)[1],
         gradient_and_second_derivative(loss, labels, scores, direction)[1],
@@ -82,12 +82,12 @@ def test_a_second_derivative_is_the_derivative_of_the_gradient(name):
 
 
 @quick_or_slow([name for name in modes.SAMPLE if name.startswith("smoothi")])
-def test_a_second_derivative_of_smoothi_holds_the_products_constant(name):
+def test_second_derivatives_of_smoothi_keep_the_products_constant(name):
     labels, scores = map(tf.constant, modes.batch(documents=5, dtype=np.float64))
     direction = tf.constant(modes.batch(seed=1, documents=5, dtype=np.float64)[1])
 
     class Recursion(ops.SmoothI):
-        """Eq. 7 and 9 as they stand."""
+        """Eq. 7 and 9, as in the paper."""
 
         def indicators(self, scores, mask, topn=None):
             far = tf.where(mask, 0.0, tf.constant(-np.inf, scores.dtype))
@@ -112,7 +112,7 @@ def test_a_second_derivative_of_smoothi_holds_the_products_constant(name):
             np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-10)
 
 
-def test_positions_do_not_depend_on_where_the_scores_are():
+def test_a_large_offset_of_the_scores_does_not_change_positions():
     scores = tf.constant([[1e5, 1e5 + 0.05, 1e5 + 0.11]])
     mask = tf.ones([1, 3], tf.bool)
     expected = ops.Approx().positions(tf.cast(scores, tf.float64), mask)
@@ -120,14 +120,14 @@ def test_positions_do_not_depend_on_where_the_scores_are():
 
 
 @quick_or_slow([name for name in modes.SAMPLE if name != "mean_squared"])
-def test_an_offset_of_the_scores_costs_no_digits(name):
+def test_an_offset_of_the_scores_loses_no_precision(name):
     labels, scores = modes.batch()
     offset = (np.round(scores * 64.0) / 64.0 + 1024.0).astype(np.float32)  # exact in float32
     arguments = {"temperature": 0.1} if name == "list_net" else {}
     loss = get(name, **arguments)
     expected = modes.step(loss)(labels, tf.constant(offset.astype(np.float64) - 1024.0))
     for _, found in modes.in_every_mode(loss, labels, offset):
-        # One minus a metric may be near 0.
+        # One minus a metric can be near 0.
         np.testing.assert_allclose(found[0], expected[0], rtol=2e-6, atol=2e-7)
         np.testing.assert_allclose(found[1], expected[1], rtol=1e-3, atol=1e-5 * np.abs(expected[1]).max())
 
@@ -136,11 +136,11 @@ RAGGED = tf.ragged.constant([[1.0, 2.0], [1.0]])
 
 
 @pytest.mark.parametrize("make", [losses.ListNetLoss, metrics.NDCGMetric])
-def test_ragged_rows_must_be_as_long_as_their_labels(make):
+def test_ragged_rows_shorter_than_their_labels_raise(make):
     call = make(ragged=True)
     call = call.update_state if isinstance(call, tf.keras.metrics.Metric) else call
     short = tf.ragged.constant([[1.0], [1.0]])
-    # Keras 2 makes a graph of `update_state`.
+    # Keras 2 runs `update_state` in a graph.
     errors = ValueError, tf.errors.InvalidArgumentError
     with pytest.raises(errors, match="`scores` must have at least as many entries per list as `labels`"):
         call(RAGGED, short)
@@ -158,7 +158,7 @@ def test_ragged_rows_must_be_as_long_as_their_labels(make):
 
 
 @pytest.mark.parametrize("scores", [np.ones([2, 3], np.float32), tf.ragged.constant([[1.0, 1.0, 9.0], [1.0, 9.0]])])
-def test_ragged_labels_may_have_longer_scores(scores):
+def test_scores_may_be_longer_than_ragged_labels(scores):
     scores = tf.constant([[1.0, 1.0, 9.0], [1.0, 9.0, 9.0]]) if isinstance(scores, np.ndarray) else scores
     dense = tf.constant([[1.0, 2.0, -1.0], [1.0, -1.0, -1.0]]), tf.constant([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
     np.testing.assert_allclose(losses.ListNetLoss(ragged=True)(RAGGED, scores), losses.ListNetLoss()(*dense))
@@ -169,24 +169,24 @@ NDCG = [name for name in losses.NAMES if name.endswith("ndcg")] + ["lambda_loss"
 
 @quick_or_slow(NDCG)
 @pytest.mark.parametrize("highest", [128, *(pytest.param(h, marks=pytest.mark.slow) for h in (64, 1000))])
-def test_labels_may_be_large(name, highest):
-    """A gain of 2^y - 1 counts relative to the list's largest one: above 64 only differences of labels matter."""
+def test_large_labels_keep_precision(name, highest):
+    """Gains 2^y - 1 are relative to the largest gain of the list: above 64, only differences of labels matter."""
     _, scores = modes.batch()
     differences = np.array([[0, 1, 2, 7, 0, 3, 5], *np.random.RandomState(0).randint(0, 9, [3, 7])], np.float32)
     loss = get(name)
     labels = (highest - differences).astype(np.float32)
     expected = modes.step(loss)(tf.constant(90.0 - differences, tf.float64), tf.constant(scores, tf.float64))
     for mode, found in modes.in_every_mode(loss, labels, scores):
-        # SmoothI's mean of labels has the digits that float32 has at the highest.
+        # SmoothI averages labels in float32, whose absolute error grows with the highest label.
         np.testing.assert_allclose(found[0], expected[0], rtol=1e-6 * highest, err_msg=mode)
         largest = np.abs(expected[1]).max()
         np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=1e-5 * highest * largest, err_msg=mode)
 
 
-# NeuralSort's and SoftSort's labels at ranks are means, of which 2^y makes next to nothing.
+# NeuralSort and SoftSort average labels per rank; 2^y of such a mean is almost 0 relative to 2^128.
 @quick_or_slow([name for name in NDCG if not name.startswith(("neuralsort", "softsort"))])
-def test_a_large_label_beside_small_ones(name):
-    """The document with the label 128 is all that counts, and it can be learned."""
+def test_one_large_label_has_a_finite_loss_and_gradient(name):
+    """The gradient raises the document with label 128, although the other gains are negligible."""
     value, gradient = modes.step(get(name))(tf.constant([[0.0, 128.0, 1.0]]), tf.constant([[0.2, 0.1, 0.0]]))
     assert np.isfinite(value) and value > 0.0
     assert np.isfinite(gradient).all()
@@ -196,7 +196,7 @@ def test_a_large_label_beside_small_ones(name):
 @pytest.mark.parametrize("labels", [[0.0, 128.0, 1.0], [127.0, 128.0, 0.0], [128.0, 3.0, 0.0, 126.0], [64.0, 60.0]])
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0])
 def test_smoothi_ndcg_of_large_labels_equals_float64(labels, alpha):
-    """A mean of labels far below the best has next to no gain, and next to no gradient: 2^y is so steep."""
+    """A mean label far below the highest has almost no gain and almost no gradient, because 2^y is steep."""
     scores = np.array([2.0, 1.0, 0.0, 1.5][: len(labels)])
     ndcg, slopes = references.smoothi_ndcg(labels, scores, alpha)
     step = modes.step(get("smoothi_ndcg", alpha=alpha))
@@ -205,7 +205,7 @@ def test_smoothi_ndcg_of_large_labels_equals_float64(labels, alpha):
     np.testing.assert_allclose(gradient[0], -slopes, rtol=1e-3, atol=1e-4 * np.abs(slopes).max() + 1e-37)
 
 
-def test_metrics_of_large_labels():
+def test_ndcg_of_large_labels_is_exact():
     metric = metrics.NDCGMetric()
     metric.update_state([[0, 200, 100]], [[2.0, 1.0, 0.0]])
     np.testing.assert_allclose(metric.result(), 1.0 / np.log2(3.0), rtol=1e-6)
@@ -218,7 +218,7 @@ def test_metrics_of_large_labels():
         pytest.param([], id="all", marks=pytest.mark.slow),
     ],
 )
-def test_no_operation_gives_nan_or_infinity(names):
+def test_no_operation_returns_nan_or_infinity(names):
     script = pathlib.Path(__file__).parent / "finite.py"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
     command = [sys.executable, script, *names]

@@ -1,4 +1,4 @@
-"""The wheel, the versions, the layers of the package, and the environments that make builds."""
+"""The wheel, the version, the imports between the layers of the package, and the environments that `make` creates."""
 
 import ast
 import email
@@ -33,7 +33,7 @@ def package_files():
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel, built from a copy so that nothing is left in the tree, and without network."""
+    """Builds the wheel without network, from a copy of the sources that keeps the tree clean."""
     source = tmp_path_factory.mktemp("source")
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -55,7 +55,7 @@ def metadata(wheel):
         return email.message_from_bytes(archive.read(name))
 
 
-def test_wheel_holds_the_whole_package_and_nothing_else(wheel):
+def test_wheel_contains_exactly_the_package(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     info = f"tfr_smooth-{VERSION}.dist-info/"
     inside = sorted(name for name in names if not name.startswith(info))
@@ -64,7 +64,7 @@ def test_wheel_holds_the_whole_package_and_nothing_else(wheel):
     assert info + "licenses/LICENSE" in names
 
 
-def test_wheel_metadata_has_the_version_and_all_stacks(metadata):
+def test_wheel_metadata_has_the_version_and_the_requirements_of_all_stacks(metadata):
     assert metadata["Name"] == "tfr_smooth"
     assert metadata["Version"] == VERSION
     assert "tensorflow>=2.15.1" in metadata.get_all("Requires-Dist")
@@ -72,8 +72,8 @@ def test_wheel_metadata_has_the_version_and_all_stacks(metadata):
     assert 'tf-keras>=2.16; extra == "legacy-keras"' in metadata.get_all("Requires-Dist")
 
 
-def test_wheel_has_the_readme_with_absolute_links_to_files(metadata):
-    """A package index shows it, where relative links lead to nothing."""
+def test_readme_in_the_wheel_has_absolute_links(metadata):
+    """Package indexes show the README, where relative links would be broken."""
     assert metadata["Description-Content-Type"] == "text/markdown"
     readme, shown = read("README.md"), metadata.get_payload(decode=True).decode("utf-8")
     links = re.findall(r"\]\(([^)\s]+)\)", shown)
@@ -82,18 +82,18 @@ def test_wheel_has_the_readme_with_absolute_links_to_files(metadata):
     inside = [link.removeprefix(f"{repository}/blob/main/") for link in links if link.startswith(repository)]
     assert "docs/getting_started.md" in inside
     assert [path for path in inside if not (ROOT / path.partition("#")[0]).is_file()] == []
-    # Nothing else changes.
+    # The rest of the README is unchanged.
     assert shown.replace(f"{repository}/blob/main/", "").strip() == readme.strip()
 
 
-def test_wheel_metadata_leads_to_the_project(metadata):
+def test_wheel_metadata_has_urls_keywords_and_classifiers(metadata):
     urls = dict(url.split(", ") for url in metadata.get_all("Project-URL"))
     assert {"Homepage", "Documentation", "Repository", "Issues", "Changelog"} == set(urls)
     assert metadata["Keywords"] and "Programming Language :: Python :: 3.13" in metadata.get_all("Classifier")
 
 
 def declared(metadata, extra=None):
-    """The distributions that the wheel needs, always or with an extra."""
+    """Returns the distributions that the wheel requires, without extras or with this extra."""
     needs = [need.partition(";") for need in metadata.get_all("Requires-Dist")]
     marker = "" if extra is None else f'extra == "{extra}"'
     return {
@@ -103,13 +103,13 @@ def declared(metadata, extra=None):
     }
 
 
-def test_wheel_needs_tensorflow_and_what_comes_with_it_alone(metadata):
+def test_wheel_requires_only_tensorflow_numpy_and_protobuf(metadata):
     assert declared(metadata) == {"numpy", "protobuf", "tensorflow"}
 
 
-def test_wheel_declares_every_package_that_the_library_imports(metadata):
+def test_wheel_declares_every_imported_package(metadata):
     distributions = {
-        "PIL": "matplotlib",  # which needs it
+        "PIL": "matplotlib",  # which requires Pillow
         "Stemmer": "PyStemmer",
         "backports": "backports.zstd",
         "bm25s": "bm25s",
@@ -130,14 +130,14 @@ def test_wheel_declares_every_package_that_the_library_imports(metadata):
         "tokenizers": "tokenizers",
     }
     imported = {name.partition(".")[0] for path in package_files() for name in imports(path)}
-    # Newer versions of Python have `compression`.
+    # `compression` is in the standard library of newer Python versions.
     outside = imported - set(sys.stdlib_module_names) - {"compression", "tfr_smooth"}
     extras = [declared(metadata, extra) for extra in ("evaluation", "serving", "study", "text", "ranking", "zstd")]
-    # The script of studies shows its progress by tqdm.
+    # Only the examples import tqdm.
     assert {distributions[name] for name in outside} == declared(metadata).union(*extras) - {"tfr_smooth", "tqdm"}
 
 
-def test_extra_all_has_what_the_other_parts_and_the_scripts_need(metadata):
+def test_extra_all_contains_the_other_extras_and_the_requirements_of_scripts(metadata):
     assert 'tfr_smooth[evaluation,serving,study,text,tune,zstd]; extra == "all"' in metadata.get_all("Requires-Dist")
     assert "absl-py" in declared(metadata, "all")
     assert declared(metadata, "tune") == {"tfr_smooth", "optuna"}
@@ -155,7 +155,7 @@ def test_installed_wheel_imports_without_the_source_tree(wheel, tmp_path):
 
 
 def run_python(code, folder, path):
-    """What a fresh interpreter prints for `code`, with `path` before its other import paths."""
+    """Runs `code` in a new interpreter with `path` as the first import path, and returns what it prints."""
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=folder,
@@ -171,7 +171,7 @@ def run_python(code, folder, path):
 # The version.
 
 
-def test_version_is_read_without_importing_anything():
+def test_version_module_imports_nothing():
     assert imports(ROOT / "tfr_smooth/_version.py") == set()
 
 
@@ -180,18 +180,18 @@ def test_citation_names_the_version():
 
 
 def test_changelog_starts_with_the_version():
-    """A development version stands under its release's heading, marked as unreleased."""
+    """The heading of a development version names the release and is marked as unreleased."""
     number, date = re.search(r"^## \[(.+?)\] - (.+)$", read("CHANGELOG.md"), re.M).groups()
     release, _, development = VERSION.partition(".dev")
     assert number == release
     assert (date == "Unreleased") == bool(development)
 
 
-# Which part of the package imports which.
+# Imports between the parts of the package.
 
 
 def imports(path):
-    """The dotted names that a file of the package imports: `from a import b` gives a.b."""
+    """Returns the dotted names that a file of the package imports: `a.b` for `from a import b`."""
     if path.suffix != ".py":
         return set()
     package = path.relative_to(ROOT).parts[:-1]
@@ -211,7 +211,7 @@ def part_of(path):
 
 
 def imported_parts(part):
-    """The other parts of tfr_smooth that one part (a module or package right in it) imports."""
+    """Returns the other parts of tfr_smooth (its direct modules and packages) that one part imports."""
     names = {name for path in package_files() if part_of(path) == part for name in imports(path)}
     return {name.split(".")[1] for name in names if name.startswith("tfr_smooth.")} - {part}
 
@@ -223,7 +223,7 @@ LAYERS = [
     {"_serialization"},
     {"_classes", "_lookup"},
     {"losses", "metrics"},
-    {"models"},  # whose `compile` takes their names
+    {"models"},  # `compile` accepts names of losses and metrics
     {"training"},
     {"serving"},
     {"study"},
@@ -231,7 +231,7 @@ LAYERS = [
 LAYERED = set().union(*LAYERS)
 
 
-def test_the_layers_are_parts_of_the_package():
+def test_every_layer_exists():
     assert LAYERED | {"data", "evaluation"} <= {part_of(path) for path in package_files()}
 
 
@@ -247,7 +247,7 @@ def test_data_and_evaluation_import_no_layer(part):
     assert imported_parts(part) & LAYERED == set()
 
 
-def test_private_helpers_import_no_public_part():
+def test_private_modules_import_no_public_part():
     private = {part_of(path) for path in package_files() if part_of(path).startswith("_")}
     for part in private - {"__init__"} - LAYERED:
         assert {name for name in imported_parts(part) if not name.startswith("_")} == set(), part
@@ -262,7 +262,7 @@ def test_only_the_tf_ranking_package_imports_tf_ranking():
     assert importers and {path.rpartition("/")[0] for path in importers} == {"tfr_smooth/tf_ranking"}
 
 
-# The Makefile and tools/stack.sh, with stand-ins for the machine's interpreters.
+# The Makefile and tools/stack.sh, with fake Python interpreters.
 
 FAKE_PYTHON = """\
 #!/bin/sh
@@ -286,12 +286,12 @@ esac
 
 @pytest.fixture
 def machine(tmp_path):
-    """A folder with the Makefile, on a machine with no Python until `add_python` puts one there."""
+    """Returns a folder with the Makefile and no working Python until `add_python` adds one."""
     for name in ("Makefile", "pyproject.toml", "tools/stack.sh"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "bin").mkdir()
-    # These hide what the real machine has, as version managers' shims do: found, but failing.
+    # These hide the real interpreters, like the shims of version managers: found on the path, but failing.
     for name in ("python3", "python3.10", "python3.11"):
         add_program(tmp_path, name, "#!/bin/sh\nexit 127\n")
     return tmp_path
@@ -307,7 +307,7 @@ def add_python(machine, name, minor, no_venv=0):
 
 
 def run(machine, *command):
-    """Runs a command there, with none of this process's variables (such as make's own)."""
+    """Runs a command in the folder, without the environment variables of this process, such as those of make."""
     return subprocess.run(
         command,
         cwd=machine,
@@ -323,7 +323,7 @@ def stack(machine, *arguments):
 
 
 def log(machine):
-    """What the stand-in interpreters were asked to do, and forgets it."""
+    """Returns and clears the log of the fake interpreters."""
     path = machine / "log"
     lines = path.read_text().splitlines() if path.exists() else []
     path.write_text("")
@@ -331,7 +331,7 @@ def log(machine):
 
 
 @pytest.mark.parametrize("minor", [10, 11, 13])
-def test_every_supported_python_runs_the_stacks_of_the_newest_tensorflow(machine, minor):
+def test_every_supported_python_runs_the_stacks_latest_and_ranking(machine, minor):
     add_python(machine, "python3", minor)
     assert stack(machine, "list").stdout == "latest ranking\n"
     assert stack(machine, "python", "ranking").stdout == "python3\n"
@@ -352,7 +352,7 @@ def test_newer_python_runs_tensorflow_2_15_with_an_older_one_from_the_path(machi
     assert stack(machine, "python", "ranking-2.15").stdout == "python3.10\n"
 
 
-def test_newer_python_alone_leaves_tensorflow_2_15_out_and_says_so(machine):
+def test_newer_python_alone_skips_tensorflow_2_15_with_a_note(machine):
     add_python(machine, "python3", 13)
     listed = stack(machine, "list", "all")
     assert listed.stdout == "latest ranking\n"
@@ -360,14 +360,14 @@ def test_newer_python_alone_leaves_tensorflow_2_15_out_and_says_so(machine):
     assert stack(machine, "python", "ranking-2.15").returncode == 1
 
 
-def test_python_older_than_3_10_is_refused(machine):
+def test_python_older_than_3_10_is_rejected(machine):
     add_python(machine, "python3", 9)
     refused = run(machine, "make", "test")
     assert refused.returncode != 0
     assert "'python3' is older than Python 3.10" in refused.stderr
 
 
-def test_missing_python_is_named(machine):
+def test_error_about_a_missing_python_names_it(machine):
     missing = stack(machine, "list")
     assert missing.returncode == 1
     assert "cannot run 'python3'" in missing.stderr
@@ -390,7 +390,7 @@ def test_train_uses_the_latest_stack_and_a_second_run_installs_nothing(machine):
     assert log(machine) == [train + " --loss=map"]
 
 
-def test_failed_installation_is_done_again_from_scratch(machine):
+def test_a_failed_installation_is_repeated_from_scratch(machine):
     add_python(machine, "python3", 11)
     (machine / "no-network").touch()
     assert run(machine, "make", "train").returncode != 0
@@ -400,7 +400,7 @@ def test_failed_installation_is_done_again_from_scratch(machine):
     assert log(machine)[0] == "python3 makes .venv/latest"
 
 
-def test_tf_ranking_is_installed_without_the_tensorflow_that_it_asks_for(machine):
+def test_tf_ranking_is_installed_without_its_dependencies(machine):
     add_python(machine, "python3", 13)
     done = run(machine, "make", "test-ranking")
     assert done.returncode == 0
@@ -408,7 +408,7 @@ def test_tf_ranking_is_installed_without_the_tensorflow_that_it_asks_for(machine
     assert log(machine)[:3] == ["python3 makes .venv/ranking", *[".venv/ranking/bin/python installs"] * 2]
 
 
-def test_the_fast_tests_run_in_parts_that_leave_no_folder_out(machine):
+def test_the_fast_tests_run_in_parts_that_cover_all_folders(machine):
     add_python(machine, "python3", 11)
     assert run(machine, "make", "test-latest").returncode == 0
     pytest_command = ".venv/latest/bin/python -m pytest --numprocesses=2 --dist=loadfile -m not slow"
@@ -419,17 +419,17 @@ def test_the_fast_tests_run_in_parts_that_leave_no_folder_out(machine):
     run(machine, "make", "test-ranking")
     ranking = " ".join(log(machine))
     assert "tests/losses" in ranking and "--ignore=tests/ops" in ranking
-    # The same TensorFlow runs them above.
+    # `make test-latest` runs these with the same TensorFlow.
     assert " tests/ops" not in ranking and " tests/functional" not in ranking
 
 
-def test_marks_and_arguments_choose_the_tests(machine):
+def test_marks_and_arguments_select_the_tests(machine):
     add_python(machine, "python3", 11)
     assert run(machine, "make", "test-latest", "MARKS=slow", "ARGS=tests/data -x").returncode == 0
     assert [line.split(" -m ")[-1] for line in log(machine)[2:]] == ["slow tests/data -x"]
 
 
-def test_a_run_of_the_tests_ends_with_the_peak_memory_of_its_processes(tmp_path):
+def test_pytest_reports_the_peak_memory_of_its_processes(tmp_path):
     shutil.copy(ROOT / "conftest.py", tmp_path)
     for name in ("a", "b"):
         (tmp_path / f"test_{name}.py").write_text("def test(): pass")

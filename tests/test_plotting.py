@@ -1,4 +1,4 @@
-"""The look of plots: colors and markers of relaxations, themes, and both files of a figure."""
+"""Colors and markers of relaxations, themes, and the light and dark files of a figure."""
 
 import itertools
 
@@ -12,7 +12,7 @@ from tfr_smooth import _plotting, registry
 
 
 def contrast(first, second):
-    """The contrast ratio of the Web Content Accessibility Guidelines."""
+    """Returns the contrast ratio of the Web Content Accessibility Guidelines."""
 
     def luminance(color):
         linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(color)]
@@ -23,7 +23,7 @@ def contrast(first, second):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_relaxation_has_a_color_and_a_marker_of_its_own(theme):
+def test_relaxations_differ_in_color_and_marker(theme):
     with _plotting.theme(theme):
         looks = [_plotting.look(f"{name}_ndcg") for name in registry.RANKINGS]
         assert _plotting.relaxation("soft_err") == "soft"
@@ -45,13 +45,13 @@ def test_a_relaxation_has_the_same_color_in_all_plots():
     assert len(set(colors.values())) == 3
 
 
-def test_settings_of_one_relaxation_differ_in_color():
+def test_settings_of_one_relaxation_differ_in_color_or_line():
     looks = _plotting.looks([f"smoothi_ndcg:alpha={alpha}" for alpha in range(10)])
     assert len({look.color for look in looks.values()}) == 7
     assert len({(look.color, look.line) for look in looks.values()}) == 10
 
 
-def test_both_themes_are_written_and_the_settings_stay(tmp_path):
+def test_both_themes_are_saved_and_matplotlib_settings_restored(tmp_path):
     before = dict(matplotlib.rcParams)
     paths = _plotting.save_both(tmp_path / "plot.png", lambda: Figure(figsize=(2.0, 1.0)))
     assert [path.name for path in paths] == ["plot.png", "plot_dark.png"]
@@ -64,5 +64,5 @@ def test_both_themes_are_written_and_the_settings_stay(tmp_path):
 
 
 @pytest.mark.parametrize(("color", "ink"), [("#FFFFFF", "black"), ("#E69F00", "black"), ("#0072B2", "white")])
-def test_text_on_a_color_is_readable(color, ink):
+def test_text_on_a_color_is_black_or_white_for_contrast(color, ink):
     assert _plotting.on_color(to_rgb(color)) == ink

@@ -1,4 +1,4 @@
-"""The files around the library: workflows, issue forms, metadata, CONTRIBUTING.md, and pages that come from files."""
+"""Project files: workflows, issue forms, metadata, citations, and documentation pages included from other files."""
 
 import itertools
 import pathlib
@@ -13,7 +13,7 @@ from tests import documents
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib  # pytest needs it
+    import tomli as tomllib  # a requirement of pytest
 
 ROOT = documents.ROOT
 
@@ -31,13 +31,13 @@ FORMS = sorted(path.name for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.y
 MAKEFILE = read("Makefile")
 TARGETS = set(itertools.chain(*(line.split() for line in re.findall(r"^([a-z][\w .-]*):(?!=)", MAKEFILE, re.M))))
 PYTHONS = [line.rpartition(" :: ")[2] for line in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", line)]
-# The Markdown files outside of docs/.
+# Markdown files outside of docs/.
 ROOT_PAGES = ["CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "RELEASING.md", "benchmarks/README.md"]
 GUIDES = ["README.md", *ROOT_PAGES, *(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
 
 
 def combinations(job):
-    """The values of the job's matrix, without those excluded; one empty combination where it has none."""
+    """Returns the combinations of the job's matrix except the excluded ones; one empty dict without a matrix."""
     matrix = dict(job.get("strategy", {}).get("matrix", {}))
     excluded = matrix.pop("exclude", [])
     every = [dict(zip(matrix, values, strict=True)) for values in itertools.product(*matrix.values())]
@@ -45,7 +45,7 @@ def combinations(job):
 
 
 def commands(job):
-    """The job's shell commands, with the values of the matrix."""
+    """Yields the shell commands of the job for each combination of its matrix."""
     for step, values in itertools.product(job["steps"], combinations(job)):
         for line in step.get("run", "").splitlines():
             yield re.sub(r"\$\{\{ matrix\.(\w+) \}\}", lambda found, values=values: values[found[1]], line)
@@ -55,7 +55,7 @@ def commands(job):
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_commands_of_workflows_are_targets_of_make(job):
+def test_workflows_run_only_make_targets_with_known_variables(job):
     for command in commands(JOBS[job]):
         program, target, *variables = command.split()
         assert program == "make" and target in TARGETS, command
@@ -69,13 +69,13 @@ def test_actions_are_pinned_by_major_version(job):
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_jobs_run_only_pythons_of_the_classifiers(job):
+def test_jobs_use_only_supported_python_versions(job):
     python = [step["with"]["python-version"] for step in JOBS[job]["steps"] if "python-version" in step.get("with", {})]
     python += JOBS[job].get("strategy", {}).get("matrix", {}).get("python", [])
     assert {version for version in python if "matrix" not in version} <= set(PYTHONS)
 
 
-def test_every_python_of_the_classifiers_runs_every_stack_that_it_can():
+def test_every_supported_python_runs_every_compatible_stack():
     job = JOBS["tests.yml: tests"]
     assert job["strategy"]["matrix"]["python"] == PYTHONS
     stacks = set(re.findall(r"^EXTRAS_(\S+) =", MAKEFILE, re.M))
@@ -85,7 +85,7 @@ def test_every_python_of_the_classifiers_runs_every_stack_that_it_can():
     assert {(each["python"], each["stack"]) for each in combinations(job)} == expected
 
 
-def test_the_workflows_lint_test_build_the_wheel_and_the_site():
+def test_workflows_lint_test_and_build_the_wheel_and_the_site():
     run = {command.split()[1] for job in JOBS.values() for command in commands(job)}
     assert {"lint", "test-latest", "test-ranking", "test-ranking-2.15", "check-wheel", "docs"} == run
 
@@ -94,7 +94,7 @@ def test_the_oldest_python_is_the_required_one():
     assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
 
 
-def test_extras_that_make_installs_exist():
+def test_extras_installed_by_make_exist():
     names = ",".join(re.findall(r"^EXTRAS_\S+ = (\S+)$", MAKEFILE, re.M)).split(",")
     assert set(names) <= set(PROJECT["optional-dependencies"])
 
@@ -114,7 +114,7 @@ def test_issue_forms_are_complete(name):
         assert bool(field["attributes"].get("options")) == (field["type"] in ("checkboxes", "dropdown"))
 
 
-def test_there_is_a_form_for_each_kind_of_issue():
+def test_bugs_features_and_questions_have_issue_forms():
     assert FORMS == ["bug.yml", "feature.yml", "question.yml"]
 
 
@@ -122,28 +122,28 @@ def test_there_is_a_form_for_each_kind_of_issue():
 
 
 @pytest.mark.parametrize("page", [*ROOT_PAGES, ".github/pull_request_template.md"])
-def test_links_lead_to_files(page):
-    assert documents.links_to_nothing(page) == []
+def test_relative_links_point_to_existing_files(page):
+    assert documents.broken_links(page) == []
 
 
 @pytest.mark.parametrize("page", [*GUIDES, ".github/pull_request_template.md"])
-def test_targets_and_extras_in_the_documentation_exist(page):
+def test_documented_make_targets_and_extras_exist(page):
     text = read(page)
     named = re.findall(r"(?:`|^)make ((?:[a-z][\w.-]*(?:[ `]|$))+)", text, re.M)
     assert {target for names in named for target in names.strip("`").split()} <= TARGETS
     extras = re.findall(r"(?:'\.|tfr_smooth)\[([\w,-]+)\]", text)
-    # `[extra]` stands for any.
+    # `[extra]` is a placeholder.
     assert {extra for names in extras for extra in names.split(",")} - {"extra"} <= set(
         PROJECT["optional-dependencies"]
     )
 
 
-def test_the_page_of_installation_has_every_extra_of_users():
+def test_the_installation_page_describes_every_extra():
     described = set(re.findall(r"\[([a-z-]+)\]`?'? ?", read("docs/installation.md")))
     assert set(PROJECT["optional-dependencies"]) - {"test", "dev", "docs"} <= described
 
 
-def test_the_project_has_one_address():
+def test_all_files_use_the_same_project_urls():
     home = URLS["Homepage"]
     assert URLS["Repository"] == CITATION["repository-code"] == home
     assert CITATION["url"] == URLS["Documentation"]
@@ -167,7 +167,7 @@ RELAXATIONS = [
 
 
 def bibtex():
-    """The fields of the entries in the page of citations, by the entry's key."""
+    """Returns the fields of the BibTeX entries in docs/citation.md, by key."""
     entries = re.findall(r"^@\w+\{(\w+),\n(.*?)^\}", read("docs/citation.md"), re.M | re.S)
     return {key: dict(re.findall(r"^  (\w+) += \{(.*)\},?$", body, re.M)) for key, body in entries}
 
@@ -176,7 +176,7 @@ def plain(text):
     return re.sub(r"[{}\\]", "", text)
 
 
-def test_citations_have_the_papers_of_citation_cff():
+def test_the_citation_page_has_the_software_and_papers_of_citation_cff():
     entries = bibtex()
     software = entries["tfr_smooth"]
     assert (software["version"], software["license"]) == (CITATION["version"], CITATION["license"])
@@ -191,8 +191,8 @@ def test_citations_have_the_papers_of_citation_cff():
 
 
 @pytest.mark.parametrize("page", [*RELAXATIONS, "losses/list_ap"])
-def test_citations_have_the_papers_of_the_page(page):
-    """The titles in italics, years and identifiers before the page's first section."""
+def test_the_citation_page_has_the_papers_of_each_method(page):
+    """Compares the italic titles, years and identifiers before the first section of the page."""
     first = read(f"docs/{page}.md").partition("\n## ")[0].replace("\n", " ")
     entries = {plain(entry["title"]): entry for entry in bibtex().values()}
     titles = re.findall(r"\*([^*]+)\*", first)
@@ -204,13 +204,13 @@ def test_citations_have_the_papers_of_the_page(page):
     assert f"({page}.md)" in read("docs/citation.md")
 
 
-# The pages that come from files outside of docs/.
+# Pages included from files outside of docs/.
 
 
 @pytest.fixture(scope="module")
 def included():
-    """The Markdown that MkDocs reads for those pages, by page."""
-    pytest.importorskip("mkdocs", reason="MkDocs is in the stack 'latest' alone")
+    """Returns the Markdown of these pages after the hook, by page."""
+    pytest.importorskip("mkdocs", reason="MkDocs is only in the stack 'latest'")
     from mkdocs.config import load_config
     from mkdocs.structure.files import get_files
     from mkdocs.structure.pages import Page
@@ -228,7 +228,7 @@ def included():
     return texts
 
 
-def test_files_outside_of_docs_are_pages(included):
+def test_changelog_benchmarks_and_contributing_are_pages(included):
     sources = {"benchmarks.md": "benchmarks/README.md", "changelog.md": "CHANGELOG.md"}
     sources["contributing.md"] = "CONTRIBUTING.md"
     assert set(included) == set(sources)
@@ -236,7 +236,7 @@ def test_files_outside_of_docs_are_pages(included):
         assert included[page].splitlines()[0] == read(source).splitlines()[0]
 
 
-def test_links_of_included_files_lead_to_pages_or_to_files_of_the_repository(included):
+def test_links_of_included_files_point_to_pages_or_repository_files(included):
     assert "](distributed.md#feeding-the-workers)" in included["benchmarks.md"]
     assert "](images/growth.png)" in included["benchmarks.md"]
     assert "](relaxations/your_own.md)" in included["contributing.md"]

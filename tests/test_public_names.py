@@ -1,4 +1,4 @@
-"""The names of the packages: `__all__` is all that is public, and names are the field's."""
+"""Public names are exactly those in `__all__`, and identifiers avoid vague words."""
 
 import ast
 import importlib
@@ -10,18 +10,18 @@ from tests import documents
 from tests.helpers import tf_ranking
 
 SOURCES = sorted((documents.ROOT / "tfr_smooth").rglob("*.py"))
-# Words that say nothing of what a variable holds.
+# Words that do not describe the content of a variable.
 VAGUE = {"beaten", "made", "poison", "poisoned", "worth"}
 
 
 @pytest.mark.parametrize("package", documents.PACKAGES)
-def test_public_names_are_those_of_all(package):
+def test_public_names_are_listed_in_all(package):
     if package == "tf_ranking":
         tf_ranking()
     module = importlib.import_module(f"tfr_smooth.{package}")
     assert len(set(module.__all__)) == len(module.__all__)
     others = {name: getattr(module, name) for name in set(dir(module)) - set(module.__all__) if name[0] != "_"}
-    # Python itself adds a package's modules.
+    # Python adds imported submodules to their package.
     assert [
         name
         for name, value in others.items()
@@ -36,7 +36,7 @@ def identifiers(tree):
                 yield getattr(node, attribute)
 
 
-def test_identifiers_say_what_they_name():
+def test_identifiers_avoid_vague_words():
     assert len(SOURCES) > 50
     vague = {
         f"{path.relative_to(documents.ROOT)}: {name}"

@@ -13,8 +13,8 @@ import pytest
 
 from tests import documents
 
-pytest.importorskip("mkdocs", reason="MkDocs is in the stack 'latest' alone")
-webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is in the stack 'latest' alone")
+pytest.importorskip("mkdocs", reason="MkDocs is only in the stack 'latest'")
+webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is only in the stack 'latest'")
 wait = pytest.importorskip("selenium.webdriver.support.wait")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -40,7 +40,7 @@ PAGES = [
 WITH_FORMULAS = {"relaxations/smoothi", "relaxations/softrank", "losses/list_ap", "metrics"}
 SCHEMES = {"light": "default", "dark": "slate"}
 
-# Elements that exceed the window, except inside of elements that scroll.
+# Elements wider than the window, except inside scrollable elements.
 OVERFLOW = """
     const scrolls = (element) => {
         for (let parent = element.parentElement; parent !== document.body; parent = parent.parentElement)
@@ -52,7 +52,7 @@ OVERFLOW = """
         .map((element) => element.outerHTML.slice(0, 200))
 """
 MISSING_IMAGES = "return [...document.images].filter((image) => !image.naturalWidth).map((image) => image.src)"
-# Images of the other color scheme that are visible, and images of this one that are not.
+# Visible images of the other color scheme, and hidden images of this one.
 WRONG_SCHEME = """
     const other = arguments[0] === "dark" ? "#only-light" : "#only-dark"
     return [...document.images].filter((image) => /#only-/.test(image.src))
@@ -87,7 +87,7 @@ def start(folder):
 
 @pytest.fixture(scope="module", params=SCHEMES)
 def browser(request, tmp_path_factory):
-    """A browser for each scheme, since the site stores the scheme of the first page."""
+    """Starts one browser per scheme, because the site stores the scheme of the first page."""
     driver = start(tmp_path_factory.mktemp("profile"))
     driver.scheme = request.param
     emulate(driver, "Media", features=[{"name": "prefers-color-scheme", "value": request.param}])
@@ -102,7 +102,7 @@ def emulate(driver, what, **values):
 
 @pytest.mark.parametrize("width", [1300, 400])
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_complete_and_fits_the_window(page, width, browser, site):
+def test_a_page_renders_completely_and_fits_the_window(page, width, browser, site):
     emulate(browser, "Window", width=width, height=900, deviceScaleFactor=1, mobile=False)
     browser.get((site / f"{page}.html").as_uri())
     assert browser.execute_script("return document.body.dataset.mdColorScheme") == SCHEMES[browser.scheme]
@@ -118,7 +118,7 @@ def test_a_page_is_complete_and_fits_the_window(page, width, browser, site):
 
 
 class Links(html.parser.HTMLParser):
-    """The anchors of a page, and the addresses of its links, images, scripts and style sheets."""
+    """Collects the anchors of a page and the addresses of its links, images, scripts and style sheets."""
 
     def __init__(self, text):
         super().__init__()
@@ -131,12 +131,12 @@ class Links(html.parser.HTMLParser):
         self.addresses |= {values[key] for key in ("href", "src") if values.get(key)}
 
 
-def test_every_internal_link_leads_somewhere(site):
+def test_every_internal_link_has_a_target(site):
     pages = {path.resolve(): Links(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
     assert len(pages) > len(PAGES)
     broken = []
     for path, page in pages.items():
-        if path.name == "404.html":  # its addresses are absolute
+        if path.name == "404.html":  # Its addresses are absolute.
             continue
         for address in page.addresses:
             parts = urllib.parse.urlsplit(address)
@@ -166,7 +166,7 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 @pytest.mark.parametrize("place", ["disk", "server"])
 @pytest.mark.parametrize("browser", ["light"], indirect=True)
-def test_search_finds_the_page_of_smoothi_first(place, browser, site, server):
+def test_search_for_smoothi_lists_its_page_first(place, browser, site, server):
     emulate(browser, "Window", width=1300, height=900, deviceScaleFactor=1, mobile=False)
     browser.get((site / "index.html").as_uri() if place == "disk" else server)
     browser.find_element("name", "query").send_keys("SmoothI")

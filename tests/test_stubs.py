@@ -1,4 +1,4 @@
-"""The stubs of the classes that come from the registry are those that the tool writes."""
+"""The stubs of the classes generated from the registry are up to date."""
 
 import runpy
 
@@ -13,7 +13,7 @@ def test_the_stubs_are_up_to_date():
     assert write_stubs(["--check"]) is None
 
 
-def test_a_stub_that_is_not_up_to_date_is_an_error(tmp_path, capsys):
+def test_an_outdated_stub_is_an_error(tmp_path, capsys):
     for package in ("losses", "metrics"):
         (tmp_path / "tfr_smooth" / package).mkdir(parents=True)
     write_stubs([], tmp_path)
@@ -24,6 +24,6 @@ def test_a_stub_that_is_not_up_to_date_is_an_error(tmp_path, capsys):
         write_stubs(["--check"], tmp_path)
 
 
-def test_an_unknown_argument_is_refused():
+def test_an_unknown_argument_is_rejected():
     with pytest.raises(SystemExit, match="Expected no arguments or --check, got --chek"):
         write_stubs(["--chek"])

@@ -1,4 +1,4 @@
-"""The checks reject every wrong part, and no right one."""
+"""The checks of tests/checks.py reject every wrong part and accept correct ones."""
 
 import pytest
 
@@ -13,24 +13,26 @@ def test_a_wrong_part_is_rejected(wrong):
 
 
 @pytest.mark.parametrize("wrong", wrong_parts.WRONG_PARTS, ids=lambda wrong: wrong.part.__name__)
-def test_the_same_check_accepts_the_right_part(wrong):
+def test_the_same_check_accepts_the_correct_part(wrong):
     wrong.rejected_by(checks.SUBJECTS[wrong.of])
 
 
 @pytest.mark.parametrize("metric", registry.METRICS)
-def test_a_relaxation_half_a_rank_off_is_rejected_with_every_metric(metric):
+def test_an_offset_of_half_a_rank_is_rejected_with_every_metric(metric):
     with pytest.raises(AssertionError):
         checks.check_sharp_limit(wrong_parts.arctan(wrong_parts.ArctanHalfARankOff, metric))
 
 
-def without_config_and_reference():
-    known_to_all = (checks.check_reference, checks.check_config, checks.check_bad_arguments)
+def checks_of_unregistered_losses():
+    needing_a_registered_loss = (checks.check_reference, checks.check_config, checks.check_invalid_arguments)
     return [
-        check for check in (*checks.OF_METRICS, *checks.EVERYWHERE, *checks.OF_THE_BASE) if check not in known_to_all
+        check
+        for check in (*checks.METRIC_CHECKS, *checks.COMMON_CHECKS, *checks.BASE_CLASS_CHECKS)
+        if check not in needing_a_registered_loss
     ]
 
 
-@pytest.mark.parametrize("check", without_config_and_reference(), ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", checks_of_unregistered_losses(), ids=lambda check: check.__name__)
 @pytest.mark.parametrize("metric", ["ndcg", pytest.param("mrr", marks=pytest.mark.slow)])
-def test_a_right_relaxation_is_accepted(metric, check):
+def test_a_correct_relaxation_is_accepted(metric, check):
     check(wrong_parts.arctan(wrong_parts.Arctan, metric))

@@ -1,4 +1,4 @@
-"""Losses with one wrong part each, and one with an odd part that is right: what the checks must tell apart."""
+"""Losses with one deliberate error each, which the checks must reject, and an unusual correct relaxation to accept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tfr_smooth import functional, losses, ops, registry
 
 @dataclasses.dataclass(frozen=True)
 class Arctan(ops.PositionRanking):
-    """Positions by arctangents of score differences; right, but for `off`."""
+    """Positions from arctangents of score differences; correct if `off` is 0."""
 
     alpha: float = 1.0
     beta: float = 10.0
@@ -33,7 +33,7 @@ class ArctanHalfARankOff(Arctan):
     off: ClassVar[float] = 0.5
 
 
-class FirstRankLost(ops.SoftSort):
+class FirstRankDropped(ops.SoftSort):
     def indicators(self, scores, mask, topn=None):
         rows = super().indicators(scores, mask)[:, 1 : topn and topn + 1]
         return tf.pad(rows, [[0, 0], [0, min(topn or scores.shape[1], scores.shape[1]) - rows.shape[1]], [0, 0]])
@@ -66,15 +66,15 @@ class GradientStopped(ops.Approx):
         return tf.stop_gradient(super().positions(scores, mask))
 
 
-class TiesByPosition(ops.Approx):
+class TiesBrokenByPosition(ops.Approx):
     def positions(self, scores, mask):
         places = tf.range(scores.shape[1])
         is_later_tie = tf.equal(scores[:, :, tf.newaxis], scores[:, tf.newaxis]) & (places[:, tf.newaxis] < places)
         return super().positions(scores, mask) + 0.1 * tf.reduce_sum(tf.cast(is_later_tie, scores.dtype), axis=1)
 
 
-class StateShared(ops.Approx):
-    """The hyperparameters of the first instance are those of all."""
+class StateSharedByInstances(ops.Approx):
+    """All instances use the hyperparameters of the first one."""
 
     first: ClassVar[list[float]] = []
 
@@ -91,7 +91,7 @@ class ScoresSquared(ops.SoftSort):
 # ---- Metrics.
 
 
-class GainSwapped(functional.NDCG):
+class GainsSwapped(functional.NDCG):
     def compute(self, relevance, scores, mask, ranking):
         other = {"exponential": "linear", "linear": "exponential"}[self.gain]
         return functional.NDCG(self.topn, other, self.discount).compute(relevance, scores, mask, ranking)
@@ -106,7 +106,7 @@ class DiscountOffByOne(functional.NDCG):
         return functional.NDCG(self.topn, self.gain, discount).compute(relevance, scores, mask, ranking)
 
 
-class CutOffByOne(functional.Precision):
+class CutoffOffByOne(functional.Precision):
     def compute(self, relevance, scores, mask, ranking):
         more = None if self.topn is None else self.topn + 1
         return functional.Precision(more).compute(relevance, scores, mask, ranking)
@@ -135,18 +135,18 @@ class WeightsIgnored(losses.SoftSortNDCGLoss):
         return super().__call__(y_true, y_pred)
 
 
-class NaNSwallowed(losses.SoftSortNDCGLoss):
+class NaNReplacedByZero(losses.SoftSortNDCGLoss):
     def __call__(self, y_true, y_pred, sample_weight=None):
         return super().__call__(y_true, tf.where(tf.math.is_nan(y_pred), 0.0, y_pred), sample_weight)
 
 
-class NaNSpread(losses.SoftSortNDCGLoss):
+class NaNSpreadToAllLists(losses.SoftSortNDCGLoss):
     def __call__(self, y_true, y_pred, sample_weight=None):
         unknown = 0.0 * tf.reduce_sum(tf.where(tf.convert_to_tensor(y_true) >= 0.0, y_pred, 0.0))
         return super().__call__(y_true, y_pred, sample_weight) + unknown
 
 
-class ListsWithoutRelevantCount(losses.SoftSortNDCGLoss):
+class ListsWithoutRelevantDocumentsCount(losses.SoftSortNDCGLoss):
     def counts(self, labels, mask):
         return tf.reduce_any(mask, axis=1)
 
@@ -156,7 +156,7 @@ class ReductionIgnored(losses.SoftSortNDCGLoss):
         return total
 
 
-class ConfigForgets(losses.SoftSortNDCGLoss):
+class ConfigIncomplete(losses.SoftSortNDCGLoss):
     def get_config(self):
         return {key: value for key, value in super().get_config().items() if key != "power"}
 
@@ -166,9 +166,9 @@ class WrongPart:
     """A loss with a wrong part.
 
     Attributes:
-      part: The class that is wrong: a ranking, metric, criterion or loss.
-      of: The name of the loss that it is put into.
-      rejected_by: The check that must reject it.
+      part: The wrong class: a ranking, metric, criterion or loss.
+      of: Name of the loss in which it replaces the correct part.
+      rejected_by: The check that must reject the loss.
     """
 
     part: type
@@ -176,20 +176,20 @@ class WrongPart:
     rejected_by: Callable[[checks.Subject], None]
 
     def subject(self) -> checks.Subject:
-        """The loss with this part, checked as the loss without it."""
+        """Returns the loss with this part, with the expectations of the correct loss."""
         return subject_with(self.part, self.of)
 
 
-def subject_with(part: type, of: str, **others) -> checks.Subject:
-    """The subject of a loss of the registry with another part; `others` are fields that differ."""
+def subject_with(part: type, of: str, **overrides) -> checks.Subject:
+    """Returns the subject of a loss of the registry with one part replaced; `overrides` replace its fields."""
     if issubclass(part, losses.RankingLoss):
-        return dataclasses.replace(checks.SUBJECTS[of], make=part, **others)
+        return dataclasses.replace(checks.SUBJECTS[of], make=part, **overrides)
     if issubclass(part, functional.Criterion):
 
         def make(reduction="sum_over_batch_size", **arguments):
             return losses.CriterionLoss(part(**arguments), reduction=reduction)
 
-        return checks.of_baseline(of, make, **others)
+        return checks.of_baseline(of, make, **overrides)
     pair = registry.PAIRS[of]
     field = "ranking" if issubclass(part, ops.Ranking) else "metric"
     pair = dataclasses.replace(pair, **{field: dataclasses.replace(getattr(pair, field), **{field: part})})
@@ -197,11 +197,11 @@ def subject_with(part: type, of: str, **others) -> checks.Subject:
     def make(reduction="sum_over_batch_size", **arguments):
         return losses.MetricLoss(*pair.parts({**pair.hyperparameters, **arguments}), reduction=reduction)
 
-    return checks.of_pair(of, pair, make, **others)
+    return checks.of_pair(of, pair, make, **overrides)
 
 
 def arctan(part: type[Arctan], metric: str) -> checks.Subject:
-    """A loss of a relaxation that the registry does not have: no paper has its value, so the other checks must do."""
+    """Returns the subject of a loss with an arctangent relaxation, which has no reference in a paper."""
     return subject_with(
         part,
         f"approx_{metric}",
@@ -213,23 +213,23 @@ def arctan(part: type[Arctan], metric: str) -> checks.Subject:
 
 WRONG_PARTS = [
     WrongPart(IndicatorsHalfARankOff, "softsort_mrr", checks.check_sharp_limit),
-    WrongPart(FirstRankLost, "softsort_precision", checks.check_sharp_limit),
+    WrongPart(FirstRankDropped, "softsort_precision", checks.check_sharp_limit),
     WrongPart(TemperatureInverted, "neuralsort_map", checks.check_sharp_limit),
-    WrongPart(GainSwapped, "softsort_ndcg", checks.check_sharp_limit),
+    WrongPart(GainsSwapped, "softsort_ndcg", checks.check_sharp_limit),
     WrongPart(DiscountOffByOne, "approx_ndcg", checks.check_sharp_limit),
-    WrongPart(CutOffByOne, "softsort_precision", checks.check_sharp_limit),
+    WrongPart(CutoffOffByOne, "softsort_precision", checks.check_sharp_limit),
     WrongPart(RanksFromZero, "softsort_map", checks.check_sharp_limit),
     WrongPart(MaskIgnored, "softsort_err", checks.check_padding),
     WrongPart(PaddingInTheMean, "mean_squared", checks.check_padding),
     WrongPart(GradientDoubled, "approx_mrr", checks.check_gradient),
     WrongPart(GradientStopped, "approx_mrr", checks.check_gradient),
-    WrongPart(TiesByPosition, "approx_map", checks.check_permutation),
-    WrongPart(StateShared, "approx_err", checks.check_reference),
+    WrongPart(TiesBrokenByPosition, "approx_map", checks.check_permutation),
+    WrongPart(StateSharedByInstances, "approx_err", checks.check_reference),
     WrongPart(ScoresSquared, "softsort_ndcg", checks.check_shift),
     WrongPart(WeightsIgnored, "softsort_ndcg", checks.check_weights),
-    WrongPart(NaNSwallowed, "softsort_ndcg", checks.check_nan),
-    WrongPart(NaNSpread, "softsort_ndcg", checks.check_nan),
-    WrongPart(ListsWithoutRelevantCount, "softsort_ndcg", checks.check_lists_that_do_not_count),
+    WrongPart(NaNReplacedByZero, "softsort_ndcg", checks.check_nan),
+    WrongPart(NaNSpreadToAllLists, "softsort_ndcg", checks.check_nan),
+    WrongPart(ListsWithoutRelevantDocumentsCount, "softsort_ndcg", checks.check_skipped_lists),
     WrongPart(ReductionIgnored, "softsort_ndcg", checks.check_reductions),
-    WrongPart(ConfigForgets, "softsort_ndcg", checks.check_config),
+    WrongPart(ConfigIncomplete, "softsort_ndcg", checks.check_config),
 ]

@@ -1,4 +1,4 @@
-"""The boundary: types, padding, NaN, shapes and ragged lists become clean lists."""
+"""Input handling: dtypes, padding, NaN, shapes, ragged lists and weights."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ WEIGHTS = [[1.0, 2.0, 3.0], [4.0], [5.0, 6.0]]
     [(tf.float16, tf.float32), (tf.bfloat16, tf.float32), (tf.float32, tf.float32), (tf.float64, tf.float64)],
 )
 @pytest.mark.parametrize("labels", [tf.int32, tf.int64, tf.bool, tf.float16, tf.float64])
-def test_lists_are_computed_in_float32_unless_float64(given, computed, labels):
+def test_inputs_are_converted_to_float32_unless_scores_are_float64(given, computed, labels):
     batch = inputs.clean(tf.cast([[1, 0]], labels), tf.constant([[0.5, 2.0]], given))
     assert batch.labels.dtype == batch.scores.dtype == batch.validity.dtype == computed
     np.testing.assert_array_equal(batch.labels, [[1.0, 0.0]])
@@ -30,14 +30,14 @@ def test_lists_are_computed_in_float32_unless_float64(given, computed, labels):
     np.testing.assert_array_equal(batch.validity, [1.0])
 
 
-def test_python_lists_are_taken():
+def test_python_lists_are_accepted():
     batch = inputs.clean([[1, -1]], [[0.5, 2.0]], [[1, 1]])
     np.testing.assert_array_equal(batch.mask, [[True, False]])
 
 
-@pytest.mark.parametrize("anything", [9.0, NAN, np.inf, -np.inf])
-def test_padding_is_zero_whatever_it_holds(anything):
-    labels, scores = [[2.0, -1.0, 1.0, 3.0]], [[0.5, anything, -0.5, anything]]
+@pytest.mark.parametrize("score", [9.0, NAN, np.inf, -np.inf])
+def test_padding_is_replaced_by_zero(score):
+    labels, scores = [[2.0, -1.0, 1.0, 3.0]], [[0.5, score, -0.5, score]]
     batch = inputs.clean(labels, tf.constant(scores), [[True, True, True, False]])
     np.testing.assert_array_equal(batch.labels, [[2.0, 0.0, 1.0, 0.0]])
     np.testing.assert_array_equal(batch.scores, [[0.5, 0.0, -0.5, 0.0]])
@@ -45,7 +45,7 @@ def test_padding_is_zero_whatever_it_holds(anything):
     np.testing.assert_array_equal(batch.validity, [1.0])
 
 
-def test_nan_in_a_real_document_makes_its_list_nan_and_no_other():
+def test_nan_in_a_real_document_makes_only_its_list_nan():
     labels = tf.constant([[1.0, 0.0], [NAN, 0.0], [1.0, 0.0], [1.0, -1.0], [NAN, 1.0]])
     scores = tf.constant([[1.0, 2.0], [1.0, 2.0], [1.0, NAN], [1.0, NAN], [1.0, 2.0]])
     batch = inputs.clean(labels, scores, [[True, True]] * 4 + [[False, True]])
@@ -63,7 +63,7 @@ def test_differences_of_infinite_scores_are_finite(dtype):
     assert scores[0, 0] > 1e37 and scores[0, 1] < -1e37 and scores[0, 2] == 1.0
 
 
-def test_the_gradient_reaches_real_scores_only():
+def test_only_real_scores_have_a_gradient():
     scores = tf.constant([[1.0, NAN, 3.0], [NAN, 1.0, 2.0]])
     with tf.GradientTape() as tape:
         tape.watch(scores)
@@ -75,7 +75,7 @@ def test_the_gradient_reaches_real_scores_only():
 
 
 @pytest.mark.parametrize("signature", [[None, None], [2, None], [None, 3], [2, 3], None])
-def test_graphs_of_known_and_unknown_shapes_give_the_same(signature):
+def test_graphs_of_known_and_unknown_shapes_compute_the_same(signature):
     labels, scores = tf.constant([[1.0, -1.0, 2.0], [0.0, 1.0, NAN]]), tf.constant([[1.0, NAN, 0.0], [3.0, 2.0, 1.0]])
     mask = tf.constant([[True, True, True], [True, False, True]])
     specs = [tf.TensorSpec(signature, tensor.dtype) for tensor in (labels, scores, mask)]
@@ -86,7 +86,7 @@ def test_graphs_of_known_and_unknown_shapes_give_the_same(signature):
 
 @pytest.mark.parametrize("signature", [[None, None], [2, 0], [2, None]])
 @pytest.mark.parametrize("batch", [0, 2])
-def test_lists_without_a_place_get_one_of_padding(signature, batch):
+def test_lists_of_length_0_get_one_padded_document(signature, batch):
     if signature[0] not in (None, batch):
         signature = [batch, *signature[1:]]
     spec = tf.TensorSpec(signature)
@@ -106,12 +106,12 @@ def test_lists_without_a_place_get_one_of_padding(signature, batch):
         (tf.zeros([2, 3]), tf.zeros([2, 3]), tf.ones([1, 3], tf.bool), "`mask` must have the shape of the scores"),
     ],
 )
-def test_bad_inputs_are_named(labels, scores, mask, message):
+def test_invalid_inputs_raise(labels, scores, mask, message):
     with pytest.raises(ValueError, match=message):
         inputs.clean(labels, scores, mask)
 
 
-def test_shapes_that_do_not_match_in_a_graph_that_does_not_know_them_raise():
+def test_mismatched_shapes_raise_in_graphs_of_unknown_shapes():
     spec = tf.TensorSpec([None, None])
     clean = tf.function(inputs.clean, input_signature=[spec, spec])
     with pytest.raises(tf.errors.InvalidArgumentError):
@@ -127,8 +127,8 @@ def ragged(rows, dtype=tf.float32):
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.int64])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_ragged_lists_in_a_graph_equal_dense_ones(weighted, dtype):
-    """Keras trains in one; the dense losses and metrics say what must come out."""
+def test_ragged_lists_in_a_graph_equal_dense_lists(weighted, dtype):
+    """Keras trains in a graph; the dense loss and metric are the reference."""
     batch = [ragged(LABELS, dtype), ragged(SCORES), ragged(WEIGHTS)]
     dense = [ragged(LABELS).to_tensor(-1.0), batch[1].to_tensor(), batch[2].to_tensor()]
 
@@ -149,7 +149,7 @@ def test_ragged_lists_in_a_graph_equal_dense_ones(weighted, dtype):
 
 
 @pytest.mark.parametrize("width", [3, 5])
-def test_dense_scores_beside_ragged_labels_may_be_wider(width):
+def test_dense_scores_may_be_longer_than_ragged_labels(width):
     scores = tf.reshape(tf.range(3.0 * width), [3, width])
     labels, found = inputs.to_dense(ragged(LABELS, tf.int32), scores, ragged=True)
     np.testing.assert_array_equal(found, scores)
@@ -160,7 +160,7 @@ def test_dense_scores_beside_ragged_labels_may_be_wider(width):
 
 
 @pytest.mark.parametrize(("of_labels", "of_scores"), [(tf.int32, tf.int64), (tf.int64, tf.int32)])
-def test_row_splits_may_be_of_either_type(of_labels, of_scores):
+def test_row_splits_may_be_int32_or_int64(of_labels, of_scores):
     labels, scores = ragged(LABELS), ragged(SCORES)
     expected = inputs.to_dense(labels, scores, ragged=True)
     labels, scores = labels.with_row_splits_dtype(of_labels), scores.with_row_splits_dtype(of_scores)
@@ -195,12 +195,12 @@ def test_a_list_with_fewer_weights_than_labels_raises():
         (tf.zeros([1, 1]), ragged([[1.0]]), False, "`ragged` must be True for labels or scores in a tf.RaggedTensor"),
     ],
 )
-def test_inputs_that_are_not_what_ragged_says_are_named(labels, scores, is_ragged, message):
+def test_inputs_that_contradict_the_ragged_argument_raise(labels, scores, is_ragged, message):
     with pytest.raises(ValueError, match=message):
         inputs.to_dense(labels, scores, is_ragged)
 
 
-def test_ragged_weights_for_dense_labels_are_named():
+def test_ragged_weights_of_dense_labels_raise():
     with pytest.raises(ValueError, match="`sample_weight` must be dense for dense labels, got a tf.RaggedTensor"):
         inputs.dense_weights(ragged([[1.0]]), tf.zeros([1, 1]))
 
@@ -208,7 +208,7 @@ def test_ragged_weights_for_dense_labels_are_named():
 # ---- Weights
 
 
-def test_weights_of_documents_follow_the_rule_of_tf_ranking():
+def test_document_weights_are_averaged_like_in_tf_ranking():
     labels = tf.constant([[2.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
     mask = tf.constant([[True, True, True], [True, True, False]])
     weights = tf.constant([[1.0, 4.0, 100.0], [2.0, 4.0, NAN]])
@@ -217,7 +217,7 @@ def test_weights_of_documents_follow_the_rule_of_tf_ranking():
 
 @pytest.mark.parametrize("weights", [[2.0, 3.0], [[2.0], [3.0]]])
 @pytest.mark.parametrize("known", [True, False])
-def test_weights_of_lists_are_as_they_are(weights, known):
+def test_list_weights_are_unchanged(weights, known):
     labels, mask = tf.constant([[2.0, 1.0, 0.0]] * 2), tf.ones([2, 3], tf.bool)
     weights = tf.constant(weights)
     shape = weights.shape if known else [None] * weights.shape.rank
@@ -226,13 +226,13 @@ def test_weights_of_lists_are_as_they_are(weights, known):
     np.testing.assert_allclose(found, [2.0, 3.0])
 
 
-def test_a_number_weighs_every_list():
+def test_a_scalar_weight_applies_to_every_list():
     labels, mask = tf.ones([2, 3]), tf.ones([2, 3], tf.bool)
     np.testing.assert_allclose(inputs.list_weights(2.5, labels, mask), [2.5, 2.5])
     np.testing.assert_allclose(inputs.list_weights(None, labels, mask), [1.0, 1.0])
 
 
 @pytest.mark.parametrize("shape", [[3], [2, 2], [1, 3], [2, 3, 1]])
-def test_weights_of_another_shape_are_named(shape):
+def test_weights_of_invalid_shapes_raise(shape):
     with pytest.raises(ValueError, match=r"`sample_weight` must have the shape \[batch\], \[batch, 1\] or"):
         inputs.list_weights(tf.ones(shape), tf.ones([2, 3]), tf.ones([2, 3], tf.bool))

@@ -1,4 +1,4 @@
-"""The metrics as pure functions: closed forms, references, what counts as relevant."""
+"""The metrics as pure functions: hand-computed values, references, relevant labels."""
 
 import fractions
 
@@ -37,7 +37,7 @@ def test_exact_values_equal_the_reference(name):
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_a_sharp_smoothi_is_the_exact_metric(name):
+def test_sharp_smoothi_gives_the_exact_metric(name):
     metric, _ = EXACT[name]
     random = np.random.RandomState(0)
     scores = tf.constant(np.stack([random.permutation(8) for _ in range(8)]), tf.float32)
@@ -46,42 +46,42 @@ def test_a_sharp_smoothi_is_the_exact_metric(name):
     np.testing.assert_allclose(smooth.numpy(), metric(labels, scores).numpy(), atol=1e-5)
 
 
-def test_ndcg_by_hand():
+def test_ndcg_equals_a_hand_computed_value():
     labels, scores = tf.constant([[0.0, 2.0, 1.0]]), tf.constant([[3.0, 2.0, 1.0]])
     expected = (3.0 / np.log2(3.0) + 1.0 / 2.0) / (3.0 + 1.0 / np.log2(3.0))
     np.testing.assert_allclose(functional.NDCG()(labels, scores).numpy(), [expected], rtol=1e-6)
 
 
-def test_average_precision_by_hand():
+def test_average_precision_equals_a_hand_computed_value():
     labels, scores = tf.constant([[1, 0, 3, 0, 1]]), tf.constant([[5.0, 4.0, 3.0, 2.0, 1.0]])
     expected = (1.0 + 2.0 / 3.0 + 3.0 / 5.0) / 3.0
     np.testing.assert_allclose(functional.AveragePrecision()(labels, scores).numpy(), [expected], rtol=1e-6)
 
 
-def test_precision_divides_by_the_cut_off_of_short_lists_too():
+def test_precision_of_short_lists_divides_by_the_cutoff():
     value = functional.Precision(topn=10)(tf.constant([[1, 1]]), tf.constant([[1.0, 2.0]]))
     np.testing.assert_allclose(value.numpy(), [0.2], rtol=1e-6)
 
 
-def test_precision_without_cut_off_is_over_the_real_documents():
+def test_precision_without_cutoff_divides_by_the_number_of_real_documents():
     value = functional.Precision(topn=None)(tf.constant([[1, 0, -1, -1]]), tf.constant([[1.0, 2.0, 3.0, 4.0]]))
     np.testing.assert_allclose(value.numpy(), [0.5], rtol=1e-6)
 
 
-def test_expected_reciprocal_rank_by_hand():
+def test_expected_reciprocal_rank_equals_hand_computed_values():
     labels, scores = tf.constant([[2, 0, 1], [4, 0, 0]]), tf.constant([[1.0, 3.0, 2.0], [3.0, 2.0, 1.0]])
-    # Ranks hold 0, 1, 2: the probabilities of a stop are 0, 1/16, 3/16; 4 alone has 15/16.
+    # The labels by rank are 0, 1, 2, with stop probabilities 0, 1/16, 3/16; label 4 has 15/16.
     expected = [1.0 / 16.0 / 2.0 + 15.0 / 16.0 * 3.0 / 16.0 / 3.0, 15.0 / 16.0]
     np.testing.assert_allclose(functional.ExpectedReciprocalRank()(labels, scores).numpy(), expected, rtol=1e-6)
 
 
-def test_labels_above_the_highest_grade_count_as_it():
+def test_labels_above_max_grade_count_as_max_grade():
     err = functional.ExpectedReciprocalRank(max_grade=2)
     scores = tf.constant([[1.0, 2.0]])
     np.testing.assert_array_equal(err(tf.constant([[7, 0]]), scores), err(tf.constant([[2, 0]]), scores))
 
 
-def test_reciprocal_ranks_of_a_smooth_ranking_are_the_cascade():
+def test_reciprocal_ranks_of_a_smooth_ranking_equal_the_cascade():
     labels, scores = np.array([1, 0, 2, 0, 1]), np.array([0.3, 1.0, 0.5, -0.2, 0.1])
     found = np.minimum(references.smoothi_indicators(scores) @ references.binary(labels), 1.0)
     value = functional.ReciprocalRank()(labels[None], scores[None], ranking=ops.SmoothI())
@@ -91,7 +91,7 @@ def test_reciprocal_ranks_of_a_smooth_ranking_are_the_cascade():
     np.testing.assert_allclose(value.numpy(), [references.cascade(found)], rtol=1e-6)
 
 
-def test_what_counts_as_relevant():
+def test_lists_have_relevant_documents_by_the_definition_of_each_metric():
     labels = tf.constant([[0.0, 0.5], [0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
     mask = tf.constant([[True, True], [True, True], [True, False], [False, False]])
     for metric, expected in (
@@ -104,7 +104,7 @@ def test_what_counts_as_relevant():
         np.testing.assert_array_equal(metric.has_relevant(labels, mask), expected)
 
 
-def test_a_mask_is_further_padding():
+def test_masked_documents_count_as_padding():
     labels, scores = tf.constant([[0.0, 2.0, 1.0]]), tf.constant([[3.0, 2.0, 1.0]])
     masked = functional.NDCG()(labels, scores, tf.constant([[False, True, True]]))
     np.testing.assert_allclose(masked.numpy(), [1.0], rtol=1e-6)
@@ -112,7 +112,7 @@ def test_a_mask_is_further_padding():
 
 @pytest.mark.parametrize("topn", [None, 1, 3, 50])
 @pytest.mark.parametrize("kind", ["exponential", "linear"])
-def test_ideal_dcg_is_that_of_falling_labels(kind, topn):
+def test_ideal_dcg_equals_the_reference(kind, topn):
     labels = np.array([[0.0, 3.0, 1.0, 3.0, 0.0], [2.0, 1.0, 0.0, 0.0, 0.0]])
     mask = tf.constant([[True] * 5, [True] * 2 + [False] * 3])
     gain = Gain.of(kind, tf.constant(labels))
@@ -122,7 +122,7 @@ def test_ideal_dcg_is_that_of_falling_labels(kind, topn):
         np.testing.assert_array_equal(functional.ideal_dcg(tf.constant(labels), mask, topn), found)
 
 
-def test_ideal_dcg_takes_a_discount_and_has_no_gradient():
+def test_ideal_dcg_accepts_a_discount_and_has_no_gradient():
     labels, mask = tf.constant([[1.0, 2.0, 3.0]]), tf.ones([1, 3], tf.bool)
     with tf.GradientTape() as tape:
         tape.watch(labels)
@@ -134,7 +134,7 @@ def test_ideal_dcg_takes_a_discount_and_has_no_gradient():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("highest", [127, 128, 300, 1000])
 @pytest.mark.parametrize("ranking", [None, ops.SmoothI(1e4), ops.Approx(100.0, 100.0)], ids=str)
-def test_ndcg_of_labels_that_no_float_has_the_gain_of(highest, dtype, ranking):
+def test_ndcg_is_exact_for_labels_whose_gain_overflows(highest, dtype, ranking):
     labels = np.array([[highest - 2, 0, highest, highest - 1]])
     scores = np.array([[4.0, 3.0, 2.0, 1.0]], dtype)
     exact = [fractions.Fraction(2 ** int(label) - 1, 2**highest - 1) for label in labels[0]]
@@ -153,7 +153,7 @@ def test_ndcg_of_labels_that_no_float_has_the_gain_of(highest, dtype, ranking):
         (lambda: functional.ExpectedReciprocalRank(max_grade=0), "`max_grade` must be a finite number > 0, got 0."),
     ],
 )
-def test_bad_arguments_are_named(make, message):
+def test_invalid_arguments_raise(make, message):
     with pytest.raises(ValueError) as error:
         make()
     assert str(error.value) == message

@@ -1,4 +1,4 @@
-"""The baselines against values by hand, float64 references written from the papers, and TF-Ranking."""
+"""The baselines equal hand-computed values, float64 references written from the papers, and TF-Ranking."""
 
 import functools
 import itertools
@@ -27,29 +27,29 @@ def value_of(loss, labels, scores):
 
 
 def p_list_mle_weights(length):
-    """Lan et al. with exact integers, divided by the first."""
+    """Returns the weights of Lan et al., computed with integers and divided by the first."""
     return [(2 ** (length - i) - 1) / max(2 ** (length - 1) - 1, 1) for i in range(1, length + 1)]
 
 
 def plackett_luce(order, scores, weights):
-    """Xia et al.'s and Lan et al.'s loss of one order."""
+    """Returns the loss of Xia et al. and Lan et al. for one order."""
     ordered = np.asarray(scores)[list(order)]
     return sum(w * (np.logaddexp.reduce(ordered[i:]) - ordered[i]) for i, w in enumerate(weights))
 
 
 def orders(keys):
-    """All the orders by falling key."""
+    """Returns all orders by decreasing key, with ties in any order."""
     groups = [[j for j, k in enumerate(keys) if k == key] for key in sorted(set(keys), reverse=True)]
     return [sum(map(list, parts), []) for parts in itertools.product(*map(itertools.permutations, groups))]
 
 
 def lambda_weights_at_ties(labels, scores, **arguments):
-    """The mean over all orders of tied scores, [N, N]."""
+    """Returns the mean weights over all orders of tied scores, [N, N]."""
     found = [references.lambda_weights(labels, -np.argsort(order), **arguments) for order in orders(list(scores))]
     return np.mean(found, axis=0)
 
 
-# Each loss in each form, with its reference.
+# Losses with different hyperparameters, and their references.
 VARIANTS = {
     "list_net": (losses.ListNetLoss(), references.list_net),
     "list_net t=0.1": (losses.ListNetLoss(temperature=0.1), lambda y, s: references.list_net(y, s, 0.1)),
@@ -74,7 +74,7 @@ VARIANTS["ndcg_loss2++ sigma=2 mu=5"] = (
 every_variant = pytest.mark.parametrize(("loss", "reference"), list(VARIANTS.values()), ids=list(VARIANTS))
 
 LOG2 = math.log(2.0)
-A = 1.0 - 1.0 / math.log2(3.0)  # What rank 2 loses to rank 1.
+RANK_2_LOSS = 1.0 - 1.0 / math.log2(3.0)  # Difference of the discounts at ranks 1 and 2.
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ A = 1.0 - 1.0 / math.log2(3.0)  # What rank 2 loses to rank 1.
         (losses.RankNetLoss(), [2, 1, 0], [1, 0, 1], (math.log(1 + 1 / math.e) + LOG2 + math.log(1 + math.e)) / 3),
         (losses.PairwiseHingeLoss(margin=2.0), [2, 1, 1], [0, 0, 0], 2.0),
         (losses.PairwiseHingeLoss(), [2, 1, 0], [1, 0, 0.75], (0.0 + 0.75 + 1.75) / 3),
-        (losses.LambdaLoss(metric="lambda_rank"), [1, 0], [0, 0], A),
-        (losses.LambdaLoss(metric="ndcg_loss2"), [1, 0], [0, 0], A),
-        (losses.LambdaLoss(mu=10.0), [1, 0], [0, 0], 11 * A),
+        (losses.LambdaLoss(metric="lambda_rank"), [1, 0], [0, 0], RANK_2_LOSS),
+        (losses.LambdaLoss(metric="ndcg_loss2"), [1, 0], [0, 0], RANK_2_LOSS),
+        (losses.LambdaLoss(mu=10.0), [1, 0], [0, 0], 11 * RANK_2_LOSS),
         (losses.LambdaLoss(metric="ndcg_loss1"), [1, 0], [1, 0], math.log2(1 + 1 / math.e)),
         (losses.LambdaLoss(metric="ndcg_loss1"), [1, 0], [0, 1], math.log2(1 + math.e) / math.log2(3)),
         (losses.LambdaLoss(metric="ndcg_loss1", topn=1), [1, 0], [0, 1], math.log2(1 + math.e) / (math.log2(3) - 1)),
@@ -107,13 +107,13 @@ A = 1.0 - 1.0 / math.log2(3.0)  # What rank 2 loses to rank 1.
         (losses.MeanSquaredLoss(), [0, 0], [3, 0], 4.5),
     ],
 )  # fmt: skip
-def test_values_by_hand(loss, labels, scores, expected):
+def test_values_equal_hand_computed_values(loss, labels, scores, expected):
     np.testing.assert_allclose(value_of(loss, labels, scores), expected, rtol=1e-12, atol=1e-15)
 
 
 @every_variant
 @pytest.mark.parametrize("length", [1, 7, *(pytest.param(length, marks=pytest.mark.slow) for length in (2, 30))])
-def test_value_equals_the_papers(loss, reference, length):
+def test_value_equals_the_reference(loss, reference, length):
     labels, scores = a_list(length, length)
     if isinstance(loss, losses.LambdaLoss) and length == 1:
         assert value_of(loss, labels, scores) == 0.0
@@ -130,7 +130,7 @@ def test_value_equals_the_papers(loss, reference, length):
 def test_gradient_equals_finite_differences(loss, reference, seed):
     labels, scores = a_list(seed, 12)
     _, gradient = value_and_gradient(loss, labels[None], scores[None])
-    if isinstance(loss, losses.LambdaLoss):  # The weights are constants: the ranks do not change in a small step.
+    if isinstance(loss, losses.LambdaLoss):  # The weights are constant, because a small step changes no rank.
         assert np.diff(np.sort(scores)).min() > 1e-3
     expected = references.central_differences(lambda s: value_of(loss, labels, s), scores)
     assert np.abs(expected).max() > 1e-3
@@ -138,7 +138,7 @@ def test_gradient_equals_finite_differences(loss, reference, seed):
 
 
 @every_variant
-def test_large_gaps_equal_float64(loss, reference):
+def test_float32_equals_float64_for_large_scores(loss, reference):
     labels, scores = a_list(2, 10)
     scores = np.float32(np.round(scores * 1e4))
     assert np.ptp(scores) > 1e4
@@ -155,7 +155,7 @@ def test_large_gaps_equal_float64(loss, reference):
     [[2, 0, 1, 0], *(pytest.param(y, marks=pytest.mark.slow) for y in ([3, 2, 1, 0], [0, 1, 2, 3], [1, 1, 0, 0]))],
 )
 @every_variant
-def test_finite_at_1e30(loss, reference, labels):
+def test_value_and_gradient_are_finite_for_scores_of_1e30(loss, reference, labels):
     for scores in ([1e30, -1e30, 0.0, 1e30], [-1e30, 1e30, -1e30, -1e30], [1e30] * 4, [-1e30, 1.0, 2.0, 1e30]):
         value, gradient = value_and_gradient(loss, np.float32([labels]), np.float32([scores]))
         assert np.isfinite(value) and np.isfinite(gradient).all()
@@ -165,7 +165,7 @@ def test_finite_at_1e30(loss, reference, labels):
 # ---- ListNet
 
 
-def test_list_net_at_its_best_is_the_entropy_of_the_labels():
+def test_the_minimum_of_list_net_is_the_entropy_of_the_label_distribution():
     labels, _ = a_list(3, 9)
     target = references.softmax(labels)
     value, gradient = value_and_gradient(losses.ListNetLoss(), labels[None], labels[None] + 5.0)
@@ -177,7 +177,7 @@ def test_list_net_at_its_best_is_the_entropy_of_the_labels():
 
 
 @pytest.mark.parametrize("position_aware", [False, True])
-def test_list_mle_of_distinct_labels_is_the_plackett_luce_likelihood(position_aware):
+def test_list_mle_of_distinct_labels_is_the_negative_plackett_luce_log_likelihood(position_aware):
     scores = np.random.RandomState(0).randn(9)
     labels = np.random.RandomState(1).permutation(9).astype(float)
     weights = p_list_mle_weights(9) if position_aware else np.ones(9)
@@ -188,18 +188,20 @@ def test_list_mle_of_distinct_labels_is_the_plackett_luce_likelihood(position_aw
 
 @pytest.mark.parametrize("position_aware", [False, True])
 @pytest.mark.parametrize("labels", [[1, 0, 0, 0, 1], [2, 1, 1, 0, 0], [1, 1, 1, 1, 0]])
-def test_list_mle_at_ties_bounds_the_mean_over_orders(labels, position_aware):
+def test_list_mle_with_tied_labels_bounds_the_mean_over_their_orders(labels, position_aware):
     weights = p_list_mle_weights(5) if position_aware else np.ones(5)
     loss = losses.ListMLELoss(position_aware=position_aware)
     scores = np.random.RandomState(2).randn(5)
     mean = np.mean([plackett_luce(order, scores, weights) for order in orders(labels)])
     assert mean < value_of(loss, labels, scores) < 1.25 * mean
-    scores = np.random.RandomState(3).randn(3)[labels]  # Tied documents have one score: then it is the mean.
+    scores = np.random.RandomState(3).randn(3)[
+        labels
+    ]  # If documents with equal labels have equal scores, the loss equals the mean.
     mean = np.mean([plackett_luce(order, scores, weights) for order in orders(labels)])
     np.testing.assert_allclose(value_of(loss, labels, scores), mean, rtol=1e-12)
 
 
-def test_list_mle_draws_tied_documents_together():
+def test_list_mle_pulls_scores_of_tied_labels_together():
     _, gradient = value_and_gradient(losses.ListMLELoss(), [[1.0, 1.0, 1.0]], tf.constant([[2.0, 0.0, -1.0]]))
     assert gradient[0, 0] > 0.0 > gradient[0, 2]
 
@@ -211,20 +213,20 @@ def test_p_list_mle_weights_do_not_overflow(length):
     value, gradient = value_and_gradient(
         losses.ListMLELoss(position_aware=True), np.float32(labels[None]), np.float32(scores[None])
     )
-    # Past 60 ranks there is nothing left to add.
+    # After 60 ranks, the weights are negligible.
     expected = plackett_luce(range(length), scores, p_list_mle_weights(length)[:60])
     np.testing.assert_allclose(value, expected, rtol=1e-5)
     assert np.isfinite(gradient).all() and gradient[0, 0] < -0.5
 
 
 @pytest.mark.parametrize("gap", [90.0, 1e4, 1e16, 1e30])
-def test_list_mle_gradient_at_any_gap(gap):
-    # The two last documents are far below the first and tied with each other: log 2 drowns beside such a score.
+def test_list_mle_is_exact_for_any_gap_of_scores(gap):
+    # The last two documents are tied far below the first: log 2 is below the float32 resolution of such scores.
     labels, scores = np.float32([[2, 1, 0]]), np.float32([[gap, -gap, -gap]])
     value, gradient = value_and_gradient(losses.ListMLELoss(), labels, scores, np.float32([0.25]))
     np.testing.assert_allclose(value, 0.25 * LOG2, rtol=1e-6)
     np.testing.assert_allclose(gradient, [[0.0, -0.125, 0.125]], rtol=1e-6, atol=1e-7)
-    labels = np.float32([[0, 2, 1]])  # All wrong.
+    labels = np.float32([[0, 2, 1]])  # Every pair is in the wrong order.
     value, gradient = value_and_gradient(losses.ListMLELoss(), labels, scores, np.float32([0.25]))
     np.testing.assert_allclose(value, 0.25 * (2 * gap + 2 * gap), rtol=1e-6)
     np.testing.assert_allclose(gradient, [[0.5, -0.25, -0.25]], rtol=1e-6)
@@ -236,7 +238,7 @@ def test_list_mle_gradient_at_any_gap(gap):
 @pytest.mark.parametrize("topn", [1, 2, 4, None])
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("scores", [[0, 0, 0, 0, 0], [1, 0, 0, 1, -1], [2, 2, 0, 1, 0]])
-def test_lambda_weights_at_ties_are_means_over_orders(metric, topn, scores):
+def test_lambda_weights_of_tied_scores_are_means_over_their_orders(metric, topn, scores):
     if metric == "precision" and topn is None:
         topn = 3
     labels = [2.0, 0.0, 1.0, 0.0, 2.0]
@@ -250,7 +252,7 @@ def test_lambda_weights_at_ties_are_means_over_orders(metric, topn, scores):
     np.testing.assert_allclose(gradient[0], expected, rtol=1e-6, atol=1e-8)
 
 
-def test_lambda_rank_weight_is_the_change_of_ndcg_by_a_swap():
+def test_lambda_rank_weights_are_changes_of_ndcg_by_swaps():
     labels, scores = a_list(7, 6)
     weights = references.lambda_weights(labels, scores, metric="lambda_rank", topn=4)
     for i, j in itertools.combinations(range(6), 2):
@@ -262,27 +264,29 @@ def test_lambda_rank_weight_is_the_change_of_ndcg_by_a_swap():
 
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 20.0])
 @pytest.mark.parametrize("topn", [None, 1, 3])
-def test_ndcg_loss1_bounds_one_minus_ndcg(topn, sigma):
+def test_ndcg_loss1_is_an_upper_bound_of_one_minus_ndcg(topn, sigma):
     loss = losses.LambdaLoss(metric="ndcg_loss1", topn=topn, sigma=sigma)
     for seed in range(20):
         labels, scores = a_list(seed, 8)
         assert value_of(loss, labels, scores) >= 1.0 - references.exact_ndcg(labels, scores, topn) - 1e-12
 
 
-def test_precision_knows_only_relevant_and_not():
+def test_precision_uses_binary_relevance():
     loss = losses.LambdaLoss(metric="precision", topn=1, reduction="sum_over_batch_size")
     labels = np.float32([[3, 2, 1], [0.5, 0, 0], [1, 0, 0]])
     value, gradient = value_and_gradient(loss, labels, np.float32([[0, 1, 2]] * 3))
-    np.testing.assert_allclose(value, math.log2(1 + math.e**2), rtol=1e-6)  # Only the last list counts.
+    np.testing.assert_allclose(
+        value, math.log2(1 + math.e**2), rtol=1e-6
+    )  # Only the last list has a relevant and an irrelevant document.
     np.testing.assert_array_equal(gradient[:2], 0.0)
     assert gradient[2, 0] < 0.0 < gradient[2, 2] and gradient[2, 1] == 0.0
 
 
-# ---- Which lists count
+# ---- Skipped lists
 
 
 @pytest.mark.parametrize("name", ["rank_net", "pairwise_hinge", "lambda_loss"])
-def test_lists_of_one_label_are_left_out_by_pairs(name):
+def test_pairwise_losses_skip_lists_of_equal_labels(name):
     labels, scores = np.float32([[2, 0, 1], [3, 3, 3], [1, -1, -1]]), np.float32([[0, 1, 2]] * 3)
     expected, _ = value_and_gradient(losses.get(name), labels[:1], scores[:1])
     value, gradient = value_and_gradient(losses.get(name), labels, scores)
@@ -302,7 +306,7 @@ def test_mean_squared_moves_each_document_to_its_label():
     np.testing.assert_allclose(gradient, [[-1.0, 0.0, 0.0, 0.0]])
 
 
-def test_mean_squared_counts_larger_errors_as_the_largest_with_a_square():
+def test_mean_squared_clips_errors_whose_square_overflows():
     value, gradient = value_and_gradient(losses.MeanSquaredLoss(), np.float32([[1, 0]]), np.float32([[1e30, 1e18]]))
     largest = np.sqrt(np.finfo(np.float32).max / 4.0 / 2.0)
     np.testing.assert_allclose(value, (largest**2 + 1e36) / 2.0, rtol=1e-5)
@@ -325,7 +329,7 @@ def test_mean_squared_counts_larger_errors_as_the_largest_with_a_square():
          "'lambda_rank', 'precision', got 'ndcg'."),
     ],
 )  # fmt: skip
-def test_bad_arguments_are_named(name, arguments, message):
+def test_invalid_arguments_raise(name, arguments, message):
     with pytest.raises(ValueError) as error:
         losses.get(name, **arguments)
     assert str(error.value) == message
@@ -350,7 +354,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("variant", FUNCTIONS)
-def test_functions_take_a_mask(variant):
+def test_functions_ignore_masked_documents(variant):
     labels, scores = a_list(4, 7)
     mask = np.array([[True, True, False, True, True, False, True]])
     expected = value_of(VARIANTS[variant][0], labels[mask[0]], scores[mask[0]])
@@ -406,7 +410,7 @@ def test_list_mle_equals_tf_ranking_without_ties_and_padding(tfr):
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-4, atol=1e-6)
 
 
-def test_p_list_mle_equals_tf_ranking_but_for_the_first_weight(tfr):
+def test_p_list_mle_equals_tf_ranking_divided_by_the_first_weight(tfr):
     labels, scores = distinct()
     weights = tfr.ListMLELambdaWeight(rank_discount_fn=lambda rank: 2.0 ** (8.0 - rank) - 1.0)
     expected, expected_gradient = total(tfr.ListMLELoss(lambda_weight=weights), labels, scores)
@@ -415,7 +419,7 @@ def test_p_list_mle_equals_tf_ranking_but_for_the_first_weight(tfr):
     np.testing.assert_allclose(127.0 * gradient, expected_gradient, rtol=1e-4, atol=1e-5)
 
 
-def test_tf_rankings_list_mle_is_infinite_at_gaps_and_changes_with_padding(tfr):
+def test_list_mle_of_tf_ranking_overflows_and_changes_with_padding(tfr):
     labels, scores = np.float32([[3, 2, 1]]), np.float32([[100, 1, 0]])
     assert not np.isfinite(total(tfr.ListMLELoss(), labels, scores * 2.0)[0])
     assert total(losses.ListMLELoss(), labels, scores * 2.0)[0] == pytest.approx(math.log(1 + math.exp(-2)))
@@ -426,9 +430,10 @@ def test_tf_rankings_list_mle_is_infinite_at_gaps_and_changes_with_padding(tfr):
     )
 
 
-def test_tf_rankings_softmax_has_other_targets_and_changes_with_padding(tfr):
+def test_softmax_of_tf_ranking_has_other_targets_and_changes_with_padding(tfr):
     labels, scores = np.float32([[2, 1, 0]]), np.float32([[0.5, -1, 0.25]])
-    # Theirs: labels over their sum, times their sum. Ours on labels whose softmax is that: log y.
+    # TF-Ranking's targets are the labels divided by their sum, and its loss is multiplied by that sum. The softmax of
+    # log y equals these targets.
     theirs, their_gradient = total(tfr.SoftmaxLoss(), labels, scores)
     ours, gradient = total(losses.ListNetLoss(), np.log(labels + 1e-20) + 100.0, scores)
     np.testing.assert_allclose(theirs, 3.0 * ours, rtol=1e-6)
@@ -441,7 +446,7 @@ def test_tf_rankings_softmax_has_other_targets_and_changes_with_padding(tfr):
     )
 
 
-def test_pairwise_hinge_equals_tf_ranking_but_for_the_divisor(tfr):
+def test_pairwise_hinge_equals_tf_ranking_up_to_the_divisor(tfr):
     labels, scores = distinct()
     expected, expected_gradient = total(tfr.PairwiseHingeLoss(reduction="sum"), labels, scores)
     value, gradient = total(losses.PairwiseHingeLoss(), labels, scores)
@@ -449,7 +454,7 @@ def test_pairwise_hinge_equals_tf_ranking_but_for_the_divisor(tfr):
     np.testing.assert_allclose(28.0 * gradient, expected_gradient, rtol=1e-4, atol=1e-5)
 
 
-def test_rank_net_equals_tf_ranking_but_for_the_divisor(tfr):
+def test_rank_net_equals_tf_ranking_up_to_the_divisor(tfr):
     labels, scores = distinct()
     expected, expected_gradient = total(tfr.PairwiseLogisticLoss(reduction="sum"), labels, scores)
     value, gradient = total(losses.RankNetLoss(), labels, scores)
@@ -457,17 +462,19 @@ def test_rank_net_equals_tf_ranking_but_for_the_divisor(tfr):
     np.testing.assert_allclose(28.0 * gradient, expected_gradient, rtol=1e-4, atol=1e-5)
     theirs = tfr.PairwiseLogisticLoss()
     np.testing.assert_allclose(total(theirs, labels, scores)[0], expected / 8.0, rtol=1e-6)
-    np.testing.assert_allclose(total(theirs, *padded(labels, scores))[0], expected / 12.0, rtol=1e-6)  # Shrinks.
+    np.testing.assert_allclose(
+        total(theirs, *padded(labels, scores))[0], expected / 12.0, rtol=1e-6
+    )  # Padding lowers the loss of TF-Ranking.
     np.testing.assert_allclose(total(losses.RankNetLoss(), *padded(labels, scores))[0], value, rtol=1e-6)
 
 
-def test_tf_rankings_pairs_have_no_gradient_at_ties(tfr):
+def test_pairwise_logistic_of_tf_ranking_has_no_gradient_at_ties(tfr):
     labels, scores = np.float32([[2, 0, 1]]), np.zeros((1, 3), "f")
     np.testing.assert_array_equal(total(tfr.PairwiseLogisticLoss(), labels, scores)[1], 0.0)
     np.testing.assert_allclose(total(losses.RankNetLoss(), labels, scores)[1], [[-1 / 3, 1 / 3, 0.0]], atol=1e-7)
 
 
-def test_tf_rankings_list_mle_breaks_ties_by_chance(tfr):
+def test_list_mle_of_tf_ranking_breaks_ties_at_random(tfr):
     labels, scores = np.float32([[1, 0, 0, 0, 0, 0, 0, 0]]), distinct()[1]
     assert len({float(total(tfr.ListMLELoss(), labels, scores)[0]) for _ in range(10)}) > 1
     assert len({float(total(losses.ListMLELoss(), labels, scores)[0]) for _ in range(10)}) == 1
@@ -477,14 +484,14 @@ def test_tf_rankings_list_mle_breaks_ties_by_chance(tfr):
     ("metric", "topn"),
     [("ndcg_loss2", None), ("ndcg_loss2", 3), ("lambda_rank", None), ("lambda_rank", 3), ("precision", 3)],
 )
-def test_lambda_loss_equals_tf_ranking_but_for_scale(tfr, metric, topn):
+def test_lambda_loss_equals_tf_ranking_up_to_a_factor(tfr, metric, topn):
     labels, scores = distinct()
     weights = {
         "ndcg_loss2": lambda: tfr.NDCGLambdaWeightV2(topn=topn),
         "lambda_rank": lambda: tfr.NDCGLambdaWeight(topn=topn, smooth_fraction=1.0),
         "precision": lambda: tfr.PrecisionLambdaWeight(topn=topn),
     }[metric]()
-    # Theirs are times the length of the padded list (the precision: times K), with a natural logarithm.
+    # TF-Ranking multiplies by the length of the padded list (precision: by K) and uses the natural logarithm.
     scale = LOG2 * (3.0 if metric == "precision" else 8.0)
     theirs = tfr.PairwiseLogisticLoss(reduction="sum", lambda_weight=weights)
     expected, expected_gradient = total(theirs, labels, scores)
@@ -493,11 +500,13 @@ def test_lambda_loss_equals_tf_ranking_but_for_scale(tfr, metric, topn):
     np.testing.assert_allclose(scale * value, expected, rtol=1e-5)
     np.testing.assert_allclose(scale * gradient, expected_gradient, rtol=1e-4, atol=1e-5)
     with_padding = total(theirs, *padded(labels, scores, score=-9.0))[0]
-    np.testing.assert_allclose(with_padding, expected * (1.0 if metric == "precision" else 1.5), rtol=1e-5)  # Grows.
+    np.testing.assert_allclose(
+        with_padding, expected * (1.0 if metric == "precision" else 1.5), rtol=1e-5
+    )  # Padding raises the loss of TF-Ranking.
     np.testing.assert_allclose(total(ours, *padded(labels, scores))[0], value, rtol=1e-6)
 
 
-def test_mean_squared_equals_tf_ranking_but_for_padding(tfr):
+def test_mean_squared_equals_tf_ranking_without_padding(tfr):
     labels, scores = distinct()
     expected, expected_gradient = total(tfr.MeanSquaredLoss(), labels, scores)
     value, gradient = total(losses.MeanSquaredLoss(), labels, scores)

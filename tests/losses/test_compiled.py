@@ -1,4 +1,4 @@
-"""Losses with parts that XLA compiles: that nothing but time tells, and that no program serves another's values."""
+"""Losses with parts compiled by XLA: results are unchanged, and no compiled program is reused for other values."""
 
 import dataclasses
 
@@ -24,7 +24,7 @@ def assert_same(found, expected, error=1e-5):
 
 
 @pytest.mark.parametrize("name", fast_if("approx_ndcg"))
-def test_one_graph_holds_instances_with_other_hyperparameters(name):
+def test_one_graph_may_contain_instances_with_different_hyperparameters(name):
     subject, batch = checks.SUBJECTS[name], a_batch(length=6)
     changed = {key: value for key, value in subject.changed.items() if key != "stop_gradient"}
     pair = [subject.each(), subject.each(**changed)]
@@ -40,7 +40,7 @@ def test_one_graph_holds_instances_with_other_hyperparameters(name):
 
 @pytest.mark.parametrize("order", [(np.float32, np.float64), (np.float64, np.float32)])
 @pytest.mark.parametrize("name", fast_if("approx_ndcg", "soft_ndcg"))
-def test_float64_scores_are_computed_in_float64_whatever_came_before(name, order):
+def test_each_dtype_is_computed_in_its_own_precision_in_any_order(name, order):
     labels, scores = a_batch(length=6)
     loss = checks.SUBJECTS[name].loss()
     found = {dtype: in_graph(loss, labels, scores.astype(dtype)) for dtype in order}
@@ -51,8 +51,8 @@ def test_float64_scores_are_computed_in_float64_whatever_came_before(name, order
 
 
 @pytest.mark.parametrize("spread", [pytest.param(1.0, marks=pytest.mark.slow), 40.0])
-def test_smoothi_keeps_its_digits_however_sharp(spread):
-    """Where float32 would lose them a program in float64 runs: a graph chooses between the two as it runs."""
+def test_smoothi_in_float32_equals_float64_at_any_sharpness(spread):
+    """Sharp softmaxes are computed in float64; a graph chooses the precision at run time."""
     labels, scores = a_batch(length=6)
     scores = np.float32(spread) * scores
     loss = losses.SmoothINDCGLoss()
@@ -62,7 +62,7 @@ def test_smoothi_keeps_its_digits_however_sharp(spread):
 
 
 def second_derivative(loss, labels, scores, direction):
-    """The gradient of the gradient along a direction."""
+    """Returns the function of the gradient along a direction, and its gradient."""
 
     def along(labels, scores):
         with tf.GradientTape() as tape:
@@ -74,7 +74,7 @@ def second_derivative(loss, labels, scores, direction):
 
 
 @pytest.mark.parametrize("name", ["approx_ndcg", "soft_ndcg", "soft_precision", "sinkhorn_ndcg", "list_mle"])
-def test_second_derivatives_are_differences_of_the_first(name):
+def test_second_derivatives_equal_finite_differences_of_the_gradient(name):
     subject = checks.SUBJECTS[name]
     labels, scores = a_batch(batch=1, length=5, dtype=np.float64)
     direction = np.random.RandomState(3).randn(1, 5)
@@ -88,7 +88,7 @@ def test_second_derivatives_are_differences_of_the_first(name):
 @pytest.mark.parametrize(
     "metric", [functional.NDCG(), pytest.param(functional.AveragePrecision(), marks=pytest.mark.slow)], ids=repr
 )
-def test_second_derivatives_of_smoothi_hold_the_products_constant_too(metric):
+def test_second_derivatives_of_smoothi_keep_the_products_constant(metric):
     class Plain(ops.Ranking):
         def indicators(self, scores, mask, topn=None):
             return ops.SmoothI().indicators(scores, mask, topn)
@@ -103,7 +103,7 @@ def test_second_derivatives_of_smoothi_hold_the_products_constant_too(metric):
 
 def test_scaled_half_precision_gradients_do_not_underflow():
     labels, scores = a_batch()
-    scores = tf.constant(scores + 4.0 * labels, tf.float16)  # well ordered: hardly any gradient
+    scores = tf.constant(scores + 4.0 * labels, tf.float16)  # Well ordered, so the gradients are tiny.
     loss = losses.ApproxNDCGLoss(alpha=1.0)
     tiny = value_and_gradient(loss, labels, tf.cast(scores, tf.float32))[1]
     scaled = in_graph(lambda *batch: 2.0**12 * loss(*batch), labels, scores)[1]
@@ -111,7 +111,7 @@ def test_scaled_half_precision_gradients_do_not_underflow():
     np.testing.assert_allclose(scaled, 2.0**12 * tiny, rtol=2e-2, atol=1e-4)
 
 
-def test_what_a_subclass_overrides_is_what_runs():
+def test_overridden_methods_are_used():
     class HalvedLoss(losses.SmoothINDCGLoss):
         def compute(self, labels, scores, mask):
             return 0.5 * super().compute(labels, scores, mask)
@@ -127,8 +127,8 @@ def test_what_a_subclass_overrides_is_what_runs():
     assert_same(found, [1.0 - 0.5 * (1.0 - plain[0]), 0.5 * plain[1]])
 
 
-def test_a_class_defined_again_under_its_name_is_the_new_one():
-    """As when the cell of a notebook is edited and run again."""
+def test_a_redefined_class_of_the_same_name_is_used():
+    """For example, when a notebook cell is edited and run again."""
 
     def loss(factor):
         @dataclasses.dataclass(frozen=True)
@@ -145,7 +145,7 @@ def test_a_class_defined_again_under_its_name_is_the_new_one():
         np.testing.assert_allclose(in_graph(loss(factor), *batch)[0], value, rtol=1e-5)
 
 
-def test_a_program_is_traced_once_for_all_sizes_and_has_no_gradient_of_its_own():
+def test_a_program_is_traced_once_for_all_sizes_and_has_no_gradient():
     traced = []
 
     @compiled.program
@@ -161,13 +161,3 @@ def test_a_program_is_traced_once_for_all_sizes_and_has_no_gradient_of_its_own()
         assert tape.gradient(grown, values) is None
         np.testing.assert_array_equal(compiled.unpad(grown, values), 2.0 * np.ones([3, size]))
     assert [shape.as_list() for shape in traced] == [[None, None]]
-
-
-def test_few_sizes_are_compiled_for_all_lists():
-    assert len({compiled.padded_length(length) for length in range(1, 1025)}) == 16
-    assert len({compiled.padded_batch(size) for size in range(1, 1025)}) == 11
-    for size in (*range(1, 300, 7), 1000, 1024, 1025, 5000):
-        padded = compiled.padded_length(size)
-        assert size <= padded < max(1.5 * size, size + 8.0)
-        assert int(compiled.padded_length(tf.constant(size))) == padded
-        assert int(compiled.padded_batch(tf.constant(size))) == compiled.padded_batch(size)

@@ -1,4 +1,4 @@
-"""What the losses cost, counted and not timed: passes over the ranks, ranks, sizes of arrays, ops."""
+"""Costs of the losses, counted instead of timed: loops over ranks, ranks, array sizes, operations."""
 
 import math
 import re
@@ -27,7 +27,7 @@ def step(loss, **options):
 
 
 def for_xla(loss, batch, length):
-    """The program that XLA gets for value and gradient, as text; of float64 scores, as float32 has two branches."""
+    """Returns the XLA program of value and gradient as text, for float64 scores, as float32 has two branches."""
     arrays = [tf.constant(array) for array in a_batch(batch=batch, length=length, dtype=np.float64)]
     return step(loss, jit_compile=True).experimental_get_compiler_ir(*arrays)(stage="hlo")
 
@@ -38,10 +38,10 @@ def largest_array(program):
 
 
 @pytest.mark.parametrize(("loss", "passes"), [(x, 1) for x in ONE_PASS] + [(x, 2) for x in TWO_PASSES])
-def test_smoothi_passes_over_the_ranks_and_keeps_no_array_of_ranks_times_documents(loss, passes):
+def test_smoothi_has_few_loops_and_no_array_of_ranks_times_documents(loss, passes):
     lists, documents = 8, 64
     program = for_xla(loss, lists, documents)
-    # With several cores, each is in a loop over the parts of the batch.
+    # With several cores, each loop is inside a loop over parts of the batch.
     loops = 1 if compiled._cores() == 1 else 2
     assert len(re.findall(r" while\(", program)) == loops * passes
     # The ideal order compares each label with eight grades.
@@ -59,7 +59,7 @@ def test_smoothi_passes_over_the_ranks_and_keeps_no_array_of_ranks_times_documen
         ((0.0, 0.1, tf.float32), 0),
     ],
 )
-def test_smoothi_computes_no_rank_after_those_that_count(arguments, expected):
+def test_smoothi_computes_only_ranks_with_large_products(arguments, expected):
     largest, delta, dtype = arguments
     numbers = (tf.constant(number, tf.float64) for number in (largest, delta))
     assert int(smoothi_programs.small_from(*numbers, dtype)) == expected
@@ -69,10 +69,10 @@ def test_smoothi_computes_no_rank_after_those_that_count(arguments, expected):
     ("documents", "ranks", "looped", "has_tail"),
     [([60], 60, 60, False), ([100], 10, 10, False), ([1000], 1000, 78, True), ([7, 40], 300, 40, False)],
 )
-def test_smoothi_computes_no_rank_of_padding_or_behind_the_cut_off(documents, ranks, looped, has_tail):
+def test_smoothi_computes_no_rank_of_padding_or_after_the_cutoff(documents, ranks, looped, has_tail):
     mask = tf.sequence_mask(documents, max(documents))
     scores = tf.linspace(0.0, 7.0, max(documents)) * tf.cast(mask, tf.float32)
-    if documents[0] < max(documents):  # The shorter list has the highest score all the same.
+    if documents[0] < max(documents):  # The shorter list has the highest score.
         scores = tf.concat([scores[:, :1] + 7.0, scores[:, 1:] * 0.1], axis=1)
     alpha, delta = tf.constant(1.0, tf.float64), tf.constant(0.1, tf.float64)
     plan = smoothi_programs._Plan.of(scores, mask, tf.zeros([1, ranks]), alpha, delta, tf.constant(True))
@@ -87,8 +87,8 @@ def test_the_graph_around_the_programs_is_small(loss, most):
 
 
 @pytest.mark.parametrize("loss", [losses.ListNetLoss(), losses.MeanSquaredLoss()])
-def test_masking_takes_no_kernel_that_broadcasts(loss):
-    """It takes three times as long as the one for arrays of one shape: a seventh of such a loss."""
+def test_masking_uses_no_broadcasting_kernel(loss):
+    """The broadcasting SelectV2 takes three times as long as Select, a seventh of the time of such a loss."""
     spec = tf.TensorSpec([16, 30])
     graph = tf.function(loss.__call__).get_concrete_function(spec, spec).graph
     types = [operation.type for operation in graph.get_operations()]

@@ -1,4 +1,4 @@
-"""ListAP: the paper's histogram, its limits, and what squashing does to unbounded scores."""
+"""ListAP: the histogram of the paper, its limits, and squashing of unbounded scores."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def a_list(seed, length):
 @pytest.mark.parametrize("num_bins", [2, 3, 20, 101])
 @pytest.mark.parametrize("length", [1, 2, 9, 200])
 @pytest.mark.parametrize("temperature", [0.3, 5.0])
-def test_value_and_gradient_equal_the_papers_kernels(num_bins, length, temperature):
+def test_value_and_gradient_equal_the_paper(num_bins, length, temperature):
     labels, scores = a_list(length, length)
     arguments = {"num_bins": num_bins, "temperature": temperature}
     x = tf.constant(scores[None])
@@ -27,36 +27,38 @@ def test_value_and_gradient_equal_the_papers_kernels(num_bins, length, temperatu
         tape.watch(x)
         value = list_ap(labels[None], x, **arguments)
     np.testing.assert_allclose(value, [1.0 - references.list_ap(labels, scores, **arguments)], atol=1e-13)
-    if length > 1:  # The mean of one document is on a bin's edge, whatever its score is.
+    if length > 1:  # A single document equals the mean, which is on the edge of a bin.
         slopes = -references.central_differences(lambda s: references.list_ap(labels, s, **arguments), scores)
         np.testing.assert_allclose(tape.gradient(value, x)[0], slopes, atol=1e-7)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_documents_alone_at_bin_centers_give_average_precision(seed):
+def test_one_document_per_bin_center_gives_average_precision(seed):
     labels, _ = a_list(seed, 12)
     random = np.random.RandomState(seed)
     bins = random.choice(np.arange(1, 50), 6, replace=False)
-    places = np.concatenate([bins, -bins]) / 50.0  # of 101 bins; the mean is 0
+    places = np.concatenate([bins, -bins]) / 50.0  # The mean is 0.
     scores = random.permutation(np.arctanh(places))
     value = list_ap(labels[None], scores[None], num_bins=101)
     np.testing.assert_allclose(value, [1.0 - references.exact_map(labels, scores)], rtol=1e-9)
 
 
 @pytest.mark.parametrize("num_bins", [20, 20001])
-def test_a_relevant_document_between_two_centers_is_counted_in_parts(num_bins):
-    # One relevant document in the middle of two centers, behind an irrelevant one far ahead: half of it has the
-    # precision (1/2) / (1 + 1/2), half of it 1 / 2.
+def test_a_document_between_two_bin_centers_counts_half_in_each(num_bins):
+    # One relevant document between two bin centers, below an irrelevant document: one half has the precision
+    # (1/2) / (1 + 1/2), the other half 1 / 2.
     labels, scores = np.array([[0, 1, 0]]), np.array([[100.0, 0.0, -100.0]])
     value = list_ap(labels, scores, num_bins=num_bins + num_bins % 2)
     np.testing.assert_allclose(value, [1.0 - (0.5 * (0.5 / 1.5) + 0.5 * 0.5)], rtol=1e-9)
 
 
-def test_documents_far_out_share_the_outer_bins():
+def test_documents_with_extreme_scores_share_the_outer_bins():
     labels = np.array([[1, 0, 0, 1]])
     near, far = np.array([[40.0, 30.0, -30.0, -40.0]]), np.array([[4e9, 30.0, -30.0, -4e9]])
     np.testing.assert_allclose(list_ap(labels, near), list_ap(labels, far), rtol=1e-12)
-    np.testing.assert_allclose(list_ap(labels, near), [0.5], rtol=1e-12)  # two bins, half of each is relevant
+    np.testing.assert_allclose(
+        list_ap(labels, near), [0.5], rtol=1e-12
+    )  # half of the documents in each of two bins is relevant
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_documents_far_out_share_the_outer_bins():
         ({"temperature": 0.0}, "`temperature` must be a finite number > 0, got 0.0."),
     ],
 )
-def test_bad_arguments_are_named(arguments, message):
+def test_invalid_arguments_raise(arguments, message):
     with pytest.raises(ValueError) as error:
         losses.ListAPLoss(**arguments)
     assert str(error.value) == message

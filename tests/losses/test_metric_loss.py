@@ -1,4 +1,4 @@
-"""The general loss: any metric read off any ranking, a user's own too."""
+"""MetricLoss: any metric with any ranking, including custom ones."""
 
 import dataclasses
 import json
@@ -20,7 +20,7 @@ METRICS = [
 
 
 class OneSoftmax(ops.Ranking):
-    """The least that a ranking must do: every rank is the same softmax over the documents."""
+    """A minimal ranking: every rank is the same softmax over the documents."""
 
     def indicators(self, scores, mask, topn=None):
         weights = tf.nn.softmax(tf.where(mask, scores, -1e9))
@@ -42,7 +42,7 @@ class OneSoftmax(ops.Ranking):
         OneSoftmax(),
     ],
 )
-def test_is_one_minus_the_metric(ranking, metric):
+def test_the_loss_is_one_minus_the_metric(ranking, metric):
     random = np.random.RandomState(0)
     labels, scores = random.randint(0, 3, (4, 6)), random.randn(4, 6).astype(np.float32)
     labels[:, 0] = 2
@@ -51,7 +51,7 @@ def test_is_one_minus_the_metric(ranking, metric):
     assert loss.ranking is ranking and loss.metric is metric
 
 
-def test_named_losses_are_made_of_the_same_parts():
+def test_a_named_loss_equals_the_metric_loss_of_its_parts():
     random = np.random.RandomState(1)
     labels, scores = random.randint(1, 3, (4, 6)), random.randn(4, 6).astype(np.float32)
     general = losses.MetricLoss(ops.SmoothI(alpha=3.0), functional.NDCG(topn=2))
@@ -72,7 +72,7 @@ def test_named_losses_are_made_of_the_same_parts():
         ops.Sinkhorn(epsilon=1e-4, beta=1e3),
     ],
 )
-def test_every_ranking_goes_with_every_metric_and_is_exact_when_sharp(ranking, metric):
+def test_every_sharp_ranking_gives_every_exact_metric(ranking, metric):
     random = np.random.RandomState(2)
     scores = np.stack([random.permutation(7) for _ in range(4)]).astype(np.float32)
     labels = random.randint(0, 3, (4, 7))
@@ -84,7 +84,7 @@ def test_every_ranking_goes_with_every_metric_and_is_exact_when_sharp(ranking, m
 @tf.keras.utils.register_keras_serializable(package="tests")
 @dataclasses.dataclass(frozen=True)
 class Tempered(ops.Ranking):
-    """A ranking of a user: a dataclass, registered with Keras."""
+    """A custom ranking: a dataclass registered with Keras."""
 
     temperature: float = 1.0
 
@@ -97,7 +97,7 @@ class Tempered(ops.Ranking):
 
 @dataclasses.dataclass(frozen=True)
 class Success(functional.RankingMetric):
-    """A metric of a user: is the first document relevant?"""
+    """A custom metric: whether the first document is relevant."""
 
     def compute(self, relevance, scores, mask, ranking):
         return ranking.rank_relevance(scores, relevance, mask, 1)[:, 0]
@@ -108,7 +108,7 @@ class Success(functional.RankingMetric):
 @pytest.mark.parametrize(
     "metric", [functional.ExpectedReciprocalRank(3, 2), functional.NDCG(discount=ops.ShallowDiscount(0.5))]
 )
-def test_the_config_names_the_parts(form, ranking, metric):
+def test_the_config_restores_ranking_and_metric(form, ranking, metric):
     if isinstance(ranking, ops.FastSort):
         metric = dataclasses.replace(metric, topn=2) if not isinstance(metric, functional.NDCG) else functional.NDCG()
     whole = losses.MetricLoss(ranking, metric) if form == "loss" else metrics.MeanOverLists(ranking, metric)
@@ -121,7 +121,7 @@ def test_the_config_names_the_parts(form, ranking, metric):
     np.testing.assert_array_equal(again(labels, scores), whole(labels, scores))
 
 
-def test_a_part_that_keras_does_not_know_is_named():
+def test_an_unregistered_metric_in_a_config_raises():
     config = losses.MetricLoss(ops.SmoothI(), Success()).get_config()
     assert config["metric"]["class_name"] == "Success"
     with pytest.raises(ValueError, match="`class_name` must be a ranking or metric of .*, got 'Success'"):
@@ -129,7 +129,7 @@ def test_a_part_that_keras_does_not_know_is_named():
 
 
 @pytest.mark.parametrize("name", ["smoothi", "approx", "soft", "neuralsort", "softsort", "fastsort", "sinkhorn"])
-def test_a_metric_of_a_user_goes_with_every_ranking(name):
+def test_a_custom_metric_works_with_every_ranking(name):
     ranking = losses.get(f"{name}_ndcg").ranking
     labels, scores = np.array([[1, 0, 1], [0, 1, 0]]), np.array([[3.0, 2.0, 1.0]] * 2, np.float32)
     value = losses.MetricLoss(ranking, Success(), reduction="none")(labels, scores).numpy()

@@ -1,4 +1,4 @@
-"""What is true of every loss of the registry. `tests/checks.py` has the checks."""
+"""Properties of every loss of the registry, checked by the functions in `tests/checks.py`."""
 
 import itertools
 
@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests import checks, references
 from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
-from tfr_smooth import functional, losses, ops, registry
+from tfr_smooth import losses, registry
 
 # Each ranking with one metric and each metric with one ranking.
 COVERING = [
@@ -16,11 +16,11 @@ COVERING = [
     *registry.BASELINES,
 ]
 assert {name.split("_")[1] for name in COVERING[: len(registry.RANKINGS)]} == {*registry.METRICS}
-# Positions have code of their own for metrics of a user who stops somewhere.
+# Rankings by positions compute cascade metrics such as ERR separately.
 COVERING.append("approx_err")
 
 
-# The mode that asks most of a loss. `fit` runs it in a graph without XLA.
+# The most demanding mode, which the fast tests run.
 HARDEST_MODE = "xla, unknown shapes"
 
 
@@ -31,24 +31,24 @@ def names_fast_if(is_fast):
 def cases():
     found = []
     for name, subject in checks.SUBJECTS.items():
-        for check in checks.EVERYWHERE + (checks.OF_METRICS if subject.metric else ()):
-            reason = checks.NOT_TRUE.get((name, check))
+        for check in checks.COMMON_CHECKS + (checks.METRIC_CHECKS if subject.metric else ()):
+            reason = checks.EXPECTED_FAILURES.get((name, check))
             marks = () if reason is None else pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)
             found.append(pytest.param(name, check, id=f"{name}-{check.__name__.removeprefix('check_')}", marks=marks))
     return found
 
 
 @pytest.mark.parametrize(("name", "check"), cases())
-def test_property(name, check):
+def test_registered_loss(name, check):
     check(checks.SUBJECTS[name])
 
 
-def test_every_exception_is_of_a_loss_and_a_check():
+def test_every_expected_failure_names_an_existing_loss_and_check():
     known = {(case.values[0], case.values[1]) for case in cases()}
-    assert set(checks.NOT_TRUE) <= known
+    assert set(checks.EXPECTED_FAILURES) <= known
 
 
-def test_every_loss_is_checked_with_every_hyperparameter_changed():
+def test_changed_values_cover_every_hyperparameter():
     assert set(checks.SUBJECTS) == set(losses.NAMES)
     parts = {name: entry.ranking for name, entry in registry.RANKINGS.items()}
     parts |= {name: entry.metric for name, entry in registry.METRICS.items()}
@@ -61,19 +61,19 @@ def test_every_loss_is_checked_with_every_hyperparameter_changed():
 
 
 @pytest.mark.parametrize("name", names_fast_if(lambda name: name in COVERING))
-def test_value_and_gradient_in_the_hardest_mode(name):
+def test_value_and_gradient_with_xla_and_unknown_shapes_equal_eager(name):
     checks.check_mode(checks.SUBJECTS[name], HARDEST_MODE)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", [mode for mode in GRAPH_MODES if mode != HARDEST_MODE])
 @pytest.mark.parametrize("name", losses.NAMES)
-def test_value_and_gradient_in_a_graph(name, mode):
+def test_value_and_gradient_in_other_modes_equal_eager(name, mode):
     checks.check_mode(checks.SUBJECTS[name], mode)
 
 
 def a_model(loss):
-    tf.keras.utils.set_random_seed(0)  # A start where some losses are flat would say nothing.
+    tf.keras.utils.set_random_seed(0)  # From some initial weights, the gradient of some losses vanishes.
     inputs = tf.keras.Input((8, 2))
     outputs = tf.keras.layers.Reshape((8,))(tf.keras.layers.Dense(1)(inputs))
     model = tf.keras.Model(inputs, outputs)
@@ -91,7 +91,7 @@ def test_fit_lowers_the_loss(name):
 
 
 @pytest.mark.parametrize("name", names_fast_if(lambda name: name in ("smoothi_ndcg", "approx_err", "list_net")))
-def test_a_keras_file_holds_the_loss(name, tmp_path):
+def test_a_keras_file_restores_the_loss(name, tmp_path):
     subject = checks.SUBJECTS[name]
     loss = subject.make(**subject.changed)
     model, features, labels = a_model(loss)
@@ -111,29 +111,29 @@ def test_a_keras_file_holds_the_loss(name, tmp_path):
         for value in values
     ],
 )
-def test_values_that_the_papers_searched(name, key, value):
+def test_values_equal_the_reference_for_searched_hyperparameters(name, key, value):
     subject = checks.SUBJECTS[name]
     labels, scores = checks.lists_of((8, 5, 3, 7, 2), lambda random, length: random.randn(length), seed=2)
     arguments = {**subject.hyperparameters, **subject.converged, "topn": 2, "beta": 1.0, key: value}
     arguments = {name: arguments[name] for name in subject.hyperparameters}
     found = subject.make(**arguments, reduction="none")(labels, scores)
     expected = checks.by_list(labels, scores, lambda *batch: subject.reference(*batch, **arguments))
-    # Sinkhorn's steps come to no end in time where epsilon is small.
+    # With a small epsilon, Sinkhorn's iterations stop before convergence.
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-4 if subject.converged else 1e-8)
 
 
-# ---- The base class, tested once: on a loss of its own, and on one of each kind.
+# ---- The base class, tested on a custom loss and one loss of each kind.
 
 
 class Deviation(losses.RankingLoss):
-    """The sum over documents of label times score squared."""
+    """A custom loss: the sum over documents of the label times the squared score."""
 
     def compute(self, labels, scores, mask):
         return tf.reduce_sum(labels * tf.square(scores), axis=1)
 
 
 BASE = {
-    "own": checks.Subject("own", Deviation, {}, {}, reference=lambda y, s: (np.asarray(y) * np.square(s)).sum()),
+    "custom": checks.Subject("custom", Deviation, {}, {}, reference=lambda y, s: (np.asarray(y) * np.square(s)).sum()),
     "softsort_ndcg": checks.SUBJECTS["softsort_ndcg"],
     "list_net": checks.SUBJECTS["list_net"],
 }
@@ -141,17 +141,17 @@ every_base = pytest.mark.parametrize("name", BASE)
 
 
 @every_base
-@pytest.mark.parametrize("check", checks.OF_THE_BASE, ids=lambda check: check.__name__.removeprefix("check_"))
-def test_base(name, check):
+@pytest.mark.parametrize("check", checks.BASE_CLASS_CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+def test_base_class(name, check):
     check(BASE[name])
 
 
-def test_a_loss_of_ones_own_gets_clean_lists():
-    for check in (checks.check_padding, checks.check_nan, checks.check_lists_that_do_not_count):
-        check(BASE["own"])
+def test_custom_losses_receive_clean_lists_and_must_define_compute():
+    for check in (checks.check_padding, checks.check_nan, checks.check_skipped_lists):
+        check(BASE["custom"])
     with pytest.raises(TypeError, match="must override `compute"):
 
-        class OwnCall(losses.RankingLoss):
+        class OverridesCall(losses.RankingLoss):
             def call(self, y_true, y_pred):
                 return y_pred
 
@@ -160,7 +160,7 @@ def test_a_loss_of_ones_own_gets_clean_lists():
 
 
 @every_base
-def test_document_weights_follow_tf_rankings_rule(name):
+def test_document_weights_are_averaged_like_in_tf_ranking(name):
     labels, scores = BASE[name].batch
     weights = np.random.RandomState(2).rand(*labels.shape).astype(np.float32)
     of_lists = (weights * labels).sum(axis=1) / labels.sum(axis=1)
@@ -182,7 +182,7 @@ def test_half_precision_scores_are_computed_in_float32(name, dtype):
 
 
 @every_base
-def test_float64_scores_give_float64(name):
+def test_float64_scores_are_computed_in_float64(name):
     labels, scores = BASE[name].batch
     value, gradient = value_and_gradient(BASE[name].each(), labels, scores.astype(np.float64))
     assert value.dtype == gradient.dtype == np.float64
@@ -191,16 +191,16 @@ def test_float64_scores_give_float64(name):
 
 @every_base
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64, np.int8])
-def test_labels_of_any_type(name, dtype):
+def test_labels_may_have_any_dtype(name, dtype):
     labels, scores = BASE[name].batch
     found = value_and_gradient(BASE[name].each(), labels.astype(dtype), scores)
     np.testing.assert_array_equal(found[0], BASE[name].expected[0])
     np.testing.assert_array_equal(found[1], BASE[name].expected[1])
 
 
-@pytest.mark.parametrize("name", ["own", "list_net"])
+@pytest.mark.parametrize("name", ["custom", "list_net"])
 @pytest.mark.parametrize("mode", [None, "unknown shapes", "xla"])
-def test_weights_and_reduction_in_a_graph(name, mode):
+def test_weights_and_reduction_in_graphs_equal_eager(name, mode):
     labels, scores = BASE[name].batch
     weights = np.array([1.0, 0.0, 2.0, 0.5, 3.0], np.float32)
     run = value_and_gradient if mode is None else in_graph
@@ -211,7 +211,7 @@ def test_weights_and_reduction_in_a_graph(name, mode):
 
 
 @every_base
-def test_ragged_equals_padded(name):
+def test_ragged_lists_equal_padded_lists(name):
     labels, scores = BASE[name].batch
     lengths = [6, 1, 4, 5, 3]
     ragged = [tf.RaggedTensor.from_tensor(tf.constant(array), lengths=lengths) for array in (labels, scores)]
@@ -238,7 +238,7 @@ def test_ragged_equals_padded(name):
         ([2, 3], [2, 3], [2, 3, 1], r"`sample_weight` must have the shape"),
     ],
 )
-def test_bad_shapes_are_named(labels, scores, weights, message):
+def test_invalid_shapes_raise(labels, scores, weights, message):
     weights = None if weights is None else tf.ones(weights)
     for run in (Deviation(), tf.function(Deviation().__call__)):
         with pytest.raises(ValueError, match=message):
@@ -250,7 +250,7 @@ def test_bad_shapes_are_named(labels, scores, weights, message):
 # ---- The table.
 
 
-def test_the_table_has_every_public_loss():
+def test_the_table_contains_every_public_loss():
     public = {each for each in vars(losses).values() if isinstance(each, type) and issubclass(each, losses.RankingLoss)}
     table = [entry.loss for entry in losses.TABLE.values()]
     assert public - {losses.RankingLoss, losses.MetricLoss, losses.CriterionLoss} == set(table)
@@ -259,7 +259,7 @@ def test_the_table_has_every_public_loss():
 
 
 @pytest.mark.parametrize("name", losses.NAMES)
-def test_the_table_says_what_the_constructor_takes(name):
+def test_the_table_describes_the_constructor(name):
     entry = losses.TABLE[name]
     config = losses.get(name).get_config()
     assert config["name"] == name.removesuffix("_loss") + "_loss"
@@ -268,7 +268,7 @@ def test_the_table_says_what_the_constructor_takes(name):
     assert {**config, **entry.defaults} == config
     assert set(entry.searched) <= set(entry.defaults)
     for key, values in entry.searched.items():
-        for value in values:  # What a paper searched is in the range that is allowed.
+        for value in values:  # Values searched in papers are valid.
             assert losses.get(name, **{key: value}).get_config()[key] == value
     assert entry.citation and entry.time and entry.memory
     by_class, again = losses.get(entry.loss.__name__), losses.get(losses.serialize(losses.get(name)))
@@ -276,7 +276,7 @@ def test_the_table_says_what_the_constructor_takes(name):
     assert losses.get(again) is again
 
 
-def test_unknown_name():
+def test_an_unknown_name_raises():
     assert losses.get(None) is None
     for bad in ("ndgc", 3, {"class_name": "Other", "config": {}}):
         with pytest.raises(ValueError):
@@ -289,12 +289,6 @@ def test_unknown_name():
         losses.get(losses.get("list_net"), temperature=2.0)
 
 
-def test_a_pair_of_parts_is_the_named_loss():
-    batch = a_batch()
-    general = losses.MetricLoss(ops.SoftSort(temperature=0.5), functional.NDCG(topn=2))
-    np.testing.assert_array_equal(general(*batch), losses.SoftSortNDCGLoss(temperature=0.5, topn=2)(*batch))
-
-
-def test_the_references_are_of_every_entry():
+def test_every_ranking_and_baseline_has_a_reference():
     assert {*references.INDICATORS, *references.POSITIONS} == {*registry.RANKINGS}
     assert {*references.BASELINES} == {*registry.BASELINES}

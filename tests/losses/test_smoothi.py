@@ -1,4 +1,4 @@
-"""The SmoothI losses against float64 references written from the paper (Eq. 10 to 12 over Eq. 9)."""
+"""The SmoothI losses equal float64 references written from the paper (Eq. 10 to 12, gradients by Eq. 9)."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from tfr_smooth import functional, losses
 
 
 def lists_of(lengths):
-    """Labels and scores, [batch, list]; padding has the label -1."""
+    """Returns labels and scores, [batch, list]; padding has the label -1."""
     labels = np.full((len(lengths), max(lengths)), -1.0, np.float32)
     scores = np.zeros_like(labels)
     for row, length in enumerate(lengths):
@@ -22,12 +22,12 @@ def lists_of(lengths):
 
 
 def check(loss, reference, labels, scores):
-    """The loss of each list, with the reduction "none", and the gradient of their sum."""
+    """Compares the loss of each list and the gradient of their sum with the reference."""
     values, gradient = value_and_gradient(loss, labels, scores)
     assert values.dtype == np.float32 and gradient.dtype == np.float32
     for i, real in enumerate(labels >= 0):
         metric, slope = reference(labels[i, real], scores[i, real])
-        # Relative to the metric, which is what is computed; the loss is its distance to 1.
+        # The error is relative to the metric, because the loss is computed as 1 - metric.
         np.testing.assert_allclose(1.0 - np.float64(values[i]), metric, rtol=1e-6, atol=6e-8)
         assert np.abs(gradient[i, real] + slope).max() <= 1e-5 * np.abs(slope).max() + 1e-6
         np.testing.assert_array_equal(gradient[i, ~real], 0.0)
@@ -58,12 +58,12 @@ def test_map_equals_the_paper(alpha):
 
 
 @pytest.mark.parametrize("delta", [0.001, 0.25, 0.499])
-def test_delta(delta):
+def test_ndcg_equals_the_paper_for_any_delta(delta):
     loss = losses.SmoothINDCGLoss(delta=delta, reduction="none")
     check(loss, lambda y, s: references.smoothi_ndcg(y, s, delta=delta), *lists_of([30, 7]))
 
 
-def test_linear_gain_is_the_sum_of_the_relevance_at_each_rank():
+def test_linear_gain_sums_the_discounted_relevance_at_each_rank():
     labels, scores = lists_of([12])
     found = references.smoothi_indicators(scores[0]) @ labels[0]
     expected = 1.0 - references.dcg(found, "linear") / references.ideal_dcg(labels[0], gain="linear")
@@ -73,7 +73,7 @@ def test_linear_gain_is_the_sum_of_the_relevance_at_each_rank():
 @pytest.mark.slow
 @pytest.mark.parametrize("stop_gradient", [True, False])
 @pytest.mark.parametrize("name", ["smoothi_ndcg", "smoothi_precision", "smoothi_map"])
-def test_gradient_steps_on_the_scores_raise_the_exact_metric(name, stop_gradient):
+def test_gradient_steps_raise_the_exact_metric(name, stop_gradient):
     labels, start = a_batch(4, 8, 30)
     scores = tf.Variable(start)
     loss = losses.get(name, stop_gradient=stop_gradient)

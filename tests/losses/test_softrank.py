@@ -1,4 +1,4 @@
-"""The SoftRank losses against the paper's recursion, one list at a time in float64."""
+"""The SoftRank losses equal the recursion of the paper, for one list at a time in float64."""
 
 import math
 
@@ -12,7 +12,7 @@ from tfr_smooth import losses, ops
 
 
 def rank_distributions(scores, sigma):
-    """p_j(r), [N, N], by Eq. 9 and 11: a document starts at the top and loses to the others one after another."""
+    """Returns p_j(r), [N, N], by Eq. 9 and 11: each document starts at rank 1 and meets the others in turn."""
     rows = []
     for j in range(len(scores)):
         row = np.eye(1, len(scores))[0]
@@ -83,7 +83,7 @@ def test_sharp_limit_is_the_exact_metric(topn):
     np.testing.assert_allclose(1.0 - loss, references.exact_ndcg(labels, scores, topn), rtol=1e-6)
 
 
-def test_bad_arguments_are_named():
+def test_invalid_arguments_raise():
     with pytest.raises(ValueError, match="`sigma` must be a finite number > 0, got 0"):
         losses.SoftNDCGLoss(sigma=0)
     with pytest.raises(ValueError, match="`discount` must be one of 'log2', 'linear', got 'log'"):

@@ -1,4 +1,4 @@
-"""What is true of every metric of the registry."""
+"""Properties of every metric of the registry."""
 
 import functools
 import inspect
@@ -13,9 +13,9 @@ from tests.helpers import GRAPH_MODES, a_batch, pad
 from tfr_smooth import functional, losses, metrics, ops, registry
 
 EXACT = tuple(registry.METRICS)
-# Each metric read exactly, and off one ranking by indicators and one by positions.
+# Every exact metric, one smooth metric by indicators and one by positions.
 COVERING = (*EXACT, "softsort_map", "approx_ndcg")
-# The mode that asks most of a metric is fast, the others are slow.
+# The fast tests run only the most demanding mode.
 MODES = [pytest.param(mode, marks=() if mode == "xla, unknown shapes" else pytest.mark.slow) for mode in GRAPH_MODES]
 every_metric = pytest.mark.parametrize("name", metrics.NAMES)
 
@@ -27,7 +27,7 @@ def value(metric, *args):
 
 
 def get(name, **arguments):
-    """The metric, in a form that tells six documents from others."""
+    """Returns the metric, with a cutoff for which the order of six documents matters."""
     return metrics.get(name, **({"topn": 3} if name.endswith("precision") else {}), **arguments)
 
 
@@ -36,7 +36,7 @@ def get(name, **arguments):
 
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("arguments", [{}, {"topn": 1}, {"topn": 3}, {"topn": 10}, "changed"], ids=str)
-def test_exact_values_are_the_references_with_ties_too(name, arguments):
+def test_exact_values_equal_the_reference_also_with_ties(name, arguments):
     hyperparameters = metrics.hyperparameters(name)
     if arguments == "changed":
         arguments = checks.CHANGED[name]
@@ -66,7 +66,7 @@ def test_a_smooth_metric_is_one_minus_its_loss(name):
 
 
 @pytest.mark.parametrize("name", COVERING)
-def test_each_list_counts_once_with_its_weight(name):
+def test_the_result_is_the_weighted_mean_over_lists_of_all_batches(name):
     labels, scores = a_batch(batch=6, length=6)
     metric = get(name)
     each = np.array([value(metric, labels[i : i + 1], scores[i : i + 1]) for i in range(6)])
@@ -82,7 +82,7 @@ def test_each_list_counts_once_with_its_weight(name):
 
 
 @pytest.mark.parametrize("name", COVERING)
-def test_lists_that_do_not_count_whatever_their_weight(name):
+def test_padding_lists_are_skipped_and_no_relevant_selects_skip_or_zero(name):
     labels, scores = a_batch(length=6)
     expected = value(get(name), labels, scores)
     of_padding = np.full((1, 6), -1.0, np.float32), np.full((1, 6), np.nan, np.float32)
@@ -96,7 +96,7 @@ def test_lists_that_do_not_count_whatever_their_weight(name):
 
 
 @pytest.mark.parametrize("name", COVERING)
-def test_padding_and_permutation_change_nothing_and_nan_shows(name):
+def test_padding_and_permutation_change_nothing_and_nan_propagates(name):
     labels, scores = a_batch(length=6)
     metric = get(name)
     expected = value(metric, labels, scores)
@@ -111,7 +111,7 @@ def test_padding_and_permutation_change_nothing_and_nan_shows(name):
 
 
 @pytest.mark.parametrize("name", ["ndcg", "softsort_map"])
-def test_ragged_equals_padded(name):
+def test_ragged_lists_equal_padded_lists(name):
     labels, scores = a_batch(length=6)
     lengths = np.array([6, 1, 4, 3, 2])
     ragged = [tf.RaggedTensor.from_tensor(tf.constant(array), lengths=lengths) for array in (labels, scores)]
@@ -120,7 +120,7 @@ def test_ragged_equals_padded(name):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_result_has_the_metrics_type_and_scores_any(dtype):
+def test_scores_may_have_any_float_dtype_and_results_have_that_of_the_metric(dtype):
     labels, scores = a_batch(length=6)
     expected = value(metrics.NDCGMetric(), labels, scores)
     np.testing.assert_allclose(value(metrics.NDCGMetric(), labels.astype(int), scores.astype(dtype)), expected)
@@ -132,11 +132,8 @@ def test_result_has_the_metrics_type_and_scores_any(dtype):
 
 
 @pytest.mark.parametrize("name", COVERING)
-@pytest.mark.parametrize(
-    "mode",
-    [pytest.param(mode, marks=() if mode == "xla, unknown shapes" else pytest.mark.slow) for mode in GRAPH_MODES],
-)
-def test_same_in_a_graph(name, mode):
+@pytest.mark.parametrize("mode", MODES)
+def test_graphs_compute_the_same(name, mode):
     labels, scores = a_batch(length=6)
     metric = get(name)
     expected = value(metric, labels, scores)
@@ -150,7 +147,7 @@ def test_same_in_a_graph(name, mode):
     np.testing.assert_allclose(float(metric.result()), expected, rtol=1e-6)
 
 
-def test_zero_before_any_list_and_after_reset():
+def test_the_result_is_zero_before_any_list_and_after_reset():
     metric = metrics.MRRMetric()
     assert float(metric.result()) == 0.0
     assert value(metric, *a_batch()) > 0.0
@@ -159,7 +156,7 @@ def test_zero_before_any_list_and_after_reset():
 
 
 @pytest.mark.parametrize("name", ["ndcg", "softsort_map"])
-def test_in_fit_evaluate_and_a_keras_file(name, tmp_path):
+def test_fit_evaluate_and_a_restored_keras_file_report_the_metric(name, tmp_path):
     labels, scores = a_batch(batch=8, length=6)
     features = np.stack([scores, -scores], axis=-1)
     inputs = tf.keras.Input((6, 2))
@@ -172,15 +169,15 @@ def test_in_fit_evaluate_and_a_keras_file(name, tmp_path):
     expected = value(get(name), labels, model.predict(features, verbose=0))
     model.save(tmp_path / "model.keras")
     for each in (model, tf.keras.models.load_model(tmp_path / "model.keras")):
-        figures = each.evaluate(features, labels, batch_size=3, verbose=0, return_dict=True)
-        np.testing.assert_allclose(figures[metric.name], expected, rtol=1e-6)
+        values = each.evaluate(features, labels, batch_size=3, verbose=0, return_dict=True)
+        np.testing.assert_allclose(values[metric.name], expected, rtol=1e-6)
 
 
 # ---- Constructors and configs.
 
 
 @every_metric
-def test_the_config_has_every_constructor_argument(name):
+def test_the_config_contains_every_constructor_argument(name):
     parameters = list(inspect.signature(type(metrics.get(name)).__init__).parameters.values())[1:]
     assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
     parts = name.split("_")
@@ -201,7 +198,7 @@ def test_the_config_has_every_constructor_argument(name):
 
 
 @every_metric
-def test_bad_arguments_are_named(name):
+def test_invalid_arguments_raise(name):
     for key in (*metrics.hyperparameters(name), "no_relevant", "ragged"):
         with pytest.raises(ValueError, match=f"`{key}` must be .*, got 'bad'"):
             metrics.get(name, **{key: "bad"})
@@ -210,7 +207,7 @@ def test_bad_arguments_are_named(name):
             metrics.get(name, **{unknown: "sum"})
 
 
-def test_bad_inputs_are_named():
+def test_invalid_inputs_raise():
     with pytest.raises(ValueError, match="`scores` must be floats"):
         metrics.NDCGMetric().update_state(np.ones((2, 3)), np.ones((2, 3), int))
     with pytest.raises(ValueError, match="`labels` must have the shape of the scores"):
@@ -219,7 +216,7 @@ def test_bad_inputs_are_named():
         metrics.MeanOverLists("approx", functional.NDCG())
 
 
-def test_a_pair_of_parts_is_the_named_metric():
+def test_mean_over_lists_of_a_pair_equals_the_named_metric():
     batch = a_batch(length=6)
     general = metrics.MeanOverLists(ops.SoftSort(temperature=0.5), functional.NDCG(topn=2), name="pair")
     assert value(general, *batch) == value(metrics.SoftSortNDCGMetric(temperature=0.5, topn=2), *batch)
@@ -227,7 +224,7 @@ def test_a_pair_of_parts_is_the_named_metric():
     assert type(again) is metrics.MeanOverLists and again.get_config() == general.get_config()
 
 
-def test_names_tell_the_cut_off():
+def test_names_contain_the_cutoff():
     assert metrics.NDCGMetric().name == "ndcg"
     assert metrics.NDCGMetric(topn=5).name == "ndcg_5"
     assert metrics.PrecisionMetric(topn=1).name == "precision_1"
@@ -235,7 +232,7 @@ def test_names_tell_the_cut_off():
     assert metrics.ERRMetric().name == "err"
 
 
-def test_the_table_has_every_public_metric_and_every_loss_of_a_metric():
+def test_the_table_contains_every_public_metric_and_a_metric_per_metric_loss():
     public = {c for c in vars(metrics).values() if isinstance(c, type) and issubclass(c, metrics.MeanOverLists)}
     assert public - {metrics.MeanOverLists} == set(metrics.TABLE.values())
     assert tuple(metrics.TABLE) == metrics.NAMES

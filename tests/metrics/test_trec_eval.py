@@ -1,4 +1,4 @@
-"""The exact metrics equal trec_eval's figures, through pytrec_eval."""
+"""The exact metrics equal those of trec_eval, computed with pytrec_eval."""
 
 import numpy as np
 import pytest
@@ -8,19 +8,19 @@ from tfr_smooth import metrics
 
 
 def lists(seed, tied):
-    """Ragged random lists in padded form: labels and scores with padding anywhere, some without a relevant document."""
+    """Returns random labels and scores with padding anywhere and some lists without relevant documents."""
     random = np.random.RandomState(seed)
     labels = random.choice([0, 0, 0, 1, 2, 3], (40, 25)).astype(np.float32)
     labels[::7] = 0.0
     scores = random.randint(0, 5, labels.shape) if tied else random.randn(*labels.shape)
     labels[random.rand(*labels.shape) < 0.3] = -1.0
-    labels[5, 1:] = -1.0  # a list of at most one document
+    labels[5, 1:] = -1.0  # one document
     labels[:, 0] = np.maximum(labels[:, 0], 0.0)
     return labels, scores.astype(np.float32)
 
 
 def trec_eval(measure, labels, scores, relabel=lambda y: y):
-    """Means over queries; documents are named by position."""
+    """Returns the measure of each query; the names of documents are their positions."""
     qrels, run = {}, {}
     for q, (row_labels, row_scores) in enumerate(zip(labels, scores, strict=True)):
         real = [j for j in range(len(row_labels)) if row_labels[j] >= 0]
@@ -35,7 +35,7 @@ CASES = {
     "ndcg_cut_1": (metrics.NDCGMetric(topn=1, gain="linear"), lambda y: y),
     "ndcg_cut_5": (metrics.NDCGMetric(topn=5, gain="linear"), lambda y: y),
     "ndcg_cut_30": (metrics.NDCGMetric(topn=30, gain="linear"), lambda y: y),
-    "ndcg_cut_10": (metrics.NDCGMetric(topn=10), lambda y: 2**y - 1),  # exponential gain through the qrels
+    "ndcg_cut_10": (metrics.NDCGMetric(topn=10), lambda y: 2**y - 1),  # The qrels contain exponential gains.
     "P_1": (metrics.PrecisionMetric(topn=1), lambda y: y),
     "P_10": (metrics.PrecisionMetric(topn=10), lambda y: y),
     "P_100": (metrics.PrecisionMetric(topn=100), lambda y: y),
@@ -52,7 +52,7 @@ def test_mean_equals_trec_eval(measure, tied):
         labels, scores = lists(seed, tied)
         expected = np.array(trec_eval(measure, labels, scores, relabel))
         metric.reset_state()
-        for start in range(0, 40, 16):  # an uneven last batch
+        for start in range(0, 40, 16):  # The last batch is smaller.
             metric.update_state(labels[start : start + 16], scores[start : start + 16])
         np.testing.assert_allclose(float(metric.result()), expected.mean(), atol=1e-6)
         skipping = type(metric).from_config({**metric.get_config(), "no_relevant": "skip"})

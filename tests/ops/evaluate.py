@@ -1,11 +1,11 @@
-"""Values and derivatives of functions of clean lists, `function(scores, mask)`."""
+"""Evaluates functions of scores and mask and their gradients."""
 
 import numpy as np
 import tensorflow as tf
 
 
 def padded(rows):
-    """Lists of any lengths as one array with zeros at the end, and its mask."""
+    """Pads lists with zeros to one array, and returns it with its mask."""
     mask = np.arange(max(map(len, rows))) < np.array([[len(row)] for row in rows])
     values = np.zeros(mask.shape, np.asarray(rows[0]).dtype)
     values[mask] = np.concatenate(rows)
@@ -13,13 +13,13 @@ def padded(rows):
 
 
 def value(function, scores):
-    """The value for one list without padding."""
+    """Returns the value for one list without padding."""
     scores = tf.convert_to_tensor(scores)[tf.newaxis]
     return function(scores, tf.ones_like(scores, tf.bool)).numpy()[0]
 
 
 def value_and_gradient(function, scores, weights=1.0, mask=None):
-    """The value for a batch, and the gradient of its sum under the weights."""
+    """Returns the value for a batch, and the gradient of its weighted sum."""
     scores = tf.convert_to_tensor(scores)
     mask = tf.ones_like(scores, tf.bool) if mask is None else tf.convert_to_tensor(mask)
     with tf.GradientTape() as tape:
@@ -30,10 +30,10 @@ def value_and_gradient(function, scores, weights=1.0, mask=None):
 
 
 def of_one_list(function, scores, weights=1.0):
-    """The same for one list without padding."""
+    """Returns the value and gradient for one list without padding."""
     return tuple(result[0] for result in value_and_gradient(function, scores[np.newaxis], weights))
 
 
 def assert_near(found, expected, relative):
-    """Near the expected array, relative to its largest element."""
+    """Asserts that arrays are close, relative to the largest expected element."""
     assert np.abs(found - expected).max() <= relative * np.abs(expected).max() + 1e-37

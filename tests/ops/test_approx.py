@@ -1,4 +1,4 @@
-"""Approx: positions against the papers, the sharp limit, and the metrics read off them."""
+"""Approx: positions and the metrics computed from them equal the papers."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def sigmoid(x):
 
 
 def positions(scores, alpha):
-    """pi_j = 1 + sum over i other than j of sigmoid(alpha (s_i - s_j)), by two loops."""
+    """Computes pi_j = 1 + sum over i != j of sigmoid(alpha (s_i - s_j)) with two loops."""
     n = len(scores)
     return np.array([1.0 + sum(sigmoid(alpha * (scores[i] - scores[j])) for i in range(n) if i != j) for j in range(n)])
 
@@ -33,7 +33,7 @@ def approx_precision(labels, scores, alpha=10.0, beta=10.0, topn=10):
 
 
 def before(places, relevant, beta, j):
-    """The relevance of each other document times how far it is before document j."""
+    """Returns the relevance of each other document times its degree of being ranked before document j."""
     return [relevant[i] * sigmoid(beta * (places[j] - 0.5 - places[i])) for i in range(len(places)) if i != j]
 
 
@@ -90,7 +90,7 @@ def test_positions_and_their_gradients_equal_the_papers(alpha):
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("alpha", [0.3, 10.0])
-def test_values_equal_the_papers_and_gradients_finite_differences(name, alpha):
+def test_metrics_equal_the_papers_and_their_gradients_finite_differences(name, alpha):
     reference, arguments = CASES[name]
     loss = losses.get(name.partition("@")[0], alpha=alpha, beta=3.0, **arguments)
     labels, scores = a_list(3, 12)
@@ -103,7 +103,7 @@ def test_values_equal_the_papers_and_gradients_finite_differences(name, alpha):
     np.testing.assert_allclose(tape.gradient(value, tensor)[0], expected, rtol=1e-5, atol=1e-8)
 
 
-def test_ndcg_equals_tf_rankings():
+def test_ndcg_equals_tf_ranking():
     tfr = tf_ranking()
     random = np.random.RandomState(1)
     labels = random.randint(0, 4, (6, 11)).astype(np.float32)
@@ -115,7 +115,7 @@ def test_ndcg_equals_tf_rankings():
 
 
 @pytest.mark.parametrize("topn", [3, None])
-def test_discounts_of_documents_follow_the_position(topn):
+def test_document_discounts_are_the_discounts_at_the_positions(topn):
     _, scores = a_list(5, 8)
     ranking = ops.Approx(2.0, beta=3.0)
     found = evaluate.value(lambda s, m: ranking.document_discounts(s, m, discount=[2.0, 1.0, 0.5], topn=topn), scores)

@@ -1,4 +1,4 @@
-"""Compiled programs, their derivatives, and the grid of sizes."""
+"""Compiled programs, their derivatives, and the sizes to which batches are padded."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from tfr_smooth.ops import compiled
 LENGTHS = range(1, 2100)
 
 
-def test_a_program_is_traced_once_for_all_sizes_of_a_type():
+def test_a_program_is_traced_once_per_dtype_for_all_sizes():
     traces = []
 
     @compiled.program
@@ -26,7 +26,7 @@ def test_a_program_is_traced_once_for_all_sizes_of_a_type():
 
 
 @pytest.mark.parametrize("has_xla", [True, False])
-def test_a_program_is_compiled_where_tensorflow_has_xla(has_xla, monkeypatch):
+def test_a_program_is_compiled_if_tensorflow_has_xla(has_xla, monkeypatch):
     monkeypatch.setattr(compiled, "_has_xla", lambda: has_xla)
     calls = []
     function = tf.function
@@ -44,8 +44,8 @@ def test_no_gradient_flows_through_a_program():
     assert tape.gradient(y, x) is None
 
 
-def test_differentiable_takes_the_first_derivative_from_the_value_and_the_others_from_plain():
-    """The functions differ on purpose, to tell them apart: 5 and 7 x for x^3."""
+def test_differentiable_uses_the_custom_value_and_gradient_and_the_plain_higher_derivatives():
+    """To show which function is used, the value of x^3 is replaced by 5 and its first derivative by 7 x."""
 
     def value(x):
         return tf.fill(tf.shape(x), tf.constant(5.0, x.dtype)), lambda upstream: 7.0 * upstream * x
@@ -80,12 +80,12 @@ def test_the_derivative_with_respect_to_the_upstream_gradient_is_the_first_deriv
 
 @pytest.mark.parametrize("cores", [1, 2, 4])
 @pytest.mark.parametrize("batch", [1, 2, 8])
-def test_a_program_over_lists_computes_a_part_on_each_core(cores, batch, monkeypatch):
+def test_over_lists_splits_the_batch_into_one_part_per_core(cores, batch, monkeypatch):
     monkeypatch.setattr(compiled, "_cores", lambda: cores)
 
     @compiled.program
     def scaled(values, labels, factor):
-        # The number of rows tells which parts the program was given.
+        # The number of rows shows the size of the parts.
         rows = tf.shape(values)[0] * tf.ones([tf.shape(values)[0], 1], tf.int32)
         return factor * values + labels, rows
 
@@ -100,9 +100,9 @@ def test_a_program_over_lists_computes_a_part_on_each_core(cores, batch, monkeyp
     np.testing.assert_array_equal(rows, np.full([batch, 1], batch // min(cores, batch)))
 
 
-def test_padded_lengths():
+def test_padded_lengths_are_few_and_less_than_1_5_times_the_length():
     padded = [compiled.padded_length(length) for length in LENGTHS]
-    assert all(length <= more <= max(8, 1.5 * length + 8) for length, more in zip(LENGTHS, padded, strict=True))
+    assert all(length <= more < max(1.5 * length, length + 8) for length, more in zip(LENGTHS, padded, strict=True))
     assert padded == sorted(padded)
     assert all(compiled.padded_length(more) == more for more in padded)
     assert len({more for more in padded if more <= 1024}) == 16
@@ -111,10 +111,11 @@ def test_padded_lengths():
 
 def test_padded_batches_are_powers_of_two():
     assert [compiled.padded_batch(size) for size in (0, 1, 2, 3, 5, 64, 65)] == [1, 1, 2, 4, 8, 64, 128]
+    assert len({compiled.padded_batch(size) for size in range(1, 1025)}) == 11
 
 
 @pytest.mark.parametrize("padded", [compiled.padded_length, compiled.padded_batch])
-def test_a_graph_that_does_not_know_the_size_pads_to_the_same(padded):
+def test_graphs_of_unknown_size_pad_to_the_same_size(padded):
     unknown = tf.function(padded, input_signature=[tf.TensorSpec([], tf.int32)])
     for size in (0, 1, 7, 8, 9, 64, 65, 79, 80, 81, 127, 128, 129, 1000, 1024, 1025, 65536, 65537):
         assert int(unknown(size)) == padded(size), size
@@ -136,7 +137,7 @@ def test_pad_appends_zeros_and_unpad_removes_them(signature):
         np.testing.assert_array_equal(back, values)
 
 
-def test_pad_keeps_a_tensor_of_a_size_of_the_grid():
+def test_pad_returns_a_tensor_of_a_padded_size_unchanged():
     values = tf.ones([4, 16])
     assert compiled.pad(values) is values
     assert compiled.unpad(values, values) is values

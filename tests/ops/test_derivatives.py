@@ -1,4 +1,4 @@
-"""Second derivatives: of each ranking and criterion, by tapes in and around graphs."""
+"""Second derivatives of every ranking and criterion, with tapes inside and around graphs."""
 
 import functools
 
@@ -48,7 +48,7 @@ def criterion_of(criterion):
     return lambda scores: criterion(*constants()[:1], scores, MASK)[:, tf.newaxis]
 
 
-WHOLE = {
+DIFFERENTIABLE = {
     "smoothi relevance": relevance_of(SmoothI(2.0, stop_gradient=False)),
     "smoothi gain": gain_of(SmoothI(2.0, stop_gradient=False)),
     "approx relevance": relevance_of(Approx(2.0, 3.0)),
@@ -76,11 +76,12 @@ WHOLE = {
     "list_ap": criterion_of(functools.partial(functional.list_ap, num_bins=4, temperature=3.0)),
     "mean_squared": criterion_of(functional.mean_squared),
 }
-# Eq. 9 of SmoothI is no derivative of a function: its own second derivatives hold the products too.
+# With stopped gradients (Eq. 9 of SmoothI), second derivatives keep the products constant too.
 STOPPED = {"smoothi stopped relevance": relevance_of(SmoothI(2.0)), "smoothi stopped gain": gain_of(SmoothI(2.0))}
 FAST = ["approx positions", "list_mle"]
 every_mode = pytest.mark.parametrize(
-    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in (*WHOLE, *STOPPED)]
+    "name",
+    [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in (*DIFFERENTIABLE, *STOPPED)],
 )
 
 
@@ -93,26 +94,26 @@ def gradient_of(function, scores):
 
 
 def second_derivative(function, scores):
-    """The product of the Hessian with the direction."""
+    """Returns the product of the Hessian with `DIRECTION`."""
     with tf.GradientTape() as tape:
         tape.watch(scores)
         along = tf.reduce_sum(DIRECTION * gradient_of(function, scores))
     return tape.gradient(along, scores)
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_second_derivatives_equal_finite_differences(name):
     step = 1e-5
-    up, down = (gradient_of(WHOLE[name], tf.constant(SCORES + sign * step * DIRECTION)) for sign in (1, -1))
+    up, down = (gradient_of(DIFFERENTIABLE[name], tf.constant(SCORES + sign * step * DIRECTION)) for sign in (1, -1))
     expected = (up - down).numpy() / (2 * step)
     assert np.abs(expected).max() > 0.01
-    found = second_derivative(WHOLE[name], tf.constant(SCORES))
+    found = second_derivative(DIFFERENTIABLE[name], tf.constant(SCORES))
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * max(1.0, np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("row", [0, 1])
 @pytest.mark.parametrize("name", STOPPED)
-def test_second_derivatives_of_smoothi_hold_the_products_of_the_first(name, row):
+def test_second_derivatives_of_smoothi_keep_the_products_constant(name, row):
     real = MASK[row]
     scores, relevance, n = SCORES[row, real], RELEVANCE[row, real], real.sum()
     factors = references.smoothi_factors(scores - scores.min(), 2.0, 0.1, n)
@@ -128,8 +129,8 @@ def test_second_derivatives_of_smoothi_hold_the_products_of_the_first(name, row)
 
 
 @every_mode
-def test_tapes_in_a_graph_give_the_same(name):
-    function = {**WHOLE, **STOPPED}[name]
+def test_tapes_inside_a_graph_give_the_same_second_derivative(name):
+    function = {**DIFFERENTIABLE, **STOPPED}[name]
     signature = [tf.TensorSpec([2, 5], tf.float64)]
     in_graph = tf.function(lambda scores: second_derivative(function, scores), input_signature=signature)
     expected = second_derivative(function, tf.constant(SCORES))
@@ -138,8 +139,8 @@ def test_tapes_in_a_graph_give_the_same(name):
 
 @every_mode
 @pytest.mark.parametrize("persistent", [False, True])
-def test_tapes_around_a_graph_give_the_same(name, persistent):
-    function = {**WHOLE, **STOPPED}[name]
+def test_tapes_around_a_graph_give_the_same_second_derivative(name, persistent):
+    function = {**DIFFERENTIABLE, **STOPPED}[name]
     in_graph, scores = tf.function(function), tf.constant(SCORES)
     with tf.GradientTape(persistent=persistent) as outer:
         outer.watch(scores)
@@ -153,8 +154,8 @@ def test_tapes_around_a_graph_give_the_same(name, persistent):
 
 
 @every_mode
-def test_hessians_of_a_graph_give_the_same(name):
-    function = {**WHOLE, **STOPPED}[name]
+def test_hessians_in_a_graph_give_the_same_second_derivative(name):
+    function = {**DIFFERENTIABLE, **STOPPED}[name]
 
     @tf.function(input_signature=[tf.TensorSpec([2, 5], tf.float64)])
     def hessian(scores):
@@ -166,7 +167,7 @@ def test_hessians_of_a_graph_give_the_same(name):
 
 
 @pytest.mark.parametrize("epsilon", [0.03, 0.1, 1.0])
-def test_second_and_forward_derivatives_of_sinkhorn_do_not_stop_at_the_threshold(epsilon):
+def test_second_and_forward_derivatives_of_sinkhorn_do_not_depend_on_the_threshold(epsilon):
     scores, direction = (tf.constant(random.randn(2, 5)) for random in map(np.random.RandomState, (1, 2)))
     stopped, converged = (
         lambda scores, ranking=ranking: ranking.positions(scores, tf.ones_like(scores, tf.bool))
@@ -186,9 +187,9 @@ def test_second_and_forward_derivatives_of_sinkhorn_do_not_stop_at_the_threshold
 
 
 @every_mode
-def test_second_derivatives_leave_the_first_to_xla(name):
-    """TensorFlow may change a graph when its gradient is asked for, and graphs are shared."""
-    function, scores = {**WHOLE, **STOPPED}[name], tf.constant(SCORES)
+def test_gradients_compile_with_xla_after_second_derivatives(name):
+    """Gradients can modify the shared graph, which then must still compile with XLA."""
+    function, scores = {**DIFFERENTIABLE, **STOPPED}[name], tf.constant(SCORES)
     tf.function(lambda scores: second_derivative(function, scores))(scores)
     in_graph = tf.function(function)
     with tf.GradientTape() as outer:

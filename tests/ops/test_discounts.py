@@ -1,4 +1,4 @@
-"""The mixtures behind the log discount, and the shallower discounts."""
+"""The mixture that approximates the log discount, shallow discounts, and custom discounts."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from tfr_smooth.ops import discounts
 @pytest.mark.parametrize(
     ("length", "at_most"), [(0, 12), (1, 12), (16, 12), (17, 16), (64, 16), (1000, 22), (1024, 22), (16384, 33)]
 )
-def test_the_mixture_is_the_log_discount(length, at_most):
+def test_the_mixture_approximates_the_log_discount(length, at_most):
     weights, decays = (x.numpy() for x in discounts.log2_mixture(length))
     assert weights.dtype == decays.dtype == np.float64
     assert (weights > 0).all() and (decays > 0).all() and (decays < 1).all()
@@ -22,13 +22,13 @@ def test_the_mixture_is_the_log_discount(length, at_most):
 
 
 @pytest.mark.parametrize("length", [1, 16, 17, 900, 65536])
-def test_a_graph_that_does_not_know_the_length_has_the_same_mixture(length):
+def test_graphs_of_unknown_length_use_the_same_mixture(length):
     unknown = tf.function(discounts.log2_mixture, input_signature=[tf.TensorSpec([], tf.int32)])(length)
     for found, expected in zip(unknown, discounts.log2_mixture(length), strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
-def test_each_mixture_is_fitted_once():
+def test_mixtures_are_cached():
     discounts.log2_mixture(40)
     before = discounts._fit.cache_info().misses
     for length in (17, 40, 64):
@@ -37,18 +37,18 @@ def test_each_mixture_is_fitted_once():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_nonnegative_least_squares_has_the_optimum(seed):
+def test_nonnegative_least_squares_satisfies_the_optimality_conditions(seed):
     random = np.random.RandomState(seed)
     columns, target = random.randn(12, 6), random.randn(12)
     weights = discounts._nonnegative_least_squares(columns, target)
     slopes = columns.T @ (target - columns @ weights)
     assert (weights >= 0).all()
-    assert (slopes <= 1e-9).all()  # no weight at 0 wants to grow
+    assert (slopes <= 1e-9).all()  # Increasing a weight of 0 does not lower the error.
     np.testing.assert_allclose(slopes[weights > 0], 0.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("alpha", [-1.0, -0.4, 0.0, 0.4, 1.0])
-def test_shallow_discounts_fall_from_one_bent_as_alpha_says(alpha):
+def test_shallow_discounts_decrease_from_one_with_curvature_alpha(alpha):
     ranks, count = np.arange(8.0), np.array([[8.0], [5.0]])
     found = discounts.ShallowDiscount(alpha).at(ranks, count).numpy()
     x = np.minimum(ranks / count, 1.0)
@@ -59,7 +59,7 @@ def test_shallow_discounts_fall_from_one_bent_as_alpha_says(alpha):
 
 
 @pytest.mark.parametrize("alpha", [-1.0, 0.0, 0.7])
-def test_shallow_discounts_need_mean_and_variance_only(alpha):
+def test_expected_shallow_discounts_need_only_mean_and_variance(alpha):
     discount, count = discounts.ShallowDiscount(alpha), np.array([[6.0]])
     ranks, chances = np.arange(6.0), np.random.RandomState(0).dirichlet(np.ones(6))
     mean = chances @ ranks
@@ -75,7 +75,7 @@ def test_shallow_discounts_need_mean_and_variance_only(alpha):
         ("0", "`alpha` must be a finite number, got '0'."),
     ],
 )
-def test_bad_alpha_is_named(alpha, message):
+def test_invalid_alpha_raises(alpha, message):
     with pytest.raises(ValueError) as error:
         discounts.ShallowDiscount(alpha)
     assert str(error.value) == message
@@ -97,14 +97,14 @@ MASK = tf.constant([[True] * 4, [True] * 2 + [False] * 2])
     ids=["log2", "linear", "shallow", "table", "long table", "function"],
 )
 @pytest.mark.parametrize("number", [int, tf.constant])
-def test_discounts_at_ranks(discount, expected, number):
+def test_discounts_at_ranks_equal_their_formula_or_table(discount, expected, number):
     found = discounts.at_ranks(discount, number(5), MASK)
     assert found.dtype == tf.float64
     np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
-def test_a_table_is_interpolated_between_ranks_and_falls_to_zero_behind_its_end(dtype):
+def test_tables_are_interpolated_between_ranks_and_decrease_to_zero_after_their_end(dtype):
     ranks = tf.constant([[0.0, 0.25, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 1e6]], dtype)
     with tf.GradientTape() as tape:
         tape.watch(ranks)
@@ -115,7 +115,7 @@ def test_a_table_is_interpolated_between_ranks_and_falls_to_zero_behind_its_end(
     np.testing.assert_allclose(slopes[[1, 3, 5, 7, 8]], [-2.0, -3.0, 2.0, 0.0, 0.0], rtol=1e-6)
 
 
-def test_discounts_between_ranks_follow_their_formula():
+def test_discounts_between_ranks_equal_their_formula():
     ranks = tf.constant([[0.5, 2.3]], tf.float64)
     np.testing.assert_allclose(discounts.at("log2", ranks, MASK), 1.0 / np.log2(2.0 + ranks.numpy()), rtol=1e-14)
     np.testing.assert_allclose(discounts.at("linear", ranks, MASK)[0], 1.0 - ranks.numpy()[0] / 4.0, rtol=1e-14)
@@ -123,11 +123,11 @@ def test_discounts_between_ranks_follow_their_formula():
 
 
 @pytest.mark.parametrize("discount", [[], [[1.0]], [1.0, float("nan")], 3.0, None, ["a"]])
-def test_bad_discounts_are_named(discount):
+def test_invalid_discounts_raise(discount):
     with pytest.raises(ValueError, match="`discount` must be 'log2', 'linear', a ShallowDiscount, a function of the"):
         discounts.checked(discount)
 
 
-def test_an_unknown_discount_is_named():
+def test_an_unknown_discount_raises():
     with pytest.raises(ValueError, match="`discount` must be one of 'log2', 'linear', got 'log'"):
         discounts.checked("log")

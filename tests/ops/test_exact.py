@@ -1,4 +1,4 @@
-"""The exact ranking: order, ties, padding."""
+"""ExactRanking: order, ties, padding."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def rank_relevance(scores, relevance, mask=None, topn=None):
     return ops.ExactRanking().rank_relevance(scores, tf.constant(relevance), mask, topn).numpy()
 
 
-def test_equals_a_sort_with_the_ties_of_trec_eval():
+def test_the_order_equals_a_sort_with_ties_like_trec_eval():
     random = np.random.RandomState(0)
     scores = random.randint(0, 4, (30, 11)).astype(np.float32)
     relevance = random.rand(30, 11).astype(np.float32)
@@ -38,11 +38,11 @@ def test_padding_comes_last():
     np.testing.assert_array_equal(found, [[3.0, 2.0, 0.0, 0.0]])
 
 
-def test_topn_cuts():
+def test_topn_limits_the_ranks():
     np.testing.assert_array_equal(rank_relevance([[1.0, 3.0, 2.0]], [[1.0, 2.0, 3.0]], topn=2), [[2.0, 3.0]])
 
 
-def test_indicators_are_the_permutation():
+def test_indicators_are_the_permutation_matrix():
     rows = [np.array([2.0, 0.0, 1.0, 1.0]), np.array([5.0, 7.0])]
     scores, mask = evaluate.padded(rows)
     found = ops.ExactRanking().indicators(tf.constant(scores), tf.constant(mask), 3)
@@ -50,7 +50,7 @@ def test_indicators_are_the_permutation():
     np.testing.assert_array_equal(found, expected)
 
 
-def test_unsort_undoes_the_order():
+def test_unsort_inverts_the_order():
     random = np.random.RandomState(1)
     scores, mask = tf.constant(random.randn(4, 9)), tf.constant(random.rand(4, 9) < 0.7)
     order = exact.descending_order(scores, mask)

@@ -1,4 +1,4 @@
-"""FastSort against the paper: the projection, its optimality, its Jacobian, its limits."""
+"""FastSort equals the paper: the projection, its optimality, its Jacobian, its limits."""
 
 import itertools
 
@@ -11,11 +11,11 @@ from tests.ops import evaluate
 from tfr_smooth.ops import fastsort
 from tfr_smooth.ops.fastsort import FastSort
 
-BOTH = pytest.mark.parametrize("regularization", ["l2", "kl"])
+every_regularization = pytest.mark.parametrize("regularization", ["l2", "kl"])
 
 
 def paper(scores, strength, regularization="l2"):
-    """Proposition 3 of arXiv:2002.08871 by pooling adjacent violators, one document after the other."""
+    """Proposition 3 of arXiv:2002.08871 by pooling adjacent violators, one document at a time."""
     z = -np.asarray(scores, np.float64) / strength
     order = np.argsort(-z, kind="stable")
     w = np.arange(len(z), 0, -1.0)
@@ -52,7 +52,7 @@ def gradient(ranking, scores, weights):
 @pytest.mark.parametrize(
     ("scores", "strength", "expected"),
     [
-        # Nearer than the strength: the mean rank, less the score over the strength, about its mean.
+        # A gap below the strength: the mean rank, minus the centered score divided by the strength.
         ([0.0, 0.5], 1.0, [1.75, 1.25]),
         ([0.0, 0.5], 0.5, [2.0, 1.0]),
         ([0.0, 3.0, 1.0], 1.0, [3.0, 1.0, 2.0]),
@@ -61,13 +61,13 @@ def gradient(ranking, scores, weights):
         ([0.0, 0.0, 3.0], 1e6, [2.000001, 2.000001, 1.999998]),
     ],
 )
-def test_l2_by_hand(scores, strength, expected):
+def test_l2_positions_equal_hand_computed_values(scores, strength, expected):
     found = positions(FastSort(strength), scores)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_kl_by_hand():
-    """Two documents in one block share the ranks' sum 3 by exp(-s / epsilon), until the upper one has rank 1."""
+def test_kl_positions_equal_hand_computed_values():
+    """Two documents in one block share the sum 3 of the ranks by exp(-s / epsilon), until the upper one has rank 1."""
     shares = np.exp([0.0, -0.5])
     found = positions(FastSort(1.0, "kl"), [0.0, 0.5])
     np.testing.assert_allclose(found, 3.0 * shares / shares.sum(), rtol=1e-14)
@@ -75,10 +75,10 @@ def test_kl_by_hand():
     np.testing.assert_allclose(edge, [2.0, 1.0], rtol=1e-14)
 
 
-@BOTH
+@every_regularization
 @pytest.mark.parametrize("strength", [0.01, 0.1, 1.0, 10.0])
 @pytest.mark.parametrize("length", [1, 2, 7, 60])
-def test_equals_the_paper(length, strength, regularization):
+def test_positions_and_gradients_equal_the_paper(length, strength, regularization):
     random = np.random.RandomState(length)
     scores, weights = random.randn(length), random.randn(length)
     ranking = FastSort(strength, regularization)
@@ -97,15 +97,15 @@ def hard_lists():
     yield "convex", np.arange(length)[::-1] ** 2 / 20.0
 
 
-@BOTH
+@every_regularization
 @pytest.mark.parametrize(("name", "scores"), list(hard_lists()), ids=[name for name, _ in hard_lists()])
-def test_pooling_all_violators_at_once_ends_at_the_solution(name, scores, regularization):
+def test_pooling_all_violators_at_once_reaches_the_solution(name, scores, regularization):
     for strength in (0.3, 1.0, 3.0):
         found = positions(FastSort(strength, regularization), scores)
         np.testing.assert_allclose(found, paper(scores, strength, regularization), rtol=1e-11)
 
 
-def test_l2_equals_tensorflow_s_isotonic_regression():
+def test_l2_positions_equal_isotonic_regression_of_tensorflow():
     scores = np.sort(np.random.RandomState(0).randn(5, 30))[:, ::-1].copy()
     ranks = np.arange(1.0, 31.0)
     dual, _ = tf.nn.isotonic_regression(tf.constant(scores / 0.2 + ranks), decreasing=True)
@@ -114,9 +114,9 @@ def test_l2_equals_tensorflow_s_isotonic_regression():
     )
 
 
-@BOTH
-def test_is_the_projection_onto_the_permutahedron(regularization):
-    """No corner lies on the far side of the plane through the solution across the way to what is projected."""
+@every_regularization
+def test_positions_are_the_projection_onto_the_permutahedron(regularization):
+    """Optimality of a projection: no corner is beyond the solution in the direction of the target."""
     for seed in range(5):
         scores = np.random.RandomState(seed).randn(5)
         found = positions(FastSort(0.8, regularization), scores)
@@ -126,8 +126,8 @@ def test_is_the_projection_onto_the_permutahedron(regularization):
         assert best <= way @ found + 1e-10
 
 
-@BOTH
-def test_proposition_4_the_gradient_of_a_list_in_one_block(regularization):
+@every_regularization
+def test_the_gradient_of_a_single_block_equals_proposition_4(regularization):
     scores = np.array([0.3, 0.1, 0.2])
     found = positions(FastSort(10.0, regularization), scores)
     if regularization == "l2":
@@ -139,7 +139,7 @@ def test_proposition_4_the_gradient_of_a_list_in_one_block(regularization):
 
 
 @pytest.mark.parametrize(("regularization", "gap"), [("l2", 1.0), ("kl", np.log(2.0))])
-def test_the_ranks_are_exact_up_to_a_strength_and_have_no_gradient(regularization, gap):
+def test_below_a_certain_strength_ranks_are_exact_without_gradient(regularization, gap):
     scores = np.array([2.0, 0.0, 1.0])
     exact, smooth = (FastSort(s / gap, regularization) for s in (0.999, 1.001))
     np.testing.assert_allclose(positions(exact, scores), [1.0, 3.0, 2.0], rtol=1e-14)
@@ -148,14 +148,14 @@ def test_the_ranks_are_exact_up_to_a_strength_and_have_no_gradient(regularizatio
 
 
 def one_document_per_round(length, regularization):
-    """Scores of which pooling adds one document per round to a tie at the lower half: all are one block."""
+    """Returns scores for which pooling adds one document per round to the tied lower half, until all are one block."""
     ranks = np.minimum(np.arange(1, length + 1), length // 2)
     return -1.001 * (ranks if regularization == "l2" else np.log(ranks))
 
 
-@BOTH
+@every_regularization
 @pytest.mark.parametrize("hard", [False, True])
-def test_rounds_are_few(hard, regularization, monkeypatch):
+def test_at_most_30_rounds_are_needed(hard, regularization, monkeypatch):
     rounds = []
     name = {"l2": "_euclidean", "kl": "_entropic"}[regularization]
     solve = getattr(fastsort, name)
@@ -165,9 +165,9 @@ def test_rounds_are_few(hard, regularization, monkeypatch):
     assert len(rounds) < 30
 
 
-@BOTH
-def test_lists_of_any_kind_in_one_batch_are_solved_alone(regularization):
-    """Splitting, which one list needs, leaves the others and padding as they are."""
+@every_regularization
+def test_lists_of_a_batch_are_solved_independently(regularization):
+    """The first list needs splitting, which must not change the other lists."""
     random = np.random.RandomState(0)
     hard = one_document_per_round(100, regularization)
     rows = [hard, random.randn(60), np.arange(80.0), np.zeros(7), random.randn(1)]
@@ -177,7 +177,7 @@ def test_lists_of_any_kind_in_one_batch_are_solved_alone(regularization):
         np.testing.assert_allclose(positions_found[: len(row)], paper(row, 1.0, regularization), rtol=1e-11)
 
 
-@BOTH
+@every_regularization
 @pytest.mark.parametrize("strength", [0.03, 0.3, 3.0])
 def test_splitting_and_pooling_find_the_same_blocks(strength, regularization, monkeypatch):
     random = np.random.RandomState(1)

@@ -1,4 +1,4 @@
-"""NeuralSort against the paper: Eq. 5, Theorem 4, cost."""
+"""NeuralSort equals the paper: Eq. 5, Theorem 4, size of tensors."""
 
 import numpy as np
 import pytest
@@ -25,14 +25,14 @@ def gradient(ranking, scores, weights):
     return evaluate.of_one_list(ranking.indicators, scores, weights)[1]
 
 
-def test_two_documents_by_hand():
-    """Scores a > b, gap d: the inputs (a - d, -b - d) fall by d over tau from rank 1's document, and so for rank 2."""
+def test_indicators_of_two_documents_equal_hand_computed_values():
+    """For scores a > b with gap d, the two softmax inputs of each rank differ by d / tau."""
     one = 1.0 / (1.0 + np.exp(-3.0 / 2.0))
     found = indicators(NeuralSort(temperature=2.0), [1.0, 4.0])
     np.testing.assert_allclose(found, [[1.0 - one, one], [one, 1.0 - one]], rtol=1e-14)
 
 
-def test_three_documents_by_hand():
+def test_indicators_of_three_documents_equal_hand_computed_values():
     """Scores 2, 1, 0 at tau 1. A 1 = (3, 2, 3): rows softmax(1, 0, -3), softmax(-3, -2, -3), softmax(-7, -4, -3)."""
     found = indicators(NeuralSort(), [2.0, 1.0, 0.0])
     expected = [references.softmax(np.array(row)) for row in ([1.0, 0, -3], [-3.0, -2, -3], [-7.0, -4, -3])]
@@ -41,7 +41,7 @@ def test_three_documents_by_hand():
 
 @pytest.mark.parametrize("temperature", [0.1, 1.0, 10.0, 100.0])
 @pytest.mark.parametrize("length", [1, 2, 7, 50])
-def test_equals_the_paper(length, temperature):
+def test_indicators_and_gradients_equal_the_paper(length, temperature):
     random = np.random.RandomState(length)
     scores, weights = random.randn(length), random.randn(length, length)
     ranking = NeuralSort(temperature)
@@ -50,8 +50,8 @@ def test_equals_the_paper(length, temperature):
     np.testing.assert_allclose(gradient(ranking, scores, weights), expected, rtol=1e-6, atol=2e-7)
 
 
-def test_gradient_at_ties_is_that_of_eq_5_with_the_slope_0_of_an_absolute_0():
-    """By hand: the softmax's slopes times those of its inputs, where |s_i - s_j| of a tie stands still."""
+def test_gradient_at_ties_uses_derivative_0_of_the_absolute_value():
+    """Hand-derived: the derivative of the softmax times that of its inputs, where |s_i - s_j| is constant at ties."""
     scores, weights = np.array([1.0, 0.0, 1.0, -2.0, 1.0]), np.random.RandomState(0).randn(5, 5)
     rows, signs = paper(scores, 0.7), np.sign(scores[:, None] - scores)
     expected = np.zeros(5)
@@ -63,7 +63,7 @@ def test_gradient_at_ties_is_that_of_eq_5_with_the_slope_0_of_an_absolute_0():
 
 
 @pytest.mark.parametrize("temperature", [0.1, 3.0])
-def test_theorem_4_rows_are_unimodal_with_their_highest_at_the_sorted_document(temperature):
+def test_rows_are_unimodal_with_the_maximum_at_the_sorted_document_by_theorem_4(temperature):
     scores = np.random.RandomState(4).randn(12)
     rows = indicators(NeuralSort(temperature), scores)
     order = np.argsort(-scores)
@@ -74,7 +74,7 @@ def test_theorem_4_rows_are_unimodal_with_their_highest_at_the_sorted_document(t
 
 
 def test_no_tensor_is_larger_than_ranks_times_list():
-    """At K = 5 of 200 documents the whole matrix of score differences would be 40 times as large."""
+    """For K = 5 and 200 documents, the full matrix of score differences would be 40x larger."""
     spec = tf.TensorSpec([1, 200])
 
     @tf.function(input_signature=[spec, spec])

@@ -1,4 +1,4 @@
-"""The exclusive product and its gradient, against the cascade that it is part of."""
+"""The exclusive product and its derivatives, as part of the cascade metrics."""
 
 import numpy as np
 import pytest
@@ -9,13 +9,13 @@ from tfr_smooth.ops.products import exclusive_product
 
 
 def cascade(probabilities):
-    """The sum over ranks of p_r / r times the probability that nothing happened before."""
+    """Computes the sum over ranks of p_r / r times the probability of no stop at earlier ranks."""
     ranks = tf.cast(tf.range(1, tf.shape(probabilities)[1] + 1), probabilities.dtype)
     return tf.reduce_sum(probabilities / ranks * exclusive_product(probabilities), axis=1)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 8, 100, 1000])
-def test_value_and_gradient_equal_the_sum_as_written(ranks):
+def test_value_and_gradient_of_the_cascade_equal_the_reference(ranks):
     random = np.random.RandomState(ranks)
     probabilities = np.where(random.rand(3, ranks) < 0.1, 1.0, random.rand(3, ranks) / 2.0)
     probabilities[0, 0] = 0.0
@@ -26,7 +26,7 @@ def test_value_and_gradient_equal_the_sum_as_written(ranks):
     gradient = tape.gradient(value, tensor)
     for row in range(3):
         np.testing.assert_allclose(value[row], references.cascade(probabilities[row]), rtol=1e-12)
-        # It is linear in each probability: a difference of any size is exact.
+        # The cascade is linear in each probability, so differences of any size are exact.
         expected = np.zeros(min(ranks, 50))
         for rank in range(len(expected)):
             ends = [
@@ -36,13 +36,13 @@ def test_value_and_gradient_equal_the_sum_as_written(ranks):
         np.testing.assert_allclose(gradient[row][:50], expected, atol=1e-12)
 
 
-def test_a_certain_stop_leaves_nothing_to_later_ranks():
+def test_later_ranks_after_a_certain_stop_have_no_gradient():
     probabilities = tf.constant([[0.0, 1.0, 0.5, 1.0]])
     np.testing.assert_array_equal(exclusive_product(probabilities), [[1.0, 1.0, 0.0, 0.0]])
     with tf.GradientTape() as tape:
         tape.watch(probabilities)
         value = cascade(probabilities)
-    # At rank 1 a stop has 1 instead of 1/2; at rank 2 it has 1/2 instead of what the later ranks add.
+    # A stop at rank 1 gains 1 instead of 1/2; a stop at rank 2 gains 1/2 instead of the sum of later ranks.
     expected = [[0.5, 0.5 - (0.5 / 3.0 + 0.5 / 4.0), 0.0, 0.0]]
     np.testing.assert_allclose(tape.gradient(value, probabilities), expected, atol=1e-7)
 

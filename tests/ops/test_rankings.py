@@ -1,4 +1,4 @@
-"""What is true of every ranking."""
+"""Properties of every ranking."""
 
 import dataclasses
 
@@ -20,20 +20,20 @@ RANKS = [FastSort(0.7), FastSort(0.7, "kl"), Sinkhorn(0.1)]
 POSITIONS = [Approx(2.0), *RANKS]
 ALL = ROWS + POSITIONS
 SHARP = [entry.ranking(**entry.sharp) for entry in registry.RANKINGS.values()] + [FastSort(1e-3, "kl", beta=1e3)]
-# Those that compute near scores beside far ones, and large scores, by differences.
+# Rankings that compute with score differences, so far scores do not reduce the precision of near ones.
 BY_DIFFERENCES = [NeuralSort(0.7), *ROWS[4:6], *RANKS[:2], *(r for r in SHARP[3:] if not isinstance(r, Sinkhorn))]
 
-each = pytest.mark.parametrize("ranking", ALL, ids=str)
+every_ranking = pytest.mark.parametrize("ranking", ALL, ids=str)
 
 
 def result(ranking):
-    """The function for indicators [batch, rank, list], or positions [batch, list] with 0 at padding."""
+    """Returns a function for indicators [batch, rank, list], or positions [batch, list] with 0 at padding."""
     if isinstance(ranking, PositionRanking):
         return lambda scores, mask: tf.where(mask, ranking.positions(scores, mask), 0.0)
     return ranking.indicators
 
 
-def some(batch, length, seed=0):
+def random_scores(batch, length, seed=0):
     return np.random.RandomState(seed).randn(batch, length)
 
 
@@ -42,15 +42,15 @@ def weights_for(ranking, batch, length, seed=1):
     return np.random.RandomState(seed).randn(*shape)
 
 
-def exactly(ranking):
-    """The ranking, with steps up to the resolution of float64."""
+def converged(ranking):
+    """Returns the ranking, converged to float64 precision."""
     return dataclasses.replace(ranking, threshold=1e-13) if isinstance(ranking, Sinkhorn) else ranking
 
 
 @pytest.mark.parametrize("ranking", [r for r in ALL if r != SmoothI(2.0)], ids=str)
 def test_gradient_equals_finite_differences(ranking):
-    """But for SmoothI's, which is not meant to (see `test_smoothi.py`)."""
-    function, scores, weights = result(exactly(ranking)), some(1, 8), weights_for(ranking, 1, 8)
+    """Except that of SmoothI, which is not the derivative by design (see `test_smoothi.py`)."""
+    function, scores, weights = result(converged(ranking)), random_scores(1, 8), weights_for(ranking, 1, 8)
     _, gradient = evaluate.value_and_gradient(function, scores, weights)
     expected = references.central_differences(
         lambda s: float(np.sum(weights[0] * evaluate.value(function, s))), scores[0]
@@ -59,9 +59,9 @@ def test_gradient_equals_finite_differences(ranking):
     np.testing.assert_allclose(gradient[0], expected, rtol=1e-6, atol=1e-6)
 
 
-@each
+@every_ranking
 def test_float32_is_near_float64(ranking):
-    scores = some(2, 24).astype(np.float32)
+    scores = random_scores(2, 24).astype(np.float32)
     weights = np.abs(weights_for(ranking, 2, 24))
     found, gradient = evaluate.value_and_gradient(result(ranking), scores, weights)
     expected, slopes = evaluate.value_and_gradient(result(ranking), scores.astype(np.float64), weights)
@@ -71,9 +71,9 @@ def test_float32_is_near_float64(ranking):
     np.testing.assert_allclose(gradient, slopes, rtol=1e-5, atol=1e-5 * np.abs(slopes).max())
 
 
-@each
-def test_a_list_depends_on_neither_padding_nor_the_others_of_its_batch(ranking):
-    rows = [some(1, 8)[0], 30.0 * some(1, 4, 1)[0], np.round(some(1, 7, 2)[0])]
+@every_ranking
+def test_results_depend_on_neither_padding_nor_other_lists(ranking):
+    rows = [random_scores(1, 8)[0], 30.0 * random_scores(1, 4, 1)[0], np.round(random_scores(1, 7, 2)[0])]
     scores, mask = evaluate.padded(rows)
     weights = weights_for(ranking, 3, 8)
     found, gradient = evaluate.value_and_gradient(result(ranking), scores, weights, mask)
@@ -86,10 +86,10 @@ def test_a_list_depends_on_neither_padding_nor_the_others_of_its_batch(ranking):
         np.testing.assert_allclose(gradient[i, len(row) :], 0.0, atol=1e-15)
 
 
-@each
-def test_permutation_of_the_documents_permutes_the_result(ranking):
-    scores = some(1, 11)[0]
-    scores[3:6] = scores[7]  # ties too
+@every_ranking
+def test_permuting_the_documents_permutes_value_and_gradient(ranking):
+    scores = random_scores(1, 11)[0]
+    scores[3:6] = scores[7]  # including ties
     order, weights = np.random.RandomState(3).permutation(11), weights_for(ranking, 1, 11)[0]
     expected, slopes = evaluate.of_one_list(result(ranking), scores, weights)
     found, gradient = evaluate.of_one_list(result(ranking), scores[order], weights[..., order])
@@ -97,8 +97,8 @@ def test_permutation_of_the_documents_permutes_the_result(ranking):
     np.testing.assert_allclose(gradient, slopes[order], rtol=1e-8, atol=1e-10)
 
 
-@each
-def test_ties_share_value_and_gradient(ranking):
+@every_ranking
+def test_tied_documents_have_equal_values_and_gradients(ranking):
     scores = np.array([2.0, 0.5, 2.0, 1.4, 2.0, 0.5])
     weights = np.ones(6) if isinstance(ranking, PositionRanking) else np.random.RandomState(1).rand(6, 1)
     found, gradient = evaluate.of_one_list(result(ranking), scores, weights)
@@ -107,10 +107,10 @@ def test_ties_share_value_and_gradient(ranking):
         np.testing.assert_allclose(gradient[tied], gradient[tied[0]], rtol=1e-9, atol=1e-12)
 
 
-@each
+@every_ranking
 @pytest.mark.parametrize("shift", [1e4, pytest.param(-7.0, marks=pytest.mark.slow)])
-def test_a_shift_of_the_scores_changes_nothing(ranking, shift):
-    scores, weights = some(2, 9), weights_for(ranking, 2, 9)
+def test_shifting_the_scores_changes_neither_value_nor_gradient(ranking, shift):
+    scores, weights = random_scores(2, 9), weights_for(ranking, 2, 9)
     expected, slopes = evaluate.value_and_gradient(result(ranking), scores, weights)
     found, gradient = evaluate.value_and_gradient(result(ranking), scores + shift, weights)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
@@ -133,21 +133,21 @@ def test_a_shift_of_the_scores_changes_nothing(ranking, shift):
     ],
     ids=str,
 )
-def test_a_factor_on_the_scores_is_one_on_the_strength(ranking, scaled):
-    scores = some(1, 9)[0]
+def test_scaling_the_scores_equals_scaling_the_temperature(ranking, scaled):
+    scores = random_scores(1, 9)[0]
     expected = evaluate.value(result(ranking), scores)
     np.testing.assert_allclose(evaluate.value(result(scaled), 3.0 * scores), expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("ranking", ALL + SHARP, ids=str)
-def test_value_and_gradient_are_finite_on_every_list(ranking, dtype):
-    largest = np.finfo(dtype).max / 4.0  # as `functional.inputs.clean` clips them
+def test_value_and_gradient_are_finite_for_extreme_scores(ranking, dtype):
+    largest = np.finfo(dtype).max / 4.0  # the limit to which `functional.inputs.clean` clips
     scores = np.array(
         [
             [0.0, 0.0, 0.0, 0.0],
             [3.0, 0.0, 0.0, 0.0],  # one document
-            [0.0, 0.0, 0.0, 0.0],  # none
+            [0.0, 0.0, 0.0, 0.0],  # no document
             [1e30, 1.0, 1.0, -1e30],
             [largest, largest, -largest, -largest],
             [1e-7, 0.0, -1e-7, 1e-7],
@@ -176,14 +176,14 @@ def test_sharp_limit_is_the_exact_ranking(ranking):
 
 
 @pytest.mark.parametrize("ranking", BY_DIFFERENCES, ids=str)
-def test_far_scores_do_not_blur_near_ones(ranking):
+def test_far_scores_do_not_reduce_the_precision_of_near_ones(ranking):
     found, expected = (evaluate.value(result(ranking), np.array([far, 2.0, 1.5, 1.4, -far])) for far in (1e30, 1e4))
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
 
 
-@each
-def test_large_scores_keep_their_differences(ranking):
-    """At 2^52 float64 holds whole numbers: a sum, or a quotient, would be rounded."""
+@every_ranking
+def test_large_scores_lose_no_precision(ranking):
+    """At 2^52, float64 represents only integers, so sums and quotients would be rounded."""
     scores, weights = np.array([2.0, 0.0, 0.0, -1.0, 5.0]), weights_for(ranking, 1, 5)[0]
     found, gradient = evaluate.of_one_list(result(ranking), scores + 2.0**52, weights)
     expected, slopes = evaluate.of_one_list(result(ranking), scores, weights)
@@ -193,8 +193,8 @@ def test_large_scores_keep_their_differences(ranking):
 
 @pytest.mark.parametrize("ranking", [*ALL, ops.ExactRanking()], ids=str)
 @pytest.mark.parametrize("topn", [4, *(pytest.param(topn, marks=pytest.mark.slow) for topn in (None, 1, 50))])
-def test_indicators_give_the_relevance_and_topn_cuts_them(ranking, topn):
-    scores, mask = evaluate.padded([some(1, 9)[0], some(1, 3, 1)[0]])
+def test_rank_relevance_equals_indicators_times_relevance_up_to_topn(ranking, topn):
+    scores, mask = evaluate.padded([random_scores(1, 9)[0], random_scores(1, 3, 1)[0]])
     relevance = np.where(mask, np.random.RandomState(1).rand(2, 9), 0.0)
     scores, relevance, mask = map(tf.constant, (scores, relevance, mask))
     every = ranking.indicators(scores, mask).numpy()
@@ -209,14 +209,14 @@ def test_indicators_give_the_relevance_and_topn_cuts_them(ranking, topn):
 
 @pytest.mark.parametrize("ranking", [*(r for r in ROWS if not isinstance(r, SoftRank)), ops.ExactRanking()], ids=str)
 def test_each_rank_sums_to_one(ranking):
-    scores, mask = map(tf.constant, evaluate.padded([some(1, 9)[0], some(1, 3, 1)[0]]))
+    scores, mask = map(tf.constant, evaluate.padded([random_scores(1, 9)[0], random_scores(1, 3, 1)[0]]))
     sums = tf.reduce_sum(ranking.indicators(scores, mask), axis=2)
     np.testing.assert_allclose(sums, np.arange(9) < [[9], [3]], rtol=1e-12)
 
 
 @pytest.mark.parametrize("ranking", ALL, ids=str)
-def test_relevance_and_indicators_have_one_gradient_and_the_relevance_has_none(ranking):
-    scores, relevance = tf.constant(some(1, 6)), tf.constant(np.random.RandomState(1).rand(1, 6))
+def test_rank_relevance_has_the_gradient_of_the_indicators_and_none_for_labels(ranking):
+    scores, relevance = tf.constant(random_scores(1, 6)), tf.constant(np.random.RandomState(1).rand(1, 6))
     mask = tf.ones([1, 6], tf.bool)
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([scores, relevance])
@@ -228,10 +228,10 @@ def test_relevance_and_indicators_have_one_gradient_and_the_relevance_has_none(r
 
 
 @pytest.mark.parametrize("ranking", RANKS, ids=str)
-def test_soft_ranks_are_ranks_of_the_real_documents(ranking):
-    rows = [some(1, 15)[0], some(1, 6, 1)[0]]
+def test_soft_ranks_are_ordered_and_sum_to_the_ranks_of_the_real_documents(ranking):
+    rows = [random_scores(1, 15)[0], random_scores(1, 6, 1)[0]]
     scores, mask = map(tf.constant, evaluate.padded(rows))
-    for found, row in zip(exactly(ranking).positions(scores, mask).numpy(), rows, strict=True):
+    for found, row in zip(converged(ranking).positions(scores, mask).numpy(), rows, strict=True):
         n = len(row)
         assert found[:n].sum() == pytest.approx(n * (n + 1) / 2, rel=1e-10)
         assert (found[:n] >= 1.0).all() and (found[:n] <= n).all()
@@ -242,8 +242,8 @@ def test_soft_ranks_are_ranks_of_the_real_documents(ranking):
 
 
 @dataclasses.dataclass(frozen=True)
-class Given(PositionRanking):
-    """The scores are the positions."""
+class GivenPositions(PositionRanking):
+    """A ranking whose scores are the positions."""
 
     beta: float = 3.0
 
@@ -255,27 +255,27 @@ def sigmoid(x):
     return 1.0 / (1.0 + np.exp(-x))
 
 
-def test_indicators_of_positions_are_shares_between_the_edges_of_a_rank():
-    found = evaluate.value(Given().indicators, np.array([1.0, 2.5, 3.0]))
+def test_indicators_of_positions_are_differences_of_sigmoids():
+    found = evaluate.value(GivenPositions().indicators, np.array([1.0, 2.5, 3.0]))
     for rank in (1, 2, 3):
         for document, position in enumerate([1.0, 2.5, 3.0]):
             share = sigmoid(3.0 * (rank + 0.5 - position)) - sigmoid(3.0 * (rank - 0.5 - position))
             assert found[rank - 1, document] == pytest.approx(share, rel=1e-12)
 
 
-def test_indicators_of_positions_sum_to_what_is_within_the_ranks():
-    """Over ranks 1 to K they telescope to how far the document is within the first K, less what is above rank 1."""
+def test_indicators_of_positions_sum_over_ranks_to_a_difference_of_sigmoids():
+    """The sum over ranks 1 to K telescopes to a difference of two sigmoids."""
     positions = np.array([1.0, 1.7, 2.5, 4.0, 5.0])
     for topn in (1, 3, 5):
-        sums = evaluate.value(lambda s, m, k=topn: Given().indicators(s, m, k), positions).sum(axis=0)
+        sums = evaluate.value(lambda s, m, k=topn: GivenPositions().indicators(s, m, k), positions).sum(axis=0)
         expected = sigmoid(3.0 * (topn + 0.5 - positions)) - sigmoid(3.0 * (0.5 - positions))
         np.testing.assert_allclose(sums, expected, rtol=1e-12)
-    sharp = evaluate.value(Given(beta=100.0).indicators, np.array([2.0, 1.0, 4.0, 3.0]))
+    sharp = evaluate.value(GivenPositions(beta=100.0).indicators, np.array([2.0, 1.0, 4.0, 3.0]))
     np.testing.assert_allclose(sharp.sum(axis=0), 1.0, rtol=1e-12)
     np.testing.assert_allclose(sharp.sum(axis=1), 1.0, rtol=1e-12)
 
 
-def test_steps_of_ranks():
+def test_steps_of_ranks_equal_hand_computed_values():
     relevance = np.array([[0.5, 0.25, 1.5, 0.0]])
     steps = ops.RankSteps(tf.constant(relevance))
     np.testing.assert_array_equal(steps.ranks, [1.0, 2.0, 3.0, 4.0])
@@ -287,22 +287,22 @@ def test_steps_of_ranks():
     np.testing.assert_array_equal(steps.relevance, relevance)
 
 
-def test_steps_of_positions():
+def test_steps_of_positions_equal_their_formulas():
     positions, relevance = np.array([2.0, 1.0, 3.5]), np.array([0.5, 0.25, 2.0])
     scores, mask = tf.constant([[*positions, 0.0]], tf.float64), tf.constant([[True] * 3 + [False]])
-    steps = Given().steps(scores, tf.constant([[*relevance, 0.0]], tf.float64), mask, topn=2)
+    steps = GivenPositions().steps(scores, tf.constant([[*relevance, 0.0]], tf.float64), mask, topn=2)
     np.testing.assert_array_equal(steps.ranks[0, :3], positions)
     np.testing.assert_allclose(steps.within[0, :3], sigmoid(3.0 * (2.5 - positions)), rtol=1e-12)
     before = sigmoid(3.0 * (positions[:, None] - 0.5 - positions)) * (1.0 - np.eye(3))
     np.testing.assert_allclose(steps.relevance_before()[0, :3], before @ relevance, rtol=1e-12)
     none_before = np.prod(1.0 - before * np.minimum(relevance, 1.0), axis=1)
     np.testing.assert_allclose(steps.clipped().none_before()[0, :3], none_before, rtol=1e-12)
-    np.testing.assert_array_equal(Given().steps(scores, scores, mask).within, np.ones((1, 4)))
+    np.testing.assert_array_equal(GivenPositions().steps(scores, scores, mask).within, np.ones((1, 4)))
 
 
 @pytest.mark.parametrize("ranking", [SmoothI(), Approx()], ids=str)
-def test_steps_of_a_ranking_are_those_of_its_relevance_or_positions(ranking):
-    scores, mask = tf.constant(some(1, 5)), tf.ones([1, 5], tf.bool)
+def test_steps_contain_the_rank_relevance_or_positions(ranking):
+    scores, mask = tf.constant(random_scores(1, 5)), tf.ones([1, 5], tf.bool)
     relevance = tf.constant([[1.0, 0.0, 0.0, 1.0, 0.0]], tf.float64)
     steps = ranking.steps(scores, relevance, mask, topn=3)
     if isinstance(ranking, PositionRanking):
@@ -312,10 +312,10 @@ def test_steps_of_a_ranking_are_those_of_its_relevance_or_positions(ranking):
         np.testing.assert_array_equal(steps.relevance, ranking.rank_relevance(scores, relevance, mask, 3))
 
 
-@each
+@every_ranking
 @pytest.mark.parametrize("topn", [None, 3])
-def test_discounted_gain_has_the_discounts_of_ranks_or_documents(ranking, topn):
-    scores, mask = map(tf.constant, evaluate.padded([some(1, 6)[0], some(1, 4, 1)[0]]))
+def test_discounted_gain_uses_document_discounts_or_rank_relevance(ranking, topn):
+    scores, mask = map(tf.constant, evaluate.padded([random_scores(1, 6)[0], random_scores(1, 4, 1)[0]]))
     relevance = tf.cast(mask, tf.float64) * [2.0, 0.0, 1.0, 3.0, 0.0, 1.0]
     gain = Gain.of("exponential", relevance)
     found = ranking.discounted_gain(scores, relevance, mask, topn=topn, gain=gain)
@@ -351,13 +351,13 @@ def test_discounted_gain_has_the_discounts_of_ranks_or_documents(ranking, topn):
         (lambda: Sinkhorn(beta=0.0), "`beta` must be a finite number > 0, got 0.0."),
     ],
 )
-def test_bad_arguments_are_named(make, message):
+def test_invalid_arguments_raise(make, message):
     with pytest.raises(ValueError) as error:
         make()
     assert str(error.value) == message
 
 
-def test_a_ranking_that_defines_nothing_is_named():
+def test_a_ranking_without_methods_raises():
     class Empty(ops.Ranking):
         pass
 
@@ -365,6 +365,6 @@ def test_a_ranking_that_defines_nothing_is_named():
         Empty().rank_relevance(tf.zeros([1, 2]), tf.zeros([1, 2]), tf.ones([1, 2], tf.bool))
 
 
-def test_equal_arguments_make_equal_rankings():
+def test_rankings_with_equal_arguments_are_equal():
     assert SoftRank(2) == SoftRank(sigma=2.0) and hash(SoftRank(2)) == hash(SoftRank(2.0))
     assert SmoothI(1) == SmoothI() != SmoothI(2)

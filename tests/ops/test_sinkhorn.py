@@ -1,4 +1,4 @@
-"""Sinkhorn ranks against the paper: the transport, its marginals, its implicit gradient, where it stops."""
+"""Sinkhorn equals the paper: the transport, its marginals, its implicit gradient, its stopping criterion."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def log_sum_exp(values, axis):
 
 
 def paper(scores, epsilon):
-    """n P: Sinkhorn's algorithm on the logarithms, from 0, until it stands still."""
+    """Returns n P of Sinkhorn's algorithm in log space, started at 0 and run until convergence."""
     x, y = squash(np.asarray(scores, np.float64)), np.linspace(1.0, 0.0, len(scores))
     exponents = -((x[:, None] - y) ** 2) / epsilon
     f, g = np.zeros(len(x)), np.full(len(x), np.inf)
@@ -39,7 +39,7 @@ def ranks(scores, epsilon):
 
 
 def transport(ranking, scores):
-    """[batch, document, rank] for lists without padding."""
+    """Returns the transport [batch, document, rank] for lists without padding."""
     return ranking.transport(tf.convert_to_tensor(scores), tf.ones_like(scores, tf.bool)).numpy()
 
 
@@ -51,17 +51,17 @@ def gradient(ranking, scores, weights):
     return evaluate.of_one_list(ranking.positions, scores, weights)[1]
 
 
-def test_two_documents_by_hand():
-    """Q is ((p, 1 - p), (1 - p, p)), and an exchange costs 2 (x_1 - x_2) (y_1 - y_2) = epsilon log (p / (1 - p))^2."""
-    upper = 1.0 / (1.0 + np.exp(-np.pi / np.sqrt(3.0)))  # standardized, two scores are 1 and -1
+def test_positions_of_two_documents_equal_hand_computed_values():
+    """Q is ((p, 1 - p), (1 - p, p)), and a swap costs 2 (x_1 - x_2) (y_1 - y_2) = epsilon log (p / (1 - p))^2."""
+    upper = 1.0 / (1.0 + np.exp(-np.pi / np.sqrt(3.0)))  # Two standardized scores are 1 and -1.
     stays = 1.0 / (1.0 + np.exp(-(2.0 * upper - 1.0) / 0.5))
     found = positions(Sinkhorn(0.5, **CONVERGED), np.array([[-3.0, 8.0]]))[0]
     np.testing.assert_allclose(found, [1.0 + stays, 2.0 - stays], rtol=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", [0.03, 0.1, 1.0, 10.0])  # below, the paper's steps from 0 take too long
+@pytest.mark.parametrize("epsilon", [0.03, 0.1, 1.0, 10.0])  # With less, the reference needs too many steps.
 @pytest.mark.parametrize("length", [1, 2, 5, 20])
-def test_equals_the_paper(length, epsilon):
+def test_transport_positions_and_gradients_equal_the_paper(length, epsilon):
     random = np.random.RandomState(length)
     scores, weights = random.randn(length), random.randn(length)
     ranking = Sinkhorn(epsilon, **CONVERGED)
@@ -87,7 +87,7 @@ def test_positions_are_the_mean_ranks_of_the_transport():
     )
 
 
-def test_padding_is_no_part_of_the_transport():
+def test_padded_documents_have_no_transport():
     rows = [np.random.RandomState(0).randn(8), np.random.RandomState(1).randn(3)]
     scores, mask = evaluate.padded(rows)
     found = Sinkhorn().transport(tf.constant(scores), tf.constant(mask)).numpy()
@@ -102,7 +102,7 @@ def test_a_large_epsilon_gives_the_mean_rank():
     np.testing.assert_allclose(positions(Sinkhorn(1e7), scores), 5.0, rtol=1e-5)
 
 
-def test_stops_at_the_threshold_or_at_the_last_iteration():
+def test_iterations_stop_at_the_threshold_or_max_iterations():
     scores = np.random.RandomState(1).randn(2, 12)
     errors = []
     for threshold in (1e-1, 1e-3, 1e-6):
@@ -117,8 +117,8 @@ def test_stops_at_the_threshold_or_at_the_last_iteration():
     np.testing.assert_allclose(by_iterations[0].sum(axis=2), 1.0, rtol=1e-12)
 
 
-def test_gradient_of_a_stopped_transport_is_exact_for_the_sums_it_has():
-    """Weights on the rows and columns that undo nothing: the same transport, reached from its own sums."""
+def test_the_gradient_of_a_stopped_transport_is_exact_for_its_marginals():
+    """The reference is a transport with the row and column sums of the stopped one as fixed marginals."""
     scores, weights = np.random.RandomState(2).randn(6), np.random.RandomState(3).randn(6)
     ranking = Sinkhorn(0.05, threshold=0.2)
     order = np.argsort(-scores)
@@ -138,15 +138,15 @@ def test_gradient_of_a_stopped_transport_is_exact_for_the_sums_it_has():
     np.testing.assert_allclose(gradient(ranking, scores, weights), slopes, rtol=1e-6, atol=1e-8)
 
 
-def test_two_documents_have_no_gradient_and_near_ties_a_bounded_one():
-    """The squash leaves nothing but a shift and a factor of two scores; a deviation under 1e-6 is taken as 1e-6."""
+def test_two_documents_have_no_gradient_and_ties_a_bounded_one():
+    """Squashing removes shift and scale, the only degrees of freedom of two scores; deviations are at least 1e-6."""
     np.testing.assert_allclose(gradient(Sinkhorn(), np.array([0.0, 5.0]), np.array([1.0, 0.0])), 0.0, atol=1e-12)
     tied = gradient(Sinkhorn(), np.zeros(3), np.array([1.0, 0.0, 0.0]))
     assert 1e5 < np.abs(tied).max() < 1e7
 
 
 @pytest.mark.parametrize("epsilon", [1e-8, 1e-5, 1e-3, 1e-2])
-def test_a_small_epsilon_neither_overflows_nor_takes_long(epsilon):
+def test_a_small_epsilon_converges_within_500_iterations_without_overflow(epsilon):
     random = np.random.RandomState(0)
     for scores in (random.randn(2, 50), random.randint(0, 3, (2, 50)), random.standard_cauchy((2, 50))):
         plan = transport(Sinkhorn(epsilon, max_iterations=500), scores.astype(np.float32))
@@ -155,7 +155,7 @@ def test_a_small_epsilon_neither_overflows_nor_takes_long(epsilon):
 
 
 def test_memory_does_not_grow_with_the_iterations():
-    """The gradient of the loop is not TensorFlow's, which keeps every step."""
+    """TensorFlow's gradient of the loop, which stores every step, is not used."""
 
     @tf.function(input_signature=[tf.TensorSpec([None, None])])
     def step(scores):

@@ -1,4 +1,4 @@
-"""SmoothI against the paper: values, gradients, limits, error bound, precision."""
+"""SmoothI equals the paper: values, gradients, limits, error bound, precision."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def rank_relevance(relevance, topn=None, **arguments):
 
 
 def check(scores, relevance, mask, value_error, gradient_error, **arguments):
-    """Each list against its reference: values relative, gradients relative to the list's largest."""
+    """Compares each list with its reference; gradients relative to the largest of the list."""
     upstream = references.discounts(scores.shape[1])
     found, gradient = evaluate.value_and_gradient(rank_relevance(relevance, **arguments), scores, upstream, mask)
     assert found.dtype == gradient.dtype == scores.dtype
@@ -43,7 +43,7 @@ def check(scores, relevance, mask, value_error, gradient_error, **arguments):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0, 100.0])
-def test_equals_the_paper(alpha, dtype):
+def test_rank_relevance_and_gradient_equal_the_paper(alpha, dtype):
     errors = (1e-6, 1e-5) if dtype == np.float32 else (1e-12, 1e-9)
     check(*lists_of([1, 2, 7, 120, 1000], dtype), *errors, alpha=alpha)
 
@@ -53,29 +53,29 @@ def test_equals_the_paper(alpha, dtype):
 @pytest.mark.parametrize(
     ("alpha", "delta"), [(1e-3, 0.1), (0.1, 0.1), (1.0, 0.1), (10.0, 0.1), (1.0, 0.02), (1.0, 0.49)]
 )
-def test_the_closed_form_of_late_ranks_equals_the_whole_recursion(alpha, delta, shift, dtype):
+def test_the_closed_form_of_late_ranks_equals_the_recursion(alpha, delta, shift, dtype):
     errors = (1e-6, 1e-5) if dtype == np.float32 else (1e-12, 1e-9)
     arguments = {"alpha": alpha, "delta": delta, "shift": shift}
     check(*lists_of([1, 2, 20, 400], dtype), *errors, **arguments)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_closed_form_of_all_ranks_equals_the_whole_recursion(dtype):
-    """No rank takes the loop, and what is relevant is at both ends."""
+def test_the_closed_form_of_all_ranks_equals_the_recursion(dtype):
+    """The loop runs for no rank, and the first and last documents are relevant."""
     scores, relevance = np.array([[1.0, 0.0, -1.0]], dtype) * 1e-7, np.array([[4.0, 0.0, 4.0]], dtype)
     errors = (1e-6, 1e-5) if dtype == np.float32 else (1e-13, 1e-6)
     check(scores, relevance, np.ones((1, 3), bool), *errors)
 
 
 @pytest.mark.parametrize(("largest", "at_most"), [(0.0, 0), (1e-3, 0), (1.0, 59), (16.0, 86), (1e6, 191)])
-def test_ranks_computed_do_not_grow_with_the_list(largest, at_most):
+def test_the_number_of_computed_ranks_is_bounded(largest, at_most):
     ranks = int(smoothi_programs.small_from(tf.constant(largest, tf.float64), tf.constant(0.1, tf.float64), tf.float32))
     assert ranks <= at_most
     assert largest * 0.9**ranks <= 2.01e-3
 
 
 def test_a_sharp_softmax_of_float32_scores_is_computed_in_float64():
-    """In float32 the rounding of the inputs, which are up to 600, would show."""
+    """In float32, the rounding errors of inputs up to 600 would be visible."""
     scores, relevance, _ = lists_of([1, 2, 7, 120, 1000], np.float32)
     results = [
         evaluate.value_and_gradient(rank_relevance(relevance.astype(dtype), alpha=100.0), scores.astype(dtype), 1.0)
@@ -87,7 +87,7 @@ def test_a_sharp_softmax_of_float32_scores_is_computed_in_float64():
 
 @pytest.mark.parametrize("kind", ["exponential", "linear"])
 @pytest.mark.parametrize("topn", [None, 3])
-def test_discounted_gain_equals_that_of_the_rank_relevance(kind, topn):
+def test_discounted_gain_equals_that_computed_from_rank_relevance(kind, topn):
     scores, relevance, mask = lists_of([1, 5, 8], np.float64)
     gain, relevance = Gain.of(kind, tf.constant(relevance)), tf.constant(relevance)
     arguments = {"discount": [3.0, 2.0, 1.5, 1.0, -1.0, 0.5], "topn": topn, "gain": gain}
@@ -104,8 +104,8 @@ def test_discounted_gain_equals_that_of_the_rank_relevance(kind, topn):
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-9, atol=1e-12)
 
 
-def test_reference_slopes_are_those_of_the_frozen_recursion():
-    """The reference itself: the stop-gradient's derivative is that with the products held where they are."""
+def test_reference_slopes_equal_finite_differences_with_constant_products():
+    """Tests the reference itself: its slopes are derivatives with constant products."""
     scores, relevance = a_list(0, 6, np.float64)
     factors = references.smoothi_factors(scores - scores.min(), 2.0, 0.1, 6)
     _, slopes = references.relevance_and_slopes(scores, relevance, alpha=2.0)
@@ -118,7 +118,7 @@ def test_reference_slopes_are_those_of_the_frozen_recursion():
 
 
 @pytest.mark.parametrize("topn", [1, 3, 8, 500])
-def test_topn_cuts_the_ranks_and_changes_no_other(topn):
+def test_topn_limits_the_ranks_without_changing_them(topn):
     scores, relevance = a_list(5, 8)
     every = evaluate.value(rank_relevance(relevance[None]), scores)
     some = evaluate.value(rank_relevance(relevance[None], topn), scores)
@@ -127,7 +127,7 @@ def test_topn_cuts_the_ranks_and_changes_no_other(topn):
 
 
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 30.0])
-def test_without_stop_gradient_equals_finite_differences(alpha):
+def test_the_gradient_without_stop_gradient_equals_finite_differences(alpha):
     scores, relevance = a_list(1, 8, np.float64)
     upstream = references.discounts(8)
 
@@ -144,7 +144,7 @@ def test_without_stop_gradient_equals_finite_differences(alpha):
 
 
 @pytest.mark.parametrize("stop_gradient", [True, False])
-def test_indicators_equal_the_paper_and_have_the_gradient_of_the_relevance(stop_gradient):
+def test_indicators_equal_the_paper_and_have_the_gradient_of_rank_relevance(stop_gradient):
     scores, relevance = a_list(2, 8, np.float64)
     ranking = SmoothI(3.0, stop_gradient=stop_gradient)
     found, gradient = evaluate.of_one_list(lambda s, mask: ranking.indicators(s, mask, 6), scores, relevance)
@@ -155,14 +155,14 @@ def test_indicators_equal_the_paper_and_have_the_gradient_of_the_relevance(stop_
     np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_theorem_1_sharp_indicators_are_the_exact_ranks():
+def test_sharp_indicators_are_the_exact_ranks_by_theorem_1():
     scores = np.stack([np.random.RandomState(seed).permutation(12) for seed in range(4)]).astype(np.float32)
     found = SmoothI(1e4).indicators(tf.constant(scores), tf.ones([4, 12], tf.bool))
     np.testing.assert_allclose(found, np.eye(12)[np.argsort(-scores)], atol=1e-6)
 
 
-def test_theorem_2_and_corollary_1_bound_the_error():
-    """Positive scores a ratio apart, over a range of alpha: the bound holds, and says something."""
+def test_errors_are_within_the_bounds_of_theorem_2_and_corollary_1():
+    """For positive scores with ratios above 1.3, the bounds hold, and some are below 0.1."""
     informative = 0
     for seed in range(6):
         random = np.random.RandomState(seed)
@@ -175,7 +175,7 @@ def test_theorem_2_and_corollary_1_bound_the_error():
             indicators = evaluate.value(SmoothI(alpha, shift=False).indicators, scores)[:topn]
             assert np.abs(indicators - exact).max() <= bound + 1e-7, (seed, alpha)
             informative += bool(1e-12 < bound < 0.1)
-            # Corollary 1 for P@K-like h: a = 1/K, b = relevance, g the identity.
+            # Corollary 1 for an h like P@K: a = 1/K, b = relevance, g the identity.
             weights = np.full(len(indicators), 1.0 / len(indicators))
             metric_bound = ops.smoothi_metric_error_bound([bound], weights, relevance[None]).numpy()[0]
             metric_error = abs(weights @ (indicators - exact) @ relevance)
@@ -183,7 +183,7 @@ def test_theorem_2_and_corollary_1_bound_the_error():
     assert informative >= 5
 
 
-def test_the_bound_says_nothing_where_the_theorem_does_not():
+def test_the_bound_is_infinite_where_the_theorem_does_not_apply():
     infinite = [[1.0, 1.0, 2.0], [0.0, 1.0, 2.0], [-1.0, 1.0, 2.0], [1.0, 1.001, 1.002]]
     assert np.isinf(ops.smoothi_error_bound(tf.constant(infinite), alpha=1.0).numpy()).all()
     one = ops.smoothi_error_bound(tf.constant([[3.0, 9.0]]), tf.constant([[True, False]])).numpy()
@@ -199,8 +199,8 @@ def test_tied_scores_have_the_mean_relevance_and_a_gradient():
     assert np.abs(gradient).max() > 0.1
 
 
-def test_the_programs_give_the_same_without_xla(monkeypatch):
-    """As on a Mac with a GPU."""
+def test_the_programs_compute_the_same_without_xla(monkeypatch):
+    """For example, on a Mac with a GPU."""
     scores, relevance, mask = lists_of([8, 5], np.float32)
     scores[0, 4] = scores[0, 7]
     upstream = references.discounts(8)

@@ -1,4 +1,4 @@
-"""SoftRank against the paper: contests, rank distributions, expected discounts, gradients, limits, memory."""
+"""SoftRank equals the paper: contests, rank distributions, expected discounts, gradients, limits, memory."""
 
 import math
 import re
@@ -28,7 +28,7 @@ def discounts_of(sigma=1.0, **arguments):
 
 
 def contests(scores, j, sigma):
-    """Eq. 9: the other documents, how likely they beat j and how likely not, and d pi_ij / d s_i (Eq. 20)."""
+    """Returns the documents i != j, the probabilities that they beat j or not (Eq. 9), and d pi_ij / d s_i (Eq. 20)."""
     others = np.delete(np.arange(len(scores)), j)
     scores = scores.astype(np.float64)
     ahead = (scores[others] - scores[j]) / (2.0 * sigma)
@@ -37,7 +37,7 @@ def contests(scores, j, sigma):
 
 
 def recursion(won, lost):
-    """Eq. 11 and 12: the distribution after each contest, padded to one rank for each."""
+    """Returns the rank distribution after each contest (Eq. 11 and 12)."""
     found = [np.eye(1, len(won) + 1)[0]]
     for pi, rest in zip(won, lost, strict=True):
         found.append(np.append(0.0, found[-1][:-1]) * pi + found[-1] * rest)
@@ -49,10 +49,10 @@ def distributions(scores, sigma=1.0):
 
 
 def expectation_and_slopes(scores, sigma, tables, documents=None):
-    """sum_r D_j(r) p_j(r) for some documents j, and the gradient of the sum of them to all scores.
+    """Returns sum_r D_j(r) p_j(r) for some documents j, and the gradient of their sum with respect to all scores.
 
-    The derivative with respect to one contest is the difference that it makes to the values of the ranks after it,
-    under the distribution of the contests before it.
+    The derivative with respect to one contest is the change of the value by another winner, in expectation over the
+    contests before it.
     """
     values, slopes = [], np.zeros(len(scores))
     for j, table in zip(range(len(scores)) if documents is None else documents, tables, strict=True):
@@ -69,7 +69,7 @@ def expectation_and_slopes(scores, sigma, tables, documents=None):
 
 
 def check(function, rows, tables, value_error, gradient_error, sigma=1.0, dtype=np.float64):
-    """Each list's expected discounts under its weighted tables [list, rank], against the recursion."""
+    """Compares the expected discounts of each list, under its weighted table of discounts, with the recursion."""
     scores, mask = evaluate.padded(rows)
     weights = np.zeros(scores.shape)
     for i, (of_documents, _) in enumerate(tables):
@@ -85,7 +85,7 @@ def check(function, rows, tables, value_error, gradient_error, sigma=1.0, dtype=
     np.testing.assert_array_equal(gradient[~mask], 0.0)
 
 
-def test_the_reference_slopes_are_those_of_equation_18():
+def test_reference_slopes_equal_equation_18():
     scores, table = a_list(0, 7).astype(np.float64), np.random.RandomState(1).randn(7)
     tables = [table * (j + 1) for j in range(7)]
     _, slopes = expectation_and_slopes(scores, 0.7, tables)
@@ -105,7 +105,7 @@ def test_the_reference_slopes_are_those_of_equation_18():
 
 
 @pytest.mark.parametrize("sigma", SIGMAS)
-def test_win_probabilities_keep_their_digits(sigma):
+def test_win_probabilities_are_precise(sigma):
     scores = a_list(0, 9)
     found = evaluate.value(lambda s, mask: win_probabilities(s, mask, sigma=sigma), scores)
     assert found.dtype == np.float64
@@ -156,7 +156,7 @@ def test_expected_log_discount_equals_the_recursion(sigma, dtype):
 
 @pytest.mark.parametrize("spread", [0.01, 1.0, 100.0])
 def test_expected_log_discount_of_a_thousand_documents(spread):
-    """Some documents have a weight, so the reference needs the recursion for those only."""
+    """Only some documents have a weight, so the reference runs the slow recursion only for them."""
     scores, documents = a_list(4, 1000, spread), [0, 1, 500, 998, 999]
     scores[[0, 999]] = scores.max() * 1.1, scores.min() * 1.1
     weights = np.zeros(1000)
@@ -171,14 +171,14 @@ def test_expected_log_discount_of_a_thousand_documents(spread):
 @pytest.mark.parametrize(
     ("topn", "sigma"), [(1, 10.0), (5, 0.01), (5, 1.0), (5, 10.0), (39, 1.0), (40, 1.0), (99, 1.0)]
 )
-def test_a_cut_discount_keeps_its_digits_however_small(topn, sigma):
-    """At sigma 10 hardly any of the 40 documents is ever at the top: values of 1e-12 for K = 1."""
+def test_tiny_expected_discounts_with_a_cutoff_are_precise(topn, sigma):
+    """For sigma = 10 and K = 1, the values are around 1e-12, because documents are hardly ever at rank 1."""
     table = np.where(np.arange(40) < topn, references.discounts(40), 0.0)
     weights = np.random.RandomState(2).rand(40)
     check(discounts_of(sigma, topn=topn), [a_list(6, 40)], [(weights, table)], 1e-7, 1e-6, sigma)
 
 
-def test_the_gradient_of_a_document_that_all_others_beat_keeps_its_digits():
+def test_the_gradient_of_a_document_far_below_all_others_is_precise():
     scores = np.array([6.0, 9.0, 8.0, -4.0])
     found, gradient = evaluate.of_one_list(discounts_of(topn=1), scores, np.eye(4)[3])
     expected, slopes = expectation_and_slopes(scores, 1.0, [np.eye(4)[0]], [3])
@@ -201,17 +201,17 @@ TABLE = [4.0, 2.0, -1.0, 0.5]
         (tuple(range(30)), np.arange(20.0)),
         (lambda rank: 1.0 / (1.0 + rank), 1.0 / (1.0 + np.arange(20))),
     ],
-    ids=["log2", "linear", "below", "above", "table", "long table", "function"],
+    ids=["log2", "linear", "convex", "concave", "table", "long table", "function"],
 )
 @pytest.mark.parametrize("topn", [None, 3])
-def test_every_discount_equals_its_table(discount, table, topn):
+def test_expected_discounts_of_every_kind_equal_the_recursion(discount, table, topn):
     table = np.where(np.arange(20) < (topn or 20), table, 0.0)
     tight = 1e-6 if discount == "log2" else 1e-12
     weights = np.random.RandomState(2).rand(20)
     check(discounts_of(discount=discount, topn=topn), [a_list(8, 20)], [(weights, table)], tight, tight)
 
 
-def test_shallow_discounts_are_over_the_real_documents():
+def test_linear_discounts_use_the_number_of_real_documents():
     scores, mask = tf.constant([[2.0, 1.0, 0.0, 0.0]], tf.float64), tf.constant([[True, True, True, False]])
     for topn, expected in ((None, [1.0, 2 / 3, 1 / 3, 0.0]), (2, [1.0, 2 / 3, 0.0, 0.0])):
         found = SoftRank(1e-3).document_discounts(scores, mask, discount="linear", topn=topn)
@@ -219,7 +219,7 @@ def test_shallow_discounts_are_over_the_real_documents():
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_equals_a_simulation_of_independent_contests(seed):
+def test_distributions_and_discounts_equal_a_simulation_of_independent_contests(seed):
     random, draws, length = np.random.RandomState(seed), 20000, 6
     scores = a_list(seed, length)
     found = evaluate.value(distribution_of(sigma=0.8), scores)
@@ -234,7 +234,7 @@ def test_equals_a_simulation_of_independent_contests(seed):
 
 
 @pytest.mark.parametrize("topn", [None, 5])
-def test_without_noise_it_is_the_exact_rank(topn):
+def test_without_noise_distributions_and_discounts_are_those_of_the_exact_rank(topn):
     ranks = np.random.RandomState(0).permutation(12)
     scores = (-0.1 * ranks).astype(np.float32)
     np.testing.assert_array_equal(evaluate.value(distribution_of(sigma=1e-4), scores), np.eye(12)[ranks])
@@ -250,7 +250,7 @@ def test_two_tied_documents_share_their_ranks():
 
 
 @pytest.mark.parametrize(("sigma", "error"), [(0.01, 0.2), (0.3, 0.012), (1.0, 0.004), (10.0, 0.001), (100.0, 0.001)])
-def test_the_normal_approximation_is_near_and_exact_at_the_ends(sigma, error):
+def test_the_normal_approximation_is_close_and_exact_for_the_outer_documents(sigma, error):
     scores = a_list(9, 60).astype(np.float64)
     exact = evaluate.value(distribution_of(sigma=sigma), scores)
     normal = evaluate.value(distribution_of(sigma=sigma, method="normal"), scores)
@@ -261,10 +261,10 @@ def test_the_normal_approximation_is_near_and_exact_at_the_ends(sigma, error):
     assert 1e-9 < np.abs(normal - exact)[from_middle[:-16]].max() < error
 
 
-def test_the_normal_approximation_has_the_mean_and_variance_and_their_gradient():
+def test_the_normal_approximation_preserves_mean_variance_and_their_gradients():
     scores, weights = a_list(10, 80).astype(np.float64), np.random.RandomState(0).rand(80)
     ranks = np.arange(80.0)
-    for moment, rounding in ((ranks, 0.0), (ranks**2, 1 / 12)):  # rounding to whole ranks adds 1/12 of variance
+    for moment, rounding in ((ranks, 0.0), (ranks**2, 1 / 12)):  # Rounding to integer ranks adds 1/12 to the variance.
         tables = np.outer(weights, moment)
         normal, gradient = evaluate.of_one_list(distribution_of(method="normal"), scores, tables)
         expected, slopes = expectation_and_slopes(scores, 1.0, tables)
@@ -289,7 +289,7 @@ def test_sinkhorn_scaling_makes_ranks_sum_to_one(method):
     np.testing.assert_allclose(found[:30, :30], expected, rtol=1e-9, atol=1e-280)
 
 
-def test_sinkhorn_scaling_has_its_gradient():
+def test_the_gradient_of_sinkhorn_scaling_equals_finite_differences():
     scores, tables = a_list(12, 6).astype(np.float64), np.random.RandomState(0).randn(6, 6)
     scaled = distribution_of(sinkhorn_iterations=3)
     _, gradient = evaluate.of_one_list(scaled, scores, tables)
@@ -297,8 +297,8 @@ def test_sinkhorn_scaling_has_its_gradient():
     np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-8)
 
 
-def test_sinkhorn_scaling_comes_nearer_to_the_ranks_of_noisy_scores():
-    """The paper's reason for it (section 3.2): the contests of a real sort are not independent."""
+def test_sinkhorn_scaling_approximates_the_ranks_of_noisy_scores_better():
+    """The motivation in section 3.2 of the paper: the contests of a real sort are not independent."""
     random = np.random.RandomState(0)
     scores = a_list(13, 8)
     order = np.argsort(-(scores + random.randn(40000, 8)), axis=1)
@@ -310,7 +310,7 @@ def test_sinkhorn_scaling_comes_nearer_to_the_ranks_of_noisy_scores():
 
 
 @pytest.mark.parametrize("topn", [None, 1, 6, 50])
-def test_rank_relevance_is_read_off_the_rank_distributions(topn):
+def test_rank_relevance_equals_rank_distributions_times_relevance(topn):
     scores, relevance = a_list(21, 20), np.random.RandomState(0).randint(0, 5, 20).astype(np.float32)
     found = evaluate.value(lambda s, m: SoftRank(0.5).rank_relevance(s, relevance[None], m, topn), scores)
     expected = relevance @ distributions(scores, 0.5)
@@ -318,7 +318,7 @@ def test_rank_relevance_is_read_off_the_rank_distributions(topn):
 
 
 def largest_tensor(function, length):
-    """The number of elements of the largest array of a training step, with its loops and what they save, under XLA."""
+    """Returns the number of elements of the largest array in the XLA program of a training step."""
 
     @tf.function(jit_compile=True)
     def gradient(scores):
@@ -347,7 +347,7 @@ def test_memory_is_quadratic_in_the_list(arguments):
         (SoftRank().document_discounts, {"discount": "log"}, "`discount` must be one of 'log2', 'linear', got 'log'."),
     ],
 )
-def test_bad_arguments_are_named(function, arguments, message):
+def test_invalid_arguments_raise(function, arguments, message):
     with pytest.raises(ValueError) as error:
         function(tf.zeros([1, 3]), tf.ones([1, 3], tf.bool), **arguments)
     assert str(error.value) == message

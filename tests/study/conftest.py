@@ -1,4 +1,4 @@
-"""A small data set, and a study of it that has run in this process."""
+"""A small data set, and a completed study of it."""
 
 import pytest
 
@@ -11,7 +11,7 @@ GRID = {"alpha": (1.0, 10.0), "learning_rate": (0.01,), "strength": (0.01, 1.0)}
 
 def write_fold(folder, seed):
     files = data.write_synthetic_letor(folder, num_queries=(30, 12, 12), num_features=16, max_documents=12, seed=seed)
-    # LETOR's name for the validation queries.
+    # LETOR names the file of validation queries vali.txt.
     assert files["valid"].name == "vali.txt"
 
 

@@ -9,7 +9,7 @@ from tfr_smooth.data.normalization import QueryMinMax
 from tfr_smooth.study import folds
 
 
-def test_folds_are_found_in_order(tmp_path):
+def test_folds_are_found_in_numeric_order(tmp_path):
     for number in (1, 2, 10):
         for name in ("train.txt", "vali.txt.gz", "test.txt"):
             (tmp_path / f"Fold{number}").mkdir(exist_ok=True)
@@ -19,7 +19,7 @@ def test_folds_are_found_in_order(tmp_path):
     assert found.folds["Fold2"]["valid"] == (str(tmp_path / "Fold2/vali.txt.gz"),)
 
 
-def test_five_parts_are_turned_as_letor_does(tmp_path):
+def test_five_parts_are_rotated_into_folds_like_in_letor(tmp_path):
     for number in range(1, 6):
         (tmp_path / f"S{number}.txt.gz").touch()
     found = study.find_folds(tmp_path, name="MQ")
@@ -34,7 +34,7 @@ def test_five_parts_are_turned_as_letor_does(tmp_path):
         assert sorted(fold[part][0] for fold in numbers.values()) == [1, 2, 3, 4, 5]
 
 
-def test_a_folder_without_folds_and_a_fold_without_a_file_are_refused(tmp_path):
+def test_missing_folds_or_files_raise(tmp_path):
     with pytest.raises(ValueError, match="`folder` must contain Fold1 .. FoldK or S1.txt .. S5.txt, got"):
         study.find_folds(tmp_path)
     (tmp_path / "Fold1").mkdir()
@@ -42,17 +42,17 @@ def test_a_folder_without_folds_and_a_fold_without_a_file_are_refused(tmp_path):
         study.find_folds(tmp_path)
 
 
-def test_quantiles_are_the_shares_of_lower_training_values():
+def test_quantiles_are_fractions_of_lower_training_values():
     random = np.random.RandomState(0)
     train = random.randint(0, 5, [20, 3]).astype(np.float32)
     found = folds._quantiles(np.sort(train, axis=0), train)
-    # The mean rank from 1 of tied values is the count of lower ones, half of the tied ones and 1/2.
+    # The mean rank of tied values is the number of lower values + half the number of tied values + 1/2.
     np.testing.assert_allclose(found, (stats.rankdata(train, axis=0) - 0.5) / len(train))
     outside = folds._quantiles(np.sort(train, axis=0), np.array([[-9.0, 9.0, 9.0]]))
     np.testing.assert_array_equal(outside, [[0.0, 1.0, 1.0]])
 
 
-def test_normalization_is_that_of_the_layers(fold):
+def test_normalization_equals_that_of_the_layers(fold):
     part = fold.parts["test"]
     first, last = part.starts[3], part.starts[4]
     expected = QueryMinMax()(part.features[np.newaxis, first:last])[0]
@@ -64,7 +64,7 @@ def test_normalization_is_that_of_the_layers(fold):
     assert fold.features("none")["valid"].tolist() == fold.parts["valid"].features.tolist()
 
 
-def test_padded_arrays_lead_back_to_the_documents(fold):
+def test_padded_arrays_contain_every_document_once_in_order(fold):
     part = fold.parts["valid"]
     documents, labels = folds.padded(part, int(part.lengths.max()) + 3)
     assert documents.shape == labels.shape == (len(part), part.lengths.max() + 3)

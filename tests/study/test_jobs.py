@@ -1,4 +1,4 @@
-"""Jobs and their results."""
+"""Jobs, the names of their result files, and the contents of results."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ from tfr_smooth.study import folds, jobs
 
 @pytest.fixture
 def tiny(tmp_path):
-    """Files of which only the sizes matter."""
+    """Returns a data set of files of which only the sizes matter."""
     files = {}
     for part, size in (("train", 3), ("valid", 2), ("test", 1)):
         (tmp_path / part).write_bytes(b"x" * size)
@@ -19,13 +19,13 @@ def tiny(tmp_path):
     return study.Dataset("tiny", {"Fold1": files})
 
 
-def test_the_name_of_a_result_stays(tiny):
-    """Should this fail, all results of earlier versions would be computed again."""
+def test_names_of_result_files_are_stable(tiny):
+    """With other file names, all results of earlier versions would be computed again."""
     job = study.Job(tiny, "Fold1", "smoothi_ndcg", {"alpha": 1.0, "hidden": [8]}, 2)
     assert job.file == "tiny/Fold1/smoothi_ndcg_alpha=1.0_hidden=8_seed=2_eb8ca902c60f9090.npz"
 
 
-def test_a_recipes_default_changes_no_name(tiny):
+def test_a_default_value_of_the_recipe_does_not_change_the_name(tiny):
     plain = study.Job(tiny, "Fold1", "smoothi_ndcg", {"alpha": 1.0})
     assert dataclasses.replace(plain, settings={"epochs": 50, "alpha": 1.0}).file == plain.file
 
@@ -41,19 +41,19 @@ def test_a_recipes_default_changes_no_name(tiny):
     ],
     ids=str,
 )
-def test_whatever_changes_a_result_changes_its_name(tiny, change):
+def test_every_setting_that_changes_a_result_changes_its_name(tiny, change):
     tiny = study.Dataset("tiny", {**tiny.folds, "Fold2": tiny.folds["Fold1"]})
     job = study.Job(tiny, "Fold1", "smoothi_ndcg", {"alpha": 1.0})
     assert dataclasses.replace(job, **change).file != job.file
 
 
-def test_other_data_under_the_same_name_changes_the_name(tiny, tmp_path):
+def test_other_data_under_the_same_dataset_name_changes_the_name(tiny, tmp_path):
     before = study.Job(tiny, "Fold1", "random", {}).file
     (tmp_path / "valid").write_bytes(b"xxx")
     assert study.Job(tiny, "Fold1", "random", {}).file != before
 
 
-def test_a_result_has_scores_and_their_figures(dataset, fold, tmp_path):
+def test_a_result_contains_scores_and_their_metrics(dataset, fold, tmp_path):
     job = study.Job(dataset, "Fold1", "ridge", {"strength": 0.1})
     assert not jobs.is_done(job, tmp_path)
     study.run_job(job, tmp_path)
@@ -63,18 +63,18 @@ def test_a_result_has_scores_and_their_figures(dataset, fold, tmp_path):
         scores = result.arrays[f"{part}_scores"]
         by_query = evaluation.trec_eval_by_query(folds.scored_queries(fold.parts[part], scores), study.MEASURES)
         assert result.arrays[f"{part}_queries"].tolist() == list(by_query)
-        expected = [[figures[name] for name in study.MEASURES] for figures in by_query.values()]
+        expected = [[values[name] for name in study.MEASURES] for values in by_query.values()]
         np.testing.assert_array_equal(result.arrays[f"{part}_metrics"], expected)
         if part == "valid":
             assert list(result.description["valid"].values()) == pytest.approx(np.mean(expected, axis=0).tolist())
     assert result.description["settings"] == {"strength": 0.1}
-    assert "test" not in result.description  # what selection reads
+    assert "test" not in result.description  # Selection reads the description, so it must not contain test metrics.
     assert jobs.read_description(job, tmp_path) == result.description
     (folder,) = {path.parent for path in (tmp_path / "results").rglob("*.npz")}
     assert [path.name for path in folder.iterdir()] == [jobs.result_path(job, tmp_path).name]
 
 
-def test_a_neural_result_has_curves(plan, dataset):
+def test_a_neural_result_contains_learning_curves(plan, dataset):
     (job, *_) = plan.selected(dataset, "Fold1", plan.entries[0])
     arrays = study.read_result(job, plan.folder).arrays
     names = {name for name in arrays if name.startswith("curve_")}

@@ -1,4 +1,4 @@
-"""Neural rankers: the procedure of examples/train_letor.py, and functions of their seed alone."""
+"""Neural rankers train like examples/train_letor.py, and their results depend only on settings and seed."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def plain(fold):
 
 
 def trained_by_keras(dataset, seed, select_by, path):
-    """What examples/train_letor.py does; the scores of the validation and test queries, and the best epoch."""
+    """Trains like examples/train_letor.py; returns the validation and test scores, and the validation callback."""
     files = dataset.folds["Fold1"]
     read = lambda part, **kwargs: data.read_letor(list(files[part]), batch_size=16, num_features=16, **kwargs)  # noqa: E731
     tf.keras.utils.set_random_seed(seed)
@@ -51,7 +51,7 @@ def trained_by_keras(dataset, seed, select_by, path):
 
 
 @pytest.mark.parametrize("select_by", ["smooth", pytest.param("ndcg", marks=pytest.mark.slow)])
-def test_agrees_with_training_by_keras(dataset, fold, select_by, tmp_path):
+def test_results_equal_training_with_keras(dataset, fold, select_by, tmp_path):
     scores, validation = trained_by_keras(dataset, 3, select_by, tmp_path)
     fitted = fit(fold, seed=3, select_by=select_by)
     assert fitted.details["best_epoch"] == validation.best_epoch
@@ -67,7 +67,7 @@ SLOW += [{"attention_heads": 2}, {"mixture": {"list_net": 1.0}}]
 
 
 @pytest.mark.parametrize("changes", FAST + [pytest.param(change, marks=pytest.mark.slow) for change in SLOW], ids=str)
-def test_the_seed_decides_whatever_ran_before(fold, plain, changes):
+def test_results_depend_only_on_settings_and_seed(fold, plain, changes):
     first = fit(fold, **changes)
     other = fit(fold, seed=1, **{**changes, "learning_rate": 0.02})
     again = fit(fold, **changes)
@@ -80,8 +80,8 @@ def test_the_seed_decides_whatever_ran_before(fold, plain, changes):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["dropout", "input_noise"])
-def test_each_step_has_noise_of_its_own(fold, name):
-    """With one training query and a learning rate of almost 0, the losses of the epochs differ by the noise alone."""
+def test_each_step_draws_new_noise(fold, name):
+    """With one training query and a learning rate of almost 0, only noise changes the loss between epochs."""
     lists = fold.parts["train"]
     query = int(np.argmax(lists.lengths))
     documents = slice(lists.starts[query], lists.starts[query + 1])
@@ -93,7 +93,7 @@ def test_each_step_has_noise_of_its_own(fold, name):
 
 
 @pytest.mark.slow
-def test_a_linear_path_starts_at_ridge_regression(fold):
+def test_a_linear_path_is_initialized_with_ridge_regression(fold):
     fitted = fit(fold, linear_path=0.1, learning_rate=1e-30, epochs=1)
     features, labels = fold.parts["train"].features, fold.parts["train"].labels
     weights = fit_ridge(features, labels).weights(0.1)
@@ -102,17 +102,17 @@ def test_a_linear_path_starts_at_ridge_regression(fold):
 
 
 @pytest.mark.slow
-def test_an_average_without_memory_is_no_average(fold, plain):
+def test_weight_averages_with_decay_0_are_the_weights(fold, plain):
     np.testing.assert_allclose(fit(fold, average_weights=1e-30).test, plain.test, rtol=1e-6)
 
 
 @pytest.mark.slow
-def test_evaluating_averages_leaves_the_training_alone(fold, plain):
+def test_evaluating_weight_averages_does_not_change_training(fold, plain):
     np.testing.assert_allclose(fit(fold, average_weights=0.9).curves["loss"], plain.curves["loss"], rtol=1e-6)
 
 
 @pytest.mark.slow
-def test_members_are_trained_with_their_own_seeds_and_averaged(fold):
+def test_members_are_trained_with_different_seeds_and_averaged(fold):
     together, apart = fit(fold, seed=1, members=2), [fit(fold, seed=seed) for seed in (2, 3)]
     for part in ("valid", "test"):
         mean = np.mean([getattr(member, part) for member in apart], axis=0)
@@ -130,31 +130,31 @@ def test_a_mixture_adds_another_loss(fold):
 
 
 @pytest.mark.slow
-def test_patience_stops(fold):
+def test_patience_stops_training(fold):
     epochs = len(fit(fold, epochs=40, patience=2, learning_rate=0.1).curves["loss"])
     fitted = fit(fold, epochs=40, patience=2, learning_rate=0.1)
     assert epochs == fitted.details["best_epoch"] + 3 < 40
 
 
-def test_the_best_epoch_is_that_of_the_validation_metric(plain):
+def test_the_best_epoch_maximizes_the_validation_metric(plain):
     assert plain.details["best_epoch"] == int(np.argmax(plain.curves["valid_smooth"]))
     assert len(plain.curves["train_seconds"]) == 4
 
 
 @pytest.mark.slow
-def test_a_loss_without_a_metric_selects_by_ndcg(fold):
+def test_a_loss_without_a_metric_selects_epochs_by_ndcg(fold):
     settings = {name: value for name, value in SETTINGS.items() if name != "alpha"}
     fitted = RANKERS["list_net"].fit(fold, settings, 0)
     assert fitted.details["monitor"] == "ndcg" and "valid_smooth" not in fitted.curves
 
 
 @pytest.mark.slow
-def test_a_training_that_diverges_has_a_result(fold):
+def test_diverging_training_has_finite_scores(fold):
     fitted = RANKERS["mean_squared"].fit(fold, {"hidden": [8], "epochs": 2, "learning_rate": 1e38}, 0)
     assert np.isfinite(fitted.test).all()
 
 
-def test_settings_of_no_loss_or_recipe_are_refused():
+def test_unknown_and_invalid_settings_raise():
     with pytest.raises(ValueError, match="`settings` of Neural must be among hidden, .*, got 'sigma'"):
         RANKER.check({"sigma": 1.0})
     with pytest.raises(ValueError, match="`alpha` must be"):
@@ -162,14 +162,14 @@ def test_settings_of_no_loss_or_recipe_are_refused():
     RANKERS["soft_ndcg"].check({"discount": {"alpha": 0.5}})
 
 
-def test_jobs_that_differ_in_no_graph_share_it():
+def test_jobs_with_equal_graphs_have_equal_affinity():
     shared = RANKER.affinity({"alpha": 1.0})
     assert RANKER.affinity({"alpha": 1.0, "learning_rate": 0.5, "epochs": 3, "batch_size": 4}) == shared
     assert RANKER.affinity({"alpha": 2.0}) != shared
     assert RANKER.affinity({"alpha": 1.0, "dropout": 0.5}) != shared
 
 
-def test_every_loss_searches_what_the_papers_searched_first():
+def test_default_grids_contain_the_hyperparameters_of_the_loss():
     assert RANKER.grid() == {"alpha": (0.1, 1.0, 10.0, 100.0), "learning_rate": (0.01, 0.001)}
     assert set(RANKERS["list_net"].grid()) == {"learning_rate"}
     assert set(RANKERS["softsort_ndcg"].grid()) == {"temperature", "learning_rate"}

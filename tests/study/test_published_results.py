@@ -1,4 +1,4 @@
-"""The results in docs/results, and the pages that state them."""
+"""The tables in the documentation match the results in docs/results."""
 
 import pathlib
 
@@ -8,13 +8,13 @@ from tfr_smooth import study
 from tfr_smooth.study import tables
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
-# The page with the table, and its columns; docs/results.md with all measures unless named here.
+# Folder -> page with its table, and the columns; by default, docs/results.md with all measures.
 PAGES = {"cranfield": ("text.md", ("P_1", "P_10", "P_20", "map", "ndcg_cut_10", "ndcg_cut_20", "ndcg"))}
 FOLDERS = sorted(path for path in (DOCS / "results").iterdir() if path.is_dir())
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_the_page_has_the_tables_of_the_results(folder):
+def test_the_page_contains_the_tables_of_the_results(folder):
     results = study.read_results(folder)
     name, measures = PAGES.get(folder.name, ("results.md", None))
     page = (DOCS / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The rankers that are not neural."""
+"""The rankers that are not neural networks."""
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ def ndcg(fold, fitted):
     return evaluation.trec_eval(folds.scored_queries(fold.parts["test"], fitted.test), "ndcg")["ndcg"]
 
 
-def planted(sign):
-    """A fold whose relevant documents are the three with the highest (or lowest) third feature."""
+def fold_with_one_informative_feature(sign):
+    """Returns a fold in which documents with the three highest (sign 1) or lowest values of feature 3 are relevant."""
     random = np.random.RandomState(0)
 
     def part(queries):
@@ -29,8 +29,8 @@ def planted(sign):
     return folds.Fold({name: QueryCache.in_memory(4, part(20)) for name in folds.PARTS})
 
 
-def test_ridge_regression_is_least_squares_with_more_rows():
-    """Rows sqrt(D lambda) I with targets 0 have the squared error D lambda |w|^2."""
+def test_ridge_regression_equals_least_squares_with_additional_rows():
+    """Additional rows sqrt(D lambda) I with targets 0 have the squared error D lambda |w|^2."""
     random = np.random.RandomState(0)
     features, labels = random.randn(50, 4), random.randn(50)
     centered = features - features.mean(axis=0)
@@ -42,35 +42,35 @@ def test_ridge_regression_is_least_squares_with_more_rows():
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_best_single_feature_is_found(sign):
-    fold = planted(sign)
+    fold = fold_with_one_informative_feature(sign)
     fitted = RANKERS["single_feature"].fit(fold, {}, 0)
     assert fitted.details["feature"] == 3 * sign
     assert ndcg(fold, fitted) == pytest.approx(1.0)
     np.testing.assert_array_equal(fitted.test, sign * fold.parts["test"].features[:, 2])
 
 
-def test_a_named_feature_is_taken():
-    fold = planted(1)
+def test_a_given_feature_is_used():
+    fold = fold_with_one_informative_feature(1)
     fitted = RANKERS["single_feature"].fit(fold, {"feature": -1}, 0)
     np.testing.assert_array_equal(fitted.valid, -fold.parts["valid"].features[:, 0])
 
 
-def test_random_scores_depend_on_the_seed_alone(fold):
+def test_random_scores_depend_only_on_the_seed(fold):
     first, again, other = (RANKERS["random"].fit(fold, {}, seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.test, again.test)
     assert not np.array_equal(first.test, other.test)
 
 
 @pytest.mark.parametrize("name", ["ridge", "lambdamart"])
-def test_rankers_learn(name):
-    fold = planted(1)
+def test_rankers_are_deterministic_and_learn_the_informative_feature(name):
+    fold = fold_with_one_informative_feature(1)
     fitted, again = (RANKERS[name].fit(fold, {}, 0) for _ in range(2))
     np.testing.assert_array_equal(fitted.test, again.test)
     assert ndcg(fold, fitted) > 0.95 > 0.8 > ndcg(fold, RANKERS["random"].fit(fold, {}, 0))
 
 
 @pytest.mark.parametrize("name", ["ridge", "lambdamart", "single_feature", "random"])
-def test_unknown_settings_are_refused_and_searched_ones_known(name):
+def test_unknown_settings_raise_and_grids_contain_known_settings(name):
     with pytest.raises(ValueError, match="`settings` of .* must be among .*, got 'depth'"):
         RANKERS[name].check({"depth": 3})
     assert set(RANKERS[name].grid()) <= set(RANKERS[name].defaults)

@@ -1,4 +1,4 @@
-"""Recipes."""
+"""Recipes: validation, and the settings that differ from the defaults."""
 
 import pytest
 
@@ -29,18 +29,18 @@ from tfr_smooth.study import recipe
         ("mixture", {"list": 1.0}),
     ],
 )
-def test_wrong_arguments_are_named(argument, value):
+def test_invalid_arguments_raise(argument, value):
     with pytest.raises(ValueError, match=f"^`{argument}` must be .*, got "):
         study.Recipe(**{argument: value})
 
 
-def test_changes_make_the_recipe_again():
+def test_changes_restore_the_recipe():
     changed = study.Recipe(hidden=[8, 4], epochs=3, linear_path=1.0, mixture={"list_net": 0.5})
     assert changed.changes() == {"hidden": [8, 4], "epochs": 3, "linear_path": 1.0, "mixture": {"list_net": 0.5}}
     assert study.Recipe(**changed.changes()) == changed
     assert study.Recipe().changes() == {}
 
 
-def test_no_hyperparameter_of_a_loss_has_the_name_of_a_field():
+def test_fields_and_hyperparameters_of_losses_have_different_names():
     for name in losses.NAMES:
         assert set(losses.hyperparameters(name)).isdisjoint(recipe.FIELDS), name

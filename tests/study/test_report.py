@@ -1,4 +1,4 @@
-"""From results to CSV, tables and a page."""
+"""Results as CSV files, tables and an HTML report."""
 
 import base64
 import re
@@ -11,7 +11,7 @@ from tfr_smooth import evaluation, study
 from tfr_smooth.study import folds, plots
 
 
-def test_each_query_has_its_figures_by_seed(results, plan, dataset):
+def test_results_contain_the_metrics_of_each_query_and_seed(results, plan, dataset):
     queries = results.queries
     assert list(queries.columns) == ["dataset", "fold", "ranker", "seed", "query", *study.MEASURES]
     for entry in plan.entries:
@@ -42,9 +42,9 @@ def test_every_job_is_listed(results):
     assert searched[True] >= searched[False]
 
 
-def test_results_are_read_back(results, tmp_path):
+def test_written_results_are_read_back(results, tmp_path):
     jobs = results.jobs.copy()
-    jobs["fit_seconds"] = np.random.RandomState(0).rand(len(jobs))  # with all digits
+    jobs["fit_seconds"] = np.random.RandomState(0).rand(len(jobs))  # random values with all digits
     results = study.Results(results.queries, jobs, results.settings)
     study.write_results(results, tmp_path)
     again = study.read_results(tmp_path)
@@ -60,7 +60,7 @@ def written(results, tmp_path_factory):
     return folder, text
 
 
-def test_the_report_needs_no_other_file(written):
+def test_the_report_embeds_its_images(written):
     folder, _ = written
     page = (folder / "report.html").read_text(encoding="utf-8")
     sources = re.findall(r'(?:src|href)="([^"]{30})', page)
@@ -69,7 +69,7 @@ def test_the_report_needs_no_other_file(written):
     assert all(base64.b64decode(image).lstrip().startswith(b"<?xml") for image in images)
 
 
-def test_plots_are_there_where_their_jobs_are(written):
+def test_the_report_contains_only_plots_with_results(written):
     page = (written[0] / "report.html").read_text(encoding="utf-8")
     titles = re.findall(r"<h3>(.*?)</h3>", page)
     assert titles == [
@@ -81,7 +81,7 @@ def test_plots_are_there_where_their_jobs_are(written):
     ]
 
 
-def test_sweeps_stay_out_of_the_table(written):
+def test_sweeps_are_not_in_the_table(written):
     folder, text = written
     assert "smoothi_ndcg (ensemble)" in text and "smoothi_ndcg:alpha" not in text
     assert sorted(path.name for path in folder.iterdir()) == [
@@ -94,7 +94,7 @@ def test_sweeps_stay_out_of_the_table(written):
     assert (folder / "Small.txt").read_text(encoding="utf-8") in text
 
 
-def test_the_csv_files_alone_give_the_same_report(results, written, tmp_path):
+def test_the_csv_files_reproduce_the_report(results, written, tmp_path):
     study.write_results(results, tmp_path)
     study.write_report(study.read_results(tmp_path), tmp_path)
     for path in written[0].iterdir():
@@ -102,8 +102,8 @@ def test_the_csv_files_alone_give_the_same_report(results, written, tmp_path):
 
 
 @pytest.mark.parametrize("sweep", [name for name in study.SWEEPS if name != "alpha"])
-def test_sweeps_are_drawn(results, sweep):
-    """Each with figures of its own, made of those of one ranker."""
+def test_every_sweep_is_plotted(results, sweep):
+    """The results of each sweep are copies of those of one ranker."""
 
     labels = [entry.label for entry in study.sweep(sweep, [study.Entry("smoothi_ndcg")])]
     queries, jobs = (
@@ -117,7 +117,7 @@ def test_sweeps_are_drawn(results, sweep):
     assert plots.PLOTS[f"Effect of {title}"](results, "Small") is None
 
 
-def test_names_are_escaped(results, tmp_path):
+def test_names_are_escaped_in_html(results, tmp_path):
     renamed = results.queries.replace({"dataset": {"Small": "<b>"}})
     jobs = results.jobs.replace({"dataset": {"Small": "<b>"}})
     study.write_report(study.Results(renamed, jobs, results.settings), tmp_path)
@@ -125,6 +125,6 @@ def test_names_are_escaped(results, tmp_path):
     assert "<h2>&lt;b&gt;</h2>" in page
 
 
-def test_a_study_without_results_is_refused(dataset, tmp_path):
+def test_a_study_without_results_raises(dataset, tmp_path):
     with pytest.raises(ValueError, match="`study` must have at least one result, got none in"):
         study.collect(study.Study([dataset], [study.Entry("ridge")], tmp_path))

@@ -1,4 +1,4 @@
-"""Entries, grids and the choice of hyperparameters."""
+"""Entries, grids and the selection of hyperparameters."""
 
 import json
 
@@ -20,7 +20,7 @@ from tfr_smooth.study.recipe import RECIPES
         'soft_ndcg:discount={"alpha":0.5}:sigma=0.1',
     ],
 )
-def test_labels_are_parsed_back(label):
+def test_parsing_restores_the_label(label):
     assert study.Entry.parse(label).label == label
 
 
@@ -35,12 +35,12 @@ def test_labels_are_parsed_back(label):
         ("smoothi_ndcg:dropout=2", "`dropout` must be a number in"),
     ],
 )
-def test_wrong_labels_say_what_is_wrong(label, message):
+def test_invalid_labels_raise(label, message):
     with pytest.raises(ValueError, match=message):
         study.Entry.parse(label)
 
 
-def test_candidates_are_the_grid_around_what_is_fixed():
+def test_candidates_combine_the_grid_with_the_settings_of_the_entry():
     entry = study.Entry("smoothi_ndcg", {"alpha": 1.0})
     assert entry.candidates(common={"epochs": 3}) == [
         {"epochs": 3, "alpha": 1.0, "learning_rate": 0.01},
@@ -54,7 +54,7 @@ def test_candidates_are_the_grid_around_what_is_fixed():
     assert study.Entry("random").candidates() == [{}]
 
 
-def test_a_named_recipe_has_what_the_loss_takes():
+def test_a_named_recipe_contributes_only_settings_of_the_ranker():
     (smoothi,) = study.Entry("smoothi_ndcg", {"recipe": "default", "members": 2}).candidates()
     assert smoothi == {**RECIPES["default"], "members": 2}
     (list_mle,) = study.Entry("list_mle", {"recipe": "default"}).candidates()
@@ -66,13 +66,13 @@ def test_a_named_recipe_has_what_the_loss_takes():
 @pytest.mark.parametrize(
     ("argument", "value"), [("seeds", ()), ("datasets", []), ("entries", []), ("select_by", "loss")]
 )
-def test_wrong_studies_are_refused(dataset, argument, value):
+def test_invalid_studies_raise(dataset, argument, value):
     arguments = {"datasets": [dataset], "entries": [study.Entry("ridge")], "folder": "there", argument: value}
     with pytest.raises(ValueError, match=f"`{argument}` must"):
         study.Study(**arguments)
 
 
-def pretend(job, folder, valid, test):
+def write_fake_result(job, folder, valid, test):
     path = jobs.result_path(job, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {"test_metrics": np.full([2, len(study.MEASURES)], test)}
@@ -80,36 +80,36 @@ def pretend(job, folder, valid, test):
         np.savez(file, description=np.array(json.dumps({"valid": {"ndcg": valid, "map": -valid}})), **arrays)
 
 
-def test_validation_figures_choose_and_test_figures_do_not(dataset, tmp_path):
+def test_selection_uses_validation_metrics_and_not_test_metrics(dataset, tmp_path):
     entry = study.Entry("smoothi_ndcg")
     grid = {"alpha": (1.0, 2.0, 3.0, 4.0), "learning_rate": (0.1,)}
     plan = study.Study([dataset], [entry], tmp_path, seeds=(7, 8), grid=grid)
     assert plan.selected(dataset, "Fold1", entry) == []
     search = plan.search(dataset, "Fold1", entry)
     assert [job.seed for job in search] == [7] * 4
-    # The last one is not done; of the two that are best on validation the first is chosen.
+    # The last job is not done; of the two best on validation, the first is selected.
     for job, valid, test in zip(search, (0.1, 0.3, 0.3), (0.9, 0.1, 0.9), strict=False):
-        pretend(job, tmp_path, valid, test)
+        write_fake_result(job, tmp_path, valid, test)
     chosen = plan.selected(dataset, "Fold1", entry)
     assert [(job.settings["alpha"], job.seed) for job in chosen] == [(2.0, 7), (2.0, 8)]
     by_map = study.Study([dataset], [entry], tmp_path, grid=grid, seeds=(7,), select_by="map")
     assert [job.settings["alpha"] for job in by_map.selected(dataset, "Fold1", entry)] == [1.0]
 
 
-def test_what_has_no_randomness_runs_once(plan, dataset):
+def test_deterministic_rankers_run_with_one_seed(plan, dataset):
     ridge, chance = plan.entries[2:]
     assert [job.seed for job in plan.selected(dataset, "Fold1", ridge)] == [0]
     assert [job.seed for job in plan.selected(dataset, "Fold1", chance)] == [0, 1]
 
 
 @pytest.mark.parametrize("name", study.SWEEPS)
-def test_sweeps_are_of_valid_entries(name):
+def test_sweeps_contain_valid_entries(name):
     entries = study.sweep(name, [study.Entry("ridge"), study.Entry("list_net")])
     assert len({entry.label for entry in entries}) == len(entries) > 2
     assert [study.Entry.parse(entry.label) for entry in entries] == entries
 
 
-def test_the_sweep_of_depth_has_each_neural_ranker():
+def test_the_depth_sweep_contains_only_neural_rankers():
     entries = study.sweep("depth", [study.Entry("ridge"), study.Entry("list_net", {"epochs": 2})])
     assert entries[0].label == "list_net:epochs=2:hidden=linear" and entries[-1].settings["hidden"] == "B1024"
 

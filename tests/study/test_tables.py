@@ -1,4 +1,4 @@
-"""Tables: closed forms and scipy."""
+"""Tables: means, standard errors and tests equal hand-computed values and SciPy."""
 
 import numpy as np
 import pandas as pd
@@ -9,17 +9,17 @@ from tfr_smooth import study
 from tfr_smooth.study import tables
 
 
-def results_of(figures, settings=None):
-    """Results where every measure of a query is the figure: {ranker: {fold: {query: one figure per seed}}}."""
+def results_of(values, settings=None):
+    """Returns results whose measures all equal the given values: {ranker: {fold: {query: [value per seed]}}}."""
     rows = [
         {"dataset": "D", "fold": fold, "ranker": ranker, "seed": seed, "query": query}
-        | dict.fromkeys(study.MEASURES, figure)
-        for ranker, folds in figures.items()
+        | dict.fromkeys(study.MEASURES, value)
+        for ranker, folds in values.items()
         for fold, queries in folds.items()
         for query, seeds in queries.items()
-        for seed, figure in enumerate(seeds)
+        for seed, value in enumerate(seeds)
     ]
-    settings = settings or {"entries": list(figures), "sweeps": {}, "select_by": "ndcg"}
+    settings = settings or {"entries": list(values), "sweeps": {}, "select_by": "ndcg"}
     return study.Results(pd.DataFrame(rows), pd.DataFrame(), settings)
 
 
@@ -34,14 +34,14 @@ BASE = {fold: {query: RANDOM.rand(2) for query in QUERIES} for fold in ("Fold1",
 
 
 def shifted(by, noise=0.1):
-    """Figures that are lower on average by exactly this."""
+    """Returns the values of `BASE`, lower by exactly `by` on average."""
     return {
         fold: {query: seeds - by + noise * (-1) ** place for place, (query, seeds) in enumerate(queries.items())}
         for fold, queries in BASE.items()
     }
 
 
-def test_seeds_are_averaged_first_then_queries_then_folds():
+def test_means_are_over_seeds_then_queries_then_folds():
     folds = {"Fold1": {"a": [0.0, 1.0], "b": [0.1, 0.1]}, "Fold2": {"c": [0.9, 0.9]}}
     found = row(tables.compare(results_of({"ridge": folds, "random": folds}), "D"), "ridge")
     by_fold = [0.3, 0.9]
@@ -49,15 +49,15 @@ def test_seeds_are_averaged_first_then_queries_then_folds():
     assert found["stderr"] == pytest.approx(np.std(by_fold, ddof=1) / np.sqrt(2))
 
 
-def test_with_one_fold_the_error_is_that_over_queries():
-    figures = {query: [value] for query, value in zip("abcd", (0.1, 0.4, 0.2, 0.9), strict=True)}
-    results = results_of({"ridge": {"Fold1": figures}})
+def test_the_standard_error_of_one_fold_is_over_queries():
+    values = {query: [value] for query, value in zip("abcd", (0.1, 0.4, 0.2, 0.9), strict=True)}
+    results = results_of({"ridge": {"Fold1": values}})
     found = row(tables.compare(results, "D"), "ridge")
     assert found["stderr"] == pytest.approx(stats.sem([0.1, 0.4, 0.2, 0.9]))
     assert "over 4 queries of a single split" in tables.caption(results, "D")
 
 
-def test_p_values_are_those_of_the_paired_t_test_times_the_comparisons():
+def test_p_values_equal_the_paired_t_test_with_bonferroni_correction():
     rankers = {"ridge": BASE, "random": shifted(0.02), "lambdamart": shifted(0.01)}
     comparison = tables.compare(results_of(rankers), "D")
     first, second = (
@@ -67,12 +67,12 @@ def test_p_values_are_those_of_the_paired_t_test_times_the_comparisons():
     assert row(comparison, "ridge")["is_best"]
     assert 0.01 < found["t_test_p"] < 1.0
     assert found["t_test_p"] == pytest.approx(2 * stats.ttest_rel(first, second).pvalue)
-    # For so many queries the two tests agree.
+    # For this many queries, the two tests agree.
     assert found["randomization_p"] == pytest.approx(found["t_test_p"], abs=0.03)
     assert np.isnan(row(comparison, "ridge")["t_test_p"])
 
 
-def test_the_dagger_is_for_significantly_worse_rankers_alone():
+def test_only_significantly_worse_rankers_have_a_dagger():
     rankers = {"ridge": BASE, "random": shifted(0.2), "lambdamart": shifted(0.0001)}
     comparison = tables.compare(results_of(rankers), "D")
     text = tables.format_table(comparison, "markdown").splitlines()
@@ -82,19 +82,19 @@ def test_the_dagger_is_for_significantly_worse_rankers_alone():
     assert "†" not in cells["lambdamart"] and "**" not in cells["lambdamart"]
 
 
-def test_equal_rankers_differ_by_nothing():
+def test_p_values_of_equal_rankers_are_1():
     found = row(tables.compare(results_of({"ridge": BASE, "random": BASE}), "D"), "random")
     assert found["t_test_p"] == found["randomization_p"] == 1.0
 
 
-def test_queries_that_one_ranker_lacks_are_left_out():
+def test_queries_missing_for_one_ranker_are_excluded():
     less = {fold: queries for fold, queries in BASE.items() if fold != "Fold3"}
     comparison = tables.compare(results_of({"ridge": BASE, "random": less}), "D")
     expected = np.mean([np.mean(list(queries.values())) for queries in less.values()])
     assert row(comparison, "ridge")["mean"] == pytest.approx(expected)
 
 
-def test_styles():
+def test_tables_are_formatted_in_every_style():
     comparison = tables.compare(results_of({"smoothi_ndcg": BASE, "random": shifted(0.3)}), "D")
     assert r"smoothi\_ndcg" in tables.format_table(comparison, "latex")
     assert r"\textbf{0." in tables.format_table(comparison, "latex")

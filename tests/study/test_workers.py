@@ -1,4 +1,4 @@
-"""Jobs in processes: kills, exceptions, order."""
+"""Worker processes: order of jobs, exceptions, kills, resuming."""
 
 import functools
 import multiprocessing
@@ -21,7 +21,7 @@ def some_jobs(dataset, seeds=range(3)):
     return [study.Job(dataset, fold, "random", {}, seed) for fold in ("Fold1", "Fold2") for seed in seeds]
 
 
-def test_a_worker_keeps_to_jobs_that_share_a_graph_and_helps_others_at_the_end(dataset):
+def test_a_worker_prefers_jobs_that_share_its_graph(dataset):
     waiting = [
         study.Job(dataset, "Fold1", "smoothi_ndcg", {"alpha": alpha, "learning_rate": rate})
         for rate in (0.1, 0.2, 0.3)
@@ -36,7 +36,7 @@ def test_a_worker_keeps_to_jobs_that_share_a_graph_and_helps_others_at_the_end(d
     assert len(queue) == 1
 
 
-def test_nothing_starts_where_nothing_is_left(plan, dataset, monkeypatch):
+def test_no_process_starts_without_remaining_jobs(plan, dataset, monkeypatch):
     monkeypatch.setattr(workers, "_start", lambda folder: pytest.fail("A process was started."))
     done = [job for place in plan.places() for job in plan.selected(*place)]
     assert done and study.run_jobs(done, plan.folder, workers=2) == []
@@ -44,7 +44,7 @@ def test_nothing_starts_where_nothing_is_left(plan, dataset, monkeypatch):
 
 
 @pytest.mark.slow
-def test_processes_give_what_this_process_gives(plan, dataset, tmp_path):
+def test_results_of_worker_processes_equal_those_of_this_process(plan, dataset, tmp_path):
     selected = [job for place in plan.places() for job in plan.selected(*place)]
     ended = []
     assert study.run_jobs(selected[::-1], tmp_path, workers=2, progress=ended.append) == []
@@ -58,7 +58,7 @@ def test_processes_give_what_this_process_gives(plan, dataset, tmp_path):
 
 
 @pytest.mark.parametrize("processes", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_job_that_raises_is_reported_and_the_others_run(dataset, tmp_path, processes):
+def test_a_failing_job_is_reported_and_other_jobs_run(dataset, tmp_path, processes):
     wrong = study.Job(dataset, "Fold1", "single_feature", {"feature": 99})
     others = some_jobs(dataset)
     (failure,) = study.run_jobs([others[0], wrong, *others[1:]], tmp_path, workers=processes)
@@ -67,7 +67,7 @@ def test_a_job_that_raises_is_reported_and_the_others_run(dataset, tmp_path, pro
 
 
 @pytest.mark.slow
-def test_a_killed_worker_costs_one_job(dataset, tmp_path):
+def test_a_killed_worker_loses_only_its_job(dataset, tmp_path):
     waiting = some_jobs(dataset)
     killed = []
 
@@ -102,11 +102,11 @@ def children(pid):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not pathlib.Path("/proc").is_dir(), reason="/proc tells the workers of a process")
+@pytest.mark.skipif(not pathlib.Path("/proc").is_dir(), reason="needs /proc to list the workers of a process")
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
-def test_a_study_that_ended_early_goes_on_where_it_was(letor, tmp_path, end):
+def test_an_interrupted_study_resumes(letor, tmp_path, end):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    # A shell has its background processes, and so theirs, ignore SIGINT.
+    # In a background process of a shell, SIGINT is ignored by default.
     heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     running = subprocess.Popen(
         command(letor, tmp_path), env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=heed
@@ -119,14 +119,14 @@ def test_a_study_that_ended_early_goes_on_where_it_was(letor, tmp_path, end):
     running.send_signal(end)
     running.wait(timeout=60)
     while any(pathlib.Path(f"/proc/{pid}").exists() for pid in started) and time.time() < deadline:
-        time.sleep(0.1)  # until the workers have finished their jobs
+        time.sleep(0.1)  # The workers finish their jobs first.
     assert not any(pathlib.Path(f"/proc/{pid}").exists() for pid in started)
     before = results_in(tmp_path)
     assert 3 <= len(before) < 18
     done = subprocess.run(command(letor, tmp_path), env=environment, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
     after = results_in(tmp_path)
-    # Per fold 2 + 6 of the search, and one more seed of the loss.
+    # Per fold: 2 + 6 jobs of the search, and one more seed of the loss.
     assert len(after) == 18
     assert {path: after[path] for path in before} == before
     assert "list_net" in done.stdout and (tmp_path / "report.html").is_file()
