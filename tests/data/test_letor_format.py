@@ -193,7 +193,7 @@ def test_normalization_sees_no_missing_value(tmp_path):
 def test_documents_without_labels(tmp_path, text):
     path = write(tmp_path / "a.txt", text)
     assert read(path, labeled=False) == {"a": ([0, 0], [[1, 0], [0, 2]]), "b": ([0], [[3, 0]])}
-    assert "`labeled=False` reads" in message_of(path) or text.startswith("NULL")
+    assert "`labeled=False` reads" in message_of(path)
 
 
 def test_documents_with_neither_labels_nor_query_ids(tmp_path):
