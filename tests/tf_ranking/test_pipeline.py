@@ -61,11 +61,11 @@ class Stop(Exception):
 
 
 class Watch(tf.keras.callbacks.Callback):
-    """Keeps the logs, sets the weights before given epochs, and stops behind one."""
+    """Keeps the logs, and sets the weights at the start of given epochs."""
 
-    def __init__(self, weights=None, stop=None):
+    def __init__(self, weights=None):
         super().__init__()
-        self.logs, self._weights, self._stop = {}, weights or {}, stop
+        self.logs, self._weights = {}, weights or {}
 
     def on_epoch_begin(self, epoch, logs=None):
         if epoch in self._weights:
@@ -78,7 +78,7 @@ class Watch(tf.keras.callbacks.Callback):
 def watched(pipeline, **arguments):
     """A pipeline that is watched, and exports nothing unless `exports`."""
     exports = arguments.pop("exports", False)
-    stop = arguments.get("stop")
+    stop = arguments.pop("stop", None)
     watch = Watch(**arguments)
 
     class Watched(pipeline):
