@@ -93,7 +93,7 @@ def test_round_trip_keeps_every_bit(letor, tmp_path, features, num_shards):
     assert records(again) == records(paths)
 
 
-def test_round_trip_of_the_synthetic_data_set(tmp_path):
+def test_round_trip_keeps_the_synthetic_data_set(tmp_path):
     source = data.write_synthetic_letor(tmp_path, num_queries=(30, 2, 2))["train"]
     paths = data.letor_to_tfrecord(source, tmp_path / "train.tfrecord", num_shards=4)
     data.tfrecord_to_letor(str(tmp_path / "train.tfrecord-*"), tmp_path / "out.txt")
@@ -146,7 +146,7 @@ def test_num_features_sets_the_width_of_the_records(letor, tmp_path):
         data.letor_to_tfrecord(letor, tmp_path / "r2", num_features=2)
 
 
-def test_records_of_other_writers(tmp_path):
+def test_records_of_other_writers_are_converted(tmp_path):
     """Integer labels and ids, missing features, and no query id."""
     path = write(
         tmp_path / "r",
@@ -157,15 +157,15 @@ def test_records_of_other_writers(tmp_path):
     assert (tmp_path / "out.txt").read_text() == "3 qid:-5 2:7\n0 qid:record-2 9:2 10:1\n"
 
 
-def test_compressed_output(letor, tmp_path):
+def test_the_file_name_selects_compressed_text(letor, tmp_path):
     paths = data.letor_to_tfrecord(letor, tmp_path / "r")
     data.tfrecord_to_letor(paths, tmp_path / "out.txt.gz")
     data.tfrecord_to_letor(paths, tmp_path / "out.txt")
     assert gzip.decompress((tmp_path / "out.txt.gz").read_bytes()) == (tmp_path / "out.txt").read_bytes()
 
 
-def test_compressed_records(letor, tmp_path):
-    """The file name selects compression. The decompressed content is that of the plain file."""
+def test_the_file_name_selects_compressed_records(letor, tmp_path):
+    """The decompressed content is that of the plain file."""
     plain = data.letor_to_tfrecord(letor, tmp_path / "a.tfrecord", num_shards=2)
     packed = data.letor_to_tfrecord(letor, tmp_path / "b.tfrecord.gz", num_shards=2)
     assert [path.name for path in packed] == ["b.tfrecord-00000-of-00002.gz", "b.tfrecord-00001-of-00002.gz"]

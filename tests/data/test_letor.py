@@ -90,7 +90,7 @@ def test_lists_are_padded_to_the_longest_of_the_batch(path):
 )
 @pytest.mark.parametrize("list_size", [None, 7])
 @pytest.mark.parametrize("drop_remainder", [False, True])
-def test_static_shapes(path, kwargs, list_size, drop_remainder):
+def test_datasets_have_static_shapes(path, kwargs, list_size, drop_remainder):
     dataset = read_letor(
         path,
         batch_size=3,

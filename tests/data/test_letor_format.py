@@ -108,7 +108,7 @@ def test_query_ids_in_lines_and_query_sizes_are_mutually_exclusive(tmp_path):
     assert message == f"{path}:1: unexpected query id 'qid:x' with a file of query sizes"
 
 
-def test_query_ids_in_comments(tmp_path):
+def test_query_ids_are_read_from_comments(tmp_path):
     """As in the data of Yandex's 2009 contest."""
     path = write(tmp_path / "a.txt", "1 1:0.5 # 934\n0 1:0.25#934 more\n# a comment\n2 2:3 # 7\n")
     assert read(path, query_ids="comment") == dict(zip(["934", "7"], QUERIES.values(), strict=True))
@@ -154,7 +154,7 @@ NULLS = "1 qid:a 1:NULL 2:7 3:NULL\n0 qid:a 1:-3 2:8 3:NULL\n0 qid:a 1:4 2:NULL\
     ],
 )
 @pytest.mark.parametrize("list_size", [None, 1])
-def test_missing_values(tmp_path, missing, expected, list_size):
+def test_missing_values_are_replaced(tmp_path, missing, expected, list_size):
     path = write(tmp_path / "a.txt", NULLS)
     for cache in (False, True):
         found = read(path, missing=missing, cache=cache, list_size=list_size)
@@ -190,13 +190,13 @@ def test_normalization_adapts_to_the_replaced_missing_values(tmp_path):
         "qid:a 1:1\n\n# comment\n1 qid:a 2:2\nqid:b 1:3\n",
     ],
 )
-def test_documents_without_labels(tmp_path, text):
+def test_documents_without_labels_get_label_0(tmp_path, text):
     path = write(tmp_path / "a.txt", text)
     assert read(path, labeled=False) == {"a": ([0, 0], [[1, 0], [0, 2]]), "b": ([0], [[3, 0]])}
     assert "`labeled=False` reads" in message_of(path)
 
 
-def test_documents_with_neither_labels_nor_query_ids(tmp_path):
+def test_documents_with_neither_labels_nor_query_ids_are_read(tmp_path):
     path = write(tmp_path / "a.txt", "1:1\n2:2\n1:3\n")
     write(tmp_path / "a.txt.query", "2\n1\n")
     assert read(path, labeled=False) == {"0": ([0, 0], [[1, 0], [0, 2]]), "1": ([0], [[3, 0]])}

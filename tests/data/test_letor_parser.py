@@ -11,7 +11,7 @@ from tfr_smooth.data import letor_lines, scan_letor
 from tfr_smooth.data.letor_lines import parse_head, parse_row
 from tfr_smooth.data.letor_parser import read_queries
 
-# The hints in errors at options that would read the line.
+# Hints in errors, which name the options that would read the line.
 BY_SIZES = "; `group_sizes=FILE` reads query sizes from a file"
 BY_COMMENT = "; `query_ids='comment'` reads the first word after '#'"
 BAD_LINES = [

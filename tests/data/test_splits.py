@@ -1,4 +1,4 @@
-"""`scan_split` checks the files of a training before it starts."""
+"""`scan_split` checks the files of a training run before it starts."""
 
 import pytest
 

@@ -98,7 +98,7 @@ def test_the_size_of_one_file_does_not_change_another_file(tmp_path):
     assert np.array_equal(parse(few["test"]).features, parse(many["test"]).features)
 
 
-def test_default_sizes(default):
+def test_the_data_set_has_the_default_sizes(default):
     assert [len(default[name].lengths) for name in ("train", "valid", "test")] == [800, 200, 300]
     names = [name for data in default.values() for name in data.names]
     assert len(set(names)) == len(names) == 1300
@@ -125,7 +125,7 @@ def test_labels_are_mostly_zero_and_absent_in_some_queries(default, name):
     assert (~relevant & (data.lengths > 5)).any()  # not only because the list is short
 
 
-def test_redundant_features(default):
+def test_redundant_features_follow_the_first_five(default):
     data = default["train"]
     scale = np.array([1.0, 1.0, 1.0, 1.0, 100.0])
     for i, column in columns_of("copy", data):
@@ -136,7 +136,7 @@ def test_redundant_features(default):
         assert np.std(column - parts.sum(axis=1)) == pytest.approx(0.3, rel=0.05)
 
 
-def test_constant_features(default):
+def test_constant_features_are_1(default):
     for data in default.values():
         columns = columns_of("constant", data)
         assert len(columns) == 3 and all(np.all(column == 1.0) for _, column in columns)
@@ -161,7 +161,7 @@ def test_misleading_features_rise_with_labels_overall_and_fall_within_queries(de
         assert correlation(centered(column, data), centered(data.labels, data)) < -0.05
 
 
-def test_query_level_features_and_offsets(default):
+def test_query_level_features_are_constant_in_a_query_and_offsets_have_their_spread(default):
     data = default["train"]
     for index in (5, 6):
         assert np.ptp(centered(data.features[:, index], data)) < 1e-9
@@ -218,7 +218,7 @@ def test_paths_and_numpy_integers_are_accepted(tmp_path):
     assert [path.name for path in paths.values()] == ["train.txt", "vali.txt", "test.txt"]
 
 
-def test_smallest_data_set(tmp_path):
+def test_the_smallest_data_set_has_lists_of_1_and_2_documents(tmp_path):
     paths = write_synthetic_letor(tmp_path, num_queries=(2, 2, 2), num_features=16, max_documents=2)
     for path in paths.values():
         data = parse(path)

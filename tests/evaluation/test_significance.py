@@ -51,7 +51,7 @@ def test_equal_sums_count_despite_rounding():
     assert compare([0.1, 0.1, 0.2, -0.3]).p_value == 1.0
 
 
-def test_mean_difference_and_count():
+def test_the_mean_difference_and_the_number_of_queries_are_returned():
     found = randomization_test({"x": 0.5, "y": 0.25}, {"y": 0.5, "x": 1.0})
     assert found.mean_difference == -0.375
     assert found.queries == 2

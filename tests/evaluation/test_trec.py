@@ -237,7 +237,7 @@ def test_document_names_refuses_bytes_that_are_not_utf8():
 # Files.
 
 
-def test_the_lines_of_run_and_qrels_files(tmp_path):
+def test_run_and_qrels_files_have_the_trec_format(tmp_path):
     queries = [query("q1", "abc", [0, 2, 1], [0.1, 3.0, 0.1]), query("q2", "x", [1], [-1e-20])]
     write_run(tmp_path / "run", queries, tag="mine")
     write_qrels(tmp_path / "qrels", queries)

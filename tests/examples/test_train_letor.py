@@ -144,7 +144,7 @@ def test_members_are_trained_resumed_and_averaged(files, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_training_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one(finished, files, tmp_path):
+def test_a_killed_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one(finished, files, tmp_path):
     output, _ = finished
     process = subprocess.Popen(command(files, tmp_path, "--epochs=4"), stdout=subprocess.DEVNULL, cwd=ROOT)
     deadline = time.time() + 300
@@ -174,7 +174,7 @@ def test_a_killed_training_resumes_and_ends_with_the_metrics_of_an_uninterrupted
         ["--loss=smoothi_map", "--strategy=mirrored", "--normalization=standardize", "--hidden=16,8"],
     ],
 )
-def test_other_losses_and_flags(arguments, files, tmp_path):
+def test_other_losses_and_flags_train_a_ranker(arguments, files, tmp_path):
     done = run(files, tmp_path, "--epochs=2", *arguments)
     assert done.returncode == 0, done.stderr
     assert 0.3 < json.loads((tmp_path / "metrics.json").read_text())["test"]["ndcg"] < 1.0
@@ -191,7 +191,7 @@ def test_tensorflow_logs_go_to_a_file_instead_of_the_terminal(files, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_training_does_not_resume_with_a_changed_file_of_the_same_name(files, tmp_path):
+def test_training_does_not_resume_with_a_changed_file_of_the_same_name(files, tmp_path):
     own = {part: tmp_path / f"{part}.txt" for part in files}
     for part, path in files.items():
         own[part].write_bytes(path.read_bytes())
@@ -228,7 +228,7 @@ def test_a_bad_row_during_training_is_reported_in_one_line(files, tmp_path):
 
 
 @pytest.mark.slow
-def test_other_file_formats_and_tensorboard_logs(files, tmp_path):
+def test_other_file_formats_are_read_and_tensorboard_logs_are_written(files, tmp_path):
     pytest.importorskip("tensorboard", reason="this stack has no TensorBoard")
     own = {part: tmp_path / f"{part}.txt" for part in files}
     for part, path in files.items():

@@ -171,7 +171,7 @@ def test_the_export_includes_the_normalization(normalization, exported, tmp_path
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_a_model_of_named_features_with_a_lookup_table(tmp_path, protos):
+def test_a_model_of_named_features_with_a_lookup_table_is_exported(tmp_path, protos):
     """A plain Keras model with strings, a feature of the list, features that may be missing, and a mask."""
     example, example_list = protos
     table = tf.keras.layers.StringLookup(vocabulary=["news", "blog"])

@@ -11,7 +11,7 @@ from tfr_smooth import losses
 from tfr_smooth.serving import model_card
 
 
-def test_json_card(exported):
+def test_the_json_card_has_all_information(exported):
     text = (exported.path / "assets.extra" / "model_card.json").read_text()
     card = json.loads(text, parse_constant=lambda name: 1 / 0)  # strict: no NaN, no Infinity
     assert card["model"]["class"] == "FeedForwardScorer" and card["model"]["version"] == 1
@@ -32,7 +32,7 @@ def test_json_card(exported):
     assert card["signatures"]["regress"]["outputs"] == {"outputs": "float32 [None]"}
 
 
-def test_markdown_card(exported):
+def test_the_markdown_card_has_all_sections_and_valid_tables(exported):
     text = (exported.path / "assets.extra" / "model_card.md").read_text()
     headings = re.findall(r"^## (.*)$", text, re.M)
     assert headings == [

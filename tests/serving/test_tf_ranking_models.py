@@ -88,7 +88,7 @@ def test_padding_scores_less_than_documents_that_score_less_than_tf_rankings_pad
     assert scores[~mask].max() < scores[mask].min()
 
 
-def test_empty_lists_and_documents_with_nan(tmp_path):
+def test_empty_lists_and_invalid_documents_get_special_scores(tmp_path):
     model = build(SCORERS["dnn"]())
     path = serving.export_ranker(model, tmp_path, top_k=2, warmup_list_sizes=(), **SPECS)
     rank = tf.saved_model.load(str(path)).signatures["rank"]

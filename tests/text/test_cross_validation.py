@@ -112,7 +112,7 @@ def test_results_are_written_and_read(plan, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_training_is_resumed_where_it_stopped(plan, tmp_path):
+def test_training_resumes_where_it_stopped(plan, tmp_path):
     arguments = (plan.make, losses.ListNetLoss(), plan.inputs, plan.run, plan.collection.labels, plan.parts(0))
     recipe = text.Recipe(epochs=3, batch_size=6, learning_rate=1e-3, patience=9)
     whole = text.train(*arguments, tmp_path / "whole", recipe=recipe, verbose=0)
@@ -129,7 +129,7 @@ def test_a_training_is_resumed_where_it_stopped(plan, tmp_path):
         with pytest.raises(KeyboardInterrupt):
             text.train(*arguments, tmp_path / "parts", recipe=recipe, verbose=0)
     resumed = text.train(*arguments, tmp_path / "parts", recipe=recipe, verbose=0)
-    # The lists are those of an uninterrupted training; the dropout masks are not.
+    # The lists are those of an uninterrupted run; the dropout masks are not.
     valid = {query_id: plan.run[query_id] for query_id in plan.parts(0)["valid"]}
     for query_id, scores in text.rank(whole, plan.inputs, valid).items():
         again = text.rank(resumed, plan.inputs, {query_id: scores})[query_id]

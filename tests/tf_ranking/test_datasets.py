@@ -94,7 +94,7 @@ def test_a_mask_is_not_needed_with_a_negative_default(records):
         np.testing.assert_array_equal(labels, expected)
 
 
-def test_weights_and_several_labels(records):
+def test_weights_and_several_labels_are_read(records):
     pair = ("utility", spec(0.0))
     both = {"one": pair, "two": ("custom_features_1", spec(0.0))}
     features = {name: SPEC[name] for name in ("custom_features_2",)}

@@ -257,7 +257,7 @@ def test_datasets_of_unknown_length_are_read_once_per_epoch(validation_steps, bu
 
 
 @pytest.mark.slow
-def test_steps_per_epoch(builder, tmp_path):
+def test_steps_per_epoch_default_to_one_pass(builder, tmp_path):
     for name, steps, expected in (("pass", None, 2 * 6), ("more", 8, 2 * 8)):
         pipeline = watched(tf_ranking.SimplePipeline)
         chosen = hparams(tmp_path / name, steps_per_epoch=steps)
@@ -376,7 +376,7 @@ def letor_builder(letor):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("stop", "steps"), [(1, 4), (3, None)])
-def test_an_interrupted_training_ends_with_the_weights_of_an_uninterrupted_one(stop, steps, letor, tmp_path):
+def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(stop, steps, letor, tmp_path):
     builder = letor_builder(letor)
 
     def train(folder, **arguments):
@@ -405,7 +405,7 @@ def test_an_interrupted_training_ends_with_the_weights_of_an_uninterrupted_one(s
     np.testing.assert_array_equal(again.get_weights()[0], resumed.get_weights()[0])
 
 
-def test_a_resumed_training_keeps_the_best_epoch(builder, tmp_path):
+def test_a_resumed_run_keeps_the_best_epoch(builder, tmp_path):
     """The best epoch is before the interruption, and all later epochs are worse."""
 
     def train(**arguments):
@@ -454,7 +454,7 @@ def test_resuming_with_other_settings_is_refused(builder, tmp_path):
 
 @pytest.fixture(scope="module")
 def exported(letor, tmp_path_factory):
-    """A training with exports for each default signature."""
+    """Models trained and exported with each default signature."""
     folder = tmp_path_factory.mktemp("exports")
     builder = letor_builder(letor)
     models_ = {}

@@ -22,7 +22,7 @@ CASES = ("dnn", "gam", "tasks")
 
 
 def run(strategy, records, folder):
-    """The folder of the training, and the results of each of its processes."""
+    """The folder of the training run, and the results of each of its processes."""
     folder.mkdir()
     command = [SCRIPT, strategy, records["train"], records["valid"], folder]
     if strategy == "MultiWorkerMirroredStrategy":

@@ -65,7 +65,7 @@ def test_metrics_with_weights_of_lists_are_those_of_tf_ranking(name, topn):
 # Each test below covers rows of the page.
 
 
-def test_values_of_losses_and_short_lists():
+def test_losses_and_precision_of_short_lists_differ_as_documented():
     theirs, ours = tfr.keras.losses, losses
     two, four = (LABELS[:2], SCORES[:2]), (LABELS[:2, :4], SCORES[:2, :4])
     # A list without a relevant document counts in TF-Ranking.

@@ -1,4 +1,4 @@
-"""Resuming: an interrupted training ends with the weights and metrics of an uninterrupted one."""
+"""Resuming: an interrupted training run ends with the weights and metrics of an uninterrupted one."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ class Interruption(Exception):
 
 
 class InterruptAt(tf.keras.callbacks.Callback):
-    """Interrupts the training in the middle of an epoch."""
+    """Interrupts training in the middle of an epoch."""
 
     def __init__(self, epoch):
         super().__init__()
@@ -61,7 +61,7 @@ SETTINGS = {"alpha": 1.0, "loss": "smoothi_ndcg"}
 
 @pytest.fixture(scope="module")
 def uninterrupted(files, tmp_path_factory):
-    """The folder, model and validation of an uninterrupted training; no test trains there again."""
+    """The folder, model and validation of an uninterrupted run; no test trains there again."""
     folder = tmp_path_factory.mktemp("uninterrupted")
     model, validation, start = run(files, folder, settings=SETTINGS)
     assert start == 0
@@ -69,7 +69,7 @@ def uninterrupted(files, tmp_path_factory):
 
 
 @pytest.mark.parametrize("interrupt_at", [2, pytest.param(3, marks=pytest.mark.slow)])
-def test_a_resumed_training_ends_with_the_weights_of_an_uninterrupted_one(files, uninterrupted, tmp_path, interrupt_at):
+def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(files, uninterrupted, tmp_path, interrupt_at):
     folder, model, validation = uninterrupted
     with pytest.raises(Interruption):
         run(files, tmp_path, interrupt_at=interrupt_at)
@@ -85,7 +85,7 @@ def test_a_resumed_training_ends_with_the_weights_of_an_uninterrupted_one(files,
 
 
 @pytest.mark.slow
-def test_a_training_interrupted_in_the_first_epoch_starts_over(files, tmp_path):
+def test_a_run_interrupted_in_the_first_epoch_starts_over(files, tmp_path):
     with pytest.raises(Interruption):
         run(files, tmp_path, interrupt_at=0)
     _, validation, start = run(files, tmp_path, seed=99)
@@ -93,7 +93,7 @@ def test_a_training_interrupted_in_the_first_epoch_starts_over(files, tmp_path):
     assert len(validation.history["loss"]) == EPOCHS
 
 
-def test_a_finished_training_is_not_repeated(files, uninterrupted):
+def test_a_finished_run_is_not_repeated(files, uninterrupted):
     folder, model, validation = uninterrupted
     again, again_validation, start = run(files, folder, seed=99, settings=SETTINGS)
     assert start == EPOCHS

@@ -1,4 +1,4 @@
-"""Trainings in several real processes on this machine, connected by TF_CONFIG."""
+"""Training in several real processes on this machine, connected by TF_CONFIG."""
 
 import contextlib
 import json

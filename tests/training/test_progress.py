@@ -1,4 +1,4 @@
-"""The progress lines and the CSV log of a training."""
+"""The progress lines and the CSV log of a training run."""
 
 import csv
 import re
@@ -81,7 +81,7 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
-def test_the_log_continues_when_the_training_resumes(fitted, tmp_path):
+def test_the_log_continues_when_training_resumes(fitted, tmp_path):
     path = tmp_path / "log.csv"
     fitted(training.ProgressLog(path), 0, 3)
     before = rows(path)

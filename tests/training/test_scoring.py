@@ -103,7 +103,7 @@ def twice(shape=(None, 1), squeeze=True, **kwargs):
 
 @pytest.mark.parametrize("squeeze", [True, False], ids=["[batch, list]", "[batch, list, 1]"])
 @pytest.mark.parametrize("weights", [(), (np.ones([2, 3], np.float32),)])
-def test_plain_batches_of_features_and_labels(squeeze, weights):
+def test_plain_batches_of_features_and_labels_are_scored(squeeze, weights):
     model = twice(squeeze=squeeze)
     assert by_query(training.score_queries(model, [(FEATURES, LABELS, *weights)])) == EXPECTED
     dataset = tf.data.Dataset.from_tensor_slices((FEATURES, LABELS, *weights)).batch(1)
@@ -111,7 +111,7 @@ def test_plain_batches_of_features_and_labels(squeeze, weights):
 
 
 @pytest.mark.parametrize("dense_scores", [False, True])
-def test_ragged_batches(dense_scores):
+def test_ragged_batches_are_scored(dense_scores):
     features = tf.RaggedTensor.from_tensor(FEATURES, lengths=[2, 3], ragged_rank=1)
     labels = tf.RaggedTensor.from_tensor(LABELS, lengths=[2, 3])
 
@@ -160,7 +160,7 @@ def test_a_functional_model_may_have_only_the_features_as_input():
     assert [query.scores.tolist() for query in found] == [scores for _, _, scores in EXPECTED.values()]
 
 
-def test_datasets_of_files_and_tables_without_ids(tmp_path):
+def test_datasets_of_files_and_tables_without_ids_are_scored(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("1 qid:a 1:1\n0 qid:a 1:2\n0 qid:b 1:3\n2 qid:b 1:4\n1 qid:b 1:5\n")
     rows = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])

@@ -74,7 +74,7 @@ def test_the_step_is_traced_once():
 
 
 @pytest.mark.slow
-def test_a_resumed_training_has_the_temperatures_of_an_uninterrupted_one(tmp_path):
+def test_a_resumed_run_has_the_temperatures_of_an_uninterrupted_one(tmp_path):
     def run(folder, epochs):
         alpha = variable()
         model = make_model(losses.SmoothINDCGLoss(alpha=alpha))
