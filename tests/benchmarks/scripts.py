@@ -1,4 +1,4 @@
-"""Runs a script of benchmarks/ as one does by hand."""
+"""Runs the scripts of benchmarks/ from the command line."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from typing import Any
 
 BENCHMARKS = pathlib.Path(__file__).absolute().parents[2] / "benchmarks"
-# So small that only whether they run is seen.
+# The smallest settings: the tests check that the scripts run, not how fast they are.
 QUICK = ("--threads=1", "--runs=1", "--warm_runs=1")
 
 
 def run(
     script: str | pathlib.Path, *arguments: str, folder: pathlib.Path, quick: Sequence[str] = QUICK
 ) -> tuple[dict[str, Any], str]:
-    """Returns what the script wrote as JSON, into that folder, and what it printed.
+    """Runs the script, and returns its JSON report, which it writes to `folder`, and its standard output.
 
-    A process of its own, as a script's flags are for a whole process; a script of elsewhere finds the harness too.
+    In a new process, because flags are global to a process. A script outside benchmarks/ can import the harness too.
     """
     path = os.pathsep.join(filter(None, [str(BENCHMARKS), *sys.path]))
     environment = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": "-1"}

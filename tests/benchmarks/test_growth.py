@@ -1,4 +1,4 @@
-"""The growth script runs, writes and draws what it measured, and fits the exponent that it says."""
+"""The growth script runs, writes its report and plots, and fits the documented exponent."""
 
 import math
 import os
@@ -24,7 +24,7 @@ def measured(tmp_path_factory):
     return report, printed, plot
 
 
-def test_it_measures_each_size_in_rising_order(measured):
+def test_each_size_is_measured_in_ascending_order(measured):
     results = measured[0]["results"]
     names = ["smoothi_ndcg@2", "list_net", "soft_err"]
     assert [(r["loss"], r["growth"]) for r in results] == [(n, g) for n in names for g in ("documents", "lists")]
@@ -34,31 +34,31 @@ def test_it_measures_each_size_in_rising_order(measured):
         assert min(times.values()) > 0.0
 
 
-def test_the_exponent_is_the_slope_of_the_larger_half(measured):
+def test_the_exponent_is_the_log_slope_of_the_larger_sizes(measured):
     for result in measured[0]["results"]:
         times = result["milliseconds"]
-        if result["growth"] == "documents":  # of three sizes, the last two
+        if result["growth"] == "documents":  # the last two of three sizes
             assert result["exponent"] == pytest.approx(math.log2(times["16"] / times["8"]))
         else:
             assert result["exponent"] is None
 
 
-def test_the_table_has_the_stated_costs(measured):
+def test_the_table_shows_the_documented_costs(measured):
     _, printed, _ = measured
     assert f"| smoothi_ndcg@2 | {losses.TABLE['smoothi_ndcg'].time}, K = 2 |" in printed
     assert f"| list_net | {losses.TABLE['list_net'].time} |" in printed
     assert f"| soft_err | {losses.TABLE['soft_err'].time} |" in printed
 
 
-def test_the_plot_can_be_read_and_is_small(measured):
+def test_the_plots_are_small_images_that_are_not_blank(measured):
     for path in (measured[2], measured[2].with_name("growth_dark.png")):
         with Image.open(path) as image:
             assert image.format == "PNG" and image.width >= 700
-            assert len(image.convert("RGB").getcolors(image.width * image.height)) > 5  # both panels and the lines
+            assert len(image.convert("RGB").getcolors(image.width * image.height)) > 5  # of both panels and the lines
         assert path.stat().st_size < 60_000
 
 
-def test_a_report_is_drawn_without_measuring(measured):
+def test_a_report_is_plotted_without_measuring_again(measured):
     plot = measured[2].with_name("again.png")
     command = [sys.executable, str(scripts.BENCHMARKS / "growth.py"), f"--plot={plot}"]
     command.append(f"--report={measured[2].parents[1] / 'report.json'}")
@@ -77,7 +77,7 @@ def test_the_published_table_is_that_of_the_stored_report():
     assert done.stdout.count("|") > 20 and done.stdout.strip() in (ROOT / "benchmarks/README.md").read_text("utf-8")
 
 
-def test_it_goes_no_further_once_a_step_takes_too_long(tmp_path):
+def test_larger_sizes_are_skipped_once_a_step_takes_too_long(tmp_path):
     sizes = ["--lengths=4,8,16", "--batches=1,2,4", "--most_seconds=0"]
     report, _ = scripts.run("growth.py", "--names=list_net", *sizes, folder=tmp_path)
     assert [list(result["milliseconds"]) for result in report["results"]] == [["4"], ["1"]]

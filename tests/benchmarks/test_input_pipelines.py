@@ -1,4 +1,4 @@
-"""The script runs, and each source gives all queries."""
+"""The input pipeline script runs, and reports the rates of each source."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.benchmarks import scripts
 pytestmark = pytest.mark.slow
 
 
-def test_rates_of_each_source(tmp_path):
+def test_each_source_has_a_rate(tmp_path):
     report, printed = scripts.run("input_pipelines.py", "--workers=1", "--epochs=1", folder=tmp_path)
     (result,) = report["results"]
     assert set(result["queries_a_second"]) == {

@@ -1,4 +1,4 @@
-"""The padding script runs; grouping lists by length does what it is for, on lists as long as MSLR's."""
+"""The padding script runs, and grouping by length reduces padding on lists with MSLR's lengths."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.benchmarks import scripts
 pytestmark = pytest.mark.slow
 
 
-def test_grouping_saves_padding_and_leaves_the_rest_to_chance(tmp_path):
+def test_grouping_by_length_reduces_padding_and_keeps_batches_random(tmp_path):
     arguments = ["--queries=800", "--batch_sizes=4,8", "--epochs=3"]
     report, printed = scripts.run("padding.py", *arguments, folder=tmp_path)
     lengths = report["lengths"]

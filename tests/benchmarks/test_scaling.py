@@ -1,4 +1,4 @@
-"""The scaling script runs, and writes what it measured."""
+"""The scaling script runs, and writes its measurements."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.benchmarks import scripts
 pytestmark = pytest.mark.slow
 
 
-def test_it_measures_each_number_of_replicas(tmp_path):
+def test_each_number_of_replicas_is_measured(tmp_path):
     sizes = ["--batch_size=4", "--list_size=5", "--num_features=3", "--hidden=4", "--steps=2", "--epochs=1"]
     report, printed = scripts.run("scaling.py", *sizes, folder=tmp_path / "new", quick=())
     assert [result["replicas"] for result in report["results"]] == [1, 2]

@@ -1,4 +1,4 @@
-"""The benchmarks run without any peer, and write what they measured."""
+"""The benchmark scripts run without the peers that they compare with, and write their measurements."""
 
 import math
 
@@ -8,7 +8,7 @@ from tests.benchmarks import scripts
 
 pytestmark = pytest.mark.slow
 
-# Sides that take 2 and 6 ms by a clock of our own.
+# Two sides that take 2 and 6 ms on a simulated clock.
 RACE = """
 import time
 import harness
@@ -35,7 +35,7 @@ def main(_):
     except AssertionError as error:
         assert "far" in str(error)
     else:
-        raise AssertionError("Other gradients passed as the same.")
+        raise AssertionError("Different gradients passed as equal.")
     result = harness.race({"ours": side(2), "theirs": side(6)}, shape="4x6")
     print(harness.table([result]))
     several = harness.race({"ours": side(2), "theirs": side(6)}, repeats=harness.repeats(), shape="4x6")
@@ -72,7 +72,7 @@ def test_a_race_reports_medians_and_ratios(tmp_path):
             "--neuralsort_path",
         ),
     ],
-    ids=lambda value: value[0] if isinstance(value, list) else "",
+    ids=["smoothi", "softndcg", "relaxations"],
 )
 def test_a_script_runs_without_peers(tmp_path, arguments, sides, left_out):
     script, *rest = arguments
@@ -85,15 +85,15 @@ def test_a_script_runs_without_peers(tmp_path, arguments, sides, left_out):
         assert result["ratio"]["ours"] == 1.0
 
 
-def test_peers_that_are_not_there_are_left_out(tmp_path):
+def test_missing_peers_are_skipped_with_a_message(tmp_path):
     report, printed = scripts.run("peers.py", "--shapes=4x6", folder=tmp_path)
     assert "--allrank_path is not given" in printed and "--ptranking_path is not given" in printed
-    # Rax is taken where it is installed.
+    # Rax is included if it is installed.
     assert {result["name"].split()[0] for result in report["results"]} <= {"Rax"}
     assert ("rax is not installed" in printed) == (not report["results"])
 
 
-def test_the_cost_of_many_sizes_and_losses_is_measured(tmp_path):
+def test_the_costs_of_many_list_sizes_and_losses_are_measured(tmp_path):
     arguments = ["--names=approx_ndcg", "--sizes=10", "--losses=10", "--lists=2", "--documents=12"]
     report, printed = scripts.run("sizes.py", *arguments, folder=tmp_path)
     assert [result["what"] for result in report["results"]] == ["10 sizes", "10 losses"]

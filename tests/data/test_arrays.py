@@ -1,4 +1,4 @@
-"""Arrays and tables become the batches that a LETOR file with the same rows becomes."""
+"""Arrays and tables yield the same batches as a LETOR file with the same rows."""
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ def rows():
 
 
 def letor(tmp_path, features, labels, queries):
-    """A file with these rows, by query, whose documents' ids are their numbers."""
+    """Writes a file of these rows, grouped by query, with the row numbers as document ids."""
     lines = []
     for query in dict.fromkeys(queries):
         for row in np.flatnonzero(np.array(queries) == query):
@@ -34,7 +34,7 @@ def letor(tmp_path, features, labels, queries):
     return str(path)
 
 
-def same(found, expected):
+def assert_same_batches(found, expected):
     found, expected = list(found), list(expected)
     assert len(found) == len(expected) > 0
     for one, other in zip(found, expected, strict=True):
@@ -44,22 +44,24 @@ def same(found, expected):
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_arrays_give_the_batches_of_a_file(rows, tmp_path, options):
+def test_arrays_yield_the_batches_of_a_file_with_the_same_rows(rows, tmp_path, options):
     features, labels = rows
     options = {"batch_size": 3, "return_ids": True, **options}
     expected = data.read_letor(letor(tmp_path, features, labels, QUERIES), cache=True, **options)
     found = data.from_arrays(features, labels, QUERIES, **options)
     assert found.element_spec == expected.element_spec and found.cardinality() == expected.cardinality()
-    same(found, expected)
+    assert_same_batches(found, expected)
 
 
-def test_group_sizes_are_queries_in_order(rows):
+def test_group_sizes_split_the_rows_into_queries_in_order(rows):
     features, labels = rows
     expected = data.from_arrays(features, labels, [0, 0, 0, 1, 2, 2, 2, 2], batch_size=2, return_ids=True)
-    same(data.from_arrays(features, labels, group_sizes=[3, 1, 4], batch_size=2, return_ids=True), expected)
+    assert_same_batches(
+        data.from_arrays(features, labels, group_sizes=[3, 1, 4], batch_size=2, return_ids=True), expected
+    )
 
 
-def test_weights_go_with_their_documents(rows):
+def test_weights_stay_with_their_documents(rows):
     features, labels = rows
     weights = np.arange(8.0)
     with_ids = data.from_arrays(features, labels, QUERIES, weights=weights, batch_size=3, return_ids=True)
@@ -68,13 +70,13 @@ def test_weights_go_with_their_documents(rows):
         np.testing.assert_array_equal(found[~mask], np.zeros((~mask).sum()))
         np.testing.assert_array_equal(found[mask], weights[inputs["doc_id"].numpy()[mask].astype(int)])
     without = data.from_arrays(features, labels, QUERIES, weights=weights, batch_size=3)
-    same(without, ((dict(features=x["features"], mask=x["mask"]), y, w) for x, y, w in with_ids))
+    assert_same_batches(without, ((dict(features=x["features"], mask=x["mask"]), y, w) for x, y, w in with_ids))
     model = models.FeedForwardScorer(hidden=[4])
     model.compile("adam", losses.ListNetLoss())
     assert np.isfinite(model.fit(without, verbose=0).history["loss"][0])
 
 
-def test_documents_without_labels_are_documents(rows):
+def test_documents_without_labels_get_label_0_and_are_not_padding(rows):
     features, _ = rows
     inputs, labels = next(iter(data.from_arrays(features, query_ids=QUERIES, batch_size=4)))
     assert int(tf.reduce_sum(tf.cast(inputs["mask"], tf.int32))) == 8
@@ -109,7 +111,7 @@ def test_documents_without_labels_are_documents(rows):
         ({"seed": -1}, "`seed` must be an integer >= 0 or None, got -1"),
     ],
 )
-def test_wrong_arrays_say_what_is_wrong(arguments, message):
+def test_invalid_arrays_are_refused(arguments, message):
     right = {"features": [[0.0], [1.0]], "labels": [0, 1], "query_ids": ["a", "a"], "batch_size": 2}
     with pytest.raises(ValueError, match=message):
         data.from_arrays(**{**right, **arguments})
@@ -121,7 +123,7 @@ def frame_of(features, labels):
 
 
 class Table:
-    """A table of another library."""
+    """A table of another library, with `to_pandas`."""
 
     def __init__(self, frame):
         self._frame = frame
@@ -131,17 +133,17 @@ class Table:
 
 
 @pytest.mark.parametrize("kind", [lambda frame: frame, Table])
-def test_a_dataframe_gives_the_batches_of_its_columns(rows, kind):
+def test_a_dataframe_yields_the_batches_of_its_columns(rows, kind):
     frame = frame_of(*rows)
     options = {"batch_size": 3, "return_ids": True}
     found = data.from_dataframe(kind(frame), query="qid", label="label", features=["f2", "f0"], weight="w", **options)
     expected = data.from_arrays(rows[0][:, [2, 0]], rows[1], QUERIES, weights=np.arange(8.0), **options)
-    same(found, expected)
+    assert_same_batches(found, expected)
 
 
-def test_all_columns_of_numbers_are_features_unless_some_are_named(rows):
+def test_all_numeric_columns_without_another_role_are_features(rows):
     inputs, _ = next(iter(data.from_dataframe(frame_of(*rows), query="qid", label="label", batch_size=8)))
-    assert inputs["features"].shape[2] == 4  # with the weights
+    assert inputs["features"].shape[2] == 4  # including the weights
     inputs, *_ = next(iter(data.from_dataframe(frame_of(*rows), query="qid", label="label", weight="w", batch_size=8)))
     assert inputs["features"].shape[2] == 3
 
@@ -155,18 +157,18 @@ def test_all_columns_of_numbers_are_features_unless_some_are_named(rows):
         ({"label": "title"}, "`labels` must be numbers"),
     ],
 )
-def test_wrong_columns_are_named(rows, arguments, message):
+def test_invalid_columns_are_named_in_the_error(rows, arguments, message):
     with pytest.raises(ValueError, match=message):
         data.from_dataframe(frame_of(*rows), **{"query": "qid", "label": "label", "batch_size": 2, **arguments})
 
 
-def test_a_missing_number_is_named(rows):
+def test_a_missing_value_is_named_in_the_error(rows):
     frame = frame_of(*rows)
     frame.loc[2, "f1"] = None
     with pytest.raises(ValueError, match="`features` must be finite float32 numbers, got nan in row 2, column 1"):
         data.from_dataframe(frame, query="qid", label="label", features=["f0", "f1"], batch_size=2)
 
 
-def test_something_else_than_a_table_is_named():
+def test_an_object_that_is_not_a_table_is_refused():
     with pytest.raises(ValueError, match="`frame` must be a pandas DataFrame or have a `to_pandas` method, got dict"):
         data.from_dataframe({}, query="qid", label="label", batch_size=2)

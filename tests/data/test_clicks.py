@@ -1,4 +1,4 @@
-"""Lists of one click each: what they hold, and that inverse propensity weights then undo position bias exactly."""
+"""`one_list_per_click`: its lists, and that inverse propensity weights then remove position bias exactly."""
 
 import itertools
 
@@ -12,7 +12,7 @@ RELEVANCE = np.array([0.1, 0.9, 0.4, 0.7])
 PROPENSITIES = np.array([1.0, 0.5, 0.3, 0.2])
 
 
-def test_each_click_is_a_list():
+def test_each_click_becomes_a_list():
     clicks = tf.constant([[1.0, 0.0, 1.0], [0.0, 0.0, -1.0], [0.0, 2.0, -1.0]])
     inputs = {"mask": clicks >= 0.0, "features": tf.reshape(tf.range(18.0), [3, 3, 2]), "query_id": list("abc")}
     weights = tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 0.0], [6.0, 7.0, 0.0]])
@@ -27,7 +27,7 @@ def test_each_click_is_a_list():
     np.testing.assert_array_equal(without_weights[1], labels)
 
 
-def test_batches_without_clicks_train_nothing():
+def test_batches_without_clicks_become_empty_and_have_loss_0():
     features, clicks = np.ones([6, 2]), np.array([0, 0, 0, 0, 1, 0])
     dataset = data.from_arrays(features, clicks, [1, 1, 2, 2, 3, 3], weights=np.ones(6), batch_size=1)
     found = list(dataset.map(data.one_list_per_click))
@@ -35,8 +35,8 @@ def test_batches_without_clicks_train_nothing():
     assert float(losses.SmoothINDCGLoss()(found[0][1], tf.zeros([0, 2]), found[0][2])) == 0.0
 
 
-def clicks_of_all_users():
-    """Each pattern of clicks on one list, and its probability under the position-based model."""
+def click_patterns():
+    """All click patterns on one list, and their probabilities under the position-based model."""
     patterns = np.array(list(itertools.product([0.0, 1.0], repeat=4)), np.float32)
     rates = RELEVANCE * PROPENSITIES
     return patterns, np.prod(np.where(patterns, rates, 1.0 - rates), axis=1)
@@ -47,18 +47,18 @@ def clicks_of_all_users():
     ["smoothi_ndcg", "approx_mrr", "soft_ndcg", "list_net", "list_mle", "rank_net", "lambda_loss", "mean_squared"],
 )
 def test_the_expected_weighted_loss_does_not_depend_on_positions(name):
-    """It is the sum over documents of relevance times the loss of a list where that document alone is relevant."""
+    """It is the sum over documents of relevance times the loss of a list with only that document relevant."""
     scores = tf.constant([[0.3, -0.2, 0.8, 0.1]])
     loss = losses.get(name, reduction="sum")
-    patterns, probabilities = clicks_of_all_users()
+    patterns, probabilities = click_patterns()
     weights = (probabilities[:, np.newaxis] / PROPENSITIES).astype(np.float32)
     inputs = {"mask": tf.ones(patterns.shape, tf.bool), "scores": tf.repeat(scores, len(patterns), axis=0)}
     inputs, labels, weights = data.one_list_per_click(inputs, tf.constant(patterns), tf.constant(weights))
     expected = loss(tf.eye(4), tf.repeat(scores, 4, axis=0), tf.constant(RELEVANCE, tf.float32))
     assert float(loss(labels, inputs["scores"], weights)) == pytest.approx(float(expected), rel=1e-5)
 
-    # Not so with the weights of the documents as they are.
+    # The same weights without one list per click give a biased loss.
     patterns, probabilities = patterns[1:], probabilities[1:]
     weights = (probabilities[:, np.newaxis] / PROPENSITIES).astype(np.float32)
-    as_they_are = loss(tf.constant(patterns), tf.repeat(scores, len(patterns), axis=0), tf.constant(weights))
-    assert abs(float(as_they_are) / float(expected) - 1.0) > 0.02
+    biased = loss(tf.constant(patterns), tf.repeat(scores, len(patterns), axis=0), tf.constant(weights))
+    assert abs(float(biased) / float(expected) - 1.0) > 0.02

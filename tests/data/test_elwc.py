@@ -1,4 +1,4 @@
-"""LETOR text to TF-Ranking's records and back."""
+"""Conversion of LETOR text to TF-Ranking's records and back."""
 
 import gzip
 import pathlib
@@ -13,7 +13,7 @@ from tfr_smooth import data
 from tfr_smooth.data import convert, elwc
 from tfr_smooth.data.letor_parser import read_queries
 
-# The names of TF-Ranking's example data.
+# The feature names of TF-Ranking's example data.
 NUMBERED = data.ElwcSchema(features="custom_features_{}")
 ROOT = pathlib.Path(__file__).absolute().parents[2]
 
@@ -58,7 +58,7 @@ def integer(*values):
 
 
 def field(tag, payload):
-    """One field of a message on the wire, written from protobuf's encoding: tag, length as a varint, bytes."""
+    """One field of a message in protobuf's wire format: tag, length as a varint, bytes."""
     length, size = b"", len(payload)
     while size >= 128:
         length += bytes([size % 128 + 128])
@@ -67,7 +67,7 @@ def field(tag, payload):
 
 
 def write(path, *records):
-    """A TFRecord file; a record is (context features, features of each document), or bytes as they are."""
+    """Writes a TFRecord file; a record is (context features, features of each document), or raw bytes."""
     with tf.io.TFRecordWriter(str(path)) as writer:
         for record in records:
             if not isinstance(record, bytes):
@@ -93,7 +93,7 @@ def test_round_trip_keeps_every_bit(letor, tmp_path, features, num_shards):
     assert records(again) == records(paths)
 
 
-def test_round_trip_of_the_synthetic_set(tmp_path):
+def test_round_trip_keeps_the_synthetic_data_set(tmp_path):
     source = data.write_synthetic_letor(tmp_path, num_queries=(30, 2, 2))["train"]
     paths = data.letor_to_tfrecord(source, tmp_path / "train.tfrecord", num_shards=4)
     data.tfrecord_to_letor(str(tmp_path / "train.tfrecord-*"), tmp_path / "out.txt")
@@ -102,14 +102,14 @@ def test_round_trip_of_the_synthetic_set(tmp_path):
     assert sum(sizes) == 30 and set(sizes) == {7, 8}
 
 
-def test_a_record_is_what_the_wire_format_says(letor, tmp_path):
-    """Against bytes put together by hand."""
+def test_a_record_follows_the_wire_format(letor, tmp_path):
+    """Compares with bytes assembled by hand."""
     (record, *_) = records(data.letor_to_tfrecord(letor, tmp_path / "r", schema=data.ElwcSchema(features="x")))
     first = message({"x": number(0.1, -3e-38, 16777217), "utility": number(2), "doc_id": text(b"GX-1")})
     second = message({"x": number(0, 0, 1e-45), "utility": number(0)})
     context = message({"query_id": text("q/ü#1".encode())})
     by_hand = field(1, first) + field(1, second) + field(2, context)
-    # The order of a map's entries is free: compare field by field.
+    # The entries of a map have no fixed order: compare field by field.
     ours = elwc._message_class().FromString(record)
     assert [tf.train.Example.FromString(e) for e in ours.examples] == [
         tf.train.Example.FromString(e) for e in (first, second)
@@ -128,7 +128,7 @@ def test_tensorflow_serving_reads_the_records(letor, tmp_path):
     assert parsed.context.features.feature["query_id"].bytes_list.value[:] == [b"7"]
 
 
-def test_feature_spec_parses_what_was_written(letor, tmp_path):
+def test_feature_spec_parses_the_written_records(letor, tmp_path):
     for schema in (NUMBERED, data.ElwcSchema(features="x")):
         (record, *_) = records(data.letor_to_tfrecord(letor, tmp_path / "r", schema=schema))
         examples = list(elwc._message_class().FromString(record).examples)
@@ -137,7 +137,7 @@ def test_feature_spec_parses_what_was_written(letor, tmp_path):
         np.testing.assert_array_equal(values, next(read_queries([str(letor)], 3)).features)
 
 
-def test_files_that_belong_together_get_one_width(letor, tmp_path):
+def test_num_features_sets_the_width_of_the_records(letor, tmp_path):
     schema = data.ElwcSchema(features="x")
     (record, *_) = records(data.letor_to_tfrecord(letor, tmp_path / "r", schema=schema, num_features=5))
     (example, _) = elwc._message_class().FromString(record).examples
@@ -146,8 +146,8 @@ def test_files_that_belong_together_get_one_width(letor, tmp_path):
         data.letor_to_tfrecord(letor, tmp_path / "r2", num_features=2)
 
 
-def test_records_of_others(tmp_path):
-    """Integer labels and ids, features that are missing, no query id."""
+def test_records_of_other_writers_are_converted(tmp_path):
+    """Integer labels and ids, missing features, and no query id."""
     path = write(
         tmp_path / "r",
         ({"query_id": integer(-5)}, [{"utility": integer(3), "custom_features_2": integer(7)}]),
@@ -157,15 +157,15 @@ def test_records_of_others(tmp_path):
     assert (tmp_path / "out.txt").read_text() == "3 qid:-5 2:7\n0 qid:record-2 9:2 10:1\n"
 
 
-def test_packed_output(letor, tmp_path):
+def test_the_file_name_selects_compressed_text(letor, tmp_path):
     paths = data.letor_to_tfrecord(letor, tmp_path / "r")
     data.tfrecord_to_letor(paths, tmp_path / "out.txt.gz")
     data.tfrecord_to_letor(paths, tmp_path / "out.txt")
     assert gzip.decompress((tmp_path / "out.txt.gz").read_bytes()) == (tmp_path / "out.txt").read_bytes()
 
 
-def test_packed_records(letor, tmp_path):
-    """The name tells; what is packed is the file that would be written."""
+def test_the_file_name_selects_compressed_records(letor, tmp_path):
+    """The decompressed content is that of the plain file."""
     plain = data.letor_to_tfrecord(letor, tmp_path / "a.tfrecord", num_shards=2)
     packed = data.letor_to_tfrecord(letor, tmp_path / "b.tfrecord.gz", num_shards=2)
     assert [path.name for path in packed] == ["b.tfrecord-00000-of-00002.gz", "b.tfrecord-00001-of-00002.gz"]
@@ -198,17 +198,17 @@ GOOD = {"utility": number(1), "custom_features_1": number(1)}
         (({"user": text(b"u")}, [{**GOOD, "price": number(1)}]), "features not in the schema: 'price', 'user'"),
     ],
 )
-def test_what_letor_cannot_hold_is_an_error_with_its_place(record, problem, tmp_path):
+def test_records_that_letor_cannot_represent_raise_an_error_with_their_position(record, problem, tmp_path):
     path = write(tmp_path / "r", ({"query_id": text(b"first")}, [GOOD]), record)
-    (tmp_path / "out.txt").write_text("what was there")
+    (tmp_path / "out.txt").write_text("old content")
     with pytest.raises(ValueError, match="r:2: ") as raised:
         data.tfrecord_to_letor(path, tmp_path / "out.txt", schema=NUMBERED)
     assert problem in str(raised.value)
-    assert (tmp_path / "out.txt").read_text() == "what was there"
+    assert (tmp_path / "out.txt").read_text() == "old content"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.txt", "r"]
 
 
-def test_damaged_file(tmp_path):
+def test_damaged_and_empty_files_are_refused(tmp_path):
     path = write(tmp_path / "r", ({}, [GOOD]), ({}, [GOOD]))
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(ValueError, match="r:2: "):
@@ -225,10 +225,10 @@ def test_other_features_are_dropped_on_request(tmp_path):
 
 
 class Stop(Exception):
-    """Stands for an interruption."""
+    """Simulates an interruption."""
 
 
-def test_interrupted_it_goes_on_after_the_last_finished_file(letor, tmp_path):
+def test_an_interrupted_conversion_resumes_after_the_last_finished_file(letor, tmp_path):
     def stop(done, total):
         assert total == 3
         if done == 2:
@@ -246,7 +246,7 @@ def test_interrupted_it_goes_on_after_the_last_finished_file(letor, tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
-def test_interrupted_with_other_arguments_it_starts_anew(letor, tmp_path):
+def test_an_interrupted_conversion_starts_over_with_other_arguments(letor, tmp_path):
     def stop(done, total):
         if done == 2:
             raise Stop
@@ -261,7 +261,7 @@ def test_interrupted_with_other_arguments_it_starts_anew(letor, tmp_path):
     assert calls == [1, 2, 3]
 
 
-def test_shards_of_another_number_are_not_mixed_in(letor, tmp_path):
+def test_another_number_of_shards_is_refused(letor, tmp_path):
     data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3)
     for target in ("r", "r.gz"):
         with pytest.raises(ValueError, match=r"must match the existing files, got 2 and .*of-00003"):
@@ -276,7 +276,7 @@ def test_shards_of_another_number_are_not_mixed_in(letor, tmp_path):
         ({"num_features": 0}, "`num_features` must be an integer >= 1, got 0."),
     ],
 )
-def test_bad_arguments(arguments, problem, letor, tmp_path):
+def test_bad_arguments_are_refused(arguments, problem, letor, tmp_path):
     with pytest.raises(ValueError) as raised:
         data.letor_to_tfrecord(letor, tmp_path / "r", **arguments)
     assert str(raised.value) == problem
@@ -290,13 +290,13 @@ def test_bad_arguments(arguments, problem, letor, tmp_path):
         ({"features": "{}{}"}, "`features` must contain '{}' at most once, got '{}{}'."),
     ],
 )
-def test_bad_schemas(arguments, problem):
+def test_bad_schemas_are_refused(arguments, problem):
     with pytest.raises(ValueError) as raised:
         data.ElwcSchema(**arguments)
     assert str(raised.value) == problem
 
 
-def test_the_command(letor, tmp_path, capsys):
+def test_the_command_converts_in_both_directions(letor, tmp_path, capsys):
     arguments = ["letor_to_tfrecord", str(letor), f"--output={tmp_path / 'r'}", "--num_shards=2", "--label=grade"]
     assert convert.main(arguments) == 0
     printed = capsys.readouterr()
@@ -309,7 +309,7 @@ def test_the_command(letor, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_the_command_is_a_program(letor, tmp_path):
+def test_the_module_runs_as_a_program(letor, tmp_path):
     program = [sys.executable, "-m", "tfr_smooth.data.convert", "letor_to_tfrecord", str(letor)]
     done = subprocess.run(
         [*program, f"--output={tmp_path / 'r'}"], capture_output=True, text=True, cwd=ROOT, timeout=300

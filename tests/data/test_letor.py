@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def _write(path, queries=20, start=0, longest=5, width=3):
-    """Query i has 1 + i % longest documents; feature 1 is i, feature 2 the place in the list."""
+    """Query i has 1 + i % longest documents; feature 1 is i, feature 2 the position in the list."""
     lines = []
     for query in range(start, start + queries):
         for place in range(1 + query % longest):
@@ -42,7 +42,7 @@ def _flat(dataset):
     return [query for batch in _order(dataset) for query in batch]
 
 
-def test_batch_holds_padded_queries(tmp_path):
+def test_a_batch_contains_padded_queries(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("2 qid:x 1:0.5 3:2 #docid = d1 inc = 1\n1 qid:x 2:-1\n\n0 qid:y/\u00e9 3:7 # docid = d3\n")
     ((inputs, labels),) = read_letor(path, batch_size=5, num_features=4, return_ids=True)
@@ -59,7 +59,7 @@ def test_batch_holds_padded_queries(tmp_path):
 
 
 @pytest.mark.parametrize("list_size", [1, 3, 9])
-def test_list_size_cuts_and_pads(path, list_size):
+def test_list_size_truncates_and_pads(path, list_size):
     queries = 0
     dataset = read_letor(path, batch_size=4, num_features=3, list_size=list_size, return_ids=True)
     for inputs, labels in dataset:
@@ -90,7 +90,7 @@ def test_lists_are_padded_to_the_longest_of_the_batch(path):
 )
 @pytest.mark.parametrize("list_size", [None, 7])
 @pytest.mark.parametrize("drop_remainder", [False, True])
-def test_static_shapes(path, kwargs, list_size, drop_remainder):
+def test_datasets_have_static_shapes(path, kwargs, list_size, drop_remainder):
     dataset = read_letor(
         path,
         batch_size=3,
@@ -112,7 +112,7 @@ def test_static_shapes(path, kwargs, list_size, drop_remainder):
     assert len(_order(dataset)) == (6 if drop_remainder else 7)
 
 
-def test_files_of_globs_and_lists_and_gz(tmp_path):
+def test_globs_lists_of_paths_and_gz_files_are_read(tmp_path):
     a = _write(tmp_path / "a.txt", 3)
     b = _write(tmp_path / "b.txt", 3, start=3)
     with gzip.open(tmp_path / "c.txt.gz", "wt") as file:
@@ -123,13 +123,13 @@ def test_files_of_globs_and_lists_and_gz(tmp_path):
     assert scan_letor(everything).queries == 8
 
 
-def test_order_is_that_of_the_file_unless_shuffled(path):
+def test_queries_keep_the_order_of_the_file_unless_shuffled(path):
     assert _flat(read_letor(path, batch_size=3, num_epochs=2)) == list(range(20)) * 2
 
 
 @pytest.mark.parametrize("seed", [None, 0, 5])
 @pytest.mark.parametrize("cache", [False, True])
-def test_every_epoch_holds_each_query_once_in_an_order_of_its_own(path, seed, cache):
+def test_each_epoch_contains_every_query_once_in_a_new_order(path, seed, cache):
     dataset = read_letor(path, batch_size=3, shuffle_buffer=50, seed=seed, num_epochs=3, cache=cache)
     batches = _order(dataset)
     assert [len(batch) for batch in batches] == [3, 3, 3, 3, 3, 3, 2] * 3
@@ -139,17 +139,17 @@ def test_every_epoch_holds_each_query_once_in_an_order_of_its_own(path, seed, ca
     assert len({tuple(epoch) for epoch in [*epochs, list(range(20))]}) == 4
 
 
-def test_small_buffer_shuffles_near_the_place(path):
+def test_a_small_buffer_shuffles_locally(path):
     order = _flat(read_letor(path, batch_size=3, shuffle_buffer=4, seed=1))
     assert sorted(order) == list(range(20)) != order
     assert all(query <= place + 3 for place, query in enumerate(order))
 
 
 @pytest.mark.parametrize(("cache", "buffer"), [(False, 4), (False, 100), (True, 100)])
-def test_resumed_run_sees_what_an_undisturbed_one_sees(path, cache, buffer):
+def test_a_resumed_run_reads_the_batches_of_an_uninterrupted_one(path, cache, buffer):
     kwargs = {"batch_size": 3, "shuffle_buffer": buffer, "seed": 7, "cache": cache}
     whole = _order(read_letor(path, num_epochs=4, **kwargs))
-    tf.random.set_seed(99)  # Must not matter.
+    tf.random.set_seed(99)  # Must have no effect.
     try:
         endless = read_letor(path, num_epochs=None, first_epoch=1, **kwargs)
         tf.random.set_seed(98)
@@ -161,7 +161,7 @@ def test_resumed_run_sees_what_an_undisturbed_one_sees(path, cache, buffer):
         tf.random.set_seed(None)
 
 
-def test_the_order_depends_on_seed_and_epoch_both(path):
+def test_the_order_depends_on_both_seed_and_epoch(path):
     orders = {
         (seed, epoch): tuple(_flat(read_letor(path, batch_size=9, shuffle_buffer=50, seed=seed, first_epoch=epoch)))
         for seed in (0, 1, 2**31 - 3, 2**32 - 1)
@@ -170,7 +170,7 @@ def test_the_order_depends_on_seed_and_epoch_both(path):
     assert len(set(orders.values())) == 12
 
 
-def test_passes_over_one_dataset(path):
+def test_passes_over_a_dataset_differ_without_a_seed_and_repeat_with_one(path):
     fresh = read_letor(path, batch_size=3, shuffle_buffer=50)
     assert len({tuple(_flat(fresh)) for _ in range(4)}) == 4
     seeded = read_letor(path, batch_size=3, shuffle_buffer=50, seed=1)
@@ -179,18 +179,18 @@ def test_passes_over_one_dataset(path):
 
 @pytest.mark.parametrize("kwargs", [{}, {"shuffle_buffer": 9}, {"shuffle_buffer": 9, "seed": 1}, {"cache": True}])
 @pytest.mark.parametrize(("batch_size", "drop_remainder", "batches"), [(3, False, 14), (3, True, 12), (50, True, 0)])
-def test_the_number_of_batches_is_known_where_the_file_was_read(path, kwargs, batch_size, drop_remainder, batches):
+def test_the_number_of_batches_is_known_if_the_file_was_read(path, kwargs, batch_size, drop_remainder, batches):
     dataset = read_letor(path, batch_size=batch_size, num_epochs=2, drop_remainder=drop_remainder, **kwargs)
     assert int(dataset.cardinality()) == len(list(dataset)) == batches
 
 
-def test_the_number_of_batches_is_unknown_where_nothing_was_read(path):
+def test_the_number_of_batches_is_unknown_if_the_file_was_not_read(path):
     dataset = read_letor(path, batch_size=3, num_features=3)
     assert int(dataset.cardinality()) == tf.data.UNKNOWN_CARDINALITY
 
 
 @pytest.mark.parametrize("kwargs", [{}, {"shuffle_buffer": 9}, {"shuffle_buffer": 9, "seed": 1}])
-def test_endless_dataset_says_so(path, kwargs):
+def test_an_endless_dataset_has_infinite_cardinality(path, kwargs):
     dataset = read_letor(path, batch_size=20, num_epochs=None, **kwargs)
     assert int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
     epochs = _order(dataset.take(5))
@@ -199,7 +199,7 @@ def test_endless_dataset_says_so(path, kwargs):
 
 @pytest.mark.parametrize("seed", [None, 3])
 @pytest.mark.parametrize("cache", [False, True])
-def test_cache_parses_once(path, monkeypatch, seed, cache):
+def test_the_cache_parses_once(path, monkeypatch, seed, cache):
     parsed = []
 
     def counting(*args, **kwargs):
@@ -250,7 +250,7 @@ def _bad_file(tmp_path, text):
 
 @pytest.mark.parametrize(("text", "message"), BAD)
 @pytest.mark.parametrize("seed", [None, 1])
-def test_bad_input_surfaces_from_the_dataset(tmp_path, text, message, seed):
+def test_bad_input_raises_an_error_from_the_dataset(tmp_path, text, message, seed):
     path, line = _bad_file(tmp_path, text)
     dataset = read_letor(path, batch_size=2, num_features=3, shuffle_buffer=9, seed=seed)
     with pytest.raises(tf.errors.InvalidArgumentError) as raised:
@@ -260,15 +260,15 @@ def test_bad_input_surfaces_from_the_dataset(tmp_path, text, message, seed):
 
 @pytest.mark.parametrize(("text", "message"), BAD)
 @pytest.mark.parametrize("kwargs", [{}, {"cache": True}, {"cache": True, "num_features": 3}])
-def test_bad_input_surfaces_from_the_first_scan(tmp_path, text, message, kwargs):
+def test_bad_input_raises_an_error_from_the_first_scan(tmp_path, text, message, kwargs):
     path, line = _bad_file(tmp_path, text)
     with pytest.raises(ValueError) as raised:
         read_letor(path, batch_size=2, **kwargs)
-    found, _, _ = str(raised.value).partition(";")  # before a hint
+    found, _, _ = str(raised.value).partition(";")  # without the hint
     assert found == f"{path}:{line}: {message}"
 
 
-def test_bad_input_surfaces_from_fit(tmp_path):
+def test_bad_input_raises_an_error_from_fit(tmp_path):
     path, _ = _bad_file(tmp_path, "1 qid:7 4:1\n")
     dataset = read_letor(path, batch_size=2, num_features=3)
     with pytest.raises(tf.errors.InvalidArgumentError) as raised:
@@ -276,7 +276,7 @@ def test_bad_input_surfaces_from_fit(tmp_path):
     assert f"{path}:2: feature index 4 exceeds num_features=3" in str(raised.value)
 
 
-def test_truncated_gz_surfaces(tmp_path):
+def test_a_truncated_gz_file_raises_an_error(tmp_path):
     path = tmp_path / "a.txt.gz"
     packed = gzip.compress(b"".join(b"1 qid:%d 1:%d\n" % (i, i * i) for i in range(99)))
     path.write_bytes(packed[:-20])
@@ -284,7 +284,7 @@ def test_truncated_gz_surfaces(tmp_path):
         list(read_letor(path, batch_size=2, num_features=3))
 
 
-def test_file_that_vanished_surfaces(path):
+def test_a_deleted_file_raises_an_error(path):
     dataset = read_letor(path, batch_size=2, num_features=3)
     os.remove(path)
     with pytest.raises(tf.errors.OpError, match=r"a\.txt"):
@@ -355,7 +355,7 @@ def _model(width):
 
 
 @pytest.mark.parametrize("seed", [None, 1])
-def test_fits_a_model(path, seed):
+def test_a_model_can_be_fitted(path, seed):
     dataset = read_letor(path, batch_size=4, shuffle_buffer=9, seed=seed, cache=True)
     history = _model(3).fit(dataset, epochs=3, validation_data=dataset, verbose=0)
     losses = history.history["loss"]
@@ -363,7 +363,7 @@ def test_fits_a_model(path, seed):
 
 
 @pytest.mark.parametrize("seed", [None, 1])
-def test_fits_a_model_from_an_endless_dataset(path, seed):
+def test_a_model_can_be_fitted_to_an_endless_dataset(path, seed):
     dataset = read_letor(path, batch_size=4, shuffle_buffer=9, seed=seed, num_epochs=None)
     history = _model(3).fit(dataset, epochs=2, steps_per_epoch=5, verbose=0)
     assert len(history.history["loss"]) == 2
@@ -371,7 +371,7 @@ def test_fits_a_model_from_an_endless_dataset(path, seed):
 
 @pytest.mark.slow
 def test_two_replicas_share_each_batch(path):
-    # In a process of its own: virtual devices must be set before TensorFlow starts.
+    # In a new process: logical devices must be configured before TensorFlow starts.
     program = f"""
         import json
         import tensorflow as tf
@@ -410,7 +410,7 @@ def test_two_replicas_share_each_batch(path):
 
 def _letor_folder():
     folder = os.environ.get("TFR_SMOOTH_LETOR_DIR")
-    # Else a folder beside the checkout.
+    # The default is a folder next to the checkout.
     return Path(folder) if folder else ROOT.parent / "shared" / "letor"
 
 
@@ -418,7 +418,7 @@ def _letor_folder():
 def mq2008():
     folder = _letor_folder() / "MQ2008"
     if not folder.is_dir():
-        pytest.skip(f"no {folder}; set TFR_SMOOTH_LETOR_DIR to a folder that holds MQ2008")
+        pytest.skip(f"no {folder}; set TFR_SMOOTH_LETOR_DIR to a folder that contains MQ2008")
     return folder
 
 

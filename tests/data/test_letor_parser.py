@@ -11,7 +11,7 @@ from tfr_smooth.data import letor_lines, scan_letor
 from tfr_smooth.data.letor_lines import parse_head, parse_row
 from tfr_smooth.data.letor_parser import read_queries
 
-# What errors say of the options that would read the line.
+# Hints in errors, which name the options that would read the line.
 BY_SIZES = "; `group_sizes=FILE` reads query sizes from a file"
 BY_COMMENT = "; `query_ids='comment'` reads the first word after '#'"
 BAD_LINES = [
@@ -89,7 +89,7 @@ BAD_LINES = [
         "value of feature 1: '' is not a finite float32 number; `missing={'': VALUE}` reads it as VALUE",
     ),
     (b"1 qid:9 1:0 0.5 3:1", "expected 'index:value', got '0.5'"),
-    # Colons that balance over the line.
+    # As many colons as features, but not one in each.
     (b"1 qid:9 1:0:2 0.5", "value of feature 1: '0:2' is not a finite float32 number"),
     (b"1 qid:9 0.5 2:0:3", "expected 'index:value', got '0.5'"),
     (
@@ -117,7 +117,7 @@ def test_bad_line_is_refused_with_path_and_line(tmp_path, line, message, end):
 
 
 @pytest.mark.parametrize(("line", "message"), BAD_LINES)
-def test_the_scan_refuses_what_reading_refuses(tmp_path, line, message):
+def test_the_scan_refuses_the_same_lines_as_reading(tmp_path, line, message):
     path = tmp_path / "bad.txt"
     path.write_bytes(line)
     if "exceeds num_features" in message:
@@ -144,7 +144,7 @@ def test_the_scan_refuses_what_reading_refuses(tmp_path, line, message):
         (b"0 qid:1 1:1e-60 3:1", [0, 0, 1, 0]),
     ],
 )
-def test_good_line_gives_these_features(tmp_path, line, values):
+def test_a_valid_line_has_these_features(tmp_path, line, values):
     path = tmp_path / "good.txt"
     path.write_bytes(line)
     (query,) = read_queries([str(path)], num_features=4)
@@ -175,7 +175,7 @@ def test_query_id_may_be_any_text_without_whitespace(query_id):
 
 
 @pytest.mark.parametrize("line", [b"", b"\n", b" \t\r\n", b"#", b"  # 1 qid:1 1:1\n", b"#x"])
-def test_blank_and_comment_lines_hold_no_document(line):
+def test_blank_and_comment_lines_contain_no_document(line):
     assert parse_head(line, 1) is None
 
 
@@ -250,7 +250,7 @@ def test_the_dense_path_never_accepts_what_the_exact_path_refuses():
     assert 5_000 < accepted < 15_000
 
 
-def test_dense_lines_take_the_dense_path(monkeypatch):
+def test_dense_lines_use_the_dense_path(monkeypatch):
     def refuse(features, *_):
         raise AssertionError(features)
 
@@ -270,14 +270,14 @@ def test_list_size_keeps_the_first_documents(tmp_path):
     assert second.labels.tolist() == [9]
 
 
-def test_documents_that_are_cut_off_are_checked_too(tmp_path):
+def test_documents_beyond_list_size_are_checked_too(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("0 qid:1 1:1\n0 qid:1 1:1\n0 qid:1 1:NULL\n")
     with pytest.raises(ValueError, match=r"a\.txt:3: value of feature 1: 'NULL'"):
         list(read_queries([str(path)], 1, list_size=1))
 
 
-def test_query_that_comes_back_is_refused(tmp_path):
+def test_a_query_with_separated_lines_is_refused(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("0 qid:1 1:1\n0 qid:2 1:1\n# comment\n0 qid:1 1:1\n")
     with pytest.raises(ValueError) as raised:
@@ -286,7 +286,7 @@ def test_query_that_comes_back_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("first", ["0 qid:1 1:1\n", "0 qid:1 1:1\n0 qid:2 1:1\n"])
-def test_query_that_comes_back_in_another_file_is_refused(tmp_path, first):
+def test_a_query_in_two_files_is_refused(tmp_path, first):
     (tmp_path / "a.txt").write_text(first)
     (tmp_path / "b.txt").write_text("0 qid:1 1:1\n")
     with pytest.raises(ValueError) as raised:
@@ -324,7 +324,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, packed):
     assert peak < size / 4 and peak < 600_000
 
 
-def test_reads_ahead_one_line_only(tmp_path):
+def test_only_one_line_is_read_ahead(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("0 qid:1 1:1\n0 qid:1 1:1\n0 qid:2 1:1\n0 qid:3 1:NULL\n")
     queries = read_queries([str(path)], 1)

@@ -32,7 +32,7 @@ def _adapted(name):
 
 
 def _expected(name, features, mask):
-    """The formulas, document by document."""
+    """Computes the formulas document by document."""
     expected = np.zeros_like(features, dtype=np.float64)
     train, real = _batch(seed=9)
     train = train[real].astype(np.float64)
@@ -66,7 +66,7 @@ def test_agrees_with_the_formula(name, compiled):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("garbage", [np.nan, np.inf, -np.inf, 1e30])
-def test_padding_is_zero_and_reaches_nothing(name, garbage):
+def test_padding_is_zero_and_changes_neither_output_nor_gradient(name, garbage):
     layer = _adapted(name)
     features, mask = _batch()
     clean = layer(tf.constant(features), mask=tf.constant(mask)).numpy()
@@ -131,7 +131,7 @@ def test_output_stays_finite_for_all_finite_float32(name):
     assert np.isfinite(layer(tf.constant(features))).all()
 
 
-def test_min_max_is_blind_to_shift_and_scale():
+def test_min_max_is_invariant_to_shift_and_scale():
     features, mask = _batch()
     found = QueryMinMax()(tf.constant(features), mask=tf.constant(mask)).numpy()
     moved = QueryMinMax()(tf.constant(features * 4 + 8), mask=tf.constant(mask)).numpy()
@@ -153,7 +153,7 @@ def test_min_max_of_a_constant_feature_is_zero(value):
 
 @pytest.mark.parametrize("value", CONSTANTS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_standardize_makes_a_feature_zero_that_was_constant_in_training(value, dtype):
+def test_standardize_zeroes_a_feature_that_was_constant_in_training(value, dtype):
     parts = [np.full((1, size, 2), value, dtype) for size in (1, 3, 7, 1000, 11)]
     for part in parts:
         part[..., 1] = np.arange(part.shape[1])
@@ -164,7 +164,7 @@ def test_standardize_makes_a_feature_zero_that_was_constant_in_training(value, d
         assert (found[..., 0] == 0).all() and (found[..., 1] != 0).all()
 
 
-def test_log1p_is_odd_and_keeps_the_order():
+def test_log1p_is_odd_and_increasing():
     x = np.array([-1e6, -2.0, -1e-3, 0.0, 1e-3, 2.0, 1e6], np.float32).reshape(1, -1, 1)
     y = SymmetricLog1p()(tf.constant(x)).numpy().ravel()
     np.testing.assert_array_equal(y, -y[::-1])
@@ -185,7 +185,7 @@ def test_adapt_does_not_depend_on_the_batches(parts):
     np.testing.assert_allclose(layer.stddev.numpy(), real.std(axis=0), rtol=1e-6)
 
 
-def test_adapt_forgets_what_it_measured_before():
+def test_adapt_replaces_earlier_statistics():
     layer = Standardize()
     for shift in (100.0, 0.0):
         layer.adapt([{"features": np.array([[[shift], [shift + 2.0]]])}])
@@ -210,7 +210,7 @@ def test_adapted_training_set_has_mean_0_and_deviation_1(tmp_path):
     np.testing.assert_allclose(rows.std(axis=0), 1, rtol=1e-4)
 
 
-def test_before_adapt_standardize_changes_real_documents_not():
+def test_standardize_does_not_change_real_documents_before_adapt():
     features, mask = _batch()
     found = Standardize()(tf.constant(features), mask=tf.constant(mask))
     np.testing.assert_array_equal(found, np.where(mask[..., None], features, 0))
@@ -234,13 +234,13 @@ def test_before_adapt_standardize_changes_real_documents_not():
         ),
     ],
 )
-def test_adapt_refuses(dataset, message):
+def test_adapt_refuses_invalid_datasets(dataset, message):
     with pytest.raises(ValueError) as raised:
         Standardize().adapt(dataset)
     assert str(raised.value) == message
 
 
-def test_adapt_refuses_another_width():
+def test_adapt_refuses_another_number_of_features():
     layer = Standardize()
     layer(tf.zeros([1, 2, 3]))
     with pytest.raises(ValueError, match="`dataset` must have 3 features, got 2."):
@@ -256,7 +256,7 @@ def test_adapt_refuses_an_endless_dataset(tmp_path, kwargs):
         Standardize().adapt(dataset)
 
 
-def test_standardize_needs_to_know_the_width():
+def test_standardize_requires_a_known_number_of_features():
     with pytest.raises(ValueError, match="known last dimension"):
         Standardize().build((None, None, None))
 
@@ -374,7 +374,7 @@ def test_stays_float32_under_mixed_precision(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_config_makes_the_same_layer(name):
+def test_a_layer_is_recreated_from_its_config(name):
     layer = type(get_normalizer(name))(name="mine")
     again = type(layer).from_config(layer.get_config())
     assert again.name == "mine" and again.get_config() == layer.get_config()
@@ -387,7 +387,7 @@ def test_config_makes_the_same_layer(name):
     ("name", "kind"),
     [("min_max", QueryMinMax), ("standardize", Standardize), ("log1p", SymmetricLog1p)],
 )
-def test_names_of_normalizers(name, kind):
+def test_get_normalizer_creates_a_new_layer_by_name(name, kind):
     assert type(get_normalizer(name)) is kind
     assert get_normalizer(name) is not get_normalizer(name)
 

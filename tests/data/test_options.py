@@ -18,14 +18,14 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("kwargs", [{}, {"cache": True}, {"shuffle_buffer": 9, "seed": 1}, {"num_epochs": None}])
-def test_nothing_is_tuned_and_workers_share_by_data(path, kwargs):
+def test_autotuning_is_off_and_workers_shard_by_data(path, kwargs):
     chosen = read_letor(path, batch_size=4, **kwargs).options()
     assert chosen.autotune.enabled is False
     assert chosen.experimental_distribute.auto_shard_policy == BY_DATA
 
 
 def test_the_buffer_of_batches_has_a_fixed_size():
-    """AUTOTUNE would stay at a size nobody chose, as nothing is tuned: a source says how far it was read."""
+    """AUTOTUNE would keep its initial size, since autotuning is off. The source records how many elements were read."""
     read = []
 
     def source():
@@ -40,10 +40,10 @@ def test_the_buffer_of_batches_has_a_fixed_size():
     while len(read) < 3 and time.time() < deadline:
         time.sleep(0.01)
     time.sleep(0.2)
-    assert len(read) == 3  # the one that was asked for, and two that wait
+    assert len(read) == 3  # the requested element and two prefetched ones
 
 
-def test_sharing_changes_no_other_option():
+def test_share_by_data_changes_no_other_option():
     mine = tf.data.Options()
     mine.autotune.enabled = True
     mine.deterministic = False

@@ -1,4 +1,4 @@
-"""Batches from the binary cache are those from text; the cache follows its source; lists grouped by length."""
+"""The binary cache: its batches equal those from text, and it follows its source; lists grouped by length."""
 
 import itertools
 import os
@@ -32,11 +32,11 @@ def order(dataset):
     return [inputs["features"].numpy()[:, 0, 0].astype(int).tolist() for inputs, _ in dataset]
 
 
-SOURCES = ["memory", "disk", "disk in memory"]
+SOURCES = ["memory", "disk", "disk, loaded into memory"]
 
 
 def cached(source, folder):
-    """The arguments for a source of the batches other than text."""
+    """The arguments of `read_letor` that select this source instead of text."""
     return {"cache": source != "disk", "cache_dir": None if source == "memory" else folder / "cache"}
 
 
@@ -52,19 +52,19 @@ READS = [
     {"group_by_length": True, "shuffle_buffer": 7, "seed": 3, "num_epochs": 2, "list_size": 3},
     {"group_by_length": True, "shuffle_buffer": 50, "seed": 1, "drop_remainder": True},
 ]
-# Each way to read from one source, and each source in several ways; all crossings are slow.
-CROSSINGS = [
+# The fast tests use each way to read with one source; the other combinations are slow.
+COMBINATIONS = [
     pytest.param(source, kwargs, marks=[] if i % 3 == j else [pytest.mark.slow])
     for i, kwargs in enumerate(READS)
     for j, source in enumerate(SOURCES)
 ]
 
 
-@pytest.mark.parametrize(("source", "kwargs"), CROSSINGS)
-def test_batches_are_those_from_text(path, tmp_path, source, kwargs):
+@pytest.mark.parametrize(("source", "kwargs"), COMBINATIONS)
+def test_cached_batches_equal_those_from_text(path, tmp_path, source, kwargs):
     expected = read_letor(path, batch_size=4, **kwargs)
     expected_spec, expected = expected.element_spec, as_numpy(expected)
-    for _ in range(2):  # made, then found
+    for _ in range(2):  # writes the cache, then reuses it
         found = read_letor(path, batch_size=4, **cached(source, tmp_path), **kwargs)
         assert found.element_spec == expected_spec
         for _ in range(2):
@@ -75,31 +75,31 @@ def test_batches_are_those_from_text(path, tmp_path, source, kwargs):
 
 
 @pytest.mark.parametrize("source", [None, *SOURCES])
-def test_memory_needs_no_python(path, tmp_path, source):
-    """So the graph can be read in another process, as by the workers of a parameter server."""
+def test_datasets_in_memory_need_no_python_function(path, tmp_path, source):
+    """So another process can run the graph, such as a worker of a parameter server."""
     chosen = {} if source is None else cached(source, tmp_path)
     dataset = read_letor(path, batch_size=4, return_ids=True, shuffle_buffer=3, num_epochs=None, **chosen)
     graph = dataset._as_serialized_graph(allow_stateful=True).numpy()
     assert (b"PyFunc" in graph) == (source in (None, "disk"))
 
 
-def test_a_cache_on_disk_stays_out_of_the_graph(tmp_path):
+def test_a_cache_on_disk_is_not_stored_in_the_graph(tmp_path):
     path = write(tmp_path / "a.txt", [100] * 40, width=50)  # 800 kB of features
     sizes = {}
-    for source in ("memory", "disk in memory"):
+    for source in ("memory", "disk, loaded into memory"):
         dataset = read_letor(path, batch_size=4, **cached(source, tmp_path))
         sizes[source] = len(dataset._as_serialized_graph().numpy())
-    assert sizes["memory"] > 800_000 > 10 * sizes["disk in memory"]
+    assert sizes["memory"] > 800_000 > 10 * sizes["disk, loaded into memory"]
 
 
-def test_unseeded_epochs_differ_and_hold_each_query_once(path, tmp_path):
+def test_unseeded_epochs_differ_and_contain_each_query_once(path, tmp_path):
     dataset = read_letor(path, batch_size=4, cache_dir=tmp_path, shuffle_buffer=30)
     epochs = [sum(order(dataset), []) for _ in range(3)]
     assert all(sorted(epoch) == list(range(23)) for epoch in epochs)
     assert epochs[0] != epochs[1] != epochs[2]
 
 
-def test_several_files_and_a_wider_row_later(tmp_path):
+def test_several_files_have_the_width_of_the_widest_row(tmp_path):
     files = [write(tmp_path / "a.txt", [2, 1]), str(tmp_path / "b.txt")]
     (tmp_path / "b.txt").write_text("1 qid:x 5:1.5\n")
     inputs, labels = next(iter(read_letor(files, batch_size=9, cache_dir=tmp_path / "cache")))
@@ -121,7 +121,7 @@ def parses(monkeypatch):
     return calls
 
 
-def test_the_cache_is_made_once_and_anew_when_the_source_changes(path, tmp_path, parses):
+def test_the_cache_is_written_once_and_rewritten_when_the_source_changes(path, tmp_path, parses):
     cache = tmp_path / "cache"
     for _ in range(3):
         assert len(order(read_letor(path, batch_size=4, cache_dir=cache))) == 6
@@ -130,14 +130,14 @@ def test_the_cache_is_made_once_and_anew_when_the_source_changes(path, tmp_path,
     write(path, [2, 2])
     assert order(read_letor(path, batch_size=4, cache_dir=cache)) == [[0, 1]]
     assert len(parses) == 2 and len(list(cache.iterdir())) == 1
-    # The same size: the time of change tells.
+    # The size is the same; only the modification time differs.
     write(path, [2, 2])
     os.utime(path, ns=(1, 1))
     read_letor(path, batch_size=4, cache_dir=cache)
     assert len(parses) == 3
 
 
-def test_a_newer_format_and_another_width_have_caches_of_their_own(path, tmp_path, parses, monkeypatch):
+def test_a_newer_format_and_another_width_have_their_own_caches(path, tmp_path, parses, monkeypatch):
     read_letor(path, batch_size=4, cache_dir=tmp_path)
     read_letor(path, batch_size=4, cache_dir=tmp_path, num_features=5)
     assert len(parses) == 2
@@ -147,7 +147,7 @@ def test_a_newer_format_and_another_width_have_caches_of_their_own(path, tmp_pat
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "text"])
-def test_a_damaged_cache_is_made_anew(path, tmp_path, damage, parses):
+def test_a_damaged_cache_is_rewritten(path, tmp_path, damage, parses):
     cache = tmp_path / "cache"
     read_letor(path, batch_size=4, cache_dir=cache)
     (file,) = cache.iterdir()
@@ -205,7 +205,7 @@ def grouped(long_lists, **kwargs):
 
 
 @pytest.mark.parametrize("kwargs", [{"shuffle_buffer": 500}, {"shuffle_buffer": 500, "seed": 1}, {}])
-def test_groups_by_length_waste_little_and_hold_every_query_once(long_lists, kwargs):
+def test_grouping_by_length_reduces_padding_and_keeps_every_query_once(long_lists, kwargs):
     path, cache = long_lists
     assert padding(read_letor(path, batch_size=16, cache_dir=cache)) > 0.4
     dataset = grouped(long_lists, **kwargs)
@@ -215,7 +215,7 @@ def test_groups_by_length_waste_little_and_hold_every_query_once(long_lists, kwa
     assert sorted(map(len, batches)) == [500 % 16] + [16] * (500 // 16)
 
 
-def test_groups_by_length_come_in_an_order_of_chance_that_the_seed_repeats(long_lists):
+def test_batches_grouped_by_length_come_in_a_random_order_that_the_seed_reproduces(long_lists):
     dataset = grouped(long_lists, shuffle_buffer=500, seed=1, num_epochs=2)
     batches = order(dataset)
     first, second = batches[:32], batches[32:]
@@ -224,13 +224,13 @@ def test_groups_by_length_come_in_an_order_of_chance_that_the_seed_repeats(long_
     assert order(grouped(long_lists, shuffle_buffer=500, seed=1, first_epoch=1)) == second
     lengths = mslr_like(500)
     of_batches = [lengths[batch].mean() for batch in first]
-    # Neither rising nor falling: neighbours in time are no neighbours in length.
+    # The lengths neither rise nor fall over the epoch.
     assert abs(np.corrcoef(of_batches, np.arange(32))[0, 1]) < 0.6
     unseeded = grouped(long_lists, shuffle_buffer=500)
     assert order(unseeded) != order(unseeded)
 
 
-def test_queries_of_a_small_set_come_with_others_in_the_next_epoch(long_lists):
+def test_most_pairs_of_queries_in_a_batch_change_between_epochs(long_lists):
     batches = order(grouped(long_lists, shuffle_buffer=500, seed=1, num_epochs=2))
     first, second = batches[:32], batches[32:]
     pairs = {pair for batch in first for pair in itertools.combinations(sorted(batch), 2)}
@@ -238,7 +238,7 @@ def test_queries_of_a_small_set_come_with_others_in_the_next_epoch(long_lists):
     assert len(again) < 0.5 * len(pairs)
 
 
-def test_the_batch_that_is_not_full_holds_lists_of_one_length_which_chance_decides(long_lists):
+def test_the_partial_batch_has_lists_of_similar_length_that_varies_between_epochs(long_lists):
     lengths, spreads, means = mslr_like(500), [], []
     for epoch in range(8):
         batches = order(grouped(long_lists, shuffle_buffer=500, seed=1, first_epoch=epoch))
@@ -249,7 +249,7 @@ def test_the_batch_that_is_not_full_holds_lists_of_one_length_which_chance_decid
     assert min(means) < 0.8 * np.median(lengths) < 1.2 * np.median(lengths) < max(means)
 
 
-def test_a_dropped_remainder_is_of_any_length(long_lists):
+def test_the_dropped_remainder_is_not_only_the_longest_lists(long_lists):
     batches = order(grouped(long_lists, shuffle_buffer=500, seed=2, drop_remainder=True))
     assert list(map(len, batches)) == [16] * 31
     dropped = sorted(set(range(500)) - set(sum(batches, [])))
@@ -259,7 +259,7 @@ def test_a_dropped_remainder_is_of_any_length(long_lists):
 
 
 @pytest.mark.parametrize("kwargs", [{"shuffle_buffer": 500}, {"shuffle_buffer": 500, "seed": 1}, {}])
-def test_fewer_queries_than_a_batch_are_one_batch_or_none(long_lists, kwargs):
+def test_fewer_queries_than_a_batch_yield_one_batch_or_none(long_lists, kwargs):
     path, cache = long_lists
     for drop_remainder, expected in ((False, [500]), (True, [])):
         dataset = read_letor(
@@ -275,7 +275,7 @@ def test_fewer_queries_than_a_batch_are_one_batch_or_none(long_lists, kwargs):
         ({"cache": "x"}, "`cache` must be True or False, got 'x'."),
     ],
 )
-def test_bad_arguments_are_named(path, kwargs, message):
+def test_bad_arguments_are_refused(path, kwargs, message):
     with pytest.raises(ValueError) as error:
         read_letor(path, batch_size=2, **kwargs)
     assert str(error.value) == message

@@ -1,4 +1,4 @@
-"""What is checked of the files of a training before it starts."""
+"""`scan_split` checks the files of a training run before it starts."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def files(tmp_path):
 
 
 @pytest.mark.parametrize(("num_features", "width"), [(None, 3), (7, 7)])
-def test_the_parts_have_the_width_of_the_matrix(files, num_features, width):
+def test_all_parts_get_the_same_number_of_features(files, num_features, width):
     found = scan_split(files, num_features=num_features)
     assert {part: (each.queries, each.num_features) for part, each in found.items()} == dict.fromkeys(files, (2, width))
 
@@ -32,7 +32,7 @@ def test_the_parts_have_the_width_of_the_matrix(files, num_features, width):
         ("valid", None, None, "`valid` must have a label above 0, got 0 for all 1 documents."),
     ],
 )
-def test_what_would_fail_later_is_refused(files, part, row, num_features, message):
+def test_files_that_would_fail_later_are_refused(files, part, row, num_features, message):
     text = "0 qid:x 3:1\n" if row is None else files[part].read_text() + row
     files[part].write_text(text)
     with pytest.raises(ValueError) as raised:
@@ -40,7 +40,7 @@ def test_what_would_fail_later_is_refused(files, part, row, num_features, messag
     assert str(raised.value).startswith(message.format(path=files[part]))
 
 
-def test_the_format_counts(files):
+def test_format_options_apply_to_all_parts(files):
     for path in files.values():
         path.write_text("1 0:NULL 1:2 # 7\n")
     found = scan_split(files, first_index=0, query_ids="comment", missing={"NULL": 0})

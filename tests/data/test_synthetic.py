@@ -1,4 +1,4 @@
-"""The synthetic data set is what its docstring says."""
+"""The synthetic data set has the documented properties."""
 
 import hashlib
 from typing import NamedTuple
@@ -51,8 +51,8 @@ def digest(paths):
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths.values())).hexdigest()
 
 
-def centred(values, data):
-    """Values less their mean over the query."""
+def centered(values, data):
+    """Values minus their mean over the query."""
     return values - (np.bincount(data.queries, values) / data.lengths)[data.queries]
 
 
@@ -78,27 +78,27 @@ def ndcg(scores, data):
     return total / len(data.lengths)
 
 
-def test_seed_fixes_the_bytes(tmp_path):
+def test_the_seed_determines_the_bytes(tmp_path):
     paths = write_synthetic_letor(tmp_path / "a", seed=3, **SMALL)
     assert digest(paths) == "811e6675e20dec4ec17d9c4fc20fb07b5be938a45645cbb059fdf84ef31b1581"
     assert digest(write_synthetic_letor(tmp_path / "b", seed=3, **SMALL)) == digest(paths)
     assert digest(write_synthetic_letor(tmp_path / "b", seed=4, **SMALL)) != digest(paths)
 
 
-def test_seed_is_the_only_source_of_randomness(tmp_path):
+def test_the_seed_is_the_only_source_of_randomness(tmp_path):
     np.random.seed(0)
     before = np.random.get_state()[1].copy()
     write_synthetic_letor(tmp_path, **SMALL)
     assert np.array_equal(np.random.get_state()[1], before)
 
 
-def test_size_of_one_file_leaves_the_others_alone(tmp_path):
+def test_the_size_of_one_file_does_not_change_another_file(tmp_path):
     few = write_synthetic_letor(tmp_path / "few", num_queries=(2, 3, 4))
     many = write_synthetic_letor(tmp_path / "many", num_queries=(9, 3, 4))
     assert np.array_equal(parse(few["test"]).features, parse(many["test"]).features)
 
 
-def test_default_sizes(default):
+def test_the_data_set_has_the_default_sizes(default):
     assert [len(default[name].lengths) for name in ("train", "valid", "test")] == [800, 200, 300]
     names = [name for data in default.values() for name in data.names]
     assert len(set(names)) == len(names) == 1300
@@ -125,7 +125,7 @@ def test_labels_are_mostly_zero_and_absent_in_some_queries(default, name):
     assert (~relevant & (data.lengths > 5)).any()  # not only because the list is short
 
 
-def test_redundant_features(default):
+def test_redundant_features_follow_the_first_five(default):
     data = default["train"]
     scale = np.array([1.0, 1.0, 1.0, 1.0, 100.0])
     for i, column in columns_of("copy", data):
@@ -136,38 +136,38 @@ def test_redundant_features(default):
         assert np.std(column - parts.sum(axis=1)) == pytest.approx(0.3, rel=0.05)
 
 
-def test_constant_features(default):
+def test_constant_features_are_1(default):
     for data in default.values():
         columns = columns_of("constant", data)
         assert len(columns) == 3 and all(np.all(column == 1.0) for _, column in columns)
 
 
-def test_noise_features_tell_nothing_and_some_have_heavy_tails(default):
+def test_noise_features_do_not_correlate_with_labels_and_some_have_heavy_tails(default):
     data = default["train"]
     for _, column in columns_of("noise", data) + columns_of("heavy", data):
-        assert abs(correlation(centred(column, data), centred(data.labels, data))) < 0.03
+        assert abs(correlation(centered(column, data), centered(data.labels, data))) < 0.03
     for _, column in columns_of("heavy", data):
         assert column.min() >= 0.0
         assert column.max() > 300.0 * np.median(column)
 
 
 @pytest.mark.parametrize("name", ["train", "valid", "test"])
-def test_misleading_features_rise_overall_and_fall_inside_queries(default, name):
+def test_misleading_features_rise_with_labels_overall_and_fall_within_queries(default, name):
     data = default[name]
     columns = [column for _, column in columns_of("misleading", data)] + [data.features[:, 7]]
     assert len(columns) == 4
     for column in columns:
         assert correlation(column, data.labels) > 0.2
-        assert correlation(centred(column, data), centred(data.labels, data)) < -0.05
+        assert correlation(centered(column, data), centered(data.labels, data)) < -0.05
 
 
-def test_query_level_features_and_offsets(default):
+def test_query_level_features_are_constant_in_a_query_and_offsets_have_their_spread(default):
     data = default["train"]
     for index in (5, 6):
-        assert np.ptp(centred(data.features[:, index], data)) < 1e-9
+        assert np.ptp(centered(data.features[:, index], data)) < 1e-9
         assert data.features[:, index].std() > 0.8
-    # Features 1 to 4 move with the query a little, 5 a lot. 0.2^2 and 50^2 are the offsets'
-    # variances; the queries' means of long lists hardly vary otherwise.
+    # The query offsets have variance 0.2^2 in features 1 to 4, and 50^2 in feature 5. Otherwise the
+    # query means of long lists hardly vary.
     long_lists = data.lengths >= 60
     for index, spread in enumerate([0.2, 0.2, 0.2, 0.2, 50.0]):
         means = np.bincount(data.queries, data.features[:, index]) / data.lengths
@@ -179,20 +179,20 @@ def test_only_non_linear_scorers_rank_well(default):
     x = test.features
     formula = 3.0 / (1.0 + 6.0 * (x[:, 0] - 0.7) ** 2) + x[:, 1] * x[:, 2] + x[:, 5] * x[:, 3]
 
-    centre, spread = train.features.mean(axis=0), train.features.std(axis=0) + 1e-9
-    design = (train.features - centre) / spread
+    center, spread = train.features.mean(axis=0), train.features.std(axis=0) + 1e-9
+    design = (train.features - center) / spread
     weights = np.linalg.lstsq(design, train.labels - train.labels.mean(), rcond=None)[0]
-    linear = ndcg((x - centre) / spread @ weights, test)
+    linear = ndcg((x - center) / spread @ weights, test)
 
-    # One lucky order of documents is not a baseline: the mean over several.
+    # The mean over several random orders, since a single one may be lucky.
     random = np.random.RandomState(0)
     chance = np.mean([ndcg(random.random_sample(len(x)), test) for _ in range(5)])
     assert linear > chance + 0.02
     assert ndcg(formula, test) > linear + 0.15
-    assert ndcg(test.labels, test) > ndcg(formula, test) + 0.02  # noise keeps it from perfect
+    assert ndcg(test.labels, test) > ndcg(formula, test) + 0.02  # noise keeps the formula from being perfect
 
 
-def test_interrupted_write_leaves_the_old_file_and_no_half_one(tmp_path, monkeypatch):
+def test_an_interrupted_write_keeps_the_old_files_and_leaves_no_partial_file(tmp_path, monkeypatch):
     paths = write_synthetic_letor(tmp_path, **SMALL)
     before = digest(paths)
 
@@ -211,14 +211,14 @@ def test_interrupted_write_leaves_the_old_file_and_no_half_one(tmp_path, monkeyp
     assert list((tmp_path / "new" / "folder").iterdir()) == []
 
 
-def test_paths_and_numpy_integers_are_welcome(tmp_path):
+def test_paths_and_numpy_integers_are_accepted(tmp_path):
     arguments = {name: np.int64(value) for name, value in SMALL.items() if name != "num_queries"}
     paths = write_synthetic_letor(str(tmp_path / "a"), seed=np.int64(3), num_queries=[np.int32(6), 3, 2], **arguments)
     assert digest(paths) == digest(write_synthetic_letor(tmp_path / "b", seed=3, **SMALL))
     assert [path.name for path in paths.values()] == ["train.txt", "vali.txt", "test.txt"]
 
 
-def test_smallest_data_set(tmp_path):
+def test_the_smallest_data_set_has_lists_of_1_and_2_documents(tmp_path):
     paths = write_synthetic_letor(tmp_path, num_queries=(2, 2, 2), num_features=16, max_documents=2)
     for path in paths.values():
         data = parse(path)

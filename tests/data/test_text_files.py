@@ -17,7 +17,7 @@ TEXT = "".join(f"{i % 3} qid:{i // 4} 1:{i} 2:0.{i}\n" for i in range(800)).enco
 
 
 def zstd():
-    """What packs and unpacks .zst files."""
+    """The module that compresses and decompresses .zst files."""
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
@@ -39,7 +39,7 @@ def packer(request):
 
 @pytest.fixture
 def ram():
-    """A folder in a file system that only TensorFlow reads."""
+    """A folder in a file system that only TensorFlow can read."""
     return f"ram://{uuid.uuid4().hex}"
 
 
@@ -53,12 +53,12 @@ def lines(path):
     return [line for _, line in numbered_lines(str(path))]
 
 
-def test_compressed_files_hold_the_lines_that_were_packed(tmp_path, packer):
+def test_compressed_files_contain_the_original_lines(tmp_path, packer):
     ending, pack = packer
     path = tmp_path / f"a.txt{ending}"
     path.write_bytes(pack(TEXT))
     assert lines(path) == TEXT.splitlines(keepends=True)
-    path.write_bytes(pack(TEXT[:60]) + pack(TEXT[60:]))  # as `cat` puts two of them together
+    path.write_bytes(pack(TEXT[:60]) + pack(TEXT[60:]))  # two compressed files joined with `cat`
     assert lines(path) == TEXT.splitlines(keepends=True)
 
 
@@ -90,7 +90,7 @@ def test_damaged_data_is_refused(tmp_path, packer, damage):
         scan_letor(path)
 
 
-def test_zst_without_a_library_names_the_extra(tmp_path, monkeypatch):
+def test_the_error_for_zst_without_its_library_names_the_extra(tmp_path, monkeypatch):
     for name in ("compression", "compression.zstd", "backports", "backports.zstd"):
         monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "a.zst").write_bytes(b"")
@@ -100,7 +100,7 @@ def test_zst_without_a_library_names_the_extra(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
-def test_the_mark_of_utf8_and_line_ends_of_windows_change_nothing(tmp_path, ending, line_end):
+def test_a_byte_order_mark_and_windows_line_ends_change_nothing(tmp_path, ending, line_end):
     content = b"\xef\xbb\xbf1 qid:a 1:0.5 # docid = d1\n0 qid:b 1:2\n".replace(b"\n", line_end)
     path = tmp_path / f"a.txt{ending}"
     path.write_bytes(gzip.compress(content) if ending else content)
@@ -110,7 +110,7 @@ def test_the_mark_of_utf8_and_line_ends_of_windows_change_nothing(tmp_path, endi
     assert inputs["doc_id"].numpy().ravel().tolist() == [b"d1", b""]
 
 
-def test_files_of_tensorflow_are_read_by_name_and_pattern(ram):
+def test_files_in_tensorflow_file_systems_are_read_by_name_and_pattern(ram):
     names = [write_remote(f"{ram}/{name}.txt", f"1 qid:{name} 1:7\n".encode()) for name in "ab"]
     packed = write_remote(f"{ram}/c.txt.gz", gzip.compress(b"1 qid:c 1:9\n"))
     assert expand_paths(f"{ram}/*.txt") == names
@@ -121,17 +121,17 @@ def test_files_of_tensorflow_are_read_by_name_and_pattern(ram):
         assert inputs["features"].numpy().ravel().tolist() == [7, 7, 9]
 
 
-def test_long_files_of_tensorflow_hold_the_same_lines(ram):
+def test_long_files_in_tensorflow_file_systems_keep_their_lines(ram):
     content = TEXT * 50
     assert lines(write_remote(f"{ram}/a.txt", content)) == content.splitlines(keepends=True)
 
 
-def test_a_cache_of_remote_files_follows_them(ram, tmp_path):
-    """This file system tells no time of change."""
+def test_the_cache_of_a_remote_file_is_rewritten_when_the_file_changes(ram, tmp_path):
+    """This file system has no modification times."""
     path = f"{ram}/a.txt"
     for value in (1, 2):
         if value > 1:
-            tf.io.gfile.remove(path)  # This file system adds to a file that is there.
+            tf.io.gfile.remove(path)  # This file system appends to an existing file.
         write_remote(path, b"1 qid:a 1:%d\n" % value)
         ((inputs, _),) = read_letor(path, batch_size=1, cache_dir=tmp_path)
         np.testing.assert_array_equal(inputs["features"], [[[value]]])
@@ -185,7 +185,7 @@ def test_bad_file_pattern_is_refused(tmp_path, monkeypatch, pattern, message):
     assert str(raised.value) == message
 
 
-def test_the_digest_tells_content_and_order_apart(tmp_path):
+def test_the_digest_depends_on_content_and_order(tmp_path):
     contents = {"a": b"12", "b": b"3", "c": b"1", "d": b"23", "e": b"12"}
     paths = {name: str(tmp_path / name) for name in contents}
     for name, content in contents.items():
@@ -195,7 +195,7 @@ def test_the_digest_tells_content_and_order_apart(tmp_path):
     assert all(found[one] != found[other] for one, other in itertools.combinations(["a", "b", "ab", "ba", "cd"], 2))
 
 
-def test_the_state_of_a_file_is_its_full_name_size_and_time(tmp_path, monkeypatch):
+def test_the_state_of_a_file_is_its_absolute_path_size_and_modification_time(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_bytes(b"123")
     monkeypatch.chdir(tmp_path)
     name, size, changed = state_of("a.txt")

@@ -1,4 +1,4 @@
-"""Batches from records are those from text: in a process, in each worker of a cluster, through `tf.data`'s service."""
+"""Batches from records equal those from text: in one process, in each worker of a cluster, in the tf.data service."""
 
 import itertools
 import os
@@ -32,7 +32,7 @@ def as_numpy(dataset):
     return [tf.nest.map_structure(lambda t: t.numpy(), batch) for batch in dataset]
 
 
-def same(found, expected):
+def assert_same_batches(found, expected):
     for ours, theirs in itertools.zip_longest(as_numpy(found), as_numpy(expected)):
         tf.nest.map_structure(np.testing.assert_array_equal, ours, theirs)
     assert found.element_spec == expected.element_spec
@@ -57,19 +57,21 @@ def queries(dataset):
     ],
 )
 def test_batches_are_those_of_read_letor(letor, shards, options):
-    same(data.read_tfrecord(shards, batch_size=4, **options), data.read_letor(letor, batch_size=4, **options))
+    assert_same_batches(
+        data.read_tfrecord(shards, batch_size=4, **options), data.read_letor(letor, batch_size=4, **options)
+    )
 
 
 @pytest.mark.parametrize("schema", [data.ElwcSchema("x", "grade", "q", "d"), NUMBERED])
 @pytest.mark.parametrize("name", ["r", "r.gz"])
-def test_batches_of_other_schemas_and_packed_files(letor, tmp_path, schema, name):
+def test_other_schemas_and_compressed_files_yield_the_same_batches(letor, tmp_path, schema, name):
     paths = data.letor_to_tfrecord(letor, tmp_path / name, schema=schema)
     found = data.read_tfrecord(paths, batch_size=8, schema=schema, num_features=16, return_ids=True)
-    same(found, data.read_letor(letor, batch_size=8, return_ids=True))
+    assert_same_batches(found, data.read_letor(letor, batch_size=8, return_ids=True))
 
 
-def test_records_and_text_normalize_alike(letor, shards):
-    """The model normalizes: it adapts to either."""
+def test_features_from_records_and_text_are_normalized_equally(letor, shards):
+    """The normalization is part of the model, which adapts to either source."""
     sources = data.read_letor(letor, batch_size=8), data.read_tfrecord(shards, batch_size=8)
     for name in ("min_max", "standardize", "log1p"):
         found = []
@@ -82,7 +84,7 @@ def test_records_and_text_normalize_alike(letor, shards):
             np.testing.assert_array_equal(ours, theirs)
 
 
-def test_documents_and_queries_without_ids(tmp_path):
+def test_documents_and_queries_without_ids_have_empty_ids(tmp_path):
     text = tmp_path / "in.txt"
     text.write_text("1 qid:a 1:0.5 # docid = x\n0 qid:a 1:2\n")
     (path,) = data.letor_to_tfrecord(text, tmp_path / "r")
@@ -105,20 +107,20 @@ def test_each_worker_reads_its_own_shards(letor, shards, workers):
     parts = []
     for worker in range(workers):
         own = data.read_tfrecord(shards, batch_size=4, return_ids=True, input_context=context(worker, workers))
-        same(own, data.read_tfrecord(shards[worker::workers], batch_size=4, return_ids=True))
+        assert_same_batches(own, data.read_tfrecord(shards[worker::workers], batch_size=4, return_ids=True))
         parts.append(queries(own))
     everything = queries(data.read_letor(letor, batch_size=4, return_ids=True))
     assert sorted(itertools.chain(*parts)) == sorted(everything)
 
 
-def test_more_workers_than_shards(shards):
+def test_more_workers_than_shards_are_refused(shards):
     with pytest.raises(ValueError) as raised:
         data.read_tfrecord(shards, batch_size=4, input_context=context(0, 5))
     assert "a file for each of the 5 workers, got 4" in str(raised.value)
     assert "num_shards=5" in str(raised.value)
 
 
-# A process of its own: one of ours would find our Python functions.
+# In a separate process: a worker in this process would find its Python functions.
 WORKER = """
 import sys
 from tensorflow.data.experimental.service import WorkerConfig, WorkerServer
@@ -128,7 +130,7 @@ WorkerServer(WorkerConfig(dispatcher_address=sys.argv[1], port=0)).join()
 
 @pytest.fixture(scope="module")
 def dispatcher():
-    """The address of a service with two workers."""
+    """The address of a tf.data service with two workers."""
     server = service.DispatchServer(service.DispatcherConfig(port=0))
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
     command = [sys.executable, "-c", WORKER, server.target.partition("://")[2]]
@@ -154,8 +156,8 @@ def test_the_service_reads_each_list_once(letor, shards, dispatcher, options):
 
 
 @pytest.mark.slow
-def test_the_service_serves_epochs_of_a_seed_and_text_from_memory(letor, shards, dispatcher, tmp_path):
-    """Each of the two workers makes all batches."""
+def test_the_service_serves_seeded_epochs_and_text_in_memory(letor, shards, dispatcher, tmp_path):
+    """Each of the two workers produces all batches."""
     order = {"shuffle_buffer": 31, "seed": 3}
     expected = as_numpy(data.read_letor(letor, batch_size=4, **order))
     for dataset in (
@@ -170,14 +172,14 @@ def test_the_service_serves_epochs_of_a_seed_and_text_from_memory(letor, shards,
 
 
 @pytest.mark.slow
-def test_the_service_cannot_take_text(letor, dispatcher):
+def test_the_service_cannot_read_text_that_is_not_in_memory(letor, dispatcher):
     served = data.read_letor(letor, batch_size=4).apply(service.distribute(service.ShardingPolicy.OFF, dispatcher))
     with pytest.raises(tf.errors.OpError, match="pyfunc"):
         as_numpy(served)
 
 
 class Stop(Exception):
-    """Stands for an interruption."""
+    """Simulates an interruption."""
 
 
 def test_files_of_an_interrupted_conversion_are_refused(letor, tmp_path):
@@ -190,7 +192,7 @@ def test_files_of_an_interrupted_conversion_are_refused(letor, tmp_path):
     with pytest.raises(ValueError, match=r"got '.*r-00000-of-00003' from an interrupted conversion; run it again"):
         data.read_tfrecord(tmp_path / "r-*", batch_size=4)
     data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3)
-    same(data.read_tfrecord(tmp_path / "r-*", batch_size=4), data.read_letor(letor, batch_size=4))
+    assert_same_batches(data.read_tfrecord(tmp_path / "r-*", batch_size=4), data.read_letor(letor, batch_size=4))
 
 
 def write(path, *documents):
@@ -219,7 +221,7 @@ GOOD = tf.train.Example(features=tf.train.Features(feature={"utility": number(1)
         [{"utility": number(1), "features": number(float("-inf"), 1)}],
     ],
 )
-def test_bad_records_are_errors_with_their_place(documents, tmp_path):
+def test_bad_records_raise_an_error_with_their_position(documents, tmp_path):
     write(tmp_path / "r", *documents)
     with pytest.raises(tf.errors.InvalidArgumentError) as raised:
         as_numpy(data.read_tfrecord(tmp_path / "r", batch_size=4))
@@ -242,7 +244,7 @@ def test_another_number_of_features_is_an_error(tmp_path):
         ({"schema": data.ElwcSchema(features="x")}, ":1: the first record has no document with a feature 'x'"),
     ],
 )
-def test_bad_arguments(shards, arguments, problem):
+def test_bad_arguments_are_refused(shards, arguments, problem):
     with pytest.raises(ValueError) as raised:
         data.read_tfrecord(shards, **{"batch_size": 4, **arguments})
     assert problem in str(raised.value)

@@ -1,4 +1,4 @@
-"""`plot_training_curves`: what the panels hold, and the file."""
+"""`plot_training_curves` and `plot_feature_importance`: the contents of the panels, and the files."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def first(epochs):
 
 @pytest.fixture
 def panels(monkeypatch, tmp_path):
-    """Plots, and returns the two axes as they were drawn."""
+    """A function that plots a history and returns its two axes."""
     drawn = []
     draw = plots._draw
     monkeypatch.setattr(plots, "_draw", lambda *arguments: drawn.append(draw(*arguments)) or drawn[-1])
@@ -40,12 +40,12 @@ def panels(monkeypatch, tmp_path):
 
 
 def lines(axes):
-    """Label to (epochs, values) of the curves in a panel."""
+    """Maps the label of each curve in a panel to (epochs, values)."""
     shown = {line.get_label(): line.get_data() for line in axes.get_lines()}
     return {label: (list(x), list(y)) for label, (x, y) in shown.items() if not label.startswith("_")}
 
 
-def test_losses_are_left_and_metrics_right(panels):
+def test_losses_are_in_the_left_panel_and_metrics_in_the_right(panels):
     left, right = panels(HISTORY)
     epochs = [1, 2, 3]
     assert lines(left) == {
@@ -63,7 +63,7 @@ def test_losses_are_left_and_metrics_right(panels):
         assert [text.get_text() for text in axes.get_legend().get_texts()] == list(lines(axes))
 
 
-def test_a_quantity_has_one_color_and_validation_is_solid(panels):
+def test_training_is_dashed_and_validation_solid_in_the_same_color(panels):
     _, right = panels(HISTORY)
     by_label = {line.get_label(): line for line in right.get_lines()}
     colors = set()
@@ -75,7 +75,7 @@ def test_a_quantity_has_one_color_and_validation_is_solid(panels):
     assert len(colors) == 2
 
 
-def test_a_panel_with_a_smooth_metric_says_that_it_may_exceed_the_exact_one(panels):
+def test_a_panel_with_a_smooth_metric_notes_that_it_may_exceed_the_exact_one(panels):
     _, right = panels(HISTORY)
     assert right.get_legend().get_title().get_text() == "A smooth metric may exceed the exact one."
     _, right = panels({"loss": [0.5], "ndcg": [0.4]})
@@ -110,25 +110,25 @@ def test_a_single_epoch_shows_points(panels):
     assert [tick for tick in left.get_xticks() if left.get_xlim()[0] <= tick <= left.get_xlim()[1]] == [1]
 
 
-def test_gaps_where_a_value_is_not_finite(panels):
+def test_values_that_are_not_finite_leave_gaps(panels):
     left, right = panels({"loss": [np.nan, 0.5, np.inf], "ndcg": np.float32([np.nan] * 3)})
     np.testing.assert_array_equal(lines(left)["loss, training"][1], [np.nan, 0.5, np.nan])
     assert np.isnan(lines(right)["ndcg, training"][1]).all()
     assert np.isfinite([left.get_ylim(), right.get_ylim()]).all()
 
 
-def test_a_panel_without_curves_says_so(panels):
+def test_a_panel_without_curves_shows_not_recorded(panels):
     left, right = panels({"loss": [0.5, 0.4]}, best_epoch=0)
     assert not left.texts
     assert [text.get_text() for text in right.texts] == ["not recorded"]
 
 
-def test_more_metrics_than_colors(panels):
+def test_more_metrics_than_colors_are_all_plotted(panels):
     _, right = panels({f"metric{i}": [0.1, 0.2] for i in range(9)})
     assert len(lines(right)) == 9
 
 
-def test_the_file_is_a_picture_with_ink(tmp_path):
+def test_the_file_is_an_image_that_is_not_blank(tmp_path):
     path = tmp_path / "curves.png"
     path.write_bytes(b"before")
     plot_training_curves(str(path), HISTORY, best_epoch=1)
@@ -138,7 +138,7 @@ def test_the_file_is_a_picture_with_ink(tmp_path):
     assert os.listdir(tmp_path) == ["curves.png"]
 
 
-def test_a_failure_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+def test_a_failure_keeps_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "curves.png"
     path.write_bytes(b"before")
     monkeypatch.setattr(os, "replace", lambda source, target: 1 / 0)
@@ -149,10 +149,10 @@ def test_a_failure_leaves_the_file_as_it_was(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_no_display_is_needed_and_the_state_of_matplotlib_stays(tmp_path):
+def test_no_display_is_needed_and_matplotlib_settings_do_not_change(tmp_path):
     code = (
         "import matplotlib; from tfr_smooth.evaluation import plot_training_curves as plot;"
-        # A backend that needs a display; set now, as Keras 3 imports pyplot, which settles on one.
+        # A backend that needs a display; set here, as Keras 3 imports pyplot, which selects a backend.
         "matplotlib.rcParams['backend'] = 'TkAgg'; before = dict(matplotlib.rcParams);"
         f"plot({str(tmp_path / 'curves.png')!r}, {{'loss': [0.5]}});"
         "print(dict(matplotlib.rcParams) == before, before['backend'].lower())"
@@ -204,7 +204,7 @@ def test_the_most_important_features_are_on_top(monkeypatch, tmp_path):
         assert [bar.get_width() for bar in axes.patches] == pytest.approx([np.mean(DROPS[name]) for name in names])
         assert "ndcg@5" in axes.get_xlabel()
         assert axes.get_title("left") == "Feature importance, mean and standard error of 2 repeats"
-        (bars,) = axes.collections  # the errors
+        (bars,) = axes.collections  # the error bars
         lengths = [segment[1][0] - segment[0][0] for segment in bars.get_segments()]
         assert lengths == pytest.approx([0.2, 0.0, 0.0][: len(names)])
     assert imread(tmp_path / "importance.png").ndim == 3
@@ -219,7 +219,7 @@ def test_the_most_important_features_are_on_top(monkeypatch, tmp_path):
         ({"drops": DROPS, "top": 0}, "`top` must be an integer >= 1, got 0."),
     ],
 )
-def test_bad_importances(arguments, problem, tmp_path):
+def test_bad_arguments_of_feature_importance_are_refused(arguments, problem, tmp_path):
     with pytest.raises(ValueError) as raised:
         plot_feature_importance(tmp_path / "importance.png", **arguments)
     assert problem in str(raised.value)

@@ -1,4 +1,4 @@
-"""`randomization_test` against the exact distribution, and what must hold for its p-values."""
+"""`randomization_test`: its p-values compared with the exact distribution, and their properties."""
 
 import itertools
 import math
@@ -10,22 +10,22 @@ import pytest
 from tfr_smooth.evaluation import randomization_test
 
 
-def figures(values):
+def by_query(values):
     return {f"q{i:04d}": float(value) for i, value in enumerate(values)}
 
 
 def compare(differences, **options):
-    return randomization_test(figures(differences), figures(np.zeros(len(differences))), **options)
+    return randomization_test(by_query(differences), by_query(np.zeros(len(differences))), **options)
 
 
 def exact_p_value(differences):
-    """The share of all sign patterns whose sum is as far from 0."""
+    """The share of all sign patterns whose sum is at least as far from 0."""
     sums = [abs(np.dot(signs, differences)) for signs in itertools.product([-1, 1], repeat=len(differences))]
     return np.mean([value >= abs(sum(differences)) - 1e-12 for value in sums])
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_p_value_is_that_of_all_sign_patterns(seed):
+def test_the_p_value_approximates_that_of_all_sign_patterns(seed):
     random = np.random.RandomState(seed)
     differences = random.randn(8) + 0.4 * seed
     p, samples = exact_p_value(differences), 40_000
@@ -34,7 +34,7 @@ def test_p_value_is_that_of_all_sign_patterns(seed):
     assert compare(differences, samples=samples, seed=seed).p_value == pytest.approx(p, abs=tolerance)
 
 
-def test_p_values_worked_by_hand():
+def test_p_values_computed_by_hand():
     # Of the 4 patterns ++, +-, -+, --, only those with equal signs reach |1 + 1|.
     assert compare([1.0, 1.0]).p_value == pytest.approx(1 / 2, abs=0.02)
     # Any pattern reaches |1 - 1| = 0, and any reaches |1| with one query.
@@ -47,19 +47,19 @@ def test_p_values_worked_by_hand():
 
 
 def test_equal_sums_count_despite_rounding():
-    # In tenths every pattern makes an odd sum, so all reach 1; rounding puts a quarter of them just below.
+    # In tenths, every pattern has an odd sum, so all reach 1; rounding puts a quarter of them just below.
     assert compare([0.1, 0.1, 0.2, -0.3]).p_value == 1.0
 
 
-def test_mean_difference_and_count():
+def test_the_mean_difference_and_the_number_of_queries_are_returned():
     found = randomization_test({"x": 0.5, "y": 0.25}, {"y": 0.5, "x": 1.0})
     assert found.mean_difference == -0.375
     assert found.queries == 2
 
 
-def test_swapping_changes_only_the_sign():
+def test_swapping_the_runs_changes_only_the_sign():
     random = np.random.RandomState(1)
-    a, b = figures(random.rand(50)), figures(random.rand(50))
+    a, b = by_query(random.rand(50)), by_query(random.rand(50))
     forth, back = randomization_test(a, b), randomization_test(b, a)
     assert 0 < forth.p_value < 1
     assert back == forth._replace(mean_difference=-forth.mean_difference)
@@ -67,31 +67,31 @@ def test_swapping_changes_only_the_sign():
 
 def test_the_order_of_queries_does_not_matter():
     random = np.random.RandomState(2)
-    a, b = figures(random.rand(50)), figures(random.rand(50))
+    a, b = by_query(random.rand(50)), by_query(random.rand(50))
     assert randomization_test(dict(reversed(a.items())), b) == randomization_test(a, b)
 
 
-def test_a_seed_fixes_the_result():
+def test_a_seed_determines_the_result():
     differences = np.random.RandomState(3).randn(30)
     assert compare(differences, seed=7) == compare(differences, seed=7)
     assert len({compare(differences, seed=seed).p_value for seed in range(5)}) > 1
 
 
-def test_many_queries_are_drawn_in_several_parts(monkeypatch):
+def test_sampling_in_several_chunks_does_not_change_the_result(monkeypatch):
     differences = np.random.RandomState(4).randn(40)
     whole = compare(differences)
     monkeypatch.setattr("tfr_smooth.evaluation.significance._CHUNK", 40 * 777)
     assert compare(differences) == whole
 
 
-def test_p_values_are_uniform_where_nothing_differs():
+def test_p_values_are_uniform_under_the_null_hypothesis():
     random = np.random.RandomState(5)
     p_values = np.sort([compare(random.randn(25), samples=400, seed=i).p_value for i in range(400)])
     # Kolmogorov's distance; 1.95 / sqrt(n) is exceeded once in a thousand.
     assert np.abs(p_values - np.arange(1, 401) / 400).max() < 1.95 / math.sqrt(400)
 
 
-def test_a_clear_difference_is_found():
+def test_a_clear_difference_is_significant():
     random = np.random.RandomState(6)
     assert compare(random.randn(100) + 1.0).p_value < 0.001
 

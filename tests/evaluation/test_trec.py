@@ -1,4 +1,4 @@
-"""`evaluation.trec`: figures against values worked by hand and a NumPy reference; files and their errors."""
+"""`evaluation.trec`: values computed by hand and by a NumPy reference; files and their errors."""
 
 import itertools
 import math
@@ -39,7 +39,7 @@ def random_queries(seed, count=40, tied=False):
 
 
 def reference(measure, one):
-    """One query's figure, from the definitions and in float64."""
+    """The value of one query, from the definitions, in float64."""
     score32 = np.float32(one.scores)
     order = sorted(range(len(one.labels)), key=lambda i: (score32[i], one.doc_ids[i]), reverse=True)
     labels = [int(one.labels[i]) for i in order]
@@ -60,7 +60,7 @@ def reference(measure, one):
     return gain / ideal
 
 
-def test_figures_worked_by_hand():
+def test_values_computed_by_hand():
     # Ranking c (2), a (0), b (1).
     one = query("q1", "abc", [0, 1, 2], [0.2, 0.1, 0.3])
     log3 = math.log2(3)
@@ -85,7 +85,7 @@ def test_figures_worked_by_hand():
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_each_query_equals_the_definitions(tied):
+def test_the_values_of_each_query_match_the_definitions(tied):
     for seed in range(3):
         queries = random_queries(seed, tied=tied)
         found = trec_eval_by_query(queries)
@@ -117,14 +117,14 @@ def test_the_gain_is_the_label():
 
 
 @pytest.mark.parametrize("doc_ids, first", [("ab", 1), ("ba", 0), (["2", "10"], 0), (["z", "é"], 1), (["Z", "a"], 1)])
-def test_ties_go_to_the_falling_name(doc_ids, first, tmp_path):
+def test_ties_are_broken_by_descending_document_name(doc_ids, first, tmp_path):
     tied = query(doc_ids=doc_ids, labels=np.arange(2) == first, scores=[0.5, 0.5])
     assert trec_eval([tied], "P_1") == {"P_1": 1.0}
     write_run(tmp_path / "run", [tied])
     assert next(iter(read_run(tmp_path / "run")["q"])) == doc_ids[first]
 
 
-def test_scores_that_are_one_float32_tie():
+def test_scores_that_are_equal_in_float32_tie():
     near = query(labels=[1, 0], scores=[1.0 + 1e-9, 1.0])
     assert trec_eval([near], "P_1") == {"P_1": 0.0}
     assert trec_eval([near._replace(scores=np.array([1.0 + 1e-6, 1.0]))], "P_1") == {"P_1": 1.0}
@@ -132,11 +132,11 @@ def test_scores_that_are_one_float32_tie():
 
 @pytest.mark.parametrize("labels", [np.float32([1, 0]), np.uint8([1, 0]), np.array([True, False]), [1.0, 0.0]])
 @pytest.mark.parametrize("scores", [np.float16([2, 1]), np.array([2, 1]), [2.0, 1.0], np.float32([0.0, -3e38])])
-def test_any_numeric_type_will_do(labels, scores):
+def test_any_numeric_type_is_accepted(labels, scores):
     assert trec_eval([ScoredQuery("q", ("a", "b"), labels, scores)], ["P_1", "P_2"]) == {"P_1": 1.0, "P_2": 0.5}
 
 
-def test_the_highest_label_is_evaluated():
+def test_the_highest_allowed_label_is_evaluated():
     assert trec_eval([query(labels=[0, 1023])], "ndcg") == {"ndcg": pytest.approx(1 / math.log2(3))}
 
 
@@ -147,20 +147,20 @@ BAD_QUERIES = {
     "label infinite": (query(labels=[math.inf, 0]), "from 0 to 1023, got inf for document 'a'."),
     "label too high": (query(labels=[0, 1024]), "from 0 to 1023, got 1024 for document 'b'."),
     "label text": (query(labels=["1", "0"]), "`labels` of query 'q' must be 2 numbers, one for each document, got <U1"),
-    "labels too few": (query(labels=[1]), "`labels` of query 'q' must be 2 numbers"),
+    "too few labels": (query(labels=[1]), "`labels` of query 'q' must be 2 numbers"),
     "score NaN": (query(scores=[0, math.nan]), "`scores` of query 'q' must be finite in float32, got nan for"),
     "score infinite": (query(scores=[-math.inf, 0]), "finite in float32, got -inf for document 'a'."),
     "score too big": (query(scores=[0, 1e39]), "finite in float32, got 1e+39 for document 'b'."),
     "score complex": (query(scores=[1j, 0]), "got complex128 of shape (2,)."),
-    "scores a matrix": (query(scores=[[1], [0]]), "`scores` of query 'q' must be 2 numbers, one for each document,"),
-    "no document": (query("q", [], [], []), "`doc_ids` of query 'q' must name at least one document, got none."),
-    "document twice": (query(doc_ids="aa"), "`doc_ids` of query 'q' must be unique, got 'a' twice."),
-    "document unnamed": (query(doc_ids=["a", ""]), "`doc_ids` of query 'q' must be non-empty text without"),
+    "scores in a matrix": (query(scores=[[1], [0]]), "`scores` of query 'q' must be 2 numbers, one for each document,"),
+    "no documents": (query("q", [], [], []), "`doc_ids` of query 'q' must name at least one document, got none."),
+    "duplicate document": (query(doc_ids="aa"), "`doc_ids` of query 'q' must be unique, got 'a' twice."),
+    "empty document id": (query(doc_ids=["a", ""]), "`doc_ids` of query 'q' must be non-empty text without"),
     "document in bytes": (query(doc_ids=["a", b"b"]), "without whitespace or NUL, got b'b'."),
     "document with a space": (query(doc_ids=["a", "b c"]), "without whitespace or NUL, got 'b c'."),
     "document with NUL": (query(doc_ids=["a", "a\0b"]), "without whitespace or NUL, got 'a\\x00b'."),
     "document not Unicode": (query(doc_ids=["a", "\ud800"]), "without whitespace or NUL, got '\\ud800'."),
-    "query unnamed": (query(""), "`query_id` must be non-empty text without whitespace or NUL, got ''."),
+    "empty query id": (query(""), "`query_id` must be non-empty text without whitespace or NUL, got ''."),
     "query with a tab": (query("q\t1"), "`query_id` must be non-empty text without whitespace or NUL, got"),
     "query not text": (query(7), "`query_id` must be non-empty text without whitespace or NUL, got 7."),
 }
@@ -183,12 +183,12 @@ def test_bad_queries_are_refused_everywhere(bad, message, tmp_path):
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_a_query_twice_is_refused():
+def test_a_duplicate_query_is_refused():
     with pytest.raises(ValueError, match="`queries` must contain each query once, got 'q' twice."):
         trec_eval([query(), query()])
 
 
-def test_no_query_is_refused():
+def test_an_empty_list_of_queries_is_refused():
     with pytest.raises(ValueError, match="`queries` must contain at least one query, got none."):
         trec_eval(iter([]))
 
@@ -202,7 +202,7 @@ def test_unknown_measures_are_refused(measure):
         trec_eval([query()], ["map", measure])
 
 
-def test_no_measure_is_refused():
+def test_an_empty_list_of_measures_is_refused():
     with pytest.raises(ValueError, match="`measures` must name at least one measure, got none."):
         trec_eval([query()], [])
 
@@ -223,13 +223,13 @@ def test_no_measure_is_refused():
         ([""] * 101, [f"{i:03d}" for i in range(101)]),
     ],
 )
-def test_document_names(doc_ids, names):
+def test_document_names_are_the_ids_or_the_positions(doc_ids, names):
     assert document_names(np.array(doc_ids, dtype=object)) == document_names(doc_ids) == names
     if "d2" not in names:
         assert sorted(names) == names
 
 
-def test_document_names_refuses_other_bytes():
+def test_document_names_refuses_bytes_that_are_not_utf8():
     with pytest.raises(ValueError, match=re.escape(r"`doc_ids` must be UTF-8 text, got b'\xff'.")):
         document_names([b"a", b"\xff"])
 
@@ -237,7 +237,7 @@ def test_document_names_refuses_other_bytes():
 # Files.
 
 
-def test_run_and_qrels_hold_these_lines(tmp_path):
+def test_run_and_qrels_files_have_the_trec_format(tmp_path):
     queries = [query("q1", "abc", [0, 2, 1], [0.1, 3.0, 0.1]), query("q2", "x", [1], [-1e-20])]
     write_run(tmp_path / "run", queries, tag="mine")
     write_qrels(tmp_path / "qrels", queries)
@@ -251,7 +251,7 @@ def test_run_and_qrels_hold_these_lines(tmp_path):
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_figures_from_the_files_are_exactly_the_same(tied, tmp_path):
+def test_queries_restored_from_files_have_exactly_the_same_values(tied, tmp_path):
     queries = random_queries(5, tied=tied)
     queries += [query("tie", labels=[1, 0], scores=[1.0 + 1e-9, 1.0]), query("\u00a0é", ["\u2003", "\x1c"])]
     write_run(tmp_path / "run", queries)
@@ -266,7 +266,7 @@ def test_figures_from_the_files_are_exactly_the_same(tied, tmp_path):
     assert trec_eval(back) == trec_eval(queries)
 
 
-def test_ranks_are_those_of_falling_scores(tmp_path):
+def test_ranks_follow_descending_scores(tmp_path):
     write_run(tmp_path / "run", random_queries(6))
     lines = [line.split() for line in (tmp_path / "run").read_text().splitlines()]
     for _, group in itertools.groupby(lines, key=lambda fields: fields[0]):
@@ -275,12 +275,12 @@ def test_ranks_are_those_of_falling_scores(tmp_path):
         assert [float(row[4]) for row in rows] == sorted((float(row[4]) for row in rows), reverse=True)
 
 
-def test_written_scores_give_back_the_same_float32(tmp_path):
+def test_written_scores_are_read_as_the_same_float32(tmp_path):
     bits = np.random.RandomState(0).randint(0, 2**32, 20000, dtype=np.uint64).astype(np.uint32)
     scores = bits.view(np.float32)
     scores = scores[np.isfinite(scores)]
     info = np.finfo(np.float32)
-    # The shortest decimal text of the first would come back as its neighbour when read through float64.
+    # The shortest decimal text of the first would come back as its neighbor when read through float64.
     special = np.array([np.uint32(0x15AE43FD)]).view(np.float32)
     edges = np.float32([0.0, -0.0, info.max, info.min, info.tiny, 1e-45, -1e-45])
     scores = np.concatenate([special, edges, scores])
@@ -337,7 +337,7 @@ def test_bad_qrels_are_refused_with_their_line(text, message, tmp_path):
         read_qrels(path)
 
 
-def test_files_that_were_read_have_the_figures_of_the_queries(tmp_path):
+def test_a_run_with_qrels_has_the_values_of_the_queries(tmp_path):
     queries = random_queries(3)
     write_run(tmp_path / "run", queries)
     write_qrels(tmp_path / "qrels", queries)
@@ -346,7 +346,7 @@ def test_files_that_were_read_have_the_figures_of_the_queries(tmp_path):
     assert trec_eval(run, ["map", "P_3"], qrels=qrels) == trec_eval(queries, ["map", "P_3"])
 
 
-def test_a_run_and_qrels_that_do_not_hold_the_same():
+def test_a_run_and_qrels_may_differ_in_queries_and_documents():
     qrels = {"q": {"a": 1, "b": -1, "never found": 2}, "not in the run": {"a": 1}}
     run = {"q": {"a": 1.0, "b": 2.0, "not judged": 3.0}, "not judged": {"a": 1.0}}
     figures = trec_eval_by_query(run, ["P_1", "P_3", "recall_3", "recip_rank"], qrels=qrels)
@@ -384,7 +384,7 @@ def test_bad_runs_and_qrels_are_refused(run, qrels, message):
         trec_eval(run, qrels=qrels)
 
 
-def test_foreign_files_are_read(tmp_path):
+def test_files_of_other_programs_are_read(tmp_path):
     (tmp_path / "run").write_bytes(b"2\tQ0\td1\t0\t1e1\tx\r\n1 Q0 d1 0 -1 x\r\n2 Q0 d2 0 7 y")
     (tmp_path / "qrels").write_bytes(b"1\t0\td1\t-1\r\n1 0 d2 +2")
     assert read_run(tmp_path / "run") == {"2": {"d1": 10.0, "d2": 7.0}, "1": {"d1": -1.0}}

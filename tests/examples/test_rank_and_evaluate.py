@@ -1,4 +1,4 @@
-"""The scripts that rank files with a trained model, and evaluate run files."""
+"""The scripts that rank files with a trained model, and that evaluate run files."""
 
 import csv
 import os
@@ -29,14 +29,14 @@ def run(name, arguments):
 
 
 def check_refused(done, message):
-    """The program ended with that line, and no traceback."""
+    """Checks that the program failed with this line and without a traceback."""
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].startswith(f"error: {message}")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Data, a model as a file and as an export, and the queries with the model's scores."""
+    """The folder of the data, and of the model as a file and as an export."""
     return tmp_path_factory.mktemp("ranking")
 
 
@@ -72,7 +72,7 @@ def test_a_run_has_the_scores_of_the_model(folder, files, scored, tmp_path, kind
 
 
 @pytest.mark.slow
-def test_a_table_is_ranked_by_score(folder, files, scored, tmp_path):
+def test_a_csv_table_is_sorted_by_score(folder, files, scored, tmp_path):
     output = tmp_path / "test.csv"
     rank([str(folder / "best.keras"), str(files["test"]), "--to=csv", f"--output={output}"])
     with open(output, newline="") as file:
@@ -86,8 +86,8 @@ def test_a_table_is_ranked_by_score(folder, files, scored, tmp_path):
 
 
 @pytest.mark.slow
-def test_rows_without_labels_come_back_in_their_order_with_scores(folder, files, scored, tmp_path):
-    """Also those of other formats: here from 0 on, with the sizes of queries beside."""
+def test_rows_without_labels_keep_their_order_and_get_scores(folder, files, scored, tmp_path):
+    """In another format: indexes from 0, and a separate file of query sizes."""
     lines, sizes = [], []
     for query in scored:
         sizes.append(len(query.scores))
@@ -108,7 +108,7 @@ def test_rows_without_labels_come_back_in_their_order_with_scores(folder, files,
 
 
 @pytest.mark.slow
-def test_what_cannot_be_ranked_is_one_line(folder, model, files, tmp_path):
+def test_ranking_errors_are_one_line(folder, model, files, tmp_path):
     (tmp_path / "bad.txt").write_text("1 qid:a 1:1\n1 qid:a 1:NULL\n")
     (tmp_path / "wide.txt").write_text("1 qid:a 1:1 17:1\n")
     test, keras = str(files["test"]), str(folder / "best.keras")
@@ -131,7 +131,7 @@ def test_what_cannot_be_ranked_is_one_line(folder, model, files, tmp_path):
 
 @pytest.fixture
 def runs(scored, tmp_path):
-    """The run of the model, a better one, and the labels."""
+    """The paths of the model's run, a better run and the labels, and the queries of the better run."""
     better = [query._replace(scores=query.labels + 0.01 * query.scores) for query in scored]
     evaluation.write_run(tmp_path / "first.run", scored)
     evaluation.write_run(tmp_path / "second.run", better)
@@ -140,7 +140,7 @@ def runs(scored, tmp_path):
 
 
 @pytest.mark.parametrize("labels", ["qrels", pytest.param("letor", marks=pytest.mark.slow)])
-def test_figures_of_a_run(scored, files, runs, labels):
+def test_the_metrics_of_a_run_are_printed(scored, files, runs, labels):
     (first, _, qrels), _ = runs
     given = [f"--qrels={qrels}"] if labels == "qrels" else [f"--letor={files['test']}"]
     expected = evaluation.trec_eval(scored)
@@ -154,7 +154,7 @@ def test_figures_of_a_run(scored, files, runs, labels):
     assert printed[0] == f"map\t{query}\t{by_query[query]['map']:.4f}"
 
 
-def test_two_runs_compared(scored, runs):
+def test_two_runs_are_compared(scored, runs):
     (first, second, qrels), better = runs
     done = evaluate([second, f"--against={first}", f"--qrels={qrels}", "--measures=ndcg"])
     figures = [
@@ -168,13 +168,13 @@ def test_two_runs_compared(scored, runs):
 
 
 @pytest.mark.slow
-def test_queries_that_are_not_in_both_are_told(scored, runs, tmp_path):
+def test_queries_missing_from_the_run_or_the_labels_are_reported(scored, runs, tmp_path):
     (_, _, qrels), _ = runs
     path = tmp_path / "part.run"
     evaluation.write_run(path, [*scored[1:], scored[0]._replace(query_id="other")])
     done = evaluate([str(path), f"--qrels={qrels}", "--measures=ndcg"])
-    told = [line for line in done.stderr.splitlines() if line.startswith(str(path))]
-    assert told == [
+    reported = [line for line in done.stderr.splitlines() if line.startswith(str(path))]
+    assert reported == [
         f"{path}: 1 queries without labels are ignored",
         f"{path}: 1 queries are missing and count as 0",
     ]
@@ -184,7 +184,7 @@ def test_queries_that_are_not_in_both_are_told(scored, runs, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_cannot_be_evaluated_is_one_line(runs, tmp_path):
+def test_evaluation_errors_are_one_line(runs, tmp_path):
     (first, _, qrels), _ = runs
     (tmp_path / "real.txt").write_text("0.5 qid:a 1:1\n")
     (tmp_path / "real.run").write_text("a Q0 0 1 1.0 x\n")

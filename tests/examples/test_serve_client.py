@@ -1,4 +1,4 @@
-"""The example client: its requests fit the export, and it ranks by what a server answers."""
+"""The example client: its requests match the export, and it ranks by the scores that a server returns."""
 
 import base64
 import concurrent.futures
@@ -30,7 +30,7 @@ QUERIES = {"7": ["a", "b", "c"], "x9": ["", ""]}
 
 @pytest.fixture(scope="module")
 def client():
-    """The script as a module; its flags are this process's from then on."""
+    """The script as a module. Its flags stay defined in this process."""
     spec = importlib.util.spec_from_file_location("serve_client", CLIENT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -74,23 +74,23 @@ def signature_defs(export):
 # The requests.
 
 
-def check(tensors, signature_def):
-    """Name, type and shape of each tensor are the signature's, and none is missing."""
+def check_tensors(tensors, signature_def):
+    """Checks that the tensors have the names, types and shapes of the signature's inputs."""
     assert set(tensors) == set(signature_def.inputs)
     for name, tensor in tensors.items():
         info = signature_def.inputs[name]
         assert tensor.dtype == info.dtype, name
         shape = tf.TensorShape(tensor.tensor_shape)
         assert shape.is_fully_defined() and shape.is_compatible_with(tf.TensorShape(info.tensor_shape)), name
-        assert tf.make_ndarray(tensor).shape == tuple(shape), name  # as many values as the shape says
+        assert tf.make_ndarray(tensor).shape == tuple(shape), name  # as many values as the shape requires
 
 
 @pytest.mark.parametrize("signature", ["serving_default", "rank", "predict"])
-def test_grpc_predict_requests_fit_the_signature(signature, client, features, signature_defs):
+def test_grpc_predict_requests_match_the_signature(signature, client, features, signature_defs):
     sent = client.grpc_predict_request("ranker", signature, features["7"]).SerializeToString()
     request = PredictRequest.FromString(sent)
     assert (request.model_spec.name, request.model_spec.signature_name) == ("ranker", signature)
-    check(request.inputs, signature_defs[signature])
+    check_tensors(request.inputs, signature_defs[signature])
     if signature == "predict":
         (serialized,) = request.inputs["inputs"].string_val
         lists = ExampleListWithContext.FromString(serialized)
@@ -99,7 +99,7 @@ def test_grpc_predict_requests_fit_the_signature(signature, client, features, si
         assert tf.make_ndarray(request.inputs["features"]).tolist() == [features["7"].tolist()]
 
 
-def test_grpc_regression_requests_hold_the_documents(client, features):
+def test_grpc_regression_requests_contain_the_documents(client, features):
     request = RegressionRequest.FromString(client.grpc_regression_request("ranker", features["7"]).SerializeToString())
     assert (request.model_spec.name, request.model_spec.signature_name) == ("ranker", "regress")
     assert request.input.WhichOneof("kind") == "example_list"
@@ -113,14 +113,14 @@ def read_features(example):
 
 
 @pytest.mark.parametrize("signature", ["serving_default", "rank", "predict"])
-def test_rest_predict_bodies_fit_the_signature(signature, client, features, signature_defs):
+def test_rest_predict_bodies_match_the_signature(signature, client, features, signature_defs):
     body = json.loads(json.dumps(client.rest_predict_body(signature, features["7"]), allow_nan=False))
     assert set(body) == {"signature_name", "inputs"} and body["signature_name"] == signature
-    check(from_json(body["inputs"], signature_defs[signature]), signature_defs[signature])
+    check_tensors(from_json(body["inputs"], signature_defs[signature]), signature_defs[signature])
 
 
 def from_json(inputs, signature_def):
-    """The tensors that TF Serving makes of "inputs": there must be a value for each input of the signature."""
+    """The tensors that TF Serving creates from "inputs", which must have a value for each input of the signature."""
     missing = [name for name in signature_def.inputs if name not in inputs]
     if missing:
         raise ValueError(f"Missing named input: {missing[0]} in 'inputs' object.")
@@ -133,12 +133,12 @@ def from_json(inputs, signature_def):
     return tensors
 
 
-# The client against servers that answer by the export.
+# The client with servers that run the export.
 
 
 @pytest.fixture(scope="module")
 def run(export):
-    """Runs a signature on protos: what both servers are made of."""
+    """A function that runs a signature on protos; both servers use it."""
     loaded = tf.saved_model.load(str(export))
 
     def answer(signature, tensors):
@@ -202,7 +202,7 @@ def rest_server(run, signature_defs):
     def make_example(values):
         example = tf.train.Example()
         for name, value in values.items():
-            assert all(isinstance(number, float) for number in value)  # TF Serving takes 1 for an integer
+            assert all(isinstance(number, float) for number in value)  # TF Serving parses 1 as an integer
             example.features.feature[name].float_list.value.extend(value)
         return example
 
@@ -216,7 +216,7 @@ def rest_server(run, signature_defs):
 
 
 @pytest.mark.parametrize("signature", SIGNATURES)
-def test_scores_come_back_by_grpc(signature, client, features, model, grpc_server):
+def test_scores_over_grpc_are_those_of_the_model(signature, client, features, model, grpc_server):
     with grpc.insecure_channel(grpc_server) as channel:
         scores = client.grpc_scorer(channel, "ranker", signature, timeout=60.0)(features["7"])
     expected = model(features["7"][np.newaxis]).numpy()[0]
@@ -224,7 +224,7 @@ def test_scores_come_back_by_grpc(signature, client, features, model, grpc_serve
 
 
 @pytest.mark.parametrize("signature", SIGNATURES)
-def test_scores_come_back_by_rest(signature, client, features, model, rest_server):
+def test_scores_over_rest_are_those_of_the_model(signature, client, features, model, rest_server):
     scores = client.rest_scorer(rest_server, "ranker", signature, timeout=60.0)(features["7"])
     expected = model(features["7"][np.newaxis]).numpy()[0]
     np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
@@ -253,7 +253,7 @@ def test_the_program_prints_the_ranking(protocol, letor, features, model, reques
 
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["grpc", "rest"])
-def test_what_the_server_says_is_shown(protocol, letor, request):
+def test_errors_of_the_server_are_shown(protocol, letor, request):
     server = request.getfixturevalue(f"{protocol}_server")
     done = start(letor, f"--server={server}", f"--protocol={protocol}", "--model=other")
     assert done.returncode == 1 and "Traceback" not in done.stderr

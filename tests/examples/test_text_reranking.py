@@ -1,4 +1,4 @@
-"""The script that trains rerankers, and training them on two devices."""
+"""The script that trains rerankers, and training on two replicas."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def run(folder, *flags):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scorer", ["late", "cross"])
-def test_a_study_is_computed_exported_and_not_computed_again(folder, scorer):
+def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, scorer):
     pretraining = ["--pretraining_epochs=1"] if scorer == "cross" else ["--frozen_layers=1"]
     flags = [f"--scorer={scorer}", *pretraining, "--losses=zero_shot smoothi_ndcg", f"--output_dir={folder / scorer}"]
     first = run(folder, *flags, f"--export={folder / scorer / 'export'}")
@@ -90,7 +90,7 @@ def test_errors_are_one_line(folder, flag, message):
 
 
 @pytest.mark.slow
-def test_two_replicas_train_as_one_device(tmp_path):
+def test_training_on_two_replicas_gives_the_scores_of_one_device(tmp_path):
     program = pathlib.Path(__file__).absolute().parents[1] / "text" / "replicas.py"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
     for replicas in ("1", "2"):

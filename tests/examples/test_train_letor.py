@@ -1,4 +1,4 @@
-"""The main job, run as a user runs it."""
+"""The training script, run from the command line."""
 
 import csv
 import json
@@ -44,7 +44,7 @@ def finished(files, tmp_path_factory):
     return output, done.stdout
 
 
-def test_shows_progress(finished):
+def test_progress_is_printed(finished):
     _, printed = finished
     lines = printed.splitlines()
     assert lines[0].startswith(" train: 60 queries") and lines[2].startswith("  test: 20 queries")
@@ -55,7 +55,7 @@ def test_shows_progress(finished):
     assert lines[8].startswith("Best epoch: ") and "test: ndcg 0." in lines[10] and len(lines) == 12
 
 
-def test_writes_what_it_says(finished):
+def test_all_output_files_are_written(finished):
     output, _ = finished
     expected = ["best.keras", "checkpoints", "curves.png", "export", "log.csv", "metrics.json", "test.run"]
     assert sorted(path.name for path in output.iterdir() if path.name != "tensorflow.log") == expected
@@ -72,7 +72,7 @@ def test_writes_what_it_says(finished):
         assert float(row["val_loss"]) == pytest.approx(1.0 - float(row["val_smoothi_ndcg"]), rel=1e-5)
 
 
-def test_figures_are_those_of_the_run_file(finished, files):
+def test_metrics_are_those_of_the_run_file(finished, files):
     output, _ = finished
     figures = json.loads((output / "metrics.json").read_text())
     assert list(figures) == ["valid", "test"] and all(list(part) == MEASURES for part in figures.values())
@@ -90,7 +90,7 @@ def test_figures_are_those_of_the_run_file(finished, files):
     assert {name: pytest.approx(value, abs=1e-9) for name, value in again.items()} == figures["test"]
 
 
-def test_model_and_export_give_the_scores_of_the_run(finished, files):
+def test_model_and_export_return_the_scores_of_the_run_file(finished, files):
     output, _ = finished
     model = tf.keras.models.load_model(output / "best.keras")
     exported = tf.saved_model.load(str(output / "export" / "1"))
@@ -108,7 +108,7 @@ def test_model_and_export_give_the_scores_of_the_run(finished, files):
                     assert ours[row, column] == pytest.approx(score, rel=1e-4, abs=1e-4)
 
 
-def test_model_card_has_data_loss_and_figures(finished, files):
+def test_model_card_has_data_loss_and_metrics(finished, files):
     output, _ = finished
     card = json.loads((output / "export" / "1" / "assets.extra" / "model_card.json").read_text())
     assert card["metrics"] == json.loads((output / "metrics.json").read_text())
@@ -144,7 +144,7 @@ def test_members_are_trained_resumed_and_averaged(files, tmp_path):
 
 
 @pytest.mark.slow
-def test_killed_and_started_again_it_ends_as_if_undisturbed(finished, files, tmp_path):
+def test_a_killed_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one(finished, files, tmp_path):
     output, _ = finished
     process = subprocess.Popen(command(files, tmp_path, "--epochs=4"), stdout=subprocess.DEVNULL, cwd=ROOT)
     deadline = time.time() + 300
@@ -174,14 +174,14 @@ def test_killed_and_started_again_it_ends_as_if_undisturbed(finished, files, tmp
         ["--loss=smoothi_map", "--strategy=mirrored", "--normalization=standardize", "--hidden=16,8"],
     ],
 )
-def test_other_losses_and_flags(arguments, files, tmp_path):
+def test_other_losses_and_flags_train_a_ranker(arguments, files, tmp_path):
     done = run(files, tmp_path, "--epochs=2", *arguments)
     assert done.returncode == 0, done.stderr
     assert 0.3 < json.loads((tmp_path / "metrics.json").read_text())["test"]["ndcg"] < 1.0
 
 
 @pytest.mark.slow
-def test_it_shows_nothing_of_tensorflows_and_keeps_it_in_a_file(files, tmp_path):
+def test_tensorflow_logs_go_to_a_file_instead_of_the_terminal(files, tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     program = command(files, tmp_path, "--epochs=1", "--hidden=8")
     done = subprocess.run(program, capture_output=True, text=True, cwd=ROOT, timeout=600, env=environment)
@@ -191,7 +191,7 @@ def test_it_shows_nothing_of_tensorflows_and_keeps_it_in_a_file(files, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_changed_file_of_the_same_name_is_noticed(files, tmp_path):
+def test_training_does_not_resume_with_a_changed_file_of_the_same_name(files, tmp_path):
     own = {part: tmp_path / f"{part}.txt" for part in files}
     for part, path in files.items():
         own[part].write_bytes(path.read_bytes())
@@ -204,7 +204,7 @@ def test_a_changed_file_of_the_same_name_is_noticed(files, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_bad_row_met_while_training_is_one_line(files, tmp_path):
+def test_a_bad_row_during_training_is_reported_in_one_line(files, tmp_path):
     train = tmp_path / "train.txt"
     train.write_bytes(files["train"].read_bytes())
     arguments = ["--epochs=500", "--nocache", f"--train={train}"]
@@ -228,7 +228,7 @@ def test_a_bad_row_met_while_training_is_one_line(files, tmp_path):
 
 
 @pytest.mark.slow
-def test_files_of_other_formats_and_the_log_of_tensorboard(files, tmp_path):
+def test_other_file_formats_are_read_and_tensorboard_logs_are_written(files, tmp_path):
     pytest.importorskip("tensorboard", reason="this stack has no TensorBoard")
     own = {part: tmp_path / f"{part}.txt" for part in files}
     for part, path in files.items():
@@ -243,7 +243,7 @@ def test_files_of_other_formats_and_the_log_of_tensorboard(files, tmp_path):
     assert card["data"]["features"] == "LETOR's 0 to 19, in this order"
 
 
-# Runs several command lines in one process, and prints what each ends with.
+# Runs several command lines in one process, and prints the exit message of each.
 DRIVER = """
 import json, runpy, sys
 from absl.testing import flagsaver
@@ -295,7 +295,7 @@ BAD = [
 ]
 
 
-def test_bad_flags_and_files_are_told_in_a_line_before_the_first_step(files, tmp_path):
+def test_bad_flags_and_files_are_reported_in_one_line_before_the_first_step(files, tmp_path):
     contents = {
         "wide": "1 qid:a 17:1\n",
         "real": "0.5 qid:a 1:1\n",
@@ -319,7 +319,7 @@ def test_bad_flags_and_files_are_told_in_a_line_before_the_first_step(files, tmp
     assert list(output.iterdir()) == []
 
 
-def test_the_process_ends_with_the_line_alone(files, tmp_path):
+def test_the_process_exits_with_the_error_line_and_no_traceback(files, tmp_path):
     done = run(files, tmp_path, "--loss=softndcg")
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.splitlines()[-1] == "error: --loss=softndcg: did you mean soft_ndcg?"

@@ -1,4 +1,4 @@
-"""The search, run as a user runs it: stopped in its second trial, and started again."""
+"""The search, run from the command line: killed in its second trial, and resumed."""
 
 import csv
 import json
@@ -35,21 +35,21 @@ def run(*arguments):
     return subprocess.run(command(*arguments), capture_output=True, text=True, cwd=ROOT, env=environment, timeout=600)
 
 
-def trainings(output):
+def result_files(output):
     return {path: path.stat().st_mtime_ns for path in output.glob("results/*/*/*.npz")}
 
 
 @pytest.fixture(scope="module")
 def finished(folds, tmp_path_factory):
-    """The folder of a search that was killed in its second trial, its trainings then, and what the next run printed."""
+    """The folder of a search that was killed in its second trial, its results then, and the output of the next run."""
     output = tmp_path_factory.mktemp("tune")
     with subprocess.Popen(command(folds, output), cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 300
-        while len(trainings(output)) < 3 and process.poll() is None and time.monotonic() < deadline:
+        while len(result_files(output)) < 3 and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         assert "[1/2] ndcg 0." in process.stdout.read()
-    before = trainings(output)
+    before = result_files(output)
     assert len(before) == 3
     done = run(folds, output)
     assert done.returncode == 0, done.stderr
@@ -57,12 +57,12 @@ def finished(folds, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_stopped_search_goes_on(finished):
+def test_a_killed_search_resumes(finished):
     output, before, printed = finished
     assert "1 of 2 trials are done, on 2 folds each" in printed
     assert "[2/2] ndcg 0." in printed and "(best 0." in printed and "s left)" in printed
-    after = trainings(output)
-    assert len(after) == 4  # those of two trials: the second kept the fold that it had finished
+    after = result_files(output)
+    assert len(after) == 4  # of two trials: the second kept its finished fold
     assert {path: after[path] for path in before} == before
     with open(output / "trials.csv", newline="") as file:
         first, stopped, second = csv.DictReader(file)
@@ -72,7 +72,7 @@ def test_a_stopped_search_goes_on(finished):
 
 
 @pytest.mark.slow
-def test_the_best_trial_is_the_mean_over_the_folds(finished, folds):
+def test_the_value_of_the_best_trial_is_the_mean_over_the_folds(finished, folds):
     output, _, printed = finished
     best = json.loads((output / "best.json").read_text())
     assert best["ranker"] in printed
@@ -93,10 +93,10 @@ def test_the_best_trial_is_the_mean_over_the_folds(finished, folds):
 @pytest.mark.slow
 def test_a_finished_search_trains_nothing(finished, folds):
     output, *_ = finished
-    before = trainings(output)
+    before = result_files(output)
     done = run(folds, output)
     assert done.returncode == 0 and "2 of 2 trials are done" in done.stdout
-    assert trainings(output) == before
+    assert result_files(output) == before
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""One export for all tests of this folder, protos to ask it with, and TF Serving's loader as a program."""
+"""An export shared by all tests of this folder, request protos, and TF Serving's loader as a program."""
 
 import pathlib
 import shutil
@@ -28,13 +28,13 @@ def example(**values):
 
 
 def example_list(documents, **context):
-    """A serialised ExampleListWithContext."""
+    """A serialized ExampleListWithContext."""
     return ExampleListWithContext(context=example(**context), examples=documents).SerializeToString()
 
 
 @pytest.fixture(scope="session")
 def protos():
-    """The two makers of protos."""
+    """The functions `example` and `example_list`."""
     return example, example_list
 
 
@@ -48,7 +48,7 @@ class Exported:
         self.mask = np.arange(5) < np.array([[5], [3], [1], [4]])
         self.model = models.FeedForwardScorer(hidden=[8], normalization="standardize")
         self.model.adapt([({"features": self.features, "mask": self.mask}, None)])
-        self.model({"features": self.features, "mask": self.mask}, training=True)  # batch statistics that matter
+        self.model({"features": self.features, "mask": self.mask}, training=True)  # updates the batch statistics
         self.card = serving.ModelCard(
             description="For the tests.",
             data={"train": "synthetic | made up", "queries": np.int64(4)},
@@ -58,7 +58,7 @@ class Exported:
         self.path = serving.export_ranker(self.model, folder, num_features=3, top_k=3, card=self.card)
 
     def scores(self, features=None, mask=None):
-        """What Keras says."""
+        """The scores of the Keras model."""
         features = self.features if features is None else features
         inputs = {"features": features, "mask": np.ones(features.shape[:2], bool) if mask is None else mask}
         return self.model(inputs, training=False).numpy()
@@ -79,13 +79,13 @@ def loader(tmp_path_factory):
     """The compiled load_and_run.cc."""
     libraries = pathlib.Path(tf.sysconfig.get_lib())
     if shutil.which("g++") is None:
-        pytest.skip("no g++ on this machine to compile TF Serving's loader with")
+        pytest.skip("TF Serving's loader needs g++, which is not installed")
     if not (libraries / "libtensorflow_cc.so.2").exists():
-        pytest.skip("this TensorFlow comes without libtensorflow_cc.so.2 (it is in the wheels for Linux)")
+        pytest.skip("this TensorFlow has no libtensorflow_cc.so.2 (the wheels for Linux do)")
     program = tmp_path_factory.mktemp("loader") / "load_and_run"
     source = pathlib.Path(__file__).with_name("load_and_run.cc")
     command = ["g++", "-w", "-O0", *tf.sysconfig.get_compile_flags(), str(source), "-o", str(program)]
-    # Not as needed: the sessions and kernels register themselves in a library that nothing else asks for.
+    # --no-as-needed: sessions and kernels register themselves in a library that nothing else references.
     command += [f"-L{libraries}", "-Wl,--no-as-needed", "-l:libtensorflow_cc.so.2", "-l:libtensorflow_framework.so.2"]
     done = subprocess.run([*command, f"-Wl,-rpath,{libraries}"], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
@@ -94,7 +94,7 @@ def loader(tmp_path_factory):
 
 @pytest.fixture
 def run_in_cpp(loader, tmp_path):
-    """A function of a model and requests (signature, arrays): the outputs of each, or its error as a text."""
+    """A function that runs requests (signature, arrays) on a model, and returns the outputs or error text of each."""
 
     def run(model, requests):
         folders = [tmp_path / f"request-{i}" for i in range(len(requests))]

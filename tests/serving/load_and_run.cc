@@ -2,8 +2,8 @@
 //
 //     load_and_run MODEL REQUEST...
 //
-// A request is a folder with a file `signature` (its name) and a folder `inputs` of serialised TensorProtos. It gets a
-// folder `outputs` of the same kind, or a file `error`.
+// A request is a folder with a file `signature` (its name) and a folder `inputs` of serialized TensorProtos. The
+// program adds a folder `outputs` of the same kind, or a file `error`.
 
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-"""The export in the loader that TF Serving is made of, compiled here against TensorFlow's C++ library."""
+"""The export in TF Serving's loader, compiled here against TensorFlow's C++ library."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 PADDING, INVALID = np.float32(models.PADDING_SCORE), np.float32(serving.INVALID_SCORE)
 
 
-def test_every_signature_gives_the_scores_of_keras(exported, protos, run_in_cpp):
+def test_every_signature_returns_the_scores_of_keras(exported, protos, run_in_cpp):
     example, example_list = protos
     features, mask = exported.features, exported.mask
     lists = [
@@ -46,7 +46,7 @@ def test_every_signature_gives_the_scores_of_keras(exported, protos, run_in_cpp)
         np.testing.assert_allclose(answer["outputs"], whole[mask], **close)
 
 
-def test_bad_requests_get_an_error_that_says_what_is_wrong(exported, protos, run_in_cpp):
+def test_bad_requests_return_a_specific_error(exported, protos, run_in_cpp):
     example, example_list = protos
     lists = [[example(features=[1.0, 2.0])], [example(other=[1.0])], [example(features=[1, 2, 3])]]
     short, missing, integers = (np.array([example_list(documents)], object) for documents in lists)
@@ -88,7 +88,7 @@ def test_bad_requests_get_an_error_that_says_what_is_wrong(exported, protos, run
         assert isinstance(answer, str) and message in answer, (message, answer)
 
 
-def test_lists_without_documents_and_documents_without_scores(exported, protos, run_in_cpp):
+def test_empty_lists_and_invalid_documents_get_special_scores(exported, protos, run_in_cpp):
     example, example_list = protos
     features = exported.features[:1, :3].copy()
     expected = exported.scores(features[:, [0, 2]])
@@ -116,11 +116,11 @@ def test_lists_without_documents_and_documents_without_scores(exported, protos, 
         np.testing.assert_allclose(scores[:, [0, 2]], expected, rtol=1e-6, atol=1e-6)
         assert scores[0, 1] == INVALID
     assert answers[4]["valid"].tolist() == [[True, False, True]]
-    assert answers[4]["order"][0, 2] == 1  # the last of the documents
+    assert answers[4]["order"][0, 2] == 1  # ranked last
 
 
-def test_the_warm_up_requests_are_answered(exported, run_in_cpp):
-    """As TF Serving does before it takes traffic; one that fails would keep the model from being served."""
+def test_the_warm_up_requests_return_scores(exported, run_in_cpp):
+    """TF Serving runs them before it serves a model, and does not serve it if one fails."""
     file = exported.path / "assets.extra" / "tf_serving_warmup_requests"
     logs = [PredictionLog.FromString(record.numpy()) for record in tf.data.TFRecordDataset(str(file))]
     requests = []

@@ -1,4 +1,4 @@
-"""The exported SavedModel: its signatures, its scores, and that it needs TensorFlow alone."""
+"""The exported SavedModel: its signatures, its scores, and that it requires only TensorFlow."""
 
 import json
 import subprocess
@@ -39,8 +39,8 @@ def unnamed(specs):
 
 
 def ask(path, *inputs):
-    """What `rank` of an export answers, in NumPy's arrays."""
-    loaded = tf.saved_model.load(str(path))  # with a name: functions do not keep their variables alive
+    """The outputs of `rank` of an export, as NumPy arrays."""
+    loaded = tf.saved_model.load(str(path))  # in a variable: functions do not keep their variables alive
     return {name: values.numpy() for name, values in loaded.rank(*inputs).items()}
 
 
@@ -48,7 +48,7 @@ def small_model():
     return models.FeedForwardScorer(hidden=[4], batch_norm=False)
 
 
-def test_signatures(loaded):
+def test_signatures_have_the_documented_inputs_and_outputs(loaded):
     assert set(loaded.signatures) == set(SIGNATURES)
     for name, (inputs, outputs) in SIGNATURES.items():
         signature = loaded.signatures[name]
@@ -66,7 +66,7 @@ def test_scores_are_those_of_the_model(exported, loaded):
     np.testing.assert_array_equal(rank["valid"].numpy(), exported.mask)
 
 
-def test_python_may_leave_the_mask_out(exported, loaded):
+def test_the_mask_is_optional_in_python(exported, loaded):
     np.testing.assert_allclose(
         loaded.rank(exported.features)["scores"].numpy(), exported.scores(), rtol=1e-6, atol=1e-6
     )
@@ -84,12 +84,12 @@ def test_order_and_top_k_are_those_of_a_stable_sort(exported, loaded):
         assert answer["top_k_scores"].numpy()[row].tolist() == expected
 
 
-def test_equal_scores_stay_in_the_order_they_came(loaded):
+def test_tied_documents_keep_their_order(loaded):
     answer = loaded.rank(np.ones([1, 6, 3], np.float32), np.array([[True, False, True, True, False, True]]))
     assert answer["order"].numpy().tolist() == [[0, 2, 3, 5, -1, -1]]
 
 
-def test_protos_may_be_padded_by_the_longest_list_and_keep_a_context(exported, loaded, protos):
+def test_serialized_lists_are_padded_to_the_longest_and_may_have_a_context(exported, loaded, protos):
     example, example_list = protos
     documents = [example(features=row) for row in exported.features[0].tolist()]
     serialized = [example_list(documents), example_list(documents[:2], query=[b"x"]), example_list([])]
@@ -99,7 +99,7 @@ def test_protos_may_be_padded_by_the_longest_list_and_keep_a_context(exported, l
     np.testing.assert_allclose(outputs, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_named_features_are_read_in_their_order(tmp_path, protos):
+def test_named_features_are_read_in_the_given_order(tmp_path, protos):
     example, example_list = protos
     model = small_model()
     path = serving.export_ranker(model, tmp_path, feature_names=["price", "7"], warmup_list_sizes=[2])
@@ -112,10 +112,10 @@ def test_named_features_are_read_in_their_order(tmp_path, protos):
     np.testing.assert_allclose(flat, expected[0], rtol=1e-6, atol=1e-6)
 
 
-def test_a_document_that_cannot_be_scored_leaves_the_others_alone(tmp_path):
-    """Also where the normalization looks at the whole list."""
+def test_an_invalid_document_does_not_change_the_scores_of_other_documents(tmp_path):
+    """Also if the normalization depends on the whole list."""
     model = models.FeedForwardScorer(hidden=[4], normalization="min_max")
-    # Far from 0, which is what a model would see in place of the bad feature.
+    # Far from 0, which replaces the bad feature in the model's input.
     features = 10.0 + np.random.RandomState(2).randn(4, 4, 3).astype(np.float32)
     path = serving.export_ranker(model, tmp_path, num_features=3, warmup_list_sizes=())
     features[[0, 1, 2], 2, 1] = np.nan, np.inf, -np.inf
@@ -128,7 +128,7 @@ def test_a_document_that_cannot_be_scored_leaves_the_others_alone(tmp_path):
     assert (answer["order"][:3, 3] == 2).all()
 
 
-def test_scores_that_are_no_numbers_are_invalid(tmp_path):
+def test_scores_that_are_not_finite_are_invalid(tmp_path):
     model = small_model()
     model(tf.ones([1, 1, 2]))
     model.set_weights([np.full(weight.shape, 1e30, np.float32) for weight in model.get_weights()])
@@ -137,12 +137,12 @@ def test_scores_that_are_no_numbers_are_invalid(tmp_path):
     assert answer["scores"].tolist() == [[INVALID]] and not answer["valid"].any()
 
 
-def test_the_two_special_scores_are_below_any_score_of_a_model():
+def test_the_two_special_scores_are_below_any_score_of_a_document():
     assert PADDING < INVALID < -1e28
 
 
 @pytest.mark.slow
-def test_loads_with_tensorflow_alone(exported, tmp_path):
+def test_the_export_requires_only_tensorflow(exported, tmp_path):
     np.save(tmp_path / "features.npy", exported.features)
     program = """
 import json, sys
@@ -161,8 +161,8 @@ print(json.dumps({"scores": scores.numpy().tolist(), "imported": [n for n in sys
 
 
 @pytest.mark.parametrize("normalization", ["min_max", "log1p"])
-def test_normalisation_is_inside(normalization, exported, tmp_path):
-    """(And "standardize" in all other tests.)"""
+def test_the_export_includes_the_normalization(normalization, exported, tmp_path):
+    """All other tests use "standardize"."""
     model = models.FeedForwardScorer(hidden=[4], normalization=normalization)
     inputs = {"features": exported.features, "mask": exported.mask}
     expected = model(inputs, training=False).numpy()
@@ -171,8 +171,8 @@ def test_normalisation_is_inside(normalization, exported, tmp_path):
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_a_model_of_named_features_with_a_lookup_table(tmp_path, protos):
-    """A plain Keras model: strings, a feature of the list, features that may be missing, and a mask."""
+def test_a_model_of_named_features_with_a_lookup_table_is_exported(tmp_path, protos):
+    """A plain Keras model with strings, a feature of the list, features that may be missing, and a mask."""
     example, example_list = protos
     table = tf.keras.layers.StringLookup(vocabulary=["news", "blog"])
     kind = tf.keras.Input([None, 1], dtype=tf.string, name="kind")
@@ -220,14 +220,14 @@ def test_a_model_of_named_features_with_a_lookup_table(tmp_path, protos):
 
 
 class AddsTheSum(tf.keras.Model):
-    """Looks at the whole list and takes no mask."""
+    """Scores each document by the whole list, without a mask."""
 
     def call(self, inputs, training=False):
         price = inputs["price"][:, :, 0]
         return price + tf.reduce_sum(price, axis=1, keepdims=True)
 
 
-def test_padding_holds_the_default_of_a_feature(tmp_path, protos):
+def test_padding_has_the_default_value_of_a_feature(tmp_path, protos):
     example, example_list = protos
     spec = {"price": tf.io.FixedLenFeature([1], tf.float32, default_value=[0.5])}
     path = serving.export_ranker(AddsTheSum(), tmp_path, example_feature_spec=spec)
@@ -256,7 +256,7 @@ def two_towers(names=("click", "buy")):
 TWO = {"example_feature_spec": {"x": tf.io.FixedLenFeature([2], tf.float32)}, "warmup_list_sizes": ()}
 
 
-def test_a_model_with_several_outputs_is_ordered_by_the_one_that_is_named(tmp_path):
+def test_a_model_with_several_outputs_ranks_by_the_given_one(tmp_path):
     model = two_towers()
     path = serving.export_ranker(model, tmp_path, rank_by="buy", **TWO)
     features = np.random.RandomState(0).randn(1, 4, 2).astype(np.float32)
@@ -297,7 +297,7 @@ RAGGED = {"words": tf.io.RaggedFeature(tf.int64)}
         ),
     ],
 )
-def test_bad_arguments_are_named(arguments, message, tmp_path):
+def test_bad_arguments_are_refused(arguments, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         serving.export_ranker(small_model(), tmp_path / "ranker", **arguments)
     assert not (tmp_path / "ranker").exists() or list((tmp_path / "ranker").iterdir()) == []
@@ -310,7 +310,7 @@ def test_bad_arguments_are_named(arguments, message, tmp_path):
         (("click", "order"), "click", "`model` must have no output with a reserved name, got 'order'"),
     ],
 )
-def test_outputs_that_do_not_fit_are_named(names, rank_by, message, tmp_path):
+def test_unsuitable_outputs_are_refused(names, rank_by, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         serving.export_ranker(two_towers(names), tmp_path, rank_by=rank_by, **TWO)
     assert list(tmp_path.iterdir()) == []

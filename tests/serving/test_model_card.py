@@ -1,4 +1,4 @@
-"""The model card says what was exported, and what it was told."""
+"""The model card describes the export, and includes the given information."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from tfr_smooth import losses
 from tfr_smooth.serving import model_card
 
 
-def test_json_card(exported):
+def test_the_json_card_has_all_information(exported):
     text = (exported.path / "assets.extra" / "model_card.json").read_text()
     card = json.loads(text, parse_constant=lambda name: 1 / 0)  # strict: no NaN, no Infinity
     assert card["model"]["class"] == "FeedForwardScorer" and card["model"]["version"] == 1
@@ -22,7 +22,7 @@ def test_json_card(exported):
     assert card["loss"]["class"] == "SmoothINDCGLoss" and card["loss"]["config"]["topn"] == 5
     assert card["metrics"] == {"valid": {"ndcg": 0.5, "map": "nan"}, "test": {"ndcg": 0.25, "map": 0.125}}
     assert card["software"]["tensorflow"] == tf.__version__
-    # The Keras that made the model, of those that may be installed.
+    # Only the Keras package that created the model, of those that may be installed.
     keras = tf.keras.Model.__module__.partition(".")[0].replace("_", "-")
     assert {"keras", "tf-keras"} & set(card["software"]) == {keras}
     assert card["software"]["tfr_smooth"] == tfr_smooth.__version__
@@ -32,7 +32,7 @@ def test_json_card(exported):
     assert card["signatures"]["regress"]["outputs"] == {"outputs": "float32 [None]"}
 
 
-def test_markdown_card(exported):
+def test_the_markdown_card_has_all_sections_and_valid_tables(exported):
     text = (exported.path / "assets.extra" / "model_card.md").read_text()
     headings = re.findall(r"^## (.*)$", text, re.M)
     assert headings == [
@@ -51,7 +51,7 @@ def test_features_are_listed_in_their_order():
     assert "| 0 | b | document |\n| 1 | a | document |\n" in model_card.to_markdown(content)
 
 
-def test_what_was_not_given_is_said_to_be_missing():
+def test_missing_information_is_marked_as_not_given():
     content = model_card.ModelCard(loss=losses.SmoothIMAPLoss()).complete(model={"name": "x"})
     assert content["data"] is None and content["loss"]["class"] == "SmoothIMAPLoss"
     assert "## Metrics\n\nnot given\n" in model_card.to_markdown(content)

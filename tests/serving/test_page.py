@@ -1,4 +1,4 @@
-"""The request bodies that docs/serving.md shows are answered by an export of three features."""
+"""The request bodies in docs/serving.md are valid for an export of three features."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ DOCUMENTS = np.array([[1.0, 2.0, 3.0], [0.5, 0.0, -1.0]], np.float32)
 
 
 def tensors(body, names):
-    """The inputs that TF Serving makes of a body for the Predict API."""
+    """The inputs that TF Serving creates from a body for the Predict API."""
     if "inputs" in body:
         columns = body["inputs"]
     elif len(names) == 1 and not (isinstance(body["instances"][0], dict) and set(body["instances"][0]) == set(names)):
@@ -35,7 +35,7 @@ def from_base64(value):
     return base64.b64decode(value["b64"], validate=True) if isinstance(value, dict) else value
 
 
-def test_each_signature_has_a_body():
+def test_each_signature_has_a_request_body():
     assert len(BODIES) == 5
     assert {body.get("signature_name", "serving_default") for body in BODIES} == {
         *("serving_default", "rank", "predict", "regress")

@@ -1,4 +1,4 @@
-"""Google's saved_model_cli runs every signature, on nothing but the folder."""
+"""TensorFlow's saved_model_cli runs every signature of the exported folder."""
 
 import subprocess
 import sys
@@ -20,12 +20,12 @@ def saved_model_cli(*arguments):
 
 
 def literal(content):
-    """Bytes as Python writes them, all escaped: the program splits its arguments at semicolons."""
+    """A Python literal with all bytes escaped, as the program splits its arguments at semicolons."""
     return 'b"' + "".join(f"\\x{byte:02x}" for byte in content) + '"'
 
 
 @pytest.mark.parametrize("signature", SIGNATURES)
-def test_run(signature, exported, protos, tmp_path):
+def test_run_returns_the_scores_of_keras(signature, exported, protos, tmp_path):
     example, example_list = protos
     mask = exported.mask
     documents = [[example(features=row) for row in rows] for rows in exported.features.tolist()]

@@ -1,4 +1,4 @@
-"""Models built by TF-Ranking's ModelBuilder, beside TF-Ranking's own signatures."""
+"""Models built by TF-Ranking's ModelBuilder, compared with TF-Ranking's own signatures."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def build(scorer):
 
 @pytest.fixture(scope="module")
 def lists(protos):
-    """Serialised lists of 3, 1, 0 and 5 documents, and the documents with their context."""
+    """Serialized lists of 3, 1, 0 and 5 documents, and the documents with their context."""
     example, example_list = protos
     random = np.random.RandomState(0)
     serialized, flat = [], []
@@ -77,18 +77,18 @@ def test_scores_are_those_of_tf_rankings_signatures(scorer, lists, tmp_path):
             np.testing.assert_allclose(found[name].numpy(), expected[name].numpy(), rtol=1e-5, atol=1e-5)
 
 
-def test_padding_is_below_documents_that_score_less_than_tf_rankings_padding(lists, tmp_path):
+def test_padding_scores_less_than_documents_that_score_less_than_tf_rankings_padding(lists, tmp_path):
     serialized, _, mask = lists
     model = build(SCORERS["dnn"]())
     theirs = tfr.keras.saved_model.Signatures(model, CONTEXT, EXAMPLE, MASK)()["tensorflow/serving/predict"]
     confused = theirs(serialized)["outputs"].numpy()
-    assert confused[mask].min() < confused[~mask].max()  # the reason for all this
+    assert confused[mask].min() < confused[~mask].max()  # the problem that our signatures solve
     path = serving.export_ranker(model, tmp_path, warmup_list_sizes=(), **SPECS)
     scores = tf.saved_model.load(str(path)).signatures["predict"](inputs=serialized)["outputs"].numpy()
     assert scores[~mask].max() < scores[mask].min()
 
 
-def test_tensors_without_documents_and_with_nan(tmp_path):
+def test_empty_lists_and_invalid_documents_get_special_scores(tmp_path):
     model = build(SCORERS["dnn"]())
     path = serving.export_ranker(model, tmp_path, top_k=2, warmup_list_sizes=(), **SPECS)
     rank = tf.saved_model.load(str(path)).signatures["rank"]
@@ -109,8 +109,8 @@ def test_tensors_without_documents_and_with_nan(tmp_path):
     assert (answer["scores"].numpy()[~answer["valid"].numpy()] == np.float32(serving.INVALID_SCORE)).all()
 
 
-def test_ragged_features_leave_the_protos(protos, tmp_path):
-    """The signatures of tensors cannot carry them."""
+def test_ragged_features_are_served_only_from_protos(protos, tmp_path):
+    """The signatures with tensor inputs do not support them."""
     example, example_list = protos
     words = tf.keras.Input([None, None], dtype=tf.int64, ragged=True, name="words")
     price = tf.keras.Input([None, 1], name="price")

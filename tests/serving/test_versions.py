@@ -1,4 +1,4 @@
-"""Version folders appear whole or not at all."""
+"""Version folders are published atomically."""
 
 import os
 import pathlib
@@ -24,7 +24,7 @@ def names(path):
     return sorted(child.name for child in path.iterdir())
 
 
-def test_versions_count_up_from_one_behind_the_last(tmp_path):
+def test_versions_start_at_1_and_follow_the_highest(tmp_path):
     path = tmp_path / "new" / "ranker"
     first, second = (versions.publish(path, None, write_a_file) for _ in range(2))
     assert (first.name, second.name) == ("1", "2")
@@ -44,7 +44,7 @@ def test_a_version_is_never_replaced(tmp_path):
 
 
 def lose(path):
-    """Returns a function to write a version while another process publishes the first one."""
+    """Returns a function that writes a version while another process publishes version 1."""
 
     def write(folder, number):
         (folder / "loser").write_text(str(number))
@@ -54,19 +54,19 @@ def lose(path):
     return write
 
 
-def test_the_loser_of_a_race_leaves_the_winner_alone(tmp_path):
+def test_the_loser_of_a_race_does_not_change_the_version_of_the_winner(tmp_path):
     with pytest.raises(ValueError, match="`version` must be a new version, got 1: .* exists"):
         versions.publish(tmp_path, 1, lose(tmp_path))
     assert names(tmp_path) == ["1"] and names(tmp_path / "1") == ["saved_model.pb"]
 
 
-def test_the_loser_of_a_race_for_the_next_version_takes_the_one_after_it(tmp_path):
+def test_the_loser_of_a_race_for_the_next_version_publishes_the_one_after_it(tmp_path):
     assert versions.publish(tmp_path, None, lose(tmp_path)).name == "2"
     assert names(tmp_path) == ["1", "2"] and names(tmp_path / "1") == ["saved_model.pb"]
     assert (tmp_path / "2" / "loser").read_text() == "2"
 
 
-def test_while_it_is_written_a_version_has_a_name_that_no_server_takes(tmp_path):
+def test_an_unfinished_version_has_a_name_that_servers_ignore(tmp_path):
     seen = []
     versions.publish(tmp_path, None, lambda folder, number: seen.extend(names(tmp_path)))
     assert len(seen) == 1
@@ -74,7 +74,7 @@ def test_while_it_is_written_a_version_has_a_name_that_no_server_takes(tmp_path)
         int(seen[0])
 
 
-def test_others_may_read_a_version(tmp_path):
+def test_other_users_may_read_a_version(tmp_path):
     assert versions.publish(tmp_path, None, write_a_file).stat().st_mode & 0o777 == 0o755
 
 
@@ -95,7 +95,7 @@ def test_a_failed_export_leaves_nothing(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_killed_export_leaves_no_version_and_the_next_one_counts_as_if_it_had_not_been(tmp_path):
+def test_a_killed_export_leaves_no_version_and_does_not_use_up_a_number(tmp_path):
     program = """
 import sys, time
 import tensorflow as tf

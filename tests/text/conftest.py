@@ -73,7 +73,7 @@ def checkpoint(tmp_path_factory):
 
 
 def made_up(queries=18, documents=60, seed=0):
-    """Queries of two words; the documents with both are relevant, more so with more of them."""
+    """Queries of two words. Documents with both are relevant, and more so if they repeat them."""
     random = np.random.RandomState(seed)
     texts = {f"d{n}": text.Document(random.choice(WORDS), " ".join(random.choice(WORDS, 6))) for n in range(documents)}
     asked, labels = {}, {}

@@ -1,4 +1,4 @@
-"""The scores after a training on one device or on two, for test_text_reranking.py: in a process of its own each."""
+"""Trains on one or two devices, and writes the scores; test_text_reranking.py runs it in a new process for each."""
 
 import json
 import pathlib

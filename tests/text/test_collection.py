@@ -1,4 +1,4 @@
-"""Reading of collections, and the candidates of BM25."""
+"""Reading collections, and the candidates of BM25."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_grades_become_gains_and_sources(tmp_path):
     assert collection.sources == {"q2": {"d3"}}
 
 
-def test_documents_may_have_no_title_column(tmp_path):
+def test_the_title_column_is_optional(tmp_path):
     collection = read(tmp_path, docs="doc_id\ttext\nd1\ta\nd2\tb\nd3\tc\n")
     assert collection.documents["d2"] == ("", "b")
 
@@ -53,13 +53,13 @@ def test_errors_name_file_and_line(tmp_path, changed, message):
         read(tmp_path, **changed)
 
 
-def test_bm25_ranks_what_shares_terms(tmp_path):
+def test_bm25_ranks_only_documents_that_share_terms(tmp_path):
     run = text.bm25(read(tmp_path))
     assert list(run["q1"]) == ["d1"] and run["q1"]["d1"] > 0.0  # "lift" and, by its stem, "wings"
     assert run["q2"] == {}
 
 
-def test_bm25_leaves_sources_out_and_is_cut(collection):
+def test_bm25_excludes_sources_and_is_truncated_at_the_depth(collection):
     whole = text.bm25(collection, depth=1000)
     first, second, *_ = whole["q0"]
     sources = collection._replace(sources={"q0": frozenset({first})})
@@ -67,7 +67,7 @@ def test_bm25_leaves_sources_out_and_is_cut(collection):
     assert text.bm25(collection, depth=3)["q1"] == dict(list(whole["q1"].items())[:3])
 
 
-def test_bm25_is_the_formula():
+def test_bm25_matches_the_formula():
     """Robertson and Walker 1994, with the idf of Lucene, which bm25s computes."""
     import math
 
@@ -84,7 +84,7 @@ def test_bm25_is_the_formula():
 
 
 @pytest.mark.parametrize(("name", "value"), [("depth", 0), ("k1", 0.0), ("b", 1.0)])
-def test_bad_arguments_of_bm25_are_named(collection, name, value):
+def test_bad_arguments_of_bm25_are_refused(collection, name, value):
     with pytest.raises(ValueError, match=f"`{name}` must be"):
         text.bm25(collection, **{name: value})
 

@@ -1,4 +1,4 @@
-"""Cross-validation: folds, resumption, results and the mix with BM25."""
+"""Cross-validation: folds, resuming, results and the mix with BM25."""
 
 import numpy as np
 import pytest
@@ -25,17 +25,17 @@ def test_too_few_queries_for_the_folds_are_refused():
         text.fold_queries(made_up(queries=3), folds=5)
 
 
-def test_mixed_runs():
+def test_mix_averages_standardized_scores():
     first, second = {"q": {"a": 3.0, "b": 1.0, "c": 2.0}}, {"q": {"c": 0.5, "a": 0.5, "b": 0.5}}
-    mixed = text.mix(first, second, 0.5)["q"]  # The second says nothing.
+    mixed = text.mix(first, second, 0.5)["q"]  # The second run is constant.
     assert mixed == pytest.approx({"a": 1.5**0.5 / 2, "b": -(1.5**0.5) / 2, "c": 0.0})
     assert text.mix({"q": {}}, {"q": {}}, 0.3) == {"q": {}}
 
 
-def test_the_best_mix_is_the_one_of_the_best_figure():
+def test_the_best_mix_has_the_best_metric():
     labels = {"q": {"a": 1, "b": 0}}
     good, bad = {"q": {"a": 2.0, "b": 0.0}}, {"q": {"a": 0.0, "b": 2.0}}
-    assert text.best_mix(good, bad, labels, "P_1") == 0.8  # 0.6 to 1.0 are right
+    assert text.best_mix(good, bad, labels, "P_1") == 0.8  # 0.6 to 1.0 are equally good
     assert text.best_mix(bad, good, labels, "P_1") == 0.2
 
 
@@ -56,7 +56,7 @@ def plan(tmp_path_factory, checkpoint, collection, run):
     )
 
 
-def test_labels_are_losses():
+def test_losses_are_parsed_from_labels():
     loss = cross_validation.loss_of("smoothi_ndcg:alpha=2.0")
     assert isinstance(loss, losses.SmoothINDCGLoss) and loss.get_config()["alpha"] == 2.0
     with pytest.raises(ValueError, match="Did you mean 'smoothi_ndcg'"):
@@ -112,7 +112,7 @@ def test_results_are_written_and_read(plan, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_training_is_resumed_where_it_stopped(plan, tmp_path):
+def test_training_resumes_where_it_stopped(plan, tmp_path):
     arguments = (plan.make, losses.ListNetLoss(), plan.inputs, plan.run, plan.collection.labels, plan.parts(0))
     recipe = text.Recipe(epochs=3, batch_size=6, learning_rate=1e-3, patience=9)
     whole = text.train(*arguments, tmp_path / "whole", recipe=recipe, verbose=0)
@@ -129,7 +129,7 @@ def test_a_training_is_resumed_where_it_stopped(plan, tmp_path):
         with pytest.raises(KeyboardInterrupt):
             text.train(*arguments, tmp_path / "parts", recipe=recipe, verbose=0)
     resumed = text.train(*arguments, tmp_path / "parts", recipe=recipe, verbose=0)
-    # The lists are those of an undisturbed training; what dropout drops is not.
+    # The lists are those of an uninterrupted run; the dropout masks are not.
     valid = {query_id: plan.run[query_id] for query_id in plan.parts(0)["valid"]}
     for query_id, scores in text.rank(whole, plan.inputs, valid).items():
         again = text.rank(resumed, plan.inputs, {query_id: scores})[query_id]
@@ -141,6 +141,6 @@ def test_a_training_is_resumed_where_it_stopped(plan, tmp_path):
 @pytest.mark.parametrize(
     ("name", "value"), [("epochs", 0), ("learning_rate", 0.0), ("select_by", "ndcg@10"), ("relevant", 0)]
 )
-def test_bad_arguments_of_a_recipe_are_named(name, value):
+def test_bad_arguments_of_a_recipe_are_refused(name, value):
     with pytest.raises(ValueError, match=f"`{name}` must be"):
         text.Recipe(**{name: value})

@@ -1,4 +1,4 @@
-"""The layout of tokens."""
+"""The layout of tokens in the inputs."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ SPECIAL = layout.SpecialTokens(pad=0, cls=2, sep=3)
 
 
 def pair(query, document, length, passages):
-    """One pair, token by token."""
+    """Builds the passages of one pair token by token."""
     query = query[: (length - 3) // 2]
     room = length - 3 - len(query)
     document = document[: room * passages]
@@ -27,7 +27,7 @@ def pair(query, document, length, passages):
 
 @pytest.mark.parametrize("passages", [1, 2, 3])
 @pytest.mark.parametrize("length", [5, 8, 12])
-def test_pairs_are_those_made_token_by_token(length, passages):
+def test_pairs_match_a_token_by_token_reference(length, passages):
     random = np.random.RandomState(0)
     queries = [random.randint(10, 99, size).tolist() for size in (0, 1, 3, 4, 9, 2, 2)]
     documents = [random.randint(10, 99, size).tolist() for size in (0, 0, 1, 9, 40, 13, 14)]
@@ -38,12 +38,12 @@ def test_pairs_are_those_made_token_by_token(length, passages):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_single_texts_are_cut_and_padded():
+def test_single_texts_are_truncated_and_padded():
     tokens = tf.ragged.constant([[7, 8, 9], [], [7]], tf.int32)
     np.testing.assert_array_equal(layout.single(tokens, 4, SPECIAL), [[2, 7, 8, 3], [2, 3, 0, 0], [2, 7, 3, 0]])
 
 
-def test_words_become_pieces(checkpoint):
+def test_words_are_split_into_word_pieces(checkpoint):
     tokenizer = text.Tokenizer(checkpoint)
     assert tokenizer.special == (0, 2, 3) and tokenizer.lowercase
     assert tokenizer.vocabulary == VOCABULARY
@@ -64,7 +64,7 @@ def test_a_vocabulary_without_special_tokens_is_refused(tmp_path):
         text.Tokenizer(tmp_path)
 
 
-def test_tokens_in_a_graph_are_the_same(checkpoint):
+def test_tensorflow_text_returns_the_same_tokens(checkpoint):
     tensorflow_text = pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
     tokenizer = text.Tokenizer(checkpoint)
     texts = ["Wings, of HEATED gas.", "", "héat flow-drag  (cone)", "unknown\tjets"]

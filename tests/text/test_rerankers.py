@@ -1,4 +1,4 @@
-"""The rerankers' scores, and steps of their training."""
+"""The scores and the training steps of rerankers."""
 
 import numpy as np
 import pytest
@@ -24,13 +24,13 @@ def late(checkpoint, **kwargs):
     return text.LateInteraction(text.load_bert(checkpoint)[0], **kwargs)
 
 
-def test_late_interaction_is_colberts(checkpoint):
+def test_late_interaction_matches_the_formula_of_colbert(checkpoint):
     query = np.int32([[2, 8, 9, 3, 0]])
     scores = late(checkpoint)({"query_ids": query, "document_ids": IDS}).numpy()
     for number in (0, 1):
         cosines = normalized(query[0]) @ normalized(IDS[0, number]).T
         np.testing.assert_allclose(scores[0, number], cosines.max(-1).sum(), atol=1e-5)
-    assert scores[0, 2] == pytest.approx(-4.0)  # without tokens, -1 for each of the query's
+    assert scores[0, 2] == pytest.approx(-4.0)  # no tokens: -1 for each token of the query
 
 
 def test_a_cross_encoder_scores_the_mean_over_passages(checkpoint):
@@ -67,7 +67,7 @@ def step(model, features, labels, optimizer):
 
 
 @pytest.mark.parametrize("micro_batches", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 9))])
-def test_a_batch_in_parts_is_the_batch(checkpoint, collection, run, micro_batches):
+def test_micro_batches_have_the_loss_and_step_of_the_whole_batch(checkpoint, collection, run, micro_batches):
     features, labels = batch(checkpoint, collection, run)
     loss, weights = step(without_dropout(checkpoint), features, labels, tf.keras.optimizers.SGD(1.0))
     model = without_dropout(checkpoint, micro_batches=micro_batches)
@@ -79,18 +79,18 @@ def test_a_batch_in_parts_is_the_batch(checkpoint, collection, run, micro_batche
         np.testing.assert_allclose(a, b, atol=1e-5)
 
 
-def test_the_head_has_a_rate_of_its_own(checkpoint, collection, run):
+def test_head_rate_scales_the_learning_rate_of_the_head(checkpoint, collection, run):
     features, labels = batch(checkpoint, collection, run)
     model = without_dropout(checkpoint, head_rate=30.0)
     before = model.encoder.blocks[0].inner.get_weights()[0]
     assert 30.0 * float(tf.convert_to_tensor(model.scale)) == pytest.approx(1.0)
     step(model, features, labels, tf.keras.optimizers.Adam(1e-4, epsilon=1e-12))
-    # Adam's first step is the learning rate for each weight.
+    # Adam's first step changes each weight by the learning rate.
     np.testing.assert_allclose(abs(model.encoder.blocks[0].inner.get_weights()[0] - before).max(), 1e-4, rtol=1e-2)
     assert abs(30.0 * float(tf.convert_to_tensor(model.scale)) - 1.0) == pytest.approx(30.0 * 1e-4, rel=1e-2)
 
 
-def test_frozen_layers_stay_and_what_they_return_is_kept(checkpoint, collection, run, tmp_path):
+def test_frozen_layers_are_not_trained_and_their_outputs_are_cached(checkpoint, collection, run, tmp_path):
     encoder, tokenizer = text.load_bert(checkpoint, frozen_layers=2)
     inputs = text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
     drawn = text.TrainingLists(list(collection.queries), collection.labels, run)
@@ -110,11 +110,11 @@ def test_frozen_layers_stay_and_what_they_return_is_kept(checkpoint, collection,
     assert any((a != b).any() for a, b in zip(before[2], after[2], strict=True))
     files = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     text.LateInputs(collection, tokenizer, query_length=6, document_length=12).freeze(encoder, tmp_path)
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == files  # The trained layers do not count.
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == files  # The trained layers do not matter.
 
 
 @pytest.mark.parametrize("scorer", ["late", "cross"])
-def test_ranking_gives_the_models_scores(checkpoint, collection, run, scorer):
+def test_ranking_returns_the_models_scores(checkpoint, collection, run, scorer):
     encoder, tokenizer = text.load_bert(checkpoint)
     if scorer == "late":
         inputs = text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
@@ -159,7 +159,7 @@ def test_mixed_precision_trains_close_to_float32(checkpoint, collection, run, sc
     assert trained["mixed_bfloat16"] == pytest.approx(trained["float32"], abs=0.05)
 
 
-def test_padding_has_the_id_of_the_vocabulary(tmp_path, collection):
+def test_padding_has_the_id_in_the_vocabulary(tmp_path, collection):
     first, second, *others = VOCABULARY
     (tmp_path / "vocab.txt").write_text("\n".join([second, first, *others]))
     tokenizer = text.Tokenizer(tmp_path)
@@ -183,12 +183,12 @@ def test_models_are_saved_and_loaded(checkpoint, tmp_path, scorer):
 
 
 @pytest.mark.parametrize(("name", "value"), [("micro_batches", 0), ("head_rate", 0.0)])
-def test_bad_arguments_are_named(checkpoint, name, value):
+def test_bad_arguments_are_refused(checkpoint, name, value):
     with pytest.raises(ValueError, match=f"`{name}` must be"):
         late(checkpoint, **{name: value})
 
 
-def test_training_lists_are_drawn_anew_each_epoch(collection, run):
+def test_training_lists_are_redrawn_in_each_epoch(collection, run):
     lists = text.TrainingLists(list(collection.queries), collection.labels, run, relevant=2, others=3)
     first, second = list(lists.epoch(0)), list(lists.epoch(1))
     assert first == list(lists.epoch(0)) != second
@@ -201,7 +201,7 @@ def test_training_lists_are_drawn_anew_each_epoch(collection, run):
         assert all(doc_id in run[query_id] for doc_id in documents if doc_id not in relevant)
 
 
-def test_queries_without_both_kinds_of_documents_are_left_out():
+def test_queries_without_both_relevant_and_other_documents_are_skipped():
     run = {"a": {"x": 1.0}, "b": {"x": 1.0}, "c": {}, "d": {"x": 2.0}}
     labels = {"a": {"x": 1}, "b": {}, "c": {"x": 1}, "d": {"y": 2}}
     lists = text.TrainingLists(list(run), labels, run)

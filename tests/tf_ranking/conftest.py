@@ -1,4 +1,4 @@
-"""What the tests of the bridge to TF-Ranking share: records, model builders, hyperparameters."""
+"""Queries, records and LETOR files shared by the tests of `tfr_smooth.tf_ranking`."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ SCHEMA = elwc.ElwcSchema(features="custom_features_{}")
 
 
 def make_queries(count, seed, longest=6):
-    """Queries of 1 to `longest` documents, some without a relevant one, labels that the first feature tells."""
+    """Queries of 1 to `longest` documents, some without a relevant one. The first feature determines the labels."""
     random = np.random.RandomState(seed)
     queries = []
     for number in range(count):

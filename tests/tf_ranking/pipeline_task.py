@@ -1,4 +1,4 @@
-"""Trains by TF-Ranking's pipelines on one device, on two replicas, or as one of two workers that TF_CONFIG describes.
+"""Trains with TF-Ranking's pipelines on one device, on two replicas, or as one of two workers that TF_CONFIG describes.
 
 test_strategies.py starts it: `python pipeline_task.py STRATEGY TRAIN VALID FOLDER`. It writes FOLDER/INDEX.json, and
 one model directory for each case.
@@ -18,7 +18,7 @@ NUM_FEATURES = 3
 SPEC = data.ElwcSchema().feature_spec(NUM_FEATURES)
 LABEL = ("utility", tf.io.FixedLenFeature([1], tf.float32, -1.0))
 TASKS = {"click": LABEL, "sale": LABEL}
-# The statistics of batch normalization are those of a replica.
+# Without batch normalization, which has separate statistics on each replica.
 SCORERS = {
     "dnn": lambda: tfr.keras.model.DNNScorer(
         hidden_layer_dims=[4], output_units=1, activation=tf.nn.tanh, use_batch_norm=False, dropout=0.0
@@ -65,8 +65,8 @@ def a_pipeline(case, strategy, files, folder, seed=7):
     return pipeline(model_builder, builder, hparams)
 
 
-class Figures(tf.keras.callbacks.Callback):
-    """Keeps those of the validation."""
+class ValidationMetrics(tf.keras.callbacks.Callback):
+    """Records the validation metrics of each epoch."""
 
     def __init__(self):
         super().__init__()
@@ -77,7 +77,7 @@ class Figures(tf.keras.callbacks.Callback):
 
 
 def refused(strategy, files, folder):
-    """Why a builder without a seed is refused, or None."""
+    """The error for a builder without a seed, or None."""
     try:
         a_pipeline("dnn", strategy, files, folder, seed=None)
     except ValueError as error:
@@ -91,18 +91,18 @@ def main(strategy, train, valid, folder):
         (cpu,) = tf.config.list_physical_devices("CPU")
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
         tf.distribute.MirroredStrategy = functools.partial(tf.distribute.MirroredStrategy, ["CPU:0", "CPU:1"])
-    # One for all pipelines: the collectives of several in one process get into each other's way.
+    # One for all pipelines: the collectives of several in one process interfere.
     tfr.keras.strategy_utils.get_strategy = functools.cache(tfr.keras.strategy_utils.get_strategy)
     found = {"refused": refused(strategy, [train, valid], folder)}
     for case in SCORERS:
         tf.keras.utils.set_random_seed(1)
-        pipeline, figures = a_pipeline(case, strategy, [train, valid], folder), Figures()
+        pipeline, validation = a_pipeline(case, strategy, [train, valid], folder), ValidationMetrics()
         callbacks = pipeline.build_callbacks
-        pipeline.build_callbacks = lambda callbacks=callbacks, figures=figures: [*callbacks(), figures]
+        pipeline.build_callbacks = lambda callbacks=callbacks, validation=validation: [*callbacks(), validation]
         model = pipeline.train_and_validate()
         found[case] = {
             "replicas": model.distribute_strategy.num_replicas_in_sync,
-            "validation": figures.found,
+            "validation": validation.found,
             "weights": [weight.tolist() for weight in model.get_weights()],
         }
     index = json.loads(os.environ.get("TF_CONFIG") or '{"task": {"index": 0}}')["task"]["index"]
@@ -112,5 +112,5 @@ def main(strategy, train, valid, folder):
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
-    # At once: tf.data's iterators of each replica tune themselves, and closing one waits up to minutes for its thread.
+    # Immediately: tf.data tunes the iterators of replicas, and closing one may wait minutes for its thread.
     os._exit(0)

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tests import helpers
 from tfr_smooth import _keras
 
-# TensorFlow 2.15 has Keras 2 and Estimators itself, whether or not tf_keras is installed.
+# TensorFlow 2.15 includes Keras 2 and Estimators, whether or not tf_keras is installed.
 needs_tf_keras = pytest.mark.skipif(
     importlib.util.find_spec("tf_keras") is None or tf.__version__.startswith("2.15."),
     reason="only TensorFlow >= 2.16 with tf_keras",
@@ -21,7 +21,7 @@ needs_tf_keras = pytest.mark.skipif(
 
 
 def run(program, **variables):
-    """What a program prints, and its errors."""
+    """The words that a program prints, and its standard error."""
     environment = {name: value for name, value in os.environ.items() if name != "TF_USE_LEGACY_KERAS"}
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env={**environment, **variables}, capture_output=True, text=True, timeout=300)
@@ -63,7 +63,7 @@ print(tensorflow_ranking is tfr, tf.keras.Model.__module__)
 
 
 @needs_tf_keras
-def test_nothing_is_replaced_where_tf_ranking_is_not_used():
+def test_no_module_is_replaced_if_tf_ranking_is_not_used():
     printed, _ = run("import sys, tfr_smooth; print('tensorflow.estimator' in sys.modules)", TF_USE_LEGACY_KERAS="1")
     assert printed == ["False"]
 
@@ -83,20 +83,20 @@ model.fit(tf.ones([2, 4]), tf.ones([2, 3]), verbose=0)
 
 
 @pytest.mark.skipif(_keras.IS_KERAS_3, reason="Keras 3 is refused before")
-def test_a_missing_tf_ranking_is_named_and_leaves_no_stand_in(monkeypatch):
+def test_a_missing_tf_ranking_is_named_and_leaves_no_estimator_stub(monkeypatch):
     helpers.tf_ranking()
     from tfr_smooth.tf_ranking import compatibility
 
     for name in ("tensorflow_ranking", *[f"{parent}.estimator" for parent in compatibility._PARENTS]):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setitem(sys.modules, "tensorflow_ranking", None)  # as if it were not installed
+    monkeypatch.setitem(sys.modules, "tensorflow_ranking", None)  # raises ImportError on import
     with pytest.raises(ImportError, match=r"needs TF-Ranking: pip install .*ranking"):
         compatibility.import_tf_ranking()
     assert "tensorflow.compat.v1.estimator" not in sys.modules
 
 
 @needs_tf_keras
-def test_what_needs_estimators_says_so():
+def test_apis_that_need_estimators_raise_an_error():
     tfr = helpers.tf_ranking()
     head = tfr.head.create_ranking_head(lambda labels, logits, features: None)
     logits = tf.zeros([2, 3])

@@ -1,4 +1,4 @@
-"""The dataset builders: padding, passes, sharding, and that records and LETOR text give the same."""
+"""The dataset builders: padding, passes, sharding, and equal batches from records and LETOR text."""
 
 import collections
 
@@ -30,15 +30,15 @@ def simple(files, default=0.0, mask="mask", **arguments):
     return tf_ranking.SimpleDatasetBuilder({}, SPEC, mask, ("utility", spec(default)), hparams(files), **arguments)
 
 
-def names(dataset, queries):
-    """How often each query came, told by its first feature."""
+def query_ids(dataset, queries):
+    """The ids of the queries of a dataset, identified by their first feature."""
     by_value = {float(query.features[0, 0]): query.query_id for query in queries}
     first = [x for features, *_ in dataset for x in features["custom_features_1"].numpy()[:, 0, 0]]
     return [by_value[float(value)] for value in first]
 
 
 @pytest.mark.parametrize("default", [0.0, -1.0, 3.0, None])
-def test_padding_has_the_label_minus_one_whatever_the_spec_says(default, records, queries):
+def test_padding_has_label_minus_one_for_any_default_of_the_spec(default, records, queries):
     batches = simple(records, default).build_valid_dataset()
     rows = [row for features, y in batches for row in zip(features["mask"].numpy(), y.numpy(), strict=True)]
     assert len(rows) == len(queries["valid"])
@@ -47,14 +47,14 @@ def test_padding_has_the_label_minus_one_whatever_the_spec_says(default, records
         assert (labels[~mask] == -1.0).all()
 
 
-def test_tf_rankings_own_builder_makes_documents_of_padding(records):
-    """What the one above is about: if this fails, TF-Ranking has mended it."""
+def test_tf_rankings_own_builder_turns_padding_into_documents(records):
+    """The reason for the test above. If this one fails, TF-Ranking has fixed it."""
     builder = tfr.keras.pipeline.SimpleDatasetBuilder({}, SPEC, "mask", ("utility", spec(0.0)), hparams(records))
     features, labels = next(iter(builder.build_valid_dataset()))
     assert (labels.numpy()[~features["mask"].numpy()] == 0.0).all()
 
 
-def test_documents_without_a_label(tmp_path):
+def test_documents_without_a_label_get_the_default_or_raise_an_error(tmp_path):
     def example(**features):
         values = {n: tf.train.Feature(float_list=tf.train.FloatList(value=[v])) for n, v in features.items()}
         return tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString()
@@ -79,7 +79,7 @@ def test_documents_without_a_label(tmp_path):
         ("mask", ["utility"], "must be a pair of a name and a tf.io.FixedLenFeature"),
     ],
 )
-def test_bad_label_specs(mask, label, problem, records):
+def test_bad_label_specs_are_refused(mask, label, problem, records):
     simple, multi = tf_ranking.SimpleDatasetBuilder, tf_ranking.MultiLabelDatasetBuilder
     for builder, given in ((simple, label), (multi, {"t": label})):
         with pytest.raises(ValueError) as raised:
@@ -87,14 +87,14 @@ def test_bad_label_specs(mask, label, problem, records):
         assert problem in str(raised.value)
 
 
-def test_without_a_mask_a_negative_default_will_do(records):
+def test_a_mask_is_not_needed_with_a_negative_default(records):
     for (_, labels), (_, expected) in zip(
         simple(records, -1.0, mask=None).build_valid_dataset(), simple(records).build_valid_dataset(), strict=True
     ):
         np.testing.assert_array_equal(labels, expected)
 
 
-def test_weights_and_several_labels(records):
+def test_weights_and_several_labels_are_read(records):
     pair = ("utility", spec(0.0))
     both = {"one": pair, "two": ("custom_features_1", spec(0.0))}
     features = {name: SPEC[name] for name in ("custom_features_2",)}
@@ -112,32 +112,32 @@ def test_weights_and_several_labels(records):
 
 
 @pytest.mark.parametrize("kind", ["records", "letor"])
-def test_passes(kind, records, letor, queries):
-    """Validation is each list once, in order; training whole passes, each list once in each."""
+def test_validation_is_one_pass_in_order_and_training_shuffles_each_pass(kind, records, letor, queries):
+    """Each pass contains every list once."""
     builder = simple(records)
     if kind == "letor":
         builder = tf_ranking.LetorDatasetBuilder(hparams(letor), features="custom_features_{}")
     valid = builder.build_valid_dataset()
     assert valid.cardinality() == 4
-    assert names(valid, queries["valid"]) == [query.query_id for query in queries["valid"]]
+    assert query_ids(valid, queries["valid"]) == [query.query_id for query in queries["valid"]]
     assert builder.train_batches() == 6
     train = builder.build_train_dataset()
     assert train.cardinality() == tf.data.INFINITE_CARDINALITY
-    seen = names(train.take(12), queries["train"])
+    seen = query_ids(train.take(12), queries["train"])
     once = [query.query_id for query in queries["train"]]
     assert sorted(seen[:22]) == sorted(seen[22:]) == sorted(once) and seen[:22] != seen[22:]
 
 
 @pytest.mark.parametrize("part", ["train", "valid"])
 def test_two_workers_share_one_file(part, records, letor, queries):
-    """As `tf.distribute` shares a dataset: for it the policy FILE, the default, fails with one file."""
+    """As `tf.distribute` shards a dataset. FILE, the default policy, fails with one file."""
     from tensorflow.python.data.experimental.ops import distribute
 
     for builder in (simple(records), tf_ranking.LetorDatasetBuilder(hparams(letor), features="custom_features_{}")):
         dataset = builder.build_valid_dataset()
         policy = tf.data.experimental.AutoShardPolicy.DATA
         assert getattr(builder, f"build_{part}_dataset")().options().experimental_distribute.auto_shard_policy == policy
-        shares = [names(distribute._AutoShardDataset(dataset, 2, worker), queries["valid"]) for worker in (0, 1)]
+        shares = [query_ids(distribute._AutoShardDataset(dataset, 2, worker), queries["valid"]) for worker in (0, 1)]
         assert min(map(len, shares)) > 0
         assert sorted(sum(shares, [])) == sorted(query.query_id for query in queries["valid"])
 
@@ -145,7 +145,7 @@ def test_two_workers_share_one_file(part, records, letor, queries):
 @pytest.mark.parametrize(
     "arguments", [{}, {"list_size": 3}, {"valid_list_size": 2}, {"convert_labels_to_binary": True}]
 )
-def test_letor_text_gives_what_the_records_give(arguments, letor, tmp_path):
+def test_letor_text_yields_the_batches_of_the_records(arguments, letor, tmp_path):
     files = {part: str(tmp_path / part) for part in letor}
     for part, path in files.items():
         data.letor_to_tfrecord(letor[part], path, schema=SCHEMA, num_features=3)
@@ -163,7 +163,7 @@ def test_letor_text_gives_what_the_records_give(arguments, letor, tmp_path):
             np.testing.assert_array_equal(inputs[name].numpy()[mask], expected_inputs[name].numpy()[mask])
 
 
-def test_letor_vector(letor):
+def test_letor_features_are_one_vector_by_default(letor):
     one = tf_ranking.LetorDatasetBuilder(hparams(letor))
     each = tf_ranking.LetorDatasetBuilder(hparams(letor), features="f{}")
     for (vector, _), (columns, _) in zip(one.build_valid_dataset(), each.build_valid_dataset(), strict=True):
@@ -172,27 +172,29 @@ def test_letor_vector(letor):
 
 @pytest.mark.parametrize("first", [0, 1, 5, 6, 13])
 @pytest.mark.parametrize("kind", ["records", "letor"])
-def test_with_a_seed_it_goes_on_where_it_was(kind, first, records, letor, queries):
+def test_a_seeded_dataset_resumes_at_first_batch(kind, first, records, letor, queries):
     if kind == "records":
         builder = simple(records, seed=3)
     else:
         builder = tf_ranking.LetorDatasetBuilder(hparams(letor), features="custom_features_{}", seed=3)
     train = builder.build_train_dataset()
     assert train.cardinality() == tf.data.INFINITE_CARDINALITY
-    whole = names(train.skip(first).take(4), queries["train"])
-    assert names(builder.build_train_dataset(first_batch=first).take(4), queries["train"]) == whole
+    whole = query_ids(train.skip(first).take(4), queries["train"])
+    assert query_ids(builder.build_train_dataset(first_batch=first).take(4), queries["train"]) == whole
     assert max(collections.Counter(whole).values()) <= 2
 
 
-def test_a_seed_orders_each_pass_over_records_anew(records, queries):
+def test_a_seed_determines_a_new_order_for_each_pass_over_records(records, queries):
     once = sorted(query.query_id for query in queries["train"])
-    seen = [names(simple(records, seed=seed).build_train_dataset().take(12), queries["train"]) for seed in (3, 3, 4)]
+    seen = [
+        query_ids(simple(records, seed=seed).build_train_dataset().take(12), queries["train"]) for seed in (3, 3, 4)
+    ]
     assert seen[0] == seen[1] != seen[2]
     assert sorted(seen[0][:22]) == sorted(seen[0][22:]) == once and seen[0][:22] != seen[0][22:]
 
 
 @pytest.mark.parametrize("kind", ["records", "letor"])
-def test_bad_seeds(kind, records, letor):
+def test_bad_seeds_are_refused(kind, records, letor):
     with pytest.raises(ValueError, match="`seed` must be an integer >= 0 or None, got -1."):
         simple(records, seed=-1) if kind == "records" else tf_ranking.LetorDatasetBuilder(hparams(letor), seed=-1)
 

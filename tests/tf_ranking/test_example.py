@@ -1,4 +1,4 @@
-"""The example of the pipeline, run as a user runs it."""
+"""The pipeline example, run from the command line."""
 
 import pathlib
 import subprocess
@@ -26,8 +26,8 @@ def run(*arguments):
     )
 
 
-def test_letor_text_and_records(tmp_path):
-    """Trains on LETOR text, goes on, and serves records; then on the records, with a loss of TF-Ranking."""
+def test_training_on_letor_text_and_on_records(tmp_path):
+    """Trains on LETOR text, resumes, and serves records; then trains on the records with a loss of TF-Ranking."""
     text = data.write_synthetic_letor(tmp_path, num_queries=(24, 8, 2), num_features=16)
     arguments = [f"--train={text['train']}", f"--valid={text['valid']}", f"--model_dir={tmp_path / 'text'}"]
     arguments += ["--loss=smoothi_ndcg", '--loss_kwargs={"alpha": 3}']

@@ -19,7 +19,7 @@ FEW |= set(registry.BASELINES)
 
 
 def every(table, few=FEW):
-    """All names; those that are not among the few are slow."""
+    """All names; those that are not in `few` are marked slow."""
     return [pytest.param(name, marks=[] if name in few else [pytest.mark.slow]) for name in sorted(table)]
 
 
@@ -28,7 +28,7 @@ def test_the_names_of_the_libraries_do_not_collide():
 
 
 @pytest.mark.parametrize("name", every(losses.TABLE))
-def test_our_losses(name):
+def test_our_losses_have_their_names(name):
     ours = tf_ranking.get(name)
     assert ours.get_config() == losses.get(name).get_config()
     assert float(ours(LABELS, SCORES)) == float(losses.get(name)(LABELS, SCORES))
@@ -37,12 +37,12 @@ def test_our_losses(name):
 
 
 @pytest.mark.parametrize("name", sorted(THEIRS))
-def test_their_losses(name):
+def test_losses_of_tf_ranking_have_their_names(name):
     ours, theirs = tf_ranking.get(name, name="x"), tfr.keras.losses.get(name, name="x")
     assert type(ours) is type(theirs) and ours.get_config() == theirs.get_config()
 
 
-def test_lambda_weights():
+def test_lambda_weights_are_passed_to_losses_of_tf_ranking():
     weight = tfr.keras.losses.NDCGLambdaWeight(topn=2)
     for name in ("pairwise_logistic_loss", "softmax_loss"):
         ours, theirs = (get(name, lambda_weight=weight) for get in (tf_ranking.get, tfr.keras.losses.get))
@@ -74,15 +74,15 @@ def test_lambda_weights():
         ("approx_ndcg_loss", {"lambda_weight": 1}, "`lambda_weight` must be None for 'approx_ndcg_loss', got 1."),
     ],
 )
-def test_arguments_that_a_loss_does_not_take(name, arguments, problem):
+def test_arguments_that_a_loss_does_not_have_are_refused(name, arguments, problem):
     with pytest.raises(ValueError) as raised:
         tf_ranking.get(name, **arguments)
     assert problem in str(raised.value)
 
 
 @pytest.mark.parametrize("name", every(losses.TABLE))
-def test_weights_of_documents(name):
-    """TF-Ranking hands them over as [batch, list]; the list's weight is sum(w y) / sum(y)."""
+def test_document_weights_are_averaged_by_label(name):
+    """TF-Ranking passes weights [batch, list]; the weight of a list is sum(w y) / sum(y)."""
     weights = tf.constant([[1.0, 7.0, 4.0, 99.0], [5.0, 3.0, 99.0, 99.0], [1.0, 1.0, 1.0, 1.0]])
     by_list = tf.constant([(1.0 * 2 + 4.0 * 1) / 3.0, 3.0, 1.0])
     loss = tf_ranking.get(name)
@@ -107,7 +107,7 @@ class RaggedModel(tf.keras.Model):
 
 
 @pytest.mark.parametrize("name", every(losses.TABLE))
-def test_ragged_models(name):
+def test_ragged_models_train_with_our_losses(name):
     model = RaggedModel()
     model.compile(optimizer="sgd", loss=tf_ranking.get(name, ragged=True), run_eagerly=True)
     trained = model.train_on_batch(ragged(SCORES), ragged(LABELS))
@@ -133,8 +133,8 @@ def build_model(scorer):
 
 @pytest.mark.parametrize("scorer", ["dnn", pytest.param("gam", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", every(losses.TABLE))
-def test_models_of_a_model_builder(name, scorer):
-    """A training step with weights of documents moves the weights, and padding has no part in it."""
+def test_models_of_a_model_builder_train_with_our_losses(name, scorer):
+    """A training step with document weights changes the model, and padding does not affect it."""
     tf.keras.utils.set_random_seed(1)
     model = build_model(scorer)
     start = model.get_weights()
@@ -161,16 +161,16 @@ def value(metric):
 
 
 @pytest.mark.parametrize("name", every(metrics.TABLE, FEW | set(registry.METRICS)))
-def test_our_metrics(name):
+def test_our_metrics_have_their_names(name):
     assert value(tf_ranking.get_metric(name)) == value(metrics.get(name))
 
 
 @pytest.mark.parametrize("name", ["mrr", "arp", "ndcg", "dcg", "precision", "map", "ordered_pair_accuracy", "hits"])
-def test_their_metrics(name):
+def test_metrics_of_tf_ranking_have_the_prefix_tfr(name):
     assert value(tf_ranking.get_metric("tfr/" + name)) == value(tfr.keras.metrics.get(name))
 
 
-def test_names_of_metrics():
+def test_metric_names_may_contain_a_cutoff():
     assert tf_ranking.get_metric("ndcg@3").get_config()["topn"] == 3
     assert tf_ranking.get_metric("tfr/ndcg@3").get_config()["topn"] == 3
     names = [tf_ranking.get_metric(metric).name for metric in ("ndcg@3", "precision", "tfr/ndcg@3", "tfr/arp")]
@@ -192,7 +192,7 @@ def test_names_of_metrics():
         ("map@5", {}, "`topn` is not an argument of 'map@5', which takes "),
     ],
 )
-def test_bad_metrics(metric, arguments, problem):
+def test_bad_metrics_are_refused(metric, arguments, problem):
     with pytest.raises(ValueError) as raised:
         tf_ranking.get_metric(metric, **arguments)
     assert problem in str(raised.value)

@@ -51,21 +51,21 @@ def builder(records):
 
 
 def hparams(folder, **arguments):
-    # Those whose graphs are built fastest.
+    # The loss and metric whose graphs are built fastest.
     defaults = {"num_epochs": 2, "learning_rate": 0.1, "loss": "list_net", "metrics": ["ndcg@5"]}
     return tf_ranking.PipelineHparams(**{"model_dir": str(folder), **defaults, **arguments})
 
 
 class Stop(Exception):
-    """Stands for an interruption."""
+    """Simulates an interruption."""
 
 
 class Watch(tf.keras.callbacks.Callback):
-    """Keeps the logs, sets the weights before given epochs, and stops behind one."""
+    """Records the logs, and sets the weights at the start of given epochs."""
 
-    def __init__(self, weights=None, stop=None):
+    def __init__(self, weights=None):
         super().__init__()
-        self.logs, self._weights, self._stop = {}, weights or {}, stop
+        self.logs, self._weights = {}, weights or {}
 
     def on_epoch_begin(self, epoch, logs=None):
         if epoch in self._weights:
@@ -76,9 +76,9 @@ class Watch(tf.keras.callbacks.Callback):
 
 
 def watched(pipeline, **arguments):
-    """A pipeline that is watched, and exports nothing unless `exports`."""
+    """A pipeline with a `Watch` that raises `Stop` before the epoch `stop`, and exports only if `exports`."""
     exports = arguments.pop("exports", False)
-    stop = arguments.get("stop")
+    stop = arguments.pop("stop", None)
     watch = Watch(**arguments)
 
     class Watched(pipeline):
@@ -107,7 +107,7 @@ def scores_of(weights, queries):
 
 
 def exact(metric, weights, queries):
-    """The metric over all lists, each on its own."""
+    """The metric over all lists, computed list by list."""
     for query, scores in zip(queries, scores_of(weights, queries), strict=True):
         metric.update_state(query.labels[np.newaxis], scores[np.newaxis].astype(np.float32))
     return float(metric.result())
@@ -116,7 +116,7 @@ def exact(metric, weights, queries):
 # Losses and metrics.
 
 
-def test_every_loss_name_makes_the_loss(builder, tmp_path):
+def test_every_loss_name_creates_the_loss(builder, tmp_path):
     for name in losses.NAMES:
         upstream = tfr.keras.pipeline.PipelineHparams(str(tmp_path), 1, 1, 1, 0.1, loss=name)
         for parameters in (hparams(tmp_path, loss=name), upstream):
@@ -124,7 +124,7 @@ def test_every_loss_name_makes_the_loss(builder, tmp_path):
             assert type(pipeline.build_loss()) is type(losses.get(name))
 
 
-def test_arguments_of_losses(builder, tmp_path):
+def test_arguments_are_passed_to_losses(builder, tmp_path):
     def loss(**arguments):
         return tf_ranking.SimplePipeline(model_builder(builder), builder, hparams(tmp_path, **arguments)).build_loss()
 
@@ -140,7 +140,7 @@ def test_arguments_of_losses(builder, tmp_path):
         loss(loss={"a": "smoothi_map"})
 
 
-def test_metrics_are_those_chosen(builder, tmp_path):
+def test_the_chosen_metrics_are_created(builder, tmp_path):
     chosen = ["ndcg@2", "tfr/mrr", {"metric": "ndcg", "gain": "linear", "name": "trec"}]
     pipeline = tf_ranking.SimplePipeline(model_builder(builder), builder, hparams(tmp_path, metrics=chosen))
     built = pipeline.build_metrics()
@@ -171,7 +171,7 @@ def test_metrics_are_those_chosen(builder, tmp_path):
         ),
     ],
 )
-def test_bad_hparams(arguments, problem, tmp_path):
+def test_bad_hparams_are_refused(arguments, problem, tmp_path):
     with pytest.raises(ValueError) as raised:
         hparams(tmp_path, **arguments)
     assert str(raised.value) == problem
@@ -189,7 +189,7 @@ def test_bad_hparams(arguments, problem, tmp_path):
     ],
 )
 def test_validation_counts_each_list_once(steps_per_execution, strategy, builder, queries, tmp_path):
-    """13 lists in batches of 4: the figures are those of the weights after the epoch, list by list."""
+    """13 lists in batches of 4: the metrics are those of the weights after the epoch, list by list."""
     pipeline = watched(tf_ranking.SimplePipeline)
     chosen = hparams(
         tmp_path, steps_per_execution=steps_per_execution, metrics=["ndcg@3", "map", "tfr/mrr"], strategy=strategy
@@ -206,7 +206,7 @@ def test_validation_counts_each_list_once(steps_per_execution, strategy, builder
 
 
 @pytest.mark.slow
-def test_weighted_metrics_and_their_best(records, queries, tmp_path):
+def test_weighted_metrics_are_computed_and_select_the_best_model(records, queries, tmp_path):
     weight = ("weight", tf.io.FixedLenFeature([1], tf.float32, 2.5))
     builder = tf_ranking.SimpleDatasetBuilder({}, SPEC, "mask", LABEL, files(records), weight)
     best = {"export_best_model": True, "best_exporter_metric": "weighted_ndcg_5"}
@@ -218,7 +218,7 @@ def test_weighted_metrics_and_their_best(records, queries, tmp_path):
 
 
 @pytest.mark.slow
-def test_endless_validation_of_tf_rankings_builder(records, tmp_path):
+def test_infinite_datasets_of_tf_rankings_builder_require_steps(records, tmp_path):
     theirs = tfr.keras.pipeline.SimpleDatasetBuilder({}, SPEC, "mask", LABEL, files(records))
     pipeline = watched(tf_ranking.SimplePipeline)
     with pytest.raises(ValueError, match="`validation_steps` must be an integer for an infinite validation dataset"):
@@ -236,8 +236,8 @@ def test_endless_validation_of_tf_rankings_builder(records, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("validation_steps", [None, 2, 50])
-def test_datasets_of_unknown_length(validation_steps, builder, queries, tmp_path):
-    """As programs hand them over in a NullDatasetBuilder: one pass an epoch, and validation to the end, or less."""
+def test_datasets_of_unknown_length_are_read_once_per_epoch(validation_steps, builder, queries, tmp_path):
+    """In a NullDatasetBuilder: one pass per epoch, and validation to the end or for `validation_steps`."""
 
     def unknown(dataset):
         return dataset.filter(lambda *_: True)
@@ -257,7 +257,7 @@ def test_datasets_of_unknown_length(validation_steps, builder, queries, tmp_path
 
 
 @pytest.mark.slow
-def test_steps_of_an_epoch(builder, tmp_path):
+def test_steps_per_epoch_default_to_one_pass(builder, tmp_path):
     for name, steps, expected in (("pass", None, 2 * 6), ("more", 8, 2 * 8)):
         pipeline = watched(tf_ranking.SimplePipeline)
         chosen = hparams(tmp_path / name, steps_per_epoch=steps)
@@ -280,7 +280,7 @@ BEST = {"export_best_model": True, "learning_rate": 1e-9, "num_epochs": 3}
         pytest.param("ndcg_5", {"best_exporter_metric_higher_better": True}, marks=pytest.mark.slow),
     ],
 )
-def test_best_model_by_any_figure(metric, arguments, builder, tmp_path):
+def test_any_metric_or_the_loss_selects_the_best_model(metric, arguments, builder, tmp_path):
     weights = {0: [BAD], 1: [GOOD], 2: [BAD]}
     pipeline = watched(tf_ranking.SimplePipeline, weights=weights)
     chosen = hparams(tmp_path, best_exporter_metric=metric, **BEST, **arguments)
@@ -292,7 +292,7 @@ def test_best_model_by_any_figure(metric, arguments, builder, tmp_path):
     ]
 
 
-def test_smallest_on_request_with_a_warning(builder, tmp_path):
+def test_the_lowest_value_selects_the_best_model_on_request_with_a_warning(builder, tmp_path):
     pipeline = watched(tf_ranking.SimplePipeline, weights={0: [GOOD], 1: [BAD], 2: [GOOD]})
     chosen = hparams(tmp_path, best_exporter_metric="ndcg_5", best_exporter_metric_higher_better=False, **BEST)
     with pytest.warns(UserWarning, match="The lowest metric/ndcg_5 selects the best epoch"):
@@ -301,7 +301,7 @@ def test_smallest_on_request_with_a_warning(builder, tmp_path):
 
 
 class Untouched(tfr.keras.pipeline.AbstractDatasetBuilder):
-    """Fails if any data are asked for."""
+    """Fails if any dataset is requested."""
 
     def build_train_dataset(self):
         raise AssertionError("the training began")
@@ -310,7 +310,7 @@ class Untouched(tfr.keras.pipeline.AbstractDatasetBuilder):
 
 
 @pytest.mark.parametrize("metric", ["ndcg_7", "val_loss", "map", "weighted_ndcg_5", "sale/ndcg_5"])
-def test_unknown_figures_are_told_before_the_training(metric, tmp_path):
+def test_unknown_metrics_are_refused_before_training(metric, tmp_path):
     chosen = hparams(tmp_path, best_exporter_metric=metric, metrics=None, **BEST)
     pipeline = tf_ranking.SimplePipeline(model_builder(None), Untouched(), chosen)
     with pytest.raises(ValueError) as raised:
@@ -336,10 +336,10 @@ def task_hparams(folder, **arguments):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", ["click/ndcg_5", "click/loss", "click_metric/ndcg_5"])
-def test_best_model_by_a_task(metric, tasks, tmp_path):
+def test_the_metrics_of_one_task_select_the_best_model(metric, tasks, tmp_path):
     builder, spec = tasks
     good, bad = (np.array([[sign], [0.0]], np.float32) for sign in (1.0, -1.0))
-    # The other task gets better and better.
+    # The other task is best in the last epoch.
     weights = {0: [bad, bad], 1: [good, bad], 2: [bad, good]}
     pipeline = watched(tf_ranking.MultiTaskPipeline, weights=weights)
     chosen = task_hparams(tmp_path, best_exporter_metric=metric, **BEST)
@@ -348,7 +348,7 @@ def test_best_model_by_a_task(metric, tasks, tmp_path):
     np.testing.assert_allclose(trained.train_and_validate().get_weights()[0], good, atol=1e-4)
 
 
-def test_figures_of_several_tasks_are_checked(tasks, tmp_path):
+def test_metrics_of_several_tasks_are_checked_before_training(tasks, tmp_path):
     _, spec = tasks
     chosen = task_hparams(tmp_path, best_exporter_metric="ndcg_5", metrics=["ndcg@5"], **BEST)
     pipeline = tf_ranking.MultiTaskPipeline(model_builder(None, ["click", "sale"], spec), Untouched(), chosen)
@@ -359,7 +359,7 @@ def test_figures_of_several_tasks_are_checked(tasks, tmp_path):
 
 
 @pytest.mark.slow
-def test_one_loss_for_several_tasks(tasks, tmp_path):
+def test_one_loss_applies_to_several_tasks(tasks, tmp_path):
     builder, spec = tasks
     chosen = hparams(tmp_path, best_exporter_metric="sale/ndcg_5", **BEST)
     pipeline = watched(tf_ranking.SimplePipeline)
@@ -376,7 +376,7 @@ def letor_builder(letor):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("stop", "steps"), [(1, 4), (3, None)])
-def test_interrupted_it_ends_as_if_undisturbed(stop, steps, letor, tmp_path):
+def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(stop, steps, letor, tmp_path):
     builder = letor_builder(letor)
 
     def train(folder, **arguments):
@@ -391,22 +391,22 @@ def test_interrupted_it_ends_as_if_undisturbed(stop, steps, letor, tmp_path):
         pipeline = watched(tf_ranking.SimplePipeline, **arguments)
         return pipeline(model_builder(builder), builder, chosen).train_and_validate(), pipeline.watch.logs
 
-    expected, logs = train(tmp_path / "undisturbed")
+    expected, logs = train(tmp_path / "uninterrupted")
     with pytest.raises(Stop):
-        train(tmp_path / "disturbed", stop=stop)
-    resumed, rest = train(tmp_path / "disturbed")
+        train(tmp_path / "interrupted", stop=stop)
+    resumed, rest = train(tmp_path / "interrupted")
     assert list(rest) == list(range(stop, 4))
     for epoch, figures in rest.items():
         assert figures == pytest.approx(logs[epoch], abs=1e-6)
     np.testing.assert_allclose(resumed.get_weights()[0], expected.get_weights()[0], atol=1e-6)
-    # Once more: nothing is left to train.
-    again, none = train(tmp_path / "disturbed")
+    # A third run has nothing left to train.
+    again, none = train(tmp_path / "interrupted")
     assert none == {}
     np.testing.assert_array_equal(again.get_weights()[0], resumed.get_weights()[0])
 
 
-def test_resumed_it_keeps_the_best_so_far(builder, tmp_path):
-    """The best epoch lies before the interruption, and all that come after are worse."""
+def test_a_resumed_run_keeps_the_best_epoch(builder, tmp_path):
+    """The best epoch is before the interruption, and all later epochs are worse."""
 
     def train(**arguments):
         pipeline = watched(tf_ranking.SimplePipeline, **arguments)
@@ -419,8 +419,8 @@ def test_resumed_it_keeps_the_best_so_far(builder, tmp_path):
 
 
 @pytest.mark.slow
-def test_patience_lasts_over_an_interruption(builder, tmp_path):
-    """Nothing gets better after the first epoch: with a patience of 2 the third is the last."""
+def test_patience_continues_after_an_interruption(builder, tmp_path):
+    """No epoch is better than the first: with a patience of 2, the third is the last."""
 
     def train(folder, **arguments):
         pipeline = watched(tf_ranking.SimplePipeline, **arguments)
@@ -429,15 +429,15 @@ def test_patience_lasts_over_an_interruption(builder, tmp_path):
         pipeline(model_builder(builder), builder, chosen).train_and_validate()
         return list(pipeline.watch.logs)
 
-    assert train(tmp_path / "undisturbed") == [0, 1, 2]
+    assert train(tmp_path / "uninterrupted") == [0, 1, 2]
     with pytest.raises(Stop):
-        train(tmp_path / "disturbed", stop=2)
-    assert train(tmp_path / "disturbed") == [2]
-    assert train(tmp_path / "disturbed") == []
+        train(tmp_path / "interrupted", stop=2)
+    assert train(tmp_path / "interrupted") == [2]
+    assert train(tmp_path / "interrupted") == []
 
 
 @pytest.mark.slow
-def test_other_settings_are_refused(builder, tmp_path):
+def test_resuming_with_other_settings_is_refused(builder, tmp_path):
     def train(**arguments):
         pipeline = watched(tf_ranking.SimplePipeline)
         pipeline(model_builder(builder), builder, hparams(tmp_path, **arguments)).train_and_validate()
@@ -454,7 +454,7 @@ def test_other_settings_are_refused(builder, tmp_path):
 
 @pytest.fixture(scope="module")
 def exported(letor, tmp_path_factory):
-    """A training with exports for each default signature."""
+    """Models trained and exported with each default signature."""
     folder = tmp_path_factory.mktemp("exports")
     builder = letor_builder(letor)
     models_ = {}
@@ -469,7 +469,7 @@ def exported(letor, tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["latest_model", "best_model_by_metric"])
 @pytest.mark.parametrize("default", [None, "predict", "raw"])
-def test_default_signatures(default, name, exported, records):
+def test_default_signatures_return_the_scores_of_the_model(default, name, exported, records):
     folder, trained, builder = exported
     loaded = tf.saved_model.load(str(folder / str(default) / "export" / name))
     serve = loaded.signatures["serving_default"]
@@ -489,7 +489,7 @@ def test_default_signatures(default, name, exported, records):
 
 
 @pytest.mark.slow
-def test_exports_leave_nothing_unfinished(exported):
+def test_exports_leave_no_temporary_folders(exported):
     folder, _, _ = exported
     for default in ("None", "predict", "raw"):
         names = sorted(path.name for path in (folder / default / "export").iterdir())
@@ -505,7 +505,7 @@ def test_exports_leave_nothing_unfinished(exported):
         ("raw", "`default_signature` must not be 'raw' for a model without named, dense inputs"),
     ],
 )
-def test_signatures_that_cannot_be_made_are_told_before_the_training(default, problem, builder, tmp_path):
+def test_impossible_signatures_are_refused_before_training(default, problem, builder, tmp_path):
     class Subclassed(tf.keras.Model):
         def __init__(self):
             super().__init__()
@@ -526,8 +526,8 @@ def test_signatures_that_cannot_be_made_are_told_before_the_training(default, pr
 
 
 @pytest.mark.slow
-def test_checkpoints_hold_the_state_as_json(builder, tmp_path):
-    """What a resumed training knows is in the checkpoint itself, so that the two cannot differ."""
+def test_checkpoints_contain_the_state_as_json(builder, tmp_path):
+    """The state for resuming is part of the checkpoint, so that it always matches the weights."""
     pipeline = watched(tf_ranking.SimplePipeline)
     chosen = hparams(tmp_path, export_best_model=True, best_exporter_metric="ndcg_5", early_stopping_patience=3)
     pipeline(model_builder(builder), builder, chosen).train_and_validate()

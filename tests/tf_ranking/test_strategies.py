@@ -1,4 +1,4 @@
-"""The pipelines on two replicas and in two processes: the steps, figures and exports of one device."""
+"""The pipelines on two replicas and in two processes have the steps, metrics and exports of one device."""
 
 import json
 import os
@@ -22,7 +22,7 @@ CASES = ("dnn", "gam", "tasks")
 
 
 def run(strategy, records, folder):
-    """The folder of the training, and what each of its processes found."""
+    """The folder of the training run, and the results of each of its processes."""
     folder.mkdir()
     command = [SCRIPT, strategy, records["train"], records["valid"], folder]
     if strategy == "MultiWorkerMirroredStrategy":
@@ -61,7 +61,7 @@ def test_the_weights_are_those_of_one_device(case, one_device, two_replicas):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_figures_are_those_of_one_device(case, one_device, two_replicas):
+def test_the_metrics_are_those_of_one_device(case, one_device, two_replicas):
     (_, (expected,)), (_, found) = one_device, two_replicas
     for process in found:
         assert process[case]["validation"] == pytest.approx(expected[case]["validation"], abs=1e-5)
@@ -69,7 +69,7 @@ def test_the_figures_are_those_of_one_device(case, one_device, two_replicas):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("name", ["latest_model", "best_model_by_metric"])
-def test_one_process_exports_what_one_device_does(case, name, one_device, two_replicas, records):
+def test_the_exports_are_those_of_one_device(case, name, one_device, two_replicas, records):
     serialized = tf.constant(list(tf.data.TFRecordDataset(records["valid"]).as_numpy_iterator()))
     expected, found = (
         tf.saved_model.load(str(folder / case / "export" / name)).signatures["serving_default"](serialized)
@@ -81,7 +81,7 @@ def test_one_process_exports_what_one_device_does(case, name, one_device, two_re
     assert [path.name for path in (two_replicas[0] / case).glob("*temp*")] == []
 
 
-def test_several_workers_need_one_order(two_replicas):
+def test_several_workers_require_a_seed(two_replicas):
     folder, found = two_replicas
     several = len(found) == 2
     message = "`dataset_builder` must have a `seed` for several workers, which must read in the same order, got None."

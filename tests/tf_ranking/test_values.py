@@ -11,7 +11,7 @@ tfr = helpers.tf_ranking(module=True)
 
 LABELS = tf.constant([[2.0, 0.0, 1.0, -1.0], [0.0, 1.0, -1.0, -1.0], [0.0, 0.0, 0.0, 0.0]])
 SCORES = tf.constant([[0.3, 1.2, -0.4, 9.0], [0.1, -0.2, 9.0, 9.0], [0.5, 0.1, 0.2, 0.3]])
-# A metric of both, and the arguments with which they agree. MAP has no cut-off here.
+# The metrics of both libraries, and the arguments with which they agree. Our MAP has no cutoff.
 METRICS = {
     "ndcg": ("NDCGMetric", {}),
     "mrr": ("MRRMetric", {}),
@@ -29,7 +29,7 @@ def pair(name, topn=None):
 
 
 def values(name, labels, scores, weights=None, topn=None):
-    """What TF-Ranking's metric and ours give."""
+    """The values of TF-Ranking's metric and ours."""
     both = pair(name, topn)
     for metric in both:
         metric.update_state(tf.constant(labels), tf.constant(scores), weights)
@@ -37,7 +37,7 @@ def values(name, labels, scores, weights=None, topn=None):
 
 
 def lists():
-    """Labels and scores of 40 lists of 3 to 8 documents, the first ones without a relevant document."""
+    """Labels and scores of 40 lists of 3 to 8 documents, the first five without a relevant document."""
     random = np.random.RandomState(3)
     labels = random.randint(0, 4, (40, 8)).astype(np.float32)
     labels[:5] = 0.0
@@ -62,18 +62,18 @@ def test_metrics_with_weights_of_lists_are_those_of_tf_ranking(name, topn):
     assert ours != pytest.approx(values(name, labels, scores, topn=topn)[1], rel=1e-4)
 
 
-# Each test below is a row of the page.
+# Each test below covers rows of the page.
 
 
-def test_values_of_losses_and_short_lists():
+def test_losses_and_precision_of_short_lists_differ_as_documented():
     theirs, ours = tfr.keras.losses, losses
     two, four = (LABELS[:2], SCORES[:2]), (LABELS[:2, :4], SCORES[:2, :4])
-    # A list without a relevant document counts there.
+    # A list without a relevant document counts in TF-Ranking.
     approx = theirs.ApproxNDCGLoss(temperature=0.1)
     np.testing.assert_allclose(ours.ApproxNDCGLoss(alpha=10.0)(*two), 1.0 + approx(*two), rtol=1e-5)
     np.testing.assert_allclose(approx(LABELS, SCORES), approx(*two) * 2.0 / 3.0, rtol=1e-5)
     np.testing.assert_allclose(ours.ApproxNDCGLoss()(LABELS, SCORES), ours.ApproxNDCGLoss()(*two), rtol=1e-6)
-    # Padding is in the denominator there: 3 + 2 documents of 8.
+    # TF-Ranking's denominator includes padding: 3 + 2 documents of 8.
     np.testing.assert_allclose(
         theirs.MeanSquaredLoss()(*four) * 8.0, np.sum(np.where(four[0] < 0.0, 0.0, (four[0] - four[1]) ** 2)), rtol=1e-5
     )
@@ -87,7 +87,7 @@ def test_values_of_losses_and_short_lists():
         assert float(metric.result()) == pytest.approx(expected)
 
 
-def test_losses_without_a_relevant_document_count_there():
+def test_lists_without_a_relevant_document_count_in_losses_of_tf_ranking():
     irrelevant = ([[0.0, 0.0, 0.0]], [[1.0, 2.0, 3.0]])
     for name, expected in (("SoftmaxLoss", 0.0), ("ApproxNDCGLoss", 0.0), ("ListMLELoss", None)):
         theirs = float(getattr(tfr.keras.losses, name)()(*irrelevant))
@@ -96,13 +96,13 @@ def test_losses_without_a_relevant_document_count_there():
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_lists_of_padding_count_in_metrics_there(name):
+def test_lists_of_padding_count_in_metrics_of_tf_ranking(name):
     theirs, ours = values(name, [[0.0, 2.0, 1.0], [-1.0, -1.0, -1.0]], [[0.3, 0.2, 0.1], [1.0, 2.0, 3.0]])
     assert theirs == pytest.approx(ours / 2.0)
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_lists_without_a_relevant_document_have_the_mean_weight_in_metrics_there(name):
+def test_lists_without_a_relevant_document_have_the_mean_weight_in_metrics_of_tf_ranking(name):
     labels, scores = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [[0.3, 0.2]] * 3
     theirs, ours = values(name, labels, scores, [[6.0], [2.0], [1.0]])
     second, third = (values(name, labels[i : i + 1], scores[:1])[1] for i in (1, 2))
@@ -111,14 +111,14 @@ def test_lists_without_a_relevant_document_have_the_mean_weight_in_metrics_there
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_documents_of_weight_zero_are_padding_in_metrics_there(name):
+def test_documents_of_weight_zero_are_padding_in_metrics_of_tf_ranking(name):
     labels, scores, weights = [[0.0, 2.0, 1.0]], [[0.3, 0.2, 0.1]], [[0.0, 1.0, 1.0]]
     theirs, ours = values(name, labels, scores, weights)
     assert theirs == pytest.approx(values(name, [[-1.0, 2.0, 1.0]], scores)[1])
     assert ours == pytest.approx(values(name, labels, scores)[1]) and ours < theirs
 
 
-def test_weights_of_documents_are_inside_of_ndcg_and_map_there():
+def test_document_weights_enter_ndcg_and_map_of_tf_ranking():
     labels, scores, weights = [[0.0, 2.0, 1.0]], [[0.3, 0.2, 0.1]], [[1.0, 2.0, 5.0]]
     third = np.log(2.0) / np.log(4.0)
     dcg = 2 * 3 * np.log(2.0) / np.log(3.0) + 5 * 1 * third

@@ -1,6 +1,6 @@
 """One process of a cluster, as test_cluster.py starts it: `python cluster_task.py WHAT FOLDER [ARGUMENT]`.
 
-TF_CONFIG says which process it is.
+TF_CONFIG identifies the process.
 """
 
 import json
@@ -32,15 +32,15 @@ def a_model(strategy, **kwargs):
 
 
 def shares(strategy, folder):
-    """What this worker reads of the training set: the queries of each step, for several ways to read."""
+    """The queries that this worker reads in each step, for several ways to read the training set."""
     found = {}
     for name, kwargs in {
         "in order": {},
         "two epochs": {"num_epochs": 2},
         "shuffled": {"num_epochs": 2, "shuffle_buffer": 30, "seed": 4},
-        "kept in memory": {"shuffle_buffer": 30, "seed": 4, "cache": True},
-        "kept on disk": {"shuffle_buffer": 30, "seed": 4, "cache_dir": folder / "cache"},
-        "kept in both": {"shuffle_buffer": 30, "seed": 4, "cache_dir": folder / "cache", "cache": True},
+        "cached in memory": {"shuffle_buffer": 30, "seed": 4, "cache": True},
+        "cached on disk": {"shuffle_buffer": 30, "seed": 4, "cache_dir": folder / "cache"},
+        "cached on disk and in memory": {"shuffle_buffer": 30, "seed": 4, "cache_dir": folder / "cache", "cache": True},
     }.items():
         dataset = read(folder / "train.txt", return_ids=True, **kwargs)
         own = [queries(strategy, inputs) for inputs, _ in strategy.experimental_distribute_dataset(dataset)]
@@ -54,10 +54,10 @@ def queries(strategy, inputs):
     return [query.decode() for query in share.numpy()]
 
 
-def exact_figures(strategy, folder):
-    """The validation figures with and without the strategy, for the same weights."""
+def validation_metrics(strategy, folder):
+    """The validation metrics with and without the strategy, for the same weights."""
 
-    def figures(model):
+    def metrics_of(model):
         dataset = read(folder / "vali.txt")
         chosen = [metrics.NDCGMetric(topn=5), metrics.MeanAveragePrecisionMetric(), metrics.SmoothINDCGMetric()]
         validation = training.ExactValidation(dataset, chosen)
@@ -65,14 +65,14 @@ def exact_figures(strategy, folder):
         return validation.evaluate()
 
     model = a_model(strategy)
-    together = {**figures(model), **model.evaluate(read(folder / "vali.txt"), verbose=0, return_dict=True)}
+    together = {**metrics_of(model), **model.evaluate(read(folder / "vali.txt"), verbose=0, return_dict=True)}
     alone = a_model(tf.distribute.get_strategy())
     alone.set_weights(model.get_weights())
-    return together, {**figures(alone), **alone.evaluate(read(folder / "vali.txt"), verbose=0, return_dict=True)}
+    return together, {**metrics_of(alone), **alone.evaluate(read(folder / "vali.txt"), verbose=0, return_dict=True)}
 
 
 def refusals(strategy, folder):
-    """What the chief is told when it scores or exports a model of all workers without the others."""
+    """The chief's errors, or "done", when it scores or exports the distributed model without the other workers."""
     model, found = a_model(strategy), []
     if not training.is_chief(strategy):
         return found
@@ -90,15 +90,15 @@ def refusals(strategy, folder):
 
 
 def compare(strategy, folder, _):
-    """Writes what this worker found out."""
-    together, alone = exact_figures(strategy, folder)
+    """Writes the results of this worker."""
+    together, alone = validation_metrics(strategy, folder)
     found = {
         "replicas": strategy.num_replicas_in_sync,
         "chief": training.is_chief(strategy),
         "steps": replicas.compare(strategy, ["smoothi_ndcg", "mean_squared"]),
         "shares": shares(strategy, folder),
         "refusals": refusals(strategy, folder),
-        "figures": {"together": together, "alone": alone},
+        "metrics": {"together": together, "alone": alone},
     }
     (folder / f"{task()['index']}.json").write_text(json.dumps(found))
 
@@ -119,9 +119,9 @@ class KillAt(tf.keras.callbacks.Callback):
 
 
 def train(strategy, folder, how):
-    """Trains to the end, or kills worker 1 in the second epoch (`how` is "kill").
+    """Trains to the end, or kills worker 1 in the second epoch if `how` is "kill".
 
-    Each worker has a folder for its output if `how` is "apart", else all have the same.
+    If `how` is "apart", each worker has its own output folder; otherwise all share one.
     """
     index = task()["index"]
     output = folder / (f"output{index}" if how == "apart" else "output0")
@@ -146,7 +146,7 @@ def train(strategy, folder, how):
 
 
 def train_on_shards(strategy, folder, _):
-    """Trains on records: each worker reads the shards that are its own."""
+    """Trains on records: each worker reads its own shards."""
 
     def batches(context, **kwargs):
         size = context.get_per_replica_batch_size(BATCH_SIZE)
@@ -162,7 +162,7 @@ def train_on_shards(strategy, folder, _):
 
 
 def train_asynchronously(strategy, folder, _):
-    """Trains with a parameter server: the chief alone gets here."""
+    """Trains with a parameter server. Only the chief calls this function."""
     model = a_model(strategy)
     before = exact_ndcg(model, folder)
     validation = training.ExactValidation(
@@ -189,7 +189,7 @@ def task():
 
 
 def main(what, folder, argument=None):
-    signal.alarm(300)  # ends this process also where who started it cannot
+    signal.alarm(300)  # ends this process even if the parent process cannot
     name = "parameter_server" if what == "train_asynchronously" else "multi_worker"
     strategy = training.get_strategy(name)
     functions = {

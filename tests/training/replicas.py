@@ -1,7 +1,7 @@
 """One training step with a batch split over two replicas in many ways, and the same step on one device.
 
-test_replicas.py and test_cluster.py have it run in processes of their own: TensorFlow must be told of two logical CPUs,
-or of a cluster, before it starts.
+test_replicas.py and test_cluster.py run it in new processes: two logical CPUs, or a cluster, must be configured before
+TensorFlow starts.
 """
 
 import json
@@ -15,18 +15,18 @@ from tests import modes
 from tfr_smooth import _keras, losses, models
 
 NUM_FEATURES = 4
-# Lists of a batch by replica. Lists 4 and 5 have no relevant document, 6 has one document alone.
+# The lists of a batch by replica. Lists 4 and 5 have no relevant document, and list 6 has a single document.
 SPLITS = {
     "even": [[0, 1, 4], [2, 3, 5]],
     "uneven": [[0, 1, 2, 3, 4], [6]],
-    "one list on one side": [[0], [1, 2, 3, 4]],
-    "one list in all": [[1], []],
+    "one list on the first replica": [[0], [1, 2, 3, 4]],
+    "one list in total": [[1], []],
     "the first replica empty": [[], [0, 1, 2]],
-    "nothing relevant on one side": [[4, 5], [0, 1]],
-    "nothing relevant on the other": [[0, 6, 1], [5]],
+    "nothing relevant on the first replica": [[4, 5], [0, 1]],
+    "nothing relevant on the second replica": [[0, 6, 1], [5]],
     "nothing relevant": [[4], [5]],
 }
-# Beyond the table: other ways to reduce, and half precision (a policy).
+# Additional cases: another reduction, and half precision by a policy.
 VARIANTS = {
     "smoothi_ndcg, sum": ("smoothi_ndcg", {"reduction": "sum"}, "float32"),
     "smoothi_ndcg, mixed_float16": ("smoothi_ndcg", {}, "mixed_float16"),
@@ -34,12 +34,12 @@ VARIANTS = {
 }
 if _keras.IS_KERAS_3:  # Its LossScaleOptimizer fails on several replicas: github.com/keras-team/keras/issues/19246
     del VARIANTS["smoothi_ndcg, mixed_float16"]
-# The lists have up to eight documents, and no gradient where all of them are above the cut-off.
+# The lists have up to eight documents, and no gradient if all of them are above the cutoff of precision.
 CASES = {name: (name, {"topn": 2} if "precision" in name else {}, "float32") for name in modes.SAMPLE} | VARIANTS
 
 
 def a_batch(lists):
-    """Those lists, padded to the longest of them."""
+    """These lists, padded to the longest."""
     length = max((1 if i == 6 else 2 + i for i in lists), default=1)
     features = np.zeros((len(lists), length, NUM_FEATURES), np.float32)
     labels = np.full((len(lists), length), -1.0, np.float32)
@@ -60,7 +60,7 @@ def a_dataset(shares):
 
 
 class Trainer:
-    """Steps of a model that starts anew for each of them, and is traced once for each loss."""
+    """Training steps of a model that is reset before each step, and traced once per loss."""
 
     def __init__(self, strategy):
         self.strategy = strategy
@@ -99,7 +99,7 @@ def furthest(some, others):
 
 
 def compare(strategy, cases):
-    """How far the step of two replicas is from that of one device, and how far that goes, by case and split."""
+    """The difference between the steps of two replicas and one device, and the size of the step, by case and split."""
     per_worker = 2 // (2 if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) else 1)
 
     def own_shares(context, shares_by_split):
@@ -128,7 +128,7 @@ def compare(strategy, cases):
 
 
 def check(result, case):
-    """Fails unless the steps of that case are the same."""
+    """Checks that the steps of a case are the same."""
     # Half precision rounds sums over documents, so that their order matters.
     tolerance = {"mixed_float16": 1e-4, "mixed_bfloat16": 1e-3}.get(CASES[case][2], 1e-6)
     assert list(result) == list(SPLITS)
@@ -149,5 +149,5 @@ def main(path):
 
 if __name__ == "__main__":
     main(sys.argv[1])
-    # At once: tf.data's iterators of each replica tune themselves, and closing one waits up to minutes for its thread.
+    # Immediately: tf.data tunes the iterators of replicas, and closing one may wait minutes for its thread.
     os._exit(0)

@@ -1,4 +1,4 @@
-"""Resuming: an interrupted training ends where an undisturbed one does."""
+"""Resuming: an interrupted training run ends with the weights and metrics of an uninterrupted one."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ class Interruption(Exception):
 
 
 class InterruptAt(tf.keras.callbacks.Callback):
-    """Breaks off in the middle of an epoch."""
+    """Interrupts training in the middle of an epoch."""
 
     def __init__(self, epoch):
         super().__init__()
@@ -35,7 +35,7 @@ class InterruptAt(tf.keras.callbacks.Callback):
 
 
 def read(path, **kwargs):
-    # One list size: XLA compiles the loss and the metric for each.
+    # One list size, as XLA compiles the loss and the metric for each.
     return data.read_letor(str(path), batch_size=8, num_features=16, list_size=16, **kwargs)
 
 
@@ -60,20 +60,20 @@ SETTINGS = {"alpha": 1.0, "loss": "smoothi_ndcg"}
 
 
 @pytest.fixture(scope="module")
-def undisturbed(files, tmp_path_factory):
-    """An undisturbed training's folder, model and validation; nothing trains there again."""
-    folder = tmp_path_factory.mktemp("undisturbed")
+def uninterrupted(files, tmp_path_factory):
+    """The folder, model and validation of an uninterrupted run; no test trains there again."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
     model, validation, start = run(files, folder, settings=SETTINGS)
     assert start == 0
     return folder, model, validation
 
 
 @pytest.mark.parametrize("interrupt_at", [2, pytest.param(3, marks=pytest.mark.slow)])
-def test_resumed_training_ends_as_an_undisturbed_one(files, undisturbed, tmp_path, interrupt_at):
-    folder, model, validation = undisturbed
+def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(files, uninterrupted, tmp_path, interrupt_at):
+    folder, model, validation = uninterrupted
     with pytest.raises(Interruption):
         run(files, tmp_path, interrupt_at=interrupt_at)
-    resumed, resumed_validation, start = run(files, tmp_path, seed=99)  # the seed no longer matters
+    resumed, resumed_validation, start = run(files, tmp_path, seed=99)  # the seed has no effect
     assert start == interrupt_at
     assert resumed_validation.history == validation.history
     assert resumed_validation.best_epoch == validation.best_epoch
@@ -85,7 +85,7 @@ def test_resumed_training_ends_as_an_undisturbed_one(files, undisturbed, tmp_pat
 
 
 @pytest.mark.slow
-def test_interrupted_in_the_first_epoch_it_begins_anew(files, tmp_path):
+def test_a_run_interrupted_in_the_first_epoch_starts_over(files, tmp_path):
     with pytest.raises(Interruption):
         run(files, tmp_path, interrupt_at=0)
     _, validation, start = run(files, tmp_path, seed=99)
@@ -93,8 +93,8 @@ def test_interrupted_in_the_first_epoch_it_begins_anew(files, tmp_path):
     assert len(validation.history["loss"]) == EPOCHS
 
 
-def test_a_finished_training_is_not_repeated(files, undisturbed):
-    folder, model, validation = undisturbed
+def test_a_finished_run_is_not_repeated(files, uninterrupted):
+    folder, model, validation = uninterrupted
     again, again_validation, start = run(files, folder, seed=99, settings=SETTINGS)
     assert start == EPOCHS
     assert again_validation.get_state() == validation.get_state()
@@ -102,12 +102,12 @@ def test_a_finished_training_is_not_repeated(files, undisturbed):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_other_settings_are_refused(files, undisturbed):
+def test_resuming_with_other_settings_is_refused(files, uninterrupted):
     with pytest.raises(ValueError, match=r"`settings` must match .* got alpha=2.0 \(was 1.0\), topn=5 \(was None\)\."):
-        run(files, undisturbed[0], settings={"alpha": 2.0, "loss": "smoothi_ndcg", "topn": 5})
+        run(files, uninterrupted[0], settings={"alpha": 2.0, "loss": "smoothi_ndcg", "topn": 5})
 
 
-def test_restore_comes_before_fit(tmp_path):
+def test_restore_must_be_called_before_fit(tmp_path):
     model = models.FeedForwardScorer(hidden=[2])
     model.compile(optimizer="adam", loss=losses.SmoothINDCGLoss())
     dataset = tf.data.Dataset.from_tensors((tf.ones([1, 2, 3]), tf.ones([1, 2])))

@@ -1,4 +1,4 @@
-"""Trainings of several real processes on this machine, that find each other by TF_CONFIG."""
+"""Training in several real processes on this machine, connected by TF_CONFIG."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ SCRIPT = pathlib.Path(__file__).absolute().parent / "cluster_task.py"
 
 @contextlib.contextmanager
 def a_cluster(jobs, what, folder, *arguments):
-    """Starts cluster_task.py once for each task, and leaves none behind. Yields the processes by job and index."""
+    """Starts cluster_task.py once per task, and ends all at exit. Yields the processes by job and index."""
     with processes_of(jobs, [SCRIPT, what, folder, *arguments], folder) as processes:
         yield processes
 
@@ -43,7 +43,7 @@ def prepare(files, folder):
 
 @pytest.fixture(scope="module")
 def compared(files, tmp_path_factory):
-    """What each of two workers found."""
+    """The results of each of two workers."""
     folder = prepare(files, tmp_path_factory.mktemp("compare"))
     with a_cluster({"worker": 2}, "compare", folder) as processes:
         finish(processes, folder)
@@ -56,92 +56,92 @@ def test_one_worker_is_the_chief(compared):
 
 
 @pytest.mark.parametrize("case", ["smoothi_ndcg", "mean_squared"])
-def test_a_step_of_two_workers_is_that_of_one_device(compared, case):
+def test_a_step_of_two_workers_equals_that_of_one_device(compared, case):
     for worker in compared:
         replicas.check(worker["steps"][case], case)
 
 
 @pytest.mark.parametrize(
-    "way", ["in order", "two epochs", "shuffled", "kept in memory", "kept on disk", "kept in both"]
+    "way", ["in order", "two epochs", "shuffled", "cached in memory", "cached on disk", "cached on disk and in memory"]
 )
 def test_workers_share_each_batch_and_miss_no_list(compared, way):
     first, second = (worker["shares"][way] for worker in compared)
-    assert first["everything"] == second["everything"]  # one order, of which each worker takes its part
+    assert first["everything"] == second["everything"]  # both workers read in the same order
     assert [len(batch) for batch in first["everything"]][:4] == [8, 8, 8, 6]
     for batch, ours, theirs in zip(first["everything"], first["own"], second["own"], strict=True):
         assert len(ours) == len(theirs) == len(batch) / 2
         assert sorted(ours + theirs) == sorted(batch)
 
 
-def test_each_worker_sees_the_figures_of_one_device(compared):
+def test_each_worker_has_the_metrics_of_one_device(compared):
     for worker in compared:
-        figures = worker["figures"]
+        figures = worker["metrics"]
         assert len(figures["alone"]) == 4
         assert figures["together"] == {name: pytest.approx(v, rel=1e-6) for name, v in figures["alone"].items()}
 
 
-def test_the_chief_alone_neither_scores_nor_exports_what_all_workers_read(compared):
-    """Batch normalization in Keras 2, where TensorFlow would abort all workers."""
+def test_keras_2_refuses_to_score_or_export_a_distributed_model_on_the_chief_alone(compared):
+    """Because of batch normalization, for which TensorFlow would abort all workers. Keras 3 allows both."""
     expected = "done" if _keras.IS_KERAS_3 else "`model` must be loaded from its file, outside the strategy's scope"
     chief, other = (worker["refusals"] for worker in compared)
     assert [text.startswith(expected) for text in chief] == [True, True] and other == []
 
 
 @pytest.fixture(scope="module")
-def undisturbed(files, tmp_path_factory):
-    folder = prepare(files, tmp_path_factory.mktemp("undisturbed"))
+def uninterrupted(files, tmp_path_factory):
+    folder = prepare(files, tmp_path_factory.mktemp("uninterrupted"))
     with a_cluster({"worker": 2}, "train", folder, "apart") as processes:
         finish(processes, folder)
     return folder
 
 
-def findings(folder, index):
+def result_of(folder, index):
     return json.loads((folder / f"{index}.json").read_text())
 
 
-def test_the_chief_alone_writes(undisturbed):
-    output = undisturbed / "output0"
+def test_only_the_chief_writes(uninterrupted):
+    output = uninterrupted / "output0"
     assert sorted(path.name for path in output.iterdir()) == ["best.keras", "checkpoints"]
     kept = {path.name.partition(".")[0] for path in (output / "checkpoints").iterdir()}
     assert kept == {"checkpoint", "ckpt-2", "ckpt-3"}
-    assert not (undisturbed / "output1").exists()
-    assert findings(undisturbed, 0) == findings(undisturbed, 1)
-    assert findings(undisturbed, 0)["start"] == 0
+    assert not (uninterrupted / "output1").exists()
+    assert result_of(uninterrupted, 0) == result_of(uninterrupted, 1)
+    assert result_of(uninterrupted, 0)["start"] == 0
 
 
-def test_workers_that_see_different_checkpoints_refuse_to_train(undisturbed):
-    with a_cluster({"worker": 2}, "train", undisturbed, "apart") as processes:
+def test_workers_that_see_different_checkpoints_refuse_to_train(uninterrupted):
+    with a_cluster({"worker": 2}, "train", uninterrupted, "apart") as processes:
         assert all(process.wait(120) > 0 for process in processes.values())
     message = "`directory` must be the same for all workers, got checkpoints of epochs [3, 0]."
-    assert message in (undisturbed / "worker0.log").read_text() + (undisturbed / "worker1.log").read_text()
+    assert message in (uninterrupted / "worker0.log").read_text() + (uninterrupted / "worker1.log").read_text()
 
 
-def test_a_killed_worker_costs_no_more_than_the_epoch(files, undisturbed, tmp_path):
+def test_training_resumes_with_the_interrupted_epoch_after_a_worker_is_killed(files, uninterrupted, tmp_path):
     folder = prepare(files, tmp_path)
     with a_cluster({"worker": 2}, "train", folder, "kill") as processes:
         assert processes["worker", 1].wait(120) == -9
-        assert processes["worker", 0].wait(60) > 0  # it fails by itself, instead of waiting for ever
+        assert processes["worker", 0].wait(60) > 0  # it fails instead of waiting forever
     assert not (folder / "0.json").exists() and not (folder / "1.json").exists()
     with a_cluster({"worker": 2}, "train", folder) as processes:
         finish(processes, folder)
-    expected = findings(undisturbed, 0)
+    expected = result_of(uninterrupted, 0)
     for index in range(2):
-        found = findings(folder, index)
+        found = result_of(folder, index)
         assert found["start"] == 1
         assert found["validation"]["best_epoch"] == expected["validation"]["best_epoch"]
         for ours, theirs in zip(found["weights"], expected["weights"], strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
-    best, expected_best = (tf.keras.models.load_model(f / "output0" / "best.keras") for f in (folder, undisturbed))
+    best, expected_best = (tf.keras.models.load_model(f / "output0" / "best.keras") for f in (folder, uninterrupted))
     for ours, theirs in zip(best.get_weights(), expected_best.get_weights(), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
 
 
 def test_each_worker_trains_on_its_own_shards(files, tmp_path):
-    """A step is that of one device on the lists of both workers."""
+    """A step equals that of one device on the lists of both workers."""
     shards = data.letor_to_tfrecord(files / "train.txt", tmp_path / "train.tfrecord", num_shards=2)
     with a_cluster({"worker": 2}, "train_on_shards", tmp_path) as processes:
         finish(processes, tmp_path)
-    found = [findings(tmp_path, index) for index in range(2)]
+    found = [result_of(tmp_path, index) for index in range(2)]
     for worker, shard in zip(found, shards, strict=True):
         alone = data.read_tfrecord(shard, batch_size=4, return_ids=True)
         assert worker["own"] == [[query.decode() for query in inputs["query_id"].numpy()] for inputs, _ in alone]
@@ -160,12 +160,12 @@ def test_each_worker_trains_on_its_own_shards(files, tmp_path):
             np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.skipif(_keras.IS_KERAS_3, reason="the fit of Keras 3 has no parameter servers")
-def test_parameter_server(files, tmp_path):
+@pytest.mark.skipif(_keras.IS_KERAS_3, reason="Keras 3 does not support parameter servers")
+def test_training_with_a_parameter_server_raises_ndcg(files, tmp_path):
     folder = prepare(files, tmp_path)
     with a_cluster({"ps": 1, "worker": 2, "chief": 1}, "train_asynchronously", folder) as processes:
         finish({("chief", 0): processes["chief", 0]}, folder)
-        assert all(process.poll() is None for (job, _), process in processes.items() if job != "chief")  # they serve on
+        assert all(process.poll() is None for (job, _), process in processes.items() if job != "chief")  # still running
     found = json.loads((folder / "chief.json").read_text())
     assert found["chief"]
     assert found["after"] > found["before"] + 0.05
@@ -173,7 +173,7 @@ def test_parameter_server(files, tmp_path):
     assert (folder / "output" / "best.keras").exists()
 
 
-def test_the_example_gives_the_figures_of_one_process(files, tmp_path):
+def test_the_example_has_the_metrics_of_one_process(files, tmp_path):
     def command(output, *more):
         given = [f"--train={files / 'train.txt'}", f"--valid={files / 'vali.txt'}", f"--test={files / 'test.txt'}"]
         sizes = ["--recipe=paper", "--hidden=8", "--batch_size=8", "--learning_rate=0.01", "--epochs=2"]

@@ -1,4 +1,4 @@
-"""Permutation importance: what the drops of known rankers are."""
+"""Permutation importance: the drops of rankers with known weights."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ WEIGHTS = np.array([0.5, 2.0, 0.0, 1.0], np.float32)
 
 
 class Linear(tf.keras.Model):
-    """A ranker of known weights."""
+    """A ranker with known weights."""
 
     def call(self, inputs, training=None):
         assert not training
@@ -19,7 +19,7 @@ class Linear(tf.keras.Model):
 
 
 def a_dataset(lists=120, batch_size=50, longest=9):
-    """Batches whose labels are told by the weighted sum; lists of 3 to `longest` documents."""
+    """Batches whose labels follow from the weighted sum; lists of 3 to `longest` documents."""
     random = np.random.RandomState(0)
     queries = np.repeat(np.arange(lists), random.randint(3, longest + 1, lists))
     features = random.randn(len(queries), 4).astype(np.float32)
@@ -27,7 +27,7 @@ def a_dataset(lists=120, batch_size=50, longest=9):
     return data.from_arrays(features, labels, queries, batch_size=batch_size)
 
 
-def test_known_weights_give_the_known_order():
+def test_drops_are_sorted_and_follow_the_known_weights():
     importance = training.permutation_importance(Linear(), a_dataset(), names=["a", "b", "unused", "d"], repeats=4)
     assert list(importance.drops) == ["b", "d", "a", "unused"] == list(importance.means)
     has_relevant = np.concatenate([labels.numpy().max(axis=1) > 0.0 for _, labels in a_dataset()])
@@ -37,9 +37,9 @@ def test_known_weights_give_the_known_order():
         assert means[better] - means[worse] > 3 * (errors[better] + errors[worse])
 
 
-def test_an_unused_feature_has_exactly_0():
+def test_the_drops_of_an_unused_feature_are_exactly_0():
     assert training.permutation_importance(Linear(), a_dataset()).drops["3"].tolist() == [0.0] * 5
-    # Also where it takes part in the arithmetic of a trained network.
+    # Also in a trained network, which multiplies it by 0.
     model = models.FeedForwardScorer(hidden=[8], normalization="log1p")
     model.compile("adam", "smoothi_ndcg")
     model.fit(a_dataset(), verbose=0)
@@ -50,8 +50,8 @@ def test_an_unused_feature_has_exactly_0():
     assert all((drops[name] != 0.0).any() for name in ("1", "2", "4"))
 
 
-def test_the_drop_is_the_metric_of_shuffled_documents():
-    """By hand: all documents of all lists, whatever the batches are."""
+def test_the_drop_is_the_change_of_the_metric_with_a_shuffled_feature():
+    """Computed by hand: over all documents of all lists, for any batches."""
     queries = np.repeat(np.arange(40), 5)
     features = np.random.RandomState(1).randn(200, 4).astype(np.float32)
     labels = np.clip(np.round(features @ WEIGHTS), 0, 4)
@@ -76,7 +76,7 @@ def test_the_drop_is_the_metric_of_shuffled_documents():
         assert {name: pytest.approx(drops, abs=1e-6) for name, drops in expected.items()} == found.drops
 
 
-def test_padding_is_left_alone_and_the_dataset_too():
+def test_only_one_feature_of_real_documents_is_shuffled():
     seen = []
 
     def scorer(inputs):
@@ -100,7 +100,7 @@ def test_padding_is_left_alone_and_the_dataset_too():
         np.testing.assert_array_equal(shuffled, before)
 
 
-def test_standard_errors_and_the_table():
+def test_standard_errors_and_the_printed_table():
     drops = {"long name": np.array([0.3, 0.1]), "x": np.array([0.0, 0.0])}
     importance = training.FeatureImportance("ndcg", 0.8, drops)
     assert importance.standard_errors == {"long name": pytest.approx(0.1), "x": 0.0}
@@ -113,7 +113,7 @@ def test_standard_errors_and_the_table():
     assert np.isnan(once.standard_errors["x"])
 
 
-def test_a_seed_decides_and_progress_is_told():
+def test_a_seed_determines_the_drops_and_progress_is_reported():
     calls = []
     runs = [
         training.permutation_importance(Linear(), a_dataset(), seed=seed, progress=lambda *call: calls.append(call))
@@ -139,14 +139,14 @@ def test_a_seed_decides_and_progress_is_told():
         ({"dataset": [(tf.ones([2, 3]), 1)]}, "got shape (2, 3)."),
     ],
 )
-def test_bad_arguments(arguments, problem):
+def test_bad_arguments_are_refused(arguments, problem):
     dataset = arguments.pop("dataset", None)
     with pytest.raises(ValueError) as raised:
         training.permutation_importance(Linear(), a_dataset(lists=3) if dataset is None else dataset, **arguments)
     assert problem in str(raised.value)
 
 
-def test_the_dataset_may_be_of_plain_features():
+def test_the_dataset_may_contain_plain_features():
     labels, _ = helpers.a_batch(length=6)
     features = np.random.RandomState(2).randn(5, 6, 3).astype(np.float32)
     importance = training.permutation_importance(lambda x: x[:, :, 0], [(tf.constant(features), tf.constant(labels))])

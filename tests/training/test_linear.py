@@ -1,4 +1,4 @@
-"""A linear model on the embedded data: both forms of the gradient raise exact NDCG."""
+"""A linear model on synthetic data: both forms of the gradient raise exact NDCG."""
 
 import pytest
 import tensorflow as tf
@@ -21,7 +21,7 @@ def test_linear_model_raises_exact_ndcg(dataset, stop_gradient):
         loss=losses.SmoothINDCGLoss(stop_gradient=stop_gradient),
         metrics=[metrics.NDCGMetric(no_relevant="skip")],
     )
-    model.fit(dataset, epochs=1, verbose=0)  # lets batch normalisation learn its statistics
+    model.fit(dataset, epochs=1, verbose=0)  # lets batch normalization learn its statistics
     before = model.evaluate(dataset, verbose=0, return_dict=True)["ndcg"]
     model.fit(dataset, epochs=12, verbose=0)
     after = model.evaluate(dataset, verbose=0, return_dict=True)["ndcg"]

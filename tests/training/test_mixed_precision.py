@@ -1,4 +1,4 @@
-"""Training under a policy of half precision: layers in half precision, loss and gradient in float32."""
+"""Training with a half-precision policy: layers in half precision, loss and gradient in float32."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def a_model(loss, learning_rate=0.5):
 
 
 class Watched(losses.SmoothINDCGLoss):
-    """Remembers the types of what went in and what came out."""
+    """Records the types of the scores and of the values."""
 
     def __init__(self):
         super().__init__(alpha=10.0)
@@ -65,7 +65,7 @@ def test_a_step_is_nearly_that_of_full_precision(policy):
         model.fit(tf.data.Dataset.from_tensors((inputs, labels)), verbose=0)
         steps[name] = [after - weight for after, weight in zip(model.get_weights(), before, strict=True)]
     tf.keras.mixed_precision.set_global_policy(policy)
-    assert any((ours != theirs).any() for ours, theirs in zip(*steps.values(), strict=True))  # it was half indeed
+    assert any((ours != theirs).any() for ours, theirs in zip(*steps.values(), strict=True))  # half precision was used
     size = max(np.abs(step).max() for step in steps["float32"])
     assert size > 1e-2
     tolerance = {"mixed_float16": 0.01, "mixed_bfloat16": 0.08}[policy] * size
@@ -74,7 +74,7 @@ def test_a_step_is_nearly_that_of_full_precision(policy):
 
 
 def test_scores_in_half_precision_get_the_float32_gradient(policy):
-    """Of a scorer that does not cast its scores back; documents differ by less than half precision can add up."""
+    """For a scorer that does not cast its scores to float32. Half precision would round sums of differences."""
     _, labels = a_batch()
     dtype = tf.as_dtype(policy.removeprefix("mixed_"))
     half = tf.cast(tf.random.stateless_normal(labels.shape, [1, 2]), dtype)

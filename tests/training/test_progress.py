@@ -1,4 +1,4 @@
-"""The lines and the table that a training leaves."""
+"""The progress lines and the CSV log of a training run."""
 
 import csv
 import re
@@ -13,7 +13,7 @@ from tfr_smooth.training import progress
 
 @pytest.fixture
 def fitted(capsys):
-    """Trains from an epoch to another, and returns the lines."""
+    """A function that trains from one epoch to another, and returns the output."""
     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
     model.compile("sgd", "mse")
 
@@ -26,7 +26,7 @@ def fitted(capsys):
     return fit
 
 
-def test_lines_with_the_time_left(fitted):
+def test_each_epoch_prints_a_line_with_the_time_left(fitted):
     first, *epochs = fitted(training.ProgressLog(), 0, 3).splitlines()
     assert first == "Compiling the first step ..."
     assert len(epochs) == 3
@@ -35,7 +35,7 @@ def test_lines_with_the_time_left(fitted):
     assert epochs[0].endswith(" left") and epochs[2].endswith(", done")
 
 
-def test_the_time_left_is_that_of_epochs_without_compiling(monkeypatch, capsys):
+def test_the_time_left_excludes_compiling(monkeypatch, capsys):
     now = iter([0.0, 100.0, 100.0, 102.0, 102.0, 106.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(now))
     log = training.ProgressLog()
@@ -60,7 +60,7 @@ def test_durations_are_short(seconds, text):
     assert progress._duration(seconds) == text
 
 
-def test_many_epochs_print_few_lines_and_the_last(fitted):
+def test_many_epochs_print_few_lines_including_the_last(fitted):
     lines = fitted(training.ProgressLog(), 0, 25).splitlines()[1:]
     assert [line.partition("/")[0] for line in lines] == [f"Epoch {n}" for n in (1, 4, 7, 10, 13, 16, 19, 22, 25)]
     lines = fitted(training.ProgressLog(), 0, 24).splitlines()[1:]
@@ -81,12 +81,12 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
-def test_the_table_goes_on_when_the_training_does(fitted, tmp_path):
+def test_the_log_continues_when_training_resumes(fitted, tmp_path):
     path = tmp_path / "log.csv"
     fitted(training.ProgressLog(path), 0, 3)
     before = rows(path)
     assert [row["epoch"] for row in before] == ["1", "2", "3"] and float(before[0]["loss"]) > 0
-    fitted(training.ProgressLog(path), 2, 4)  # the third was interrupted, and is done again
+    fitted(training.ProgressLog(path), 2, 4)  # the third was interrupted and is repeated
     after = rows(path)
     assert [row["epoch"] for row in after] == ["1", "2", "3", "4"]
     assert after[:2] == before[:2] and after[2] != before[2]

@@ -1,4 +1,4 @@
-"""For each way to compute a loss: how a batch is split over two replicas of one process changes nothing."""
+"""For each loss: the split of a batch over two replicas of one process does not change the step."""
 
 import json
 import os
@@ -26,5 +26,5 @@ def results(tmp_path_factory):
 
 
 @pytest.mark.parametrize("case", replicas.CASES)
-def test_a_step_of_two_replicas_is_that_of_one_device(results, case):
+def test_a_step_of_two_replicas_equals_that_of_one_device(results, case):
     replicas.check(results[case], case)

@@ -25,7 +25,7 @@ def batches(lengths, width=3):
 
 @pytest.fixture
 def warnings():
-    """What TensorFlow logs."""
+    """The messages that TensorFlow logs."""
     messages = []
     handler = logging.Handler()
     handler.emit = lambda record: messages.append(record.getMessage())
@@ -47,7 +47,7 @@ def test_scores_are_those_of_the_model():
     assert next(queries, None) is None
 
 
-def test_many_calls_trace_no_more_than_one_and_warn_of_nothing(warnings):
+def test_many_calls_trace_no_more_than_one_and_do_not_warn(warnings):
     several = [models.FeedForwardScorer(hidden=[4]) for _ in range(8)]
     counts = []
     for _ in range(20):
@@ -68,7 +68,7 @@ def test_scores_follow_the_weights():
     np.testing.assert_allclose(after, 2.0 * before, rtol=1e-5)
 
 
-def test_a_model_that_is_gone_leaves_nothing():
+def test_a_deleted_model_is_removed_from_the_cache():
     gc.collect()
     before = len(scoring._scorers)
     model = models.FeedForwardScorer(hidden=[4])
@@ -79,8 +79,8 @@ def test_a_model_that_is_gone_leaves_nothing():
     assert len(scoring._scorers) == before
 
 
-def pairs(queries):
-    """Query id -> document names, labels and scores, as lists."""
+def by_query(queries):
+    """Maps each query id to its document ids, labels and scores, as lists."""
     return {
         query.query_id: (query.doc_ids, query.labels.tolist(), np.round(query.scores, 4).tolist()) for query in queries
     }
@@ -103,15 +103,15 @@ def twice(shape=(None, 1), squeeze=True, **kwargs):
 
 @pytest.mark.parametrize("squeeze", [True, False], ids=["[batch, list]", "[batch, list, 1]"])
 @pytest.mark.parametrize("weights", [(), (np.ones([2, 3], np.float32),)])
-def test_plain_batches_of_features_and_labels(squeeze, weights):
+def test_plain_batches_of_features_and_labels_are_scored(squeeze, weights):
     model = twice(squeeze=squeeze)
-    assert pairs(training.score_queries(model, [(FEATURES, LABELS, *weights)])) == EXPECTED
+    assert by_query(training.score_queries(model, [(FEATURES, LABELS, *weights)])) == EXPECTED
     dataset = tf.data.Dataset.from_tensor_slices((FEATURES, LABELS, *weights)).batch(1)
-    assert pairs(training.score_queries(model, dataset)) == EXPECTED  # numbered over the batches
+    assert by_query(training.score_queries(model, dataset)) == EXPECTED  # numbers continue across batches
 
 
 @pytest.mark.parametrize("dense_scores", [False, True])
-def test_ragged_batches(dense_scores):
+def test_ragged_batches_are_scored(dense_scores):
     features = tf.RaggedTensor.from_tensor(FEATURES, lengths=[2, 3], ragged_rank=1)
     labels = tf.RaggedTensor.from_tensor(LABELS, lengths=[2, 3])
 
@@ -119,16 +119,16 @@ def test_ragged_batches(dense_scores):
         features = 2.0 * features
         return features.to_tensor() if dense_scores else features
 
-    assert pairs(training.score_queries(model, [(features, labels)])) == EXPECTED
-    assert pairs(training.score_queries(lambda given: model(given)[:, :, 0], [(features, labels)])) == EXPECTED
+    assert by_query(training.score_queries(model, [(features, labels)])) == EXPECTED
+    assert by_query(training.score_queries(lambda given: model(given)[:, :, 0], [(features, labels)])) == EXPECTED
     dataset = tf.data.Dataset.from_tensor_slices((features, labels)).batch(2)
-    assert pairs(training.score_queries(model, dataset)) == EXPECTED
+    assert by_query(training.score_queries(model, dataset)) == EXPECTED
 
 
 @pytest.mark.parametrize("element", [FEATURES, (FEATURES,), {"features": FEATURES}])
-def test_inputs_alone_have_labels_of_0(element):
+def test_inputs_without_labels_have_labels_of_0(element):
     model = twice(name="features") if isinstance(element, dict) else twice()
-    found = pairs(training.score_queries(model, [element]))
+    found = by_query(training.score_queries(model, [element]))
     assert found["0"] == (["0", "1", "2"], [0, 0, 0], [2, 4, 0])
 
 
@@ -138,35 +138,35 @@ def test_a_functional_model_of_several_inputs_gets_them_without_the_ids():
     model = tf.keras.Model({"query": queries, "document": documents}, tf.keras.layers.Reshape((-1,))(product))
     ids = {"query_id": np.array(["a", "b"]), "doc_id": np.array([["x", "y", ""], ["u", "v", "w"]])}
     inputs = {"query": np.full([2, 1], 2.0, np.float32), "document": FEATURES, **ids}
-    assert pairs(training.score_queries(model, [(inputs, LABELS)])) == {
+    assert by_query(training.score_queries(model, [(inputs, LABELS)])) == {
         "a": (["x", "y"], [1, 0], [2, 4]),
         "b": (["u", "v", "w"], [0, 2, 1], [6, 8, 10]),
     }
 
 
-def test_a_model_may_take_an_id():
+def test_a_model_may_have_an_id_as_input():
     model = twice(name="query_id", shape=(1,), squeeze=False)
     inputs = {"query_id": np.array([[3.0], [4.0]], np.float32)}
-    assert pairs(training.score_queries(model, [(inputs, np.array([[1.0], [0.0]]))])) == {
+    assert by_query(training.score_queries(model, [(inputs, np.array([[1.0], [0.0]]))])) == {
         "3.0": (["0"], [1], [6]),
         "4.0": (["0"], [0], [8]),
     }
 
 
-def test_a_functional_model_of_the_features_alone():
+def test_a_functional_model_may_have_only_the_features_as_input():
     rows = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
     dataset = data.from_arrays(rows, [1, 0, 0, 2, 1], ["0", "0", "1", "1", "1"], batch_size=1, return_ids=True)
     found = training.score_queries(twice(name="features"), dataset)
     assert [query.scores.tolist() for query in found] == [scores for _, _, scores in EXPECTED.values()]
 
 
-def test_datasets_of_files_and_tables_without_ids(tmp_path):
+def test_datasets_of_files_and_tables_without_ids_are_scored(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("1 qid:a 1:1\n0 qid:a 1:2\n0 qid:b 1:3\n2 qid:b 1:4\n1 qid:b 1:5\n")
     rows = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
     arrays = data.from_arrays(rows, [1, 0, 0, 2, 1], group_sizes=[2, 3], weights=np.ones(5), batch_size=1)
     for dataset in (data.read_letor(path, batch_size=2), arrays):
-        assert pairs(training.score_queries(lambda inputs: 2 * inputs["features"], dataset)) == EXPECTED
+        assert by_query(training.score_queries(lambda inputs: 2 * inputs["features"], dataset)) == EXPECTED
 
 
 @pytest.mark.parametrize(
@@ -179,12 +179,12 @@ def test_datasets_of_files_and_tables_without_ids(tmp_path):
         (lambda x: x, (FEATURES,) * 4, r"`dataset` must yield inputs, \(inputs, labels\) or .*, got 4 elements"),
     ],
 )
-def test_what_is_no_ranking_is_refused(model, element, message):
+def test_invalid_scores_labels_and_batches_are_refused(model, element, message):
     with pytest.raises(ValueError, match=message):
         list(training.score_queries(model, [element]))
 
 
-def test_plain_and_ragged_batches_are_traced_once_a_model():
+def test_plain_batches_of_several_lengths_are_not_retraced():
     model = twice()
     for _ in range(5):
         list(training.score_queries(model, [(FEATURES, LABELS), (FEATURES[:, :2], LABELS[:, :2]), (FEATURES, LABELS)]))
@@ -192,7 +192,7 @@ def test_plain_and_ragged_batches_are_traced_once_a_model():
 
 
 @pytest.mark.parametrize("shuffle_buffer", [0, 10])
-def test_scores_of_rows_in_their_order(shuffle_buffer):
+def test_score_rows_returns_the_scores_in_the_order_of_the_rows(shuffle_buffer):
     features = np.arange(11.0)[:, np.newaxis]
     queries = np.array([5, 1, 5, 2, 1, 5, 5, 2, 9, 1, 5])
     dataset = data.from_arrays(
@@ -203,7 +203,7 @@ def test_scores_of_rows_in_their_order(shuffle_buffer):
 
 
 @pytest.mark.parametrize("options", [{"return_ids": False}, {"return_ids": True, "list_size": 1}])
-def test_scores_of_rows_need_all_rows(options):
+def test_score_rows_requires_the_ids_of_all_rows(options):
     dataset = data.from_arrays(np.ones([4, 1]), None, [1, 1, 2, 2], batch_size=1, **options)
     with pytest.raises(ValueError, match="`dataset` must have the row numbers as document ids"):
         training.score_rows(lambda inputs: inputs["features"], dataset)

@@ -1,4 +1,4 @@
-"""The figures of a smooth metric on a model's scores, and the temperature that they recommend."""
+"""The diagnosis of a smooth metric on a model's scores, and the recommended temperature."""
 
 import dataclasses
 
@@ -20,7 +20,7 @@ BATCH = [(SCORES, LABELS)]
 
 
 def scores_of(scores):
-    """The model whose scores are the inputs."""
+    """A model whose scores are its inputs."""
     return scores
 
 
@@ -28,7 +28,7 @@ def diagnose(loss, batches=BATCH, values=(2.0,), **arguments):
     return training.diagnose_smoothness(scores_of, batches, loss, values=values, **arguments)
 
 
-def test_the_figures_are_those_of_the_definitions():
+def test_the_report_matches_the_definitions():
     values = (0.2, 60.0)
     report = diagnose(losses.SmoothINDCGLoss(topn=3), values=values)
     assert report.hyperparameter == "alpha" and tuple(row.value for row in report.rows) == values
@@ -50,7 +50,7 @@ def test_the_figures_are_those_of_the_definitions():
 @pytest.mark.parametrize(
     "name", ["smoothi", *(pytest.param(n, marks=pytest.mark.slow) for n in registry.RANKINGS if n != "smoothi")]
 )
-def test_sharper_has_a_smaller_gap_and_in_the_end_no_gradient(name):
+def test_a_sharper_ranking_has_a_smaller_gap_and_finally_no_gradient(name):
     entry = registry.RANKINGS[name]
     loss = losses.get(f"{name}_ndcg", **{key: value for key, value in entry.sharp.items() if key != entry.temperature})
     soft, sharp = registry.defaults(entry.ranking)[entry.temperature], entry.sharp[entry.temperature]
@@ -61,7 +61,7 @@ def test_sharper_has_a_smaller_gap_and_in_the_end_no_gradient(name):
     assert report.rows[0].gap <= report.rows[1].gap
 
 
-def test_batches_and_padding_do_not_matter():
+def test_batches_and_padding_do_not_change_the_report():
     wide = np.pad(SCORES, [(0, 0), (0, 2)], constant_values=np.nan), np.pad(LABELS, [(0, 0), (0, 2)])
     wide[1][:, 5:] = -1.0
     split = [(SCORES[:2], LABELS[:2]), tuple(array[2:] for array in wide)]
@@ -69,14 +69,14 @@ def test_batches_and_padding_do_not_matter():
     assert dataclasses.astuple(found) == pytest.approx(dataclasses.astuple(expected), rel=1e-4, abs=1e-6)
 
 
-def test_ragged_lists_are_those_without_padding():
+def test_ragged_lists_have_the_report_of_padded_lists():
     scores, labels = (tf.ragged.boolean_mask(array, LABELS >= 0) for array in (SCORES, LABELS))
     found = diagnose(losses.ApproxNDCGLoss(ragged=True), [(scores, labels)]).rows[0]
     expected = diagnose(losses.ApproxNDCGLoss()).rows[0]
     assert dataclasses.astuple(found) == pytest.approx(dataclasses.astuple(expected), rel=1e-4)
 
 
-def test_the_best_order_needs_no_gradient():
+def test_a_list_in_its_best_order_does_not_count_as_vanishing():
     best = [(np.where(LABELS > 0, 100.0 * LABELS, 0.0).astype(np.float32), LABELS)]
     row = diagnose(losses.SmoothIPrecisionLoss(topn=3), best).rows[0]
     assert row.vanishing_share == 0.0 and row.exact < 1.0  # Three lists have fewer than three relevant documents.
@@ -86,7 +86,7 @@ def test_the_best_order_needs_no_gradient():
     ("norms", "share"),
     [([1.0, 1.0, 2e-3, 5e-4], 0.25), ([1e-3, 1e-3, 2e-6, 5e-7], 0.25), ([1e-7, 2e-7, 3e-7, 4e-7], 1.0), ([], 0.0)],
 )
-def test_a_vanished_gradient_is_small_or_smaller_than_the_others(norms, share):
+def test_a_vanishing_gradient_is_small_or_much_smaller_than_the_median(norms, share):
     count = len(norms)
     exact, best = np.full(count + 1, 0.5), np.append(np.full(count, 0.6), 0.5)  # The last list is in its best order.
     figures = smoothness._summary(exact, exact, best, np.append(norms, 0.0))
@@ -113,7 +113,7 @@ def rows_of(gaps, shares):
         ([0.1, 0.2, 0.3], [0.9, 0.5, 0.4], 3.0, "the smallest share of vanishing gradients; it exceeds 5%"),
     ],
 )
-def test_the_recommendation(monkeypatch, gaps, shares, recommended, reason):
+def test_the_recommended_value_and_its_reason(monkeypatch, gaps, shares, recommended, reason):
     figures = rows_of(gaps, shares)
 
     def scripted(model, loss, ranking):
@@ -128,7 +128,7 @@ def test_the_recommendation(monkeypatch, gaps, shares, recommended, reason):
     assert lines[-1] == f"Recommended: alpha={recommended:g}, {report.reason}."
 
 
-def test_equal_values_share_a_rank():
+def test_equal_values_share_their_mean_rank():
     np.testing.assert_array_equal(smoothness._ranks(np.array([3.0, 1.0, 3.0, 2.0])), [3.5, 1.0, 3.5, 2.0])
 
 
@@ -140,7 +140,7 @@ class OneSoftmax(ops.Ranking):
         return tf.repeat(tf.nn.softmax(tf.where(mask, scores / self.heat, -1e9))[:, tf.newaxis], scores.shape[1], 1)
 
 
-def test_a_ranking_of_ones_own_needs_the_name():
+def test_a_custom_ranking_requires_the_name_of_its_hyperparameter():
     loss = losses.MetricLoss(OneSoftmax(), functional.NDCG())
     assert diagnose(loss, hyperparameter="heat").hyperparameter == "heat"
     for name in (None, "alpha"):
@@ -148,7 +148,7 @@ def test_a_ranking_of_ones_own_needs_the_name():
             diagnose(loss, hyperparameter=name)
 
 
-def test_the_monitor_logs_the_figures_of_the_current_temperature():
+def test_the_monitor_logs_the_diagnosis_at_the_current_temperature():
     random = np.random.RandomState(0)
     dataset = tf.data.Dataset.from_tensors((random.randn(5, 5, 3).astype(np.float32), LABELS))
     alpha = tf.Variable(1.0, trainable=False)
@@ -193,11 +193,11 @@ def test_the_model_runs_in_inference_mode():
         ({"batches": [(SCORES * np.nan, LABELS)]}, "`model` must return finite scores for finite labels, got NaN."),
     ],
 )
-def test_bad_arguments_are_named(arguments, message):
+def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         diagnose(**{"loss": losses.SmoothINDCGLoss(), **arguments})
 
 
-def test_the_monitor_needs_a_loss_with_a_metric():
+def test_the_monitor_requires_a_metric_loss():
     with pytest.raises(ValueError, match="`loss` must be an instance of tfr_smooth.losses.MetricLoss, got ListNet"):
         training.SmoothnessMonitor(BATCH, losses.ListNetLoss())

@@ -1,4 +1,4 @@
-"""Strategies by name, what TF_CONFIG must say, and who the chief is."""
+"""Strategies by name, the required TF_CONFIG, and the chief."""
 
 import json
 import types
@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfr_smooth import _keras, training
 
 
-def test_by_name():
+def test_strategies_are_found_by_name():
     assert training.get_strategy("none").num_replicas_in_sync == 1
     assert isinstance(training.get_strategy("mirrored"), tf.distribute.MirroredStrategy)
     with pytest.raises(
@@ -48,15 +48,15 @@ def test_a_wrong_tf_config_is_explained(monkeypatch, config, message):
         training.get_strategy("multi_worker")
 
 
-@pytest.mark.skipif(_keras.IS_KERAS_3, reason="the fit of Keras 3 has no parameter servers")
+@pytest.mark.skipif(_keras.IS_KERAS_3, reason="Keras 3 does not support parameter servers")
 def test_a_cluster_without_parameter_servers_is_refused(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": CLUSTER, "task": {"type": "worker", "index": 0}}))
     with pytest.raises(ValueError, match="must have the jobs chief, ps, worker for 'parameter_server'"):
         training.get_strategy("parameter_server")
 
 
-@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 has parameter servers")
-def test_no_parameter_servers_with_keras_3():
+@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 supports parameter servers")
+def test_keras_3_refuses_parameter_servers():
     with pytest.raises(ValueError, match="with Keras 3, which does not support parameter servers"):
         training.get_strategy("parameter_server")
 
@@ -77,7 +77,7 @@ def test_there_is_one_chief(jobs, job, index, expected):
     assert training.is_chief(types.SimpleNamespace(cluster_resolver=resolver)) is expected
 
 
-def test_one_process_is_its_own_chief():
+def test_a_single_process_is_the_chief():
     assert training.is_chief()
     assert training.is_chief(training.get_strategy("none"))
     assert training.is_chief(training.get_strategy("mirrored"))

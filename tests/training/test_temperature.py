@@ -1,4 +1,4 @@
-"""A temperature that changes during training: the same as with each number in turn, traced once, resumed right."""
+"""A temperature that changes during training: equal to each value in turn, traced once, and resumed."""
 
 import os
 import subprocess
@@ -74,7 +74,7 @@ def test_the_step_is_traced_once():
 
 
 @pytest.mark.slow
-def test_a_resumed_training_has_the_temperatures_of_an_undisturbed_one(tmp_path):
+def test_a_resumed_run_has_the_temperatures_of_an_uninterrupted_one(tmp_path):
     def run(folder, epochs):
         alpha = variable()
         model = make_model(losses.SmoothINDCGLoss(alpha=alpha))
@@ -84,11 +84,11 @@ def test_a_resumed_training_has_the_temperatures_of_an_undisturbed_one(tmp_path)
         history = fit(model, initial_epoch=start, epochs=epochs, callbacks=[schedule, resumable])
         return model, history["temperature"]
 
-    undisturbed, _ = run(tmp_path / "undisturbed", 3)
+    uninterrupted, _ = run(tmp_path / "uninterrupted", 3)
     run(tmp_path / "resumed", 1)
     resumed, temperatures = run(tmp_path / "resumed", 3)
     assert temperatures == VALUES[1:]
-    assert_same_weights(resumed, undisturbed)
+    assert_same_weights(resumed, uninterrupted)
 
 
 def test_a_learning_rate_schedule_counts_epochs():
@@ -112,7 +112,7 @@ def test_a_smooth_metric_shares_the_temperature():
 
 
 @pytest.mark.slow
-def test_a_saved_model_holds_the_current_number(tmp_path):
+def test_a_saved_model_stores_the_current_temperature(tmp_path):
     alpha = variable()
     model = make_model(losses.SmoothINDCGLoss(alpha=alpha))
     fit(model, epochs=3, callbacks=[training.TemperatureSchedule(alpha, VALUES.__getitem__)])
@@ -121,7 +121,7 @@ def test_a_saved_model_holds_the_current_number(tmp_path):
     assert loaded.loss.get_config()["alpha"] == VALUES[-1]
 
 
-# A process can be given two logical CPUs only before TensorFlow starts.
+# Two logical CPUs must be configured before TensorFlow starts.
 TWO_REPLICAS = """
 import tensorflow as tf
 from tests.training import test_temperature as tests
@@ -162,7 +162,7 @@ def test_a_schedule_must_return_a_positive_number(value):
         schedule.on_epoch_begin(3)
 
 
-def test_bad_arguments_are_named():
+def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match=r"`variable` must be an instance of .*Variable, got 1.0"):
         training.TemperatureSchedule(1.0, lambda epoch: 1.0)
     with pytest.raises(ValueError, match=r"`variable` must be .* trainable=False, got"):

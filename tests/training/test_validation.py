@@ -1,4 +1,4 @@
-"""The validation callback: exact figures, the best epoch, stopping."""
+"""The validation callback: exact metrics, the best epoch, early stopping."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def make_dataset(lists=7, seed=0, batch=3):
 
 
 def make_model(loss="mse"):
-    """The loss matters only to tests of the figures; Keras's own is traced sooner."""
+    """Most tests do not depend on the loss; Keras's own is traced faster."""
     tf.keras.utils.set_random_seed(0)
     model = models.FeedForwardScorer(hidden=[8])
     model.compile(optimizer=tf.keras.optimizers.Adam(0.01), loss=loss)
@@ -38,7 +38,7 @@ class Scripted(tf.keras.metrics.Metric):
         return next(self._values)
 
 
-def test_each_list_counts_once_in_any_batches():
+def test_each_list_counts_once_in_unequal_batches():
     dataset, inputs, labels = make_dataset()
     model = make_model(losses.SmoothINDCGLoss())
     validation = training.ExactValidation(dataset, [metrics.NDCGMetric(), metrics.SmoothINDCGMetric()])
@@ -59,14 +59,14 @@ def test_keeps_the_best_epoch_and_its_model(tmp_path):
     keep = tf.keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: outputs.append(model.predict(inputs, verbose=0)))
     model = make_model()
     model.fit(dataset, epochs=5, verbose=0, callbacks=[validation, keep])
-    assert (validation.best_epoch, validation.best_value) == (1, 0.5)
+    assert (validation.best_epoch, validation.best_value) == (1, 0.5) and not validation.stopped
     best = tf.keras.models.load_model(path).predict(inputs, verbose=0)
     np.testing.assert_allclose(best, outputs[1], rtol=1e-6)
     assert np.abs(best - outputs[4]).max() > 1e-4
     assert [p.name for p in tmp_path.iterdir()] == ["best.keras"]
 
 
-def test_less_is_better_where_asked():
+def test_mode_min_selects_the_lowest_value():
     dataset, _, _ = make_dataset()
     validation = training.ExactValidation(dataset, [Scripted([3.0, 1.0, 2.0])], mode="min")
     make_model().fit(dataset, epochs=3, verbose=0, callbacks=[validation])
@@ -77,15 +77,15 @@ def test_less_is_better_where_asked():
     ("values", "epochs"),
     [([0.5, 0.4, 0.3, 0.6, 0.7], 3), ([0.1, 0.2, 0.3, 0.2, 0.3], 5), ([float("nan")] * 5, 2)],
 )
-def test_patience_stops(values, epochs):
+def test_training_stops_after_patience_epochs_without_improvement(values, epochs):
     dataset, _, _ = make_dataset()
     validation = training.ExactValidation(dataset, [Scripted(values)], patience=2)
     history = make_model().fit(dataset, epochs=5, verbose=0, callbacks=[validation])
     assert len(history.epoch) == epochs
-    assert validation.stopped == (epochs < 5 or values[-1] == 0.3)
+    assert validation.stopped
 
 
-def test_monitor_names_the_metric_that_decides():
+def test_monitor_selects_the_metric():
     dataset, _, _ = make_dataset()
     scripted = [Scripted([0.9, 0.1], "a"), Scripted([0.2, 0.3], "b")]
     validation = training.ExactValidation(dataset, scripted, monitor="b")
@@ -104,7 +104,7 @@ def test_monitor_names_the_metric_that_decides():
         ({"dataset": make_dataset()[0].repeat()}, "`dataset` must be finite, got one that repeats forever."),
     ],
 )
-def test_bad_arguments_are_named(arguments, message):
+def test_bad_arguments_are_refused(arguments, message):
     given = {"dataset": make_dataset()[0], "metrics": [metrics.NDCGMetric()], **arguments}
     with pytest.raises(ValueError) as error:
         training.ExactValidation(given.pop("dataset"), given.pop("metrics"), **given)
