@@ -16,7 +16,7 @@ from tfr_smooth import functional, ops
 
 T = TypeVar("T")
 
-# From Thonet et al. 2022, Section 5.1, except for SoftRank; Approx also has values from Bruch et al.
+# From Thonet et al. 2021, Section 5.1, except for SoftRank; Approx also has values from Bruch et al.
 _POWERS = (0.1, 1.0, 10.0, 100.0)
 _STRENGTHS = (0.01, 0.1, 1.0, 10.0)
 # Degree to which the position of document j is within the cutoff K.
@@ -143,7 +143,7 @@ RANKINGS: dict[str, RankingEntry] = {
         prefix="SmoothI",
         title="SmoothI",
         formula=r"I^r_j = \mathrm{softmax}_j(\alpha S_j \, \mathrm{sg}[\prod_{l<r} (1 - I^l_j - \delta)])",
-        citation="Thonet et al. 2022 (arXiv:2105.00942), Eq. 7 and 9",
+        citation="Thonet et al. 2021 (arXiv:2105.00942), Eq. 7 and 9",
         searched={"alpha": _POWERS, "delta": (0.1,)},
         sharp={"alpha": 1e4},
         costs={"ndcg": ("min(K, 80) N", "N + K"), "map": ("min(N, 200) N", "N")},
@@ -228,7 +228,7 @@ METRICS: dict[str, MetricEntry] = {
         title="NDCG@K",
         formula=r"\frac{1}{N_K} \sum_{r=1}^K \frac{2^{y_r} - 1}{\log_2(r + 1)}",
         position_formula=r"\frac{1}{N_K} \sum_j \frac{2^{rel_j} - 1}{\log_2(1 + \pi_j)} " + _WITHIN,
-        citation="Jarvelin, Kekalainen 2002; Thonet et al. 2022, Eq. 3 and 12",
+        citation="Jarvelin, Kekalainen 2002; Thonet et al. 2021, Eq. 3 and 12",
         exact="NDCGMetric",
         example=0.659,
     ),
@@ -238,7 +238,7 @@ METRICS: dict[str, MetricEntry] = {
         title="P@K",
         formula=r"\frac{1}{K} \sum_{r=1}^K y_r",
         position_formula=r"\frac{1}{K} \sum_j rel_j " + _WITHIN,
-        citation="Thonet et al. 2022, Eq. 1 and 10",
+        citation="Thonet et al. 2021, Eq. 1 and 10",
         exact="PrecisionMetric",
         example=0.2,
     ),
@@ -248,7 +248,7 @@ METRICS: dict[str, MetricEntry] = {
         title="average precision",
         formula=r"\frac{1}{R} \sum_{K=1}^N y_K \frac{1}{K} \sum_{r=1}^K y_r",
         position_formula=r"\frac{1}{R} \sum_j \frac{rel_j}{\pi_j} \left(1 + \sum_i rel_i A_{ji}\right)",
-        citation="Thonet et al. 2022, Eq. 2 and 11",
+        citation="Thonet et al. 2021, Eq. 2 and 11",
         exact="MeanAveragePrecisionMetric",
         example=0.5833,
     ),

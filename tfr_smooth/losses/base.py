@@ -22,7 +22,7 @@ REDUCTIONS = {
 
 
 class RankingLoss(tf.keras.losses.Loss):
-    """Base class of the ranking losses; reduces the losses of lists to a Keras loss.
+    """Base class of the ranking losses; reduces per-list losses to a Keras loss.
 
     A subclass overrides `compute`. It also overrides `counts` if lists without a relevant document are included.
     Excluded lists do not contribute to value or gradient, regardless of their weight, nor to the number of lists that

@@ -1,7 +1,7 @@
 r"""SmoothI: smooth rank indicators from a recursion of softmaxes.
 
 Thonet, Cinar, Gaussier, Li, Renders: "SmoothI: Smooth Rank Indicators for Differentiable IR Metrics",
-AAAI 2022 (arXiv:2105.00942). For positive scores $S_1 .. S_N$, the indicator of document j at rank r is
+arXiv 2021 (arXiv:2105.00942). For positive scores $S_1 .. S_N$, the indicator of document j at rank r is
 
 $$I^r_j = \mathrm{softmax}_j\left(\alpha S_j c^r_j\right), \qquad
   c^r_j = \mathrm{sg}\left[\prod_{l<r} (1 - I^l_j - \delta)\right] \qquad \text{(Eq. 7, 9)}$$
