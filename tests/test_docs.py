@@ -108,6 +108,13 @@ def test_every_image_has_a_dark_variant_of_the_same_size():
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_no_wrapped_line_starts_a_list(page):
+    """A wrapped line of a list item such as "100. Then" would become an item, without its number."""
+    prose = re.sub(r"^ *```.*?^ *```", "", TEXTS[page], flags=re.M | re.S)
+    assert re.findall(r"^ {1,3}(?:\d+[.)]|[-*+]) .*", prose, re.M) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_links_lead_to_files(page):
     assert documents.links_to_nothing(page) == []
 
