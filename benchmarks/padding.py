@@ -111,9 +111,9 @@ def table(results: list[dict[str, Any]]) -> str:
     rows = []
     for found in results:
         cells = [str(found["batch_size"]), "yes" if found["group_by_length"] else "no", str(found["batches"])]
-        cells += [f"{100 * found[name]:.1f} %" for name in ("padding", "most_padding_of_an_epoch")]
+        cells += [f"{100 * found[name]:.1f}%" for name in ("padding", "most_padding_of_an_epoch")]
         correlation, deviation = found["correlation_of_length_and_place"], found["its_deviation_by_chance"]
-        rows.append([*cells, f"{correlation:+.2f} ± {deviation:.2f}", f"{100 * found['together_again']:.1f} %"])
+        rows.append([*cells, f"{correlation:+.2f} ± {deviation:.2f}", f"{100 * found['together_again']:.1f}%"])
     columns = ["batch size", "grouped", "batches", "padding", "at most", "length and place", "together again"]
     return harness.markdown(columns, rows, left=2)
 

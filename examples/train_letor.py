@@ -59,8 +59,8 @@ _RECIPE = flags.DEFINE_enum(
     "recipe",
     "default",
     list(RECIPES),
-    "default: an ensemble of three regularized networks (docs/results.md); paper: one network, as in the paper. Sets the "
-    "defaults of other flags (docs/training.md); those shown here are the paper's.",
+    "default: an ensemble of three regularized networks (docs/results.md); paper: one network, as in the paper. "
+    "Sets the defaults of other flags (docs/training.md); those shown here are the paper's.",
 )
 _LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.NAMES), "Loss to train with.")
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 0.001, "Adam's learning rate.")

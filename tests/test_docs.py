@@ -110,6 +110,13 @@ def test_relative_links_point_to_existing_files(page):
     assert documents.broken_links(page) == []
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_no_wrapped_line_starts_a_list(page):
+    """A wrapped line of a list item such as "100. Then" would become an item, without its number."""
+    prose = re.sub(r"^ *```.*?^ *```", "", TEXTS[page], flags=re.M | re.S)
+    assert re.findall(r"^ {1,3}(?:\d+[.)]|[-*+]) .*", prose, re.M) == []
+
+
 @pytest.mark.parametrize(
     "page",
     [

@@ -32,11 +32,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-PAGES = [
-    *("index", "getting_started", "metrics", "results", "text"),
-    *("relaxations/index", "relaxations/smoothi", "relaxations/softrank", "losses/index", "losses/list_ap"),
-    *("api/index", "api/data", "api/losses", "api/metrics", "api/ops", "api/tf_ranking"),
-]
+SOURCES = [path for path in (documents.ROOT / "docs").rglob("*") if path.suffix in (".md", ".ipynb")]
+PAGES = sorted(path.relative_to(documents.ROOT / "docs").with_suffix("").as_posix() for path in SOURCES)
 WITH_FORMULAS = {"relaxations/smoothi", "relaxations/softrank", "losses/list_ap", "metrics"}
 SCHEMES = {"light": "default", "dark": "slate"}
 

@@ -22,6 +22,8 @@ import griffe
 
 # Matches an image in Markdown: the part before the path, and the path without ".png)".
 _IMAGE = re.compile(r"(!\[[^\]]*\]\()([^)#]+)\.png\)")
+# Matches inline code that starts with a flag: the tag, and the flag without its value.
+_FLAG = re.compile(r"(<code>)(--[\w-]+)")
 # Hyperparameters for which the papers searched a range, not a set of values.
 _SEARCHED_RANGES = {"sigma"}
 # Imports TF-Ranking, which is not installed where the site is built.
@@ -98,6 +100,11 @@ def on_page_markdown(markdown: str, *, page: Any, **kwargs: Any) -> str:
     markdown = re.sub(r"^<!-- names: ([\w.]+) -->$", lambda match: names(match[1]), markdown, flags=re.M)
     markdown = re.sub(r"^\|.*", lambda row: row[0].replace("± ", "±\u00a0"), markdown, flags=re.M)  # no line break
     return _IMAGE.sub(lambda match: image(match, Path(page.file.abs_src_path).parent), markdown)
+
+
+def on_page_content(html: str, **kwargs: Any) -> str:
+    """Marks flags in inline code, which browsers would otherwise break after the hyphens."""
+    return _FLAG.sub(r'\1<span class="flag">\2</span>', html)
 
 
 def on_post_page(output: str, **kwargs: Any) -> str:
