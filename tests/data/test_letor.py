@@ -408,18 +408,12 @@ def test_two_replicas_share_each_batch(path):
         assert [len(part) for part in batches[0]] == [3, 3]
 
 
-def _letor_folder():
-    folder = os.environ.get("TFR_SMOOTH_LETOR_DIR")
-    # The default is a folder next to the checkout.
-    return Path(folder) if folder else ROOT.parent / "shared" / "letor"
-
-
 @pytest.fixture
 def mq2008():
-    folder = _letor_folder() / "MQ2008"
-    if not folder.is_dir():
-        pytest.skip(f"no {folder}; set TFR_SMOOTH_LETOR_DIR to a folder that contains MQ2008")
-    return folder
+    folder = os.environ.get("TFR_SMOOTH_LETOR_DIR")
+    if not folder:
+        pytest.skip("set TFR_SMOOTH_LETOR_DIR to a folder that contains MQ2008")
+    return Path(folder) / "MQ2008"
 
 
 def test_mq2008_has_its_published_size(mq2008):
