@@ -194,9 +194,8 @@ def test_list_mle_with_tied_labels_bounds_the_mean_over_their_orders(labels, pos
     scores = np.random.RandomState(2).randn(5)
     mean = np.mean([plackett_luce(order, scores, weights) for order in orders(labels)])
     assert mean < value_of(loss, labels, scores) < 1.25 * mean
-    scores = np.random.RandomState(3).randn(3)[
-        labels
-    ]  # If documents with equal labels have equal scores, the loss equals the mean.
+    # If documents with equal labels have equal scores, the loss equals the mean.
+    scores = np.random.RandomState(3).randn(3)[labels]
     mean = np.mean([plackett_luce(order, scores, weights) for order in orders(labels)])
     np.testing.assert_allclose(value_of(loss, labels, scores), mean, rtol=1e-12)
 
@@ -275,9 +274,8 @@ def test_precision_uses_binary_relevance():
     loss = losses.LambdaLoss(metric="precision", topn=1, reduction="sum_over_batch_size")
     labels = np.float32([[3, 2, 1], [0.5, 0, 0], [1, 0, 0]])
     value, gradient = value_and_gradient(loss, labels, np.float32([[0, 1, 2]] * 3))
-    np.testing.assert_allclose(
-        value, math.log2(1 + math.e**2), rtol=1e-6
-    )  # Only the last list has a relevant and an irrelevant document.
+    # Only the last list has a relevant and an irrelevant document.
+    np.testing.assert_allclose(value, math.log2(1 + math.e**2), rtol=1e-6)
     np.testing.assert_array_equal(gradient[:2], 0.0)
     assert gradient[2, 0] < 0.0 < gradient[2, 2] and gradient[2, 1] == 0.0
 
@@ -462,9 +460,8 @@ def test_rank_net_equals_tf_ranking_up_to_the_divisor(tfr):
     np.testing.assert_allclose(28.0 * gradient, expected_gradient, rtol=1e-4, atol=1e-5)
     theirs = tfr.PairwiseLogisticLoss()
     np.testing.assert_allclose(total(theirs, labels, scores)[0], expected / 8.0, rtol=1e-6)
-    np.testing.assert_allclose(
-        total(theirs, *padded(labels, scores))[0], expected / 12.0, rtol=1e-6
-    )  # Padding lowers the loss of TF-Ranking.
+    # Padding lowers the loss of TF-Ranking.
+    np.testing.assert_allclose(total(theirs, *padded(labels, scores))[0], expected / 12.0, rtol=1e-6)
     np.testing.assert_allclose(total(losses.RankNetLoss(), *padded(labels, scores))[0], value, rtol=1e-6)
 
 
@@ -500,9 +497,8 @@ def test_lambda_loss_equals_tf_ranking_up_to_a_factor(tfr, metric, topn):
     np.testing.assert_allclose(scale * value, expected, rtol=1e-5)
     np.testing.assert_allclose(scale * gradient, expected_gradient, rtol=1e-4, atol=1e-5)
     with_padding = total(theirs, *padded(labels, scores, score=-9.0))[0]
-    np.testing.assert_allclose(
-        with_padding, expected * (1.0 if metric == "precision" else 1.5), rtol=1e-5
-    )  # Padding raises the loss of TF-Ranking.
+    # Padding raises the loss of TF-Ranking.
+    np.testing.assert_allclose(with_padding, expected * (1.0 if metric == "precision" else 1.5), rtol=1e-5)
     np.testing.assert_allclose(total(ours, *padded(labels, scores))[0], value, rtol=1e-6)
 
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tfr_smooth.ops import compiled
 
-LENGTHS = range(1, 2100)
+LENGTHS = range(1, 5001)
 
 
 def test_a_program_is_traced_once_per_dtype_for_all_sizes():

@@ -113,15 +113,19 @@ def test_frozen_layers_are_not_trained_and_their_outputs_are_cached(checkpoint, 
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == files  # The trained layers do not matter.
 
 
-@pytest.mark.parametrize("scorer", ["late", "cross"])
+SCORERS = {"late": text.LateInteraction, "cross": text.CrossEncoder}
+
+
+def inputs_of(scorer, tokenizer, collection, run):
+    if scorer == "late":
+        return text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
+    return text.PairInputs(collection, tokenizer, run, length=14, passages=2)
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
 def test_ranking_returns_the_models_scores(checkpoint, collection, run, scorer):
     encoder, tokenizer = text.load_bert(checkpoint)
-    if scorer == "late":
-        inputs = text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
-        model = text.LateInteraction(encoder)
-    else:
-        inputs = text.PairInputs(collection, tokenizer, run, length=14, passages=2)
-        model = text.CrossEncoder(encoder)
+    inputs, model = inputs_of(scorer, tokenizer, collection, run), SCORERS[scorer](encoder)
     scores = text.rank(model, inputs, {**run, "q1": {}})
     assert scores["q1"] == {}
     documents = list(run["q0"])
@@ -131,20 +135,16 @@ def test_ranking_returns_the_models_scores(checkpoint, collection, run, scorer):
     np.testing.assert_allclose(list(scores["q0"].values()), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("scorer", ["late", "cross"])
+@pytest.mark.parametrize("scorer", SCORERS)
 def test_mixed_precision_trains_close_to_float32(checkpoint, collection, run, scorer):
-    tokenizer = text.Tokenizer(checkpoint)
-    if scorer == "late":
-        inputs = text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
-    else:
-        inputs = text.PairInputs(collection, tokenizer, run, length=14)
+    inputs = inputs_of(scorer, text.Tokenizer(checkpoint), collection, run)
     batch = next(iter(text.TrainingLists(list(collection.queries), collection.labels, run).dataset(inputs)))
     trained = {}
     for policy in ("float32", "mixed_bfloat16"):
         tf.keras.mixed_precision.set_global_policy(policy)
         try:
             tf.keras.utils.set_random_seed(0)
-            model = {"late": text.LateInteraction, "cross": text.CrossEncoder}[scorer](text.load_bert(checkpoint)[0])
+            model = SCORERS[scorer](text.load_bert(checkpoint)[0])
             before = [variable.numpy() for variable in model.trainable_variables]
             loss, _ = step(model, *batch, tf.keras.optimizers.SGD(0.1))
             scores = model(batch[0])

@@ -10,9 +10,8 @@ from tests import references
 from tfr_smooth import functional, losses, models, ops, registry, training
 from tfr_smooth.training import smoothness
 
-LABELS = np.array(
-    [[0, 2, 1, 0, -1], [1, 0, 0, 2, 0], [2, 1, 1, 0, 0], [0, 0, 0, 0, 0], [0, 0, 1, 1, 0]], np.float32
-)  # List 2 is in its best order, list 3 has no relevant document.
+# List 2 is in its best order, list 3 has no relevant document.
+LABELS = np.array([[0, 2, 1, 0, -1], [1, 0, 0, 2, 0], [2, 1, 1, 0, 0], [0, 0, 0, 0, 0], [0, 0, 1, 1, 0]], np.float32)
 SCORES = np.array(
     [[3, 2, 1.5, 0, 9], [4, 1, 0, 1.2, 0.1], [5, 2, 1, 0.5, 0], [1, 2, 3, 4, 5], [0, 1, 0.5, 2, 3]], np.float32
 )
