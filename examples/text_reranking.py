@@ -67,7 +67,7 @@ _PRETRAINING = flags.DEFINE_integer(
 )
 _SELECT_BY = flags.DEFINE_enum("select_by", "ndcg_cut_10", text.MEASURES, "Validation measure for epoch and mix.")
 _PRECISION = flags.DEFINE_enum(
-    "precision", "float32", ["float32", "bfloat16"], "bfloat16: mixed precision, for hardware that supports it."
+    "precision", "float32", ["float32", "bfloat16", "float16"], "Other than float32: mixed precision, where supported."
 )
 _STRATEGY = flags.DEFINE_enum("strategy", "none", ["none", "mirrored", "multi_worker"], "Distribution strategy.")
 _EXPORT = flags.DEFINE_string("export", None, "Also export the model of the first loss and fold 1 to this folder.")
@@ -80,8 +80,8 @@ def main(argv: list[str]) -> None:
         if len(argv) > 1:
             raise ValueError(f"Unknown argument {argv[1]!r}. Flags start with --.")
         strategy = training.get_strategy(_STRATEGY.value)
-        if _PRECISION.value == "bfloat16":
-            tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
+        if _PRECISION.value != "float32":
+            tf.keras.mixed_precision.set_global_policy(f"mixed_{_PRECISION.value}")
         recipe()
         collection = text.read_collection(
             _DOCS.value, _QUERIES.value, _QRELS.value, gains=gains(), source_grade=_SOURCE_GRADE.value

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments
+from tfr_smooth import _arguments, _keras
 from tfr_smooth.text.bert import BertEncoder
 
 
@@ -118,12 +118,23 @@ class Reranker(tf.keras.Model):
             with tf.GradientTape() as tape:
                 scores = self(part[0], training=True)
                 loss = share * self.compute_loss(x=part[0], y=part[1], y_pred=scores, sample_weight=part[2])
-            found = tape.gradient(loss, self.trainable_variables)
+                scaled = _keras.scale_loss(self.optimizer, loss)
+            found = tape.gradient(scaled, self.trainable_variables)
             gradients = [a + b for a, b in zip(gradients, found, strict=True)]
             total += loss
-        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        self._apply(gradients)
         self.mean_loss.update_state(total, sample_weight=lists)
         return {"loss": self.mean_loss.result()}
+
+    def _apply(self, gradients: list[tf.Tensor]) -> None:
+        pairs = list(zip(_keras.unscale(self.optimizer, gradients), self.trainable_variables, strict=True))
+        # Keras 3 sums the gradients over the replicas with a `tf.custom_gradient`, also without a strategy. TensorFlow
+        # keeps every graph with one, and its variables, until the process ends. In cross-replica context, Keras does
+        # not sum. The optimizer for float16 refuses this context.
+        if not _keras.IS_KERAS_3 or _keras.scales_loss(self.optimizer) or tf.distribute.has_strategy():
+            self.optimizer.apply_gradients(pairs)
+        else:
+            tf.distribute.get_replica_context().merge_call(lambda _: self.optimizer.apply_gradients(pairs))
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
