@@ -19,7 +19,7 @@ APART = $(APART_1) $(APART_2)
 # These do not depend on Keras, so they run on one stack per TensorFlow version.
 WITHOUT_KERAS = tests/ops tests/functional tests/data tests/evaluation tests/test_packaging.py tests/test_project.py
 # These use Keras in few places, so their fast tests run only on the stack with Keras 3.
-BARELY_KERAS = tests/examples tests/study tests/text tests/test_numerics.py
+BARELY_KERAS = tests/examples tests/study tests/text tests/test_extras.py tests/test_numerics.py
 LEFT_OUT = $(if $(filter $*,ranking),$(WITHOUT_KERAS) $(if $(findstring or,$(MARKS)),,$(BARELY_KERAS)))
 PARTS = $(if $(ARGS),"","$(filter-out $(LEFT_OUT),$(APART_1))" "$(filter-out $(LEFT_OUT),$(APART_2)) --dist=worksteal" \
 	"$(patsubst %,--ignore=%,$(APART) $(filter-out $(APART),$(LEFT_OUT)))")

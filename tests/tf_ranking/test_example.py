@@ -55,7 +55,7 @@ def test_training_on_letor_text_and_on_records(tmp_path):
     ("arguments", "problem"),
     [
         (["--train=a"], "--train and --valid must be given together"),
-        (["--format=elwc"], "--format=elwc needs --train and --valid"),
+        (["--format=elwc"], "--format=elwc requires --train and --valid"),
         (["--loss=ndcg"], "value should be one of <smoothi_ndcg|"),
     ],
 )
