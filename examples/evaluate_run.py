@@ -53,7 +53,7 @@ def main(argv: list[str]) -> None:
                     + "\t".join(f"{each[query_id][measure]:.4f}" for each in [first, *others])
                 )
     for measure in measures:
-        values = [{query_id: figures[measure] for query_id, figures in each.items()} for each in [first, *others]]
+        values = [{query_id: found[measure] for query_id, found in each.items()} for each in [first, *others]]
         text = "\t".join(f"{statistics.fmean(each.values()):.4f}" for each in values)
         if others:
             found = evaluation.randomization_test(*values)

@@ -363,11 +363,11 @@ def report(
         evaluation.plot_training_curves(folder / "curves.png", validation.history, best_epoch=validation.best_epoch)
     members = [tf.keras.models.load_model(folder / "best.keras") for folder in validations]
     model = members[0] if len(members) == 1 else average(members, summary, output / "best.keras")
-    figures = {}
+    by_part = {}
     for part in ("valid", "test"):
         lists = list(training.score_queries(model, read(files[part], summary.num_features, return_ids=True)))
-        figures[part] = evaluation.trec_eval(lists)
-        print(f"{part:>6}: " + "  ".join(f"{name} {value:.4f}" for name, value in figures[part].items()))
+        by_part[part] = evaluation.trec_eval(lists)
+        print(f"{part:>6}: " + "  ".join(f"{name} {value:.4f}" for name, value in by_part[part].items()))
         if part == "test":
             evaluation.write_run(output / "test.run", lists, tag=f"tfr_smooth-{tfr_smooth.__version__}")
     first = letor_format()["first_index"]
@@ -380,11 +380,11 @@ def report(
         },
         training={name: value for name, value in settings(files).items() if name not in files and value is not None},
         loss=losses.get(_LOSS.value, **loss_arguments()),
-        metrics=figures,
+        metrics=by_part,
     )
     serving.export_ranker(model, output / "export", num_features=summary.num_features, card=card)
     # Written last: if this file exists, the output is complete.
-    _files.write_text(output / "metrics.json", [json.dumps(figures, indent=2) + "\n"])
+    _files.write_text(output / "metrics.json", [json.dumps(by_part, indent=2) + "\n"])
 
 
 def average(members: list[tf.keras.Model], summary: data.LetorSummary, path: pathlib.Path) -> tf.keras.Model:

@@ -120,16 +120,16 @@ def objective(trial: optuna.Trial, dataset: study.Dataset) -> float:
     entry = study.Entry(loss, {**selection.parse_settings(_RECIPE.value), **chosen})
     trial.set_user_attr("ranker", entry.label)
     (settings,) = entry.candidates()
-    figures: list[float] = []
+    results: list[float] = []
     for fold in dataset.folds:
         job = study.Job(dataset, fold, loss, settings, _SEED.value)
         for failure in study.run_jobs([job], _OUTPUT_DIR.value, workers=0):
             raise RuntimeError(failure.message)
-        figures.append(study.read_result(job, _OUTPUT_DIR.value).description["valid"][_SELECT_BY.value])
-        trial.report(sum(figures) / len(figures), step=len(figures))
-        if len(figures) < len(dataset.folds) and trial.should_prune():
+        results.append(study.read_result(job, _OUTPUT_DIR.value).description["valid"][_SELECT_BY.value])
+        trial.report(sum(results) / len(results), step=len(results))
+        if len(results) < len(dataset.folds) and trial.should_prune():
             raise optuna.TrialPruned
-    return sum(figures) / len(figures)
+    return sum(results) / len(results)
 
 
 def report(search: optuna.Study, output: pathlib.Path) -> None:

@@ -98,7 +98,7 @@ def test_the_values_of_each_query_match_the_definitions(tied):
 def test_mean_is_over_all_queries():
     queries = random_queries(3)
     by_query = trec_eval_by_query(queries)
-    means = {name: np.mean([figures[name] for figures in by_query.values()]) for name in MEASURES}
+    means = {name: np.mean([values[name] for values in by_query.values()]) for name in MEASURES}
     assert trec_eval(queries) == pytest.approx(means, abs=1e-15)
     assert list(trec_eval(queries)) == list(MEASURES)
 
@@ -349,8 +349,8 @@ def test_a_run_with_qrels_has_the_values_of_the_queries(tmp_path):
 def test_a_run_and_qrels_may_differ_in_queries_and_documents():
     qrels = {"q": {"a": 1, "b": -1, "never found": 2}, "not in the run": {"a": 1}}
     run = {"q": {"a": 1.0, "b": 2.0, "not judged": 3.0}, "not judged": {"a": 1.0}}
-    figures = trec_eval_by_query(run, ["P_1", "P_3", "recall_3", "recip_rank"], qrels=qrels)
-    assert figures == {
+    values = trec_eval_by_query(run, ["P_1", "P_3", "recall_3", "recip_rank"], qrels=qrels)
+    assert values == {
         "q": {"P_1": 0.0, "P_3": pytest.approx(1 / 3), "recall_3": 0.5, "recip_rank": pytest.approx(1 / 3)},
         "not in the run": {"P_1": 0.0, "P_3": 0.0, "recall_3": 0.0, "recip_rank": 0.0},
     }

@@ -157,12 +157,12 @@ def test_the_metrics_of_a_run_are_printed(scored, files, runs, labels):
 def test_two_runs_are_compared(scored, runs):
     (first, second, qrels), better = runs
     done = evaluate([second, f"--against={first}", f"--qrels={qrels}", "--measures=ndcg"])
-    figures = [
+    values = [
         {query: each["ndcg"] for query, each in evaluation.trec_eval_by_query(queries, "ndcg").items()}
         for queries in (better, scored)
     ]
-    means = [np.mean(list(each.values())) for each in figures]
-    p_value = evaluation.randomization_test(*figures).p_value
+    means = [np.mean(list(each.values())) for each in values]
+    p_value = evaluation.randomization_test(*values).p_value
     line = f"ndcg\tall\t{means[0]:.4f}\t{means[1]:.4f}\t{means[0] - means[1]:+.4f}\tp={p_value:.4f}\n"
     assert done.stdout == line and p_value < 0.05
 
@@ -178,8 +178,8 @@ def test_queries_missing_from_the_run_or_the_labels_are_reported(scored, runs, t
         f"{path}: 1 queries without labels are ignored",
         f"{path}: 1 queries are missing and count as 0",
     ]
-    figures = evaluation.trec_eval_by_query(scored, "ndcg")
-    mean = (sum(each["ndcg"] for each in figures.values()) - figures[scored[0].query_id]["ndcg"]) / len(scored)
+    values = evaluation.trec_eval_by_query(scored, "ndcg")
+    mean = (sum(each["ndcg"] for each in values.values()) - values[scored[0].query_id]["ndcg"]) / len(scored)
     assert done.stdout == f"ndcg\tall\t{mean:.4f}\n"
 
 

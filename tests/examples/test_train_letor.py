@@ -74,8 +74,8 @@ def test_all_output_files_are_written(finished):
 
 def test_metrics_are_those_of_the_run_file(finished, files):
     output, _ = finished
-    figures = json.loads((output / "metrics.json").read_text())
-    assert list(figures) == ["valid", "test"] and all(list(part) == MEASURES for part in figures.values())
+    metrics = json.loads((output / "metrics.json").read_text())
+    assert list(metrics) == ["valid", "test"] and all(list(part) == MEASURES for part in metrics.values())
     scores = evaluation.read_run(output / "test.run")
     queries, empty = [], 0
     for inputs, labels in data.read_letor(str(files["test"]), batch_size=1, return_ids=True):
@@ -87,7 +87,7 @@ def test_metrics_are_those_of_the_run_file(finished, files):
         queries.append(evaluation.ScoredQuery(query, documents, labels[0].numpy(), values))
     assert empty > 0 and len(queries) == 20
     again = evaluation.trec_eval(queries)
-    assert {name: pytest.approx(value, abs=1e-9) for name, value in again.items()} == figures["test"]
+    assert {name: pytest.approx(value, abs=1e-9) for name, value in again.items()} == metrics["test"]
 
 
 def test_model_and_export_return_the_scores_of_the_run_file(finished, files):
@@ -156,9 +156,9 @@ def test_a_killed_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one(
     resumed = run(files, tmp_path, "--epochs=4")
     assert resumed.returncode == 0, resumed.stderr
     assert "Resuming after " in resumed.stdout and "Epoch 1/4" not in resumed.stdout
-    figures, expected = (json.loads((folder / "metrics.json").read_text()) for folder in (tmp_path, output))
+    metrics, expected = (json.loads((folder / "metrics.json").read_text()) for folder in (tmp_path, output))
     for part in ("valid", "test"):
-        assert figures[part] == {name: pytest.approx(value, abs=1e-6) for name, value in expected[part].items()}
+        assert metrics[part] == {name: pytest.approx(value, abs=1e-6) for name, value in expected[part].items()}
     changed = run(files, tmp_path, "--epochs=4", "--alpha=2")
     assert changed.returncode != 0
     assert "alpha=2.0 (was None)" in changed.stderr

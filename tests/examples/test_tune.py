@@ -82,8 +82,8 @@ def test_the_value_of_the_best_trial_is_the_mean_over_the_folds(finished, folds)
     (settings,) = entry.candidates()
     dataset = study.find_folds(folds)
     jobs = [study.Job(dataset, fold, entry.ranker, settings) for fold in ("Fold1", "Fold2")]
-    figures = [study.read_result(job, output).description["valid"]["ndcg"] for job in jobs]
-    assert best["ndcg"] == pytest.approx(sum(figures) / 2)
+    values = [study.read_result(job, output).description["valid"]["ndcg"] for job in jobs]
+    assert best["ndcg"] == pytest.approx(sum(values) / 2)
     with open(output / "trials.csv", newline="") as file:
         assert best["ndcg"] == pytest.approx(
             max(float(trial["value"]) for trial in csv.DictReader(file) if trial["value"])

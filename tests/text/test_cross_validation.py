@@ -93,10 +93,10 @@ def test_a_killed_study_is_resumed(plan, monkeypatch):
     names = ["bm25", "zero_shot", "zero_shot + bm25", "smoothi_ndcg:alpha=2.0", "smoothi_ndcg:alpha=2.0 + bm25"]
     assert counts == dict.fromkeys(names, len(plan.collection.queries))
     assert results.measures == ["P_5", "ndcg"]
-    figures = evaluation.trec_eval_by_query(plan.run, "ndcg", qrels=plan.collection.labels)
+    ndcg = evaluation.trec_eval_by_query(plan.run, "ndcg", qrels=plan.collection.labels)
     table = tables.compare(results, "made up", against="bm25", samples=50)
     row = table[(table["ranker"] == "bm25") & (table["measure"] == "ndcg")].iloc[0]
-    folds = [np.mean([figures[query]["ndcg"] for query in plan.parts(fold)["test"]]) for fold in range(3)]
+    folds = [np.mean([ndcg[query]["ndcg"] for query in plan.parts(fold)["test"]]) for fold in range(3)]
     assert row["mean"] == pytest.approx(np.mean(folds)) and np.isnan(row["t_test_p"])
     assert not list(plan.folder.glob("**/checkpoints"))  # Only results are left.
 

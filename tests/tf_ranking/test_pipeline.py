@@ -396,8 +396,8 @@ def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(stop, 
         train(tmp_path / "interrupted", stop=stop)
     resumed, rest = train(tmp_path / "interrupted")
     assert list(rest) == list(range(stop, 4))
-    for epoch, figures in rest.items():
-        assert figures == pytest.approx(logs[epoch], abs=1e-6)
+    for epoch, values in rest.items():
+        assert values == pytest.approx(logs[epoch], abs=1e-6)
     np.testing.assert_allclose(resumed.get_weights()[0], expected.get_weights()[0], atol=1e-6)
     # A third run has nothing left to train.
     again, none = train(tmp_path / "interrupted")

@@ -75,9 +75,9 @@ def test_workers_share_each_batch_and_miss_no_list(compared, way):
 
 def test_each_worker_has_the_metrics_of_one_device(compared):
     for worker in compared:
-        figures = worker["metrics"]
-        assert len(figures["alone"]) == 4
-        assert figures["together"] == {name: pytest.approx(v, rel=1e-6) for name, v in figures["alone"].items()}
+        metrics = worker["metrics"]
+        assert len(metrics["alone"]) == 4
+        assert metrics["together"] == {name: pytest.approx(v, rel=1e-6) for name, v in metrics["alone"].items()}
 
 
 def test_keras_2_refuses_to_score_or_export_a_distributed_model_on_the_chief_alone(compared):
@@ -186,7 +186,7 @@ def test_the_example_has_the_metrics_of_one_process(files, tmp_path):
     subprocess.run([sys.executable, *command(tmp_path / "one")], env=environment, check=True, timeout=240)
     expected, found = (json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("one", "two"))
     assert list(found) == ["valid", "test"]
-    for part, figures in expected.items():
-        assert found[part] == {name: pytest.approx(value, abs=1e-6) for name, value in figures.items()}
+    for part, metrics in expected.items():
+        assert found[part] == {name: pytest.approx(value, abs=1e-6) for name, value in metrics.items()}
     written = [sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("one", "two")]
     assert written[0] == written[1]

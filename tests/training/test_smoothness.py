@@ -88,8 +88,8 @@ def test_a_list_in_its_best_order_does_not_count_as_vanishing():
 def test_a_vanishing_gradient_is_small_or_much_smaller_than_the_median(norms, share):
     count = len(norms)
     exact, best = np.full(count + 1, 0.5), np.append(np.full(count, 0.6), 0.5)  # The last list is in its best order.
-    figures = smoothness._summary(exact, exact, best, np.append(norms, 0.0))
-    assert figures["vanishing_share"] == share
+    summary = smoothness._summary(exact, exact, best, np.append(norms, 0.0))
+    assert summary["vanishing_share"] == share
 
 
 def rows_of(gaps, shares):
@@ -113,13 +113,13 @@ def rows_of(gaps, shares):
     ],
 )
 def test_the_recommended_value_and_its_reason(monkeypatch, gaps, shares, recommended, reason):
-    figures = rows_of(gaps, shares)
+    rows = rows_of(gaps, shares)
 
     def scripted(model, loss, ranking):
-        return lambda dataset: {"smooth": 0.5, "exact": 0.5, "correlation": 1.0, **figures[ranking.alpha]}
+        return lambda dataset: {"smooth": 0.5, "exact": 0.5, "correlation": 1.0, **rows[ranking.alpha]}
 
     monkeypatch.setattr(smoothness, "_measurement", scripted)
-    report = diagnose(losses.SmoothINDCGLoss(), values=tuple(figures))
+    report = diagnose(losses.SmoothINDCGLoss(), values=tuple(rows))
     assert report.recommended == recommended and report.reason.startswith(reason)
     lines = str(report).splitlines()
     assert lines[0].split() == ["alpha", "smooth", "exact", "gap", "correlation", "vanishing_share"]

@@ -94,7 +94,7 @@ def trec_eval(
     """
     by_query = trec_eval_by_query(queries, measures, qrels=qrels)
     names = next(iter(by_query.values()))
-    return {name: math.fsum(figures[name] for figures in by_query.values()) / len(by_query) for name in names}
+    return {name: math.fsum(values[name] for values in by_query.values()) / len(by_query) for name in names}
 
 
 def trec_eval_by_query(

@@ -134,14 +134,14 @@ def run_job(job: Job, folder: str | os.PathLike[str]) -> None:
     for part, scores in (("valid", fitted.valid), ("test", fitted.test)):
         scores = np.nan_to_num(np.asarray(scores, np.float32))
         by_query = evaluation.trec_eval_by_query(scored_queries(fold.parts[part], scores), MEASURES)
-        figures = np.array([[figures[name] for name in MEASURES] for figures in by_query.values()])
+        values = np.array([[values[name] for name in MEASURES] for values in by_query.values()])
         arrays |= {
             f"{part}_scores": scores,
-            f"{part}_metrics": figures,
+            f"{part}_metrics": values,
             f"{part}_queries": np.array(list(by_query)),
         }
         if part == "valid":
-            means = dict(zip(MEASURES, figures.mean(axis=0).tolist(), strict=True))
+            means = dict(zip(MEASURES, values.mean(axis=0).tolist(), strict=True))
     description = {
         **job.description,
         "measures": MEASURES,

@@ -55,8 +55,8 @@ def wins_and_losses(results: Results, dataset: str, comparison: pd.DataFrame) ->
         return None
     first, second = means.index[:2]
     queries = results.queries[results.queries["dataset"] == dataset]
-    figures = queries.groupby(["fold", "query", "ranker"])[_MAIN].mean().unstack("ranker")[[first, second]].dropna()
-    differences = np.sort((figures[first] - figures[second]).to_numpy())[::-1]
+    ndcg = queries.groupby(["fold", "query", "ranker"])[_MAIN].mean().unstack("ranker")[[first, second]].dropna()
+    differences = np.sort((ndcg[first] - ndcg[second]).to_numpy())[::-1]
     figure, axes = _panels(1, 1, 7.5, 3.0)
     panel = axes.flat[0]
     panel.fill_between(np.arange(len(differences)), differences, step="mid", color=_plotting.COLORS[0], alpha=0.7)
@@ -240,13 +240,13 @@ def _sweep_lines(results: Results, dataset: str, sweep: str, setting: str, scale
     test = _means(results, dataset, list(entries))[_MAIN]
     values = list(dict.fromkeys(_text(entry.settings[setting]) for entry in entries.values()))
     figure, axes = _panels(1, 2, 8.0, 3.4)
-    for panel, title, figures in zip(axes.flat, ("validation NDCG", "test NDCG"), (valid, test), strict=True):
+    for panel, title, means in zip(axes.flat, ("validation NDCG", "test NDCG"), (valid, test), strict=True):
         lines: dict[str, list[tuple[float, float]]] = {}
         for label, entry in entries.items():
             others = {name: value for name, value in entry.settings.items() if name != setting}
             value = entry.settings[setting]
             place = float(value) if scale == "log" else values.index(_text(value))
-            lines.setdefault(Entry(entry.ranker, others).label, []).append((place, figures.get(label, math.nan)))
+            lines.setdefault(Entry(entry.ranker, others).label, []).append((place, means.get(label, math.nan)))
         _lines(panel, lines)
         panel.set_xscale(scale)
         if scale == "linear":

@@ -99,8 +99,8 @@ def collect(study: Study, *, ensemble: bool = False) -> Results:
                 frame = pd.DataFrame(result.arrays["test_metrics"], columns=list(MEASURES))
                 queries.append(frame.assign(**place, seed=job.seed, query=result.arrays["test_queries"]))
         if ensemble and len(selected) > 1:
-            figures = _ensemble(selected, study.folder)
-            frame = pd.DataFrame.from_dict(figures, orient="index", columns=list(MEASURES)).reset_index(names="query")
+            metrics = _ensemble(selected, study.folder)
+            frame = pd.DataFrame.from_dict(metrics, orient="index", columns=list(MEASURES)).reset_index(names="query")
             queries.append(frame.assign(**{**place, "ranker": entry.label + ENSEMBLE}, seed=0))
     if not queries:
         raise ValueError(f"`study` must have at least one result, got none in {study.folder}.")

@@ -90,19 +90,19 @@ def compare(
     rows = []
     for measure in results.measures:
         # Paired tests need a value of every ranker: skip queries that some ranker, with unfinished jobs, lacks.
-        figures = by_query[measure].unstack("ranker").reindex(columns=rankers).dropna()
-        by_fold = figures.groupby("fold").mean()
-        units = by_fold if len(by_fold) > 1 else figures
+        values = by_query[measure].unstack("ranker").reindex(columns=rankers).dropna()
+        by_fold = values.groupby("fold").mean()
+        units = by_fold if len(by_fold) > 1 else values
         mean, stderr = by_fold.mean(), units.std(ddof=1) / np.sqrt(len(units))
         best = mean.idxmax()
         other, comparisons = against or best, len(mean) - 1
         for ranker in rankers:
             p_values = {"t_test_p": np.nan, "randomization_p": np.nan}
             if ranker != other:
-                pairs = [{str(key): value for key, value in figures[name].items()} for name in (other, ranker)]
-                differ = bool((figures[other] != figures[ranker]).any())
+                pairs = [{str(key): value for key, value in values[name].items()} for name in (other, ranker)]
+                differ = bool((values[other] != values[ranker]).any())
                 p_values = {
-                    "t_test_p": float(stats.ttest_rel(figures[other], figures[ranker]).pvalue) if differ else 1.0,
+                    "t_test_p": float(stats.ttest_rel(values[other], values[ranker]).pvalue) if differ else 1.0,
                     "randomization_p": randomization_test(*pairs, samples=samples).p_value,
                 }
             row = {"measure": measure, "ranker": ranker, "mean": mean[ranker], "stderr": stderr[ranker]}

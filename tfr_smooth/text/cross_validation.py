@@ -290,9 +290,9 @@ class CrossValidation:
         return {query_id: self.collection.labels[query_id] for query_id in run}
 
     def _rows(self, run: Run, fold: int, label: str, seed: int, measures: list[str]) -> Iterator[dict[str, Any]]:
-        for query_id, figures in evaluation.trec_eval_by_query(run, measures, qrels=self._labels(run)).items():
+        for query_id, values in evaluation.trec_eval_by_query(run, measures, qrels=self._labels(run)).items():
             place = {"dataset": self.name, "fold": fold, "ranker": label, "seed": seed, "query": query_id}
-            yield {**place, **figures}
+            yield {**place, **values}
 
 
 def loss_of(label: str) -> losses.RankingLoss:

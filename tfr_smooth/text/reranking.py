@@ -140,11 +140,11 @@ def train(
     valid = {query_id: run[query_id] for query_id in parts["valid"]}
     valid_labels = {query_id: labels.get(query_id, {}) for query_id in valid}
 
-    def figures(current: Reranker) -> dict[str, float]:
+    def metrics(current: Reranker) -> dict[str, float]:
         return evaluation.trec_eval(rank(current, inputs, valid), recipe.select_by, qrels=valid_labels)
 
     validation = training.Validation(
-        figures, monitor=recipe.select_by, path=folder / "best.keras", patience=recipe.patience
+        metrics, monitor=recipe.select_by, path=folder / "best.keras", patience=recipe.patience
     )
     resumable = training.ResumableTraining(
         folder / "checkpoints",
@@ -211,8 +211,8 @@ def best_mix(first: Run, second: Run, labels: Qrels, measure: str) -> float:
       >>> text.best_mix(first, second, {"q": {"a": 1}}, "map")
       0.8
     """
-    figures = [evaluation.trec_eval(mix(first, second, weight), measure, qrels=labels)[measure] for weight in _MIXES]
-    best = [weight for weight, figure in zip(_MIXES, figures, strict=True) if figure == max(figures)]
+    values = [evaluation.trec_eval(mix(first, second, weight), measure, qrels=labels)[measure] for weight in _MIXES]
+    best = [weight for weight, value in zip(_MIXES, values, strict=True) if value == max(values)]
     return best[len(best) // 2]
 
 

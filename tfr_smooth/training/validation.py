@@ -23,7 +23,7 @@ class Validation(tf.keras.callbacks.Callback):
     earlier epoch) and `best_value` describe the best epoch, and `history` has the logs of all epochs.
 
     Args:
-      figures: A function from the model to its metrics by name, such as {"ndcg": 0.5}; called after each epoch.
+      metrics_fn: A function from the model to its metrics by name, such as {"ndcg": 0.5}; called after each epoch.
       monitor: The name of the metric that determines the best epoch. NaN is never best.
       mode: "max" if higher is better, "min" if lower is better.
       path: The file of the best model, which must end in ".keras". None saves nothing.
@@ -46,7 +46,7 @@ class Validation(tf.keras.callbacks.Callback):
 
     def __init__(
         self,
-        figures: Callable[[tf.keras.Model], Mapping[str, float]],
+        metrics_fn: Callable[[tf.keras.Model], Mapping[str, float]],
         *,
         monitor: str,
         mode: str = "max",
@@ -56,7 +56,7 @@ class Validation(tf.keras.callbacks.Callback):
         super().__init__()
         if path is not None and not os.fspath(path).endswith(".keras"):
             raise ValueError(f"`path` must end in '.keras', got {os.fspath(path)!r}.")
-        self._figures = figures
+        self._metrics_fn = metrics_fn
         self._monitor = "val_" + monitor
         self._sign = 1.0 if _arguments.choice("mode", mode, MODES) == "max" else -1.0
         self._path = None if path is None else os.fspath(path)
@@ -72,7 +72,7 @@ class Validation(tf.keras.callbacks.Callback):
         Returns:
           Metric name to value.
         """
-        return dict(self._figures(self.model))
+        return dict(self._metrics_fn(self.model))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras: evaluates the model, saves it if it is the best, and stops early."""

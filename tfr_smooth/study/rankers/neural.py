@@ -166,10 +166,10 @@ class _Trainer:
                 total += self._step(lists["train"], queries, tf.constant([seed, step])) * len(queries)
             row = {"loss": float(total) / size, "train_seconds": time.process_time() - start}
             with _Averaged(self._scorer.variables, self._averages if self._average else []):
-                valid, figures = self._scores(lists["valid"], recipe.batch_size)
-                row |= {f"valid_{name}": value for name, value in figures.items()}
-                if figures[monitor] > best_value:
-                    best_epoch, best_value = epoch, figures[monitor]
+                valid, values = self._scores(lists["valid"], recipe.batch_size)
+                row |= {f"valid_{name}": value for name, value in values.items()}
+                if values[monitor] > best_value:
+                    best_epoch, best_value = epoch, values[monitor]
                     best = valid, [variable.numpy() for variable in self._scorer.variables]
             for name, value in row.items():
                 curves.setdefault(name, []).append(value)
@@ -234,8 +234,8 @@ class _Trainer:
         parts = [
             self._evaluation(lists, tf.range(start, min(start + batch_size, size), dtype=tf.int64)) for start in starts
         ]
-        figures = {name: float(metric.result()) for name, metric in self._metrics.items()}
-        return tf.concat(parts, axis=0).numpy(), figures
+        values = {name: float(metric.result()) for name, metric in self._metrics.items()}
+        return tf.concat(parts, axis=0).numpy(), values
 
 
 class _Averaged:

@@ -35,11 +35,11 @@ def _best_feature(fold: Fold) -> int:
     train = fold.parts["train"]
     documents, labels = padded(train, int(train.lengths.max()))
     metric = metrics.NDCGMetric(gain="linear")
-    figures = {}
+    by_feature = {}
     for column in range(train.num_features):
         values = tf.constant(train.features[:, column][documents])
         for sign in (1, -1):
             metric.reset_state()
             metric.update_state(labels, sign * values)
-            figures[sign * (column + 1)] = float(metric.result())
-    return max(figures, key=figures.__getitem__)
+            by_feature[sign * (column + 1)] = float(metric.result())
+    return max(by_feature, key=by_feature.__getitem__)
