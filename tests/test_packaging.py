@@ -279,6 +279,10 @@ case "$*" in
     echo "$0 installs" >> log
     [ ! -e no-network ]
     ;;
+  "-m uv pip "*)
+    echo "$0 installs with uv" >> log
+    [ ! -e no-index-for-uv ]
+    ;;
   *) echo "$0 $*" >> log ;;
 esac
 """
@@ -380,12 +384,17 @@ def test_python_without_venv_gets_a_hint(machine):
     assert "apt install python3-venv" in refused.stderr
 
 
+def installation(stack):
+    """Returns the first lines of the log when the stack is installed."""
+    python = f".venv/{stack}/bin/python"
+    return [f"python3 makes .venv/{stack}", f"{python} installs", f"{python} installs with uv"]
+
+
 def test_train_uses_the_latest_stack_and_a_second_run_installs_nothing(machine):
     add_python(machine, "python3", 11)
     train = ".venv/latest/bin/python examples/train_letor.py --output_dir=output/demo"
     assert run(machine, "make", "train").returncode == 0
-    install = ["python3 makes .venv/latest", ".venv/latest/bin/python installs"]
-    assert log(machine) == [*install, train]
+    assert log(machine) == [*installation("latest"), train]
     assert run(machine, "make", "train", "ARGS=--loss=map").returncode == 0
     assert log(machine) == [train + " --loss=map"]
 
@@ -404,15 +413,24 @@ def test_tf_ranking_is_installed_without_its_dependencies(machine):
     add_python(machine, "python3", 13)
     done = run(machine, "make", "test-ranking")
     assert done.returncode == 0
-    assert "pip install --quiet --no-deps tensorflow-ranking==0.5.5" in done.stdout
-    assert log(machine)[:3] == ["python3 makes .venv/ranking", *[".venv/ranking/bin/python installs"] * 2]
+    assert "pip install --quiet --python .venv/ranking --no-deps tensorflow-ranking==0.5.5" in done.stdout
+    assert log(machine)[:4] == [*installation("ranking"), ".venv/ranking/bin/python installs with uv"]
+
+
+def test_pip_installs_what_uv_cannot(machine):
+    add_python(machine, "python3", 11)
+    (machine / "no-index-for-uv").touch()
+    done = run(machine, "make", "train")
+    assert done.returncode == 0
+    assert "python -m pip install --quiet --editable '.[all,test,dev,docs]'" in done.stdout
+    assert log(machine)[:4] == [*installation("latest"), ".venv/latest/bin/python installs"]
 
 
 def test_the_fast_tests_run_in_parts_that_cover_all_folders(machine):
     add_python(machine, "python3", 11)
     assert run(machine, "make", "test-latest").returncode == 0
     pytest_command = ".venv/latest/bin/python -m pytest --numprocesses=2 --dist=loadfile -m not slow"
-    *parts, others = [line.removeprefix(pytest_command).split() for line in log(machine)[2:]]
+    *parts, others = [line.removeprefix(pytest_command).split() for line in log(machine)[3:]]
     apart = [path for part in parts for path in part if not path.startswith("--")]
     assert apart and all((ROOT / path).exists() for path in apart)
     assert others == [f"--ignore={path}" for path in apart]
@@ -426,7 +444,7 @@ def test_the_fast_tests_run_in_parts_that_cover_all_folders(machine):
 def test_marks_and_arguments_select_the_tests(machine):
     add_python(machine, "python3", 11)
     assert run(machine, "make", "test-latest", "MARKS=slow", "ARGS=tests/data -x").returncode == 0
-    assert [line.split(" -m ")[-1] for line in log(machine)[2:]] == ["slow tests/data -x"]
+    assert [line.split(" -m ")[-1] for line in log(machine)[3:]] == ["slow tests/data -x"]
 
 
 def test_pytest_reports_the_peak_memory_of_its_processes(tmp_path):
