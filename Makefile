@@ -11,17 +11,16 @@ ARGS ?=
 JOBS ?= 2
 # The tests to run. Tests that only `make test-all` runs are marked slow.
 MARKS ?= not slow
-# These parts run one after another, then all other tests, each in new processes: graphs that
-# TensorFlow traces and XLA compiles stay in memory until the process ends.
-APART_1 = tests/ops tests/functional tests/losses tests/metrics
-APART_2 = tests/test_modes.py tests/test_numerics.py tests/test_keras_users.py
-APART = $(APART_1) $(APART_2)
+# These run first, then all other tests in new processes: graphs that TensorFlow traces and XLA
+# compiles stay in memory until the process ends.
+APART = tests/ops tests/functional tests/losses tests/metrics tests/test_modes.py tests/test_numerics.py \
+	tests/test_keras_users.py
 # These do not depend on Keras, so they run on one stack per TensorFlow version.
 WITHOUT_KERAS = tests/ops tests/functional tests/data tests/evaluation tests/test_packaging.py tests/test_project.py
 # These use Keras in few places, so their fast tests run only on the stack with Keras 3.
 BARELY_KERAS = tests/examples tests/study tests/text tests/test_extras.py tests/test_numerics.py
 LEFT_OUT = $(if $(filter $*,ranking),$(WITHOUT_KERAS) $(if $(findstring or,$(MARKS)),,$(BARELY_KERAS)))
-PARTS = $(if $(ARGS),"","$(filter-out $(LEFT_OUT),$(APART_1))" "$(filter-out $(LEFT_OUT),$(APART_2)) --dist=worksteal" \
+PARTS = $(if $(ARGS),"","$(filter-out $(LEFT_OUT),$(APART)) --dist=worksteal" \
 	"$(patsubst %,--ignore=%,$(APART) $(filter-out $(APART),$(LEFT_OUT)))")
 BAZEL_TESTS ?= //...
 

@@ -71,7 +71,7 @@ def test_only_keras_2_finds_a_loss_by_its_registered_name():
     ("loss", "metric", "weighted"),
     [
         ("smoothi_ndcg", ["ndcg", "smoothi_map"], ["mrr"]),
-        (losses.ListNetLoss(temperature=2.0), [metrics.get("ndcg", topn=2)], None),
+        pytest.param(losses.ListNetLoss(temperature=2.0), [metrics.get("ndcg", topn=2)], None, marks=pytest.mark.slow),
         ("mse", ["mae"], None),
     ],
     ids=["names", "instances", "Keras names"],

@@ -188,7 +188,7 @@ def test_the_metric_of_lists_of_length_0_is_0(name):
     assert metric.result() == 0.0
 
 
-@sample
+@few_losses
 def test_losses_run_in_vectorized_map(name):
     # In float32, SmoothI chooses its precision in a branch, and TensorFlow cannot vectorize loops in unused branches.
     labels, scores = modes.batch(lists=6, dtype=np.float64 if name.startswith("smoothi") else np.float32)
@@ -340,7 +340,7 @@ def test_a_nan_label_or_score_makes_its_list_nan_in_every_mode(name, tmp_path):
             np.testing.assert_array_equal(np.isnan(gradient).any(axis=1), [False, False, True, False], err_msg=mode)
 
 
-@pytest.mark.parametrize("name", sorted(metrics.TABLE))
+@quick_or_slow(sorted(metrics.TABLE), quick=("ndcg", "mrr", "smoothi_map", "approx_err", "soft_precision"))
 def test_a_nan_label_makes_a_metric_nan_in_every_mode(name):
     labels, scores = modes.batch()
     labels[2, 1] = np.nan

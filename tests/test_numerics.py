@@ -61,7 +61,8 @@ def gradient_and_second_derivative(loss, labels, scores, direction):
     return gradient, outer.gradient(gradient, scores, direction)
 
 
-@quick_or_slow([name for name in modes.SAMPLE if not name.startswith("smoothi")])
+@pytest.mark.slow  # tests/ops/test_derivatives.py has fast tests.
+@pytest.mark.parametrize("name", [name for name in modes.SAMPLE if not name.startswith("smoothi")])
 def test_second_derivatives_equal_finite_differences_of_the_gradient(name):
     labels, scores = map(tf.constant, modes.batch(documents=5, dtype=np.float64))
     direction = tf.constant(modes.batch(seed=1, documents=5, dtype=np.float64)[1])
@@ -81,7 +82,8 @@ def test_second_derivatives_equal_finite_differences_of_the_gradient(name):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
-@quick_or_slow([name for name in modes.SAMPLE if name.startswith("smoothi")])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in modes.SAMPLE if name.startswith("smoothi")])
 def test_second_derivatives_of_smoothi_keep_the_products_constant(name):
     labels, scores = map(tf.constant, modes.batch(documents=5, dtype=np.float64))
     direction = tf.constant(modes.batch(seed=1, documents=5, dtype=np.float64)[1])
@@ -214,7 +216,7 @@ def test_ndcg_of_large_labels_is_exact():
 @pytest.mark.parametrize(
     "names",
     [
-        ["smoothi_ndcg", "approx_map", "soft_ndcg", "list_mle", "ndcg"],
+        ["smoothi_ndcg", "soft_ndcg", "ndcg"],
         pytest.param([], id="all", marks=pytest.mark.slow),
     ],
 )

@@ -13,7 +13,7 @@ CONFIG = {
     "model_type": "bert",
     "vocab_size": len(VOCABULARY) + 3,  # Checkpoints may have unused rows.
     "hidden_size": 12,
-    "num_hidden_layers": 3,
+    "num_hidden_layers": 2,
     "num_attention_heads": 2,
     "intermediate_size": 20,
     "max_position_embeddings": 40,

@@ -61,12 +61,12 @@ def test_hidden_states_match_the_formulas_of_bert(checkpoint):
 
 
 def test_frozen_and_trained_layers_together_are_the_whole_encoder(checkpoint):
-    encoder, _ = text.load_bert(checkpoint, frozen_layers=2)
+    encoder, _ = text.load_bert(checkpoint, frozen_layers=1)
     frozen = encoder.frozen(tf.constant(IDS)).numpy()
-    np.testing.assert_allclose(frozen[0, :7], reference(random_tensors(CONFIG), IDS[0], layers=2), atol=1e-5)
+    np.testing.assert_allclose(frozen[0, :7], reference(random_tensors(CONFIG), IDS[0], layers=1), atol=1e-5)
     np.testing.assert_allclose(encoder.trained(tf.constant(IDS), frozen), encoder(tf.constant(IDS)), atol=1e-6)
     whole, _ = text.load_bert(checkpoint)
-    assert len(encoder.trainable_variables) == 16 and len(whole.trainable_variables) == 5 + 3 * 16
+    assert len(encoder.trainable_variables) == 16 and len(whole.trainable_variables) == 5 + 2 * 16
 
 
 def test_padding_changes_nothing(checkpoint):
@@ -103,7 +103,7 @@ WORD = "embeddings.word_embeddings.weight"
     [
         (CONFIG, without(WORD), f"tensor '{WORD}', which config.json requires, is missing"),
         (CONFIG, {**without(WORD), WORD: np.zeros((3, 12), "f")}, r"must have shape \(25, 12\), got \(3, 12\)"),
-        ({**CONFIG, "num_hidden_layers": 2}, random_tensors(CONFIG), "'encoder.layer.2.* is not part of the BERT"),
+        ({**CONFIG, "num_hidden_layers": 1}, random_tensors(CONFIG), "'encoder.layer.1.* is not part of the BERT"),
         ({**CONFIG, "num_attention_heads": 5}, None, "config.json: `hidden_size` must be a multiple"),
         ({**CONFIG, "model_type": "roberta"}, None, "config.json: model_type must be 'bert', got 'roberta'"),
         ({**CONFIG, "hidden_act": "mish"}, None, "config.json: `hidden_act` must be one of"),
@@ -134,8 +134,8 @@ def test_a_missing_file_is_named_in_the_error(tmp_path, name):
 
 
 def test_too_many_frozen_layers_are_refused():
-    with pytest.raises(ValueError, match="`frozen_layers` must be at most 3, the number of layers, got 4"):
-        text.BertEncoder({key: value for key, value in CONFIG.items() if key != "model_type"}, frozen_layers=4)
+    with pytest.raises(ValueError, match="`frozen_layers` must be at most 2, the number of layers, got 3"):
+        text.BertEncoder({key: value for key, value in CONFIG.items() if key != "model_type"}, frozen_layers=3)
 
 
 def test_a_published_checkpoint_has_the_hidden_states_of_transformers():
