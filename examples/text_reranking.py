@@ -17,7 +17,7 @@ from typing import Any
 import tensorflow as tf
 from absl import app, flags, logging
 
-from tfr_smooth import _files, losses, study, text, training
+from tfr_smooth import _files, _keras, losses, study, text, training
 from tfr_smooth._command_line import errors_in_one_line
 from tfr_smooth.data.text_files import digest
 from tfr_smooth.study import tables
@@ -79,6 +79,9 @@ def main(argv: list[str]) -> None:
     with errors_in_one_line(ImportError, OSError, ValueError):
         if len(argv) > 1:
             raise ValueError(f"Unknown argument {argv[1]!r}. Flags start with --.")
+        if _keras.IS_KERAS_3 and _PRECISION.value == "float16" and _STRATEGY.value != "none":
+            # github.com/keras-team/keras/issues/19246
+            raise ValueError("Keras 3 does not scale losses on several devices; use --precision=bfloat16.")
         strategy = training.get_strategy(_STRATEGY.value)
         if _PRECISION.value != "float32":
             tf.keras.mixed_precision.set_global_policy(f"mixed_{_PRECISION.value}")

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tests import documents
 from tests.text.conftest import made_up, write_checkpoint
+from tfr_smooth import _keras
 
 SCRIPT = documents.ROOT / "examples" / "text_reranking.py"
 
@@ -77,16 +78,27 @@ def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, scorer)
         ("--losses=smooth_ndcg", "Did you mean 'smoothi_ndcg'"),
         ("--gains=1-4", "--gains must be GRADE:LABEL pairs such as '1:4,2:3', got '1-4'."),
         ("--length=99", "--length must be at most the checkpoint's 40, got 99."),
-        ("--frozen_layers=4", "`frozen_layers` must be at most 3, the number of layers, got 4."),
+        ("--frozen_layers=3", "`frozen_layers` must be at most 2, the number of layers, got 3."),
         ("--sha256=00", "expected the SHA-256 hash 00"),
         ("--learning_rate=-1", "`learning_rate` must be a finite number > 0"),
     ],
 )
 def test_errors_are_one_line(folder, flag, message):
-    failed = run(folder, flag)
+    check_error(run(folder, flag), message)
+
+
+def check_error(failed, message):
     assert failed.returncode == 1
     last = failed.stderr.strip().splitlines()[-1]
     assert last.startswith("error: ") and message in last and "Traceback" not in failed.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 scales losses on several devices")
+@pytest.mark.parametrize("strategy", ["mirrored", "multi_worker"])
+def test_float16_on_several_devices_is_an_error(folder, strategy):
+    failed = run(folder, "--precision=float16", f"--strategy={strategy}")
+    check_error(failed, "Keras 3 does not scale losses on several devices; use --precision=bfloat16.")
 
 
 @pytest.mark.slow
