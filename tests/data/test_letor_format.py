@@ -132,9 +132,9 @@ def test_indexes_may_start_at_0(tmp_path, monkeypatch, dense_from):
         assert read(path, first_index=0, cache=cache) == expected
     assert scan_letor(path, first_index=0).num_features == 3
     assert message_of(path) == (
-        f"{path}:1: feature index '0' is not an integer from 1 to 999999999; `first_index=0` reads indexes from 0"
+        f"{path}:1: feature index '0' is not an integer from 1 to 999999999; `first_index=0` reads indices from 0"
     )
-    with pytest.raises(ValueError, match=r":1: feature index 2 exceeds num_features=2 \(indexes start at 0\)"):
+    with pytest.raises(ValueError, match=r":1: feature index 2 exceeds num_features=2 \(indices start at 0\)"):
         read(path, first_index=0, num_features=2, cache=True)
     path.write_text("1 qid:a 0:5 0:6\n")
     assert message_of(path, first_index=0) == f"{path}:1: duplicate feature index 0"

@@ -48,7 +48,7 @@ BAD_LINES = [
         "no query id: expected 'qid:<text>' after the label, got '#'" + BY_COMMENT + BY_SIZES,
     ),
     # index
-    (b"1 qid:9 0:1", "feature index '0' is not an integer from 1 to 999999999; `first_index=0` reads indexes from 0"),
+    (b"1 qid:9 0:1", "feature index '0' is not an integer from 1 to 999999999; `first_index=0` reads indices from 0"),
     (b"1 qid:9 -1:1", "feature index '-1' is not an integer from 1 to 999999999"),
     (b"1 qid:9 1:1 x:1", "feature index 'x' is not an integer from 1 to 999999999"),
     (b"1 qid:9 1.5:1", "feature index '1.5' is not an integer from 1 to 999999999"),
@@ -191,10 +191,10 @@ def _random_file(seed: int, queries: int = 30, features: int = 9) -> str:
     lines = []
     for query in range(queries):
         for document in range(source.randint(1, 8)):
-            indexes = list(range(1, features + 1))
+            indices = list(range(1, features + 1))
             if source.random() < 0.5:
-                indexes = source.sample(indexes, source.randint(0, features))
-            pieces = "".join(f" {i}:{source.gauss(0, 100):.6g}" for i in indexes)
+                indices = source.sample(indices, source.randint(0, features))
+            pieces = "".join(f" {i}:{source.gauss(0, 100):.6g}" for i in indices)
             comment = source.choice(["", f" #docid = d{document} inc = 1", " # other"])
             lines.append(f"{source.randint(0, 4)} qid:q{query}{pieces}{comment}")
             lines.extend(source.choice([[], [], [""], ["# comment"]]))
@@ -257,7 +257,7 @@ def test_dense_lines_use_the_dense_path(monkeypatch):
     monkeypatch.setattr(letor_lines, "_parse_sparse", refuse)
     line = b"1 qid:1 " + b" ".join(b"%d:0.5" % i for i in range(1, 137)) + b" #docid = a_b"
     row = parse_row(parse_head(line, 1), 136)
-    assert row.indexes is None and row.values == [0.5] * 136
+    assert row.indices is None and row.values == [0.5] * 136
 
 
 def test_list_size_keeps_the_first_documents(tmp_path):

@@ -30,8 +30,8 @@ def parse(path):
         key, _, name = qid.partition(":")
         document = document + 1 if names and names[-1] == name else 0
         assert (key, doc_id) == ("qid", f"{name}-d{document:03d}")
-        indexes, values = zip(*(pair.split(":") for pair in pairs), strict=True)
-        assert [int(index) for index in indexes] == list(range(1, len(pairs) + 1))
+        indices, values = zip(*(pair.split(":") for pair in pairs), strict=True)
+        assert [int(index) for index in indices] == list(range(1, len(pairs) + 1))
         labels.append(int(label))
         names.append(name)
         features.append([float(value) for value in values])

@@ -87,7 +87,7 @@ def test_a_csv_table_is_sorted_by_score(folder, files, scored, tmp_path):
 
 @pytest.mark.slow
 def test_rows_without_labels_keep_their_order_and_get_scores(folder, files, scored, tmp_path):
-    """In another format: indexes from 0, and a separate file of query sizes."""
+    """In another format: indices from 0, and a separate file of query sizes."""
     lines, sizes = [], []
     for query in scored:
         sizes.append(len(query.scores))

@@ -1,6 +1,6 @@
 """Batches of queries: from a stream of queries, or from a `QueryCache` in memory or on disk.
 
-Each source has `queries`, a dataset of single queries or of their indexes in the cache, which may be shuffled;
+Each source has `queries`, a dataset of single queries or of their indices in the cache, which may be shuffled;
 `batches`, which groups the queries of one epoch; and `load`, which turns such batches into padded `(inputs, labels)`.
 """
 
@@ -50,7 +50,7 @@ class Batching:
           seed: Seed of the order of the batches. None uses a new order each time.
 
         Returns:
-          A dataset of batches of int32 indexes into `lengths`.
+          A dataset of batches of int32 indices into `lengths`.
         """
         places = tf.range(tf.size(lengths))
         rest = tf.size(places) % self.batch_size
@@ -69,7 +69,7 @@ class Batching:
             full = tf.concat([by_length[:start], by_length[start + rest :]], axis=0)
             batches = tf.data.Dataset.from_tensor_slices(full).batch(self.batch_size)
             few = tf.data.Dataset.from_tensors(by_length[start : start + rest])
-            batches = batches.concatenate(few.filter(lambda indexes: tf.size(indexes) > 0))
+            batches = batches.concatenate(few.filter(lambda indices: tf.size(indices) > 0))
         if not self.is_shuffled:
             return batches
         return batches.shuffle(_POOL + 1, seed, reshuffle_each_iteration=seed is None)
@@ -126,8 +126,8 @@ class Streamed:
             return queries.ragged_batch(batching.batch_size, drop_remainder=batching.drop_remainder)
 
         def grouped(places: tf.Tensor, pool: dict[str, Any]) -> tf.data.Dataset:
-            indexes = batching.grouped(pool["labels"].row_lengths(), places[0], seed)
-            return indexes.map(lambda batch: {name: tf.gather(values, batch) for name, values in pool.items()})
+            indices = batching.grouped(pool["labels"].row_lengths(), places[0], seed)
+            return indices.map(lambda batch: {name: tf.gather(values, batch) for name, values in pool.items()})
 
         return queries.ragged_batch(_POOL * batching.batch_size).flat_map(grouped)
 
@@ -137,7 +137,7 @@ class Streamed:
 
 
 class _Cached:
-    """Batches from a cache; the elements of `queries` are indexes into it."""
+    """Batches from a cache; the elements of `queries` are indices into it."""
 
     def __init__(self, cache: QueryCache, batching: Batching) -> None:
         self._batching = batching
@@ -151,8 +151,8 @@ class _Cached:
             return queries.batch(batching.batch_size, drop_remainder=batching.drop_remainder)
 
         def grouped(pool: tf.Tensor) -> tf.data.Dataset:
-            indexes = batching.grouped(tf.gather(tf.constant(self._lengths), pool), pool[0], seed)
-            return indexes.map(lambda batch: tf.gather(pool, batch))
+            indices = batching.grouped(tf.gather(tf.constant(self._lengths), pool), pool[0], seed)
+            return indices.map(lambda batch: tf.gather(pool, batch))
 
         return queries.batch(_POOL * batching.batch_size).flat_map(grouped)
 

@@ -47,13 +47,13 @@ def read_dense(rows: list[bytes], num_features: int, first_index: int = 1) -> np
 
 @functools.lru_cache(maxsize=16)
 def _csv_reader(num_features: int, first_index: int) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
-    """Returns a parser of `1 a 2 b ... n z` rows: values float64 [rows, n], and whether all indexes are in order."""
+    """Returns a parser of `1 a 2 b ... n z` rows: values float64 [rows, n], and whether all indices are in order."""
     kinds = [tf.zeros([0], tf.int32), tf.zeros([0], tf.float64)] * num_features  # no default: every field is required
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def read(rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         fields = tf.io.decode_csv(rows, kinds, field_delim=" ", use_quote_delim=False)
-        indexes, values = tf.stack(fields[0::2], axis=1), tf.stack(fields[1::2], axis=1)
-        return values, tf.reduce_all(indexes == tf.range(first_index, first_index + num_features))
+        indices, values = tf.stack(fields[0::2], axis=1), tf.stack(fields[1::2], axis=1)
+        return values, tf.reduce_all(indices == tf.range(first_index, first_index + num_features))
 
     return read

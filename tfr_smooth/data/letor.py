@@ -44,7 +44,7 @@ def read_letor(
     r"""Reads LETOR files into a dataset of padded query batches.
 
     A line of a file is `label qid:text index:value ... # comment`, and the lines of a query are contiguous. Labels are
-    numbers >= 0. Feature indexes start at 1, in any order; features that a line omits are 0. The text after `qid:` may
+    numbers >= 0. Feature indices start at 1, in any order; features that a line omits are 0. The text after `qid:` may
     be any text without whitespace. Blank lines and lines that start with `#` are skipped. Lines may have Windows line
     ends, and a file may start with a UTF-8 byte order mark. Queries longer than `list_size` are truncated to their
     first `list_size` documents in file order; nothing else is left out. The last five arguments describe other formats

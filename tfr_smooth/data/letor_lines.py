@@ -33,15 +33,15 @@ class Head(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The features of a line: `values[i]` belongs to feature `indexes[i]`, counted from 1, or `i + 1` if None."""
+    """The features of a line: `values[i]` belongs to feature `indices[i]`, counted from 1, or `i + 1` if None."""
 
-    indexes: list[int] | None
+    indices: list[int] | None
     values: list[float]
 
     @property
     def highest_index(self) -> int:
         """The highest feature index of the line, 0 if it has no features."""
-        return len(self.values) if self.indexes is None else max(self.indexes, default=0)
+        return len(self.values) if self.indices is None else max(self.indices, default=0)
 
 
 def parse_head(line: bytes, number: int, format: LetorFormat = PLAIN, query_id: bytes | None = None) -> Head | None:
@@ -127,7 +127,7 @@ def parse_row(head: Head, num_features: int | None = None, format: LetorFormat =
     if num_features is not None and row.highest_index > num_features:
         wrong = row.highest_index - 1 + first
         raise ValueError(
-            f"feature index {wrong} exceeds num_features={num_features}" + " (indexes start at 0)" * (first == 0)
+            f"feature index {wrong} exceeds num_features={num_features}" + " (indices start at 0)" * (first == 0)
         )
     return row
 
@@ -153,7 +153,7 @@ def _parse_dense(features: bytes, first: int = 1) -> list[float] | None:
 
 
 def _parse_sparse(features: bytes, first: int, replaced: dict[bytes, float]) -> Row:
-    """Returns the checked indexes and values in the order of the line."""
+    """Returns the checked indices and values in the order of the line."""
     found: dict[int, float] = {}
     for piece in features.split():
         index_text, colon, value_text = piece.partition(b":")
@@ -161,7 +161,7 @@ def _parse_sparse(features: bytes, first: int, replaced: dict[bytes, float]) -> 
             raise ValueError(f"expected 'index:value', got {shown(piece)}")
         index = int(index_text) if _is_index(index_text) else -1
         if index < first:
-            hint = "; `first_index=0` reads indexes from 0" if index == 0 else ""
+            hint = "; `first_index=0` reads indices from 0" if index == 0 else ""
             highest = 10**_MAX_INDEX_DIGITS - 1
             raise ValueError(f"feature index {shown(index_text)} is not an integer from {first} to {highest}{hint}")
         if index + 1 - first in found:
@@ -207,14 +207,14 @@ def _float32(text: bytes) -> float | None:
 
 def to_features(rows: Sequence[Row], num_features: int, format: LetorFormat = PLAIN) -> np.ndarray:
     """Returns the features of a query, float32 [rows, num_features], 0 where a row omits one."""
-    if all(row.indexes is None and len(row.values) == num_features for row in rows):
+    if all(row.indices is None and len(row.values) == num_features for row in rows):
         return np.array([row.values for row in rows], dtype=np.float32)
     features = np.zeros((len(rows), num_features), dtype=np.float32)
     for features_row, row in zip(features, rows, strict=True):
-        if row.indexes is None:
+        if row.indices is None:
             features_row[: len(row.values)] = row.values
-        elif row.indexes:
-            features_row[np.array(row.indexes) - 1] = row.values
+        elif row.indices:
+            features_row[np.array(row.indices) - 1] = row.values
     if format.missing:
         absent = np.isnan(features)
         lowest = np.where(absent, np.inf, features).min(axis=0)

@@ -47,7 +47,7 @@ class LetorSummary(NamedTuple):
       paths: The files in reading order.
       queries: The number of queries.
       documents: The number of documents.
-      num_features: The width of the feature matrix: the highest index, or one more if indexes start at 0.
+      num_features: The width of the feature matrix: the highest index, or one more if indices start at 0.
       longest_list: The number of documents of the longest query.
       highest_label: The highest label.
       whole_labels: Whether all labels are whole numbers.

@@ -86,7 +86,7 @@ class QueryCache:
         """Returns the padded features and labels of queries.
 
         Args:
-          queries: int64 [batch], indexes of queries.
+          queries: int64 [batch], indices of queries.
           list_size: Documents per list. None pads to the longest list of the batch.
 
         Returns:

@@ -36,10 +36,10 @@ def export_ranker(
 ) -> Path:
     """Exports a ranker as PATH/VERSION, a SavedModel that TF Serving discovers, warms up and serves.
 
-    The signatures, with float32 scores, int32 indexes and bool masks, are:
+    The signatures, with float32 scores, int32 indices and bool masks, are:
 
     - `serving_default`: `features` [batch, list, num_features], where every document is real -> `scores` [batch, list].
-    - `rank`: `features` and `mask` [batch, list] -> `scores`; `valid` [batch, list]; `order` [batch, list], the indexes
+    - `rank`: `features` and `mask` [batch, list] -> `scores`; `valid` [batch, list]; `order` [batch, list], the indices
       of the documents from best to worst, ties in input order, followed by -1 for padding; `top_k` [batch, top_k], the
       start of `order`, padded with -1; `top_k_scores`. A gRPC client may omit `mask` if every document is real.
     - `predict`: `inputs` [batch], serialized ExampleListWithContext -> `outputs` [batch, longest list].

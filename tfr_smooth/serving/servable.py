@@ -169,7 +169,7 @@ def _order_by(scores: dict[str | None, tf.Tensor], rank_by: str | None) -> str |
 
 @plain
 def _order(scores: tf.Tensor, mask: tf.Tensor, top_k: int | None) -> Tensors:
-    """Returns the indexes of the documents from best to worst, ties in input order, followed by -1 for padding."""
+    """Returns the indices of the documents from best to worst, ties in input order, followed by -1 for padding."""
     width = tf.shape(scores)[1]
     ordered, order = tf.math.top_k(scores, k=width)
     behind = ~tf.sequence_mask(tf.reduce_sum(tf.cast(mask, tf.int32), axis=1), width)
