@@ -17,8 +17,9 @@ APART = tests/ops tests/functional tests/losses tests/metrics tests/test_modes.p
 	tests/test_keras_users.py
 # These do not depend on Keras, so they run on one stack per TensorFlow version.
 WITHOUT_KERAS = tests/ops tests/functional tests/data tests/evaluation tests/test_packaging.py tests/test_project.py
-# These use Keras in few places, so their fast tests run only on the stack with Keras 3.
-BARELY_KERAS = tests/examples tests/study tests/text tests/test_extras.py tests/test_numerics.py
+# These use Keras in few places, so their fast tests run only on the stack with Keras 3. All losses share a base class,
+# which tests/test_modes.py and tests/test_keras_users.py run with Keras 2.
+BARELY_KERAS = tests/examples tests/losses tests/study tests/text tests/test_extras.py tests/test_numerics.py
 LEFT_OUT = $(if $(filter $*,ranking),$(WITHOUT_KERAS) $(if $(findstring or,$(MARKS)),,$(BARELY_KERAS)))
 PARTS = $(if $(ARGS),"","$(filter-out $(LEFT_OUT),$(APART)) --dist=worksteal" \
 	"$(patsubst %,--ignore=%,$(APART) $(filter-out $(APART),$(LEFT_OUT)))")
