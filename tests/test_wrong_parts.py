@@ -17,6 +17,13 @@ def test_the_same_check_accepts_the_correct_part(wrong):
     wrong.rejected_by(checks.SUBJECTS[wrong.of])
 
 
+def test_every_check_rejects_a_wrong_part():
+    rejecting = [wrong.rejected_by for wrong in wrong_parts.WRONG_PARTS]
+    for check in (*checks.METRIC_CHECKS, *checks.COMMON_CHECKS, *checks.BASE_CLASS_CHECKS):
+        assert check in rejecting, check.__name__
+    assert wrong_parts.check_unknown_shapes in rejecting
+
+
 @pytest.mark.parametrize("metric", registry.METRICS)
 def test_an_offset_of_half_a_rank_is_rejected_with_every_metric(metric):
     with pytest.raises(AssertionError):

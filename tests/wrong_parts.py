@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import math
 from collections.abc import Callable
 from typing import ClassVar
@@ -71,6 +73,21 @@ class TiesBrokenByPosition(ops.Approx):
         places = tf.range(scores.shape[1])
         is_later_tie = tf.equal(scores[:, :, tf.newaxis], scores[:, tf.newaxis]) & (places[:, tf.newaxis] < places)
         return super().positions(scores, mask) + 0.1 * tf.reduce_sum(tf.cast(is_later_tie, scores.dtype), axis=1)
+
+
+class ScoresScaledByPosition(ops.Approx):
+    def positions(self, scores, mask):
+        return super().positions(scores * (1.0 + 0.01 * tf.range(scores.shape[1], dtype=scores.dtype)), mask)
+
+
+class OrderReversed(ops.Approx):
+    def positions(self, scores, mask):
+        return super().positions(-scores, mask)
+
+
+class ScoresOverflow(ops.SoftSort):
+    def indicators(self, scores, mask, topn=None):
+        return super().indicators(tf.math.log(tf.exp(scores)), mask, topn)
 
 
 class StateSharedByInstances(ops.Approx):
@@ -161,6 +178,18 @@ class ConfigIncomplete(losses.SoftSortNDCGLoss):
         return {key: value for key, value in super().get_config().items() if key != "power"}
 
 
+class UnknownArgumentsIgnored(losses.SoftSortNDCGLoss):
+    def __init__(self, **arguments):
+        known = inspect.signature(losses.SoftSortNDCGLoss).parameters
+        super().__init__(**{name: value for name, value in arguments.items() if name in known})
+
+
+class WrongInGraphs(losses.SoftSortNDCGLoss):
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        factor = 1.0 if tf.executing_eagerly() else 1.001
+        return factor * super().__call__(y_true, y_pred, sample_weight)
+
+
 @dataclasses.dataclass(frozen=True)
 class WrongPart:
     """A loss with a wrong part.
@@ -211,6 +240,8 @@ def arctan(part: type[Arctan], metric: str) -> checks.Subject:
     )
 
 
+check_unknown_shapes = functools.partial(checks.check_mode, mode="unknown shapes")
+
 WRONG_PARTS = [
     WrongPart(IndicatorsHalfARankOff, "softsort_mrr", checks.check_sharp_limit),
     WrongPart(FirstRankDropped, "softsort_precision", checks.check_sharp_limit),
@@ -224,6 +255,9 @@ WRONG_PARTS = [
     WrongPart(GradientDoubled, "approx_mrr", checks.check_gradient),
     WrongPart(GradientStopped, "approx_mrr", checks.check_gradient),
     WrongPart(TiesBrokenByPosition, "approx_map", checks.check_permutation),
+    WrongPart(ScoresScaledByPosition, "approx_ndcg", checks.check_ties),
+    WrongPart(OrderReversed, "approx_ndcg", checks.check_raising_the_relevant_document),
+    WrongPart(ScoresOverflow, "softsort_ndcg", checks.check_extremes),
     WrongPart(StateSharedByInstances, "approx_err", checks.check_reference),
     WrongPart(ScoresSquared, "softsort_ndcg", checks.check_shift),
     WrongPart(WeightsIgnored, "softsort_ndcg", checks.check_weights),
@@ -232,4 +266,6 @@ WRONG_PARTS = [
     WrongPart(ListsWithoutRelevantDocumentsCount, "softsort_ndcg", checks.check_skipped_lists),
     WrongPart(ReductionIgnored, "softsort_ndcg", checks.check_reductions),
     WrongPart(ConfigIncomplete, "softsort_ndcg", checks.check_config),
+    WrongPart(UnknownArgumentsIgnored, "softsort_ndcg", checks.check_invalid_arguments),
+    WrongPart(WrongInGraphs, "softsort_ndcg", check_unknown_shapes),
 ]
