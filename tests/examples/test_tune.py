@@ -36,7 +36,8 @@ def run(*arguments):
 
 
 def result_files(output):
-    return {path: path.stat().st_mtime_ns for path in output.glob("results/*/*/*.npz")}
+    """Returns the complete results; a killed run may leave a hidden, unfinished file."""
+    return {path: path.stat().st_mtime_ns for path in output.glob("results/*/*/[!.]*.npz")}
 
 
 @pytest.fixture(scope="module")
