@@ -14,6 +14,8 @@ from tests.text.conftest import made_up, write_checkpoint
 from tfr_smooth import _keras
 
 SCRIPT = documents.ROOT / "examples" / "text_reranking.py"
+NOT_SCALED = "Keras 3 does not scale losses on several devices; use --precision=bfloat16."
+ONLY_KERAS_3 = pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 scales losses on several devices")
 
 
 def write_collection(folder):
@@ -72,7 +74,7 @@ def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, scorer)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("flag", "message"),
+    ("flags", "message"),
     [
         ("--docs=/nope", "No such file or directory: '/nope'"),
         ("--losses=smooth_ndcg", "Did you mean 'smoothi_ndcg'"),
@@ -81,24 +83,15 @@ def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, scorer)
         ("--frozen_layers=3", "`frozen_layers` must be at most 2, the number of layers, got 3."),
         ("--sha256=00", "expected the SHA-256 hash 00"),
         ("--learning_rate=-1", "`learning_rate` must be a finite number > 0"),
+        pytest.param("--precision=float16 --strategy=mirrored", NOT_SCALED, marks=ONLY_KERAS_3),
+        pytest.param("--precision=float16 --strategy=multi_worker", NOT_SCALED, marks=ONLY_KERAS_3),
     ],
 )
-def test_errors_are_one_line(folder, flag, message):
-    check_error(run(folder, flag), message)
-
-
-def check_error(failed, message):
+def test_errors_are_one_line(folder, flags, message):
+    failed = run(folder, *flags.split())
     assert failed.returncode == 1
     last = failed.stderr.strip().splitlines()[-1]
     assert last.startswith("error: ") and message in last and "Traceback" not in failed.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 scales losses on several devices")
-@pytest.mark.parametrize("strategy", ["mirrored", "multi_worker"])
-def test_float16_on_several_devices_is_an_error(folder, strategy):
-    failed = run(folder, "--precision=float16", f"--strategy={strategy}")
-    check_error(failed, "Keras 3 does not scale losses on several devices; use --precision=bfloat16.")
 
 
 @pytest.mark.slow

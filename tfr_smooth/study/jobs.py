@@ -134,7 +134,7 @@ def run_job(job: Job, folder: str | os.PathLike[str]) -> None:
     for part, scores in (("valid", fitted.valid), ("test", fitted.test)):
         scores = np.nan_to_num(np.asarray(scores, np.float32))
         by_query = evaluation.trec_eval_by_query(scored_queries(fold.parts[part], scores), MEASURES)
-        values = np.array([[values[name] for name in MEASURES] for values in by_query.values()])
+        values = np.array([[each[name] for name in MEASURES] for each in by_query.values()])
         arrays |= {
             f"{part}_scores": scores,
             f"{part}_metrics": values,
