@@ -13,10 +13,10 @@ JOBS ?= 2
 MARKS ?= not slow
 # These run first, then all other tests in new processes: graphs that TensorFlow traces and XLA
 # compiles stay in memory until the process ends.
-APART = tests/ops tests/functional tests/losses tests/metrics tests/test_modes.py tests/test_numerics.py \
+APART = tests/rankings tests/measures tests/losses tests/metrics tests/test_modes.py tests/test_numerics.py \
 	tests/test_keras_users.py
 # These do not depend on Keras, so they run on one stack per TensorFlow version.
-WITHOUT_KERAS = tests/ops tests/functional tests/data tests/evaluation tests/test_packaging.py tests/test_project.py
+WITHOUT_KERAS = tests/rankings tests/measures tests/data tests/evaluation tests/test_packaging.py tests/test_project.py
 # These use Keras in few places, so their fast tests run only on the stack with Keras 3. All losses share a base class,
 # which tests/test_modes.py and tests/test_keras_users.py run with Keras 2.
 BARELY_KERAS = tests/examples tests/losses tests/study tests/text tests/test_extras.py tests/test_numerics.py

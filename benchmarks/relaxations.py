@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from tfr_smooth import losses, ops
+from tfr_smooth import losses, rankings
 
 _SHAPES = flags.DEFINE_list("shapes", ["128x120", "32x500"], "Batch shapes: lists x documents.")
 _NEURALSORT = flags.DEFINE_string("neuralsort_path", None, "Path of a clone of ermongroup/neuralsort.")
@@ -162,7 +162,7 @@ def sinkhorn_steps(scores: np.ndarray) -> dict[str, int]:
     mask = tf.ones(scores.shape, tf.bool)
 
     def after(most: int) -> np.ndarray:
-        return ops.Sinkhorn(EPSILON, THRESHOLD, most).positions(tf.constant(scores), mask).numpy()
+        return rankings.Sinkhorn(EPSILON, THRESHOLD, most).positions(tf.constant(scores), mask).numpy()
 
     stopped = after(2000)
     found = {"ours": next((steps for steps in range(1, 100) if np.allclose(after(steps), stopped, rtol=1e-6)), 100)}

@@ -297,7 +297,7 @@ def exact_ndcg() -> tf.keras.metrics.Metric:
 def watched_metrics(loss: losses.RankingLoss) -> list[tf.keras.metrics.Metric]:
     """Exact NDCG, and the smooth metric if the loss is one minus a smooth metric, which may exceed the exact one."""
     watched = [exact_ndcg()]
-    if isinstance(loss, losses.MetricLoss):
+    if isinstance(loss, losses.MeasureLoss):
         smooth = metrics.MeanOverLists(loss.ranking, loss.metric, no_relevant="skip", ragged=False, name=_LOSS.value)
         watched.append(smooth)
     return watched

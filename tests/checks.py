@@ -20,34 +20,42 @@ from tests import references
 from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
 from tfr_smooth import losses, registry
 
-# A non-default value for every hyperparameter.
-CHANGED = {
-    "smoothi": {"alpha": 10.0, "delta": 0.2, "shift": False, "stop_gradient": False},
-    "approx": {"alpha": 1.0, "beta": 0.5},
-    "soft": {"sigma": 0.3},
-    "neuralsort": {"temperature": 0.2},
-    "softsort": {"temperature": 0.5, "power": 2.0},
-    "fastsort": {"regularization_strength": 0.3, "regularization": "kl", "beta": 0.5},
-    "sinkhorn": {"epsilon": 0.5, "beta": 0.5, "threshold": 1e-12, "max_iterations": 5000},
-    "ndcg": {"topn": 3, "gain": "linear", "discount": [1.0, 0.7, 0.6, 0.2]},
-    "precision": {"topn": 2},
-    "map": {},
-    "mrr": {"topn": 3},
-    "err": {"topn": 3, "max_grade": 2.0},
-    "list_ap": {"num_bins": 7, "temperature": 2.0},
-    "lambda_loss": {"metric": "lambda_rank", "sigma": 0.5, "mu": 3.0, "topn": 3},
-    "list_mle": {"position_aware": True},
-    "list_net": {"temperature": 0.5},
-    "mean_squared": {},
-    "pairwise_hinge": {"margin": 0.5},
-    "rank_net": {"sigma": 0.5},
+# Non-default values of hyperparameters that do not follow from their defaults or from the values searched.
+_CHANGED = {
+    "alpha": 10.0,
+    "beta": 0.5,
+    "delta": 0.2,
+    "epsilon": 0.5,
+    "power": 2.0,
+    "threshold": 1e-12,
+    "max_iterations": 5000,
+    "topn": 3,
+    "gain": "linear",
+    "discount": [1.0, 0.7, 0.6, 0.2],
+    "max_grade": 2.0,
+    "metric": "lambda_rank",
 }
-# Hyperparameters for full precision: by default, Sinkhorn's iterations stop early.
-CONVERGED = {"threshold": 1e-12}
 _EARLY_STOP_ERROR = 2e-3
 # Hyperparameters that give short lists a gradient: P@10 of six documents is the same in any order, and sharp
 # comparisons of positions are flat.
 _SOFT = {"topn": 3, "beta": 1.0}
+
+
+def changed(
+    hyperparameters: Mapping[str, Any], searched: Mapping[str, tuple[Any, ...]] | None = None
+) -> dict[str, Any]:
+    """Returns a non-default value for every hyperparameter; numbers are a little smaller than by default."""
+
+    def other(name: str, default: Any) -> Any:
+        if name in _CHANGED:
+            return _CHANGED[name] if _CHANGED[name] != default else 0.1 * default
+        if isinstance(default, bool):
+            return not default
+        if isinstance(default, str):
+            return next(value for value in searched[name] if value != default)
+        return type(default)(default * 0.4)
+
+    return {name: other(name, default) for name, default in hyperparameters.items()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +68,9 @@ class Subject:
       hyperparameters: Default of every hyperparameter.
       changed: Non-default value of every hyperparameter.
       ranking: Name of the ranking in the registry; None for a baseline.
-      metric: Name of the metric in the registry; None for a baseline.
+      measure: Name of the measure in the registry; None for a baseline.
       sharp: Hyperparameters for which the loss is one minus the exact metric.
+      converged: Hyperparameters for full precision.
       reference: Function that computes the value of one list in float64; None if there is no reference.
       gradient: Function that computes the gradient of one list; None uses finite differences of the loss.
     """
@@ -71,8 +80,9 @@ class Subject:
     hyperparameters: Mapping[str, Any]
     changed: Mapping[str, Any]
     ranking: str | None = None
-    metric: str | None = None
+    measure: str | None = None
     sharp: Mapping[str, Any] | None = None
+    converged: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     reference: Callable[..., float] | None = None
     gradient: Callable[..., np.ndarray] | None = None
 
@@ -84,10 +94,6 @@ class Subject:
     def each(self, **arguments: Any) -> losses.RankingLoss:
         """Returns the same loss with one value per list."""
         return self.loss(reduction="none", **arguments)
-
-    @property
-    def converged(self) -> dict[str, Any]:
-        return {key: value for key, value in CONVERGED.items() if key in self.hyperparameters}
 
     @functools.cached_property
     def batch(self) -> tuple[np.ndarray, np.ndarray]:
@@ -105,22 +111,28 @@ class Subject:
 
     @property
     def _softened(self) -> tuple[str, ...]:
-        return ("topn", "beta") if self.metric == "precision" else ("beta",)
+        return ("topn", "beta") if self.measure == "precision" else ("beta",)
 
 
 def of_pair(name: str, pair: registry.Pair, make: Callable[..., losses.RankingLoss], **overrides: Any) -> Subject:
     """Returns the subject of a pair of ranking and metric; `overrides` replace its fields."""
-    ranking, metric = name.split("_")
-    gradient = functools.partial(references.smoothi_gradient, metric) if ranking == "smoothi" else None
+    ranking, measure = name.split("_")
+    about = registry.PAIRS[name].ranking.about  # of the correct part
+    gradient = functools.partial(references.smoothi_gradient, measure) if ranking == "smoothi" else None
+
+    def reference(*args: Any, **kwargs: Any) -> float:
+        return 1.0 - references.smooth_metric(ranking, measure, *args, **kwargs)
+
     fields = {
         "name": name,
         "make": make,
         "hyperparameters": pair.hyperparameters,
-        "changed": {**CHANGED[ranking], **CHANGED[metric]},
+        "changed": changed(pair.hyperparameters, about.searched),
         "ranking": ranking,
-        "metric": metric,
-        "sharp": pair.ranking.sharp,
-        "reference": lambda *args, **kwargs: 1.0 - references.smooth_metric(ranking, metric, *args, **kwargs),
+        "measure": measure,
+        "sharp": about.sharp,
+        "converged": about.converged,
+        "reference": reference if ranking in references.RANKINGS else None,
         "gradient": gradient and (lambda *args, **kwargs: -gradient(*args, **kwargs)),
     }
     return Subject(**{**fields, **overrides})
@@ -128,12 +140,13 @@ def of_pair(name: str, pair: registry.Pair, make: Callable[..., losses.RankingLo
 
 def of_baseline(name: str, make: Callable[..., losses.RankingLoss], **overrides: Any) -> Subject:
     """Returns the subject of a baseline; `overrides` replace its fields."""
+    entry = losses.TABLE[name]
     fields = {
         "name": name,
         "make": make,
-        "hyperparameters": registry.defaults(registry.BASELINES[name].criterion),
-        "changed": CHANGED[name],
-        "reference": references.BASELINES[name],
+        "hyperparameters": entry.defaults,
+        "changed": changed(entry.defaults, entry.searched),
+        "reference": references.BASELINES.get(name),
         "gradient": _lambda_gradient if name == "lambda_loss" else None,
     }
     return Subject(**{**fields, **overrides})
@@ -145,8 +158,8 @@ def _lambda_gradient(labels: np.ndarray, scores: np.ndarray, sigma: float = 1.0,
 
 
 SUBJECTS: dict[str, Subject] = {
-    **{name: of_pair(name, pair, losses.TABLE[name].loss) for name, pair in registry.PAIRS.items()},
-    **{name: of_baseline(name, losses.TABLE[name].loss) for name in registry.BASELINES},
+    name: of_pair(name, registry.PAIRS[name], entry.loss) if name in registry.PAIRS else of_baseline(name, entry.loss)
+    for name, entry in losses.TABLE.items()
 }
 
 
@@ -181,7 +194,7 @@ def check_sharp_limit(subject: Subject) -> None:
     cuts = (None, 1, 3, 10) if "topn" in subject.hyperparameters else ()
     for arguments in [{"topn": topn} for topn in cuts] or [{}]:
         found = 1.0 - subject.make(**subject.sharp, **arguments, reduction="none")(labels, scores).numpy()
-        expected = by_list(labels, scores, functools.partial(references.exact_metric, subject.metric, **arguments))
+        expected = by_list(labels, scores, functools.partial(references.exact_metric, subject.measure, **arguments))
         np.testing.assert_allclose(found, expected, atol=1e-4, err_msg=str(arguments))
 
 
@@ -354,9 +367,12 @@ def check_reductions(subject: Subject) -> None:
 def check_config(subject: Subject) -> None:
     """Every constructor argument is keyword-only and part of the config, which restores the loss."""
     parameters = list(inspect.signature(subject.make.__init__).parameters.values())[1:]
-    assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
-    arguments = {**subject.changed, "reduction": "sum", "name": "mine", "ragged": True}
-    assert {parameter.name for parameter in parameters} == {*subject.hyperparameters, "reduction", "name", "ragged"}
+    kinds = {parameter.kind for parameter in parameters}
+    assert kinds <= {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD}
+    options = {"dtype": "float64", "reduction": "sum", "name": "mine", "ragged": True}
+    arguments = {**subject.changed, **options}
+    named = {parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY}
+    assert named | {*options} == {*subject.hyperparameters, *options}
     loss = subject.make(**arguments)
     config = loss.get_config()
     assert config == {**subject.hyperparameters, **arguments}
@@ -371,7 +387,7 @@ def check_config(subject: Subject) -> None:
 
 def check_invalid_arguments(subject: Subject) -> None:
     """Errors about invalid arguments name the argument, the expected values and the received value."""
-    for name in (*subject.hyperparameters, "reduction", "ragged"):
+    for name in (*subject.hyperparameters, "dtype", "reduction", "ragged"):
         for bad in (object(), -1.0, "bad"):
             if not (name == "discount" and bad != "bad"):
                 message = rf"`{name}` must be .*, got {re.escape(repr(bad))}"
@@ -414,7 +430,7 @@ EXPECTED_FAILURES = {
     **{
         (f"{ranking}_{metric}", check_raising_the_relevant_document): _SHARED
         for ranking in ("smoothi", "neuralsort", "softsort")
-        for metric in registry.METRICS
+        for metric in registry.MEASURES
     },
     ("soft_map", check_raising_the_relevant_document): _SQUARED,
     ("soft_mrr", check_raising_the_relevant_document): _SQUARED,
@@ -423,7 +439,7 @@ EXPECTED_FAILURES = {
             f"softsort_{metric}",
             check_ties,
         ): "the distance of two scores has a kink at 0, where its gradient is defined as 0"
-        for metric in registry.METRICS
+        for metric in registry.MEASURES
     },
     ("mean_squared", check_shift): "a score is compared with its label, not with other scores",
     ("mean_squared", check_ties): "a score is compared with its label, not with other scores",

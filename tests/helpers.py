@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import _keras
+from tfr_smooth import _keras, losses
 
 UNKNOWN_SHAPES = {"input_signature": [tf.TensorSpec([None, None], tf.float32)] * 2}
 # Mode -> arguments of `tf.function`.
@@ -45,6 +45,11 @@ def _step(loss, labels, scores, sample_weight):
         arguments = () if sample_weight is None else (sample_weight,)
         value = loss(tf.convert_to_tensor(labels), scores, *arguments)
     return value, tape.gradient(value, scores, unconnected_gradients="zero")
+
+
+def each(name, **arguments):
+    """Returns a loss of the library with one value per list."""
+    return losses.get(name, reduction="none", **arguments)
 
 
 def pad(array, columns, value):

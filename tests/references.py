@@ -309,11 +309,12 @@ POSITIONS = {
     "fastsort": (fastsort_positions, ("regularization_strength", "regularization")),
     "sinkhorn": (sinkhorn_positions, ("epsilon",)),
 }
+RANKINGS = {**INDICATORS, **POSITIONS}
 
 
 def ranking_of(ranking, scores, **arguments):
     """Returns the indicators or positions of one list."""
-    function, names = {**INDICATORS, **POSITIONS}[ranking]
+    function, names = RANKINGS[ranking]
     return function(np.asarray(scores, np.float64), **{k: arguments[k] for k in names if k in arguments})
 
 

@@ -28,7 +28,7 @@ SLOW |= {"docs/training.md", "docs/relaxations/your_own.md"}
 METHODS = {
     "Criterion": {"__call__", "compute", "counts"},
     "MeanOverLists": {"update_state", "result", "reset_state", "ranking", "metric"},
-    "MetricLoss": {"ranking", "metric"},
+    "MeasureLoss": {"ranking", "metric"},
     "PositionRanking": {"positions", "beta", "document_discounts"},
     "Ranking": {"indicators", "rank_relevance", "discounted_gain", "steps"},
     "RankingLoss": {"__call__", "compute", "counts"},
@@ -63,7 +63,7 @@ def test_every_relaxation_has_a_page_with_class_docs_and_plots():
     assert set(RELAXATIONS.values()) == set(registry.RANKINGS)
     for page, ranking in RELAXATIONS.items():
         text = TEXTS[f"docs/relaxations/{page}.md"]
-        assert f"\n::: tfr_smooth.ops.{registry.RANKINGS[ranking].ranking.__name__}\n" in text
+        assert f"\n::: tfr_smooth.rankings.{registry.RANKINGS[ranking].ranking.__name__}\n" in text
         assert f"\n<!-- classes: {ranking} -->\n" in text
         assert set(re.findall(rf"\(\.\./images/{page}_(\w+)\.png\)", text)) == PLOTS, page
 
@@ -82,7 +82,7 @@ def test_the_losses_page_lists_the_arguments_of_all_rankings_and_metrics():
         )
 
     rows = [row(entry.ranking, f"{entry.prefix}...Loss") for entry in registry.RANKINGS.values()]
-    rows += [row(entry.metric, f"...{entry.suffix}Loss") for entry in registry.METRICS.values()]
+    rows += [row(entry.metric, f"...{entry.suffix}Loss") for entry in registry.MEASURES.values()]
     assert [each for each in rows if f"\n{each}" not in text] == []
     assert [entry.loss for entry in registry.BASELINES.values() if f"`{entry.loss}`" not in text] == []
 

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from tests import modes
-from tfr_smooth import _keras, functional, losses, metrics, models, ops, registry
+from tfr_smooth import _keras, losses, measures, metrics, models, rankings, registry
 
 # The losses of the fast tests.
 QUICK = ("smoothi_ndcg", "approx_ndcg", "list_mle")
@@ -28,7 +28,7 @@ few_losses = quick_or_slow(modes.SAMPLE, quick=("approx_ndcg",))
 
 def test_the_sample_contains_every_ranking_metric_and_baseline():
     parts = {part for name in modes.SAMPLE for part in ([name] if name in registry.BASELINES else name.split("_"))}
-    assert parts == {*registry.RANKINGS, *registry.METRICS, *registry.BASELINES}
+    assert parts == {*registry.RANKINGS, *registry.MEASURES, *registry.BASELINES}
 
 
 def assert_same(found, expected, mode="", tolerance=1e-5):
@@ -47,7 +47,7 @@ class Powered(losses.SmoothINDCGLoss):
         return super().compute(labels, scores, mask) ** self.exponent
 
 
-class Stretched(ops.Approx):
+class Stretched(rankings.Approx):
     """A custom ranking with an attribute that is not a dataclass field."""
 
     factor = 1.0
@@ -56,7 +56,7 @@ class Stretched(ops.Approx):
         return self.factor * super().positions(scores, mask)
 
 
-class PoweredNDCG(functional.NDCG):
+class PoweredNDCG(measures.NDCG):
     """A custom metric with an attribute that is not a dataclass field."""
 
     exponent = 1.0
@@ -74,8 +74,8 @@ def with_attribute(part, name, value):
     "make",
     [
         Powered,
-        lambda value: losses.MetricLoss(with_attribute(Stretched(), "factor", value), functional.NDCG()),
-        lambda value: losses.MetricLoss(ops.SmoothI(), with_attribute(PoweredNDCG(), "exponent", value)),
+        lambda value: losses.MeasureLoss(with_attribute(Stretched(), "factor", value), measures.NDCG()),
+        lambda value: losses.MeasureLoss(rankings.SmoothI(), with_attribute(PoweredNDCG(), "exponent", value)),
     ],
     ids=["loss", "ranking", "metric"],
 )
@@ -204,13 +204,13 @@ def test_trainable_variables_and_tensors_as_hyperparameters_raise(make):
     with pytest.raises(ValueError, match=r"`temperature` must be .*number"):
         losses.ListNetLoss(temperature=make(1.0))
     with pytest.raises(ValueError, match=r"`alpha` must be .*number"):
-        ops.SmoothI(alpha=make(1.0))
+        rankings.SmoothI(alpha=make(1.0))
 
 
 @pytest.mark.parametrize("value", [1, [1.0], -1.0])
 def test_a_temperature_variable_must_be_a_positive_float(value):
     with pytest.raises(ValueError, match=r"`sigma` must be a .*number"):
-        ops.SoftRank(sigma=tf.Variable(value, trainable=False))
+        rankings.SoftRank(sigma=tf.Variable(value, trainable=False))
 
 
 def assert_variable_is_followed(name, ranking, step, functions):

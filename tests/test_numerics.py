@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tests import modes, references
 from tests.test_modes import quick_or_slow
-from tfr_smooth import losses, metrics, ops
+from tfr_smooth import losses, metrics, rankings
 
 sample = quick_or_slow(modes.SAMPLE)
 # With the default cutoff, P@K of short lists does not depend on the order.
@@ -61,7 +61,7 @@ def gradient_and_second_derivative(loss, labels, scores, direction):
     return gradient, outer.gradient(gradient, scores, direction)
 
 
-@pytest.mark.slow  # tests/ops/test_derivatives.py has fast tests.
+@pytest.mark.slow  # tests/rankings/test_derivatives.py has fast tests.
 @pytest.mark.parametrize("name", [name for name in modes.SAMPLE if not name.startswith("smoothi")])
 def test_second_derivatives_equal_finite_differences_of_the_gradient(name):
     labels, scores = map(tf.constant, modes.batch(documents=5, dtype=np.float64))
@@ -88,7 +88,7 @@ def test_second_derivatives_of_smoothi_keep_the_products_constant(name):
     labels, scores = map(tf.constant, modes.batch(documents=5, dtype=np.float64))
     direction = tf.constant(modes.batch(seed=1, documents=5, dtype=np.float64)[1])
 
-    class Recursion(ops.SmoothI):
+    class Recursion(rankings.SmoothI):
         """Eq. 7 and 9, as in the paper."""
 
         def indicators(self, scores, mask, topn=None):
@@ -102,11 +102,11 @@ def test_second_derivatives_of_smoothi_keep_the_products_constant(name):
                 rows.append(tf.where(is_real, row, 0.0))
             return tf.stack(rows, axis=1)
 
-        rank_relevance = ops.Ranking.rank_relevance
-        discounted_gain = ops.Ranking.discounted_gain
+        rank_relevance = rankings.Ranking.rank_relevance
+        discounted_gain = rankings.Ranking.discounted_gain
 
     loss = get(name)
-    expected = gradient_and_second_derivative(losses.MetricLoss(Recursion(), loss.metric), labels, scores, direction)
+    expected = gradient_and_second_derivative(losses.MeasureLoss(Recursion(), loss.metric), labels, scores, direction)
     assert np.abs(expected[1]).max() > 1e-3
     second = tf.function(lambda scores: gradient_and_second_derivative(loss, labels, scores, direction))
     for found in (second(scores), gradient_and_second_derivative(loss, labels, scores, direction)):
@@ -117,8 +117,8 @@ def test_second_derivatives_of_smoothi_keep_the_products_constant(name):
 def test_a_large_offset_of_the_scores_does_not_change_positions():
     scores = tf.constant([[1e5, 1e5 + 0.05, 1e5 + 0.11]])
     mask = tf.ones([1, 3], tf.bool)
-    expected = ops.Approx().positions(tf.cast(scores, tf.float64), mask)
-    np.testing.assert_allclose(ops.Approx().positions(scores, mask), expected, rtol=1e-6)
+    expected = rankings.Approx().positions(tf.cast(scores, tf.float64), mask)
+    np.testing.assert_allclose(rankings.Approx().positions(scores, mask), expected, rtol=1e-6)
 
 
 @quick_or_slow([name for name in modes.SAMPLE if name != "mean_squared"])

@@ -436,9 +436,9 @@ def test_the_fast_tests_run_in_parts_that_cover_all_folders(machine):
     assert others == [f"--ignore={path}" for path in apart]
     run(machine, "make", "test-ranking")
     ranking = " ".join(log(machine))
-    assert "tests/test_modes.py" in ranking and "--ignore=tests/ops" in ranking
+    assert "tests/test_modes.py" in ranking and "--ignore=tests/rankings" in ranking
     # `make test-latest` runs these with the same TensorFlow.
-    assert " tests/ops" not in ranking and " tests/functional" not in ranking
+    assert " tests/rankings" not in ranking and " tests/measures" not in ranking
 
 
 def test_marks_and_arguments_select_the_tests(machine):

@@ -24,7 +24,7 @@ def test_every_check_rejects_a_wrong_part():
     assert wrong_parts.check_unknown_shapes in rejecting
 
 
-@pytest.mark.parametrize("metric", registry.METRICS)
+@pytest.mark.parametrize("metric", registry.MEASURES)
 def test_an_offset_of_half_a_rank_is_rejected_with_every_metric(metric):
     with pytest.raises(AssertionError):
         checks.check_sharp_limit(wrong_parts.arctan(wrong_parts.ArctanHalfARankOff, metric))

@@ -12,13 +12,13 @@ from typing import ClassVar
 import tensorflow as tf
 
 from tests import checks
-from tfr_smooth import functional, losses, ops, registry
+from tfr_smooth import losses, measures, rankings, registry
 
 # ---- Rankings.
 
 
 @dataclasses.dataclass(frozen=True)
-class Arctan(ops.PositionRanking):
+class Arctan(rankings.PositionRanking):
     """Positions from arctangents of score differences; correct if `off` is 0."""
 
     alpha: float = 1.0
@@ -35,72 +35,72 @@ class ArctanHalfARankOff(Arctan):
     off: ClassVar[float] = 0.5
 
 
-class FirstRankDropped(ops.SoftSort):
+class FirstRankDropped(rankings.SoftSort):
     def indicators(self, scores, mask, topn=None):
         rows = super().indicators(scores, mask)[:, 1 : topn and topn + 1]
         return tf.pad(rows, [[0, 0], [0, min(topn or scores.shape[1], scores.shape[1]) - rows.shape[1]], [0, 0]])
 
 
-class IndicatorsHalfARankOff(ops.SoftSort):
+class IndicatorsHalfARankOff(rankings.SoftSort):
     def indicators(self, scores, mask, topn=None):
         rows = super().indicators(scores, mask)
         return (0.5 * (rows + tf.pad(rows[:, :-1], [[0, 0], [1, 0], [0, 0]])))[:, :topn]
 
 
-class MaskIgnored(ops.SoftSort):
+class MaskIgnored(rankings.SoftSort):
     def indicators(self, scores, mask, topn=None):
         return super().indicators(scores, tf.ones_like(mask), topn)
 
 
-class TemperatureInverted(ops.NeuralSort):
+class TemperatureInverted(rankings.NeuralSort):
     def rank_relevance(self, scores, relevance, mask, topn=None):
         return super().rank_relevance(scores * self.temperature**2, relevance, mask, topn)
 
 
-class GradientDoubled(ops.Approx):
+class GradientDoubled(rankings.Approx):
     def positions(self, scores, mask):
         doubled = tf.custom_gradient(lambda x: (tf.identity(x), lambda upstream: 2.0 * upstream))
         return doubled(super().positions(scores, mask))
 
 
-class GradientStopped(ops.Approx):
+class GradientStopped(rankings.Approx):
     def positions(self, scores, mask):
         return tf.stop_gradient(super().positions(scores, mask))
 
 
-class TiesBrokenByPosition(ops.Approx):
+class TiesBrokenByPosition(rankings.Approx):
     def positions(self, scores, mask):
         places = tf.range(scores.shape[1])
         is_later_tie = tf.equal(scores[:, :, tf.newaxis], scores[:, tf.newaxis]) & (places[:, tf.newaxis] < places)
         return super().positions(scores, mask) + 0.1 * tf.reduce_sum(tf.cast(is_later_tie, scores.dtype), axis=1)
 
 
-class ScoresScaledByPosition(ops.Approx):
+class ScoresScaledByPosition(rankings.Approx):
     def positions(self, scores, mask):
         return super().positions(scores * (1.0 + 0.01 * tf.range(scores.shape[1], dtype=scores.dtype)), mask)
 
 
-class OrderReversed(ops.Approx):
+class OrderReversed(rankings.Approx):
     def positions(self, scores, mask):
         return super().positions(-scores, mask)
 
 
-class ScoresOverflow(ops.SoftSort):
+class ScoresOverflow(rankings.SoftSort):
     def indicators(self, scores, mask, topn=None):
         return super().indicators(tf.math.log(tf.exp(scores)), mask, topn)
 
 
-class StateSharedByInstances(ops.Approx):
+class StateSharedByInstances(rankings.Approx):
     """All instances use the hyperparameters of the first one."""
 
     first: ClassVar[list[float]] = []
 
     def positions(self, scores, mask):
         self.first.append(self.alpha)
-        return ops.Approx(alpha=self.first[0]).positions(scores, mask)
+        return rankings.Approx(alpha=self.first[0]).positions(scores, mask)
 
 
-class ScoresSquared(ops.SoftSort):
+class ScoresSquared(rankings.SoftSort):
     def indicators(self, scores, mask, topn=None):
         return super().indicators(tf.square(scores) * tf.sign(scores), mask, topn)
 
@@ -108,38 +108,36 @@ class ScoresSquared(ops.SoftSort):
 # ---- Metrics.
 
 
-class GainsSwapped(functional.NDCG):
-    def compute(self, relevance, scores, mask, ranking):
+class GainsSwapped(measures.NDCG):
+    def compute(self, labels, scores, mask, ranking):
         other = {"exponential": "linear", "linear": "exponential"}[self.gain]
-        return functional.NDCG(self.topn, other, self.discount).compute(relevance, scores, mask, ranking)
+        return measures.NDCG(self.topn, other, self.discount).compute(labels, scores, mask, ranking)
 
 
-class DiscountOffByOne(functional.NDCG):
-    def compute(self, relevance, scores, mask, ranking):
+class DiscountOffByOne(measures.NDCG):
+    def compute(self, labels, scores, mask, ranking):
         def later(ranks):
             return math.log(2.0) / tf.math.log(3.0 + ranks)
 
         discount = later if self.discount == "log2" else self.discount
-        return functional.NDCG(self.topn, self.gain, discount).compute(relevance, scores, mask, ranking)
+        return measures.NDCG(self.topn, self.gain, discount).compute(labels, scores, mask, ranking)
 
 
-class CutoffOffByOne(functional.Precision):
-    def compute(self, relevance, scores, mask, ranking):
+class CutoffOffByOne(measures.Precision):
+    def compute(self, labels, scores, mask, ranking):
         more = None if self.topn is None else self.topn + 1
-        return functional.Precision(more).compute(relevance, scores, mask, ranking)
+        return measures.Precision(more).compute(labels, scores, mask, ranking)
 
 
-class RanksFromZero(functional.AveragePrecision):
-    def compute(self, relevance, scores, mask, ranking):
+class RanksFromZero(measures.AveragePrecision):
+    def compute(self, labels, scores, mask, ranking):
+        relevance = self.relevance(labels)
         steps = ranking.steps(scores, relevance, mask)
         total = tf.reduce_sum(steps.relevance * steps.relevance_before() / steps.ranks, axis=1)
         return tf.math.divide_no_nan(total, tf.reduce_sum(relevance, axis=1))
 
 
-# ---- Criteria.
-
-
-class PaddingInTheMean(functional.MeanSquaredCriterion):
+class PaddingInTheMean(losses.MeanSquaredLoss):
     def compute(self, labels, scores, mask):
         return tf.reduce_mean(tf.square(labels - scores), axis=1)
 
@@ -195,7 +193,7 @@ class WrongPart:
     """A loss with a wrong part.
 
     Attributes:
-      part: The wrong class: a ranking, metric, criterion or loss.
+      part: The wrong class: a ranking, measure or loss.
       of: Name of the loss in which it replaces the correct part.
       rejected_by: The check that must reject the loss.
     """
@@ -213,18 +211,11 @@ def subject_with(part: type, of: str, **overrides) -> checks.Subject:
     """Returns the subject of a loss of the registry with one part replaced; `overrides` replace its fields."""
     if issubclass(part, losses.RankingLoss):
         return dataclasses.replace(checks.SUBJECTS[of], make=part, **overrides)
-    if issubclass(part, functional.Criterion):
-
-        def make(reduction="sum_over_batch_size", **arguments):
-            return losses.CriterionLoss(part(**arguments), reduction=reduction)
-
-        return checks.of_baseline(of, make, **overrides)
     pair = registry.PAIRS[of]
-    field = "ranking" if issubclass(part, ops.Ranking) else "metric"
-    pair = dataclasses.replace(pair, **{field: dataclasses.replace(getattr(pair, field), **{field: part})})
+    pair = dataclasses.replace(pair, **{"ranking" if issubclass(part, rankings.Ranking) else "measure": part})
 
     def make(reduction="sum_over_batch_size", **arguments):
-        return losses.MetricLoss(*pair.parts({**pair.hyperparameters, **arguments}), reduction=reduction)
+        return losses.MeasureLoss(*pair.parts({**pair.hyperparameters, **arguments}), reduction=reduction)
 
     return checks.of_pair(of, pair, make, **overrides)
 
@@ -235,7 +226,6 @@ def arctan(part: type[Arctan], metric: str) -> checks.Subject:
         part,
         f"approx_{metric}",
         reference=None,
-        changed={**checks.CHANGED[metric], "alpha": 3.0, "beta": 0.5},
         sharp={"alpha": 1e5, "beta": 1e3},
     )
 

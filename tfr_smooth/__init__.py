@@ -1,17 +1,17 @@
 """Differentiable ranking losses and metrics for TensorFlow and Keras: train rankers on NDCG, precision and MAP."""
 
-from tfr_smooth import data, evaluation, functional, losses, metrics, models, ops, serving, training
+from tfr_smooth import data, evaluation, losses, measures, metrics, models, rankings, serving, training
 from tfr_smooth._version import __version__
 
 __all__ = [
     "__version__",
     "data",
     "evaluation",
-    "functional",
     "losses",
+    "measures",
     "metrics",
     "models",
-    "ops",
+    "rankings",
     "serving",
     "training",
 ]

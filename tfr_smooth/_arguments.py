@@ -79,6 +79,22 @@ def choice(name: str, value: Any, choices: Sequence[str]) -> str:
     return value
 
 
+def float_type(name: str, value: Any) -> tf.DType | None:
+    """Returns float64, float32 (also for shorter types and mixed policies, which compute in it), or None."""
+    if value is None:
+        return None
+    value = getattr(value, "compute_dtype", value)  # of a Keras policy
+    if value in ("mixed_float16", "mixed_bfloat16"):
+        return tf.float32
+    try:
+        dtype = tf.as_dtype(value)
+    except TypeError:
+        dtype = tf.bool
+    if not dtype.is_floating:
+        _refuse(name, "a floating-point type or None", value)
+    return tf.float64 if dtype == tf.float64 else tf.float32
+
+
 def instance(name: str, value: T, expected: type) -> T:
     """Returns `value` if it is an instance of the class."""
     if not isinstance(value, expected):

@@ -1,4 +1,4 @@
-"""Creates the loss and metric classes of the registry, with signatures and docstrings assembled from their parts."""
+"""Creates the loss and metric classes of the measures, with signatures and docstrings assembled from their parts."""
 
 from __future__ import annotations
 
@@ -80,11 +80,5 @@ def docstring(summary: str, *paragraphs: str, arguments: str, raises: str, cost:
 
 
 def hyperparameters_of(part: Any) -> dict[str, Any]:
-    """Returns the arguments of a ranking, metric or criterion in the form that configs store."""
+    """Returns the arguments of a ranking or measure in the form that configs store."""
     return {field.name: _serialization.encode(getattr(part, field.name)) for field in dataclasses.fields(part)}
-
-
-def description(part: type) -> list[str]:
-    """Returns the paragraphs of a class's docstring that precede `Args` and the cost."""
-    text = (inspect.getdoc(part) or "").split("\n\nArgs:")[0].split("\n\nTime ")[0]
-    return text.split("\n\n")

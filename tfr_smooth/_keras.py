@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,20 +15,14 @@ IS_KERAS_3 = not getattr(tf.keras, "__version__", "2").startswith("2")
 PACKAGE = tf.keras.Model.__module__.partition(".")[0].replace("_", "-")
 
 
-def refuse_other_keras() -> None:
-    """Raises a `RuntimeError` if a tf_keras model is the caller but `tf.keras` is another package.
-
-    Such a model would ignore sample weights.
-    """
-    if PACKAGE == "tf-keras" or "tf_keras" not in sys.modules:
-        return
-    frame = sys._getframe(1)
-    while frame := frame.f_back:  # type: ignore[assignment]
-        if frame.f_globals.get("__name__", "").startswith("tf_keras."):
-            raise RuntimeError(
-                "A model of tf_keras needs TF_USE_LEGACY_KERAS=1 in the environment before TensorFlow is imported: "
-                f"this loss uses the package {PACKAGE}."
-            )
+def warn_of_other_keras() -> None:
+    """Warns if tf_keras is imported but `tf.keras` is another package: a model of tf_keras would ignore weights."""
+    if PACKAGE != "tf-keras" and "tf_keras" in sys.modules:
+        warnings.warn(
+            f"tf_keras is imported, but this loss belongs to the package {PACKAGE}. Models of tf_keras would ignore "
+            "sample weights: set TF_USE_LEGACY_KERAS=1 in the environment before TensorFlow is imported.",
+            stacklevel=4,
+        )
 
 
 def tensorflow_variables(variables: Iterable[Any]) -> list[tf.Variable]:
@@ -50,9 +45,3 @@ def scale_loss(optimizer: Any, loss: tf.Tensor) -> tf.Tensor:
 def unscale(optimizer: Any, gradients: list[tf.Tensor]) -> list[tf.Tensor]:
     """Returns the gradients for `apply_gradients`, which removes the scale itself in Keras 3."""
     return gradients if IS_KERAS_3 or not scales_loss(optimizer) else optimizer.get_unscaled_gradients(gradients)
-
-
-def representation(configured: Any) -> str:
-    """Returns the constructor call of a loss or metric, from its config: `SmoothINDCGLoss(alpha=1.0, ...)`."""
-    arguments = ", ".join(f"{name}={value!r}" for name, value in configured.get_config().items())
-    return f"{type(configured).__name__}({arguments})"

@@ -22,7 +22,8 @@ def get(
     """Returns the object that the identifier refers to.
 
     Args:
-      identifier: A key of `classes`, a class name, a config, an instance of `base`, or None.
+      identifier: A key of `classes` or a class name, with an optional cutoff ("ndcg@10"); a config, an instance of
+        `base`, or None.
       arguments: Constructor arguments; only valid with a name.
       classes: Name -> class.
       base: The base class.
@@ -36,10 +37,13 @@ def get(
     """
     if isinstance(identifier, str):
         by_class = {each.__name__: each for each in classes.values()}
-        name = identifier.removeprefix(f"{_serialization.PACKAGE}>")
-        if name in by_class:
-            return by_class[name](**arguments)
-        return classes[registry.check_name("identifier", name, classes)](**arguments)
+        name, has_cutoff, topn = identifier.removeprefix(f"{_serialization.PACKAGE}>").partition("@")
+        if has_cutoff:
+            if not topn.isdecimal() or "topn" in arguments:
+                raise ValueError(f"`identifier` must be a name, or NAME@K without `topn`, got {identifier!r}.")
+            arguments = {**arguments, "topn": int(topn)}
+        found = by_class[name] if name in by_class else classes[registry.check_name("identifier", name, classes)]
+        return found(**arguments)
     if arguments:
         raise ValueError(
             f"`arguments` must be empty unless `identifier` is a name, got {sorted(arguments)} for {identifier!r}."

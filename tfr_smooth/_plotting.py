@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfr_smooth import _files
+from tfr_smooth import _files, registry
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,18 +19,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's colors, which color-blind people can distinguish. The text color, theirs in black, completes them.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 GRAY = "#808080"  # readable in both themes
-_TEXT = "text"
-# Name of the relaxation, as in `registry.RANKINGS` -> color and marker.
-_RELAXATIONS = {
-    "smoothi": (COLORS[0], "o"),
-    "approx": (COLORS[1], "s"),
-    "soft": (COLORS[2], "D"),
-    "neuralsort": (COLORS[3], "^"),
-    "softsort": (COLORS[4], "v"),
-    "fastsort": (COLORS[5], "P"),
-    "sinkhorn": (_TEXT, "X"),
-}
-_MARKERS = "os^vDPX"
+_MARKERS = "osD^vPX"
 _LINES = ("-", "--", ":", "-.")
 
 _STYLE = {
@@ -100,13 +89,15 @@ def relaxation(name: str) -> str | None:
       ('smoothi', None)
     """
     prefix = name.partition("_")[0]
-    return prefix if prefix in _RELAXATIONS else None
+    return prefix if prefix in registry.RANKINGS else None
 
 
 def look(name: str) -> Look:
     """Returns the look of a loss, metric or ranker: that of its relaxation, or gray."""
-    color, marker = _RELAXATIONS.get(relaxation(name) or "", (GRAY, "o"))
-    return Look(text_color() if color == _TEXT else color, marker)
+    if (kind := relaxation(name)) is None:
+        return Look(GRAY)
+    place, palette = list(registry.RANKINGS).index(kind), (*COLORS, text_color())
+    return Look(palette[place % len(palette)], _MARKERS[place % len(_MARKERS)], _LINES[place // len(palette)])
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:

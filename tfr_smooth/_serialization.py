@@ -1,28 +1,21 @@
-"""Serialization of rankings, metrics and discounts in Keras configs."""
+"""Serialization of rankings, measures and discounts in Keras configs."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import ops, registry
-from tfr_smooth.functional import RankingMetric
+from tfr_smooth import measures, rankings
 
 PACKAGE = "tfr_smooth"
-_OWN: list[type] = [
-    *(entry.ranking for entry in registry.RANKINGS.values()),
-    *(entry.metric for entry in registry.METRICS.values()),
-    ops.ExactRanking,
-    ops.ShallowDiscount,
-]
+_OWN = (*rankings.RANKINGS, *measures.MEASURES, rankings.ExactRanking, rankings.ShallowDiscount)
 _PARTS: dict[str, type] = {part.__name__: part for part in _OWN}
 
 
 def encode(value: Any) -> Any:
-    """Returns the class and arguments of a ranking, metric or discount as a config; other values are unchanged.
+    """Returns the class and arguments of a ranking, measure or discount as a config; other values are unchanged.
 
     The name of a user-defined class is its registered Keras name. Its arguments come from `get_config` if it has one,
     otherwise from the dataclass fields. A variable becomes its current value.
@@ -30,13 +23,13 @@ def encode(value: Any) -> Any:
     if isinstance(value, tf.Variable):
         with tf.init_scope():  # Keras also calls `get_config` while tracing.
             return float(tf.convert_to_tensor(value))
-    if isinstance(value, np.ndarray):
-        return value.tolist()
+    if isinstance(value, tuple):
+        return list(value)
     if hasattr(value, "get_config"):
         arguments = value.get_config()
     elif dataclasses.is_dataclass(value):
         arguments = {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    elif isinstance(value, ops.Ranking | RankingMetric):
+    elif isinstance(value, rankings.Ranking | measures.Measure):
         arguments = {}
     else:
         return value
@@ -59,8 +52,14 @@ def decode(value: Any) -> Any:
     part = tf.keras.utils.get_registered_object(name) or _PARTS.get(name.removeprefix(f"{PACKAGE}>"))
     if part is None:
         raise ValueError(
-            f"`class_name` must be a ranking or metric of tfr_smooth, or a class registered with "
+            f"`class_name` must be a ranking or measure of tfr_smooth, or a class registered with "
             f"tf.keras.utils.register_keras_serializable, got {name!r}."
         )
     arguments = {key: decode(argument) for key, argument in value["config"].items()}
     return part.from_config(arguments) if hasattr(part, "from_config") else part(**arguments)
+
+
+def representation(configured: Any) -> str:
+    """Returns the constructor call of a loss or metric, from its config: `SmoothINDCGLoss(alpha=1.0, ...)`."""
+    arguments = ", ".join(f"{name}={decode(value)!r}" for name, value in configured.get_config().items())
+    return f"{type(configured).__name__}({arguments})"

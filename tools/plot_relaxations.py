@@ -28,7 +28,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from tfr_smooth import _files, _plotting, functional, losses, ops
+from tfr_smooth import _files, _plotting, losses, measures, rankings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,24 +71,28 @@ REGULARIZATIONS = ({"regularization": "l2"}, {"regularization": "kl"})
 COLD = (10.0, 1.0, 0.1, 0.01)
 PER_SCORE, SCORE = "per unit of score", "in units of the scores"
 RELAXATIONS = {
-    "smoothi": Relaxation("SmoothI", ops.SmoothI, "alpha", 0.1, 1e4, "smoothi_ndcg", PER_SCORE, (1, 10, 100, 1000)),
-    "approx": Relaxation("Approx", ops.Approx, "alpha", 0.1, 1e3, "approx_ndcg", PER_SCORE),
-    "softrank": Relaxation("SoftRank", ops.SoftRank, "sigma", 10, 1e-4, "soft_ndcg", SCORE, (1, 0.3, 0.1, 0.03)),
-    "neuralsort": Relaxation("NeuralSort", ops.NeuralSort, "temperature", 100, 1e-3, "neuralsort_ndcg", SCORE, COLD),
-    "softsort": Relaxation("SoftSort", ops.SoftSort, "temperature", 100, 1e-3, "softsort_ndcg", SCORE, COLD),
+    "smoothi": Relaxation(
+        "SmoothI", rankings.SmoothI, "alpha", 0.1, 1e4, "smoothi_ndcg", PER_SCORE, (1, 10, 100, 1000)
+    ),
+    "approx": Relaxation("Approx", rankings.Approx, "alpha", 0.1, 1e3, "approx_ndcg", PER_SCORE),
+    "softrank": Relaxation("SoftRank", rankings.SoftRank, "sigma", 10, 1e-4, "soft_ndcg", SCORE, (1, 0.3, 0.1, 0.03)),
+    "neuralsort": Relaxation(
+        "NeuralSort", rankings.NeuralSort, "temperature", 100, 1e-3, "neuralsort_ndcg", SCORE, COLD
+    ),
+    "softsort": Relaxation("SoftSort", rankings.SoftSort, "temperature", 100, 1e-3, "softsort_ndcg", SCORE, COLD),
     "fastsort": Relaxation(
-        *("FastSort", ops.FastSort, "regularization_strength", 100, 1e-3, "fastsort_ndcg", SCORE),
+        *("FastSort", rankings.FastSort, "regularization_strength", 100, 1e-3, "fastsort_ndcg", SCORE),
         variants=REGULARIZATIONS,
     ),
     "sinkhorn": Relaxation(
-        "Sinkhorn", ops.Sinkhorn, "epsilon", 10, 1e-5, "sinkhorn_ndcg", "no unit", (1, 0.1, 0.01, 0.001)
+        "Sinkhorn", rankings.Sinkhorn, "epsilon", 10, 1e-5, "sinkhorn_ndcg", "no unit", (1, 0.1, 0.01, 0.001)
     ),
 }
 METRICS = {
-    "NDCG": functional.NDCG(),
-    "NDCG@5": functional.NDCG(topn=5),
-    "P@5": functional.Precision(topn=5),
-    "AP": functional.AveragePrecision(),
+    "NDCG": measures.NDCG(),
+    "NDCG@5": measures.NDCG(topn=5),
+    "P@5": measures.Precision(topn=5),
+    "AP": measures.AveragePrecision(),
 }
 PLOTS = ("ranking", "error")
 COMPARISONS = ("trade_off", "cost")
@@ -144,7 +148,7 @@ def computed_errors(relaxation: Relaxation, labels: np.ndarray, scores: np.ndarr
 def value_and_gradient(ranking: Any, labels: Any, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     with tf.GradientTape() as tape:
         tape.watch(scores)
-        total = tf.reduce_sum(functional.NDCG()(labels, scores, ranking=ranking))
+        total = tf.reduce_sum(measures.NDCG()(labels, scores, ranking=ranking))
     return total, tape.gradient(total, scores)
 
 
@@ -218,10 +222,10 @@ def draw_indicators(relaxation: Relaxation) -> Figure:
     return figure
 
 
-def indicators(ranking: ops.Ranking, scores: tf.Tensor) -> np.ndarray:
+def indicators(ranking: rankings.Ranking, scores: tf.Tensor) -> np.ndarray:
     """The smooth indicators of each document at each rank, [rank, document]."""
     mask = tf.ones_like(scores, tf.bool)
-    if isinstance(ranking, ops.Sinkhorn):
+    if isinstance(ranking, rankings.Sinkhorn):
         return ranking.transport(scores, mask).numpy()[0].T
     return ranking.indicators(scores, mask).numpy()[0]
 

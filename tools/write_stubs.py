@@ -1,6 +1,6 @@
 """Writes the stubs of the classes generated from the registry, for editors and type checkers: `make stubs`.
 
-python tools/write_stubs.py          # writes tfr_smooth/losses/named.pyi and tfr_smooth/metrics/named.pyi
+python tools/write_stubs.py          # writes measure_losses.pyi and measure_metrics.pyi
 python tools/write_stubs.py --check  # fails if the stubs are not up to date
 """
 
@@ -24,26 +24,28 @@ COMMON = {
 }
 HEADER = """\
 # Written by tools/write_stubs.py from the registry: `make stubs`.
-{typing}{imports}
+from typing import Any
+
+import tensorflow as tf
+
+{imports}
+from tfr_smooth.rankings.dcg import Discount
 
 CLASSES: dict[str, type[{base}]]
 __all__ = [
 {names}]
 """
 IMPORTS = {
-    "losses": "import tensorflow as tf\n\nfrom tfr_smooth.losses.base import CriterionLoss, MetricLoss, RankingLoss\n"
-    "from tfr_smooth.ops.discounts import Discount",
-    "metrics": "import tensorflow as tf\n\n"
-    "from tfr_smooth.metrics.base import MeanOverLists\nfrom tfr_smooth.ops.discounts import Discount",
+    "losses": "from tfr_smooth.losses.ranking_loss import MeasureLoss, RankingLoss",
+    "metrics": "from tfr_smooth.metrics.mean_over_lists import MeanOverLists",
 }
 
 
 def annotations(name: str) -> dict[str, str]:
     """The types of the arguments of a class, from the dataclasses of its parts."""
     parts: dict[str, tuple[type, ...]] = {
-        **{pair.stem: (pair.ranking.ranking, pair.metric.metric) for pair in registry.PAIRS.values()},
-        **{entry.exact.removesuffix("Metric"): (entry.metric,) for entry in registry.METRICS.values()},
-        **{entry.loss.removesuffix("Loss"): (entry.criterion,) for entry in registry.BASELINES.values()},
+        **{pair.stem: (pair.ranking, pair.measure) for pair in registry.PAIRS.values()},
+        **{measure.about.exact.removesuffix("Metric"): (measure,) for measure in registry.MEASURES.values()},
     }
     stem = name.removesuffix("Loss").removesuffix("Metric")
     return {field.name: str(field.type) for part in parts[stem] for field in dataclasses.fields(part)} | COMMON
@@ -66,22 +68,25 @@ def class_stub(described: type) -> str:
     )
 
 
+def module(package: Any) -> Any:
+    return getattr(package, f"measure_{package.__name__.rpartition('.')[2]}")
+
+
 def stub(package: Any, base: str) -> str:
     name = package.__name__.rpartition(".")[2]
     header = HEADER.format(
         imports=IMPORTS[name],
         base=base,
-        typing="from typing import Any\n\n" if name == "metrics" else "",
-        names="".join(f'    "{each}",\n' for each in package.named.__all__),
+        names="".join(f'    "{each}",\n' for each in module(package).__all__),
     )
-    return header + "".join(class_stub(each) for each in package.named.CLASSES.values())
+    return header + "".join(class_stub(each) for each in module(package).CLASSES.values())
 
 
 def main(arguments: list[str], root: pathlib.Path = ROOT) -> None:
     if arguments not in ([], ["--check"]):
         sys.exit(f"Expected no arguments or --check, got {' '.join(arguments)}.")
     for package, base in ((losses, "RankingLoss"), (metrics, "MeanOverLists")):
-        path = root / package.__name__.replace(".", "/") / "named.pyi"
+        path = pathlib.Path(root / module(package).__name__.replace(".", "/")).with_suffix(".pyi")
         text = stub(package, base)
         if arguments:
             if not path.exists() or path.read_text(encoding="utf-8") != text:

@@ -8,8 +8,7 @@ import tensorflow as tf
 
 from tests import checks
 from tests.helpers import UNKNOWN_SHAPES, a_batch, in_graph, value_and_gradient
-from tfr_smooth import functional, losses, ops
-from tfr_smooth.ops import compiled
+from tfr_smooth import _compiled, losses, measures, rankings
 
 COMPILED = ["smoothi_ndcg", "smoothi_map", "approx_ndcg", "soft_ndcg"]
 
@@ -86,16 +85,16 @@ def test_second_derivatives_equal_finite_differences_of_the_gradient(name):
 
 
 @pytest.mark.parametrize(
-    "metric", [functional.NDCG(), pytest.param(functional.AveragePrecision(), marks=pytest.mark.slow)], ids=repr
+    "metric", [measures.NDCG(), pytest.param(measures.AveragePrecision(), marks=pytest.mark.slow)], ids=repr
 )
 def test_second_derivatives_of_smoothi_keep_the_products_constant(metric):
-    class Plain(ops.Ranking):
+    class Plain(rankings.Ranking):
         def indicators(self, scores, mask, topn=None):
-            return ops.SmoothI().indicators(scores, mask, topn)
+            return rankings.SmoothI().indicators(scores, mask, topn)
 
     labels, scores = a_batch(batch=2, length=5, dtype=np.float64)
     direction = np.random.RandomState(3).randn(2, 5)
-    pair = [losses.MetricLoss(ranking, metric, reduction="sum") for ranking in (ops.SmoothI(), Plain())]
+    pair = [losses.MeasureLoss(ranking, metric, reduction="sum") for ranking in (rankings.SmoothI(), Plain())]
     found, expected = (second_derivative(loss, labels, scores, direction)[1] for loss in pair)
     assert np.abs(expected).max() > 1e-3
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
@@ -116,14 +115,14 @@ def test_overridden_methods_are_used():
         def compute(self, labels, scores, mask):
             return 0.5 * super().compute(labels, scores, mask)
 
-    class HalvedRanking(ops.SmoothI):
+    class HalvedRanking(rankings.SmoothI):
         def discounted_gain(self, *arguments, **named):
             return 0.5 * super().discounted_gain(*arguments, **named)
 
     batch = a_batch(length=6)
     plain = value_and_gradient(losses.SmoothINDCGLoss(), *batch)
     assert_same(in_graph(HalvedLoss(), *batch), [0.5 * each for each in plain])
-    found = in_graph(losses.MetricLoss(HalvedRanking(), functional.NDCG()), *batch)
+    found = in_graph(losses.MeasureLoss(HalvedRanking(), measures.NDCG()), *batch)
     assert_same(found, [1.0 - 0.5 * (1.0 - plain[0]), 0.5 * plain[1]])
 
 
@@ -132,11 +131,11 @@ def test_a_redefined_class_of_the_same_name_is_used():
 
     def loss(factor):
         @dataclasses.dataclass(frozen=True)
-        class Mine(ops.Approx):
+        class Mine(rankings.Approx):
             def positions(self, scores, mask):
                 return factor * super().positions(scores, mask)
 
-        return losses.MetricLoss(Mine(), functional.NDCG())
+        return losses.MeasureLoss(Mine(), measures.NDCG())
 
     batch = a_batch(length=6)
     expected = [float(loss(factor)(*batch)) for factor in (1.0, 1.5)]
@@ -148,7 +147,7 @@ def test_a_redefined_class_of_the_same_name_is_used():
 def test_a_program_is_traced_once_for_all_sizes_and_has_no_gradient():
     traced = []
 
-    @compiled.program
+    @_compiled.program
     def double(values):
         traced.append(values.shape)
         return 2.0 * values
@@ -156,8 +155,8 @@ def test_a_program_is_traced_once_for_all_sizes_and_has_no_gradient():
     for size in range(33, 41):
         values = tf.Variable(tf.ones([3, size]))
         with tf.GradientTape() as tape:
-            grown = double(compiled.pad(values))
+            grown = double(_compiled.pad(values))
         assert grown.shape == (4, 40)
         assert tape.gradient(grown, values) is None
-        np.testing.assert_array_equal(compiled.unpad(grown, values), 2.0 * np.ones([3, size]))
+        np.testing.assert_array_equal(_compiled.unpad(grown, values), 2.0 * np.ones([3, size]))
     assert [shape.as_list() for shape in traced] == [[None, None]]

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from tests.helpers import a_batch
-from tfr_smooth import losses
-from tfr_smooth.ops import compiled, smoothi_programs
+from tfr_smooth import _compiled, losses
+from tfr_smooth.rankings.smoothi import smoothi
 
 ONE_PASS = [losses.SmoothINDCGLoss(), losses.SmoothIPrecisionLoss(topn=None), losses.SmoothINDCGLoss(topn=10)]
 TWO_PASSES = [losses.SmoothIMAPLoss()]
@@ -42,7 +42,7 @@ def test_smoothi_has_few_loops_and_no_array_of_ranks_times_documents(loss, passe
     lists, documents = 8, 64
     program = for_xla(loss, lists, documents)
     # With several cores, each loop is inside a loop over parts of the batch.
-    loops = 1 if compiled._cores() == 1 else 2
+    loops = 1 if _compiled._cores() == 1 else 2
     assert len(re.findall(r" while\(", program)) == loops * passes
     # The ideal order compares each label with eight grades.
     assert largest_array(program) <= 8 * lists * documents < documents * lists * documents
@@ -62,7 +62,7 @@ def test_smoothi_has_few_loops_and_no_array_of_ranks_times_documents(loss, passe
 def test_smoothi_computes_only_ranks_with_large_products(arguments, expected):
     largest, delta, dtype = arguments
     numbers = (tf.constant(number, tf.float64) for number in (largest, delta))
-    assert int(smoothi_programs.small_from(*numbers, dtype)) == expected
+    assert int(smoothi._small_from(*numbers, dtype)) == expected
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_smoothi_computes_no_rank_of_padding_or_after_the_cutoff(documents, rank
     if documents[0] < max(documents):  # The shorter list has the highest score.
         scores = tf.concat([scores[:, :1] + 7.0, scores[:, 1:] * 0.1], axis=1)
     alpha, delta = tf.constant(1.0, tf.float64), tf.constant(0.1, tf.float64)
-    plan = smoothi_programs._Plan.of(scores, mask, tf.zeros([1, ranks]), alpha, delta, tf.constant(True))
-    assert (int(plan.looped), bool(plan.has_tail), bool(plan.is_sharp)) == (looped, has_tail, False)
+    is_sharp, *found = smoothi._plan(scores, mask, tf.zeros([1, ranks]), alpha, delta, tf.constant(True))
+    assert (int(found[0]), bool(found[1]), bool(is_sharp)) == (looped, has_tail, False)
 
 
 @pytest.mark.parametrize(("loss", "most"), [(x, 200) for x in ONE_PASS] + [(x, 250) for x in TWO_PASSES])

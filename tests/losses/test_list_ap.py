@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
+from tests import helpers, references
 from tfr_smooth import losses
-from tfr_smooth.functional import list_ap
 
 
 def a_list(seed, length):
@@ -25,7 +24,7 @@ def test_value_and_gradient_equal_the_paper(num_bins, length, temperature):
     x = tf.constant(scores[None])
     with tf.GradientTape() as tape:
         tape.watch(x)
-        value = list_ap(labels[None], x, **arguments)
+        value = helpers.each("list_ap", **arguments)(labels[None], x)
     np.testing.assert_allclose(value, [1.0 - references.list_ap(labels, scores, **arguments)], atol=1e-13)
     if length > 1:  # A single document equals the mean, which is on the edge of a bin.
         slopes = -references.central_differences(lambda s: references.list_ap(labels, s, **arguments), scores)
@@ -39,7 +38,7 @@ def test_one_document_per_bin_center_gives_average_precision(seed):
     bins = random.choice(np.arange(1, 50), 6, replace=False)
     places = np.concatenate([bins, -bins]) / 50.0  # The mean is 0.
     scores = random.permutation(np.arctanh(places))
-    value = list_ap(labels[None], scores[None], num_bins=101)
+    value = helpers.each("list_ap", num_bins=101)(labels[None], scores[None])
     np.testing.assert_allclose(value, [1.0 - references.exact_map(labels, scores)], rtol=1e-9)
 
 
@@ -48,16 +47,16 @@ def test_a_document_between_two_bin_centers_counts_half_in_each(num_bins):
     # One relevant document between two bin centers, below an irrelevant document: one half has the precision
     # (1/2) / (1 + 1/2), the other half 1 / 2.
     labels, scores = np.array([[0, 1, 0]]), np.array([[100.0, 0.0, -100.0]])
-    value = list_ap(labels, scores, num_bins=num_bins + num_bins % 2)
+    value = helpers.each("list_ap", num_bins=num_bins + num_bins % 2)(labels, scores)
     np.testing.assert_allclose(value, [1.0 - (0.5 * (0.5 / 1.5) + 0.5 * 0.5)], rtol=1e-9)
 
 
 def test_documents_with_extreme_scores_share_the_outer_bins():
     labels = np.array([[1, 0, 0, 1]])
     near, far = np.array([[40.0, 30.0, -30.0, -40.0]]), np.array([[4e9, 30.0, -30.0, -4e9]])
-    np.testing.assert_allclose(list_ap(labels, near), list_ap(labels, far), rtol=1e-12)
+    np.testing.assert_allclose(helpers.each("list_ap")(labels, near), helpers.each("list_ap")(labels, far), rtol=1e-12)
     np.testing.assert_allclose(
-        list_ap(labels, near), [0.5], rtol=1e-12
+        helpers.each("list_ap")(labels, near), [0.5], rtol=1e-12
     )  # half of the documents in each of two bins is relevant
 
 

@@ -1,4 +1,4 @@
-"""MetricLoss: any metric with any ranking, including custom ones."""
+"""MeasureLoss: any metric with any ranking, including custom ones."""
 
 import dataclasses
 import json
@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import functional, losses, metrics, ops
+from tfr_smooth import losses, measures, metrics, rankings
 
 METRICS = [
-    functional.NDCG(topn=3),
-    functional.Precision(topn=2),
-    functional.AveragePrecision(),
-    functional.ReciprocalRank(),
-    functional.ReciprocalRank(topn=2),
-    functional.ExpectedReciprocalRank(max_grade=2),
+    measures.NDCG(topn=3),
+    measures.Precision(topn=2),
+    measures.AveragePrecision(),
+    measures.ReciprocalRank(),
+    measures.ReciprocalRank(topn=2),
+    measures.ExpectedReciprocalRank(max_grade=2),
 ]
 
 
-class OneSoftmax(ops.Ranking):
+class OneSoftmax(rankings.Ranking):
     """A minimal ranking: every rank is the same softmax over the documents."""
 
     def indicators(self, scores, mask, topn=None):
@@ -29,61 +29,27 @@ class OneSoftmax(ops.Ranking):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize(
-    "ranking",
-    [
-        ops.SmoothI(),
-        ops.Approx(),
-        ops.SoftRank(),
-        ops.NeuralSort(),
-        ops.SoftSort(),
-        ops.FastSort(),
-        ops.Sinkhorn(),
-        OneSoftmax(),
-    ],
-)
+@pytest.mark.parametrize("ranking", [rankings.SmoothI(), rankings.Approx(), OneSoftmax()])
 def test_the_loss_is_one_minus_the_metric(ranking, metric):
     random = np.random.RandomState(0)
     labels, scores = random.randint(0, 3, (4, 6)), random.randn(4, 6).astype(np.float32)
     labels[:, 0] = 2
-    loss = losses.MetricLoss(ranking, metric, reduction="none")
+    loss = losses.MeasureLoss(ranking, metric, reduction="none")
     np.testing.assert_allclose(loss(labels, scores), 1.0 - metric(labels, scores, ranking=ranking), rtol=1e-6)
-    assert loss.ranking is ranking and loss.metric is metric
+    assert loss.ranking is ranking and loss.measure is metric
 
 
 def test_a_named_loss_equals_the_metric_loss_of_its_parts():
     random = np.random.RandomState(1)
     labels, scores = random.randint(1, 3, (4, 6)), random.randn(4, 6).astype(np.float32)
-    general = losses.MetricLoss(ops.SmoothI(alpha=3.0), functional.NDCG(topn=2))
+    general = losses.MeasureLoss(rankings.SmoothI(alpha=3.0), measures.NDCG(topn=2))
     named = losses.SmoothINDCGLoss(alpha=3.0, topn=2)
     np.testing.assert_array_equal(general(labels, scores), named(labels, scores))
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize(
-    "ranking",
-    [
-        ops.SmoothI(alpha=1e4),
-        ops.Approx(alpha=1e3, beta=1e3),
-        ops.SoftRank(sigma=1e-3),
-        ops.NeuralSort(temperature=1e-3),
-        ops.SoftSort(temperature=1e-3),
-        ops.FastSort(regularization_strength=1e-3, beta=1e3),
-        ops.Sinkhorn(epsilon=1e-4, beta=1e3),
-    ],
-)
-def test_every_sharp_ranking_gives_every_exact_metric(ranking, metric):
-    random = np.random.RandomState(2)
-    scores = np.stack([random.permutation(7) for _ in range(4)]).astype(np.float32)
-    labels = random.randint(0, 3, (4, 7))
-    labels[:, 0] = 1
-    expected = metric(labels, scores).numpy()
-    np.testing.assert_allclose(metric(labels, scores, ranking=ranking).numpy(), expected, atol=1e-4)
-
-
 @tf.keras.utils.register_keras_serializable(package="tests")
 @dataclasses.dataclass(frozen=True)
-class Tempered(ops.Ranking):
+class Tempered(rankings.Ranking):
     """A custom ranking: a dataclass registered with Keras."""
 
     temperature: float = 1.0
@@ -96,22 +62,22 @@ class Tempered(ops.Ranking):
 
 
 @dataclasses.dataclass(frozen=True)
-class Success(functional.RankingMetric):
+class Success(measures.Measure):
     """A custom metric: whether the first document is relevant."""
 
-    def compute(self, relevance, scores, mask, ranking):
-        return ranking.rank_relevance(scores, relevance, mask, 1)[:, 0]
+    def compute(self, labels, scores, mask, ranking):
+        return ranking.rank_relevance(scores, labels, mask, 1)[:, 0]
 
 
 @pytest.mark.parametrize("form", ["loss", "metric"])
-@pytest.mark.parametrize("ranking", [ops.FastSort(2.0, "kl"), ops.SoftRank(0.5), Tempered(3.0)])
+@pytest.mark.parametrize("ranking", [rankings.FastSort(2.0, "kl"), rankings.SoftRank(0.5), Tempered(3.0)])
 @pytest.mark.parametrize(
-    "metric", [functional.ExpectedReciprocalRank(3, 2), functional.NDCG(discount=ops.ShallowDiscount(0.5))]
+    "metric", [measures.ExpectedReciprocalRank(3, 2), measures.NDCG(discount=rankings.ShallowDiscount(0.5))]
 )
 def test_the_config_restores_ranking_and_metric(form, ranking, metric):
-    if isinstance(ranking, ops.FastSort):
-        metric = dataclasses.replace(metric, topn=2) if not isinstance(metric, functional.NDCG) else functional.NDCG()
-    whole = losses.MetricLoss(ranking, metric) if form == "loss" else metrics.MeanOverLists(ranking, metric)
+    if isinstance(ranking, rankings.FastSort):
+        metric = dataclasses.replace(metric, topn=2) if not isinstance(metric, measures.NDCG) else measures.NDCG()
+    whole = losses.MeasureLoss(ranking, metric) if form == "loss" else metrics.MeanOverLists(ranking, metric)
     package = tf.keras.losses if form == "loss" else tf.keras.metrics
     described = package.serialize(whole)
     again = package.deserialize(json.loads(json.dumps(described)))
@@ -122,15 +88,15 @@ def test_the_config_restores_ranking_and_metric(form, ranking, metric):
 
 
 def test_an_unregistered_metric_in_a_config_raises():
-    config = losses.MetricLoss(ops.SmoothI(), Success()).get_config()
-    assert config["metric"]["class_name"] == "Success"
-    with pytest.raises(ValueError, match="`class_name` must be a ranking or metric of .*, got 'Success'"):
-        losses.MetricLoss.from_config(config)
+    config = losses.MeasureLoss(rankings.SmoothI(), Success()).get_config()
+    assert config["measure"]["class_name"] == "Success"
+    with pytest.raises(ValueError, match="`class_name` must be a ranking or measure of .*, got 'Success'"):
+        losses.MeasureLoss.from_config(config)
 
 
 @pytest.mark.parametrize("name", ["smoothi", "approx", "soft", "neuralsort", "softsort", "fastsort", "sinkhorn"])
 def test_a_custom_metric_works_with_every_ranking(name):
     ranking = losses.get(f"{name}_ndcg").ranking
     labels, scores = np.array([[1, 0, 1], [0, 1, 0]]), np.array([[3.0, 2.0, 1.0]] * 2, np.float32)
-    value = losses.MetricLoss(ranking, Success(), reduction="none")(labels, scores).numpy()
+    value = losses.MeasureLoss(ranking, Success(), reduction="none")(labels, scores).numpy()
     assert 0.0 < value[0] < value[1] < 1.0

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests import references
 from tests.helpers import a_batch, value_and_gradient
-from tfr_smooth import functional, losses
+from tfr_smooth import losses, measures
 
 
 def lists_of(lengths):
@@ -77,7 +77,7 @@ def test_gradient_steps_raise_the_exact_metric(name, stop_gradient):
     labels, start = a_batch(4, 8, 30)
     scores = tf.Variable(start)
     loss = losses.get(name, stop_gradient=stop_gradient)
-    metric = {"ndcg": functional.NDCG(), "precision": functional.Precision(), "map": functional.AveragePrecision()}[
+    metric = {"ndcg": measures.NDCG(), "precision": measures.Precision(), "map": measures.AveragePrecision()}[
         name.split("_")[1]
     ]
     before = metric(labels, start).numpy().mean()

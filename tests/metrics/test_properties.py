@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from tests import checks, references
 from tests.helpers import GRAPH_MODES, a_batch, pad
-from tfr_smooth import functional, losses, metrics, ops, registry
+from tfr_smooth import losses, measures, metrics, rankings, registry
 
-EXACT = tuple(registry.METRICS)
+EXACT = tuple(registry.MEASURES)
 # Every exact metric, one smooth metric by indicators and one by positions.
 COVERING = (*EXACT, "softsort_map", "approx_ndcg")
 # The fast tests run only the most demanding mode.
@@ -39,7 +39,7 @@ def get(name, **arguments):
 def test_exact_values_equal_the_reference_also_with_ties(name, arguments):
     hyperparameters = metrics.hyperparameters(name)
     if arguments == "changed":
-        arguments = checks.CHANGED[name]
+        arguments = checks.changed(hyperparameters, {})
     elif not set(arguments) <= set(hyperparameters):
         arguments = {}
     labels, scores = checks.lists_of((8, 6, 5, 3, 2, 1), lambda random, length: random.randint(0, 4, length))
@@ -61,7 +61,7 @@ def test_a_smooth_metric_is_one_minus_its_loss(name):
     soft = {key: loss.get_config()[key] for key in subject.hyperparameters}
     assert metric.name == name
     assert {key: metric.get_config()[key] for key in soft} == dict(subject.hyperparameters)
-    found = value(metrics.get(name, **soft), labels, scores)
+    found = value(metrics.get(name, no_relevant="skip", **soft), labels, scores)
     np.testing.assert_allclose(found, 1.0 - subject.expected[0].mean(), rtol=1e-5, atol=1e-6)
 
 
@@ -92,7 +92,7 @@ def test_padding_lists_are_skipped_and_no_relevant_selects_skip_or_zero(name):
     labels, scores = np.vstack([labels, np.zeros((1, 6), "f")]), np.vstack([scores, scores[:1]])
     np.testing.assert_allclose(value(get(name, no_relevant="skip"), labels, scores), expected, rtol=1e-6)
     np.testing.assert_allclose(value(get(name, no_relevant="zero"), labels, scores), expected * 5 / 6, rtol=1e-6)
-    assert get(name).get_config()["no_relevant"] == ("zero" if name in EXACT else "skip")
+    assert get(name).get_config()["no_relevant"] == "zero"
 
 
 @pytest.mark.parametrize("name", COVERING)
@@ -180,8 +180,8 @@ def test_fit_evaluate_and_a_restored_keras_file_report_the_metric(name, tmp_path
 def test_the_config_contains_every_constructor_argument(name):
     parameters = list(inspect.signature(type(metrics.get(name)).__init__).parameters.values())[1:]
     assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
-    parts = name.split("_")
-    changed = {key: value for part in parts for key, value in checks.CHANGED[part].items()}
+    searched = registry.PAIRS[name].ranking.about.searched if name in registry.PAIRS else {}
+    changed = checks.changed(metrics.hyperparameters(name), searched)
     arguments = {**changed, "no_relevant": "skip", "ragged": True, "name": "mine", "dtype": "float64"}
     assert {parameter.name for parameter in parameters} == set(arguments)
     metric = metrics.get(name, **arguments)
@@ -212,13 +212,13 @@ def test_invalid_inputs_raise():
         metrics.NDCGMetric().update_state(np.ones((2, 3)), np.ones((2, 3), int))
     with pytest.raises(ValueError, match="`labels` must have the shape of the scores"):
         metrics.NDCGMetric().update_state(np.ones((2, 4)), np.ones((2, 3)))
-    with pytest.raises(ValueError, match="`ranking` must be an instance of tfr_smooth.ops.Ranking, got 'approx'"):
-        metrics.MeanOverLists("approx", functional.NDCG())
+    with pytest.raises(ValueError, match="`ranking` must be an instance of tfr_smooth.rankings.Ranking, got 'approx'"):
+        metrics.MeanOverLists("approx", measures.NDCG())
 
 
 def test_mean_over_lists_of_a_pair_equals_the_named_metric():
     batch = a_batch(length=6)
-    general = metrics.MeanOverLists(ops.SoftSort(temperature=0.5), functional.NDCG(topn=2), name="pair")
+    general = metrics.MeanOverLists(rankings.SoftSort(temperature=0.5), measures.NDCG(topn=2), name="pair")
     assert value(general, *batch) == value(metrics.SoftSortNDCGMetric(temperature=0.5, topn=2), *batch)
     again = tf.keras.metrics.deserialize(json.loads(json.dumps(tf.keras.metrics.serialize(general))))
     assert type(again) is metrics.MeanOverLists and again.get_config() == general.get_config()
@@ -236,7 +236,7 @@ def test_the_table_contains_every_public_metric_and_a_metric_per_metric_loss():
     public = {c for c in vars(metrics).values() if isinstance(c, type) and issubclass(c, metrics.MeanOverLists)}
     assert public - {metrics.MeanOverLists} == set(metrics.TABLE.values())
     assert tuple(metrics.TABLE) == metrics.NAMES
-    of_metrics = {name for name, entry in losses.TABLE.items() if issubclass(entry.loss, losses.MetricLoss)}
+    of_metrics = {name for name, entry in losses.TABLE.items() if issubclass(entry.loss, losses.MeasureLoss)}
     assert set(metrics.NAMES) == of_metrics | set(EXACT)
     assert metrics.get(None) is None
     with pytest.raises(ValueError, match="must be one of 'ndcg'"):

@@ -14,7 +14,7 @@ LABELS = tf.constant([[2.0, 0.0, 1.0, -1.0], [0.0, 1.0, -1.0, -1.0], [0.0, 0.0, 
 SCORES = tf.constant([[0.3, 1.2, -0.4, 9.0], [0.1, -0.2, 9.0, 9.0], [0.5, 0.1, 0.2, 0.3]])
 THEIRS = tfr.keras.losses.RankingLossKey.all_keys()
 # Each ranking with one metric, each metric with one ranking or more, and all baselines.
-FEW = {f"{ranking}_{metric}" for ranking, metric in zip(registry.RANKINGS, [*registry.METRICS] * 2, strict=False)}
+FEW = {f"{ranking}_{metric}" for ranking, metric in zip(registry.RANKINGS, [*registry.MEASURES] * 2, strict=False)}
 FEW |= set(registry.BASELINES)
 
 
@@ -160,7 +160,7 @@ def value(metric):
     return float(metric.result())
 
 
-@pytest.mark.parametrize("name", every(metrics.TABLE, FEW | set(registry.METRICS)))
+@pytest.mark.parametrize("name", every(metrics.TABLE, FEW | set(registry.MEASURES)))
 def test_our_metrics_have_their_names(name):
     assert value(tf_ranking.get_metric(name)) == value(metrics.get(name))
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests import references
-from tfr_smooth import functional, losses, models, ops, registry, training
+from tfr_smooth import losses, measures, models, rankings, registry, training
 from tfr_smooth.training import smoothness
 
 # List 2 is in its best order, list 3 has no relevant document.
@@ -132,7 +132,7 @@ def test_equal_values_share_their_mean_rank():
 
 
 @dataclasses.dataclass(frozen=True)
-class OneSoftmax(ops.Ranking):
+class OneSoftmax(rankings.Ranking):
     heat: float = 1.0
 
     def indicators(self, scores, mask, topn=None):
@@ -140,7 +140,7 @@ class OneSoftmax(ops.Ranking):
 
 
 def test_a_custom_ranking_requires_the_name_of_its_hyperparameter():
-    loss = losses.MetricLoss(OneSoftmax(), functional.NDCG())
+    loss = losses.MeasureLoss(OneSoftmax(), measures.NDCG())
     assert diagnose(loss, hyperparameter="heat").hyperparameter == "heat"
     for name in (None, "alpha"):
         with pytest.raises(ValueError, match=f"`hyperparameter` must be one of 'heat', got {name!r}"):
@@ -182,7 +182,7 @@ def test_the_model_runs_in_inference_mode():
     [
         (
             {"loss": losses.ListNetLoss()},
-            r"`loss` must be an instance of tfr_smooth.losses.MetricLoss, got ListNetLoss",
+            r"`loss` must be an instance of tfr_smooth.losses.MeasureLoss, got ListNetLoss",
         ),
         ({"values": ()}, "`values` must contain at least one number, got none."),
         ({"values": (1.0, -2.0)}, "`alpha` must be a finite number > 0, got -2.0."),
@@ -198,5 +198,5 @@ def test_bad_arguments_are_refused(arguments, message):
 
 
 def test_the_monitor_requires_a_metric_loss():
-    with pytest.raises(ValueError, match="`loss` must be an instance of tfr_smooth.losses.MetricLoss, got ListNet"):
+    with pytest.raises(ValueError, match="`loss` must be an instance of tfr_smooth.losses.MeasureLoss, got ListNet"):
         training.SmoothnessMonitor(BATCH, losses.ListNetLoss())

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests import documents
-from tfr_smooth import functional, losses, metrics, models, ops, training
+from tfr_smooth import losses, measures, metrics, models, rankings, training
 
 VALUES = [0.5, 4.0, 20.0]
 
@@ -60,13 +60,13 @@ def test_each_epoch_trains_at_its_temperature():
 def test_the_step_is_traced_once():
     traces = []
 
-    class Counting(ops.Approx):
+    class Counting(rankings.Approx):
         def positions(self, scores, mask):
             traces.append(1)
             return super().positions(scores, mask)
 
     alpha = variable()
-    model = make_model(losses.MetricLoss(Counting(alpha=alpha), functional.NDCG()))
+    model = make_model(losses.MeasureLoss(Counting(alpha=alpha), measures.NDCG()))
     fit(model)
     once = len(traces)
     fit(model, epochs=3, callbacks=[training.TemperatureSchedule(alpha, VALUES.__getitem__)])

@@ -1,20 +1,22 @@
 """Keras ranking losses, and a table of all losses by name."""
 
-from tfr_smooth.losses import named
-from tfr_smooth.losses.base import CriterionLoss, MetricLoss, RankingLoss
-from tfr_smooth.losses.named import *  # noqa: F403
-from tfr_smooth.losses.table import NAMES, TABLE, Entry, deserialize, get, hyperparameters, serialize
+from tfr_smooth._lists import list_weights
+from tfr_smooth.losses import baselines, measure_losses
+from tfr_smooth.losses.baselines import *  # noqa: F403
+from tfr_smooth.losses.loss_table import NAMES, TABLE, Entry, deserialize, get, hyperparameters, serialize
+from tfr_smooth.losses.measure_losses import *  # noqa: F403
+from tfr_smooth.losses.ranking_loss import MeasureLoss, RankingLoss
 
 __all__ = [
     "NAMES",
     "TABLE",
-    "CriterionLoss",
     "Entry",
-    "MetricLoss",
+    "MeasureLoss",
     "RankingLoss",
     "deserialize",
     "get",
     "hyperparameters",
+    "list_weights",
     "serialize",
 ]
-__all__ += named.__all__
+__all__ += [*(loss.__name__ for loss in baselines.BASELINES), *measure_losses.__all__]

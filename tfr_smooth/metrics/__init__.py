@@ -1,9 +1,9 @@
 """Exact and smooth Keras ranking metrics, and a table of all metrics by name."""
 
-from tfr_smooth.metrics import named
-from tfr_smooth.metrics.base import MeanOverLists
-from tfr_smooth.metrics.named import *  # noqa: F403
-from tfr_smooth.metrics.table import NAMES, TABLE, deserialize, get, hyperparameters, serialize
+from tfr_smooth.metrics import measure_metrics
+from tfr_smooth.metrics.mean_over_lists import MeanOverLists
+from tfr_smooth.metrics.measure_metrics import *  # noqa: F403
+from tfr_smooth.metrics.metric_table import NAMES, TABLE, deserialize, get, hyperparameters, serialize
 
 __all__ = [
     "NAMES",
@@ -14,4 +14,4 @@ __all__ = [
     "hyperparameters",
     "serialize",
 ]
-__all__ += named.__all__
+__all__ += measure_metrics.__all__

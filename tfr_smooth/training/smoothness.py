@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, registry
-from tfr_smooth.functional import inputs
-from tfr_smooth.losses import MetricLoss
-from tfr_smooth.ops import ExactRanking, Ranking
+from tfr_smooth import _arguments, _lists, registry
+from tfr_smooth.losses import MeasureLoss
+from tfr_smooth.rankings import ExactRanking, Ranking
 
 # A gradient vanishes if its norm is below this fraction of the median over lists, or below this absolute value.
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-6
@@ -86,7 +85,7 @@ class SmoothnessReport:
 def diagnose_smoothness(
     model: Callable[[Any], tf.Tensor],
     dataset: Iterable[Any],
-    loss: MetricLoss,
+    loss: MeasureLoss,
     *,
     values: Sequence[float] = (0.1, 1.0, 10.0, 100.0),
     hyperparameter: str | None = None,
@@ -126,7 +125,7 @@ def diagnose_smoothness(
       >>> print(report.recommended, [round(row.vanishing_share, 2) for row in report.rows])
       1.0 [0.0, 0.5]
     """
-    _arguments.instance("loss", loss, MetricLoss)
+    _arguments.instance("loss", loss, MeasureLoss)
     limit = _arguments.real("largest_vanishing_share", largest_vanishing_share, above=0.0, below=1.0)
     name = _temperature_name(loss.ranking, hyperparameter)
     if not values:
@@ -159,7 +158,7 @@ class SmoothnessMonitor(tf.keras.callbacks.Callback):
       loss: The training loss: one minus a smooth metric, such as `losses.SmoothINDCGLoss()`.
 
     Raises:
-      ValueError: If `loss` is not a `MetricLoss`.
+      ValueError: If `loss` is not a `MeasureLoss`.
 
     Time per epoch: one forward pass over the dataset, and value and gradient of the loss. Memory: one batch.
 
@@ -174,10 +173,10 @@ class SmoothnessMonitor(tf.keras.callbacks.Callback):
       ['loss', 'smooth_gap', 'vanishing_share']
     """
 
-    def __init__(self, dataset: Iterable[Any], loss: MetricLoss) -> None:
+    def __init__(self, dataset: Iterable[Any], loss: MeasureLoss) -> None:
         super().__init__()
         self._dataset = dataset
-        self._loss = _arguments.instance("loss", loss, MetricLoss)
+        self._loss = _arguments.instance("loss", loss, MeasureLoss)
         self._measure: Callable[[Iterable[Any]], dict[str, float]] | None = None
 
     def set_model(self, model: tf.keras.Model) -> None:
@@ -194,35 +193,34 @@ class SmoothnessMonitor(tf.keras.callbacks.Callback):
 
 
 def _temperature_name(ranking: Ranking, name: str | None) -> str:
-    """Returns the checked name of the temperature; for None, the one in the registry."""
-    known = [entry.temperature for entry in registry.RANKINGS.values() if entry.ranking is type(ranking)]
-    name = known[0] if name is None and known else name
+    """Returns the checked name of the temperature; for None, that of a ranking of the library."""
+    if name is None and hasattr(ranking, "about"):
+        name = ranking.about.temperature
     names = [field.name for field in dataclasses.fields(ranking)] if dataclasses.is_dataclass(ranking) else [""]
     return registry.check_name("hyperparameter", name, names)
 
 
 def _measurement(
-    model: Callable[..., tf.Tensor], loss: MetricLoss, ranking: Ranking
+    model: Callable[..., tf.Tensor], loss: MeasureLoss, ranking: Ranking
 ) -> Callable[..., dict[str, float]]:
     """Returns a function from a dataset to the fields of `Smoothness` except the value."""
-    metric, is_ragged = loss.metric, loss.get_config()["ragged"]
+    measure = loss.measure
     score = functools.partial(model, training=False) if isinstance(model, tf.keras.Model) else model
 
     @tf.function(reduce_retracing=True, autograph=False)
     def of_lists(batch_inputs: Any, labels: tf.Tensor) -> tf.Tensor:
         """Returns [4, lists]: smooth, exact and best value, and the norm of the gradient."""
-        batch = inputs.clean(*inputs.to_dense(labels, score(batch_inputs), is_ragged))
-        relevance = metric.relevance(batch.labels)
+        batch = _lists.from_keras(labels, score(batch_inputs), ragged=loss.ragged, dtype=None)
         with tf.GradientTape() as tape:
             tape.watch(batch.scores)
-            smooth = metric.compute(relevance, batch.scores, batch.mask, ranking)
+            smooth = measure.compute(batch.labels, batch.scores, batch.mask, ranking)
         norm = tf.norm(tape.gradient(smooth, batch.scores, unconnected_gradients="zero"), axis=1)
         exact, best = (
-            metric.compute(relevance, scores, batch.mask, ExactRanking()) for scores in (batch.scores, relevance)
+            measure.compute(batch.labels, scores, batch.mask, ExactRanking()) for scores in (batch.scores, batch.labels)
         )
         values = tf.stack([batch.validity * smooth, batch.validity * exact, best, norm])
         # A list with NaN counts, so that NaN appears in the result.
-        counts = tf.logical_or(metric.has_relevant(batch.labels, batch.mask), tf.math.is_nan(batch.validity))
+        counts = tf.logical_or(measure.has_relevant(batch.labels, batch.mask), tf.math.is_nan(batch.validity))
         return tf.boolean_mask(values, counts, axis=1)
 
     return lambda dataset: _summary(*np.concatenate([of_lists(*batch).numpy() for batch in dataset], axis=1))

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import losses, metrics, models, ops
+from tfr_smooth import losses, metrics, models, rankings
+from tfr_smooth._compiled import padded_length
 from tfr_smooth.data.epochs import seeded_epochs
 from tfr_smooth.data.options import prefetched
-from tfr_smooth.ops.compiled import padded_length
 from tfr_smooth.study.folds import Fold, padded
 from tfr_smooth.study.rankers.base import Fitted, Ranker
 from tfr_smooth.study.rankers.ridge import fit_ridge
@@ -94,7 +94,7 @@ def _loss(name: str, arguments: Mapping[str, Any]) -> losses.RankingLoss:
     """Returns a loss; a discount {"alpha": x} is a `ShallowDiscount`."""
     discount = arguments.get("discount")
     if isinstance(discount, Mapping):
-        arguments = {**arguments, "discount": ops.ShallowDiscount(**discount)}
+        arguments = {**arguments, "discount": rankings.ShallowDiscount(**discount)}
     return losses.get(name, **arguments)
 
 
@@ -134,10 +134,10 @@ class _Trainer:
         self._scorer = DocumentScorer(recipe, num_features)
         self._averages = [tf.Variable(variable, trainable=False) for variable in self._scorer.variables]
         self._metrics = {"ndcg": metrics.NDCGMetric(gain="linear")}
-        if isinstance(self._loss, losses.MetricLoss):
+        if isinstance(self._loss, losses.MeasureLoss):
             self._metrics["smooth"] = metrics.MeanOverLists(self._loss.ranking, self._loss.metric)
             # The same metric of the exact ranking, which the smooth metric approximates.
-            self._metrics["exact"] = metrics.MeanOverLists(ops.ExactRanking(), self._loss.metric)
+            self._metrics["exact"] = metrics.MeanOverLists(rankings.ExactRanking(), self._loss.metric)
         self._optimizer = _optimizer(recipe)
         self._optimizer.build(self._scorer.trainable_variables)
         # Created here, so that the graphs are freed with the trainer.

@@ -1,0 +1,159 @@
+"""The metrics as pure functions: hand-computed values, references, relevant labels."""
+
+import fractions
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import references
+from tfr_smooth import measures, rankings
+from tfr_smooth.rankings.dcg import NDCGGain
+
+EXACT = {
+    "ndcg": (measures.NDCG(), references.exact_ndcg),
+    "ndcg@3": (measures.NDCG(topn=3), lambda y, s: references.exact_ndcg(y, s, 3)),
+    "ndcg@3 linear": (measures.NDCG(topn=3, gain="linear"), lambda y, s: references.exact_ndcg(y, s, 3, "linear")),
+    "p@1": (measures.Precision(topn=1), lambda y, s: references.exact_precision(y, s, 1)),
+    "p@10": (measures.Precision(), references.exact_precision),
+    "map": (measures.AveragePrecision(), references.exact_map),
+    "rr": (measures.ReciprocalRank(), references.exact_rr),
+    "rr@2": (measures.ReciprocalRank(topn=2), lambda y, s: references.exact_rr(y, s, 2)),
+    "err": (measures.ExpectedReciprocalRank(), references.exact_err),
+    "err@3, 2 grades": (measures.ExpectedReciprocalRank(3, 2), lambda y, s: references.exact_err(y, s, 3, 2.0)),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_values_equal_the_reference(name):
+    metric, reference = EXACT[name]
+    random, expected = np.random.RandomState(0), []
+    labels, scores = np.full((16, 40), -1), random.randint(0, 6, (16, 40)).astype(np.float32)
+    for row, length in enumerate((1, 2, 8, 40) * 4):
+        labels[row, :length] = random.randint(0, 4, length)
+        labels[row, random.randint(length)] = 2
+        expected.append(reference(labels[row, :length], scores[row, :length]))
+    np.testing.assert_allclose(metric(tf.constant(labels), tf.constant(scores)), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_sharp_smoothi_gives_the_exact_metric(name):
+    metric, _ = EXACT[name]
+    random = np.random.RandomState(0)
+    scores = tf.constant(np.stack([random.permutation(8) for _ in range(8)]), tf.float32)
+    labels = tf.constant(random.randint(0, 4, (8, 8)))
+    smooth = metric(labels, scores, ranking=rankings.SmoothI(alpha=1e4))
+    np.testing.assert_allclose(smooth.numpy(), metric(labels, scores).numpy(), atol=1e-5)
+
+
+def test_ndcg_equals_a_hand_computed_value():
+    labels, scores = tf.constant([[0.0, 2.0, 1.0]]), tf.constant([[3.0, 2.0, 1.0]])
+    expected = (3.0 / np.log2(3.0) + 1.0 / 2.0) / (3.0 + 1.0 / np.log2(3.0))
+    np.testing.assert_allclose(measures.NDCG()(labels, scores).numpy(), [expected], rtol=1e-6)
+
+
+def test_average_precision_equals_a_hand_computed_value():
+    labels, scores = tf.constant([[1, 0, 3, 0, 1]]), tf.constant([[5.0, 4.0, 3.0, 2.0, 1.0]])
+    expected = (1.0 + 2.0 / 3.0 + 3.0 / 5.0) / 3.0
+    np.testing.assert_allclose(measures.AveragePrecision()(labels, scores).numpy(), [expected], rtol=1e-6)
+
+
+def test_precision_of_short_lists_divides_by_the_cutoff():
+    value = measures.Precision(topn=10)(tf.constant([[1, 1]]), tf.constant([[1.0, 2.0]]))
+    np.testing.assert_allclose(value.numpy(), [0.2], rtol=1e-6)
+
+
+def test_precision_without_cutoff_divides_by_the_number_of_real_documents():
+    value = measures.Precision(topn=None)(tf.constant([[1, 0, -1, -1]]), tf.constant([[1.0, 2.0, 3.0, 4.0]]))
+    np.testing.assert_allclose(value.numpy(), [0.5], rtol=1e-6)
+
+
+def test_expected_reciprocal_rank_equals_hand_computed_values():
+    labels, scores = tf.constant([[2, 0, 1], [4, 0, 0]]), tf.constant([[1.0, 3.0, 2.0], [3.0, 2.0, 1.0]])
+    # The labels by rank are 0, 1, 2, with stop probabilities 0, 1/16, 3/16; label 4 has 15/16.
+    expected = [1.0 / 16.0 / 2.0 + 15.0 / 16.0 * 3.0 / 16.0 / 3.0, 15.0 / 16.0]
+    np.testing.assert_allclose(measures.ExpectedReciprocalRank()(labels, scores).numpy(), expected, rtol=1e-6)
+
+
+def test_labels_above_max_grade_count_as_max_grade():
+    err = measures.ExpectedReciprocalRank(max_grade=2)
+    scores = tf.constant([[1.0, 2.0]])
+    np.testing.assert_array_equal(err(tf.constant([[7, 0]]), scores), err(tf.constant([[2, 0]]), scores))
+
+
+def test_reciprocal_ranks_of_a_smooth_ranking_equal_the_cascade():
+    labels, scores = np.array([1, 0, 2, 0, 1]), np.array([0.3, 1.0, 0.5, -0.2, 0.1])
+    found = np.minimum(references.smoothi_indicators(scores) @ references.binary(labels), 1.0)
+    value = measures.ReciprocalRank()(labels[None], scores[None], ranking=rankings.SmoothI())
+    np.testing.assert_allclose(value.numpy(), [references.cascade(found)], rtol=1e-6)
+    found = np.minimum(references.smoothi_indicators(scores) @ references.satisfaction(labels), 1.0)
+    value = measures.ExpectedReciprocalRank()(labels[None], scores[None], ranking=rankings.SmoothI())
+    np.testing.assert_allclose(value.numpy(), [references.cascade(found)], rtol=1e-6)
+
+
+def test_lists_have_relevant_documents_by_the_definition_of_each_metric():
+    labels = tf.constant([[0.0, 0.5], [0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
+    mask = tf.constant([[True, True], [True, True], [True, False], [False, False]])
+    for metric, expected in (
+        (measures.NDCG(), [True, False, True, False]),
+        (measures.ExpectedReciprocalRank(), [True, False, True, False]),
+        (measures.Precision(), [False, False, True, False]),
+        (measures.AveragePrecision(), [False, False, True, False]),
+        (measures.ReciprocalRank(), [False, False, True, False]),
+    ):
+        np.testing.assert_array_equal(metric.has_relevant(labels, mask), expected)
+
+
+def test_masked_documents_count_as_padding():
+    labels, scores = tf.constant([[0.0, 2.0, 1.0]]), tf.constant([[3.0, 2.0, 1.0]])
+    masked = measures.NDCG()(labels, scores, tf.constant([[False, True, True]]))
+    np.testing.assert_allclose(masked.numpy(), [1.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("topn", [None, 1, 3, 50])
+@pytest.mark.parametrize("kind", ["exponential", "linear"])
+def test_ideal_dcg_equals_the_reference(kind, topn):
+    labels = np.array([[0.0, 3.0, 1.0, 3.0, 0.0], [2.0, 1.0, 0.0, 0.0, 0.0]])
+    mask = tf.constant([[True] * 5, [True] * 2 + [False] * 3])
+    gain = NDCGGain.of(kind, tf.constant(labels))
+    found = measures.ideal_dcg(tf.constant(labels), mask, topn, gain=gain)
+    np.testing.assert_allclose(found, [references.ideal_dcg(row, topn, kind) for row in labels], rtol=1e-12)
+    if kind == "exponential":
+        np.testing.assert_array_equal(measures.ideal_dcg(tf.constant(labels), mask, topn), found)
+
+
+def test_ideal_dcg_accepts_a_discount_and_has_no_gradient():
+    labels, mask = tf.constant([[1.0, 2.0, 3.0]]), tf.ones([1, 3], tf.bool)
+    with tf.GradientTape() as tape:
+        tape.watch(labels)
+        found = measures.ideal_dcg(labels, mask, None, [1.0, 0.5])
+    np.testing.assert_allclose(found, [7.0 + 0.5 * 3.0])
+    assert tape.gradient(found, labels) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("highest", [127, 128, 300, 1000])
+@pytest.mark.parametrize("ranking", [None, rankings.SmoothI(1e4), rankings.Approx(100.0, 100.0)], ids=str)
+def test_ndcg_is_exact_for_labels_whose_gain_overflows(highest, dtype, ranking):
+    labels = np.array([[highest - 2, 0, highest, highest - 1]])
+    scores = np.array([[4.0, 3.0, 2.0, 1.0]], dtype)
+    exact = [fractions.Fraction(2 ** int(label) - 1, 2**highest - 1) for label in labels[0]]
+    gains = np.array([float(ratio) for ratio in exact])
+    expected = gains @ references.discounts(4) / (np.sort(gains)[::-1] @ references.discounts(4))
+    np.testing.assert_allclose(measures.NDCG()(labels, scores, ranking=ranking), [expected], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: measures.NDCG(topn=0), "`topn` must be an integer >= 1 or None, got 0."),
+        (lambda: measures.NDCG(gain="log"), "`gain` must be one of 'exponential', 'linear', got 'log'."),
+        (lambda: measures.Precision(topn=-1), "`topn` must be an integer >= 1 or None, got -1."),
+        (lambda: measures.ReciprocalRank(2.5), "`topn` must be an integer >= 1 or None, got 2.5."),
+        (lambda: measures.ExpectedReciprocalRank(max_grade=0), "`max_grade` must be a finite number > 0, got 0."),
+    ],
+)
+def test_invalid_arguments_raise(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message

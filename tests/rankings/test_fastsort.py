@@ -1,0 +1,189 @@
+"""FastSort equals the paper: the projection, its optimality, its Jacobian, its limits."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import references
+from tests.rankings import evaluate
+from tfr_smooth.rankings import fastsort
+from tfr_smooth.rankings.fastsort import FastSort
+
+every_regularization = pytest.mark.parametrize("regularization", ["l2", "kl"])
+
+
+def paper(scores, strength, regularization="l2"):
+    """Proposition 3 of arXiv:2002.08871 by pooling adjacent violators, one document at a time."""
+    z = -np.asarray(scores, np.float64) / strength
+    order = np.argsort(-z, kind="stable")
+    w = np.arange(len(z), 0, -1.0)
+
+    def value(block):
+        first, last = block
+        zs, ws = z[order][first:last], w[first:last]
+        return zs.mean() - ws.mean() if regularization == "l2" else log_sum_exp(zs) - np.log(ws.sum())
+
+    blocks = []
+    for i in range(len(z)):
+        blocks.append((i, i + 1))
+        while len(blocks) > 1 and value(blocks[-2]) <= value(blocks[-1]):
+            last = blocks.pop()
+            blocks[-1] = (blocks[-1][0], last[1])
+    v = np.concatenate([np.full(b[1] - b[0], value(b)) for b in blocks])
+    found = np.empty(len(z))
+    found[order] = z[order] - v
+    return found if regularization == "l2" else np.exp(found)
+
+
+def log_sum_exp(values):
+    return values.max() + np.log(np.exp(values - values.max()).sum())
+
+
+def positions(ranking, scores):
+    return evaluate.value(ranking.positions, np.asarray(scores, np.float64))
+
+
+def gradient(ranking, scores, weights):
+    return evaluate.of_one_list(ranking.positions, scores, weights)[1]
+
+
+@pytest.mark.parametrize(
+    ("scores", "strength", "expected"),
+    [
+        # A gap below the strength: the mean rank, minus the centered score divided by the strength.
+        ([0.0, 0.5], 1.0, [1.75, 1.25]),
+        ([0.0, 0.5], 0.5, [2.0, 1.0]),
+        ([0.0, 3.0, 1.0], 1.0, [3.0, 1.0, 2.0]),
+        ([0.0, 0.5, 3.0], 1.0, [2.75, 2.25, 1.0]),
+        ([1.0, 5.0, 2.0], 2.0, [2.75, 1.0, 2.25]),
+        ([0.0, 0.0, 3.0], 1e6, [2.000001, 2.000001, 1.999998]),
+    ],
+)
+def test_l2_positions_equal_hand_computed_values(scores, strength, expected):
+    found = positions(FastSort(strength), scores)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_kl_positions_equal_hand_computed_values():
+    """Two documents in one block share the sum 3 of the ranks by exp(-s / epsilon), until the upper one has rank 1."""
+    shares = np.exp([0.0, -0.5])
+    found = positions(FastSort(1.0, "kl"), [0.0, 0.5])
+    np.testing.assert_allclose(found, 3.0 * shares / shares.sum(), rtol=1e-14)
+    edge = positions(FastSort(0.5 / np.log(2.0), "kl"), [0.0, 0.5])
+    np.testing.assert_allclose(edge, [2.0, 1.0], rtol=1e-14)
+
+
+@every_regularization
+@pytest.mark.parametrize("strength", [0.01, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize("length", [1, 2, 7, 60])
+def test_positions_and_gradients_equal_the_paper(length, strength, regularization):
+    random = np.random.RandomState(length)
+    scores, weights = random.randn(length), random.randn(length)
+    ranking = FastSort(strength, regularization)
+    expected = paper(scores, strength, regularization)
+    np.testing.assert_allclose(positions(ranking, scores), expected, rtol=1e-11)
+    slopes = references.central_differences(lambda s: weights @ paper(s, strength, regularization), scores)
+    np.testing.assert_allclose(gradient(ranking, scores, weights), slopes, rtol=1e-5, atol=1e-6)
+
+
+def hard_lists():
+    length = 40
+    yield "merges one document per round", -1.01 * np.minimum(np.arange(length), length // 2)
+    yield "steps", np.repeat([3.0, 2.5, 0.0, -4.0], 10)
+    yield "at the edge of pooling", -np.arange(length, dtype=np.float64)
+    yield "concave", -(np.arange(length) ** 2) / 20.0
+    yield "convex", np.arange(length)[::-1] ** 2 / 20.0
+
+
+@every_regularization
+@pytest.mark.parametrize(("name", "scores"), list(hard_lists()), ids=[name for name, _ in hard_lists()])
+def test_pooling_all_violators_at_once_reaches_the_solution(name, scores, regularization):
+    for strength in (0.3, 1.0, 3.0):
+        found = positions(FastSort(strength, regularization), scores)
+        np.testing.assert_allclose(found, paper(scores, strength, regularization), rtol=1e-11)
+
+
+def test_l2_positions_equal_isotonic_regression_of_tensorflow():
+    scores = np.sort(np.random.RandomState(0).randn(5, 30))[:, ::-1].copy()
+    ranks = np.arange(1.0, 31.0)
+    dual, _ = tf.nn.isotonic_regression(tf.constant(scores / 0.2 + ranks), decreasing=True)
+    np.testing.assert_allclose(
+        FastSort(0.2).positions(tf.constant(scores), tf.ones_like(scores, tf.bool)), dual - scores / 0.2, rtol=1e-11
+    )
+
+
+@every_regularization
+def test_positions_are_the_projection_onto_the_permutahedron(regularization):
+    """Optimality of a projection: no corner is beyond the solution in the direction of the target."""
+    for seed in range(5):
+        scores = np.random.RandomState(seed).randn(5)
+        found = positions(FastSort(0.8, regularization), scores)
+        target = -scores / 0.8
+        way = target - found if regularization == "l2" else target - np.log(found)
+        best = max(way @ np.array(corner) for corner in itertools.permutations(range(1, 6)))
+        assert best <= way @ found + 1e-10
+
+
+@every_regularization
+def test_the_gradient_of_a_single_block_equals_proposition_4(regularization):
+    scores = np.array([0.3, 0.1, 0.2])
+    found = positions(FastSort(10.0, regularization), scores)
+    if regularization == "l2":
+        expected = -(np.eye(3) - np.full((3, 3), 1 / 3)) / 10.0
+    else:
+        expected = -found[:, None] * (np.eye(3) - references.softmax(-scores / 10.0)) / 10.0
+    for i in range(3):
+        np.testing.assert_allclose(gradient(FastSort(10.0, regularization), scores, np.eye(3)[i]), expected[i])
+
+
+@pytest.mark.parametrize(("regularization", "gap"), [("l2", 1.0), ("kl", np.log(2.0))])
+def test_below_a_certain_strength_ranks_are_exact_without_gradient(regularization, gap):
+    scores = np.array([2.0, 0.0, 1.0])
+    exact, smooth = (FastSort(s / gap, regularization) for s in (0.999, 1.001))
+    np.testing.assert_allclose(positions(exact, scores), [1.0, 3.0, 2.0], rtol=1e-14)
+    np.testing.assert_allclose(gradient(exact, scores, np.arange(3.0)), 0.0, atol=1e-14)
+    assert np.abs(gradient(smooth, scores, np.arange(3.0))).max() > 0.1
+
+
+def one_document_per_round(length, regularization):
+    """Returns scores for which pooling adds one document per round to the tied lower half, until all are one block."""
+    ranks = np.minimum(np.arange(1, length + 1), length // 2)
+    return -1.001 * (ranks if regularization == "l2" else np.log(ranks))
+
+
+@every_regularization
+@pytest.mark.parametrize("hard", [False, True])
+def test_at_most_30_rounds_are_needed(hard, regularization, monkeypatch):
+    rounds = []
+    name = {"l2": "_euclidean", "kl": "_entropic"}[regularization]
+    solve = getattr(fastsort, name)
+    monkeypatch.setattr(fastsort, name, lambda *args: rounds.append(1) or solve(*args))
+    scores = one_document_per_round(300, regularization) if hard else np.random.RandomState(0).randn(300)
+    positions(FastSort(1.0, regularization), scores)
+    assert len(rounds) < 30
+
+
+@every_regularization
+def test_lists_of_a_batch_are_solved_independently(regularization):
+    """The first list needs splitting, which must not change the other lists."""
+    random = np.random.RandomState(0)
+    hard = one_document_per_round(100, regularization)
+    rows = [hard, random.randn(60), np.arange(80.0), np.zeros(7), random.randn(1)]
+    scores, mask = evaluate.padded(rows)
+    found = FastSort(1.0, regularization).positions(tf.constant(scores), tf.constant(mask)).numpy()
+    for positions_found, row in zip(found, rows, strict=True):
+        np.testing.assert_allclose(positions_found[: len(row)], paper(row, 1.0, regularization), rtol=1e-11)
+
+
+@every_regularization
+@pytest.mark.parametrize("strength", [0.03, 0.3, 3.0])
+def test_splitting_and_pooling_find_the_same_blocks(strength, regularization, monkeypatch):
+    random = np.random.RandomState(1)
+    scores = np.stack([random.randn(200), random.standard_cauchy(200), random.randint(0, 5, 200), np.arange(200.0)])
+    ranking, found = FastSort(strength, regularization), []
+    for rounds in (0, 10**6):
+        monkeypatch.setattr(fastsort, "_FEW_ROUNDS", rounds)
+        found.append(ranking.positions(tf.constant(scores), tf.ones_like(scores, tf.bool)))
+    np.testing.assert_array_equal(*found)

@@ -1,0 +1,375 @@
+"""Properties of every ranking."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import references
+from tests.rankings import evaluate
+from tfr_smooth import rankings, registry
+from tfr_smooth.rankings import Approx, FastSort, NeuralSort, PositionRanking, Sinkhorn, SmoothI, SoftRank, SoftSort
+from tfr_smooth.rankings.dcg import NDCGGain
+
+ROWS = [
+    *(SmoothI(2.0), SmoothI(2.0, stop_gradient=False), SoftRank(0.7), NeuralSort(0.7)),
+    *(SoftSort(0.7), SoftSort(0.7, power=2.0), SoftSort(0.7, power=0.5)),
+]
+RANKS = [FastSort(0.7), FastSort(0.7, "kl"), Sinkhorn(0.1)]
+POSITIONS = [Approx(2.0), *RANKS]
+ALL = ROWS + POSITIONS
+# Rankings without a variant of their own here have their defaults.
+ALL += [kind() for kind in registry.RANKINGS.values() if kind not in map(type, ALL)]
+SHARP = [kind(**kind.about.sharp) for kind in registry.RANKINGS.values()] + [FastSort(1e-3, "kl", beta=1e3)]
+# Rankings in which far scores do not change near ones, as all documents between them have their exact ranks.
+BY_DIFFERENCES = [NeuralSort(0.7), *ROWS[4:6], *RANKS[:2]]
+BY_DIFFERENCES += [ranking for ranking in SHARP if ranking.about.sharp_error <= 1e-11]
+
+every_ranking = pytest.mark.parametrize("ranking", ALL, ids=str)
+
+
+def result(ranking):
+    """Returns a function for indicators [batch, rank, list], or positions [batch, list] with 0 at padding."""
+    if isinstance(ranking, PositionRanking):
+        return lambda scores, mask: tf.where(mask, ranking.positions(scores, mask), 0.0)
+    return ranking.indicators
+
+
+def random_scores(batch, length, seed=0):
+    return np.random.RandomState(seed).randn(batch, length)
+
+
+def weights_for(ranking, batch, length, seed=1):
+    shape = (batch, length) if isinstance(ranking, PositionRanking) else (batch, length, length)
+    return np.random.RandomState(seed).randn(*shape)
+
+
+def converged(ranking):
+    """Returns the ranking, converged to float64 precision."""
+    return dataclasses.replace(ranking, threshold=1e-13) if isinstance(ranking, Sinkhorn) else ranking
+
+
+@pytest.mark.parametrize("ranking", [r for r in ALL if r != SmoothI(2.0)], ids=str)
+def test_gradient_equals_finite_differences(ranking):
+    """Except that of SmoothI, which is not the derivative by design (see `test_smoothi.py`)."""
+    function, scores, weights = result(converged(ranking)), random_scores(1, 8), weights_for(ranking, 1, 8)
+    _, gradient = evaluate.value_and_gradient(function, scores, weights)
+    expected = references.central_differences(
+        lambda s: float(np.sum(weights[0] * evaluate.value(function, s))), scores[0]
+    )
+    assert np.abs(expected).max() > 0.05
+    np.testing.assert_allclose(gradient[0], expected, rtol=1e-6, atol=1e-6)
+
+
+@every_ranking
+def test_float32_is_near_float64(ranking):
+    scores = random_scores(2, 24).astype(np.float32)
+    weights = np.abs(weights_for(ranking, 2, 24))
+    found, gradient = evaluate.value_and_gradient(result(ranking), scores, weights)
+    expected, slopes = evaluate.value_and_gradient(result(ranking), scores.astype(np.float64), weights)
+    assert found.dtype == gradient.dtype == np.float32
+    assert expected.dtype == slopes.dtype == np.float64
+    np.testing.assert_allclose(found, expected, rtol=5e-6, atol=1e-6)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-5, atol=1e-5 * np.abs(slopes).max())
+
+
+@every_ranking
+def test_results_depend_on_neither_padding_nor_other_lists(ranking):
+    rows = [random_scores(1, 8)[0], 30.0 * random_scores(1, 4, 1)[0], np.round(random_scores(1, 7, 2)[0])]
+    scores, mask = evaluate.padded(rows)
+    weights = weights_for(ranking, 3, 8)
+    found, gradient = evaluate.value_and_gradient(result(ranking), scores, weights, mask)
+    for i, row in enumerate(rows):
+        n = (slice(None, len(row)),) * (found.ndim - 1)
+        expected, slopes = evaluate.of_one_list(result(ranking), row, weights[i][n])
+        np.testing.assert_allclose(found[i][n], expected, rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(gradient[i, : len(row)], slopes, rtol=1e-8, atol=1e-10)
+        assert np.abs(found[i]).sum() == pytest.approx(np.abs(found[i][n]).sum(), rel=1e-14)
+        np.testing.assert_allclose(gradient[i, len(row) :], 0.0, atol=1e-15)
+
+
+@every_ranking
+def test_permuting_the_documents_permutes_value_and_gradient(ranking):
+    scores = random_scores(1, 11)[0]
+    scores[3:6] = scores[7]  # including ties
+    order, weights = np.random.RandomState(3).permutation(11), weights_for(ranking, 1, 11)[0]
+    expected, slopes = evaluate.of_one_list(result(ranking), scores, weights)
+    found, gradient = evaluate.of_one_list(result(ranking), scores[order], weights[..., order])
+    np.testing.assert_allclose(found, expected[..., order], rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(gradient, slopes[order], rtol=1e-8, atol=1e-10)
+
+
+@every_ranking
+def test_tied_documents_have_equal_values_and_gradients(ranking):
+    scores = np.array([2.0, 0.5, 2.0, 1.4, 2.0, 0.5])
+    weights = np.ones(6) if isinstance(ranking, PositionRanking) else np.random.RandomState(1).rand(6, 1)
+    found, gradient = evaluate.of_one_list(result(ranking), scores, weights)
+    for tied in ([0, 2, 4], [1, 5]):
+        np.testing.assert_allclose(found[..., tied], found[..., tied[:1]].repeat(len(tied), -1), rtol=1e-12)
+        np.testing.assert_allclose(gradient[tied], gradient[tied[0]], rtol=1e-9, atol=1e-12)
+
+
+@every_ranking
+@pytest.mark.parametrize("shift", [1e4, pytest.param(-7.0, marks=pytest.mark.slow)])
+def test_shifting_the_scores_changes_neither_value_nor_gradient(ranking, shift):
+    scores, weights = random_scores(2, 9), weights_for(ranking, 2, 9)
+    expected, slopes = evaluate.value_and_gradient(result(ranking), scores, weights)
+    found, gradient = evaluate.value_and_gradient(result(ranking), scores + shift, weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(gradient.sum(axis=1), 0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("ranking", "scaled"),
+    [
+        (SmoothI(2.1), SmoothI(0.7)),
+        (Approx(2.1), Approx(0.7)),
+        (SoftRank(0.7), SoftRank(0.7 * 3.0)),
+        (NeuralSort(0.7), NeuralSort(0.7 * 3.0)),
+        (SoftSort(0.7), SoftSort(0.7 * 3.0)),
+        (SoftSort(0.7, power=2.0), SoftSort(0.7 * 9.0, power=2.0)),
+        (FastSort(0.7), FastSort(0.7 * 3.0)),
+        (FastSort(0.7, "kl"), FastSort(0.7 * 3.0, "kl")),
+        (Sinkhorn(0.1), Sinkhorn(0.1)),
+    ],
+    ids=str,
+)
+def test_scaling_the_scores_equals_scaling_the_temperature(ranking, scaled):
+    scores = random_scores(1, 9)[0]
+    expected = evaluate.value(result(ranking), scores)
+    np.testing.assert_allclose(evaluate.value(result(scaled), 3.0 * scores), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("ranking", ALL + SHARP, ids=str)
+def test_value_and_gradient_are_finite_for_extreme_scores(ranking, dtype):
+    largest = np.finfo(dtype).max / 4.0  # the limit to which `_lists.clean` clips
+    scores = np.array(
+        [
+            [0.0, 0.0, 0.0, 0.0],
+            [3.0, 0.0, 0.0, 0.0],  # one document
+            [0.0, 0.0, 0.0, 0.0],  # no document
+            [1e30, 1.0, 1.0, -1e30],
+            [largest, largest, -largest, -largest],
+            [1e-7, 0.0, -1e-7, 1e-7],
+            [-0.0, 0.0, 60000.0, -60000.0],
+        ],
+        dtype,
+    )
+    mask = np.ones(scores.shape, bool)
+    mask[1, 1:], mask[2] = False, False
+    weights = weights_for(ranking, 7, 4)
+    found, gradient = evaluate.value_and_gradient(result(ranking), scores, weights, mask)
+    assert np.isfinite(found).all() and np.isfinite(gradient).all()
+    first = np.eye(1, found[1].size).reshape(found[1].shape)
+    np.testing.assert_array_equal(found[1], first)
+    np.testing.assert_array_equal(found[2], 0.0)
+    np.testing.assert_array_equal(gradient[1:3], 0.0)
+
+
+@pytest.mark.parametrize("ranking", SHARP, ids=str)
+def test_sharp_limit_is_the_exact_ranking(ranking):
+    scores = np.random.RandomState(0).permutation(12).astype(np.float32)
+    expected = evaluate.value(rankings.ExactRanking().indicators, scores)
+    if isinstance(ranking, PositionRanking):
+        expected = np.arange(1, 13) @ expected
+    np.testing.assert_allclose(evaluate.value(result(ranking), scores), expected, atol=ranking.about.sharp_error)
+
+
+@pytest.mark.parametrize("ranking", BY_DIFFERENCES, ids=str)
+def test_far_scores_do_not_reduce_the_precision_of_near_ones(ranking):
+    found, expected = (evaluate.value(result(ranking), np.array([far, 2.0, 1.5, 1.4, -far])) for far in (1e30, 1e4))
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
+
+
+@every_ranking
+def test_large_scores_lose_no_precision(ranking):
+    """At 2^52, float64 represents only integers, so sums and quotients would be rounded."""
+    scores, weights = np.array([2.0, 0.0, 0.0, -1.0, 5.0]), weights_for(ranking, 1, 5)[0]
+    found, gradient = evaluate.of_one_list(result(ranking), scores + 2.0**52, weights)
+    expected, slopes = evaluate.of_one_list(result(ranking), scores, weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("ranking", [*ALL, rankings.ExactRanking()], ids=str)
+@pytest.mark.parametrize("topn", [4, *(pytest.param(topn, marks=pytest.mark.slow) for topn in (None, 1, 50))])
+def test_rank_relevance_equals_indicators_times_relevance_up_to_topn(ranking, topn):
+    scores, mask = evaluate.padded([random_scores(1, 9)[0], random_scores(1, 3, 1)[0]])
+    relevance = np.where(mask, np.random.RandomState(1).rand(2, 9), 0.0)
+    scores, relevance, mask = map(tf.constant, (scores, relevance, mask))
+    every = ranking.indicators(scores, mask).numpy()
+    assert (every >= 0.0).all()
+    np.testing.assert_array_equal(every[1, 3:], 0.0)
+    np.testing.assert_array_equal(every[1, :, 3:], 0.0)
+    ranks = min(topn or 9, 9)
+    np.testing.assert_allclose(ranking.indicators(scores, mask, topn), every[:, :ranks], rtol=1e-12, atol=1e-15)
+    found = ranking.rank_relevance(scores, relevance, mask, topn).numpy()
+    np.testing.assert_allclose(found, np.einsum("brj,bj->br", every, relevance)[:, :ranks], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "ranking", [*(r for r in ROWS if not isinstance(r, SoftRank)), rankings.ExactRanking()], ids=str
+)
+def test_each_rank_sums_to_one(ranking):
+    scores, mask = map(tf.constant, evaluate.padded([random_scores(1, 9)[0], random_scores(1, 3, 1)[0]]))
+    sums = tf.reduce_sum(ranking.indicators(scores, mask), axis=2)
+    np.testing.assert_allclose(sums, np.arange(9) < [[9], [3]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("ranking", ALL, ids=str)
+def test_rank_relevance_has_the_gradient_of_the_indicators_and_none_for_labels(ranking):
+    scores, relevance = tf.constant(random_scores(1, 6)), tf.constant(np.random.RandomState(1).rand(1, 6))
+    mask = tf.ones([1, 6], tf.bool)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([scores, relevance])
+        found = tf.reduce_sum(tf.square(ranking.rank_relevance(scores, relevance, mask, topn=3)))
+        rows = tf.linalg.matvec(ranking.indicators(scores, mask, topn=3), tf.stop_gradient(relevance))
+        expected = tf.reduce_sum(tf.square(rows))
+    np.testing.assert_allclose(tape.gradient(found, scores), tape.gradient(expected, scores), rtol=1e-9, atol=1e-12)
+    assert tape.gradient(found, relevance) is None
+
+
+@pytest.mark.parametrize("ranking", RANKS, ids=str)
+def test_soft_ranks_are_ordered_and_sum_to_the_ranks_of_the_real_documents(ranking):
+    rows = [random_scores(1, 15)[0], random_scores(1, 6, 1)[0]]
+    scores, mask = map(tf.constant, evaluate.padded(rows))
+    for found, row in zip(converged(ranking).positions(scores, mask).numpy(), rows, strict=True):
+        n = len(row)
+        assert found[:n].sum() == pytest.approx(n * (n + 1) / 2, rel=1e-10)
+        assert (found[:n] >= 1.0).all() and (found[:n] <= n).all()
+        assert (np.diff(found[np.argsort(-row)]) >= -1e-12).all()
+
+
+# ---- Rankings by positions, and steps
+
+
+@dataclasses.dataclass(frozen=True)
+class GivenPositions(PositionRanking):
+    """A ranking whose scores are the positions."""
+
+    beta: float = 3.0
+
+    def positions(self, scores, mask):
+        return scores
+
+
+def sigmoid(x):
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def test_indicators_of_positions_are_differences_of_sigmoids():
+    found = evaluate.value(GivenPositions().indicators, np.array([1.0, 2.5, 3.0]))
+    for rank in (1, 2, 3):
+        for document, position in enumerate([1.0, 2.5, 3.0]):
+            share = sigmoid(3.0 * (rank + 0.5 - position)) - sigmoid(3.0 * (rank - 0.5 - position))
+            assert found[rank - 1, document] == pytest.approx(share, rel=1e-12)
+
+
+def test_indicators_of_positions_sum_over_ranks_to_a_difference_of_sigmoids():
+    """The sum over ranks 1 to K telescopes to a difference of two sigmoids."""
+    positions = np.array([1.0, 1.7, 2.5, 4.0, 5.0])
+    for topn in (1, 3, 5):
+        sums = evaluate.value(lambda s, m, k=topn: GivenPositions().indicators(s, m, k), positions).sum(axis=0)
+        expected = sigmoid(3.0 * (topn + 0.5 - positions)) - sigmoid(3.0 * (0.5 - positions))
+        np.testing.assert_allclose(sums, expected, rtol=1e-12)
+    sharp = evaluate.value(GivenPositions(beta=100.0).indicators, np.array([2.0, 1.0, 4.0, 3.0]))
+    np.testing.assert_allclose(sharp.sum(axis=0), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(sharp.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_steps_of_ranks_equal_hand_computed_values():
+    relevance = np.array([[0.5, 0.25, 1.5, 0.0]])
+    steps = rankings.RankSteps(tf.constant(relevance))
+    np.testing.assert_array_equal(steps.ranks, [1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(steps.within, [[1.0] * 4])
+    np.testing.assert_allclose(steps.relevance_before(), [[0.0, 0.5, 0.75, 2.25]])
+    clipped = steps.clipped()
+    np.testing.assert_allclose(clipped.relevance, [[0.5, 0.25, 1.0, 0.0]])
+    np.testing.assert_allclose(clipped.none_before(), [[1.0, 0.5, 0.375, 0.0]])
+    np.testing.assert_array_equal(steps.relevance, relevance)
+
+
+def test_steps_of_positions_equal_their_formulas():
+    positions, relevance = np.array([2.0, 1.0, 3.5]), np.array([0.5, 0.25, 2.0])
+    scores, mask = tf.constant([[*positions, 0.0]], tf.float64), tf.constant([[True] * 3 + [False]])
+    steps = GivenPositions().steps(scores, tf.constant([[*relevance, 0.0]], tf.float64), mask, topn=2)
+    np.testing.assert_array_equal(steps.ranks[0, :3], positions)
+    np.testing.assert_allclose(steps.within[0, :3], sigmoid(3.0 * (2.5 - positions)), rtol=1e-12)
+    before = sigmoid(3.0 * (positions[:, None] - 0.5 - positions)) * (1.0 - np.eye(3))
+    np.testing.assert_allclose(steps.relevance_before()[0, :3], before @ relevance, rtol=1e-12)
+    none_before = np.prod(1.0 - before * np.minimum(relevance, 1.0), axis=1)
+    np.testing.assert_allclose(steps.clipped().none_before()[0, :3], none_before, rtol=1e-12)
+    np.testing.assert_array_equal(GivenPositions().steps(scores, scores, mask).within, np.ones((1, 4)))
+
+
+@pytest.mark.parametrize("ranking", [SmoothI(), Approx()], ids=str)
+def test_steps_contain_the_rank_relevance_or_positions(ranking):
+    scores, mask = tf.constant(random_scores(1, 5)), tf.ones([1, 5], tf.bool)
+    relevance = tf.constant([[1.0, 0.0, 0.0, 1.0, 0.0]], tf.float64)
+    steps = ranking.steps(scores, relevance, mask, topn=3)
+    if isinstance(ranking, PositionRanking):
+        np.testing.assert_array_equal(steps.ranks, ranking.positions(scores, mask))
+        np.testing.assert_array_equal(steps.relevance, relevance)
+    else:
+        np.testing.assert_array_equal(steps.relevance, ranking.rank_relevance(scores, relevance, mask, 3))
+
+
+@every_ranking
+@pytest.mark.parametrize("topn", [None, 3])
+def test_discounted_gain_uses_document_discounts_or_rank_relevance(ranking, topn):
+    scores, mask = map(tf.constant, evaluate.padded([random_scores(1, 6)[0], random_scores(1, 4, 1)[0]]))
+    relevance = tf.cast(mask, tf.float64) * [2.0, 0.0, 1.0, 3.0, 0.0, 1.0]
+    gain = NDCGGain.of("exponential", relevance)
+    found = ranking.discounted_gain(scores, relevance, mask, topn=topn, gain=gain)
+    if hasattr(ranking, "document_discounts"):
+        expected = np.sum(gain(relevance) * ranking.document_discounts(scores, mask, topn=topn), axis=1)
+    else:
+        at_ranks = ranking.rank_relevance(scores, relevance, mask, topn).numpy()
+        expected = [references.dcg(row) for row in at_ranks]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SmoothI(alpha=0.0), "`alpha` must be a finite number > 0, got 0.0."),
+        (lambda: SmoothI(alpha=float("inf")), "`alpha` must be a finite number > 0, got inf."),
+        (lambda: SmoothI(alpha="1"), "`alpha` must be a finite number > 0, got '1'."),
+        (lambda: SmoothI(delta=0.0), "`delta` must be a number in (0, 0.5), got 0.0."),
+        (lambda: SmoothI(delta=0.5), "`delta` must be a number in (0, 0.5), got 0.5."),
+        (lambda: SmoothI(stop_gradient=1), "`stop_gradient` must be True or False, got 1."),
+        (lambda: Approx(alpha=0.0), "`alpha` must be a finite number > 0, got 0.0."),
+        (lambda: Approx(beta=-1), "`beta` must be a finite number > 0, got -1."),
+        (lambda: SoftRank(sigma=-1.0), "`sigma` must be a finite number > 0, got -1.0."),
+        (lambda: NeuralSort(0.0), "`temperature` must be a finite number > 0, got 0.0."),
+        (lambda: SoftSort(float("nan")), "`temperature` must be a finite number > 0, got nan."),
+        (lambda: SoftSort(power=-1.0), "`power` must be a finite number > 0, got -1.0."),
+        (lambda: FastSort(True), "`regularization_strength` must be a finite number > 0, got True."),
+        (lambda: FastSort(regularization="l1"), "`regularization` must be one of 'l2', 'kl', got 'l1'."),
+        (lambda: FastSort(beta=0.0), "`beta` must be a finite number > 0, got 0.0."),
+        (lambda: Sinkhorn(float("inf")), "`epsilon` must be a finite number > 0, got inf."),
+        (lambda: Sinkhorn(threshold=0.0), "`threshold` must be a finite number > 0, got 0.0."),
+        (lambda: Sinkhorn(max_iterations=2.5), "`max_iterations` must be an integer >= 1, got 2.5."),
+        (lambda: Sinkhorn(beta=0.0), "`beta` must be a finite number > 0, got 0.0."),
+    ],
+)
+def test_invalid_arguments_raise(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message
+
+
+def test_a_ranking_without_methods_raises():
+    class Empty(rankings.Ranking):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Empty defines neither `indicators` nor `rank_relevance`"):
+        Empty().rank_relevance(tf.zeros([1, 2]), tf.zeros([1, 2]), tf.ones([1, 2], tf.bool))
+
+
+def test_rankings_with_equal_arguments_are_equal():
+    assert SoftRank(2) == SoftRank(sigma=2.0) and hash(SoftRank(2)) == hash(SoftRank(2.0))
+    assert SmoothI(1) == SmoothI() != SmoothI(2)

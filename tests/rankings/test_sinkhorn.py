@@ -1,0 +1,172 @@
+"""Sinkhorn equals the paper: the transport, its marginals, its implicit gradient, its stopping criterion."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import references
+from tests.rankings import evaluate
+from tfr_smooth.rankings.sinkhorn import Sinkhorn
+
+CONVERGED = {"threshold": 1e-13, "max_iterations": 20000}
+
+
+def squash(scores):
+    deviation = max(np.std(scores), 1e-6)
+    return 1.0 / (1.0 + np.exp(-(scores - np.mean(scores)) / deviation * np.pi / np.sqrt(3.0)))
+
+
+def log_sum_exp(values, axis):
+    highest = values.max(axis=axis, keepdims=True)
+    return np.log(np.exp(values - highest).sum(axis=axis)) + highest.squeeze(axis)
+
+
+def paper(scores, epsilon):
+    """Returns n P of Sinkhorn's algorithm in log space, started at 0 and run until convergence."""
+    x, y = squash(np.asarray(scores, np.float64)), np.linspace(1.0, 0.0, len(scores))
+    exponents = -((x[:, None] - y) ** 2) / epsilon
+    f, g = np.zeros(len(x)), np.full(len(x), np.inf)
+    for _ in range(20000):
+        before, g = g, -log_sum_exp(exponents + f[:, None], 0)
+        f = -log_sum_exp(exponents + g, 1)
+        if np.abs(g - before).max() < 1e-14:
+            break
+    return np.exp(exponents + f[:, None] + g)
+
+
+def ranks(scores, epsilon):
+    return paper(scores, epsilon) @ np.arange(1.0, len(scores) + 1.0)
+
+
+def transport(ranking, scores):
+    """Returns the transport [batch, document, rank] for lists without padding."""
+    return ranking.transport(tf.convert_to_tensor(scores), tf.ones_like(scores, tf.bool)).numpy()
+
+
+def positions(ranking, scores):
+    return ranking.positions(tf.convert_to_tensor(scores), tf.ones_like(scores, tf.bool)).numpy()
+
+
+def gradient(ranking, scores, weights):
+    return evaluate.of_one_list(ranking.positions, scores, weights)[1]
+
+
+def test_positions_of_two_documents_equal_hand_computed_values():
+    """Q is ((p, 1 - p), (1 - p, p)), and a swap costs 2 (x_1 - x_2) (y_1 - y_2) = epsilon log (p / (1 - p))^2."""
+    upper = 1.0 / (1.0 + np.exp(-np.pi / np.sqrt(3.0)))  # Two standardized scores are 1 and -1.
+    stays = 1.0 / (1.0 + np.exp(-(2.0 * upper - 1.0) / 0.5))
+    found = positions(Sinkhorn(0.5, **CONVERGED), np.array([[-3.0, 8.0]]))[0]
+    np.testing.assert_allclose(found, [1.0 + stays, 2.0 - stays], rtol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.03, 0.1, 1.0, 10.0])  # With less, the reference needs too many steps.
+@pytest.mark.parametrize("length", [1, 2, 5, 20])
+def test_transport_positions_and_gradients_equal_the_paper(length, epsilon):
+    random = np.random.RandomState(length)
+    scores, weights = random.randn(length), random.randn(length)
+    ranking = Sinkhorn(epsilon, **CONVERGED)
+    np.testing.assert_allclose(transport(ranking, scores[None])[0], paper(scores, epsilon), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(positions(ranking, scores[None])[0], ranks(scores, epsilon), rtol=1e-9)
+    slopes = references.central_differences(lambda s: weights @ ranks(s, epsilon), scores, step=1e-5)
+    np.testing.assert_allclose(gradient(ranking, scores, weights), slopes, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.1, 10.0])
+def test_rows_and_columns_sum_to_one(epsilon):
+    scores = np.random.RandomState(0).standard_cauchy((3, 30))
+    plan = transport(Sinkhorn(epsilon, threshold=1e-4), scores)
+    np.testing.assert_allclose(plan.sum(axis=2), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(plan.sum(axis=1), 1.0, atol=1e-4)
+    assert (plan >= 0.0).all()
+
+
+def test_positions_are_the_mean_ranks_of_the_transport():
+    scores = np.random.RandomState(0).randn(2, 8)
+    np.testing.assert_allclose(
+        transport(Sinkhorn(), scores) @ np.arange(1, 9), positions(Sinkhorn(), scores), rtol=1e-12
+    )
+
+
+def test_padded_documents_have_no_transport():
+    rows = [np.random.RandomState(0).randn(8), np.random.RandomState(1).randn(3)]
+    scores, mask = evaluate.padded(rows)
+    found = Sinkhorn().transport(tf.constant(scores), tf.constant(mask)).numpy()
+    for plan, row in zip(found, rows, strict=True):
+        expected = np.zeros((8, 8))
+        expected[: len(row), : len(row)] = transport(Sinkhorn(), row[None])[0]
+        np.testing.assert_allclose(plan, expected, rtol=1e-12)
+
+
+def test_a_large_epsilon_gives_the_mean_rank():
+    scores = np.random.RandomState(0).randn(1, 9)
+    np.testing.assert_allclose(positions(Sinkhorn(1e7), scores), 5.0, rtol=1e-5)
+
+
+def test_iterations_stop_at_the_threshold_or_max_iterations():
+    scores = np.random.RandomState(1).randn(2, 12)
+    errors = []
+    for threshold in (1e-1, 1e-3, 1e-6):
+        plan = transport(Sinkhorn(0.02, threshold), scores)
+        errors.append(np.abs(plan.sum(axis=1) - 1.0).max())
+        assert errors[-1] <= threshold
+    assert errors[0] > errors[1] > errors[2]
+
+    by_iterations = [transport(Sinkhorn(0.02, 1e-13, max_iterations=count), scores) for count in (1, 3, 10)]
+    errors = [np.abs(plan.sum(axis=1) - 1.0).max() for plan in by_iterations]
+    assert errors[0] > 1.5 * errors[1] > 1.5 * 1.5 * errors[2] > 1e-9
+    np.testing.assert_allclose(by_iterations[0].sum(axis=2), 1.0, rtol=1e-12)
+
+
+def test_the_gradient_of_a_stopped_transport_is_exact_for_its_marginals():
+    """The reference is a transport with the row and column sums of the stopped one as fixed marginals."""
+    scores, weights = np.random.RandomState(2).randn(6), np.random.RandomState(3).randn(6)
+    ranking = Sinkhorn(0.05, threshold=0.2)
+    order = np.argsort(-scores)
+    plan = transport(ranking, scores[None])[0][order]
+    row_sums, column_sums = plan.sum(axis=1), plan.sum(axis=0)
+    assert np.abs(column_sums - 1.0).max() > 0.01
+
+    def stopped(s):
+        x, y = squash(s)[order], np.linspace(1.0, 0.0, 6)
+        kernel, v = np.exp(-((x[:, None] - y) ** 2) / 0.05), np.ones(6)
+        for _ in range(3000):
+            u = row_sums / (kernel @ v)
+            v = column_sums / (u @ kernel)
+        return (u[:, None] * kernel * v) @ np.arange(1.0, 7.0) @ weights[order]
+
+    slopes = references.central_differences(stopped, scores, step=1e-5)
+    np.testing.assert_allclose(gradient(ranking, scores, weights), slopes, rtol=1e-6, atol=1e-8)
+
+
+def test_two_documents_have_no_gradient_and_ties_a_bounded_one():
+    """Squashing removes shift and scale, the only degrees of freedom of two scores; deviations are at least 1e-6."""
+    np.testing.assert_allclose(gradient(Sinkhorn(), np.array([0.0, 5.0]), np.array([1.0, 0.0])), 0.0, atol=1e-12)
+    tied = gradient(Sinkhorn(), np.zeros(3), np.array([1.0, 0.0, 0.0]))
+    assert 1e5 < np.abs(tied).max() < 1e7
+
+
+@pytest.mark.parametrize("epsilon", [1e-8, 1e-5, 1e-3, 1e-2])
+def test_a_small_epsilon_converges_within_500_iterations_without_overflow(epsilon):
+    random = np.random.RandomState(0)
+    for scores in (random.randn(2, 50), random.randint(0, 3, (2, 50)), random.standard_cauchy((2, 50))):
+        plan = transport(Sinkhorn(epsilon, max_iterations=500), scores.astype(np.float32))
+        np.testing.assert_allclose(plan.sum(axis=2), 1.0, rtol=1e-5)
+        np.testing.assert_allclose(plan.sum(axis=1), 1.0, atol=1.1e-3)
+
+
+def test_memory_does_not_grow_with_the_iterations():
+    """TensorFlow's gradient of the loop, which stores every step, is not used."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None])])
+    def step(scores):
+        with tf.GradientTape() as tape:
+            tape.watch(scores)
+            total = tf.reduce_sum(Sinkhorn().positions(scores, tf.ones_like(scores, tf.bool)))
+        return tape.gradient(total, scores)
+
+    graph = step.get_concrete_function().graph.as_graph_def()
+    operations = {node.op for node in graph.node}
+    for function in graph.library.function:
+        operations |= {node.op for node in function.node_def}
+    assert "TensorListPushBack" not in operations
+    assert operations & {"While", "StatelessWhile"}

@@ -1,0 +1,216 @@
+"""SmoothI equals the paper: values, gradients, limits, error bound, precision."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import references
+from tests.rankings import evaluate
+from tfr_smooth import _compiled, rankings
+from tfr_smooth.rankings import SmoothI
+from tfr_smooth.rankings.dcg import NDCGGain
+from tfr_smooth.rankings.smoothi import smoothi
+
+
+def a_list(seed, length, dtype=np.float32):
+    random = np.random.RandomState(seed)
+    return random.randn(length).astype(np.float32).astype(dtype), random.randint(0, 5, length).astype(dtype)
+
+
+def lists_of(lengths, dtype):
+    rows = [a_list(seed, length, dtype) for seed, length in enumerate(lengths)]
+    scores, mask = evaluate.padded([scores for scores, _ in rows])
+    return scores, evaluate.padded([relevance for _, relevance in rows])[0], mask
+
+
+def rank_relevance(relevance, topn=None, **arguments):
+    return lambda scores, mask: SmoothI(**arguments).rank_relevance(scores, tf.constant(relevance), mask, topn)
+
+
+def check(scores, relevance, mask, value_error, gradient_error, **arguments):
+    """Compares each list with its reference; gradients relative to the largest of the list."""
+    upstream = references.discounts(scores.shape[1])
+    found, gradient = evaluate.value_and_gradient(rank_relevance(relevance, **arguments), scores, upstream, mask)
+    assert found.dtype == gradient.dtype == scores.dtype
+    np.testing.assert_array_equal(found[~mask], 0.0)
+    np.testing.assert_array_equal(gradient[~mask], 0.0)
+    for row, real in enumerate(mask):
+        expected, slopes = references.relevance_and_slopes(scores[row, real], relevance[row, real], **arguments)
+        np.testing.assert_allclose(found[row, real], expected, rtol=value_error, atol=value_error)
+        expected_gradient = upstream[: real.sum()] @ slopes
+        error = np.abs(gradient[row, real] - expected_gradient).max()
+        assert error <= gradient_error * np.abs(expected_gradient).max() + 1e-7 * gradient_error
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0, 100.0])
+def test_rank_relevance_and_gradient_equal_the_paper(alpha, dtype):
+    errors = (1e-6, 1e-5) if dtype == np.float32 else (1e-12, 1e-9)
+    check(*lists_of([1, 2, 7, 120, 1000], dtype), *errors, alpha=alpha)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("shift", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("alpha", "delta"), [(1e-3, 0.1), (0.1, 0.1), (1.0, 0.1), (10.0, 0.1), (1.0, 0.02), (1.0, 0.49)]
+)
+def test_the_closed_form_of_late_ranks_equals_the_recursion(alpha, delta, shift, dtype):
+    errors = (1e-6, 1e-5) if dtype == np.float32 else (1e-12, 1e-9)
+    arguments = {"alpha": alpha, "delta": delta, "shift": shift}
+    check(*lists_of([1, 2, 20, 400], dtype), *errors, **arguments)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_closed_form_of_all_ranks_equals_the_recursion(dtype):
+    """The loop runs for no rank, and the first and last documents are relevant."""
+    scores, relevance = np.array([[1.0, 0.0, -1.0]], dtype) * 1e-7, np.array([[4.0, 0.0, 4.0]], dtype)
+    errors = (1e-6, 1e-5) if dtype == np.float32 else (1e-13, 1e-6)
+    check(scores, relevance, np.ones((1, 3), bool), *errors)
+
+
+@pytest.mark.parametrize(("largest", "at_most"), [(0.0, 0), (1e-3, 0), (1.0, 59), (16.0, 86), (1e6, 191)])
+def test_the_number_of_computed_ranks_is_bounded(largest, at_most):
+    ranks = int(smoothi._small_from(tf.constant(largest, tf.float64), tf.constant(0.1, tf.float64), tf.float32))
+    assert ranks <= at_most
+    assert largest * 0.9**ranks <= 2.01e-3
+
+
+def test_a_sharp_softmax_of_float32_scores_is_computed_in_float64():
+    """In float32, the rounding errors of inputs up to 600 would be visible."""
+    scores, relevance, _ = lists_of([1, 2, 7, 120, 1000], np.float32)
+    results = [
+        evaluate.value_and_gradient(rank_relevance(relevance.astype(dtype), alpha=100.0), scores.astype(dtype), 1.0)
+        for dtype in (np.float32, np.float64)
+    ]
+    for single, double in zip(*results, strict=True):
+        np.testing.assert_allclose(single, double, rtol=3e-7, atol=1e-7 * np.abs(double).max())
+
+
+@pytest.mark.parametrize("kind", ["exponential", "linear"])
+@pytest.mark.parametrize("topn", [None, 3])
+def test_discounted_gain_equals_that_computed_from_rank_relevance(kind, topn):
+    scores, relevance, mask = lists_of([1, 5, 8], np.float64)
+    gain, relevance = NDCGGain.of(kind, tf.constant(relevance)), tf.constant(relevance)
+    arguments = {"discount": [3.0, 2.0, 1.5, 1.0, -1.0, 0.5], "topn": topn, "gain": gain}
+
+    def fused(scores, mask):
+        return SmoothI(2.0).discounted_gain(scores, relevance, mask, **arguments)
+
+    def plain(scores, mask):
+        return rankings.Ranking.discounted_gain(SmoothI(2.0), scores, relevance, mask, **arguments)
+
+    weights = np.array([1.0, -2.0, 3.0])
+    found, expected = (evaluate.value_and_gradient(f, scores, weights, mask) for f in (fused, plain))
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-9, atol=1e-12)
+
+
+def test_reference_slopes_equal_finite_differences_with_constant_products():
+    """Tests the reference itself: its slopes are derivatives with constant products."""
+    scores, relevance = a_list(0, 6, np.float64)
+    factors = references.smoothi_factors(scores - scores.min(), 2.0, 0.1, 6)
+    _, slopes = references.relevance_and_slopes(scores, relevance, alpha=2.0)
+    for rank in range(6):
+
+        def frozen(s, rank=rank):
+            return references.softmax(2.0 * (s - s.min()) * factors[rank]) @ relevance
+
+        np.testing.assert_allclose(slopes[rank], references.central_differences(frozen, scores), atol=1e-8)
+
+
+@pytest.mark.parametrize("topn", [1, 3, 8, 500])
+def test_topn_limits_the_ranks_without_changing_them(topn):
+    scores, relevance = a_list(5, 8)
+    every = evaluate.value(rank_relevance(relevance[None]), scores)
+    some = evaluate.value(rank_relevance(relevance[None], topn), scores)
+    assert some.shape == (min(topn, 8),)
+    np.testing.assert_allclose(some, every[:topn], rtol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1.0, 30.0])
+def test_the_gradient_without_stop_gradient_equals_finite_differences(alpha):
+    scores, relevance = a_list(1, 8, np.float64)
+    upstream = references.discounts(8)
+
+    def total(s):
+        return references.smoothi_indicators(s, alpha) @ relevance @ upstream
+
+    expected = references.central_differences(total, scores)
+    whole = rank_relevance(relevance[None], alpha=alpha, stop_gradient=False)
+    found, gradient = evaluate.of_one_list(whole, scores, upstream)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-7)
+    stopped, stopped_gradient = evaluate.of_one_list(rank_relevance(relevance[None], alpha=alpha), scores, upstream)
+    np.testing.assert_allclose(found, stopped, rtol=1e-12)
+    assert np.abs(stopped_gradient - expected).max() > 1e-4 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("stop_gradient", [True, False])
+def test_indicators_equal_the_paper_and_have_the_gradient_of_rank_relevance(stop_gradient):
+    scores, relevance = a_list(2, 8, np.float64)
+    ranking = SmoothI(3.0, stop_gradient=stop_gradient)
+    found, gradient = evaluate.of_one_list(lambda s, mask: ranking.indicators(s, mask, 6), scores, relevance)
+    np.testing.assert_allclose(found, references.smoothi_indicators(scores, 3.0, topn=6), rtol=1e-12)
+    by_relevance = rank_relevance(relevance[None], 6, alpha=3.0, stop_gradient=stop_gradient)
+    at_ranks, expected = evaluate.of_one_list(by_relevance, scores)
+    np.testing.assert_allclose(found @ relevance, at_ranks, rtol=1e-12)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_sharp_indicators_are_the_exact_ranks_by_theorem_1():
+    scores = np.stack([np.random.RandomState(seed).permutation(12) for seed in range(4)]).astype(np.float32)
+    found = SmoothI(1e4).indicators(tf.constant(scores), tf.ones([4, 12], tf.bool))
+    np.testing.assert_allclose(found, np.eye(12)[np.argsort(-scores)], atol=1e-6)
+
+
+def test_errors_are_within_the_bounds_of_theorem_2_and_corollary_1():
+    """For positive scores with ratios above 1.3, the bounds hold, and some are below 0.1."""
+    informative = 0
+    for seed in range(6):
+        random = np.random.RandomState(seed)
+        length, topn = random.randint(2, 6), random.randint(1, 4)
+        scores = random.permutation(np.cumprod(1.3 + random.rand(length))).astype(np.float32)
+        relevance = random.randint(0, 3, length).astype(np.float32)
+        exact = np.eye(length)[np.argsort(-scores)][:topn]
+        for alpha in (0.5, 2.0, 10.0, 50.0, 200.0):
+            bound = rankings.smoothi_error_bound(scores[None], alpha=alpha, topn=topn).numpy()[0]
+            indicators = evaluate.value(SmoothI(alpha, shift=False).indicators, scores)[:topn]
+            assert np.abs(indicators - exact).max() <= bound + 1e-7, (seed, alpha)
+            informative += bool(1e-12 < bound < 0.1)
+            # Corollary 1 for an h like P@K: a = 1/K, b = relevance, g the identity.
+            weights = np.full(len(indicators), 1.0 / len(indicators))
+            metric_bound = rankings.smoothi_metric_error_bound([bound], weights, relevance[None]).numpy()[0]
+            metric_error = abs(weights @ (indicators - exact) @ relevance)
+            assert metric_error <= metric_bound + 1e-6, (seed, alpha)
+    assert informative >= 5
+
+
+def test_the_bound_is_infinite_where_the_theorem_does_not_apply():
+    infinite = [[1.0, 1.0, 2.0], [0.0, 1.0, 2.0], [-1.0, 1.0, 2.0], [1.0, 1.001, 1.002]]
+    assert np.isinf(rankings.smoothi_error_bound(tf.constant(infinite), alpha=1.0).numpy()).all()
+    one = rankings.smoothi_error_bound(tf.constant([[3.0, 9.0]]), tf.constant([[True, False]])).numpy()
+    np.testing.assert_array_equal(one, [0.0])
+
+
+def test_tied_scores_have_the_mean_relevance_and_a_gradient():
+    relevance = np.array([3.0, 0.0, 1.0, 0.0], np.float32)
+    found, gradient = evaluate.of_one_list(rank_relevance(relevance[None]), np.zeros(4, np.float32))
+    np.testing.assert_allclose(found, np.full(4, 1.0), rtol=1e-6)
+    _, slopes = references.relevance_and_slopes(np.zeros(4), relevance)
+    np.testing.assert_allclose(gradient, slopes.sum(axis=0), rtol=1e-5, atol=1e-7)
+    assert np.abs(gradient).max() > 0.1
+
+
+def test_the_programs_compute_the_same_without_xla(monkeypatch):
+    """For example, on a Mac with a GPU."""
+    scores, relevance, mask = lists_of([8, 5], np.float32)
+    scores[0, 4] = scores[0, 7]
+    upstream = references.discounts(8)
+    function = rank_relevance(relevance, alpha=2.0)
+    with_xla = evaluate.value_and_gradient(function, scores, upstream, mask)
+    monkeypatch.setattr(_compiled, "_has_xla", lambda: False)
+    for loops in (smoothi._RELEVANCE_LOOPS, smoothi._GAIN_LOOPS):
+        for dtype, loop in list(loops.items()):
+            monkeypatch.setitem(loops, dtype, _compiled.program(loop.__wrapped__))
+    without = evaluate.value_and_gradient(function, scores, upstream, mask)
+    np.testing.assert_allclose(without[0], with_xla[0], rtol=1e-6)
+    np.testing.assert_allclose(without[1], with_xla[1], rtol=1e-5, atol=1e-7)

@@ -1,0 +1,353 @@
+"""SoftRank equals the paper: contests, rank distributions, expected discounts, gradients, limits, memory."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import references
+from tests.rankings import evaluate
+from tests.rankings.evaluate import assert_near
+from tfr_smooth.rankings import ShallowDiscount, SoftRank, rank_distributions, win_probabilities
+
+SIGMAS = [0.01, 0.3, 1.0, 10.0, 100.0]
+
+
+def a_list(seed, length, spread=1.0):
+    return (spread * np.random.RandomState(seed).randn(length)).astype(np.float32)
+
+
+def distribution_of(**arguments):
+    return lambda scores, mask: rank_distributions(scores, mask, **arguments)
+
+
+def discounts_of(sigma=1.0, **arguments):
+    return lambda scores, mask: SoftRank(sigma).document_discounts(scores, mask, **arguments)
+
+
+def contests(scores, j, sigma):
+    """Returns the documents i != j, the probabilities that they beat j or not (Eq. 9), and d pi_ij / d s_i (Eq. 20)."""
+    others = np.delete(np.arange(len(scores)), j)
+    scores = scores.astype(np.float64)
+    ahead = (scores[others] - scores[j]) / (2.0 * sigma)
+    won, lost = (0.5 * np.array([math.erfc(x) for x in sign * ahead]) for sign in (-1, 1))
+    return others, won, lost, np.exp(-(ahead**2)) / (2.0 * sigma * math.sqrt(math.pi))
+
+
+def recursion(won, lost):
+    """Returns the rank distribution after each contest (Eq. 11 and 12)."""
+    found = [np.eye(1, len(won) + 1)[0]]
+    for pi, rest in zip(won, lost, strict=True):
+        found.append(np.append(0.0, found[-1][:-1]) * pi + found[-1] * rest)
+    return found
+
+
+def distributions(scores, sigma=1.0):
+    return np.array([recursion(*contests(scores, j, sigma)[1:3])[-1] for j in range(len(scores))])
+
+
+def expectation_and_slopes(scores, sigma, tables, documents=None):
+    """Returns sum_r D_j(r) p_j(r) for some documents j, and the gradient of their sum with respect to all scores.
+
+    The derivative with respect to one contest is the change of the value by another winner, in expectation over the
+    contests before it.
+    """
+    values, slopes = [], np.zeros(len(scores))
+    for j, table in zip(range(len(scores)) if documents is None else documents, tables, strict=True):
+        others, won, lost, density = contests(scores, j, sigma)
+        before, at_ranks = recursion(won, lost), np.asarray(table, np.float64)
+        values.append(before[-1] @ at_ranks)
+        for i in reversed(range(len(others))):
+            if_won = np.append(at_ranks[1:], 0.0)
+            slope = (before[i] @ (if_won - at_ranks)) * density[i]
+            slopes[others[i]] += slope
+            slopes[j] -= slope
+            at_ranks = at_ranks * lost[i] + if_won * won[i]
+    return np.array(values), slopes
+
+
+def check(function, rows, tables, value_error, gradient_error, sigma=1.0, dtype=np.float64):
+    """Compares the expected discounts of each list, under its weighted table of discounts, with the recursion."""
+    scores, mask = evaluate.padded(rows)
+    weights = np.zeros(scores.shape)
+    for i, (of_documents, _) in enumerate(tables):
+        weights[i, : len(of_documents)] = of_documents
+    found, gradient = evaluate.value_and_gradient(function, scores.astype(dtype), weights, mask)
+    assert found.dtype == gradient.dtype == dtype
+    for i, (row, (of_documents, table)) in enumerate(zip(rows, tables, strict=True)):
+        n = len(row)
+        expected, slopes = expectation_and_slopes(row, sigma, np.outer(of_documents, table))
+        np.testing.assert_allclose(found[i, :n] * of_documents, expected, rtol=value_error, atol=1e-290)
+        assert_near(gradient[i, :n], slopes, gradient_error)
+    np.testing.assert_array_equal(found[~mask], 0.0)
+    np.testing.assert_array_equal(gradient[~mask], 0.0)
+
+
+def test_reference_slopes_equal_equation_18():
+    scores, table = a_list(0, 7).astype(np.float64), np.random.RandomState(1).randn(7)
+    tables = [table * (j + 1) for j in range(7)]
+    _, slopes = expectation_and_slopes(scores, 0.7, tables)
+    for m in range(7):
+        total = 0.0
+        for j in range(7):
+            others, won, lost, density = contests(scores, j, 0.7)
+            p, psi = np.eye(1, 7)[0], np.zeros(7)
+            for i, pi, rest, phi in zip(others, won, lost, density, strict=True):
+                by_score = phi * ((m == i) - float(m == j))  # Eq. 20
+                psi = np.append(0, psi[:-1]) * pi + psi * rest + (np.append(0, p[:-1]) - p) * by_score
+                p = np.append(0, p[:-1]) * pi + p * rest
+            total += psi @ tables[j]
+        np.testing.assert_allclose(slopes[m], total, rtol=1e-12)
+    expected = references.central_differences(lambda s: expectation_and_slopes(s, 0.7, tables)[0].sum(), scores)
+    np.testing.assert_allclose(slopes, expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_win_probabilities_are_precise(sigma):
+    scores = a_list(0, 9)
+    found = evaluate.value(lambda s, mask: win_probabilities(s, mask, sigma=sigma), scores)
+    assert found.dtype == np.float64
+    for j in range(9):
+        others, won, *_ = contests(scores, j, sigma)
+        np.testing.assert_allclose(found[others, j], won, rtol=1e-10, atol=1e-300)
+    np.testing.assert_allclose(found + found.T, 1.0 - np.eye(9), rtol=1e-15)
+
+
+def test_win_probabilities_of_padding_are_zero():
+    scores, mask = tf.constant([[1.0, 0.0, 0.0, 0.0]]), tf.constant([[True, False, True, False]])
+    found = win_probabilities(scores, mask).numpy()[0]
+    np.testing.assert_array_equal(found[[1, 3]], 0.0)
+    np.testing.assert_array_equal(found[:, [1, 3]], 0.0)
+    np.testing.assert_allclose(found[0, 2], 0.5 * math.erfc(-0.5), rtol=1e-14)
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_rank_distributions_equal_the_recursion(sigma):
+    rows = [a_list(length, length) for length in (1, 2, 7, 33)]
+    scores, mask = evaluate.padded(rows)
+    tables = np.random.RandomState(1).randn(4, 33, 33)
+    found, gradient = evaluate.value_and_gradient(distribution_of(sigma=sigma), scores, tables, mask)
+    assert found.dtype == np.float64 and gradient.dtype == np.float32
+    for i, row in enumerate(rows):
+        n = len(row)
+        np.testing.assert_allclose(found[i, :n, :n], distributions(row, sigma), rtol=1e-10, atol=1e-290)
+        np.testing.assert_allclose(found[i, :n].sum(axis=1), 1.0, rtol=1e-13)
+        assert np.abs(found[i]).sum() == pytest.approx(n)
+        assert_near(gradient[i, :n], expectation_and_slopes(row, sigma, tables[i, :n, :n])[1], 1e-6)
+
+
+def test_rank_distributions_of_a_longer_list_equal_the_recursion():
+    scores, tables = a_list(3, 120).astype(np.float64), np.random.RandomState(1).randn(120, 120)
+    found, gradient = evaluate.of_one_list(rank_distributions, scores, tables)
+    np.testing.assert_allclose(found, distributions(scores), rtol=1e-9, atol=1e-300)
+    assert_near(gradient, expectation_and_slopes(scores, 1.0, tables)[1], 1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_expected_log_discount_equals_the_recursion(sigma, dtype):
+    rows = [a_list(length + 1, length) for length in (1, 2, 7, 60)]
+    tables = [(np.random.RandomState(2).rand(len(row)), references.discounts(len(row))) for row in rows]
+    value_error = 1e-7 if dtype == np.float64 else 3e-7
+    check(discounts_of(sigma), rows, tables, value_error, 3e-6, sigma, dtype)
+
+
+@pytest.mark.parametrize("spread", [0.01, 1.0, 100.0])
+def test_expected_log_discount_of_a_thousand_documents(spread):
+    """Only some documents have a weight, so the reference runs the slow recursion only for them."""
+    scores, documents = a_list(4, 1000, spread), [0, 1, 500, 998, 999]
+    scores[[0, 999]] = scores.max() * 1.1, scores.min() * 1.1
+    weights = np.zeros(1000)
+    weights[documents] = [1.0, 3.0, 0.5, 2.0, 7.0]
+    found, gradient = evaluate.of_one_list(discounts_of(), scores, weights)
+    table = references.discounts(1000)
+    expected, slopes = expectation_and_slopes(scores, 1.0, np.outer(weights[documents], table), documents)
+    np.testing.assert_allclose(found[documents] * weights[documents], expected, rtol=3e-7)
+    assert_near(gradient, slopes, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("topn", "sigma"), [(1, 10.0), (5, 0.01), (5, 1.0), (5, 10.0), (39, 1.0), (40, 1.0), (99, 1.0)]
+)
+def test_tiny_expected_discounts_with_a_cutoff_are_precise(topn, sigma):
+    """For sigma = 10 and K = 1, the values are around 1e-12, because documents are hardly ever at rank 1."""
+    table = np.where(np.arange(40) < topn, references.discounts(40), 0.0)
+    weights = np.random.RandomState(2).rand(40)
+    check(discounts_of(sigma, topn=topn), [a_list(6, 40)], [(weights, table)], 1e-7, 1e-6, sigma)
+
+
+def test_the_gradient_of_a_document_far_below_all_others_is_precise():
+    scores = np.array([6.0, 9.0, 8.0, -4.0])
+    found, gradient = evaluate.of_one_list(discounts_of(topn=1), scores, np.eye(4)[3])
+    expected, slopes = expectation_and_slopes(scores, 1.0, [np.eye(4)[0]], [3])
+    assert 0 < expected[0] < 1e-40
+    np.testing.assert_allclose(found[3], expected[0], rtol=1e-10)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-10)
+
+
+TABLE = [4.0, 2.0, -1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("discount", "table"),
+    [
+        ("log2", references.discounts(20)),
+        ("linear", 1.0 - np.arange(20) / 20),
+        (ShallowDiscount(-0.8), (1.0 - np.arange(20) / 20) * (1.0 - 0.8 * np.arange(20) / 20)),
+        (ShallowDiscount(1.0), 1.0 - (np.arange(20) / 20) ** 2),
+        (TABLE, TABLE + [0.0] * 16),
+        (tuple(range(30)), np.arange(20.0)),
+        (lambda rank: 1.0 / (1.0 + rank), 1.0 / (1.0 + np.arange(20))),
+    ],
+    ids=["log2", "linear", "convex", "concave", "table", "long table", "function"],
+)
+@pytest.mark.parametrize("topn", [None, 3])
+def test_expected_discounts_of_every_kind_equal_the_recursion(discount, table, topn):
+    table = np.where(np.arange(20) < (topn or 20), table, 0.0)
+    tight = 1e-6 if discount == "log2" else 1e-12
+    weights = np.random.RandomState(2).rand(20)
+    check(discounts_of(discount=discount, topn=topn), [a_list(8, 20)], [(weights, table)], tight, tight)
+
+
+def test_linear_discounts_use_the_number_of_real_documents():
+    scores, mask = tf.constant([[2.0, 1.0, 0.0, 0.0]], tf.float64), tf.constant([[True, True, True, False]])
+    for topn, expected in ((None, [1.0, 2 / 3, 1 / 3, 0.0]), (2, [1.0, 2 / 3, 0.0, 0.0])):
+        found = SoftRank(1e-3).document_discounts(scores, mask, discount="linear", topn=topn)
+        np.testing.assert_allclose(found, [expected], rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_distributions_and_discounts_equal_a_simulation_of_independent_contests(seed):
+    random, draws, length = np.random.RandomState(seed), 20000, 6
+    scores = a_list(seed, length)
+    found = evaluate.value(distribution_of(sigma=0.8), scores)
+    discounts = evaluate.value(discounts_of(0.8), scores)
+    for j in range(length):
+        won = contests(scores, j, 0.8)[1]
+        ranks = (random.rand(draws, length - 1) < won).sum(axis=1)
+        frequencies = np.bincount(ranks, minlength=length) / draws
+        assert (np.abs(frequencies - found[j]) < 4.5 * np.sqrt(found[j] / draws) + 3 / draws).all()
+        drawn = references.discounts(length)[ranks]
+        assert abs(drawn.mean() - discounts[j]) < 4.5 * drawn.std() / np.sqrt(draws)
+
+
+@pytest.mark.parametrize("topn", [None, 5])
+def test_without_noise_distributions_and_discounts_are_those_of_the_exact_rank(topn):
+    ranks = np.random.RandomState(0).permutation(12)
+    scores = (-0.1 * ranks).astype(np.float32)
+    np.testing.assert_array_equal(evaluate.value(distribution_of(sigma=1e-4), scores), np.eye(12)[ranks])
+    expected = np.where(ranks < (topn or 12), references.discounts(12)[ranks], 0.0)
+    np.testing.assert_allclose(evaluate.value(discounts_of(1e-4, topn=topn), scores), expected, rtol=3e-7)
+
+
+def test_two_tied_documents_share_their_ranks():
+    first, second, third, last = references.discounts(4)
+    shared = (second + third) / 2
+    found = evaluate.value(discounts_of(1e-4), np.array([1.0, 0.5, 0.5, 0.0], np.float32))
+    np.testing.assert_allclose(found, [first, shared, shared, last], rtol=3e-7)
+
+
+@pytest.mark.parametrize(("sigma", "error"), [(0.01, 0.2), (0.3, 0.012), (1.0, 0.004), (10.0, 0.001), (100.0, 0.001)])
+def test_the_normal_approximation_is_close_and_exact_for_the_outer_documents(sigma, error):
+    scores = a_list(9, 60).astype(np.float64)
+    exact = evaluate.value(distribution_of(sigma=sigma), scores)
+    normal = evaluate.value(distribution_of(sigma=sigma, method="normal"), scores)
+    np.testing.assert_allclose(normal.sum(axis=1), 1.0, rtol=1e-12)
+    assert (normal >= 0).all()
+    from_middle = np.argsort(np.abs(exact @ np.arange(60) - 29.5))
+    np.testing.assert_allclose(normal[from_middle[-16:]], exact[from_middle[-16:]], rtol=1e-12)
+    assert 1e-9 < np.abs(normal - exact)[from_middle[:-16]].max() < error
+
+
+def test_the_normal_approximation_preserves_mean_variance_and_their_gradients():
+    scores, weights = a_list(10, 80).astype(np.float64), np.random.RandomState(0).rand(80)
+    ranks = np.arange(80.0)
+    for moment, rounding in ((ranks, 0.0), (ranks**2, 1 / 12)):  # Rounding to integer ranks adds 1/12 to the variance.
+        tables = np.outer(weights, moment)
+        normal, gradient = evaluate.of_one_list(distribution_of(method="normal"), scores, tables)
+        expected, slopes = expectation_and_slopes(scores, 1.0, tables)
+        np.testing.assert_allclose(normal @ moment, expected / weights, atol=1.01 * rounding + 1e-5)
+        assert_near(gradient, slopes, 1e-4)
+
+
+@pytest.mark.parametrize("method", ["exact", "normal"])
+def test_sinkhorn_scaling_makes_ranks_sum_to_one(method):
+    scores, mask = map(tf.constant, evaluate.padded([a_list(11, 30), a_list(12, 32)]))
+    plain = rank_distributions(scores, mask, sigma=3.0, method=method).numpy()[0]
+    assert np.abs(plain[:, :30].sum(axis=0) - 1.0).max() > 0.5
+    found = rank_distributions(scores, mask, sigma=3.0, method=method, sinkhorn_iterations=50).numpy()[0]
+    np.testing.assert_allclose(found[:30].sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(found[:, :30].sum(axis=0), 1.0, atol=1e-5)
+    np.testing.assert_array_equal(found[30:], 0.0)
+    np.testing.assert_array_equal(found[:, 30:], 0.0)
+    expected = plain[:30, :30]
+    for _ in range(50):
+        expected = expected / expected.sum(axis=0)
+        expected = expected / expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found[:30, :30], expected, rtol=1e-9, atol=1e-280)
+
+
+def test_the_gradient_of_sinkhorn_scaling_equals_finite_differences():
+    scores, tables = a_list(12, 6).astype(np.float64), np.random.RandomState(0).randn(6, 6)
+    scaled = distribution_of(sinkhorn_iterations=3)
+    _, gradient = evaluate.of_one_list(scaled, scores, tables)
+    expected = references.central_differences(lambda s: (evaluate.value(scaled, s) * tables).sum(), scores)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-8)
+
+
+def test_sinkhorn_scaling_approximates_the_ranks_of_noisy_scores_better():
+    """The motivation in section 3.2 of the paper: the contests of a real sort are not independent."""
+    random = np.random.RandomState(0)
+    scores = a_list(13, 8)
+    order = np.argsort(-(scores + random.randn(40000, 8)), axis=1)
+    frequencies = np.array([(order == j).mean(axis=0) for j in range(8)])
+    errors = [
+        np.abs(evaluate.value(distribution_of(sinkhorn_iterations=n), scores) - frequencies).mean() for n in (0, 20)
+    ]
+    assert errors[1] < 0.9 * errors[0] < 0.1
+
+
+@pytest.mark.parametrize("topn", [None, 1, 6, 50])
+def test_rank_relevance_equals_rank_distributions_times_relevance(topn):
+    scores, relevance = a_list(21, 20), np.random.RandomState(0).randint(0, 5, 20).astype(np.float32)
+    found = evaluate.value(lambda s, m: SoftRank(0.5).rank_relevance(s, relevance[None], m, topn), scores)
+    expected = relevance @ distributions(scores, 0.5)
+    np.testing.assert_allclose(found, expected[:topn], rtol=1e-6)
+
+
+def largest_tensor(function, length):
+    """Returns the number of elements of the largest array in the XLA program of a training step."""
+
+    @tf.function(jit_compile=True)
+    def gradient(scores):
+        with tf.GradientTape() as tape:
+            tape.watch(scores)
+            total = tf.reduce_sum(tf.square(function(scores, tf.ones_like(scores, tf.bool))))
+        return tape.gradient(total, scores)
+
+    program = gradient.experimental_get_compiler_ir(tf.zeros([1, length]))(stage="hlo")
+    shapes = re.findall(r"f(?:32|64)\[([\d,]+)\]", program)
+    return max(math.prod(map(int, shape.split(","))) for shape in shapes)
+
+
+@pytest.mark.parametrize("arguments", [{"discount": "linear"}, {"topn": 3}])
+def test_memory_is_quadratic_in_the_list(arguments):
+    assert largest_tensor(discounts_of(**arguments), 60) == 60 * 60
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        (rank_distributions, {"sigma": "1"}, "`sigma` must be a finite number > 0, got '1'."),
+        (rank_distributions, {"method": "fast"}, "`method` must be one of 'exact', 'normal', got 'fast'."),
+        (rank_distributions, {"sinkhorn_iterations": -1}, "`sinkhorn_iterations` must be an integer >= 0, got -1."),
+        (win_probabilities, {"sigma": math.inf}, "`sigma` must be a finite number > 0, got inf."),
+        (SoftRank().document_discounts, {"discount": "log"}, "`discount` must be 'log2', 'linear', a ShallowDiscount, a function of the rank or finite numbers, got 'log'."),
+    ],
+)
+def test_invalid_arguments_raise(function, arguments, message):
+    with pytest.raises(ValueError) as error:
+        function(tf.zeros([1, 3]), tf.ones([1, 3], tf.bool), **arguments)
+    assert str(error.value) == message

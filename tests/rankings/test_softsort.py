@@ -1,0 +1,73 @@
+"""SoftSort equals the paper."""
+
+import numpy as np
+import pytest
+
+from tests import references
+from tests.rankings import evaluate
+from tfr_smooth.rankings.softsort import SoftSort
+
+
+def paper(scores, temperature, power):
+    """softmax(-d(sort(s), s) / tau), row by row."""
+    rows = [-(np.abs(high - scores) ** power) / temperature for high in np.sort(scores)[::-1]]
+    return np.array([references.softmax(row) for row in rows])
+
+
+def indicators(ranking, scores):
+    return evaluate.value(ranking.indicators, np.asarray(scores, np.float64))
+
+
+def gradient(ranking, scores, weights):
+    return evaluate.of_one_list(ranking.indicators, scores, weights)[1]
+
+
+@pytest.mark.parametrize(("power", "distance"), [(1.0, 3.0), (2.0, 9.0)])
+def test_indicators_of_two_documents_equal_hand_computed_values(power, distance):
+    one = 1.0 / (1.0 + np.exp(-distance / 2.0))
+    found = indicators(SoftSort(2.0, power), [1.0, 4.0])
+    np.testing.assert_allclose(found, [[1.0 - one, one], [one, 1.0 - one]], rtol=1e-13)
+
+
+def test_indicators_of_three_documents_equal_hand_computed_values():
+    found = indicators(SoftSort(), [2.0, 1.0, 0.0])
+    expected = [references.softmax(-np.array(row)) for row in ([0.0, 1, 2], [1.0, 0, 1], [2.0, 1, 0])]
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("temperature", [0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("length", [1, 2, 30])
+def test_indicators_and_gradients_equal_the_paper(length, temperature, power):
+    random = np.random.RandomState(length)
+    scores, weights = random.randn(length), random.randn(length, length)
+    ranking = SoftSort(temperature, power)
+    expected = paper(scores, temperature, power)
+    np.testing.assert_allclose(indicators(ranking, scores), expected, rtol=1e-10, atol=1e-14)
+    slopes = references.central_differences(lambda s: np.sum(weights * paper(s, temperature, power)), scores)
+    np.testing.assert_allclose(gradient(ranking, scores, weights), slopes, rtol=1e-5, atol=1e-6)
+
+
+def test_tied_documents_share_the_gradient_of_their_ranks():
+    """Documents 0 and 2 share ranks 1 and 2, so each has half of the gradient of both ranks."""
+    scores, weights = np.array([1.0, 0.0, 1.0]), np.array([[0.0, 1.0, 0.0], [0.0, 5.0, 0.0], [0.0, 0.0, 0.0]])
+    found = gradient(SoftSort(), scores, weights)
+    assert found[0] == pytest.approx(found[2], rel=1e-12)
+    # As document 1 rises by h, rows 1 and 2 gain 6 dP, with P = e^-1 / (2 + e^-1).
+    share = np.exp(-1.0) / (2.0 + np.exp(-1.0))
+    np.testing.assert_allclose(found, 6.0 * share * (1.0 - share) * np.array([-0.5, 1.0, -0.5]), rtol=1e-12)
+
+
+def test_rows_have_their_maximum_at_the_sorted_document():
+    scores = np.random.RandomState(4).randn(12)
+    np.testing.assert_array_equal(indicators(SoftSort(), scores).argmax(axis=1), np.argsort(-scores))
+
+
+@pytest.mark.parametrize("temperature", [1e-300, 1e-30, 1e30, 1e300])
+@pytest.mark.parametrize("power", [0.01, 0.5, 1.0, 7.0])
+def test_extreme_temperatures_and_powers_do_not_overflow(power, temperature):
+    scores, weights = np.array([3.0, 1e-20, 0.0, -1e30, 1e30], np.float32), np.random.RandomState(0).randn(5, 5)
+    ranking = SoftSort(temperature, power)
+    found, slopes = evaluate.of_one_list(ranking.indicators, scores, weights)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-6)
+    assert np.isfinite(slopes).all()

@@ -1,0 +1,102 @@
+"""What rankings, measures and losses say about themselves, for tables, documentation, plots and tests."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+Cost = tuple[str, str]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AboutRanking:
+    """A smooth ranking.
+
+    Args:
+      prefix: Prefix of the names of its loss and metric classes; in lower case, its name in the registry.
+      title: Name used in the literature.
+      formula: The formula in LaTeX.
+      citation: Paper and equation.
+      searched: Values searched in the papers, by hyperparameter.
+      sharp: Hyperparameters for which it equals the exact ranking if scores differ by at least 1, the temperature
+        first: a number or a `tf.Variable`.
+      sharp_error: The largest difference of an indicator, or of a position, from the exact ranking for `sharp`.
+      converged: Hyperparameters for full precision, of rankings that iterate.
+      costs: (time, memory) by name of the measure, in terms of the list length N, the cutoff K (N without one) and the
+        number of steps T. Measures without an entry cost the same as "ndcg".
+    """
+
+    prefix: str
+    title: str
+    formula: str
+    citation: str
+    searched: Mapping[str, tuple[Any, ...]]
+    sharp: Mapping[str, Any]
+    costs: Mapping[str, Cost]
+    sharp_error: float = 1e-5
+    converged: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Name in the registry, the first word of the names of its losses."""
+        return self.prefix.lower()
+
+    @property
+    def temperature(self) -> str:
+        """Name of the hyperparameter that controls the smoothness."""
+        return next(iter(self.sharp))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AboutMeasure:
+    r"""A measure.
+
+    Args:
+      suffix: Suffix of the names of its loss and metric classes, before "Loss" and "Metric"; in lower case, its name in
+        the registry.
+      title: Name used in the literature.
+      formula: The formula in LaTeX, where $y_r$ is the relevance at rank r.
+      position_formula: The formula for position-based rankings, where $\pi_j$ is the position of document j and
+        $A_{ji}$ is the degree to which document i precedes document j.
+      citation: Paper and equation.
+      exact: Name of the Keras metric for the exact ranking.
+      example: Value of the measure when the labels in ranked order are 0, 2, 1.
+    """
+
+    suffix: str
+    title: str
+    formula: str
+    position_formula: str
+    citation: str
+    exact: str
+    example: float
+
+    @property
+    def name(self) -> str:
+        """Name in the registry, the last word of the names of its losses."""
+        return self.suffix.lower()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AboutLoss:
+    """A loss that is not a measure of a ranking.
+
+    Args:
+      name: Name in the registry.
+      citation: Paper and equation.
+      cost: (time, memory) in terms of the list length N.
+      searched: Values searched in the papers, by hyperparameter.
+    """
+
+    name: str
+    citation: str
+    cost: Cost
+    searched: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+
+
+# From Thonet et al. 2021, Section 5.1.
+POWERS = (0.1, 1.0, 10.0, 100.0)
+STRENGTHS = (0.01, 0.1, 1.0, 10.0)
+# LaTeX of the degree to which the position of document j is within the cutoff K.
+WITHIN = r"\, \sigma(\beta (K + \tfrac12 - \pi_j))"

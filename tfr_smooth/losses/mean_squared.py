@@ -1,0 +1,53 @@
+"""The mean squared error of scores as estimates of labels."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import tensorflow as tf
+
+from tfr_smooth import _about, _lists
+from tfr_smooth.losses.ranking_loss import RankingLoss
+
+
+class MeanSquaredLoss(RankingLoss):
+    r"""Mean squared error of the scores as estimates of the labels: $\frac{1}{N} \sum_j (y_j - s_j)^2$.
+
+    (The pointwise regression of Cossock and Zhang, "Subset Ranking Using Regression", COLT 2006.) The mean is over the
+    N real documents of each list; TF-Ranking's mean is over all documents of the batch, including padding. Lists
+    without a relevant document are included, as their labels of 0 are regression targets too; empty lists are excluded.
+    The loss is at least 0. Errors are clipped to the largest value with a finite square.
+
+    Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list]. Returns
+    a scalar, or [batch] for the reduction "none".
+
+    Args:
+      **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Time and memory O(N) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> labels, scores = tf.constant([[2.0, 0.0, -1.0]]), tf.constant([[1.0, 2.0, 9.0]])
+      >>> print(losses.MeanSquaredLoss(reduction="none")(labels, scores).numpy())
+      [2.5]
+    """
+
+    about: ClassVar = _about.AboutLoss(name="mean_squared", citation="Cossock, Zhang 2006", cost=("N", "N"))
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        count = _lists.count(mask, scores.dtype)
+        errors = labels - scores  # 0 at padding
+        largest = tf.sqrt(scores.dtype.max / 4.0 / count)
+        # Not errors + stop_gradient(clipped - errors), which rounds to 0 where the error is much larger.
+        errors = tf.grad_pass_through(lambda errors: tf.clip_by_value(errors, -largest, largest))(errors)
+        return tf.reduce_sum(tf.square(errors), axis=1) / count[:, 0]
+
+    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] bool: False for empty lists."""
+        return tf.reduce_any(mask, axis=1)

@@ -1,0 +1,256 @@
+"""Base classes of the ranking losses: inputs, weights, reduction, replicas, config."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
+
+import tensorflow as tf
+
+from tfr_smooth import _about, _arguments, _keras, _lists, _serialization
+from tfr_smooth.measures import Measure
+from tfr_smooth.rankings import Ranking
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+# Reduction names of both Keras versions -> the reduction used here.
+REDUCTIONS = {
+    "sum_over_batch_size": "sum_over_batch_size",
+    "mean": "sum_over_batch_size",
+    "auto": "sum_over_batch_size",
+    "mean_with_sample_weight": "mean_with_sample_weight",
+    "sum": "sum",
+    "none": "none",
+    None: "none",
+}
+
+
+class LossOptions(TypedDict, total=False):
+    """The arguments of every ranking loss; see `RankingLoss`."""
+
+    dtype: Any
+    ragged: bool
+    name: str | None
+    reduction: str | None
+
+
+class RankingLoss(tf.keras.losses.Loss):
+    """Base class of the ranking losses; reduces per-list losses to a Keras loss.
+
+    A subclass overrides `compute`. It also overrides `counts` if lists without a relevant document are included.
+    Excluded lists do not contribute to value or gradient, regardless of their weight, nor to the number of lists that
+    "sum_over_batch_size" divides by. With "none" their loss is 0. Under a `tf.distribute` strategy, the number of lists
+    is the global number, so a training step does not depend on the split of a batch over replicas.
+
+    The config contains the keyword-only arguments of the constructor, from attributes of the same names.
+
+    Args:
+      dtype: Type of the computation and the result, float32 or float64. None uses float64 for float64 scores, else
+        float32. float16 and bfloat16 mean float32.
+      ragged: Whether labels and scores are `tf.RaggedTensor`s.
+      name: Name of the loss. None uses the default.
+      reduction: "sum_over_batch_size", "mean" or "auto" for the weighted sum over lists divided by the number of
+        included lists; "mean_with_sample_weight" for the weighted sum divided by the sum of the weights of included
+        lists; "sum" for the weighted sum; "none" or None for [batch] losses.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> import tfr_smooth
+      >>> class HighestScore(tfr_smooth.losses.RankingLoss):  # of the documents that are not relevant
+      ...     def compute(self, labels, scores, mask):
+      ...         return tf.reduce_max(tf.where(mask & (labels < 1.0), scores, scores.dtype.min), axis=1)
+      >>> print(float(HighestScore()(tf.constant([[1, 0, 0, -1]]), tf.constant([[4.0, 1.0, 2.0, 9.0]]))))
+      2.0
+    """
+
+    # Of the losses of the library that are not measures of a ranking.
+    about: ClassVar[_about.AboutLoss]
+
+    def __init__(
+        self,
+        *,
+        dtype: Any = None,
+        ragged: bool = False,
+        name: str | None = None,
+        reduction: str | None = "sum_over_batch_size",
+    ) -> None:
+        _keras.warn_of_other_keras()
+        if reduction is not None:
+            _arguments.choice("reduction", reduction, [known for known in REDUCTIONS if known])
+        if name is None and hasattr(self, "about"):
+            name = self.about.name.removesuffix("_loss") + "_loss"
+        super().__init__(name=name)
+        self.reduction = REDUCTIONS[reduction]
+        self.ragged = _arguments.boolean("ragged", ragged)
+        self._computed_in = _arguments.float_type("dtype", dtype)
+
+    @property
+    def dtype(self) -> str | None:
+        """Type of the computation and the result; None for that of the scores."""
+        return None if self._computed_in is None else self._computed_in.name
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Rejects subclasses that override `call`, which gets inputs before padding and NaN are handled."""
+        super().__init_subclass__(**kwargs)
+        if "call" in vars(cls):
+            raise TypeError(f"{cls.__name__} must override `compute(labels, scores, mask)` instead of `call`.")
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Computes the loss of each list from clean inputs.
+
+        Args:
+          labels: [batch, list], >= 0; 0 at padding.
+          scores: [batch, list], finite, in the type of the labels; 0 at padding.
+          mask: [batch, list] bool, False for padding.
+
+        Returns:
+          [batch].
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define `compute`.")
+
+    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns which lists are included. By default, lists without a relevant document (label > 0) are excluded.
+
+        Args:
+          labels: [batch, list], >= 0; 0 at padding.
+          mask: [batch, list] bool, False for padding.
+
+        Returns:
+          [batch] bool, False for excluded lists.
+        """
+        return tf.reduce_any(tf.logical_and(labels > 0.0, mask), axis=1)
+
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        """Returns the unweighted loss of each list, [batch]; 0 for excluded lists."""
+        batch = _lists.from_keras(y_true, y_pred, ragged=self.ragged, dtype=self._computed_in)
+        return self._of_included(batch, self.compute(batch.labels, batch.scores, batch.mask))[0]
+
+    def _of_included(self, batch: _lists.Batch, losses: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the loss of each list, [batch], 0 for excluded lists; and which lists are included, [batch] bool."""
+        # Lists with NaN are included, so that NaN propagates.
+        counts = tf.logical_or(self.counts(batch.labels, batch.mask), tf.math.is_nan(batch.validity))
+        return _lists.fill(batch.validity * losses, counts, 0.0), counts
+
+    # AutoGraph has nothing to convert here, and needs seconds to detect that.
+    @tf.autograph.experimental.do_not_convert
+    def __call__(
+        self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | float | None = None
+    ) -> tf.Tensor:
+        """Computes the reduced loss.
+
+        Args:
+          y_true: Labels [batch, list], float or int, >= 0; negative labels mark padding. Or a dict of "labels" and
+            "mask" [batch, list], False for padding.
+          y_pred: Scores [batch, list] or [batch, list, 1], any float type. Their Keras mask, if any, marks padding too.
+          sample_weight: A number, one weight per list ([batch] or [batch, 1]) or one per document ([batch, list]; the
+            list's weight is sum(w y) / sum(y), as in TF-Ranking). None uses 1.
+
+        Returns:
+          A scalar, or [batch] for the reduction "none"; in `dtype`.
+
+        Raises:
+          ValueError: If the shapes do not match or the scores are not floats.
+        """
+        with tf.name_scope(self.name or type(self).__name__):
+            batch = _lists.from_keras(y_true, y_pred, ragged=self.ragged, dtype=self._computed_in)
+            losses, counts = self._of_included(batch, self.compute(batch.labels, batch.scores, batch.mask))
+            shares = tf.cast(counts, losses.dtype)
+            if sample_weight is not None:
+                weights = _lists.dense_weights(sample_weight, y_true)
+                # Replace the weights of excluded lists before multiplying: they may be infinite or NaN.
+                weights = _lists.fill(_lists.list_weights(weights, batch.labels, batch.mask), counts, 0.0)
+                losses *= weights
+                shares = weights if self.reduction == "mean_with_sample_weight" else shares
+            if self.reduction == "none":
+                return losses
+            if self.reduction == "sum":
+                return tf.reduce_sum(losses)
+            return self._mean(tf.reduce_sum(losses), tf.reduce_sum(shares))
+
+    def _mean(self, total: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+        """Returns the mean over the lists of all replicas in Keras's scale, with the gradient of this replica."""
+        context = tf.distribute.get_replica_context()
+        replicas = 1 if context is None else context.num_replicas_in_sync
+        if replicas == 1:
+            return tf.math.divide_no_nan(total, count)
+        if not _keras.IS_KERAS_3:
+            # Outside of `fit`, Keras 2 does not divide by the number of replicas and rejects this reduction.
+            self._get_reduction()
+        global_total, count = context.all_reduce(tf.distribute.ReduceOp.SUM, [total, count])
+        # Keras sums gradients over replicas and reports the mean of the values, weighted by numbers of lists. So each
+        # replica has the gradient of its part, and all replicas have the same value.
+        part, mean = tf.math.divide_no_nan(total, count), tf.math.divide_no_nan(global_total, count)
+        if _keras.IS_KERAS_3:  # The loss divides by the number of replicas; in Keras 2 the training loop does.
+            mean /= tf.cast(replicas, mean.dtype)
+        else:
+            part *= tf.cast(replicas, part.dtype)
+        return part + tf.stop_gradient(mean - part)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        parameters = inspect.signature(type(self).__init__).parameters.values()
+        own = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and hasattr(self, each.name)]
+        names = dict.fromkeys([*own, *LossOptions.__annotations__])
+        return {name: _serialization.encode(getattr(self, name)) for name in names}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> RankingLoss:
+        """Creates the loss from the result of `get_config`."""
+        return cls(**{name: _serialization.decode(value) for name, value in config.items()})
+
+    def __repr__(self) -> str:
+        """Returns the constructor call."""
+        return _serialization.representation(self)
+
+
+@tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)
+class MeasureLoss(RankingLoss):
+    r"""1 - measure for any measure of any ranking: $1 - m(y, s; \mathrm{ranking})$.
+
+    Lists without a relevant document are excluded.
+
+    Args:
+      ranking: A smooth ranking, such as `rankings.SmoothI(alpha=10.0)` or `rankings.Approx()`.
+      measure: A measure, such as `measures.NDCG(topn=10)`.
+      **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Time and memory are those of the ranking. The config contains the ranking and the measure. To load models with a
+    ranking or measure of your own, give its class a `get_config` and register it with
+    `tf.keras.utils.register_keras_serializable`.
+
+    Attributes:
+      ranking: The ranking.
+      measure: The measure; the loss is one minus its value under `ranking`.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses, measures, rankings
+      >>> loss = losses.MeasureLoss(rankings.Approx(alpha=100.0), measures.AveragePrecision())
+      >>> print(round(float(loss(tf.constant([[1, 0, 1]]), tf.constant([[3.0, 2.0, 1.0]]))), 2))
+      0.17
+    """
+
+    def __init__(self, ranking: Ranking, measure: Measure, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**options)
+        self.ranking = _arguments.instance("ranking", ranking, Ranking)
+        self.measure = _arguments.instance("measure", measure, Measure)
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch]: 1 - measure."""
+        return 1.0 - self.measure.compute(labels, scores, mask, self.ranking)
+
+    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] bool: False for lists without a relevant document."""
+        return self.measure.has_relevant(labels, mask)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        parts = {"ranking": self.ranking, "measure": self.measure}
+        return {**{name: _serialization.encode(part) for name, part in parts.items()}, **super().get_config()}

@@ -1,0 +1,136 @@
+"""Normalized discounted cumulative gain."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import tensorflow as tf
+
+from tfr_smooth import _about, _arguments, _lists
+from tfr_smooth.measures.measure import Measure
+from tfr_smooth.rankings import Ranking, dcg
+from tfr_smooth.rankings.dcg import Discount, NDCGGain
+from tfr_smooth.rankings.ranking import Gain
+
+# The highest label of lists for which the ideal DCG is computed without a sort.
+_GRADES = 8.0
+# Up to this number of ranks, a sort is equally fast.
+_FEW_RANKS = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class NDCG(Measure):
+    r"""NDCG@K of each list.
+
+    $$\mathrm{NDCG@}K = \frac{1}{N_K} \sum_{r=1}^K \frac{g(y_r)}{\log_2(r + 1)}, \qquad
+      g(y) = 2^y - 1 \text{ or } y$$
+
+    where $y_r$ is the relevance at rank r (the label, or $\sum_j rel_j I^r_j$ under a smooth ranking) and $N_K$ is the
+    sum for the ideal order (Eq. 3 and 12 of arXiv:2105.00942). Rankings with a discount per document use a sum over
+    documents, $\sum_j g(rel_j) D_j$.
+
+    With the exponential gain and distant labels, such as 0 and 128, NDCG computed from the relevance at each rank
+    (SmoothI, NeuralSort, SoftSort) is about 0 with almost no gradient, unless the ranking is sharp: the gain of a mean
+    of such labels is negligible compared to the gain of the largest label. This is a property of the formula, not
+    rounding. Use `gain="linear"` in this case.
+
+    Args:
+      topn: The cutoff K, >= 1; None for the whole list.
+      gain: "exponential" for 2^y - 1 (the papers, TF-Ranking), "linear" for y (trec_eval).
+      discount: "log2" for the discount of the formula, or another discount for training (SoftRank, section 4.7) over
+        ranks starting at 0: "linear" or `rankings.ShallowDiscount(alpha)`; a table D[0], D[1], .., with 0 beyond it; or
+        a function from float64 ranks to discounts.
+
+    Raises:
+      ValueError: If an argument is out of range.
+
+    Time and memory O(K) per list in addition to the ranking, and O(N log N) for the ideal order.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import measures
+      >>> ndcg = measures.NDCG()
+      >>> print(ndcg(tf.constant([[0.0, 1.0, -1.0]]), tf.constant([[2.0, 1.0, 0.0]])).numpy().round(4))
+      [0.6309]
+    """
+
+    about: ClassVar = _about.AboutMeasure(
+        suffix="NDCG",
+        title="NDCG@K",
+        formula=r"\frac{1}{N_K} \sum_{r=1}^K \frac{2^{y_r} - 1}{\log_2(r + 1)}",
+        position_formula=r"\frac{1}{N_K} \sum_j \frac{2^{rel_j} - 1}{\log_2(1 + \pi_j)} " + _about.WITHIN,
+        citation="Jarvelin, Kekalainen 2002; Thonet et al. 2021, Eq. 3 and 12",
+        exact="NDCGMetric",
+        example=0.659,
+    )
+
+    topn: int | None = None
+    gain: str = "exponential"
+    discount: Discount = "log2"
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        object.__setattr__(self, "topn", _arguments.topn(self.topn))
+        _arguments.choice("gain", self.gain, dcg.GAINS)
+        if not isinstance(discount := dcg.checked_discount(self.discount), dcg.ShallowDiscount):
+            object.__setattr__(self, "discount", discount)  # a table as a tuple
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        gain = NDCGGain.of(self.gain, labels)
+        gained = ranking.discounted_gain(scores, labels, mask, discount=self.discount, topn=self.topn, gain=gain)
+        return tf.math.divide_no_nan(gained, ideal_dcg(labels, mask, self.topn, self.discount, gain))
+
+
+def ideal_dcg(
+    relevance: tf.Tensor, mask: tf.Tensor, topn: int | None, discount: Discount = "log2", gain: Gain | None = None
+) -> tf.Tensor:
+    r"""Returns the discounted cumulative gain of documents in descending order of relevance.
+
+    Args:
+      relevance: [batch, list], >= 0; 0 at padding.
+      mask: [batch, list] bool, False for padding.
+      topn: The cutoff K, >= 1; None for the whole list.
+      discount: The discount; see `NDCG`.
+      gain: The gain, an elementwise function of relevance. None uses $2^y - 1$.
+
+    Returns:
+      [batch].
+
+    Raises:
+      ValueError: If `discount` is invalid.
+
+    Time O(N log N), memory O(N) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import measures
+      >>> relevance = tf.constant([[0.0, 1.0, 2.0]])
+      >>> print(measures.ideal_dcg(relevance, relevance >= 0.0, topn=2).numpy().round(4))
+      [3.6309]
+    """
+    relevance, gain = tf.stop_gradient(relevance), gain or NDCGGain.of("exponential", relevance)
+    ranks = _lists.num_ranks(relevance, topn)
+    at_ranks = dcg.discounts_at_ranks(discount, ranks, mask)
+
+    def by_sorting() -> tf.Tensor:
+        return tf.reduce_sum(gain(tf.math.top_k(relevance, ranks).values) * tf.cast(at_ranks, relevance.dtype), axis=1)
+
+    if isinstance(ranks, int) and ranks <= _FEW_RANKS:
+        return by_sorting()
+    # Labels are mostly small integers. Then no sort is needed, which takes as long as everything else.
+    is_graded = tf.logical_and(
+        tf.reduce_all(tf.equal(relevance, tf.floor(relevance))), tf.reduce_all(relevance <= _GRADES)
+    )
+    return tf.cond(is_graded, lambda: _dcg_by_grades(relevance, at_ranks, gain), by_sorting)
+
+
+def _dcg_by_grades(relevance: tf.Tensor, at_ranks: tf.Tensor, gain: Gain) -> tf.Tensor:
+    """Returns the ideal DCG of integer labels: each grade adds a gain step at the ranks of documents that reach it."""
+    grades = tf.range(1.0, _GRADES + 1.0, dtype=relevance.dtype)[tf.newaxis]
+    counts = tf.reduce_sum(tf.cast(relevance[:, tf.newaxis] >= grades[:, :, tf.newaxis], tf.int32), axis=2)
+    sums = tf.pad(tf.cumsum(at_ranks, axis=1), [[0, 0], [1, 0]])
+    sums = tf.broadcast_to(sums, [tf.shape(relevance)[0], tf.shape(sums)[1]])
+    of_grades = tf.gather(sums, tf.minimum(counts, tf.shape(at_ranks)[1]), batch_dims=1)
+    return tf.reduce_sum((gain(grades) - gain(grades - 1.0)) * tf.cast(of_grades, relevance.dtype), axis=1)

@@ -1,0 +1,61 @@
+"""Precision at a cutoff."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import tensorflow as tf
+
+from tfr_smooth import _about, _arguments, _lists
+from tfr_smooth.measures.measure import BinaryMeasure
+from tfr_smooth.rankings import Ranking
+from tfr_smooth.rankings.dcg import NDCGGain
+
+
+@dataclasses.dataclass(frozen=True)
+class Precision(BinaryMeasure):
+    r"""P@K of each list: $\mathrm{P@}K = \frac{1}{K} \sum_{r=1}^K y_r$.
+
+    $y_r$ is 1 if the document at rank r is relevant (label >= 1), or $\sum_j rel_j I^r_j$ under a smooth ranking (Eq.
+    1 and 10 of arXiv:2105.00942). Position-based rankings weight each document by the degree to which it is within the
+    first K. As in trec_eval, the divisor is K even if the list is shorter.
+
+    Args:
+      topn: The cutoff K, >= 1; None for the number of real documents in the list.
+
+    Raises:
+      ValueError: If `topn` is not an integer >= 1 or None.
+
+    Time and memory O(K) per list in addition to the ranking.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import measures
+      >>> precision = measures.Precision(topn=2)
+      >>> print(precision(tf.constant([[0.0, 2.0, 1.0]]), tf.constant([[2.0, 1.0, 0.0]])).numpy())
+      [0.5]
+    """
+
+    about: ClassVar = _about.AboutMeasure(
+        suffix="Precision",
+        title="P@K",
+        formula=r"\frac{1}{K} \sum_{r=1}^K y_r",
+        position_formula=r"\frac{1}{K} \sum_j rel_j " + _about.WITHIN,
+        citation="Thonet et al. 2021, Eq. 1 and 10",
+        exact="PrecisionMetric",
+        example=0.2,
+    )
+
+    topn: int | None = 10
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        object.__setattr__(self, "topn", _arguments.topn(self.topn))
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        relevance = self.relevance(labels)
+        gain = NDCGGain.of("linear", relevance)
+        total = ranking.discounted_gain(scores, relevance, mask, discount=tf.ones_like, topn=self.topn, gain=gain)
+        return total / (_lists.count(mask, total.dtype)[:, 0] if self.topn is None else self.topn)

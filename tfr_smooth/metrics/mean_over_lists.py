@@ -1,0 +1,135 @@
+"""The Keras metric of the measures: inputs, weights, running mean, config."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth.measures import Measure
+from tfr_smooth.rankings import Ranking
+
+NO_RELEVANT = ("zero", "skip")
+
+
+@tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)
+class MeanOverLists(tf.keras.metrics.Metric):
+    """The weighted mean over lists of a measure of a ranking.
+
+    Empty lists are always excluded. NaN among the real labels or scores of a list makes the result NaN. Keras 3
+    callbacks with `mode="auto"` maximize the metric.
+
+    Args:
+      ranking: A ranking, such as `rankings.ExactRanking()` or `rankings.SmoothI(alpha=10.0)`.
+      measure: A measure, such as `measures.NDCG(topn=10)`.
+      no_relevant: How to treat non-empty lists without a relevant document: "zero" counts them as 0 (trec_eval, the
+        papers), "skip" excludes them (as the losses do).
+      ragged: Whether labels and scores are `tf.RaggedTensor`s.
+      name: Name of the metric. None uses Keras's default.
+      dtype: Type of the result; the mean is accumulated in float64. None uses Keras's default.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Time and memory are those of the ranking. The config contains the ranking and the measure; see `losses.MeasureLoss`.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import measures, metrics, rankings
+      >>> metric = metrics.MeanOverLists(rankings.ExactRanking(), measures.ReciprocalRank(), name="mrr")
+      >>> metric.update_state(tf.constant([[0, 0, 1]]), tf.constant([[3.0, 2.0, 1.0]]))
+      >>> print(round(float(metric.result()), 4))
+      0.3333
+    """
+
+    # Read by Keras 3's callbacks with mode="auto".
+    _direction = "up"
+
+    def __init__(
+        self,
+        ranking: Ranking,
+        measure: Measure,
+        *,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "mean_over_lists",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name=name, dtype=dtype)
+        self._ranking = _arguments.instance("ranking", ranking, Ranking)
+        self._measure = _arguments.instance("measure", measure, Measure)
+        self._no_relevant = _arguments.choice("no_relevant", no_relevant, NO_RELEVANT)
+        self._ragged = _arguments.boolean("ragged", ragged)
+        # In float64, the mean rounds to the same float32 for any number and order of batches and replicas.
+        self._total = self.add_weight(name="total", shape=(), initializer="zeros", dtype="float64")
+        self._count = self.add_weight(name="count", shape=(), initializer="zeros", dtype="float64")
+
+    @property
+    def ranking(self) -> Ranking:
+        """The ranking that is measured."""
+        return self._ranking
+
+    @property
+    def measure(self) -> Measure:
+        """The measure of `ranking`."""
+        return self._measure
+
+    # AutoGraph has nothing to convert here, and needs seconds to detect that.
+    @tf.autograph.experimental.do_not_convert
+    def update_state(
+        self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | float | None = None
+    ) -> None:
+        """Adds a batch to the mean.
+
+        Args:
+          y_true: Labels [batch, list], float or int, >= 0; negative labels mark padding. Or a dict of "labels" and
+            "mask" [batch, list], False for padding.
+          y_pred: Scores [batch, list] or [batch, list, 1], any float type. Their Keras mask, if any, marks padding too.
+          sample_weight: A number, one weight per list ([batch] or [batch, 1]) or one per document ([batch, list]; the
+            list's weight is sum(w y) / sum(y), as in TF-Ranking). None uses 1.
+
+        Raises:
+          ValueError: If the shapes do not match or the scores are not floats.
+        """
+        batch = _lists.from_keras(y_true, y_pred, ragged=self._ragged, dtype=None)
+        values = batch.validity * self._measure.compute(batch.labels, batch.scores, batch.mask, self._ranking)
+        counts = tf.reduce_any(batch.mask, axis=1)
+        if self._no_relevant == "skip":
+            has_relevant = self._measure.has_relevant(batch.labels, batch.mask)
+            counts = tf.logical_and(counts, tf.logical_or(has_relevant, tf.math.is_nan(batch.validity)))
+        weights = _lists.list_weights(_lists.dense_weights(sample_weight, y_true), batch.labels, batch.mask)
+        weights, values = (_lists.fill(tf.cast(tensor, tf.float64), counts, 0.0) for tensor in (weights, values))
+        self._total.assign_add(tf.reduce_sum(weights * values))
+        self._count.assign_add(tf.reduce_sum(weights))
+
+    def result(self) -> tf.Tensor:
+        """Returns the mean over all batches so far.
+
+        Returns:
+          A scalar; 0 if no list was included.
+        """
+        total, count = tf.convert_to_tensor(self._total), tf.convert_to_tensor(self._count)
+        return tf.cast(tf.math.divide_no_nan(total, count), self.dtype or tf.float32)
+
+    def reset_state(self) -> None:
+        """Discards all batches."""
+        self._total.assign(0.0)
+        self._count.assign(0.0)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        parts = {"ranking": self._ranking, "measure": self._measure}
+        return {**{name: _serialization.encode(part) for name, part in parts.items()}, **self._common_config()}
+
+    def _common_config(self) -> dict[str, Any]:
+        return {"no_relevant": self._no_relevant, "ragged": self._ragged, "name": self.name, "dtype": self.dtype}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> MeanOverLists:
+        """Creates the metric from the result of `get_config`."""
+        return cls(**{name: _serialization.decode(value) for name, value in config.items()})
+
+    def __repr__(self) -> str:
+        """Returns the constructor call."""
+        return _serialization.representation(self)

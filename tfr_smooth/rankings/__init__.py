@@ -1,0 +1,35 @@
+"""Exact and smooth rankings: functions from scores and a mask to documents at ranks. One file per relaxation.
+
+To add a relaxation, import its class here and add it to `RANKINGS`.
+"""
+
+from tfr_smooth.rankings.approx import Approx as Approx
+from tfr_smooth.rankings.dcg import ShallowDiscount
+from tfr_smooth.rankings.exact import ExactRanking
+from tfr_smooth.rankings.fastsort import FastSort as FastSort
+from tfr_smooth.rankings.neuralsort import NeuralSort as NeuralSort
+from tfr_smooth.rankings.ranking import PositionRanking, Ranking
+from tfr_smooth.rankings.sinkhorn import Sinkhorn as Sinkhorn
+from tfr_smooth.rankings.smoothi import SmoothI as SmoothI
+from tfr_smooth.rankings.smoothi import smoothi_error_bound, smoothi_metric_error_bound
+from tfr_smooth.rankings.softrank import SoftRank as SoftRank
+from tfr_smooth.rankings.softrank import rank_distributions, win_probabilities
+from tfr_smooth.rankings.softsort import SoftSort as SoftSort
+from tfr_smooth.rankings.steps import RankSteps, Steps
+
+# The relaxations, in the order of the tables and of the colors of the plots.
+RANKINGS: tuple[type[Ranking], ...] = (SmoothI, Approx, SoftRank, NeuralSort, SoftSort, FastSort, Sinkhorn)
+
+__all__ = [
+    "ExactRanking",
+    "PositionRanking",
+    "RankSteps",
+    "Ranking",
+    "ShallowDiscount",
+    "Steps",
+    "rank_distributions",
+    "smoothi_error_bound",
+    "smoothi_metric_error_bound",
+    "win_probabilities",
+]
+__all__ += [ranking.__name__ for ranking in RANKINGS]

@@ -1,0 +1,97 @@
+"""The exact ranking: documents by descending score, with trec_eval's order of ties."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+
+from tfr_smooth import _lists
+from tfr_smooth.rankings.ranking import Ranking
+
+
+@dataclasses.dataclass(frozen=True)
+class ExactRanking(Ranking):
+    """The exact ranking by descending score: the limit of every smooth ranking, used by the exact metrics.
+
+    Tied documents are ranked by descending index in the list. This is trec_eval's rule (descending document name) for
+    documents named by their index.
+
+    Time O(N log N), memory O(N) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import rankings
+      >>> scores, relevance = tf.constant([[1.0, 3.0, 1.0]]), tf.constant([[5.0, 6.0, 7.0]])
+      >>> print(rankings.ExactRanking().rank_relevance(scores, relevance, scores > 0.0).numpy())
+      [[6. 7. 5.]]
+    """
+
+    def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
+        """Returns the permutation matrix of the ranking: 1 for the document at each rank, else 0.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+          topn: The number of ranks K, >= 1; None for the length of the lists.
+
+        Returns:
+          [batch, K, list], in the type of the scores; 0 at padding and at ranks beyond the real documents.
+        """
+        ranks = _lists.num_ranks(scores, topn)
+        rows = tf.one_hot(descending_order(scores, mask, ranks), _lists.length(scores), dtype=scores.dtype)
+        return rows * tf.cast(_lists.rank_mask(mask, ranks), scores.dtype)[:, :, tf.newaxis]
+
+    def rank_relevance(
+        self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None
+    ) -> tf.Tensor:
+        """Returns the relevance of the document at each rank.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          relevance: [batch, list]; 0 at padding.
+          mask: [batch, list] bool, False for padding.
+          topn: The number of ranks K, >= 1; None for the length of the lists.
+
+        Returns:
+          [batch, K]; 0 at ranks beyond the real documents.
+        """
+        order = descending_order(scores, mask, _lists.num_ranks(scores, topn))
+        return tf.gather(relevance, order, batch_dims=1)
+
+
+def descending_order(scores: tf.Tensor, mask: tf.Tensor, ranks: int | tf.Tensor | None = None) -> tf.Tensor:
+    """Returns document indices by descending score; ties by descending index; padding last.
+
+    Args:
+      scores: [batch, list] finite floats.
+      mask: [batch, list] bool, False for padding.
+      ranks: The number of indices K; None for all.
+
+    Returns:
+      [batch, K] int32.
+    """
+    # XLA sorts -0.0 below 0.0, and optimizes away an addition of 0.
+    scores = _lists.fill(scores, tf.not_equal(scores, 0.0), 0.0)
+    scores = _lists.fill(scores, mask, scores.dtype.min)
+    # Reversed: top_k ranks the earlier of two tied documents first.
+    length = tf.shape(scores)[1]
+    backwards = tf.math.top_k(tf.reverse(scores, axis=[1]), length if ranks is None else ranks).indices
+    return length - 1 - backwards
+
+
+def unsort(values: tf.Tensor, order: tf.Tensor) -> tf.Tensor:
+    """Maps values from sorted order to the original order of the documents.
+
+    Args:
+      values: [batch, list], in sorted order.
+      order: [batch, list] int32, from `descending_order`.
+
+    Returns:
+      [batch, list].
+    """
+    shape = tf.shape(order)
+    places = order + shape[1] * tf.range(shape[0])[:, tf.newaxis]
+    # Faster than inverting the order, which needs a sort.
+    scattered = tf.scatter_nd(tf.reshape(places, [-1, 1]), tf.reshape(values, [-1]), tf.size(places)[tf.newaxis])
+    return tf.ensure_shape(tf.reshape(scattered, shape), values.shape)

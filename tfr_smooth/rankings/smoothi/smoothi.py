@@ -1,0 +1,437 @@
+r"""SmoothI: smooth rank indicators from a recursion of softmaxes.
+
+Thonet, Cinar, Gaussier, Li, Renders: "SmoothI: Smooth Rank Indicators for Differentiable IR Metrics",
+arXiv 2021 (arXiv:2105.00942). For positive scores $S_1 .. S_N$, the indicator of document j at rank r is
+
+$$I^r_j = \mathrm{softmax}_j\left(\alpha S_j c^r_j\right), \qquad
+  c^r_j = \mathrm{sg}\left[\prod_{l<r} (1 - I^l_j - \delta)\right] \qquad \text{(Eq. 7, 9)}$$
+
+where sg is the stop-gradient. After the rank of a document, its factor c and therefore its logit are reduced to about
+delta times their value. Subtracting the list's minimum makes the scores positive. The gradient flows through the
+minimum, so values and gradients are invariant to a shift of the scores.
+
+As the product is constant to the gradient, rank r contributes to the gradient only through its own softmax,
+$\partial y_r / \partial S_j = \alpha c^r_j I^r_j (rel_j - y_r)$ for $y_r = \sum_j rel_j I^r_j$. So a loop over the
+ranks computes value and gradient with one array c [batch, list].
+
+Since $|c^r_j| \le (1-\delta)^{r-1}$, the softmax inputs $x_j = \alpha S_j c^r_j$ eventually become so small that two
+terms of the exponential's series are exact to the last bit. The loop ends there, and the remaining ranks have a closed
+form (`Tail`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import tensorflow as tf
+
+from tfr_smooth import _about, _arguments, _compiled, _lists
+from tfr_smooth.rankings import dcg
+from tfr_smooth.rankings.dcg import Discount
+from tfr_smooth.rankings.ranking import Gain, Ranking
+from tfr_smooth.rankings.smoothi.tail import Tail, rank_gradient, to_scores
+
+# Softmax inputs below this magnitude are small, by the type of the scores. The closed form omits their third power in
+# the values (1e-8), and their second power, relative to the largest, in the gradient.
+_SMALL = {tf.float32: 2e-3, tf.float64: 1e-5}
+# Up to this magnitude of the softmax inputs, float32 is accurate to 1e-6 (values) and 1e-5 (gradients), and no
+# exponential overflows. A sharper softmax amplifies the rounding of its inputs, so it is computed in float64.
+_FLOAT32_RANGE = 32.0
+# Inputs are clipped here, far from overflow: the softmax is exactly 0 or 1 long before.
+_LARGEST = 1e37
+
+
+@dataclasses.dataclass(frozen=True)
+class SmoothI(Ranking):
+    r"""The SmoothI ranking: each rank is a softmax that excludes the documents at earlier ranks.
+
+    $I^r_j = \mathrm{softmax}_j(\alpha S_j \, \mathrm{sg}[\prod_{l<r} (1 - I^l_j - \delta)])$
+    (Eq. 7 and 9 of arXiv:2105.00942).
+
+    Args:
+      alpha: Inverse temperature, > 0. The error decreases exponentially with it (Theorem 2); the paper searches
+        {0.1, 1, 10, 100}. A number or a non-trainable `tf.Variable`.
+      delta: Share of a document's logit that remains after its rank, in (0, 0.5); the paper uses 0.1.
+      stop_gradient: True uses Eq. 9; False differentiates through the recursion (Eq. 7; slower, memory O(K N)). The
+        values are the same.
+      shift: True subtracts the list's minimum from the scores; False uses unmodified scores, which the theorems require
+        to be > 0.
+
+    Raises:
+      ValueError: If an argument is out of range.
+
+    Time O(min(K, R) N) per list, with R = log(0.002 / (alpha max|S|)) / log(1 - delta): 55 to 120 ranks for delta =
+    0.1, independent of N. Memory O(N + K).
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import rankings
+      >>> scores = tf.constant([[1.0, 3.0, 2.0]])
+      >>> print(rankings.SmoothI(alpha=100.0).indicators(scores, scores > 0.0).numpy().round(2))
+      [[[0. 1. 0.]
+        [0. 0. 1.]
+        [1. 0. 0.]]]
+    """
+
+    about: ClassVar = _about.AboutRanking(
+        prefix="SmoothI",
+        title="SmoothI",
+        formula=r"I^r_j = \mathrm{softmax}_j(\alpha S_j \, \mathrm{sg}[\prod_{l<r} (1 - I^l_j - \delta)])",
+        citation="Thonet et al. 2021 (arXiv:2105.00942), Eq. 7 and 9",
+        searched={"alpha": _about.POWERS, "delta": (0.1,)},
+        sharp={"alpha": 1e4},
+        costs={"ndcg": ("min(K, 80) N", "N + K"), "map": ("min(N, 200) N", "N")},
+    )
+
+    alpha: float | tf.Variable = 1.0
+    delta: float = 0.1
+    stop_gradient: bool = True
+    shift: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        object.__setattr__(self, "alpha", _arguments.temperature("alpha", self.alpha))
+        object.__setattr__(self, "delta", _arguments.real("delta", self.delta, above=0.0, below=0.5))
+        _arguments.boolean("stop_gradient", self.stop_gradient)
+        _arguments.boolean("shift", self.shift)
+
+    def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
+        """Returns the rank indicators $I^r_j$, which sum to 1 over the documents at each rank.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+          topn: The number of ranks K, >= 1; None for the length of the lists.
+
+        Returns:
+          [batch, K, list], in the type of the scores; 0 at padding and at ranks beyond the real documents.
+
+        Time and memory O(K N) per list.
+        """
+        arguments = scores, mask, _lists.num_ranks(scores, topn), *self._hyperparameters()
+        rows = _recursion(tf.identity, *arguments, stop_gradient=self.stop_gradient)
+        return tf.transpose(rows, [1, 0, 2])
+
+    def rank_relevance(
+        self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None
+    ) -> tf.Tensor:
+        """Returns the relevance at each rank.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          relevance: [batch, list]; 0 at padding. No gradient flows to it.
+          mask: [batch, list] bool, False for padding.
+          topn: The number of ranks K, >= 1; None for the length of the lists.
+
+        Returns:
+          [batch, K]; 0 at ranks beyond the real documents.
+        """
+        relevance = tf.stop_gradient(relevance)
+        if not self.stop_gradient:
+            return super().rank_relevance(scores, relevance, mask, topn)
+        at_ranks = tf.zeros([1, _lists.num_ranks(scores, topn)], scores.dtype)
+        by_rank = _rank_relevance(scores, relevance, mask, at_ranks, *self._hyperparameters())
+        return tf.ensure_shape(by_rank, [scores.shape[0], at_ranks.shape[1]])
+
+    def discounted_gain(
+        self,
+        scores: tf.Tensor,
+        relevance: tf.Tensor,
+        mask: tf.Tensor,
+        *,
+        discount: Discount = "log2",
+        topn: int | None = None,
+        gain: Gain,
+    ) -> tf.Tensor:
+        r"""Returns $\sum_{r=1}^K D(r) \, g(y_r)$, with value and gradient in one pass for the gains of `NDCG`.
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          relevance: [batch, list]; 0 at padding. No gradient flows to it.
+          mask: [batch, list] bool, False for padding.
+          discount: The discount D; see `measures.NDCG`.
+          topn: The number of ranks K, >= 1; None for all ranks.
+          gain: The gain g, an elementwise function of relevance.
+
+        Returns:
+          [batch].
+        """
+        if not self.stop_gradient or not isinstance(gain, dcg.NDCGGain):
+            return super().discounted_gain(scores, relevance, mask, discount=discount, topn=topn, gain=gain)
+        discounts = dcg.discounts_at_ranks(discount, _lists.num_ranks(scores, topn), mask)
+        weights = tf.cast(discounts, scores.dtype), tf.constant(gain.kind == "exponential")
+        arguments = scores, tf.stop_gradient(relevance), mask, *weights, *self._hyperparameters()
+        return tf.ensure_shape(_discounted_gain(*arguments), scores.shape[:1])
+
+    def _hyperparameters(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        alpha = _compiled.scalar(self.alpha, tf.float64)
+        return alpha, tf.constant(self.delta, tf.float64), tf.constant(self.shift)
+
+
+def _recursion(
+    read: Callable[[tf.Tensor], tf.Tensor],
+    scores: tf.Tensor,
+    mask: tf.Tensor,
+    ranks: tf.Tensor | int,
+    alpha: tf.Tensor,
+    delta: tf.Tensor,
+    is_shifted: tf.Tensor,
+    *,
+    stop_gradient: bool = True,
+) -> tf.Tensor:
+    """Returns `read` applied to the indicators of each rank, [K, batch, ..], using TensorFlow's own operations."""
+    inputs = _logits(tf.cast(scores, tf.float64), mask, alpha, is_shifted)
+    real_ranks = tf.transpose(_lists.rank_mask(mask, ranks))
+
+    def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
+        held = tf.stop_gradient(factors) if stop_gradient else factors
+        indicators = _softmax(tf.exp(_exponents(inputs * held, mask)), mask)
+        row = tf.cast(indicators * tf.cast(real_ranks[rank, :, tf.newaxis], tf.float64), scores.dtype)
+        return rank + 1, held * (1.0 - delta - indicators), rows.write(rank, read(row))
+
+    rows = tf.TensorArray(scores.dtype, size=ranks)
+    state = (0, tf.ones_like(inputs), rows)
+    return tf.while_loop(lambda rank, *_: rank < ranks, body, state, maximum_iterations=ranks)[2].stack()
+
+
+def _plain_relevance(
+    scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, at_ranks: tf.Tensor, *hyperparameters: tf.Tensor
+) -> tf.Tensor:
+    def read(indicators: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_sum(relevance * indicators, axis=1)
+
+    return tf.transpose(_recursion(read, scores, mask, _lists.length(at_ranks), *hyperparameters))
+
+
+def _plain_gain(
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+    discounts: tf.Tensor,
+    is_exponential: tf.Tensor,
+    *hyperparameters: tf.Tensor,
+) -> tf.Tensor:
+    by_rank = _plain_relevance(scores, relevance, mask, discounts, *hyperparameters)
+    return tf.reduce_sum(discounts * dcg.gain_and_derivative(by_rank, relevance, is_exponential)[0], axis=1)
+
+
+@_compiled.differentiable(_plain_relevance)
+def _rank_relevance(
+    scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, at_ranks: tf.Tensor, *hyperparameters: tf.Tensor
+) -> _compiled.WithGradient:
+    """Computes the relevance at each rank, [batch, K], and its gradient function.
+
+    Args:
+      scores: [batch, list], float32 or float64.
+      relevance: [batch, list], 0 at padding.
+      mask: [batch, list] bool.
+      at_ranks: [1, K], zeros in the type of the scores.
+      *hyperparameters: alpha and delta, float64, and whether to subtract the list's minimum from the scores.
+    """
+    is_sharp, looped, has_tail = _plan(scores, mask, at_ranks, *hyperparameters)
+    dtype, padded_ranks = scores.dtype, _compiled.pad(at_ranks)
+    arrays = [_compiled.pad(tensor) for tensor in (scores, relevance, mask)]
+    shared = [padded_ranks, looped, *hyperparameters]
+    by_rank, factors = _in_precision(_RELEVANCE_LOOPS, is_sharp, shared, arrays, (dtype, dtype))()
+
+    def with_tail() -> tf.Tensor:
+        inputs = _logits(*arrays[::2], *hyperparameters)
+        tail = Tail(inputs, arrays[1], arrays[2], factors, hyperparameters[1], looped, padded_ranks)
+        return by_rank + tail.only(tail.rank_relevance)
+
+    by_rank = tf.stop_gradient(tf.cond(has_tail, with_tail, lambda: by_rank))
+    by_rank = _of_real_ranks(by_rank, arrays[2])
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        is_exponential = tf.constant(False)
+        _, of_sum = _gain_with_gradient(scores, relevance, mask, upstream, is_exponential, *hyperparameters)
+        return of_sum(tf.ones_like(scores[:, 0]))
+
+    return by_rank[: tf.shape(scores)[0], : tf.shape(at_ranks)[1]], gradient
+
+
+def _gain_with_gradient(
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+    discounts: tf.Tensor,
+    is_exponential: tf.Tensor,
+    *hyperparameters: tf.Tensor,
+) -> _compiled.WithGradient:
+    r"""Computes $\sum_r D_r g(y_r)$, [batch], and its gradient in one pass over the ranks: g'(y_r) is known at rank r.
+
+    Args:
+      scores: [batch, list], float32 or float64.
+      relevance: [batch, list], 0 at padding.
+      mask: [batch, list] bool.
+      discounts: [batch or 1, K], D in the type of the scores.
+      is_exponential: Whether g is exponential; otherwise it is linear.
+      *hyperparameters: alpha and delta, float64, and whether to subtract the list's minimum from the scores.
+    """
+    is_sharp, looped, has_tail = _plan(scores, mask, discounts, *hyperparameters)
+    arrays = [_compiled.pad(tensor) for tensor in (scores, relevance, mask)]
+    discounts = _of_real_ranks(_compiled.pad(discounts), arrays[2])
+    results = (tf.float64, scores.dtype, scores.dtype)
+    shared = [is_exponential, looped, *hyperparameters]
+    value, gradient, factors = _in_precision(_GAIN_LOOPS, is_sharp, shared, [*arrays, discounts], results)()
+
+    def with_tail() -> tuple[tf.Tensor, tf.Tensor]:
+        inputs = _logits(*arrays[::2], *hyperparameters)
+        tail = Tail(inputs, arrays[1], arrays[2], factors, hyperparameters[1], looped, discounts)
+        gain, derivative = dcg.gain_and_derivative(tail.rank_relevance, arrays[1], is_exponential)
+        total = tf.reduce_sum(tf.cast(tail.only(discounts * gain), value.dtype), axis=1)
+        of_tail = to_scores(tail.gradient(discounts * derivative), *arrays[::2], *hyperparameters[::2])
+        return value + total, gradient + of_tail
+
+    value, gradient = map(tf.stop_gradient, tf.cond(has_tail, with_tail, lambda: (value, gradient)))
+    gradient = _compiled.unpad(gradient, scores)
+    value = tf.cast(value[: tf.shape(scores)[0]], scores.dtype)
+    return value, lambda upstream: upstream[:, tf.newaxis] * gradient
+
+
+_discounted_gain = _compiled.differentiable(_plain_gain)(_gain_with_gradient)
+
+
+def _plan(
+    scores: tf.Tensor,
+    mask: tf.Tensor,
+    at_ranks: tf.Tensor,
+    alpha: tf.Tensor,
+    delta: tf.Tensor,
+    is_shifted: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns how to compute K ranks, given at_ranks [.., K].
+
+    Returns:
+      Whether float32 is not accurate enough; the number of ranks of the loop, int32; whether ranks are left after it.
+    """
+    lowest, highest = _lists.extremes(scores, mask)
+    # Halves avoid overflow for empty lists, which have the extreme floats.
+    spread = tf.where(is_shifted, highest / 2.0 - lowest / 2.0, tf.maximum(highest, -lowest) / 2.0)
+    largest = 2.0 * alpha * tf.cast(tf.reduce_max(tf.pad(spread, [[0, 1]])), tf.float64)
+    documents = tf.reduce_max(tf.reduce_sum(tf.cast(tf.pad(mask, [[0, 1], [0, 1]]), tf.int32), axis=1))
+    ranks = tf.minimum(tf.shape(at_ranks)[1], tf.maximum(documents, 1))
+    looped = tf.minimum(ranks, _small_from(largest, delta, scores.dtype))
+    return largest > _FLOAT32_RANGE, looped, looped < ranks
+
+
+def _small_from(largest: tf.Tensor, delta: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """Returns the rank from which |alpha S c| is small everywhere, given its largest value, for scores of this type."""
+    small = _SMALL[dtype]
+    # |c_r| <= (1 - delta)^(r - 1)
+    return tf.cast(tf.math.ceil(tf.math.log(tf.maximum(largest, small) / small) / -tf.math.log1p(-delta)), tf.int32)
+
+
+def _in_precision(
+    loops: Mapping[tf.DType, Callable[..., Any]],
+    is_sharp: tf.Tensor,
+    shared: Sequence[tf.Tensor],
+    arrays: Sequence[tf.Tensor],
+    results: tuple[tf.DType, ...],
+) -> Callable[[], tuple[tf.Tensor, ...]]:
+    """Returns a function that runs the loop of the precision needed for the scores, the first of the arrays."""
+    run = {dtype: functools.partial(_compiled.over_lists, loops[dtype], shared, arrays, results) for dtype in loops}
+    if arrays[0].dtype == tf.float64:
+        return run[tf.float64]
+    return functools.partial(tf.cond, is_sharp, run[tf.float64], run[tf.float32])
+
+
+def _gain_loop(
+    dtype: tf.DType,
+    is_exponential: tf.Tensor,
+    looped: tf.Tensor,
+    alpha: tf.Tensor,
+    delta: tf.Tensor,
+    is_shifted: tf.Tensor,
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+    discounts: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns gain and gradient of the first ranks, computed in this type, and the factors of the next rank."""
+    precise, relevance, discounts, delta = (tf.cast(x, dtype) for x in (scores, relevance, discounts, delta))
+    inputs = _logits(precise, mask, alpha, is_shifted)
+
+    def body(rank: tf.Tensor, factors: tf.Tensor, value: tf.Tensor, gradient: tf.Tensor) -> tuple[Any, ...]:
+        indicators = _softmax(tf.exp(_exponents(inputs * factors, mask)), mask)
+        at_rank = _sum(relevance * indicators)
+        gain, derivative = dcg.gain_and_derivative(at_rank, relevance, is_exponential)
+        discount = discounts[:, rank, tf.newaxis]
+        value += tf.cast(discount * gain, tf.float64)
+        gradient += discount * derivative * rank_gradient(indicators, relevance, at_rank, factors)
+        return rank + 1, factors * (1.0 - delta - indicators), value, gradient
+
+    state = (0, tf.ones_like(inputs), tf.zeros_like(inputs[:, :1], tf.float64), tf.zeros_like(inputs))
+    _, factors, value, gradient = tf.while_loop(lambda rank, *_: rank < looped, body, state)
+    gradient = to_scores(gradient, precise, mask, alpha, is_shifted)
+    return value[:, 0], tf.cast(gradient, scores.dtype), tf.cast(factors, scores.dtype)
+
+
+def _relevance_loop(
+    dtype: tf.DType,
+    at_ranks: tf.Tensor,
+    looped: tf.Tensor,
+    alpha: tf.Tensor,
+    delta: tf.Tensor,
+    is_shifted: tf.Tensor,
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the relevance at the first ranks, computed in this type, 0 at later ones, and the factors of the next."""
+    precise, relevance, delta = (tf.cast(x, dtype) for x in (scores, relevance, delta))
+    inputs = _logits(precise, mask, alpha, is_shifted)
+    # Rows after the loop stay 0.
+    rows = tf.zeros([tf.shape(at_ranks)[1], tf.shape(scores)[0]], dtype)
+    rows = tf.TensorArray(dtype, size=tf.shape(at_ranks)[1]).unstack(rows)
+
+    def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
+        indicators = _softmax(tf.exp(_exponents(inputs * factors, mask)), mask)
+        rows = rows.write(rank, _sum(relevance * indicators)[:, 0])
+        return rank + 1, factors * (1.0 - delta - indicators), rows
+
+    _, factors, rows = tf.while_loop(lambda rank, *_: rank < looped, body, (0, tf.ones_like(inputs), rows))
+    return tf.cast(tf.transpose(rows.stack()), scores.dtype), tf.cast(factors, scores.dtype)
+
+
+_PRECISIONS = (tf.float32, tf.float64)
+_GAIN_LOOPS = {dtype: _compiled.program(functools.partial(_gain_loop, dtype)) for dtype in _PRECISIONS}
+_RELEVANCE_LOOPS = {dtype: _compiled.program(functools.partial(_relevance_loop, dtype)) for dtype in _PRECISIONS}
+
+
+def _logits(scores: tf.Tensor, mask: tf.Tensor, alpha: tf.Tensor, *others: tf.Tensor) -> tf.Tensor:
+    """Returns alpha S of Eq. 7, [batch, list], 0 at padding; the last argument is whether to subtract the minimum."""
+    lowest = tf.reduce_min(tf.where(mask, scores, scores.dtype.max), axis=1, keepdims=True)
+    # The gradient flows through the minimum.
+    scores = tf.where(mask, scores - tf.where(others[-1], lowest, tf.zeros_like(lowest)), tf.zeros_like(scores))
+    alpha = tf.cast(alpha, scores.dtype)
+    limit = _LARGEST / tf.maximum(alpha, 1.0)
+    return alpha * tf.clip_by_value(scores, -limit, limit)
+
+
+def _exponents(inputs: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Returns the softmax inputs [batch, list], in float64 minus their maximum, so that no exponential overflows."""
+    if inputs.dtype != tf.float64:  # These inputs are small enough.
+        return inputs
+    highest = tf.reduce_max(tf.where(mask, inputs, -2.0 * _LARGEST), axis=1, keepdims=True)
+    # XLA may fuse multiplication and subtraction: the maximum must still become 0, and ties must stay equal.
+    return tf.where(tf.logical_and(inputs < highest, mask), inputs - highest, tf.zeros_like(inputs))
+
+
+def _softmax(exponentials: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Returns the softmax over the real documents, [batch, list]; 0 for empty lists."""
+    weights = exponentials * tf.cast(mask, exponentials.dtype)
+    # The maximum only affects empty lists.
+    return weights * (1.0 / tf.maximum(_sum(weights), 1e-30))
+
+
+def _sum(values: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_sum(values, axis=1, keepdims=True)
+
+
+def _of_real_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Returns [batch or 1, K] values, 0 at ranks beyond the real documents."""
+    return tf.where(_lists.rank_mask(mask, tf.shape(values)[1]), values, tf.zeros([], values.dtype))

@@ -1,0 +1,210 @@
+r"""SoftRank: expected metrics under noisy scores, without a sort and without the cubic recursion.
+
+Taylor, Guiver, Robertson, Minka: "SoftRank: Optimizing Non-Smooth Rank Metrics", WSDM 2008. SoftNDCG replaces the
+discount at a document's rank by its expectation under the rank distribution (Eq. 14 and 15):
+
+$$E[D(r_j)] = \sum_r D(r) \, p_j(r)$$
+
+The paper computes $p_j(r)$ by a recursion that is cubic in the list length. NDCG's discount does not need it: it is a
+mixture of exponentials (see `log2_mixture`), and the rank is a sum of independent contests, so
+
+$$D(r) = \sum_m w_m (1 - c_m)^r \quad\Rightarrow\quad E[D(r_j)] = \sum_m w_m \prod_{i \ne j} (1 - c_m \pi_{ij}), \qquad
+  \frac{\partial E[D(r_j)]}{\partial \pi_{ij}} = -\sum_m w_m c_m \prod_{k \ne i, j} (1 - c_m \pi_{kj})$$
+
+with about twenty terms m. Since every $c_m < 1$, no factor is 0, and the last product is the first product divided by
+one factor. A product may underflow to 0 without harm: the sum then consists of the terms with the smallest c, which
+have the largest products.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import tensorflow as tf
+
+from tfr_smooth import _about, _arguments, _compiled, _lists
+from tfr_smooth.rankings import dcg
+from tfr_smooth.rankings.dcg import Discount
+from tfr_smooth.rankings.ranking import DocumentRanking
+from tfr_smooth.rankings.softrank.log2_mixture import log2_mixture
+from tfr_smooth.rankings.softrank.rank_distributions import (
+    loss_probabilities,
+    mean_and_variance,
+    rank_binomial,
+    win_densities,
+    win_probabilities_of,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class SoftRank(DocumentRanking):
+    r"""The SoftRank ranking: the distribution of each document's rank under noisy scores.
+
+    Each score has Gaussian noise with standard deviation $\sigma$ (Eq. 8 of SoftRank, WSDM 2008), which defines the
+    probability of each document at each rank (Eq. 12).
+
+    Args:
+      sigma: Standard deviation of a score, > 0, in the unit of the scores. The ranking is exact in the limit of 0. A
+        number or a non-trainable `tf.Variable`.
+
+    Raises:
+      ValueError: If `sigma` is out of range.
+
+    Time O(M N^2) and memory O(N^2) per list for NDCG without a cutoff, with M = 12 to 33 terms. Metrics that need
+    single ranks use the recursion over K ranks: time O(K N^2); memory O(N^2 + K N), and O((N / 16 + 16) K N) for the
+    gradient. Computed in float64.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import rankings
+      >>> scores = tf.constant([[1.0, 4.0, 2.0]])
+      >>> print(rankings.SoftRank(sigma=0.1).document_discounts(scores, scores > 0.0).numpy().round(3))
+      [[0.5   1.    0.631]]
+    """
+
+    about: ClassVar = _about.AboutRanking(
+        prefix="Soft",
+        title="SoftRank",
+        formula=r"y_r = \sum_j rel_j \, p_j(r), \quad \pi_{ij} = \Phi((s_i - s_j) / (\sigma \sqrt 2))",
+        citation="Taylor et al. 2008 (SoftRank), Eq. 9 to 15",
+        searched={"sigma": (1e-4, 1e-3, 1e-2, 0.1, 1.0)},  # Section 4.5: from 1 down to 1e-4.
+        sharp={"sigma": 1e-3},
+        costs={
+            "ndcg": ("20 N^2; with a cutoff K N^2", "N^2"),
+            "precision": ("K N^2", "N^2 + (N / 16 + 16) K N"),
+            "map": ("N^3", "N^2.5"),
+            "mrr": ("K N^2", "N^2 + (N / 16 + 16) K N"),
+            "err": ("K N^2", "N^2 + (N / 16 + 16) K N"),
+        },
+    )
+
+    sigma: float | tf.Variable = 1.0
+
+    def __post_init__(self) -> None:
+        """Checks the argument."""
+        object.__setattr__(self, "sigma", _arguments.temperature("sigma", self.sigma))
+
+    def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
+        r"""Returns the probability $p_j(r)$ of each document at each rank (Eq. 12).
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+          topn: The number of ranks K, >= 1; None for the length of the lists.
+
+        Returns:
+          [batch, K, list], in the type of the scores; 0 at padding and at ranks beyond the real documents.
+        """
+        ranks = _lists.num_ranks(scores, topn)
+        wins = self._wins(scores, mask)
+        distributions = tf.transpose(rank_binomial(wins, loss_probabilities(wins), ranks), [0, 2, 1])
+        real = tf.logical_and(_lists.rank_mask(mask, ranks)[:, :, tf.newaxis], mask[:, tf.newaxis])
+        return tf.cast(_lists.fill(distributions, real, 0.0), scores.dtype)
+
+    def document_discounts(
+        self, scores: tf.Tensor, mask: tf.Tensor, *, discount: Discount = "log2", topn: int | None = None
+    ) -> tf.Tensor:
+        r"""Returns the expected discount of each document, $E[D(r_j)] = \sum_r D(r) \, p_j(r)$ (Eq. 15).
+
+        Args:
+          scores: [batch, list], float32 or float64, without NaN.
+          mask: [batch, list] bool, False for padding.
+          discount: The discount D; see `measures.NDCG`. The mixture for "log2" has a relative error of up to 1e-7.
+          topn: The cutoff K, >= 1; None for no cutoff.
+
+        Returns:
+          [batch, list]; 0 at padding.
+
+        Without a cutoff, "log2" takes time O(M N^2) and a `ShallowDiscount` O(N^2). All others use the recursion over K
+        ranks. (A truncated discount is not a positive mixture. A signed or complex mixture loses all precision for
+        documents that hardly ever reach the top K; the recursion only adds positive numbers.)
+        """
+        discount = dcg.checked_discount(discount)
+        ranks = _lists.num_ranks(scores, topn)
+        length = _lists.length(scores)
+        if isinstance(ranks, int) and ranks == length:
+            topn = None
+        if topn is None and isinstance(discount, str):
+            return self._expected_log2_discount(scores, mask)
+        wins = self._wins(scores, mask)
+        if topn is None and isinstance(discount, dcg.ShallowDiscount):
+            expected = discount.expected(*mean_and_variance(wins), _lists.count(mask, tf.float64))
+        else:
+            if isinstance(discount, tuple):  # 0 beyond the table
+                ranks = min(len(discount), ranks) if isinstance(ranks, int) else tf.minimum(len(discount), ranks)
+            distributions = rank_binomial(wins, loss_probabilities(wins), ranks)
+            expected = tf.linalg.matvec(distributions, dcg.discounts_at_ranks(discount, ranks, mask))
+        return _lists.fill(tf.cast(expected, scores.dtype), mask, 0.0)
+
+    def _wins(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        return win_probabilities_of(scores, mask, _compiled.scalar(self.sigma, tf.float64))
+
+    def _expected_log2_discount(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        sigma = _compiled.scalar(self.sigma, tf.float64)
+        expected = _expected_discounts(scores, mask, sigma, *log2_mixture(_lists.length(scores)))
+        return tf.ensure_shape(expected, scores.shape)
+
+
+@_compiled.program
+def _expected_program(
+    scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns the expected discounts [batch, list], the products [M, batch, list] of the terms, and the wins."""
+    wins = win_probabilities_of(scores, mask, sigma)
+    by_contest, decays = tf.transpose(wins, [1, 0, 2]), decays[:, tf.newaxis, tf.newaxis]
+
+    # One contest at a time for all documents and terms: XLA multiplies arrays faster than it reduces an array. The
+    # length of the lists is even.
+    def body(i: tf.Tensor, products: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return i + 2, products * (1.0 - decays * by_contest[i]) * (1.0 - decays * by_contest[i + 1])
+
+    ones = tf.ones([tf.shape(weights)[0], *tf.unstack(tf.shape(scores))], tf.float64)
+    products = tf.while_loop(lambda i, _: i < tf.shape(scores)[1], body, (0, ones))[1]
+    expected = tf.reduce_sum(weights[:, tf.newaxis, tf.newaxis] * products, axis=0)
+    return tf.cast(tf.where(mask, expected, tf.zeros_like(expected)), scores.dtype), products, wins
+
+
+@_compiled.program
+def _gradient_program(
+    scores: tf.Tensor,
+    mask: tf.Tensor,
+    sigma: tf.Tensor,
+    weights: tf.Tensor,
+    decays: tf.Tensor,
+    products: tf.Tensor,
+    wins: tf.Tensor,
+    upstream: tf.Tensor,
+) -> tf.Tensor:
+    """Returns the gradient with respect to the scores, [batch, list], using O(N^2) memory."""
+    upstream = tf.where(mask, tf.cast(upstream, tf.float64), tf.zeros([], tf.float64))
+    scaled = products * (weights * decays)[:, tf.newaxis, tf.newaxis] * upstream
+
+    def body(m: tf.Tensor, to_wins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return m + 1, to_wins - scaled[m][:, tf.newaxis] / (1.0 - decays[m] * wins)
+
+    to_wins = tf.while_loop(lambda m, _: m < tf.shape(weights)[0], body, (0, tf.zeros_like(wins)))[1]
+    to_differences = to_wins * win_densities(scores, mask, sigma)
+    return tf.cast(tf.reduce_sum(to_differences, axis=2) - tf.reduce_sum(to_differences, axis=1), scores.dtype)
+
+
+def _plain_expected_discounts(
+    scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
+) -> tf.Tensor:
+    factors = 1.0 - decays[:, tf.newaxis, tf.newaxis, tf.newaxis] * win_probabilities_of(scores, mask, sigma)
+    expected = tf.tensordot(weights, tf.reduce_prod(factors, axis=2), axes=1)
+    return _lists.fill(tf.cast(expected, scores.dtype), mask, 0.0)
+
+
+@_compiled.differentiable(_plain_expected_discounts)
+def _expected_discounts(
+    scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
+) -> _compiled.WithGradient:
+    """Returns the expected discounts, [batch, list], and their gradient function."""
+    arguments = _compiled.pad(scores), _compiled.pad(mask), sigma, weights, decays
+    expected, products, wins = _expected_program(*arguments)
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        return _compiled.unpad(_gradient_program(*arguments, products, wins, _compiled.pad(upstream)), scores)
+
+    return _compiled.unpad(expected, scores), gradient
