@@ -3,27 +3,17 @@
 import numpy as np
 import tensorflow as tf
 
-# One loss per code path; together they use every ranking, metric and baseline.
-SAMPLE = (
-    "smoothi_ndcg",
-    "smoothi_map",
-    "smoothi_err",
-    "approx_ndcg",
-    "approx_precision",
-    "soft_ndcg",
-    "soft_map",
-    "neuralsort_ndcg",
-    "softsort_mrr",
-    "fastsort_ndcg",
-    "sinkhorn_ndcg",
-    "list_ap",
-    "lambda_loss",
-    "list_mle",
-    "list_net",
-    "mean_squared",
-    "pairwise_hinge",
-    "rank_net",
-)
+from tfr_smooth import losses, registry
+
+BASELINES = [name for name in losses.NAMES if name not in registry.PAIRS]
+# One loss per code path; together they use every ranking, measure and baseline.
+_PAIRS = [
+    *("smoothi_ndcg", "smoothi_map", "smoothi_err", "approx_ndcg", "approx_precision", "soft_ndcg", "soft_map"),
+    *("neuralsort_ndcg", "softsort_mrr", "fastsort_ndcg", "sinkhorn_ndcg"),
+]
+_PAIRS += [f"{ranking}_ndcg" for ranking in registry.RANKINGS if not any(ranking in name.split("_") for name in _PAIRS)]
+_PAIRS += [f"smoothi_{measure}" for measure in registry.MEASURES if not any(measure in name for name in _PAIRS)]
+SAMPLE = (*_PAIRS, *BASELINES)
 UNKNOWN = [tf.TensorSpec([None, None]), tf.TensorSpec([None, None])]
 
 

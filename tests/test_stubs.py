@@ -18,9 +18,9 @@ def test_an_outdated_stub_is_an_error(tmp_path, capsys):
         (tmp_path / "tfr_smooth" / package).mkdir(parents=True)
     write_stubs([], tmp_path)
     assert write_stubs(["--check"], tmp_path) is None
-    path = tmp_path / "tfr_smooth" / "metrics" / "named.pyi"
+    path = tmp_path / "tfr_smooth" / "metrics" / "measure_metrics.pyi"
     path.write_text(path.read_text(encoding="utf-8").replace("delta: float = 0.1", "delta: float = 0.2"))
-    with pytest.raises(SystemExit, match="tfr_smooth/metrics/named.pyi is not up to date: run `make stubs`."):
+    with pytest.raises(SystemExit, match="tfr_smooth/metrics/measure_metrics.pyi is not up to date: run `make stubs`."):
         write_stubs(["--check"], tmp_path)
 
 

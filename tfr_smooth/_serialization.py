@@ -45,7 +45,7 @@ def decode(value: Any) -> Any:
     Raises:
       ValueError: If the class is unknown.
     """
-    if not isinstance(value, dict) or set(value) != {"class_name", "config"}:
+    if not _is_part(value):
         return value
     name = value["class_name"]
     # The first files of this library name its own classes without the package.
@@ -61,5 +61,12 @@ def decode(value: Any) -> Any:
 
 def representation(configured: Any) -> str:
     """Returns the constructor call of a loss or metric, from its config: `SmoothINDCGLoss(alpha=1.0, ...)`."""
-    arguments = ", ".join(f"{name}={decode(value)!r}" for name, value in configured.get_config().items())
+    config = configured.get_config()
+    # The parts themselves, since classes that are not registered cannot be decoded.
+    shown = {name: getattr(configured, name, None) or decode(config[name]) for name in config if _is_part(config[name])}
+    arguments = ", ".join(f"{name}={value!r}" for name, value in {**config, **shown}.items())
     return f"{type(configured).__name__}({arguments})"
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"class_name", "config"}

@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from tests import checks, references
 from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
+from tests.modes import BASELINES
 from tfr_smooth import losses, registry
 
-BASELINES = [name for name in losses.NAMES if name not in registry.PAIRS]
 # Each ranking with one metric and each metric with one ranking.
 COVERING = [
     *(f"{ranking}_{metric}" for ranking, metric in zip(registry.RANKINGS, itertools.cycle(registry.MEASURES))),

@@ -98,7 +98,12 @@ def test_lists_of_length_0_get_one_padded_document(signature, batch):
 @pytest.mark.parametrize(
     ("labels", "scores", "mask", "message"),
     [
-        (tf.zeros([3]), tf.zeros([3]), None, r"`scores` must have the shape \[batch, list\] or \[batch, list, 1\], got \(3,\)"),
+        (
+            tf.zeros([3]),
+            tf.zeros([3]),
+            None,
+            r"`scores` must have the shape \[batch, list\] or \[batch, list, 1\], got \(3,\)",
+        ),
         (tf.zeros([2, 3]), tf.zeros([2, 3], tf.int32), None, "`scores` must be floats, got int32"),
         (tf.zeros([2, 4]), tf.zeros([2, 3]), None, "`labels` must have the shape of the scores"),
         (tf.zeros([2]), tf.zeros([2, 3]), None, "`labels` must have the shape of the scores"),

@@ -111,5 +111,8 @@ def test_invalid_discounts_raise(discount):
 
 
 def test_an_unknown_discount_raises():
-    with pytest.raises(ValueError, match="`discount` must be 'log2', 'linear', a ShallowDiscount, a function of the rank or finite numbers, got 'log'"):
+    with pytest.raises(
+        ValueError,
+        match="`discount` must be 'log2', 'linear', a ShallowDiscount, a function of the rank or finite numbers, got 'log'",
+    ):
         dcg.checked_discount("log")

@@ -344,7 +344,11 @@ def test_memory_is_quadratic_in_the_list(arguments):
         (rank_distributions, {"method": "fast"}, "`method` must be one of 'exact', 'normal', got 'fast'."),
         (rank_distributions, {"sinkhorn_iterations": -1}, "`sinkhorn_iterations` must be an integer >= 0, got -1."),
         (win_probabilities, {"sigma": math.inf}, "`sigma` must be a finite number > 0, got inf."),
-        (SoftRank().document_discounts, {"discount": "log"}, "`discount` must be 'log2', 'linear', a ShallowDiscount, a function of the rank or finite numbers, got 'log'."),
+        (
+            SoftRank().document_discounts,
+            {"discount": "log"},
+            "`discount` must be 'log2', 'linear', a ShallowDiscount, a function of the rank or finite numbers, got 'log'.",
+        ),
     ],
 )
 def test_invalid_arguments_raise(function, arguments, message):

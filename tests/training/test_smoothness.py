@@ -50,9 +50,9 @@ def test_the_report_matches_the_definitions():
     "name", ["smoothi", *(pytest.param(n, marks=pytest.mark.slow) for n in registry.RANKINGS if n != "smoothi")]
 )
 def test_a_sharper_ranking_has_a_smaller_gap_and_finally_no_gradient(name):
-    entry = registry.RANKINGS[name]
+    entry = registry.RANKINGS[name].about
     loss = losses.get(f"{name}_ndcg", **{key: value for key, value in entry.sharp.items() if key != entry.temperature})
-    soft, sharp = registry.defaults(entry.ranking)[entry.temperature], entry.sharp[entry.temperature]
+    soft, sharp = registry.defaults(registry.RANKINGS[name])[entry.temperature], entry.sharp[entry.temperature]
     separate = [(10.0 * np.argsort(np.argsort(SCORES, axis=1), axis=1).astype(np.float32), LABELS)]
     report = diagnose(loss, separate, values=(sharp, soft))
     assert report.hyperparameter == entry.temperature
