@@ -109,7 +109,7 @@ def _cores() -> int:
 
 
 def graph(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the function as an ordinary graph, traced once for all graphs that call it; eager mode runs it directly.
+    """Returns the function as an ordinary graph, traced once for all callers.
 
     As in `program`, the types and ranks of the tensors select the trace. TensorFlow keeps every graph with a
     `tf.custom_gradient` until the process ends. With this decorator, all losses share one graph.
@@ -125,8 +125,6 @@ def graph(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
         tensors = [tf.convert_to_tensor(argument) for argument in arguments]
-        if tf.executing_eagerly():
-            return function(*tensors)
         specs = _specs(tensors)
         if specs not in traces:
             traces[specs] = tf.function(function, input_signature=specs, autograph=False)
@@ -142,18 +140,6 @@ def _specs(tensors: Iterable[tf.Tensor]) -> tuple[tf.TensorSpec, ...]:
 @functools.cache
 def _has_xla() -> bool:
     return not (platform.system() == "Darwin" and tf.config.list_physical_devices("GPU"))
-
-
-def _detached(tensor: tf.Tensor) -> tf.Tensor:
-    """Returns the tensor as a constant for reverse and forward derivatives.
-
-    In eager mode `tf.stop_gradient` has a forward derivative of 0, which TensorFlow prefers to an operation's own. An
-    integer has no derivative at all.
-    """
-    if not tf.executing_eagerly():
-        return tf.stop_gradient(tensor)
-    bits = {tf.float32: tf.int32, tf.float64: tf.int64}.get(tensor.dtype)
-    return tensor if bits is None else tf.bitcast(tf.bitcast(tensor, bits), tensor.dtype)
 
 
 def differentiable(
@@ -180,7 +166,7 @@ def differentiable(
         @functools.wraps(value)
         @tf.custom_gradient
         def function(x: tf.Tensor, *constants: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
-            result, first_derivative = value(_detached(x), *map(_detached, constants))
+            result, first_derivative = value(*map(tf.stop_gradient, (x, *constants)))
 
             def gradient(upstream: tf.Tensor) -> list[tf.Tensor | None]:
                 derivative = _derivative(first_derivative, plain)(x, upstream, *constants)
@@ -206,10 +192,7 @@ def _derivative(
         here = [tf.identity(tensor) for tensor in constants]
 
         def second_derivative(direction: tf.Tensor) -> list[tf.Tensor | None]:
-            # Eager mode needs a separate graph: TensorFlow records no tape while it computes a forward derivative.
-            is_eager = tf.executing_eagerly()
-            run = tf.function(_second_derivative, autograph=False) if is_eager else _second_derivative
-            return [*run(plain, x, upstream, direction, here), *(None for _ in constants)]
+            return [*_second_derivative(plain, x, upstream, direction, here), *(None for _ in constants)]
 
         return first_derivative(upstream), second_derivative
 

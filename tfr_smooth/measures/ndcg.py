@@ -117,7 +117,8 @@ def ideal_dcg(
     def by_sorting() -> tf.Tensor:
         return tf.reduce_sum(gain(tf.math.top_k(relevance, ranks).values) * tf.cast(at_ranks, relevance.dtype), axis=1)
 
-    if isinstance(ranks, int) and ranks <= _FEW_RANKS:
+    # An eager condition would copy the labels from a GPU.
+    if tf.executing_eagerly() or (isinstance(ranks, int) and ranks <= _FEW_RANKS):
         return by_sorting()
     # Labels are mostly small integers. Then no sort is needed, which takes as long as everything else.
     is_graded = tf.logical_and(

@@ -23,6 +23,7 @@ size is unknown.)
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -118,7 +119,7 @@ class FastSort(PositionRanking):
         rising = tf.pad(tf.cumsum(_lists.fill(gaps, places[:, 1:], 0.0), axis=1), [[0, 0], [1, 0]])
 
         solve = _euclidean if self.regularization == "l2" else _entropic
-        starts = _blocks(tf.stop_gradient(rising), places, solve)
+        starts = _BLOCKS[self.regularization](tf.stop_gradient(rising), places)
         positions, _ = solve(rising, _Blocks(starts))
         return tf.cast(exact.unsort(_lists.fill(positions, places, 0.0), order), scores.dtype)
 
@@ -146,13 +147,20 @@ def _entropic(rising: tf.Tensor, blocks: _Blocks) -> tuple[tf.Tensor, tf.Tensor]
     return weights / total * ranks, tf.math.log(ranks / total) - highest
 
 
-def _blocks(rising: tf.Tensor, places: tf.Tensor, solve: Solve) -> tf.Tensor:
+def _blocks(solve: Solve, rising: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
     """Returns [batch, list] bool: True where a block of the solution starts. Each padded document is a separate block.
 
     Pooling takes few rounds if the blocks of the solution are small, splitting if they are large.
     """
     starts, is_wrong = _pool(tf.ones_like(places), rising, places, solve, _FEW_ROUNDS)
     return tf.cond(is_wrong, lambda: _pool(_split(rising, places, solve), rising, places, solve)[0], lambda: starts)
+
+
+# Graphs: eager loops would copy their conditions from a GPU.
+_BLOCKS = {
+    "l2": _compiled.graph(functools.partial(_blocks, _euclidean)),
+    "kl": _compiled.graph(functools.partial(_blocks, _entropic)),
+}
 
 
 def _pool(

@@ -1,0 +1,218 @@
+"""What Keras passes to losses and metrics, and what it expects of them."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import checks
+from tests.helpers import a_batch, value_and_gradient
+from tests.modes import SAMPLE
+from tfr_smooth import losses, measures, metrics, rankings
+
+LABELS = np.array([[2.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 3.0], [0.0, 0.0, 0.0, 0.0]], np.float32)
+SCORES = np.array([[0.3, 1.2, -0.4, 0.1], [0.7, 0.1, -0.2, 0.5], [1.0, 2.0, 3.0, 4.0]], np.float32)
+REAL = np.array([[True, True, True, False], [True, True, True, True], [True, False, True, True]])
+sample = pytest.mark.parametrize("name", SAMPLE)
+
+
+def both(name):
+    """Returns the loss, and the metric of the same name if there is one."""
+    return [losses.get(name), *([metrics.get(name)] if name in metrics.NAMES else [])]
+
+
+def last_dense(**layer):
+    """Returns a model whose last layer is Dense(1)."""
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, **layer)])
+    model.compile("sgd", losses.SmoothINDCGLoss(), metrics=[metrics.NDCGMetric()])
+    return model
+
+
+@sample
+def test_scores_of_a_last_dense_layer_are_squeezed(name):
+    for each in both(name):
+        np.testing.assert_array_equal(each(LABELS, SCORES[:, :, np.newaxis]), each(LABELS, SCORES))
+
+
+def test_fit_takes_a_model_that_ends_with_dense_1():
+    model = last_dense()
+    features = np.random.RandomState(0).randn(3, 4, 2).astype(np.float32)
+    model.fit(features, LABELS, verbose=0)
+    expected = losses.SmoothINDCGLoss()(LABELS, model(features)[:, :, 0])
+    np.testing.assert_allclose(model.evaluate(features, LABELS, verbose=0)[0], expected, rtol=1e-5)
+
+
+@sample
+def test_labels_with_a_mask_mark_padding(name):
+    for each in both(name):
+        expected = each(np.where(REAL, LABELS, -1.0), SCORES)
+        reset(each)
+        np.testing.assert_array_equal(each({"labels": LABELS, "mask": REAL}, SCORES), expected)
+
+
+def reset(each):
+    if isinstance(each, tf.keras.metrics.Metric):
+        each.reset_state()
+
+
+@sample
+def test_a_keras_mask_of_the_scores_marks_padding(name):
+    scores = tf.constant(SCORES)
+    scores._keras_mask = tf.constant(REAL)
+    for each in both(name):
+        expected = each(np.where(REAL, LABELS, -1.0), SCORES)
+        reset(each)
+        np.testing.assert_array_equal(each(LABELS, scores), expected)
+
+
+def test_fit_reads_the_mask_of_an_embedding():
+    ids = np.array([[1, 2, 3, 0], [2, 3, 1, 4], [4, 0, 1, 2]])
+    model = tf.keras.Sequential([tf.keras.layers.Embedding(5, 3, mask_zero=True), tf.keras.layers.Dense(1)])
+    model.compile("sgd", losses.ListNetLoss())
+    model.fit(ids, LABELS, verbose=0)
+    expected = losses.ListNetLoss()(np.where(ids > 0, LABELS, -1.0), model(ids)[:, :, 0].numpy())
+    np.testing.assert_allclose(model.evaluate(ids, LABELS, verbose=0), expected, rtol=1e-5)
+
+
+def test_unknown_keys_of_labels_raise():
+    with pytest.raises(ValueError, match="`y_true` must be labels or a dict of 'labels' and 'mask', got the keys"):
+        losses.ListNetLoss()({"label": LABELS}, SCORES)
+
+
+@sample
+@pytest.mark.parametrize(
+    ("dtype", "computed"),
+    [("float64", "float64"), ("float32", "float32"), (tf.float16, "float32"), ("mixed_bfloat16", "float32")],
+)
+def test_dtype_is_the_type_of_the_result(name, dtype, computed):
+    loss = losses.get(name, dtype=dtype)
+    assert loss.dtype == loss.get_config()["dtype"] == computed
+    found = loss(LABELS, tf.constant(SCORES, tf.float64 if computed == "float32" else tf.float32))
+    assert found.dtype.name == computed
+    np.testing.assert_allclose(found, losses.get(name)(LABELS, SCORES), rtol=1e-5)
+
+
+def test_float64_scores_and_policies_select_the_type():
+    assert losses.ListNetLoss()(LABELS, tf.constant(SCORES, tf.float64)).dtype == tf.float64
+    policy = tf.keras.mixed_precision.Policy("mixed_float16")
+    assert losses.ListNetLoss(dtype=policy).dtype == "float32"
+    with pytest.raises(ValueError, match="`dtype` must be a floating-point type or None, got 'int32'"):
+        losses.ListNetLoss(dtype="int32")
+
+
+@sample
+def test_mean_with_sample_weight_divides_by_the_weights_of_included_lists(name):
+    subject = checks.SUBJECTS[name]
+    labels, scores = a_batch(length=6)
+    labels = np.vstack([labels, np.full((1, 6), -1.0, np.float32)])
+    scores = np.vstack([scores, scores[:1]])
+    weights = np.array([1.0, 2.0, 0.5, 3.0, 0.0, 9.0], np.float32)
+    each = subject.each()(labels, scores).numpy()
+    found, gradient = value_and_gradient(subject.loss(reduction="mean_with_sample_weight"), labels, scores, weights)
+    np.testing.assert_allclose(found, np.average(each[:5], weights=weights[:5]), rtol=1e-5)
+    _, of_sum = value_and_gradient(subject.loss(reduction="sum"), labels, scores, weights)
+    np.testing.assert_allclose(gradient, of_sum / weights[:5].sum(), rtol=1e-5, atol=1e-7)
+
+
+def test_mean_with_sample_weight_without_weights_is_the_mean():
+    found = losses.ListNetLoss(reduction="mean_with_sample_weight")(LABELS, SCORES)
+    np.testing.assert_allclose(found, losses.ListNetLoss()(LABELS, SCORES), rtol=1e-6)
+
+
+def test_smooth_and_exact_metrics_treat_lists_without_relevant_documents_alike():
+    sharp = metrics.SmoothINDCGMetric(alpha=1e4)(LABELS, SCORES)
+    np.testing.assert_allclose(sharp, metrics.NDCGMetric()(LABELS, SCORES), atol=1e-4)
+
+
+@pytest.mark.parametrize(("name", "topn"), [("smoothi_ndcg@3", 3), ("SmoothINDCGLoss@3", 3), ("ApproxNDCGLoss", None)])
+def test_losses_are_found_by_class_name_and_cutoff(name, topn):
+    assert losses.get(name).measure.topn == topn
+
+
+@pytest.mark.parametrize("name", ["ndcg@10", "NDCGMetric@10"])
+def test_metrics_are_found_by_class_name_and_cutoff(name):
+    assert metrics.get(name).name == "ndcg_10"
+
+
+@pytest.mark.parametrize("bad", ["ndcg@", "ndcg@x", "ndcg@-1"])
+def test_an_invalid_cutoff_raises(bad):
+    with pytest.raises(ValueError, match="`identifier` must be a name, or NAME@K without `topn`, got 'ndcg@"):
+        metrics.get(bad)
+
+
+def test_messages_of_unknown_names_list_ten_names():
+    with pytest.raises(ValueError) as error:
+        losses.get("smothi_ndcg")
+    assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        losses.MeasureLoss(rankings.Approx(alpha=3.0), measures.NDCG(topn=2, discount=[1.0, 0.5])),
+        losses.MeasureLoss(rankings.SoftRank(), measures.NDCG(discount=rankings.ShallowDiscount(0.5))),
+        losses.SoftNDCGLoss(discount=rankings.ShallowDiscount(-0.5)),
+        losses.LambdaLoss(metric="precision", topn=3),
+    ],
+    ids=lambda loss: type(loss).__name__,
+)
+def test_repr_is_a_constructor_call(loss):
+    names = {**vars(losses), **vars(measures), **vars(rankings)}
+    again = eval(repr(loss), names)
+    assert again.get_config() == loss.get_config() and repr(again) == repr(loss)
+
+
+def test_measures_with_a_table_of_discounts_are_equal_and_hashable():
+    made = [measures.NDCG(discount=discount) for discount in ([1.0, 0.5], (1.0, 0.5), np.array([1.0, 0.5]))]
+    assert made[0] == made[1] == made[2] and len({*made}) == 1
+    assert measures.NDCG(discount=np.array([1.0, 0.4])) != made[0]
+
+
+@pytest.mark.parametrize("ranking", [kind() for kind in rankings.RANKINGS], ids=lambda ranking: type(ranking).__name__)
+def test_a_gain_may_be_any_function(ranking):
+    """SmoothI computes the gains of NDCG in its loop, and others from the relevance at each rank."""
+    labels, scores, mask = tf.constant(LABELS), tf.constant(SCORES), tf.constant(REAL)
+    found = ranking.discounted_gain(scores, labels, mask, gain=tf.sqrt)
+    if hasattr(ranking, "document_discounts"):
+        expected = tf.reduce_sum(tf.sqrt(labels) * ranking.document_discounts(scores, mask), axis=1)
+    else:
+        gains = tf.sqrt(ranking.rank_relevance(scores, labels, mask))
+        expected = tf.reduce_sum(gains / np.log2([2.0, 3.0, 4.0, 5.0]).astype(np.float32), axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@sample
+def test_forward_mode_equals_reverse_mode(name):
+    subject = checks.SUBJECTS[name]
+    labels, scores = (array.astype(np.float64) for array in a_batch(length=6))
+    loss = subject.each(**subject.converged)
+    direction = np.random.RandomState(1).randn(*scores.shape)
+    expected = np.sum(value_and_gradient(loss, labels, scores)[1] * direction, axis=1)
+    scores = tf.constant(scores)
+    with tf.autodiff.ForwardAccumulator(scores, tf.constant(direction)) as accumulator:
+        value = loss(labels, scores)
+    np.testing.assert_allclose(accumulator.jvp(value), expected, rtol=1e-5, atol=1e-8)
+
+
+@sample
+def test_an_eager_call_copies_nothing_to_the_host(name, monkeypatch):
+    labels, scores = map(tf.constant, a_batch(length=6))
+    loss = losses.get(name)
+    for method in ("numpy", "__array__", "__bool__", "__int__", "__float__", "__index__"):
+        refuse(monkeypatch, type(scores), method)
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        value = loss(labels, scores)
+    gradient = tape.gradient(value, scores)
+    monkeypatch.undo()
+    assert np.isfinite(value) and np.isfinite(gradient).all()
+
+
+def refuse(monkeypatch, tensor, method):
+    """Makes the method raise, except for shapes, which are on the host."""
+    original = getattr(tensor, method)
+
+    def checked(self, *args, **kwargs):
+        assert self.dtype.is_integer, f"{method} copies to the host"
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(tensor, method, checked)
