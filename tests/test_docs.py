@@ -171,6 +171,11 @@ def test_links_into_the_repository_lead_to_files(site):
     assert [link for link in links if not (ROOT / link).is_file()] == []
 
 
+def test_an_image_follows_the_color_scheme(site):
+    for scheme, name in (("light", "smoothi_error"), ("dark", "smoothi_error_dark")):
+        assert f'src="../images/{name}.png#only-{scheme}"' in site["relaxations/smoothi.html"]
+
+
 def test_formulas_are_marked_for_rendering(site):
     assert 'class="arithmatex"' in site["relaxations/approx.html"]
     for name, text in site.items():
