@@ -16,16 +16,6 @@ def snippets(page):
     return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S)
 
 
-def in_folder(program, folder):
-    """Returns the program with the snippets' output folder /tmp/letor replaced by one in `folder`."""
-    return program.replace("/tmp/letor", str(folder / "letor"))
-
-
-def run(program, folder):
-    program = in_folder(program, folder)
-    return subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=900)
-
-
 def broken_links(page):
     """Returns the relative links and images of the page whose target files do not exist."""
     text = re.sub(r"^```.*?^```|`[^`\n]*`", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.M | re.S)  # no code

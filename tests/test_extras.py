@@ -9,23 +9,8 @@ import pytest
 
 from tests import documents
 
-OPTIONAL = [
-    "Stemmer",
-    "bm25s",
-    "jinja2",
-    "lightgbm",
-    "matplotlib",
-    "pandas",
-    "optuna",
-    "pytrec_eval",
-    "safetensors",
-    "scipy",
-    "tabulate",
-    "tensorflow_ranking",
-    "tensorflow_serving",
-    "tensorflow_text",
-    "tokenizers",
-]
+OPTIONAL = ["Stemmer", "bm25s", "jinja2", "lightgbm", "matplotlib", "optuna", "pandas", "pytrec_eval", "safetensors"]
+OPTIONAL += ["scipy", "tabulate", "tensorflow_ranking", "tensorflow_serving", "tensorflow_text", "tokenizers"]
 
 PROGRAM = """
 import json, sys
@@ -99,30 +84,27 @@ def test_the_library_imports_and_trains_without_optional_packages(report):
     assert report["history"]["loss"][1] < report["history"]["loss"][0]
 
 
+def needs(name, packages, extra):
+    return f"{name} needs {packages}: pip install 'tfr_smooth[{extra}]'"
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("trec_eval", "`trec_eval` needs pytrec_eval-terrier: pip install 'tfr_smooth[evaluation]'"),
-        ("trec_eval_by_query", "`trec_eval` needs pytrec_eval-terrier: pip install 'tfr_smooth[evaluation]'"),
-        ("plot", "`plot_training_curves` needs matplotlib: pip install 'tfr_smooth[evaluation]'"),
-        ("collect", "`collect` needs pandas: pip install 'tfr_smooth[study]'"),
-        ("lambdamart", "The ranker 'lambdamart' needs lightgbm: pip install 'tfr_smooth[study]'"),
-        ("bm25", "`bm25` needs bm25s and PyStemmer: pip install 'tfr_smooth[text]'"),
-        ("tokenizer", "`Tokenizer` needs tokenizers: pip install 'tfr_smooth[text]'"),
-        (
-            "warmup",
-            "An export with `warmup_list_sizes` needs tensorflow-serving-api: pip install 'tfr_smooth[serving]'",
-        ),
+        ("trec_eval", needs("`trec_eval`", "pytrec_eval-terrier", "evaluation")),
+        ("trec_eval_by_query", needs("`trec_eval`", "pytrec_eval-terrier", "evaluation")),
+        ("plot", needs("`plot_training_curves`", "matplotlib", "evaluation")),
+        ("collect", needs("`collect`", "pandas", "study")),
+        ("lambdamart", needs("The ranker 'lambdamart'", "lightgbm", "study")),
+        ("bm25", needs("`bm25`", "bm25s and PyStemmer", "text")),
+        ("tokenizer", needs("`Tokenizer`", "tokenizers", "text")),
+        ("warmup", needs("An export with `warmup_list_sizes`", "tensorflow-serving-api", "serving")),
     ],
 )
 def test_errors_about_missing_packages_name_the_extra(report, call, message):
     assert report[call] == message
 
 
-def test_an_export_without_warmup_needs_no_optional_package(report, folder):
-    assert report["no_warmup"] == "done"
-    assert (folder / "plain/1/saved_model.pb").is_file()
-
-
-def test_a_failed_call_leaves_nothing_behind(report, folder):
+def test_an_export_without_warmup_needs_no_optional_package_and_a_failed_one_leaves_nothing(report, folder):
+    assert report["no_warmup"] == "done" and (folder / "plain/1/saved_model.pb").is_file()
     assert {path.name for path in folder.iterdir()} == {"plain"}

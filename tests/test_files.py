@@ -1,5 +1,7 @@
 """Files and folders are written atomically."""
 
+import contextlib
+
 import pytest
 
 from tfr_smooth import _files
@@ -24,20 +26,13 @@ def test_a_file_is_written_or_replaced(tmp_path, previous_text):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_is_written_and_replaced(tmp_path):
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_folder_is_replaced_only_if_asked(tmp_path, overwrite):
     path = tmp_path / "a"
-    for name in ("one", "two"):
-        write_folder(path, name)
-        assert [child.name for child in path.iterdir()] == [name]
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_an_existing_folder_is_kept_without_overwrite(tmp_path):
-    path = tmp_path / "a"
-    write_folder(path, "one", overwrite=False)
-    with pytest.raises(OSError):
-        write_folder(path, "two", overwrite=False)
-    assert [child.name for child in path.iterdir()] == ["one"]
+    write_folder(path, "one", overwrite=overwrite)
+    with contextlib.nullcontext() if overwrite else pytest.raises(OSError):
+        write_folder(path, "two", overwrite=overwrite)
+    assert [child.name for child in path.iterdir()] == ["two" if overwrite else "one"]
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -26,12 +26,6 @@ def kinds(notebook):
     ]
 
 
-def test_the_navigation_lists_all_notebooks():
-    navigation = (documents.ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    assert set(re.findall(r": notebooks/(\w+)\.ipynb$", navigation, re.M)) == set(NOTEBOOKS)
-    assert set(NOTEBOOKS) == {"quickstart", "dataframe", "inside_a_relaxation", "migration"}
-
-
 @pytest.mark.parametrize("name", NOTEBOOKS)
 class TestStored:
     def test_cells_ran_once_in_order(self, name):
@@ -46,10 +40,6 @@ class TestStored:
     def test_outputs_contain_no_absolute_paths(self, name):
         text = re.sub(r'"image/png": "[^"]*"', "", json.dumps(NOTEBOOKS[name]))
         assert re.findall(r"(?<![\w/:.<])/[\w.-]+/[\w.-]+|\b[A-Z]:\\\\", text) == []
-
-    def test_the_notebook_is_short(self, name):
-        assert 10 <= len(NOTEBOOKS[name]["cells"]) <= 20
-        assert len(json.dumps(NOTEBOOKS[name])) < 800_000
 
     @pytest.mark.slow
     def test_a_run_has_outputs_of_the_stored_kinds(self, name, tmp_path):

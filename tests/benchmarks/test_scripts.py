@@ -62,21 +62,15 @@ def test_a_race_reports_medians_and_ratios(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments, sides, left_out",
+    ("script", "argument", "sides", "left_out"),
     [
-        (["smoothi.py", "--shapes=4x6", "--metrics=ndcg"], {"ours", "plain TensorFlow"}, "--authors_src"),
-        (["softndcg.py", "--shapes=4x6", "--only_ours="], {"ours", "recursion"}, None),
-        (
-            ["relaxations.py", "--shapes=4x6", "--names=neuralsort_ndcg,softsort_ndcg"],
-            {"ours", "ours, step in XLA"},
-            "--neuralsort_path",
-        ),
+        ("smoothi", "--metrics=ndcg", {"ours", "plain TensorFlow"}, "--authors_src"),
+        ("softndcg", "--only_ours=", {"ours", "recursion"}, None),
+        ("relaxations", "--names=neuralsort_ndcg,softsort_ndcg", {"ours", "ours, step in XLA"}, "--neuralsort_path"),
     ],
-    ids=["smoothi", "softndcg", "relaxations"],
 )
-def test_a_script_runs_without_peers(tmp_path, arguments, sides, left_out):
-    script, *rest = arguments
-    report, printed = scripts.run(script, *rest, folder=tmp_path)
+def test_a_script_runs_without_peers(tmp_path, script, argument, sides, left_out):
+    report, printed = scripts.run(f"{script}.py", "--shapes=4x6", argument, folder=tmp_path)
     assert left_out is None or f"{left_out} is not given" in printed
     assert report["results"]
     for result in report["results"]:
@@ -100,3 +94,47 @@ def test_the_costs_of_many_list_sizes_and_losses_are_measured(tmp_path):
     for result in report["results"]:
         assert len(result["seconds"]) == len(result["megabytes"]) == 10
         assert min(result["seconds"]) > 0.0 and f"approx_ndcg, {result['what']}" in printed
+
+
+def test_each_source_has_a_rate(tmp_path):
+    report, printed = scripts.run("input_pipelines.py", "--workers=1", "--epochs=1", folder=tmp_path)
+    (result,) = report["results"]
+    assert set(result["queries_a_second"]) == {
+        *("text", "binary cache", "binary cache, in memory"),
+        *("records", "records, packed", "records, service"),
+    }
+    assert min(result["queries_a_second"].values()) > 0.0
+    for name, rate in result["documents_a_second"].items():
+        assert rate > result["queries_a_second"][name]
+    assert result["megabytes"]["records, packed"] < result["megabytes"]["records"] < result["megabytes"]["text"]
+    assert "records, service: " in printed
+
+
+def test_grouping_by_length_reduces_padding_and_keeps_batches_random(tmp_path):
+    arguments = ["--queries=800", "--batch_sizes=4,8", "--epochs=3"]
+    report, printed = scripts.run("padding.py", *arguments, folder=tmp_path)
+    lengths = report["lengths"]
+    assert 110 < lengths["mean"] < 130 and 65 < lengths["deviation"] < 90
+    assert 5 < lengths["hundredth"] < 25 and lengths["longest"] == 1251
+    results = report["results"]
+    cases = [(result["batch_size"], result["group_by_length"]) for result in results]
+    assert cases == [(4, False), (4, True), (8, False), (8, True)]
+    for result in results:
+        assert result["batches"] == 800 / result["batch_size"]
+        assert abs(result["correlation_of_length_and_place"]) < 5.0 * result["its_deviation_by_chance"]
+        assert result["padding"] <= result["most_padding_of_an_epoch"] < result["padding"] + 0.05
+        grouped = result["group_by_length"]
+        assert result["padding"] < 0.2 if grouped else result["padding"] > 0.3
+        assert result["together_again"] < (0.2 if grouped else 0.04)
+    assert "| 8 | yes | 100 |" in printed
+
+
+def test_each_number_of_replicas_is_measured(tmp_path):
+    sizes = ["--batch_size=4", "--list_size=5", "--num_features=3", "--hidden=4", "--steps=2", "--epochs=1"]
+    report, printed = scripts.run("scaling.py", *sizes, folder=tmp_path / "new", quick=())
+    assert [result["replicas"] for result in report["results"]] == [1, 2]
+    for result in report["results"]:
+        slowest, fastest = result["slowest_and_fastest"]
+        assert 0.0 < slowest <= result["queries_per_second"] <= fastest
+        assert result["device"].startswith("logical CPUs")
+    assert "| 1 |" in printed and "| 2 |" in printed

@@ -347,7 +347,7 @@ def test_memory_is_quadratic_in_the_list(arguments):
         (
             SoftRank().document_discounts,
             {"discount": "log"},
-            "`discount` must be 'log2', 'linear', a ShallowDiscount, a function of the rank or finite numbers, got 'log'.",
+            "`discount` must be 'log2', 'linear', a ShallowDiscount, a function or finite numbers, got 'log'.",
         ),
     ],
 )

@@ -6,20 +6,14 @@ import numpy as np
 import pytest
 
 from tfr_smooth import _files, study
-from tfr_smooth.study import jobs, selection
+from tfr_smooth.study import jobs
 from tfr_smooth.study.recipe import RECIPES
 
+LABELS = ["ridge", "smoothi_ndcg:topn=10:hidden=B64", "smoothi_ndcg:recipe=default"]
+LABELS += ["smoothi_ndcg:alpha=0.1:hidden=[8,4]", 'soft_ndcg:discount={"alpha":0.5}:sigma=0.1']
 
-@pytest.mark.parametrize(
-    "label",
-    [
-        "ridge",
-        "smoothi_ndcg:topn=10:hidden=B64",
-        "smoothi_ndcg:recipe=default",
-        "smoothi_ndcg:alpha=0.1:hidden=[8,4]",
-        'soft_ndcg:discount={"alpha":0.5}:sigma=0.1',
-    ],
-)
+
+@pytest.mark.parametrize("label", LABELS)
 def test_parsing_restores_the_label(label):
     assert study.Entry.parse(label).label == label
 
@@ -47,10 +41,8 @@ def test_candidates_combine_the_grid_with_the_settings_of_the_entry():
         {"epochs": 3, "alpha": 1.0, "learning_rate": 0.001},
     ]
     assert entry.candidates({"learning_rate": (0.5,), "strength": (1.0,)}) == [{"alpha": 1.0, "learning_rate": 0.5}]
-    assert study.Entry("ridge").candidates({"strength": (1.0, 2.0)}, {"epochs": 3}) == [
-        {"strength": 1.0},
-        {"strength": 2.0},
-    ]
+    ridge = study.Entry("ridge").candidates({"strength": (1.0, 2.0)}, {"epochs": 3})
+    assert ridge == [{"strength": 1.0}, {"strength": 2.0}]
     assert study.Entry("random").candidates() == [{}]
 
 
@@ -112,8 +104,3 @@ def test_sweeps_contain_valid_entries(name):
 def test_the_depth_sweep_contains_only_neural_rankers():
     entries = study.sweep("depth", [study.Entry("ridge"), study.Entry("list_net", {"epochs": 2})])
     assert entries[0].label == "list_net:epochs=2:hidden=linear" and entries[-1].settings["hidden"] == "B1024"
-
-
-def test_settings_are_parsed_as_json_or_text():
-    assert selection.parse_settings("hidden=B64 epochs=3 grid=[1,2]") == {"hidden": "B64", "epochs": 3, "grid": [1, 2]}
-    assert selection.parse_settings("") == {}

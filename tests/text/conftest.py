@@ -72,6 +72,15 @@ def checkpoint(tmp_path_factory):
     return write_checkpoint(tmp_path_factory.mktemp("bert"))
 
 
+SCORERS = {"late": text.LateInteraction, "cross": text.CrossEncoder}
+
+
+def inputs_of(scorer, tokenizer, collection, run):
+    if scorer == "late":
+        return text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
+    return text.PairInputs(collection, tokenizer, run, length=14, passages=2)
+
+
 def made_up(queries=18, documents=60, seed=0):
     """Queries of two words. Documents with both are relevant, and more so if they repeat them."""
     random = np.random.RandomState(seed)

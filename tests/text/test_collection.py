@@ -15,7 +15,8 @@ def read(tmp_path, docs=DOCS, queries=QUERIES, qrels=QRELS, **kwargs):
     return text.read_collection(tmp_path / "docs.tsv", tmp_path / "queries.tsv", tmp_path / "qrels.txt", **kwargs)
 
 
-def test_files_are_read(tmp_path):
+def test_files_with_or_without_titles_are_read(tmp_path):
+    assert read(tmp_path, docs="doc_id\ttext\nd1\ta\nd2\tb\nd3\tc\n").documents["d2"] == ("", "b")
     collection = read(tmp_path)
     assert collection.documents["d1"] == ("Wings", "On the lift.")
     assert collection.queries == {"q1": "lift of wings", "q2": "zebra"}
@@ -27,11 +28,6 @@ def test_grades_become_gains_and_sources(tmp_path):
     collection = read(tmp_path, gains={1: 4, 4: 1}, source_grade=-1)
     assert collection.labels == {"q1": {"d1": 4, "d2": 1}, "q2": {}}
     assert collection.sources == {"q2": {"d3"}}
-
-
-def test_the_title_column_is_optional(tmp_path):
-    collection = read(tmp_path, docs="doc_id\ttext\nd1\ta\nd2\tb\nd3\tc\n")
-    assert collection.documents["d2"] == ("", "b")
 
 
 @pytest.mark.parametrize(

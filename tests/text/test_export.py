@@ -4,19 +4,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.text.conftest import SCORERS, inputs_of
 from tfr_smooth import text
 
 
 def reranker(checkpoint, collection, run, scorer):
     encoder, tokenizer = text.load_bert(checkpoint)
-    if scorer == "late":
-        return (
-            text.LateInteraction(encoder),
-            tokenizer,
-            text.LateInputs(collection, tokenizer, query_length=6, document_length=12),
-        )
-    inputs = text.PairInputs(collection, tokenizer, run, length=14, passages=2)
-    return text.CrossEncoder(encoder), tokenizer, inputs
+    return SCORERS[scorer](encoder), tokenizer, inputs_of(scorer, tokenizer, collection, run)
 
 
 @pytest.mark.parametrize("scorer", ["cross", pytest.param("late", marks=pytest.mark.slow)])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.text.conftest import CONFIG, VOCABULARY, random_tensors
+from tests.text.conftest import CONFIG, SCORERS, VOCABULARY, inputs_of, random_tensors
 from tests.text.test_bert import reference
 from tfr_smooth import _keras, losses, text
 
@@ -48,8 +48,7 @@ def test_a_cross_encoder_scores_the_mean_over_passages(checkpoint):
 
 
 def batch(checkpoint, collection, run, lists=6):
-    tokenizer = text.Tokenizer(checkpoint)
-    inputs = text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
+    inputs = inputs_of("late", text.Tokenizer(checkpoint), collection, run)
     drawn = text.TrainingLists(list(collection.queries), collection.labels, run)
     return next(iter(drawn.dataset(inputs, batch_size=lists)))
 
@@ -123,25 +122,17 @@ def test_frozen_layers_are_not_trained_and_their_outputs_are_cached(checkpoint, 
     kept, labels = next(iter(drawn.dataset(inputs)))
     assert set(kept) - set(plain) == {"query_hidden", "document_hidden"}
     np.testing.assert_allclose(model(kept), scores, atol=5e-3)  # float16
-    before = [layer.get_weights() for layer in (encoder.tokens, encoder.blocks[0], encoder.blocks[1])]
+    layers = (encoder.tokens, encoder.blocks[0], encoder.blocks[1])
+    before = [layer.get_weights() for layer in layers]
     step(model, kept, labels, tf.keras.optimizers.SGD(1.0))
-    after = [layer.get_weights() for layer in (encoder.tokens, encoder.blocks[0], encoder.blocks[1])]
-    for place in (0, 1):
-        for a, b in zip(before[place], after[place], strict=True):
-            np.testing.assert_array_equal(a, b)
-    assert any((a != b).any() for a, b in zip(before[2], after[2], strict=True))
+    changed = [
+        [(old != new).any() for old, new in zip(weights, layer.get_weights(), strict=True)]
+        for weights, layer in zip(before, layers, strict=True)
+    ]
+    assert [any(each) for each in changed] == [False, False, True]
     files = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     text.LateInputs(collection, tokenizer, query_length=6, document_length=12).freeze(encoder, tmp_path)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == files  # The trained layers do not matter.
-
-
-SCORERS = {"late": text.LateInteraction, "cross": text.CrossEncoder}
-
-
-def inputs_of(scorer, tokenizer, collection, run):
-    if scorer == "late":
-        return text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
-    return text.PairInputs(collection, tokenizer, run, length=14, passages=2)
 
 
 @pytest.mark.parametrize("scorer", SCORERS)
@@ -195,12 +186,12 @@ def test_padding_has_the_id_in_the_vocabulary(tmp_path, collection):
     assert ids[0, 1, 0] == tokenizer.special.cls
 
 
-@pytest.mark.parametrize("scorer", [text.LateInteraction, text.CrossEncoder])
-def test_models_are_saved_and_loaded(checkpoint, tmp_path, scorer):
-    model = scorer(text.load_bert(checkpoint, frozen_layers=1)[0], micro_batches=2)
-    features = {"query_ids": IDS[:, 0], "document_ids": IDS, "pair_ids": IDS[:, :, None]}
-    names = ("pair_ids",) if scorer is text.CrossEncoder else ("query_ids", "document_ids")
-    features = {name: tf.constant(features[name]) for name in names}
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_models_are_saved_and_loaded(checkpoint, tmp_path, collection, run, scorer):
+    encoder, tokenizer = text.load_bert(checkpoint, frozen_layers=1)
+    model = SCORERS[scorer](encoder, micro_batches=2)
+    batch = inputs_of(scorer, tokenizer, collection, run).batch(["q0"], [list(run["q0"])])
+    features = {name: tf.constant(array) for name, array in batch.items()}
     model.save(tmp_path / "model.keras")
     loaded = tf.keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(loaded(features), model(features))

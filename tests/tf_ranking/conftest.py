@@ -11,12 +11,12 @@ NUM_FEATURES = 3
 SCHEMA = elwc.ElwcSchema(features="custom_features_{}")
 
 
-def make_queries(count, seed, longest=6):
-    """Queries of 1 to `longest` documents, some without a relevant one. The first feature determines the labels."""
+def make_queries(count, seed):
+    """Queries of 1 to 6 documents, some without a relevant one. The first feature determines the labels."""
     random = np.random.RandomState(seed)
     queries = []
     for number in range(count):
-        features = random.normal(size=(random.randint(1, longest + 1), NUM_FEATURES)).astype(np.float32)
+        features = random.normal(size=(random.randint(1, 7), NUM_FEATURES)).astype(np.float32)
         labels = np.floor(np.clip(features[:, 0] + 1.0, 0.0, 3.0)).astype(np.float32)
         queries.append(Query(b"q%d" % number, features, labels, [b""] * len(labels)))
     return queries
@@ -37,6 +37,13 @@ def write_letor(path, queries):
     ]
     path.write_text("\n".join(lines) + "\n")
     return str(path)
+
+
+@pytest.fixture
+def builder(records):
+    from tests.tf_ranking import pipelines  # imports TF-Ranking, which only one stack has
+
+    return pipelines.simple(records)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ import sys
 
 import tensorflow as tf
 
+from tests.tf_ranking.pipelines import Scorer, model_builder
 from tfr_smooth import data, tf_ranking
 from tfr_smooth.tf_ranking import tfr
 
@@ -26,16 +27,8 @@ SCORERS = {
     "gam": lambda: tfr.keras.model.GAMScorer(
         example_hidden_layer_dims=[4], activation=tf.nn.tanh, use_batch_norm=False, dropout=0.0
     ),
-    "tasks": lambda: TaskScorer(),
+    "tasks": lambda: Scorer(TASKS),
 }
-
-
-class TaskScorer(tfr.keras.model.UnivariateScorer):
-    """A linear scorer with an output for each task."""
-
-    def _score_flattened(self, context_features, example_features):
-        inputs = tf.concat([example_features[name] for name in sorted(example_features)], 1)
-        return {task: tf.keras.layers.Dense(1)(inputs) for task in TASKS}
 
 
 def a_pipeline(case, strategy, files, folder, seed=7):
@@ -55,14 +48,8 @@ def a_pipeline(case, strategy, files, folder, seed=7):
         default_signature="predict",
         strategy=strategy,
     )
-    model_builder = tfr.keras.model.ModelBuilder(
-        tfr.keras.model.FeatureSpecInputCreator({}, SPEC),
-        tfr.keras.model.PreprocessorWithSpec(),
-        SCORERS[case](),
-        mask_feature_name="mask",
-    )
     pipeline = tf_ranking.MultiTaskPipeline if several else tf_ranking.SimplePipeline
-    return pipeline(model_builder, builder, hparams)
+    return pipeline(model_builder(builder, SCORERS[case](), SPEC), builder, hparams)
 
 
 class ValidationMetrics(tf.keras.callbacks.Callback):

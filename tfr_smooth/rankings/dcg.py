@@ -152,8 +152,7 @@ def checked_discount(discount: Any) -> Any:
         table = np.zeros(0)
     if table.ndim != 1 or not table.size or not np.isfinite(table).all():
         raise ValueError(
-            f"`discount` must be 'log2', 'linear', a ShallowDiscount, a function of the rank or finite numbers, "
-            f"got {discount!r}."
+            f"`discount` must be 'log2', 'linear', a ShallowDiscount, a function or finite numbers, got {discount!r}."
         )
     return tuple(table.tolist())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import math
@@ -80,8 +81,8 @@ def learning_curves(results: Results, dataset: str) -> Figure | None:
         "loss, training": lambda found: found.get("loss"),
         "smooth metric, validation": lambda found: found.get("valid_smooth"),
         "exact metric, validation": lambda found: found.get("valid_exact"),
-        "smooth minus exact, validation": lambda found: _difference(
-            found.get("valid_smooth"), found.get("valid_exact")
+        "smooth minus exact, validation": lambda found: (
+            found["valid_smooth"] - found["valid_exact"] if "valid_smooth" in found else None
         ),
         "NDCG, validation": lambda found: found.get("valid_ndcg"),
     }
@@ -113,24 +114,31 @@ def epoch_seconds(results: Results, dataset: str) -> Figure | None:
     return figure
 
 
-def alpha_sweep(results: Results, dataset: str) -> Figure | None:
-    """Draws NDCG by SmoothI's alpha."""
-    return _sweep_lines(results, dataset, "alpha", "alpha", scale="log")
-
-
-def delta_sweep(results: Results, dataset: str) -> Figure | None:
-    """Draws NDCG by SmoothI's delta, one line per alpha (Figure 3 of the SmoothI paper)."""
-    return _sweep_lines(results, dataset, "delta", "delta", scale="log")
-
-
-def depth_sweep(results: Results, dataset: str) -> Figure | None:
-    """Draws NDCG by the hidden layers, one line per loss."""
-    return _sweep_lines(results, dataset, "depth", "hidden")
-
-
-def discount_sweep(results: Results, dataset: str) -> Figure | None:
-    """Draws NDCG by SoftRank's training discount (Section 4.7 of the SoftRank paper)."""
-    return _sweep_lines(results, dataset, "discount", "discount")
+def sweep_lines(results: Results, dataset: str, sweep: str, setting: str, scale: str = "linear") -> Figure | None:
+    """Draws validation and test NDCG by one setting, one line per combination of the other settings."""
+    entries = {label: Entry.parse(label) for label in labels(results, sweep) if not label.endswith(")")}
+    if not entries:
+        return None
+    jobs = results.jobs[(results.jobs["dataset"] == dataset) & results.jobs["selected"]]
+    valid = jobs.groupby(["ranker", "fold"])[f"valid_{_MAIN}"].mean().groupby("ranker").mean()
+    test = _means(results, dataset, list(entries))[_MAIN]
+    values = list(dict.fromkeys(_text(entry.settings[setting]) for entry in entries.values()))
+    figure, axes = _panels(1, 2, 8.0, 3.4)
+    for panel, title, means in zip(axes.flat, ("validation NDCG", "test NDCG"), (valid, test), strict=True):
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for label, entry in entries.items():
+            others = {name: value for name, value in entry.settings.items() if name != setting}
+            value = entry.settings[setting]
+            place = float(value) if scale == "log" else values.index(_text(value))
+            lines.setdefault(Entry(entry.ranker, others).label, []).append((place, means.get(label, math.nan)))
+        _lines(panel, lines)
+        panel.set_xscale(scale)
+        if scale == "linear":
+            panel.set_xticks(range(len(values)), values, rotation=20)
+        panel.set_title(title)
+        panel.set_xlabel(setting)
+    _legend(figure, axes)
+    return figure
 
 
 def metric_sweep(results: Results, dataset: str) -> Figure | None:
@@ -163,11 +171,13 @@ COMPARISONS: dict[str, Callable[[Results, str, pd.DataFrame], Figure | None]] = 
 PLOTS: dict[str, Callable[[Results, str], Figure | None]] = {
     "Learning curves": learning_curves,
     "Time per epoch": epoch_seconds,
-    "Effect of alpha": alpha_sweep,
-    "Effect of delta": delta_sweep,
-    "Effect of depth": depth_sweep,
+    "Effect of alpha": functools.partial(sweep_lines, sweep="alpha", setting="alpha", scale="log"),
+    # One line per alpha: Figure 3 of the SmoothI paper.
+    "Effect of delta": functools.partial(sweep_lines, sweep="delta", setting="delta", scale="log"),
+    "Effect of depth": functools.partial(sweep_lines, sweep="depth", setting="hidden"),
     "Effect of the optimized metric": metric_sweep,
-    "Effect of the training discount": discount_sweep,
+    # Section 4.7 of the SoftRank paper.
+    "Effect of the training discount": functools.partial(sweep_lines, sweep="discount", setting="discount"),
 }
 
 
@@ -210,10 +220,6 @@ def _points(values: np.ndarray | None) -> list[tuple[float, float]]:
     return [] if values is None else list(enumerate(values.tolist(), 1))
 
 
-def _difference(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
-    return None if first is None or second is None else first - second
-
-
 def _mean_curves(texts: Sequence[str]) -> dict[str, np.ndarray]:
     """Returns the mean of each curve over jobs, cut to the shortest curve."""
     curves = [json.loads(text) for text in texts]
@@ -228,33 +234,6 @@ def _means(results: Results, dataset: str, rankers: Sequence[str]) -> pd.DataFra
     by_fold = queries.groupby(["ranker", "fold"])[list(MEASURES)].mean()
     means = by_fold.groupby("ranker").mean()
     return means.loc[[ranker for ranker in rankers if ranker in means.index]]
-
-
-def _sweep_lines(results: Results, dataset: str, sweep: str, setting: str, scale: str = "linear") -> Figure | None:
-    """Draws validation and test NDCG by one setting, one line per combination of the other settings."""
-    entries = {label: Entry.parse(label) for label in labels(results, sweep) if not label.endswith(")")}
-    if not entries:
-        return None
-    jobs = results.jobs[(results.jobs["dataset"] == dataset) & results.jobs["selected"]]
-    valid = jobs.groupby(["ranker", "fold"])[f"valid_{_MAIN}"].mean().groupby("ranker").mean()
-    test = _means(results, dataset, list(entries))[_MAIN]
-    values = list(dict.fromkeys(_text(entry.settings[setting]) for entry in entries.values()))
-    figure, axes = _panels(1, 2, 8.0, 3.4)
-    for panel, title, means in zip(axes.flat, ("validation NDCG", "test NDCG"), (valid, test), strict=True):
-        lines: dict[str, list[tuple[float, float]]] = {}
-        for label, entry in entries.items():
-            others = {name: value for name, value in entry.settings.items() if name != setting}
-            value = entry.settings[setting]
-            place = float(value) if scale == "log" else values.index(_text(value))
-            lines.setdefault(Entry(entry.ranker, others).label, []).append((place, means.get(label, math.nan)))
-        _lines(panel, lines)
-        panel.set_xscale(scale)
-        if scale == "linear":
-            panel.set_xticks(range(len(values)), values, rotation=20)
-        panel.set_title(title)
-        panel.set_xlabel(setting)
-    _legend(figure, axes)
-    return figure
 
 
 def _text(value: Any) -> str:

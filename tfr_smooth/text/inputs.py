@@ -181,8 +181,7 @@ class LateInputs(Inputs):
     ) -> None:
         _arguments.integer("query_length", query_length, least=3)
         _arguments.integer("document_length", document_length, least=3)
-        queries = tokenizer.tokens(list(collection.queries.values()))
-        documents = tokenizer.tokens([document.content for document in collection.documents.values()])
+        (queries, self._queries), (documents, self._documents) = _tokens(collection, tokenizer)
         super().__init__(
             {
                 "query": layout.single(queries, query_length, tokenizer.special).numpy(),
@@ -190,8 +189,6 @@ class LateInputs(Inputs):
             },
             tokenizer.special,
         )
-        self._queries = {query_id: row for row, query_id in enumerate(collection.queries)}
-        self._documents = {doc_id: row for row, doc_id in enumerate(collection.documents)}
 
     def batch(self, queries: Sequence[str], documents: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
         """Returns the model inputs for a batch of lists, padded to the longest list.
@@ -293,10 +290,7 @@ class PairInputs(Inputs):
     ) -> None:
         _arguments.integer("length", length, least=5)
         _arguments.integer("passages", passages, least=1)
-        queries = tokenizer.tokens(list(collection.queries.values()))
-        documents = tokenizer.tokens([document.content for document in collection.documents.values()])
-        query_rows = {query_id: row for row, query_id in enumerate(collection.queries)}
-        document_rows = {doc_id: row for row, doc_id in enumerate(collection.documents)}
+        (queries, query_rows), (documents, document_rows) = _tokens(collection, tokenizer)
         pairs = [(query_id, doc_id) for query_id, doc_ids in run.items() for doc_id in doc_ids]
         ids = np.zeros((len(pairs), passages, length), np.int32)
         for start in range(0, len(pairs), _LAID_OUT):
@@ -385,6 +379,13 @@ def padded(rows: Sequence[Sequence[float]], dtype: Any = np.int64) -> np.ndarray
     for line, row in zip(array, rows, strict=True):
         line[: len(row)] = row
     return array
+
+
+def _tokens(collection: Collection, tokenizer: Tokenizer) -> Iterator[tuple[tf.RaggedTensor, dict[str, int]]]:
+    """Yields the tokens and the row of each id, for the queries and for the documents."""
+    documents = {doc_id: document.content for doc_id, document in collection.documents.items()}
+    for texts in (collection.queries, documents):
+        yield tokenizer.tokens(list(texts.values())), {name: row for row, name in enumerate(texts)}
 
 
 def _tensors(arrays: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:

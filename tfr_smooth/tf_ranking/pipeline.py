@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import json
@@ -69,11 +70,38 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
                 arguments["ragged"] = True
             name = arguments.get("name") or get_metric(**arguments).name
             built.append(get_metric(**{**arguments, "name": prefix + name}))
-        names = [metric.name for metric in built]
-        for name in names:
-            if names.count(name) > 1:
+        for name, count in collections.Counter(metric.name for metric in built).items():
+            if count > 1:
                 raise ValueError(f"`metrics` must have unique names, got {name.removeprefix(prefix)!r} twice.")
         return built
+
+    def _by_output(self, prefix: str) -> Any:
+        tasks = self._hparams.loss
+        if isinstance(tasks, dict):
+            return {task: self._build_metric_list(prefix) for task in tasks}
+        return self._build_metric_list(prefix)
+
+    def build_metrics(self) -> Any:
+        """Returns the metrics of the hyperparameters.
+
+        Returns:
+          A list of metrics, or one for each task in a dict.
+
+        Raises:
+          ValueError: If a metric is unknown, an argument is invalid, or two metrics have the same name.
+        """
+        return self._by_output(_METRIC)
+
+    def build_weighted_metrics(self) -> Any:
+        """Returns the metrics of the hyperparameters, for use with sample weights.
+
+        Returns:
+          A list of metrics, or one for each task in a dict.
+
+        Raises:
+          ValueError: As in `build_metrics`.
+        """
+        return self._by_output(_WEIGHTED)
 
     def build_callbacks(self) -> list[tf.keras.callbacks.Callback]:
         """Returns the callbacks: TensorBoard's and those of the hyperparameters. Override it to add callbacks.
@@ -89,14 +117,8 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
         if hparams.automatic_reduce_lr:
             callbacks.append(ReduceLROnPlateau(monitor="val_loss", min_delta=0.01 * hparams.learning_rate))
         if hparams.early_stopping_patience:
-            callbacks.append(
-                EarlyStopping(
-                    monitor=self._monitor,
-                    min_delta=hparams.early_stopping_min_delta,
-                    patience=hparams.early_stopping_patience,
-                    mode=mode,
-                )
-            )
+            patience, min_delta = hparams.early_stopping_patience, hparams.early_stopping_min_delta
+            callbacks.append(EarlyStopping(self._monitor, min_delta=min_delta, patience=patience, mode=mode))
         return callbacks
 
     def _higher_better(self) -> bool:
@@ -226,9 +248,8 @@ class _Pipeline(tfr.keras.pipeline.ModelFitPipeline):
                             raise ValueError(
                                 f"`best_exporter_metric` must be a number, got {self._monitor} = NaN only."
                             )
-                        self.export_saved_model(
-                            model, os.path.join(export, "best_model_by_metric"), best.path(best.best_epoch)
-                        )
+                        folder = os.path.join(export, "best_model_by_metric")
+                        self.export_saved_model(model, folder, best.path(best.best_epoch))
         return model
 
     def _validation_dataset(self) -> tuple[tf.data.Dataset, int | None]:
@@ -337,28 +358,6 @@ class SimplePipeline(_Pipeline, tfr.keras.pipeline.SimplePipeline):
             raise ValueError(f"`loss` must be the name of a loss in a SimplePipeline, got {hparams.loss!r}.")
         return _loss(hparams.loss, hparams, hparams.loss_kwargs)
 
-    def build_metrics(self) -> list[tf.keras.metrics.Metric]:
-        """Returns the metrics of the hyperparameters.
-
-        Returns:
-          The metrics.
-
-        Raises:
-          ValueError: If a metric is unknown, an argument is invalid, or two metrics have the same name.
-        """
-        return self._build_metric_list(_METRIC)
-
-    def build_weighted_metrics(self) -> list[tf.keras.metrics.Metric]:
-        """Returns the metrics of the hyperparameters, for use with sample weights.
-
-        Returns:
-          The metrics.
-
-        Raises:
-          ValueError: As in `build_metrics`.
-        """
-        return self._build_metric_list(_WEIGHTED)
-
 
 class MultiTaskPipeline(_Pipeline, tfr.keras.pipeline.MultiTaskPipeline):
     """TF-Ranking's `MultiTaskPipeline` for the losses and metrics of both libraries.
@@ -412,28 +411,6 @@ class MultiTaskPipeline(_Pipeline, tfr.keras.pipeline.MultiTaskPipeline):
             raise ValueError(f"`loss` must be a dict of task to name in a MultiTaskPipeline, got {hparams.loss!r}.")
         arguments = hparams.loss_kwargs or {}
         return {task: _loss(name, hparams, arguments.get(task)) for task, name in hparams.loss.items()}
-
-    def build_metrics(self) -> dict[str, list[tf.keras.metrics.Metric]]:
-        """Returns the metrics of each task.
-
-        Returns:
-          The metrics by task.
-
-        Raises:
-          ValueError: If a metric is unknown, an argument is invalid, or two metrics have the same name.
-        """
-        return {task: self._build_metric_list(_METRIC) for task in self._hparams.loss}
-
-    def build_weighted_metrics(self) -> dict[str, list[tf.keras.metrics.Metric]]:
-        """Returns the metrics of each task, for use with sample weights.
-
-        Returns:
-          The metrics by task.
-
-        Raises:
-          ValueError: As in `build_metrics`.
-        """
-        return {task: self._build_metric_list(_WEIGHTED) for task in self._hparams.loss}
 
 
 def _loss(name: str, hparams: PipelineHparams, arguments: dict[str, Any] | None) -> tf.keras.losses.Loss:
