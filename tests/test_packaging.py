@@ -105,7 +105,7 @@ def test_wheel_declares_every_imported_package(metadata):
     needed = {other_names.get(name, name.replace("_", "-")) for name in outside}
     # Only the examples import tqdm.
     assert needed == declared(metadata).union(*extras) - {"tfr_smooth", "tqdm"}
-    assert declared(metadata) == {"numpy", "protobuf", "tensorflow"}
+    assert declared(metadata) == {"numpy", "protobuf", "tensorflow", "typing-extensions"}
 
 
 def test_installed_wheel_imports_without_the_source_tree(wheel, tmp_path):
