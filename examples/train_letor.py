@@ -40,7 +40,7 @@ from absl import app, flags, logging
 
 import tfr_smooth
 from tfr_smooth import _arguments, _files, data, evaluation, losses, metrics, models, serving, training
-from tfr_smooth._command_line import did_you_mean, errors_in_one_line
+from tfr_smooth._command_line import FormatFlags, did_you_mean, errors_in_one_line
 from tfr_smooth.data.text_files import digest, expand_paths
 from tfr_smooth.study.recipe import RECIPES
 
@@ -50,11 +50,7 @@ _TEST = flags.DEFINE_list("test", [], "Test files: paths or glob patterns.")
 _NUM_FEATURES = flags.DEFINE_integer(
     "num_features", None, "Number of features. Default: the highest index in the training files."
 )
-_FORMAT = [
-    flags.DEFINE_string(name, None, f"Format of the files: {text}.")
-    for name, text in data.LetorFormat.flags().items()
-    if name not in ("group_sizes", "labeled")  # Each file has its own file of group sizes.
-]
+_FORMAT = FormatFlags(without=["group_sizes", "labeled"])  # Each file has its own file of group sizes.
 _RECIPE = flags.DEFINE_enum(
     "recipe",
     "default",
@@ -176,7 +172,7 @@ def check_flags() -> None:
 
 
 def letor_format() -> dict[str, Any]:
-    return dataclasses.asdict(data.LetorFormat.from_flags({flag.name: flag.value for flag in _FORMAT}))
+    return dataclasses.asdict(_FORMAT.letor_format())
 
 
 def make_output_folder() -> pathlib.Path:
@@ -317,8 +313,9 @@ class MeanLoss(tf.keras.metrics.Mean):
 
 def settings(files: dict[str, list[str]]) -> dict[str, Any]:
     """The settings that must not change when a training is resumed."""
-    names = "loss learning_rate batch_size hidden normalization dropout linear_path members seed select_by"
-    chosen = [*names.split(), "group_by_length", "num_features", *(flag.name for flag in (*_HYPERPARAMETERS, *_FORMAT))]
+    names = "loss learning_rate batch_size hidden normalization dropout linear_path members seed select_by "
+    names += "group_by_length num_features"
+    chosen = [*names.split(), *(flag.name for flag in _HYPERPARAMETERS), *_FORMAT.names]
     values = {name: flags.FLAGS[name].value for name in chosen}
     for part in ("train", "valid"):  # A file with the same name may have other contents.
         values |= {part: files[part], f"content of {part}": digest(files[part])}

@@ -19,10 +19,6 @@ QUERY_MIN = "query_min"
 _SIZES_ENDINGS = (".query", ".group")
 
 
-def _flag(default: Any, help: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": help})
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LetorFormat:
     """The format of ranking files; the options of `read_letor` for files in other formats.
@@ -45,13 +41,11 @@ class LetorFormat:
       {'NULL': 0.0}
     """
 
-    query_ids: str = _flag("qid", "where a line contains its query id: qid, or comment for the first word after '#'")
-    group_sizes: FilePattern | None = _flag(None, "comma-separated files with the number of documents of each query")
-    first_index: int = _flag(1, "the index of the first feature: 1 or 0")
-    missing: Mapping[str, float | str] | None = _flag(
-        None, "comma-separated replacements of missing values: NULL=0, or NULL=query_min for the minimum in the query"
-    )
-    labeled: bool = _flag(True, "whether to read labels: true, or false for unlabeled documents")
+    query_ids: str = "qid"
+    group_sizes: FilePattern | None = None
+    first_index: int = 1
+    missing: Mapping[str, float | str] | None = None
+    labeled: bool = True
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
@@ -64,46 +58,6 @@ class LetorFormat:
             raise ValueError(f"`first_index` must be 0 or 1, got {self.first_index!r}.")
         object.__setattr__(self, "missing", _checked_missing(self.missing))
         _arguments.boolean("labeled", self.labeled)
-
-    @classmethod
-    def flags(cls) -> dict[str, str]:
-        """Returns the help text of each field's command-line flag.
-
-        Returns:
-          Field name to help text.
-        """
-        return {field.name: field.metadata["help"] for field in dataclasses.fields(cls)}
-
-    @classmethod
-    def from_flags(cls, texts: Mapping[str, str | None]) -> LetorFormat:
-        """Returns the format for command-line flags.
-
-        Args:
-          texts: Field name to the text of its flag. None keeps the default of the field.
-
-        Returns:
-          The format.
-
-        Raises:
-          ValueError: If a text is not a valid value of its flag.
-
-        Example:
-          >>> LetorFormat.from_flags({"first_index": "0", "missing": "NULL=query_min,NaN=0", "labeled": None}).missing
-          {'NULL': 'query_min', 'NaN': 0.0}
-        """
-        given: dict[str, Any] = {name: text for name, text in texts.items() if text is not None}
-        if "group_sizes" in given:
-            given["group_sizes"] = given["group_sizes"].split(",")
-        if "first_index" in given:
-            given["first_index"] = {"0": 0, "1": 1}.get(given["first_index"], given["first_index"])
-        if "labeled" in given:
-            given["labeled"] = {"true": True, "false": False}.get(given["labeled"].lower(), given["labeled"])
-        if "missing" in given:
-            pairs = [pair.rpartition("=") for pair in given["missing"].split(",")]
-            if not all(separator for _, separator, _ in pairs):
-                raise ValueError(f"`missing` must be comma-separated TOKEN=VALUE pairs, got {given['missing']!r}.")
-            given["missing"] = {token: float(value) if _is_finite(value) else value for token, _, value in pairs}
-        return cls(**given)
 
     @functools.cached_property
     def replaced(self) -> dict[bytes, float]:
