@@ -11,7 +11,6 @@ contains the values of both runs, their difference, and the p-value of a randomi
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 import sys
 
@@ -72,8 +71,7 @@ def read_run(path: str, qrels: dict[str, dict[str, int]]) -> dict[str, dict[str,
 
 def letor_labels() -> dict[str, dict[str, int]]:
     """The labels of LETOR files, by query id and the names of documents in runs."""
-    format = _FORMAT.letor_format()
-    lists = data.read_letor(_LETOR.value, batch_size=128, cache=True, return_ids=True, **dataclasses.asdict(format))
+    lists = data.read_letor(_LETOR.value, batch_size=128, cache=True, return_ids=True, format=_FORMAT.letor_format())
     # Any scores will do: only the labels are used.
     queries = training.score_queries(lambda inputs: np.zeros(inputs["mask"].shape, np.float32), lists)
     return {query.query_id: dict(zip(query.doc_ids, query.labels.tolist(), strict=True)) for query in queries}

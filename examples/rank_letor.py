@@ -14,7 +14,6 @@ positions in the query. Labels are not read.
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -39,11 +38,11 @@ def main(argv: list[str]) -> None:
     with errors_in_one_line(ImportError, OSError, ValueError):
         if len(argv) < 3:
             raise ValueError("Expected a model and files: rank_letor.py MODEL FILE .. --output=OUTPUT")
-        options = dataclasses.asdict(_FORMAT.letor_format(labeled="false"))
+        format = _FORMAT.letor_format(labeled="false")
         model, num_features = load(argv[1], _NUM_FEATURES.value)
         paths = expand_paths(argv[2:])
         dataset = data.read_letor(
-            paths, batch_size=_BATCH_SIZE.value, num_features=num_features, return_ids=True, **options
+            paths, batch_size=_BATCH_SIZE.value, num_features=num_features, return_ids=True, format=format
         )
         write = {"run": write_run, "csv": write_csv, "rows": write_rows}[_TO.value]
         write(paths, training.score_queries(model, dataset))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,7 @@ from tfr_smooth import _arguments
 from tfr_smooth.data.batches import Batching, InMemory, OnDisk, Source, Streamed
 from tfr_smooth.data.dense_text import read_dense
 from tfr_smooth.data.epochs import BatchOptions
-from tfr_smooth.data.letor_format import LetorFormat
-from tfr_smooth.data.letor_lines import PLAIN
+from tfr_smooth.data.letor_format import PLAIN, LetorFormat, checked_format
 from tfr_smooth.data.letor_parser import LetorSummary, Query, read_queries, summary_of, width_of_first_row
 from tfr_smooth.data.query_cache import QueryCache, cached_queries
 from tfr_smooth.data.text_files import FilePattern, expand_paths
@@ -35,11 +34,7 @@ def read_letor(
     cache: bool = False,
     cache_dir: str | os.PathLike[str] | None = None,
     group_by_length: bool = False,
-    query_ids: str = "qid",
-    group_sizes: FilePattern | None = None,
-    first_index: int = 1,
-    missing: Mapping[str, float | str] | None = None,
-    labeled: bool = True,
+    format: LetorFormat | None = None,
 ) -> tf.data.Dataset:
     r"""Reads LETOR files into a dataset of padded query batches.
 
@@ -47,8 +42,7 @@ def read_letor(
     numbers >= 0. Feature indices start at 1, in any order; features that a line omits are 0. The text after `qid:` may
     be any text without whitespace. Blank lines and lines that start with `#` are skipped. Lines may have Windows line
     ends, and a file may start with a UTF-8 byte order mark. Queries longer than `list_size` are truncated to their
-    first `list_size` documents in file order; nothing else is left out. The last five arguments describe other formats
-    of the files.
+    first `list_size` documents in file order; nothing else is left out. `format` describes other formats.
 
     Args:
       file_pattern: A path, a glob pattern, or a list of these, on disk or on a file system of `tf.io.gfile` (`gs://`,
@@ -81,16 +75,7 @@ def read_letor(
         pools of 50 batches. With `shuffle_buffer`, lengths get up to 10% noise, so that batches differ from epoch to
         epoch, and the batches of a pool are shuffled. Each epoch still contains every query once, in batches of the
         same size.
-      query_ids: Where a line contains its query id. "qid": `qid:text` after the label. "comment": the first word of the
-        comment, as in `2 1:0.5 # 934`; there are no document ids then.
-      group_sizes: Files with the number of documents of each query, one number per line, as in LightGBM and XGBoost,
-        for data without `qid:text`. A path, a pattern or a list, one file for each data file. None uses `FILE.query` or
-        `FILE.group` next to a FILE whose first line has no `qid:text`. The query ids are "0", "1" and so on.
-      first_index: The index of the first feature: 1 or 0.
-      missing: Tokens for missing values and their replacements: a number, or "query_min", the smallest value of the
-        feature in the query (0 if the query has none). `{"NULL": "query_min"}` reads `1:NULL`. None allows no missing
-        values.
-      labeled: Whether to read labels. If False, all labels are 0, and a line may have any label or none.
+      format: The format of the files. None uses the defaults of `LetorFormat`.
 
     `cache` and `cache_dir` do not change the batches or their order.
 
@@ -126,9 +111,7 @@ def read_letor(
       >>> inputs["features"].shape, inputs["mask"].numpy().tolist(), labels.numpy().tolist()
       (TensorShape([2, 2, 2]), [[True, True], [True, False]], [[1.0, 0.0], [0.0, -1.0]])
     """
-    format = LetorFormat(
-        query_ids=query_ids, group_sizes=group_sizes, first_index=first_index, missing=missing, labeled=labeled
-    )
+    format = checked_format(format)
     options = BatchOptions(
         batch_size=batch_size,
         list_size=list_size,
@@ -150,22 +133,13 @@ def read_letor(
 def scan_letor(
     file_pattern: FilePattern,
     *,
-    query_ids: str = "qid",
-    group_sizes: FilePattern | None = None,
-    first_index: int = 1,
-    missing: Mapping[str, float | str] | None = None,
-    labeled: bool = True,
+    format: LetorFormat | None = None,
 ) -> LetorSummary:
     r"""Reads LETOR files once, validates every line and returns a summary.
 
     Args:
       file_pattern: A path, a glob pattern, or a list of these, as for `read_letor`.
-      query_ids: Where a line contains its query id, "qid" or "comment", as for `read_letor`.
-      group_sizes: Files with the number of documents of each query, as for `read_letor`. None uses `FILE.query` or
-        `FILE.group` next to a FILE without query ids.
-      first_index: The index of the first feature: 1 or 0.
-      missing: Tokens for missing values and their replacements, as for `read_letor`. None allows no missing values.
-      labeled: Whether to read labels. If False, all labels are 0.
+      format: The format of the files. None uses the defaults of `LetorFormat`.
 
     Returns:
       A `LetorSummary`.
@@ -187,9 +161,7 @@ def scan_letor(
       >>> summary.queries, summary.documents, summary.num_features, summary.longest_list
       (2, 3, 3, 2)
     """
-    format = LetorFormat(
-        query_ids=query_ids, group_sizes=group_sizes, first_index=first_index, missing=missing, labeled=labeled
-    )
+    format = checked_format(format)
     return summary_of(expand_paths(file_pattern), format, read_dense=read_dense, workers=_workers())
 
 

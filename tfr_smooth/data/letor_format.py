@@ -21,17 +21,19 @@ _SIZES_ENDINGS = (".query", ".group")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LetorFormat:
-    """The format of ranking files; the options of `read_letor` for files in other formats.
+    """The format of ranking files, for `read_letor`, `scan_letor` and `scan_split`.
 
     Args:
-      query_ids: Where a line contains its query id: "qid" for `qid:text` after the label, "comment" for the first word
-        of the comment.
-      group_sizes: Files with the number of documents of each query, one file for each data file: a path, a glob
-        pattern, or a list of these. None uses `FILE.query` or `FILE.group` next to a FILE without query ids.
+      query_ids: Where a line contains its query id. "qid": `qid:text` after the label. "comment": the first word of the
+        comment, as in `2 1:0.5 # 934`; there are no document ids then.
+      group_sizes: Files with the number of documents of each query, one number per line, as in LightGBM and XGBoost,
+        for data without `qid:text`. A path, a pattern or a list, one file for each data file. None uses `FILE.query` or
+        `FILE.group` next to a FILE whose first line has no `qid:text`. The query ids are "0", "1" and so on.
       first_index: The index of the first feature: 1 or 0.
       missing: Tokens for missing values and their replacements: a finite number, or "query_min", the smallest value of
-        the feature in the query. None allows no missing values.
-      labeled: Whether to read labels. If False, all labels are 0.
+        the feature in the query (0 if the query has none). `{"NULL": "query_min"}` reads `1:NULL`. None allows no
+        missing values.
+      labeled: Whether to read labels. If False, all labels are 0, and a line may have any label or none.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -125,6 +127,14 @@ def _is_finite(text: str) -> bool:
         return bool(np.isfinite(float(text)))
     except ValueError:
         return False
+
+
+PLAIN = LetorFormat()
+
+
+def checked_format(format: LetorFormat | None) -> LetorFormat:
+    """Returns the argument `format` of a reader, or the default format for None."""
+    return PLAIN if format is None else _arguments.instance("format", format, LetorFormat)
 
 
 def _sizes_beside(path: str) -> str | None:

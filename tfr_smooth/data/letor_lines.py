@@ -12,14 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfr_smooth.data.letor_format import LetorFormat
+from tfr_smooth.data.letor_format import PLAIN, LetorFormat
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _MAX_INDEX_DIGITS = 9
 _DOC_ID = re.compile(rb"\s*docid\s*=\s*(\S+)")
 # "0:", "1:", ...: the prefixes of the features of a dense line. The list grows to the longest line so far.
 _dense_prefixes: list[bytes] = [b"0:"]
-PLAIN = LetorFormat()
 
 
 class Head(NamedTuple):
@@ -100,10 +99,10 @@ def _with_label(line: bytes) -> bytes:
 
 def _no_query_id(words: list[bytes], line: bytes) -> str:
     found = shown(words[1]) if len(words) > 1 else "the end of the line"
-    by_comment = "" if b"#" not in line else "; `query_ids='comment'` reads the first word after '#'"
+    by_comment = "" if b"#" not in line else "; `LetorFormat(query_ids='comment')` reads the first word after '#'"
     return (
         f"no query id: expected 'qid:<text>' after the label, got {found}"
-        f"{by_comment}; `group_sizes=FILE` reads query sizes from a file"
+        f"{by_comment}; `LetorFormat(group_sizes=FILE)` reads query sizes from a file"
     )
 
 
@@ -161,7 +160,7 @@ def _parse_sparse(features: bytes, first: int, replaced: dict[bytes, float]) -> 
             raise ValueError(f"expected 'index:value', got {shown(piece)}")
         index = int(index_text) if _is_index(index_text) else -1
         if index < first:
-            hint = "; `first_index=0` reads indices from 0" if index == 0 else ""
+            hint = "; `LetorFormat(first_index=0)` reads indices from 0" if index == 0 else ""
             highest = 10**_MAX_INDEX_DIGITS - 1
             raise ValueError(f"feature index {shown(index_text)} is not an integer from {first} to {highest}{hint}")
         if index + 1 - first in found:
@@ -178,10 +177,10 @@ def _is_index(text: bytes) -> bool:
 def _parse_label(text: bytes) -> float:
     label = _float32(text)
     if label is None:
-        hint = "; `labeled=False` reads documents without labels" if b":" in text else ""
+        hint = "; `LetorFormat(labeled=False)` reads documents without labels" if b":" in text else ""
         raise ValueError(f"label {shown(text)} is not a finite float32 number{hint}")
     if label < 0:
-        hint = "`labeled=False` reads documents without labels"
+        hint = "`LetorFormat(labeled=False)` reads documents without labels"
         raise ValueError(f"label {shown(text)} is negative, which marks padding; {hint}")
     return label
 
@@ -191,7 +190,7 @@ def _parse_value(text: bytes, index: int) -> float:
     if value is None:
         is_token = b":" not in text and not any(byte in b"0123456789" for byte in text)
         token = text.decode(errors="replace")
-        hint = f"; `missing={{{token!r}: VALUE}}` reads it as VALUE" if is_token and len(text) < 20 else ""
+        hint = f"; `LetorFormat(missing={{{token!r}: VALUE}})` reads it as VALUE" if is_token and len(text) < 20 else ""
         raise ValueError(f"value of feature {index}: {shown(text)} is not a finite float32 number{hint}")
     return value
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tfr_smooth.data.letor_format import LetorFormat, read_sizes
-from tfr_smooth.data.letor_lines import PLAIN, Head, Row, parse_head, parse_row, shown, to_features
+from tfr_smooth.data.letor_format import PLAIN, LetorFormat, read_sizes
+from tfr_smooth.data.letor_lines import Head, Row, parse_head, parse_row, shown, to_features
 from tfr_smooth.data.text_files import numbered_lines
 
 
