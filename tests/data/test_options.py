@@ -5,7 +5,7 @@ import time
 import pytest
 import tensorflow as tf
 
-from tfr_smooth.data import options, read_letor
+from tfr_smooth.data import batches, read_letor
 
 BY_DATA = tf.data.experimental.AutoShardPolicy.DATA
 
@@ -33,7 +33,7 @@ def test_the_buffer_of_batches_has_a_fixed_size():
             read.append(i)
             yield i
 
-    dataset = options.prefetched(tf.data.Dataset.from_generator(source, output_signature=tf.TensorSpec([], tf.int32)))
+    dataset = batches.prefetched(tf.data.Dataset.from_generator(source, output_signature=tf.TensorSpec([], tf.int32)))
     iterator = iter(dataset)
     next(iterator)
     deadline = time.time() + 30
@@ -47,6 +47,6 @@ def test_share_by_data_changes_no_other_option():
     mine = tf.data.Options()
     mine.autotune.enabled = True
     mine.deterministic = False
-    chosen = options.share_by_data(tf.data.Dataset.range(3).with_options(mine)).options()
+    chosen = batches.share_by_data(tf.data.Dataset.range(3).with_options(mine)).options()
     assert chosen.autotune.enabled is True and chosen.deterministic is False
     assert chosen.experimental_distribute.auto_shard_policy == BY_DATA

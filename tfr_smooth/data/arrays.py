@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth.data.batches import InMemory
-from tfr_smooth.data.epochs import BatchOptions
+from tfr_smooth.data.batches import BatchOptions, InMemory
 from tfr_smooth.data.letor_parser import Query
 from tfr_smooth.data.query_cache import QueryCache
 
@@ -94,10 +93,9 @@ def from_arrays(
         (Query(name, matrix[places], labels_[places], [b"%d" % place for place in places]) for name, places in groups),
     )
     if weights_ is None:
-        return options.dataset(InMemory(cache, options.batching), len(cache))
+        return InMemory(cache, options).dataset()
     # The row numbers of the documents index the weights.
-    with_ids = dataclasses.replace(options, return_ids=True)
-    dataset = with_ids.dataset(InMemory(cache, with_ids.batching), len(cache))
+    dataset = InMemory(cache, dataclasses.replace(options, return_ids=True)).dataset()
     return dataset.map(_Weighted(weights_, return_ids))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -10,11 +11,10 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.batches import Batching, InMemory, OnDisk, Source, Streamed
-from tfr_smooth.data.dense_text import read_dense
-from tfr_smooth.data.epochs import BatchOptions
-from tfr_smooth.data.letor_format import PLAIN, LetorFormat, checked_format
-from tfr_smooth.data.letor_parser import LetorSummary, Query, read_queries, summary_of, width_of_first_row
+from tfr_smooth.data.batches import BatchOptions, InMemory, OnDisk, Streamed
+from tfr_smooth.data.letor_format import PLAIN, LetorFormat
+from tfr_smooth.data.letor_lines import sizes_files
+from tfr_smooth.data.letor_parser import WORKERS, LetorSummary, Query, read_queries, summary_of
 from tfr_smooth.data.query_cache import QueryCache, cached_queries
 from tfr_smooth.data.text_files import FilePattern, expand_paths
 
@@ -111,7 +111,7 @@ def read_letor(
       >>> inputs["features"].shape, inputs["mask"].numpy().tolist(), labels.numpy().tolist()
       (TensorShape([2, 2, 2]), [[True, True], [True, False]], [[1.0, 0.0], [0.0, -1.0]])
     """
-    format = checked_format(format)
+    format = PLAIN if format is None else _arguments.instance("format", format, LetorFormat)
     options = BatchOptions(
         batch_size=batch_size,
         list_size=list_size,
@@ -126,8 +126,14 @@ def read_letor(
     num_features = _arguments.integer_or_none("num_features", num_features, least=1)
     _arguments.boolean("cache", cache)
     paths = expand_paths(file_pattern)
-    source, count = _source(paths, format, num_features, options.batching, cache, cache_dir)
-    return options.dataset(source, count)
+    if cache or cache_dir is not None:
+        queries = load_queries(cache_dir, paths, num_features, format)
+        return (InMemory if cache else OnDisk)(queries, options).dataset()
+    count = None
+    if num_features is None:
+        summary = _summary(paths, format)
+        count, num_features = summary.queries, summary.num_features
+    return Streamed(_query_dataset(paths, format, num_features, options), options, count).dataset()
 
 
 def scan_letor(
@@ -161,33 +167,13 @@ def scan_letor(
       >>> summary.queries, summary.documents, summary.num_features, summary.longest_list
       (2, 3, 3, 2)
     """
-    format = checked_format(format)
-    return summary_of(expand_paths(file_pattern), format, read_dense=read_dense, workers=_workers())
-
-
-def _source(
-    paths: list[str],
-    format: LetorFormat,
-    num_features: int | None,
-    batching: Batching,
-    in_memory: bool,
-    cache_dir: str | os.PathLike[str] | None,
-) -> tuple[Source, int | None]:
-    """Returns the source of the batches, and the number of queries or None if unknown."""
-    if cache_dir is not None or in_memory:
-        cache = load_queries(cache_dir, paths, num_features, format)
-        return (InMemory if in_memory else OnDisk)(cache, batching), len(cache)
-    count = None
-    if num_features is None:
-        summary = _summary(paths, format)
-        count, num_features = summary.queries, summary.num_features
-    queries = _query_dataset(paths, format, num_features, batching.list_size, batching.return_ids)
-    return Streamed(queries, batching), count
+    format = PLAIN if format is None else _arguments.instance("format", format, LetorFormat)
+    return summary_of(expand_paths(file_pattern), format)
 
 
 def _summary(paths: list[str], format: LetorFormat) -> LetorSummary:
     """Returns the summary of files, which must have features."""
-    summary = summary_of(paths, format, read_dense=read_dense, workers=_workers())
+    summary = summary_of(paths, format)
     if summary.num_features == 0:
         raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
     return summary
@@ -203,48 +189,42 @@ def load_queries(
 
     def cached(width: int | None) -> QueryCache:
         def parse() -> tuple[int, Iterator[Query]]:
-            highest = width or _summary(paths, format).num_features
-            return highest, read_queries(paths, highest, format=format, read_dense=read_dense, workers=_workers())
+            queries = read_queries(paths, width, format=format, workers=WORKERS)
+            first = next(queries)
+            if first.features.shape[1] == 0:
+                raise ValueError("no features in the first document")
+            return first.features.shape[1], itertools.chain([first], queries)
 
         if cache_dir is None:
             return QueryCache.in_memory(*parse())
-        sizes_files = [name for name in format.sizes_files(paths) if name is not None]
-        settings = {"num_features": num_features, **format.settings()}
-        return cached_queries(cache_dir, [*paths, *sizes_files], settings, parse)
+        sources = [*paths, *filter(None, sizes_files(paths, format))]
+        return cached_queries(cache_dir, sources, {"num_features": num_features, **format.settings()}, parse)
 
     try:
-        # The first row usually has all features, which saves a scan for the highest index.
-        return cached(num_features or width_of_first_row(paths, format))
+        # The first document usually has all features, which saves a scan for the highest index.
+        return cached(num_features)
     except ValueError:
         if num_features is not None:
             raise
-        return cached(None)
+        return cached(_summary(paths, format).num_features)
 
 
-def _query_dataset(
-    paths: list[str], format: LetorFormat, num_features: int, list_size: int | None, return_ids: bool
-) -> tf.data.Dataset:
+def _query_dataset(paths: list[str], format: LetorFormat, num_features: int, options: BatchOptions) -> tf.data.Dataset:
     """Returns a dataset with one unpadded query per element."""
     signature = {
         "features": tf.TensorSpec([None, num_features], tf.float32),
         "labels": tf.TensorSpec([None], tf.float32),
     }
-    if return_ids:
+    if options.return_ids:
         signature["query_id"] = tf.TensorSpec([], tf.string)
         signature["doc_id"] = tf.TensorSpec([None], tf.string)
 
     def generate() -> Iterator[dict[str, Any]]:
-        queries = read_queries(paths, num_features, list_size, format=format, read_dense=read_dense, workers=_workers())
-        for query in queries:
+        for query in read_queries(paths, num_features, options.list_size, format=format, workers=WORKERS):
             element: dict[str, Any] = {"features": query.features, "labels": query.labels}
-            if return_ids:
+            if options.return_ids:
                 element["query_id"] = query.query_id
                 element["doc_id"] = np.array(query.doc_ids, dtype=object)
             yield element
 
     return tf.data.Dataset.from_generator(generate, output_signature=signature)
-
-
-def _workers() -> int:
-    """Returns the number of parser threads. More gain nothing, as a single thread splits the files into lines."""
-    return min(os.cpu_count() or 1, 4)

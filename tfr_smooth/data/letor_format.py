@@ -1,22 +1,19 @@
-"""The format of ranking files: options of the reader, and files of query sizes."""
+"""The format of ranking files."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import numbers
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.text_files import COMPRESSED, FilePattern, expand_paths, is_file, numbered_lines
+from tfr_smooth.data.text_files import FilePattern, expand_paths
 
 QUERY_MIN = "query_min"
-# The file extensions of query sizes in LightGBM and XGBoost.
-_SIZES_ENDINGS = (".query", ".group")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,28 +64,6 @@ class LetorFormat:
         values = self.missing or {}
         return {token.encode(): np.nan if value == QUERY_MIN else float(value) for token, value in values.items()}
 
-    def sizes_files(self, paths: Sequence[str]) -> list[str | None]:
-        """Returns the file of query sizes for each data file.
-
-        Args:
-          paths: The data files.
-
-        Returns:
-          One entry per data file: the path of its file of query sizes, or None if it has query ids.
-
-        Raises:
-          ValueError: If the number of files in `group_sizes` is not the number of data files, or a data file has two
-            candidates.
-        """
-        if isinstance(self.group_sizes, list):
-            if len(self.group_sizes) != len(paths):
-                expected = f"`group_sizes` must match one file for each of the {len(paths)} data files"
-                raise ValueError(f"{expected}, got {len(self.group_sizes)}.")
-            return list(self.group_sizes)
-        if self.query_ids == "comment":
-            return [None] * len(paths)
-        return [_sizes_beside(path) for path in paths]
-
     def settings(self) -> dict[str, Any]:
         """Returns the settings that identify the format, without file names.
 
@@ -130,47 +105,3 @@ def _is_finite(text: str) -> bool:
 
 
 PLAIN = LetorFormat()
-
-
-def checked_format(format: LetorFormat | None) -> LetorFormat:
-    """Returns the argument `format` of a reader, or the default format for None."""
-    return PLAIN if format is None else _arguments.instance("format", format, LetorFormat)
-
-
-def _sizes_beside(path: str) -> str | None:
-    """Returns the file of query sizes next to a file without query ids; None if there is none."""
-    root, ending = os.path.splitext(path)
-    roots = [path, root] if ending in COMPRESSED else [path]
-    found = [name for name in (root + ending for root in roots for ending in _SIZES_ENDINGS) if is_file(name)]
-    if not found or _has_query_ids(path):
-        return None
-    if len(found) > 1:
-        raise ValueError(
-            f"`group_sizes` must name the file of query sizes of {path}, got None and the candidates {found}."
-        )
-    return found[0]
-
-
-def _has_query_ids(path: str) -> bool:
-    """Whether the first document has a query id; True for a file without documents, which the reader rejects."""
-    for _, line in numbered_lines(path):
-        words = line.split(None, 2)
-        if words and not words[0].startswith(b"#"):
-            return any(word.startswith(b"qid:") for word in words[:2])
-    return True
-
-
-def read_sizes(path: str) -> Iterator[int]:
-    """Yields the query sizes, one per line; blank lines are skipped.
-
-    Raises:
-      ValueError: If a line is not an integer >= 1 (`path:line: problem`).
-    """
-    for number, line in numbered_lines(path):
-        text = line.strip()
-        if not text:
-            continue
-        if not text.isdigit() or len(text) > 9 or int(text) == 0:
-            shown = text.decode(errors="replace")[:60]
-            raise ValueError(f"{path}:{number}: query size {shown!r} is not an integer >= 1")
-        yield int(text)
