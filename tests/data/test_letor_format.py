@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth.data import LetorFormat, Standardize, letor_parser, read_letor, scan_letor
+from tfr_smooth.data import LetorFormat, letor_parser, read_letor, scan_letor
+from tfr_smooth.models import Standardize
 
 
 def write(path, text):

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.data.experimental import service
 
-from tfr_smooth import data
+from tfr_smooth import data, models
 from tfr_smooth.data import elwc
 
 NUMBERED = data.ElwcSchema(features="custom_features_{}")
@@ -76,7 +76,7 @@ def test_features_from_records_and_text_are_normalized_equally(letor, shards):
     for name in ("min_max", "standardize", "log1p"):
         found = []
         for source in sources:
-            layer = data.get_normalizer(name)
+            layer = models.get_normalizer(name)
             if name == "standardize":
                 layer.adapt(inputs for inputs, _ in source)
             found.append([layer(inputs["features"], mask=inputs["mask"]).numpy() for inputs, _ in source])
