@@ -36,10 +36,11 @@ if IS_QUIET := "TF_CPP_MIN_LOG_LEVEL" not in os.environ:
 
 import tensorflow as tf
 from absl import app, flags, logging
+from format_flags import FormatFlags
 
 import tfr_smooth
 from tfr_smooth import _arguments, _files, data, evaluation, losses, metrics, models, serving, training
-from tfr_smooth._command_line import FormatFlags, did_you_mean, errors_in_one_line
+from tfr_smooth._command_line import did_you_mean, errors_in_one_line
 from tfr_smooth.data.text_files import digest, expand_paths
 from tfr_smooth.study.recipe import RECIPES
 

@@ -249,6 +249,7 @@ import json, runpy, sys
 from absl.testing import flagsaver
 
 commands, sys.argv = json.loads(sys.argv[1]), ["train_letor.py"]
+sys.path.insert(0, "examples")
 names = runpy.run_path("examples/train_letor.py")
 ends = []
 for arguments in commands:
