@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,29 +32,28 @@ class BatchOptions:
     """The batch and epoch options of `read_letor`."""
 
     batch_size: int
-    list_size: int | None = None
-    shuffle_buffer: int = 0
-    seed: int | None = None
-    num_epochs: int | None = 1
-    first_epoch: int = 0
-    drop_remainder: bool = False
-    return_ids: bool = False
-    group_by_length: bool = False
+    list_size: int | None
+    shuffle_buffer: int
+    seed: int | None
+    num_epochs: int | None
+    first_epoch: int
+    drop_remainder: bool
+    return_ids: bool
+    group_by_length: bool
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        checked = {
-            "batch_size": _arguments.integer("batch_size", self.batch_size, least=1),
-            "list_size": _arguments.integer_or_none("list_size", self.list_size, least=1),
-            "shuffle_buffer": _arguments.integer("shuffle_buffer", self.shuffle_buffer, least=0),
-            "seed": _arguments.integer_or_none("seed", self.seed, least=0),
-            "num_epochs": _arguments.integer_or_none("num_epochs", self.num_epochs, least=1),
-            "first_epoch": _arguments.integer("first_epoch", self.first_epoch, least=0),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        for name, least in (("batch_size", 1), ("shuffle_buffer", 0), ("first_epoch", 0)):
+            object.__setattr__(self, name, _arguments.integer(name, getattr(self, name), least=least))
+        for name, least in (("list_size", 1), ("seed", 0), ("num_epochs", 1)):
+            object.__setattr__(self, name, _arguments.integer_or_none(name, getattr(self, name), least=least))
         for name in ("drop_remainder", "return_ids", "group_by_length"):
             _arguments.boolean(name, getattr(self, name))
+
+    @classmethod
+    def among(cls, arguments: Mapping[str, Any]) -> BatchOptions:
+        """Returns the options among the arguments of a reader, which are all named like the fields."""
+        return cls(**{field.name: arguments[field.name] for field in dataclasses.fields(cls)})
 
     @property
     def is_shuffled(self) -> bool:
@@ -222,10 +221,9 @@ class OnDisk(_Cached):
         features = tf.ensure_shape(features, [None, None, self._cache.num_features])
         return self._options.inputs_and_labels(features, *others)
 
-    def _arrays(self, places: np.ndarray) -> list[Any]:
-        features, labels = self._cache.batch(places, self._options.list_size)
-        ids = self._cache.ids(places, labels.shape[1]) if self._options.return_ids else ()
-        return [features, labels, *ids]
+    def _arrays(self, places: np.ndarray) -> list[np.ndarray]:
+        features, labels, *ids = self._cache.batch(places, self._options.list_size)
+        return [features, labels, *([array.astype(object) for array in ids] if self._options.return_ids else [])]
 
 
 class InMemory(_Cached):

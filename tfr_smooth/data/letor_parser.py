@@ -71,16 +71,8 @@ def summary_of(paths: Sequence[str], format: LetorFormat = PLAIN, *, workers: in
         labels = [head.label for head in block.heads]
         return len(labels), width, max(labels), all(map(float.is_integer, labels))
 
-    queries = 0
-    found: list[Any] = [0, 0, 0.0, True]
-    longest_list = 0
-    for length, *others in _parsed(counted, read_blocks(paths, format), workers):
-        queries += 1
-        longest_list = max(longest_list, length)
-        documents, width, label, whole = found
-        found = [documents + length, max(width, others[0]), max(label, others[1]), whole and others[2]]
-    documents, width, label, whole = found
-    return LetorSummary(tuple(paths), queries, documents, width, longest_list, label, whole)
+    lengths, widths, labels, whole = zip(*_parsed(counted, read_blocks(paths, format), workers), strict=True)
+    return LetorSummary(tuple(paths), len(lengths), sum(lengths), max(widths), max(lengths), max(labels), all(whole))
 
 
 def read_queries(
