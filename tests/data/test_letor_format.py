@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.data.readers import assert_refused
 from tfr_smooth.data import LetorFormat, letor_parser, read_letor, scan_letor
 from tfr_smooth.models import Standardize
 
@@ -38,21 +39,18 @@ SIZED = "1 1:0.5\n0 1:0.25 # a comment\n\n2 2:3\n"
 QUERIES = {"0": ([1, 0], [[0.5, 0], [0.25, 0]]), "1": ([2], [[0, 3]])}
 
 
-@pytest.mark.parametrize("name", ["a.txt.query", "a.txt.group"])
-@pytest.mark.parametrize("cache", [False, True])
-def test_query_sizes_next_to_a_file_without_query_ids_are_found(tmp_path, name, cache):
-    path = write(tmp_path / "a.txt", SIZED)
-    write(tmp_path / name, "2\r\n1\r\n")
-    assert read(path, {"cache": cache}) == QUERIES
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [("a.txt", "a.txt.query"), ("a.txt", "a.txt.group"), ("a.txt.gz", "a.txt.query"), ("a.txt.gz", "a.txt.gz.group")],
+)
+def test_query_sizes_next_to_a_file_without_query_ids_are_found(tmp_path, name, sizes):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(SIZED.encode()) if name.endswith(".gz") else SIZED.encode())
+    write(tmp_path / sizes, "2\r\n1\r\n")
+    for cache in (False, True):
+        assert read(path, {"cache": cache}) == QUERIES
     summary = scan_letor(path)
     assert (summary.queries, summary.documents, summary.longest_list) == (2, 3, 2)
-
-
-@pytest.mark.parametrize("name", ["a.txt.query", "a.txt.gz.group"])
-def test_query_sizes_next_to_a_compressed_file_are_found(tmp_path, name):
-    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(SIZED.encode()))
-    write(tmp_path / name, "2\n1\n")
-    assert read(tmp_path / "a.txt.gz") == QUERIES
 
 
 def test_query_sizes_may_be_given_and_query_numbers_continue_across_files(tmp_path):
@@ -209,8 +207,8 @@ def test_documents_with_neither_labels_nor_query_ids_are_read(tmp_path):
 
 
 def test_labels_may_be_fractions(tmp_path):
-    path = write(tmp_path / "a.txt", "0.5 qid:a 1:1\n2 qid:a 1:1\n")
-    assert read(path)["a"][0] == [0.5, 2]
+    path = write(tmp_path / "a.txt", "0.25 qid:a 1:1\n2 qid:a 1:1\n-0 qid:a 1:1\n")
+    assert read(path)["a"][0] == [0.25, 2, 0]
     summary = scan_letor(path)
     assert (summary.highest_label, summary.whole_labels) == (2, False)
     path.write_text("0 qid:a 1:1\n4 qid:a 1:1\n1 qid:b 1:1\n")
@@ -274,16 +272,17 @@ def test_the_cache_is_rewritten_when_query_sizes_change(tmp_path, given):
     ],
 )
 def test_bad_options_are_refused(options, message):
-    with pytest.raises(ValueError) as raised:
-        LetorFormat(**options)
-    assert str(raised.value) == message
+    assert_refused(message, LetorFormat, **options)
 
 
 @pytest.mark.parametrize("read", [functools.partial(read_letor, batch_size=1), scan_letor])
 def test_readers_take_only_a_format(read):
-    with pytest.raises(ValueError) as raised:
-        read(__file__, format={"first_index": 0})
-    assert str(raised.value) == "`format` must be an instance of tfr_smooth.data.LetorFormat, got {'first_index': 0}."
+    assert_refused(
+        "`format` must be an instance of tfr_smooth.data.LetorFormat, got {'first_index': 0}.",
+        read,
+        __file__,
+        format={"first_index": 0},
+    )
 
 
 def test_data_and_query_sizes_are_read_from_tensorflow_file_systems(tmp_path):
