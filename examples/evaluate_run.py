@@ -11,12 +11,12 @@ contains the values of both runs, their difference, and the p-value of a randomi
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 import sys
 
 import numpy as np
 from absl import app, flags, logging
+from format_flags import FormatFlags
 
 from tfr_smooth import data, evaluation, training
 from tfr_smooth._command_line import errors_in_one_line
@@ -27,10 +27,7 @@ _LETOR = flags.DEFINE_list("letor", None, "LETOR files with the documents of the
 _MEASURES = flags.DEFINE_list("measures", list(DEFAULT_MEASURES), "trec_eval measures.")
 _BY_QUERY = flags.DEFINE_bool("by_query", False, "Also print the values per query.")
 _AGAINST = flags.DEFINE_string("against", None, "Another run file to compare with.")
-_FORMAT = [
-    flags.DEFINE_string(name, None, f"Format of the files of --letor: {text}.")
-    for name, text in data.LetorFormat.flags().items()
-]
+_FORMAT = FormatFlags(files="the files of --letor")
 flags.mark_flags_as_mutual_exclusive(["qrels", "letor"], required=True)
 
 
@@ -75,8 +72,7 @@ def read_run(path: str, qrels: dict[str, dict[str, int]]) -> dict[str, dict[str,
 
 def letor_labels() -> dict[str, dict[str, int]]:
     """The labels of LETOR files, by query id and the names of documents in runs."""
-    format = data.LetorFormat.from_flags({flag.name: flag.value for flag in _FORMAT})
-    lists = data.read_letor(_LETOR.value, batch_size=128, cache=True, return_ids=True, **dataclasses.asdict(format))
+    lists = data.read_letor(_LETOR.value, batch_size=128, cache=True, return_ids=True, format=_FORMAT.letor_format())
     # Any scores will do: only the labels are used.
     queries = training.score_queries(lambda inputs: np.zeros(inputs["mask"].shape, np.float32), lists)
     return {query.query_id: dict(zip(query.doc_ids, query.labels.tolist(), strict=True)) for query in queries}

@@ -14,7 +14,6 @@ positions in the query. Labels are not read.
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,7 @@ from typing import Any
 
 import tensorflow as tf
 from absl import app, flags, logging
+from format_flags import FormatFlags
 
 from tfr_smooth import _files, data, evaluation, training
 from tfr_smooth._command_line import errors_in_one_line
@@ -32,23 +32,18 @@ _TO = flags.DEFINE_enum("to", "run", ["run", "csv", "rows"], "Output format.")
 _TAG = flags.DEFINE_string("tag", "tfr_smooth", "Name of the ranker in a run file.")
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 128, "Queries per batch.", lower_bound=1)
 _NUM_FEATURES = flags.DEFINE_integer("num_features", None, "Number of features, if the model does not define it.")
-_FORMAT = [
-    flags.DEFINE_string(name, None, f"Format of the files: {text}.")
-    for name, text in data.LetorFormat.flags().items()
-    if name != "labeled"
-]
+_FORMAT = FormatFlags(without=["labeled"])
 
 
 def main(argv: list[str]) -> None:
     with errors_in_one_line(ImportError, OSError, ValueError):
         if len(argv) < 3:
             raise ValueError("Expected a model and files: rank_letor.py MODEL FILE .. --output=OUTPUT")
-        texts = {flag.name: flag.value for flag in _FORMAT}
-        options = dataclasses.asdict(data.LetorFormat.from_flags({**texts, "labeled": "false"}))
+        format = _FORMAT.letor_format(labeled="false")
         model, num_features = load(argv[1], _NUM_FEATURES.value)
         paths = expand_paths(argv[2:])
         dataset = data.read_letor(
-            paths, batch_size=_BATCH_SIZE.value, num_features=num_features, return_ids=True, **options
+            paths, batch_size=_BATCH_SIZE.value, num_features=num_features, return_ids=True, format=format
         )
         write = {"run": write_run, "csv": write_csv, "rows": write_rows}[_TO.value]
         write(paths, training.score_queries(model, dataset))

@@ -20,7 +20,6 @@ each member. Files and flags are checked before the first step; errors are repor
 # ruff: noqa: E402
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import json
 import math
@@ -37,6 +36,7 @@ if IS_QUIET := "TF_CPP_MIN_LOG_LEVEL" not in os.environ:
 
 import tensorflow as tf
 from absl import app, flags, logging
+from format_flags import FormatFlags
 
 import tfr_smooth
 from tfr_smooth import _arguments, _files, data, evaluation, losses, metrics, models, serving, training
@@ -50,11 +50,7 @@ _TEST = flags.DEFINE_list("test", [], "Test files: paths or glob patterns.")
 _NUM_FEATURES = flags.DEFINE_integer(
     "num_features", None, "Number of features. Default: the highest index in the training files."
 )
-_FORMAT = [
-    flags.DEFINE_string(name, None, f"Format of the files: {text}.")
-    for name, text in data.LetorFormat.flags().items()
-    if name not in ("group_sizes", "labeled")  # Each file has its own file of group sizes.
-]
+_FORMAT = FormatFlags(without=["group_sizes", "labeled"])  # Each file has its own file of group sizes.
 _RECIPE = flags.DEFINE_enum(
     "recipe",
     "default",
@@ -148,7 +144,7 @@ def main(argv: list[str]) -> None:
         output = make_output_folder()
         files = data_files(output, write=training.is_chief(strategy))
         training.wait_for_workers(strategy)
-        summaries = data.scan_split(files, num_features=_NUM_FEATURES.value, **letor_format())
+        summaries = data.scan_split(files, num_features=_NUM_FEATURES.value, format=_FORMAT.letor_format())
     summary = summaries["train"]
     for part, found in summaries.items():
         print(f"{part:>6}: {found.queries} queries with {found.documents} documents of {found.num_features} features")
@@ -168,15 +164,11 @@ def check_flags() -> None:
     """Checks flags before training by creating what they define."""
     losses.get(_LOSS.value, **loss_arguments())
     make_model()
-    letor_format()
+    _FORMAT.letor_format()
     _arguments.real("learning_rate", _LEARNING_RATE.value, above=0.0)
     _arguments.integer_or_none("patience", _PATIENCE.value, least=1)
     if _TENSORBOARD.value and importlib.util.find_spec("tensorboard") is None:
         raise ImportError("--tensorboard requires TensorBoard: pip install tensorboard")
-
-
-def letor_format() -> dict[str, Any]:
-    return dataclasses.asdict(data.LetorFormat.from_flags({flag.name: flag.value for flag in _FORMAT}))
 
 
 def make_output_folder() -> pathlib.Path:
@@ -264,7 +256,7 @@ def read(paths: list[str], num_features: int, **kwargs: Any) -> tf.data.Dataset:
         num_features=num_features,
         cache=_CACHE.value,
         cache_dir=_CACHE_DIR.value,
-        **letor_format(),
+        format=_FORMAT.letor_format(),
         **kwargs,
     )
 
@@ -317,8 +309,9 @@ class MeanLoss(tf.keras.metrics.Mean):
 
 def settings(files: dict[str, list[str]]) -> dict[str, Any]:
     """The settings that must not change when a training is resumed."""
-    names = "loss learning_rate batch_size hidden normalization dropout linear_path members seed select_by"
-    chosen = [*names.split(), "group_by_length", "num_features", *(flag.name for flag in (*_HYPERPARAMETERS, *_FORMAT))]
+    names = "loss learning_rate batch_size hidden normalization dropout linear_path members seed select_by "
+    names += "group_by_length num_features"
+    chosen = [*names.split(), *(flag.name for flag in _HYPERPARAMETERS), *_FORMAT.names]
     values = {name: flags.FLAGS[name].value for name in chosen}
     for part in ("train", "valid"):  # A file with the same name may have other contents.
         values |= {part: files[part], f"content of {part}": digest(files[part])}
@@ -332,7 +325,9 @@ def train(
     if not finished:
         # Streamed: without statistics to compute, `adapt` reads nothing.
         model.adapt(
-            data.read_letor(paths, batch_size=_BATCH_SIZE.value, num_features=summary.num_features, **letor_format())
+            data.read_letor(
+                paths, batch_size=_BATCH_SIZE.value, num_features=summary.num_features, format=_FORMAT.letor_format()
+            )
         )
     order: dict[str, Any] = {"seed": seed, "first_epoch": finished, "num_epochs": epochs - finished}
     order["group_by_length"] = _GROUP_BY_LENGTH.value
@@ -370,7 +365,7 @@ def report(
         print(f"{part:>6}: " + "  ".join(f"{name} {value:.4f}" for name, value in by_part[part].items()))
         if part == "test":
             evaluation.write_run(output / "test.run", lists, tag=f"tfr_smooth-{tfr_smooth.__version__}")
-    first = letor_format()["first_index"]
+    first = _FORMAT.letor_format().first_index
     card = serving.ModelCard(
         data={
             **{part: ",".join(paths) for part, paths in files.items()},

@@ -40,7 +40,6 @@ class RuntimeNames(griffe.Extension):
             add_named_classes(package)
         rename_examples(pkg)
         hide_defaults_of_variadics(pkg)
-        show_defaults_of_flags(pkg["data.letor_format.LetorFormat"])
         for package in (pkg["functional"], pkg["ops"]):
             prefer_functions_to_modules(package)
 
@@ -71,13 +70,6 @@ def hide_defaults_of_variadics(owner: griffe.Object) -> None:
     for member in owner.members.values():
         if not member.is_alias:
             hide_defaults_of_variadics(member)
-
-
-def show_defaults_of_flags(format: griffe.Class) -> None:
-    """Replaces the call `_flag(default, help)` in the signature with the default."""
-    for parameter in format.parameters:
-        if isinstance(parameter.default, griffe.ExprCall):
-            parameter.default = parameter.default.arguments[0]
 
 
 def prefer_functions_to_modules(package: griffe.Module) -> None:

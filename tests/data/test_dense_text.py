@@ -1,5 +1,7 @@
 """The fast parser of dense rows returns the numbers of the exact parser, or None."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -25,30 +27,13 @@ def test_whitespace_around_a_row_is_ignored():
     np.testing.assert_array_equal(read_dense([b" 1:1 2:2 ", b"1:3 2:4\r\n"], 2), [[1, 2], [3, 4]])
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        b"1:1",  # too few values
-        b"1:1 2:2 3:3",
-        b"2:2 1:1",  # out of order
-        b"1:1 3:2",
-        b"1:1  2:2",  # two spaces
-        b"1:1\t2:2",
-        b"1:1 2:nan",
-        b"1:1 2:inf",
-        b"1:1 2:1e39",  # exceeds float32
-        b"1:1 2:1e999",
-        b"1:1 2:0x10",
-        b"1:1 2:1_0",
-        b"1:1 2:",
-        b"1:1 2:-",
-        b"1:1 2:1-2",
-        b"1:1 2 2:",
-        b"1.0:1 2:2",
-        b"1:1:2 2",
-        b"",
-    ],
-)
+TOO_FEW_OR_MANY = [b"", b"1:1", b"1:1 2:2 3:3"]
+OUT_OF_ORDER = [b"2:2 1:1", b"1:1 3:2", b"1.0:1 2:2"]
+SPACES = [b"1:1  2:2", b"1:1\t2:2", b"1:1 2 2:", b"1:1:2 2"]
+NO_FLOAT32 = [b"1:1 2:" + value for value in (b"nan", b"inf", b"1e39", b"1e999", b"0x10", b"1_0", b"", b"-", b"1-2")]
+
+
+@pytest.mark.parametrize("row", [*TOO_FEW_OR_MANY, *OUT_OF_ORDER, *SPACES, *NO_FLOAT32])
 def test_all_other_rows_are_left_to_the_exact_parser(row):
     assert read_dense([b"1:1 2:2", row], 2) is None
     assert read_dense([row], 2) is None
@@ -61,11 +46,13 @@ def test_indexes_start_at_the_given_first_index():
 
 @pytest.fixture
 def dense_parser_for_all_queries(monkeypatch):
-    """Uses the dense parser for queries of any size."""
-    monkeypatch.setattr(letor_parser, "_DENSE_FROM", 1)
+    """Uses the dense parser for queries of any size, or for none."""
+    use = functools.partial(monkeypatch.setattr, letor_parser, "_DENSE_FROM")
+    use(1)
+    return use
 
 
-def test_only_large_queries_use_the_dense_parser(tmp_path):
+def test_only_large_queries_use_the_dense_parser(tmp_path, monkeypatch):
     rows = {b"small": 10, b"large": letor_parser._DENSE_FROM // 4}
     path = tmp_path / "a.txt"
     path.write_text("".join(f"1 qid:{name.decode()} 1:1 2:2 3:3 4:4\n" * count for name, count in rows.items()))
@@ -75,13 +62,13 @@ def test_only_large_queries_use_the_dense_parser(tmp_path):
         dense_sizes.append(len(texts))
         return read_dense(texts, *others)
 
-    assert [len(q.labels) for q in read_queries([str(path)], 4, read_dense=recording)] == list(rows.values())
+    monkeypatch.setattr(letor_parser, "read_dense", recording)
+    assert [len(q.labels) for q in read_queries([str(path)], 4)] == list(rows.values())
     assert dense_sizes == [rows[b"large"]]
 
 
-@pytest.mark.usefixtures("dense_parser_for_all_queries")
 @pytest.mark.parametrize("workers", [0, 1, 3])
-def test_queries_are_the_same_with_the_dense_parser_and_threads(tmp_path, workers):
+def test_queries_are_the_same_with_the_dense_parser_and_threads(tmp_path, workers, dense_parser_for_all_queries):
     random = np.random.RandomState(1)
     lines = []
     for query in range(40):
@@ -90,14 +77,16 @@ def test_queries_are_the_same_with_the_dense_parser_and_threads(tmp_path, worker
             lines.append(f"1 qid:{query} " + " ".join(f"{i}:{random.randn():.3f}" for i in kept) + " # docid = x\n")
     path = tmp_path / "a.txt"
     path.write_text("".join(lines))
+    summary = summary_of([str(path)], workers=workers)
+    found = list(read_queries([str(path)], 5, workers=workers))
+    dense_parser_for_all_queries(10**9)
     expected = list(read_queries([str(path)], 5))
-    found = list(read_queries([str(path)], 5, read_dense=read_dense, workers=workers))
     assert [q.query_id for q in found] == [q.query_id for q in expected]
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one.features, other.features)
         np.testing.assert_array_equal(one.labels, other.labels)
         assert one.doc_ids == other.doc_ids
-    assert summary_of([str(path)], read_dense=read_dense, workers=workers) == summary_of([str(path)])
+    assert summary_of([str(path)], workers=0) == summary
 
 
 @pytest.mark.usefixtures("dense_parser_for_all_queries")
@@ -113,7 +102,7 @@ def test_queries_are_the_same_with_the_dense_parser_and_threads(tmp_path, worker
 def test_the_first_bad_line_raises_after_all_queries_before_it(tmp_path, text, message, workers):
     path = tmp_path / "a.txt"
     path.write_text("".join(f"0 qid:q{i // 4} 1:1 2:{i}\n" for i in range(40)) + text)
-    queries = read_queries([str(path)], 2, read_dense=read_dense, workers=workers)
+    queries = read_queries([str(path)], 2, workers=workers)
     assert [next(queries).query_id for _ in range(10)] == [b"q%d" % i for i in range(10)]
     with pytest.raises(ValueError, match=message):
         next(queries)
@@ -122,6 +111,6 @@ def test_the_first_bad_line_raises_after_all_queries_before_it(tmp_path, text, m
 def test_threads_read_only_a_few_queries_ahead(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("".join(f"0 qid:{i} 1:1\n" for i in range(100)) + "NULL qid:x 1:1\n")
-    queries = read_queries([str(path)], 1, read_dense=read_dense, workers=2)
+    queries = read_queries([str(path)], 1, workers=2)
     assert [next(queries).query_id for _ in range(50)] == [b"%d" % i for i in range(50)]
     queries.close()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.data.readers import Stop, assert_refused, example, integer, number, stopping_after, text
 from tfr_smooth import data
 from tfr_smooth.data import convert, elwc
 from tfr_smooth.data.letor_parser import read_queries
@@ -41,22 +42,6 @@ def queries(path, num_features=3):
     ]
 
 
-def message(features):
-    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
-
-
-def number(*values):
-    return tf.train.Feature(float_list=tf.train.FloatList(value=values))
-
-
-def text(*values):
-    return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
-
-
-def integer(*values):
-    return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
-
-
 def field(tag, payload):
     """One field of a message in protobuf's wire format: tag, length as a varint, bytes."""
     length, size = b"", len(payload)
@@ -72,7 +57,7 @@ def write(path, *records):
         for record in records:
             if not isinstance(record, bytes):
                 context, documents = record
-                record = b"".join(field(1, message(d)) for d in documents) + field(2, message(context))
+                record = b"".join(field(1, example(d)) for d in documents) + field(2, example(context))
             writer.write(record)
     return path
 
@@ -105,9 +90,9 @@ def test_round_trip_keeps_the_synthetic_data_set(tmp_path):
 def test_a_record_follows_the_wire_format(letor, tmp_path):
     """Compares with bytes assembled by hand."""
     (record, *_) = records(data.letor_to_tfrecord(letor, tmp_path / "r", schema=data.ElwcSchema(features="x")))
-    first = message({"x": number(0.1, -3e-38, 16777217), "utility": number(2), "doc_id": text(b"GX-1")})
-    second = message({"x": number(0, 0, 1e-45), "utility": number(0)})
-    context = message({"query_id": text("q/ü#1".encode())})
+    first = example({"x": number(0.1, -3e-38, 16777217), "utility": number(2), "doc_id": text(b"GX-1")})
+    second = example({"x": number(0, 0, 1e-45), "utility": number(0)})
+    context = example({"query_id": text("q/ü#1".encode())})
     by_hand = field(1, first) + field(1, second) + field(2, context)
     # The entries of a map have no fixed order: compare field by field.
     ours = elwc._message_class().FromString(record)
@@ -224,35 +209,22 @@ def test_other_features_are_dropped_on_request(tmp_path):
     assert (tmp_path / "out.txt").read_text() == "1 qid:record-1 1:1\n"
 
 
-class Stop(Exception):
-    """Simulates an interruption."""
-
-
 def test_an_interrupted_conversion_resumes_after_the_last_finished_file(letor, tmp_path):
-    def stop(done, total):
-        assert total == 3
-        if done == 2:
-            raise Stop
-
     with pytest.raises(Stop):
-        data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3, progress=stop)
+        data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3, progress=stopping_after(2))
     first = tmp_path / "r-00000-of-00003"
     assert sorted(tmp_path.glob("*r-*")) == [first]
     written = first.stat().st_mtime_ns
     calls = []
-    paths = data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3, progress=lambda done, total: calls.append(done))
-    assert calls == [2, 3] and first.stat().st_mtime_ns == written
+    paths = data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3, progress=lambda *done: calls.append(done))
+    assert calls == [(2, 3), (3, 3)] and first.stat().st_mtime_ns == written
     assert records(paths) == records(data.letor_to_tfrecord(letor, tmp_path / "whole"))
     assert not list(tmp_path.glob(".*"))
 
 
 def test_an_interrupted_conversion_starts_over_with_other_arguments(letor, tmp_path):
-    def stop(done, total):
-        if done == 2:
-            raise Stop
-
     with pytest.raises(Stop):
-        data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3, progress=stop)
+        data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3, progress=stopping_after(2))
     calls = []
     schema = data.ElwcSchema(features="x")
     data.letor_to_tfrecord(
@@ -277,9 +249,7 @@ def test_another_number_of_shards_is_refused(letor, tmp_path):
     ],
 )
 def test_bad_arguments_are_refused(arguments, problem, letor, tmp_path):
-    with pytest.raises(ValueError) as raised:
-        data.letor_to_tfrecord(letor, tmp_path / "r", **arguments)
-    assert str(raised.value) == problem
+    assert_refused(problem, data.letor_to_tfrecord, letor, tmp_path / "r", **arguments)
 
 
 @pytest.mark.parametrize(
@@ -291,9 +261,7 @@ def test_bad_arguments_are_refused(arguments, problem, letor, tmp_path):
     ],
 )
 def test_bad_schemas_are_refused(arguments, problem):
-    with pytest.raises(ValueError) as raised:
-        data.ElwcSchema(**arguments)
-    assert str(raised.value) == problem
+    assert_refused(problem, data.ElwcSchema, **arguments)
 
 
 def test_the_command_converts_in_both_directions(letor, tmp_path, capsys):

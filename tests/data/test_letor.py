@@ -7,39 +7,24 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.data.readers import assert_refused, flat, order, write_letor
 from tfr_smooth.data import letor, read_letor, scan_letor
+from tfr_smooth.data.batches import prefetched, share_by_data
 
 ROOT = Path(__file__).parents[2]
-
-
-def _write(path, queries=20, start=0, longest=5, width=3):
-    """Query i has 1 + i % longest documents; feature 1 is i, feature 2 the position in the list."""
-    lines = []
-    for query in range(start, start + queries):
-        for place in range(1 + query % longest):
-            lines.append(f"{place % 3} qid:{query} 1:{query} 2:{place} {width}:0.5 #docid = d{place}")
-    path.write_text("\n".join(lines) + "\n")
-    return str(path)
+BY_DATA = tf.data.experimental.AutoShardPolicy.DATA
 
 
 @pytest.fixture
 def path(tmp_path):
-    return _write(tmp_path / "a.txt")
-
-
-def _order(dataset):
-    """The ids of the queries of each batch, from feature 1."""
-    return [batch["features"].numpy()[:, 0, 0].astype(int).tolist() for batch, _ in dataset]
-
-
-def _flat(dataset):
-    return [query for batch in _order(dataset) for query in batch]
+    return write_letor(tmp_path / "a.txt", [1 + i % 5 for i in range(20)])
 
 
 def test_a_batch_contains_padded_queries(tmp_path):
@@ -109,61 +94,61 @@ def test_datasets_have_static_shapes(path, kwargs, list_size, drop_remainder):
         },
         tf.TensorSpec([batch, list_size], tf.float32),
     )
-    assert len(_order(dataset)) == (6 if drop_remainder else 7)
+    assert len(order(dataset)) == (6 if drop_remainder else 7)
 
 
 def test_globs_lists_of_paths_and_gz_files_are_read(tmp_path):
-    a = _write(tmp_path / "a.txt", 3)
-    b = _write(tmp_path / "b.txt", 3, start=3)
+    a = write_letor(tmp_path / "a.txt", [1, 2, 3])
+    b = write_letor(tmp_path / "b.txt", [4, 5, 1], start=3)
     with gzip.open(tmp_path / "c.txt.gz", "wt") as file:
         file.write("0 qid:6 1:6\r\n0 qid:7 1:7")
     everything = str(tmp_path / "*.txt*")
-    assert _flat(read_letor(everything, batch_size=2)) == list(range(8))
-    assert _flat(read_letor([b, Path(a)], batch_size=2)) == [3, 4, 5, 0, 1, 2]
+    assert flat(read_letor(everything, batch_size=2)) == list(range(8))
+    assert flat(read_letor([b, Path(a)], batch_size=2)) == [3, 4, 5, 0, 1, 2]
     assert scan_letor(everything).queries == 8
 
 
 def test_queries_keep_the_order_of_the_file_unless_shuffled(path):
-    assert _flat(read_letor(path, batch_size=3, num_epochs=2)) == list(range(20)) * 2
+    assert flat(read_letor(path, batch_size=3, num_epochs=2)) == list(range(20)) * 2
 
 
 @pytest.mark.parametrize("seed", [None, 0, 5])
 @pytest.mark.parametrize("cache", [False, True])
 def test_each_epoch_contains_every_query_once_in_a_new_order(path, seed, cache):
     dataset = read_letor(path, batch_size=3, shuffle_buffer=50, seed=seed, num_epochs=3, cache=cache)
-    batches = _order(dataset)
+    batches = order(dataset)
     assert [len(batch) for batch in batches] == [3, 3, 3, 3, 3, 3, 2] * 3
-    order = list(itertools.chain(*batches))
-    epochs = [order[i : i + 20] for i in (0, 20, 40)]
+    queries = list(itertools.chain(*batches))
+    epochs = [queries[i : i + 20] for i in (0, 20, 40)]
     assert all(sorted(epoch) == list(range(20)) for epoch in epochs)
     assert len({tuple(epoch) for epoch in [*epochs, list(range(20))]}) == 4
 
 
 def test_a_small_buffer_shuffles_locally(path):
-    order = _flat(read_letor(path, batch_size=3, shuffle_buffer=4, seed=1))
-    assert sorted(order) == list(range(20)) != order
-    assert all(query <= place + 3 for place, query in enumerate(order))
+    queries = flat(read_letor(path, batch_size=3, shuffle_buffer=4, seed=1))
+    assert sorted(queries) == list(range(20)) != queries
+    assert all(query <= place + 3 for place, query in enumerate(queries))
 
 
 @pytest.mark.parametrize(("cache", "buffer"), [(False, 4), (False, 100), (True, 100)])
 def test_a_resumed_run_reads_the_batches_of_an_uninterrupted_one(path, cache, buffer):
     kwargs = {"batch_size": 3, "shuffle_buffer": buffer, "seed": 7, "cache": cache}
-    whole = _order(read_letor(path, num_epochs=4, **kwargs))
+    whole = order(read_letor(path, num_epochs=4, **kwargs))
     tf.random.set_seed(99)  # Must have no effect.
     try:
         endless = read_letor(path, num_epochs=None, first_epoch=1, **kwargs)
         tf.random.set_seed(98)
         for first in range(4):
             resumed = read_letor(path, num_epochs=4 - first, first_epoch=first, **kwargs)
-            assert _order(resumed) == whole[7 * first :]
-        assert _order(endless.take(21)) == whole[7:]
+            assert order(resumed) == whole[7 * first :]
+        assert order(endless.take(21)) == whole[7:]
     finally:
         tf.random.set_seed(None)
 
 
 def test_the_order_depends_on_both_seed_and_epoch(path):
     orders = {
-        (seed, epoch): tuple(_flat(read_letor(path, batch_size=9, shuffle_buffer=50, seed=seed, first_epoch=epoch)))
+        (seed, epoch): tuple(flat(read_letor(path, batch_size=9, shuffle_buffer=50, seed=seed, first_epoch=epoch)))
         for seed in (0, 1, 2**31 - 3, 2**32 - 1)
         for epoch in (0, 1, 2)
     }
@@ -172,9 +157,9 @@ def test_the_order_depends_on_both_seed_and_epoch(path):
 
 def test_passes_over_a_dataset_differ_without_a_seed_and_repeat_with_one(path):
     fresh = read_letor(path, batch_size=3, shuffle_buffer=50)
-    assert len({tuple(_flat(fresh)) for _ in range(4)}) == 4
+    assert len({tuple(flat(fresh)) for _ in range(4)}) == 4
     seeded = read_letor(path, batch_size=3, shuffle_buffer=50, seed=1)
-    assert len({tuple(_flat(seeded)) for _ in range(4)}) == 1
+    assert len({tuple(flat(seeded)) for _ in range(4)}) == 1
 
 
 @pytest.mark.parametrize("kwargs", [{}, {"shuffle_buffer": 9}, {"shuffle_buffer": 9, "seed": 1}, {"cache": True}])
@@ -193,7 +178,7 @@ def test_the_number_of_batches_is_unknown_if_the_file_was_not_read(path):
 def test_an_endless_dataset_has_infinite_cardinality(path, kwargs):
     dataset = read_letor(path, batch_size=20, num_epochs=None, **kwargs)
     assert int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
-    epochs = _order(dataset.take(5))
+    epochs = order(dataset.take(5))
     assert [sorted(epoch) for epoch in epochs] == [list(range(20))] * 5
 
 
@@ -220,7 +205,7 @@ def test_the_cache_parses_once(path, monkeypatch, seed, cache):
     )
     assert len(parsed) == (20 if cache else 0)
     for _ in range(2):
-        assert sorted(_flat(dataset)) == sorted(list(range(20)) * 3)
+        assert sorted(flat(dataset)) == sorted(list(range(20)) * 3)
     assert len(parsed) == (20 if cache else 120)
 
 
@@ -276,14 +261,6 @@ def test_bad_input_raises_an_error_from_fit(tmp_path):
     assert f"{path}:2: feature index 4 exceeds num_features=3" in str(raised.value)
 
 
-def test_a_truncated_gz_file_raises_an_error(tmp_path):
-    path = tmp_path / "a.txt.gz"
-    packed = gzip.compress(b"".join(b"1 qid:%d 1:%d\n" % (i, i * i) for i in range(99)))
-    path.write_bytes(packed[:-20])
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"a\.txt\.gz:\d+: truncated"):
-        list(read_letor(path, batch_size=2, num_features=3))
-
-
 def test_a_deleted_file_raises_an_error(path):
     dataset = read_letor(path, batch_size=2, num_features=3)
     os.remove(path)
@@ -320,24 +297,19 @@ def test_files_without_features_are_refused(tmp_path):
         ("drop_remainder", 1, "True or False"),
         ("return_ids", None, "True or False"),
         ("cache", 1, "True or False"),
+        ("cache", "x", "True or False"),
+        ("group_by_length", 1, "True or False"),
     ],
 )
 def test_bad_arguments_are_refused(path, argument, value, expected):
     arguments = {"batch_size": 2, "num_features": 3, argument: value}
-    with pytest.raises(ValueError) as raised:
-        read_letor(path, **arguments)
-    assert str(raised.value) == f"`{argument}` must be {expected}, got {value!r}."
+    assert_refused(f"`{argument}` must be {expected}, got {value!r}.", read_letor, path, **arguments)
 
 
 def test_numpy_integers_are_integers(path):
     sizes = {"batch_size": np.int64(20), "list_size": np.int32(5), "num_features": np.int64(3)}
     dataset = read_letor(path, shuffle_buffer=np.int64(9), seed=np.int64(1), **sizes)
-    assert sorted(_flat(dataset)) == list(range(20))
-
-
-def test_missing_file_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"`file_pattern` must match files, got '.*no\.txt'"):
-        read_letor(tmp_path / "no.txt", batch_size=2)
+    assert sorted(flat(dataset)) == list(range(20))
 
 
 def _model(width):
@@ -367,6 +339,41 @@ def test_a_model_can_be_fitted_to_an_endless_dataset(path, seed):
     dataset = read_letor(path, batch_size=4, shuffle_buffer=9, seed=seed, num_epochs=None)
     history = _model(3).fit(dataset, epochs=2, steps_per_epoch=5, verbose=0)
     assert len(history.history["loss"]) == 2
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"cache": True}, {"shuffle_buffer": 9, "seed": 1}, {"num_epochs": None}])
+def test_autotuning_is_off_and_workers_shard_by_data(path, kwargs):
+    chosen = read_letor(path, batch_size=4, **kwargs).options()
+    assert chosen.autotune.enabled is False
+    assert chosen.experimental_distribute.auto_shard_policy == BY_DATA
+
+
+def test_the_buffer_of_batches_has_a_fixed_size():
+    """AUTOTUNE would keep its initial size, since autotuning is off. The source records how many elements were read."""
+    read = []
+
+    def source():
+        for i in range(100):
+            read.append(i)
+            yield i
+
+    dataset = prefetched(tf.data.Dataset.from_generator(source, output_signature=tf.TensorSpec([], tf.int32)))
+    iterator = iter(dataset)
+    next(iterator)
+    deadline = time.time() + 30
+    while len(read) < 3 and time.time() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    assert len(read) == 3  # the requested element and two prefetched ones
+
+
+def test_share_by_data_changes_no_other_option():
+    mine = tf.data.Options()
+    mine.autotune.enabled = True
+    mine.deterministic = False
+    chosen = share_by_data(tf.data.Dataset.range(3).with_options(mine)).options()
+    assert chosen.autotune.enabled is True and chosen.deterministic is False
+    assert chosen.experimental_distribute.auto_shard_policy == BY_DATA
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Variants of the LETOR format."""
 
+import functools
 import gzip
 import os
 
@@ -7,7 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth.data import LetorFormat, Standardize, letor_parser, read_letor, scan_letor
+from tests.data.readers import assert_refused
+from tfr_smooth.data import LetorFormat, letor_parser, read_letor, scan_letor
+from tfr_smooth.models import Standardize
 
 
 def write(path, text):
@@ -15,19 +18,20 @@ def write(path, text):
     return path
 
 
-def read(path, **options):
-    """Maps each query id to its labels and features."""
+def read(path, reading=None, **arguments):
+    """Maps each query id to its labels and features; the arguments are those of the format."""
+    reading = {"batch_size": 3, "return_ids": True, "format": LetorFormat(**arguments), **(reading or {})}
     found = {}
-    for inputs, labels in read_letor(path, batch_size=3, return_ids=True, **options):
+    for inputs, labels in read_letor(path, **reading):
         for row, mask in enumerate(inputs["mask"].numpy()):
             features = inputs["features"].numpy()[row, mask]
             found[inputs["query_id"][row].numpy().decode()] = (labels.numpy()[row, mask].tolist(), features.tolist())
     return found
 
 
-def message_of(path, **options):
+def message_of(path, **arguments):
     with pytest.raises(ValueError) as raised:
-        scan_letor(path, **options)
+        scan_letor(path, format=LetorFormat(**arguments))
     return str(raised.value)
 
 
@@ -35,21 +39,18 @@ SIZED = "1 1:0.5\n0 1:0.25 # a comment\n\n2 2:3\n"
 QUERIES = {"0": ([1, 0], [[0.5, 0], [0.25, 0]]), "1": ([2], [[0, 3]])}
 
 
-@pytest.mark.parametrize("name", ["a.txt.query", "a.txt.group"])
-@pytest.mark.parametrize("cache", [False, True])
-def test_query_sizes_next_to_a_file_without_query_ids_are_found(tmp_path, name, cache):
-    path = write(tmp_path / "a.txt", SIZED)
-    write(tmp_path / name, "2\r\n1\r\n")
-    assert read(path, cache=cache) == QUERIES
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [("a.txt", "a.txt.query"), ("a.txt", "a.txt.group"), ("a.txt.gz", "a.txt.query"), ("a.txt.gz", "a.txt.gz.group")],
+)
+def test_query_sizes_next_to_a_file_without_query_ids_are_found(tmp_path, name, sizes):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(SIZED.encode()) if name.endswith(".gz") else SIZED.encode())
+    write(tmp_path / sizes, "2\r\n1\r\n")
+    for cache in (False, True):
+        assert read(path, {"cache": cache}) == QUERIES
     summary = scan_letor(path)
     assert (summary.queries, summary.documents, summary.longest_list) == (2, 3, 2)
-
-
-@pytest.mark.parametrize("name", ["a.txt.query", "a.txt.gz.group"])
-def test_query_sizes_next_to_a_compressed_file_are_found(tmp_path, name):
-    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(SIZED.encode()))
-    write(tmp_path / name, "2\n1\n")
-    assert read(tmp_path / "a.txt.gz") == QUERIES
 
 
 def test_query_sizes_may_be_given_and_query_numbers_continue_across_files(tmp_path):
@@ -113,8 +114,9 @@ def test_query_ids_are_read_from_comments(tmp_path):
     path = write(tmp_path / "a.txt", "1 1:0.5 # 934\n0 1:0.25#934 more\n# a comment\n2 2:3 # 7\n")
     assert read(path, query_ids="comment") == dict(zip(["934", "7"], QUERIES.values(), strict=True))
     assert message_of(path) == (
-        f"{path}:1: no query id: expected 'qid:<text>' after the label, got '1:0.5'; `query_ids='comment'` reads the "
-        "first word after '#'; `group_sizes=FILE` reads query sizes from a file"
+        f"{path}:1: no query id: expected 'qid:<text>' after the label, got '1:0.5'; "
+        "`LetorFormat(query_ids='comment')` reads the first word after '#'; "
+        "`LetorFormat(group_sizes=FILE)` reads query sizes from a file"
     )
     path.write_text("1 1:0.5 # 934\n1 1:0.5\n")
     missing = "no query id: expected '# <text>' after the features with `query_ids='comment'`"
@@ -129,13 +131,14 @@ def test_indexes_may_start_at_0(tmp_path, monkeypatch, dense_from):
     path = write(tmp_path / "a.txt", "1 qid:a 0:5 1:6 2:7\n0 qid:a 2:8\n0 qid:b 0:1 1:2 2:3\n")
     expected = {"a": ([1, 0], [[5, 6, 7], [0, 0, 8]]), "b": ([0], [[1, 2, 3]])}
     for cache in (False, True):
-        assert read(path, first_index=0, cache=cache) == expected
-    assert scan_letor(path, first_index=0).num_features == 3
+        assert read(path, {"cache": cache}, first_index=0) == expected
+    assert scan_letor(path, format=LetorFormat(first_index=0)).num_features == 3
     assert message_of(path) == (
-        f"{path}:1: feature index '0' is not an integer from 1 to 999999999; `first_index=0` reads indices from 0"
+        f"{path}:1: feature index '0' is not an integer from 1 to 999999999; "
+        "`LetorFormat(first_index=0)` reads indices from 0"
     )
     with pytest.raises(ValueError, match=r":1: feature index 2 exceeds num_features=2 \(indices start at 0\)"):
-        read(path, first_index=0, num_features=2, cache=True)
+        read(path, {"num_features": 2, "cache": True}, first_index=0)
     path.write_text("1 qid:a 0:5 0:6\n")
     assert message_of(path, first_index=0) == f"{path}:1: duplicate feature index 0"
 
@@ -157,13 +160,13 @@ NULLS = "1 qid:a 1:NULL 2:7 3:NULL\n0 qid:a 1:-3 2:8 3:NULL\n0 qid:a 1:4 2:NULL\
 def test_missing_values_are_replaced(tmp_path, missing, expected, list_size):
     path = write(tmp_path / "a.txt", NULLS)
     for cache in (False, True):
-        found = read(path, missing=missing, cache=cache, list_size=list_size)
+        found = read(path, {"cache": cache, "list_size": list_size}, missing=missing)
         assert [features for _, features in found.values()] == [rows[:list_size] for rows in expected]
 
 
 def test_the_error_of_a_missing_value_suggests_the_option(tmp_path):
     path = write(tmp_path / "a.txt", NULLS)
-    hint = "`missing={'NULL': VALUE}` reads it as VALUE"
+    hint = "`LetorFormat(missing={'NULL': VALUE})` reads it as VALUE"
     assert message_of(path) == f"{path}:1: value of feature 1: 'NULL' is not a finite float32 number; {hint}"
     assert message_of(path, missing={"NULL": 0}).startswith(f"{path}:4: value of feature 2: 'nan' is not a finite")
 
@@ -176,7 +179,8 @@ def test_query_min_counts_omitted_features_as_0(tmp_path):
 def test_normalization_adapts_to_the_replaced_missing_values(tmp_path):
     path = write(tmp_path / "a.txt", NULLS)
     layer = Standardize()
-    layer.adapt(read_letor(path, batch_size=2, missing={"NULL": "query_min", "nan": 0, "-inf": 0}))
+    missing = {"NULL": "query_min", "nan": 0, "-inf": 0}
+    layer.adapt(read_letor(path, batch_size=2, format=LetorFormat(missing=missing)))
     features = np.array([[-3, 7, 0], [-3, 8, 0], [4, 7, 0], [1, 0, 0]])
     np.testing.assert_allclose(layer.mean, features.mean(axis=0), rtol=1e-6)
     np.testing.assert_allclose(layer.stddev, features.std(axis=0), rtol=1e-6)
@@ -193,7 +197,7 @@ def test_normalization_adapts_to_the_replaced_missing_values(tmp_path):
 def test_documents_without_labels_get_label_0(tmp_path, text):
     path = write(tmp_path / "a.txt", text)
     assert read(path, labeled=False) == {"a": ([0, 0], [[1, 0], [0, 2]]), "b": ([0], [[3, 0]])}
-    assert "`labeled=False` reads" in message_of(path)
+    assert "`LetorFormat(labeled=False)` reads" in message_of(path)
 
 
 def test_documents_with_neither_labels_nor_query_ids_are_read(tmp_path):
@@ -203,8 +207,8 @@ def test_documents_with_neither_labels_nor_query_ids_are_read(tmp_path):
 
 
 def test_labels_may_be_fractions(tmp_path):
-    path = write(tmp_path / "a.txt", "0.5 qid:a 1:1\n2 qid:a 1:1\n")
-    assert read(path)["a"][0] == [0.5, 2]
+    path = write(tmp_path / "a.txt", "0.25 qid:a 1:1\n2 qid:a 1:1\n-0 qid:a 1:1\n")
+    assert read(path)["a"][0] == [0.25, 2, 0]
     summary = scan_letor(path)
     assert (summary.highest_label, summary.whole_labels) == (2, False)
     path.write_text("0 qid:a 1:1\n4 qid:a 1:1\n1 qid:b 1:1\n")
@@ -225,7 +229,7 @@ def test_each_format_has_its_own_cache(tmp_path):
     ]
     found = {}
     for _ in range(2):
-        found = {number: read(path, cache_dir=folder, **options) for number, options in enumerate(formats)}
+        found = {number: read(path, {"cache_dir": folder}, **options) for number, options in enumerate(formats)}
         assert len(list(folder.iterdir())) == len(formats)
     assert found == {number: read(path, **options) for number, options in enumerate(formats)}
     assert len({str(value) for value in found.values()}) == len(formats)
@@ -235,11 +239,13 @@ def test_each_format_has_its_own_cache(tmp_path):
 def test_the_cache_is_rewritten_when_query_sizes_change(tmp_path, given):
     path = write(tmp_path / "a.txt", SIZED)
     sizes = tmp_path / "a.txt.query"
-    options = {"cache_dir": tmp_path / "cache", **({"group_sizes": str(sizes)} if given else {})}
+    options = {"group_sizes": str(sizes)} if given else {}
     for text, time in (("2\n1\n", 1), ("1\n2\n", 2)):
         write(sizes, text)
         os.utime(sizes, (time, time))
-        assert [len(labels) for labels, _ in read(path, **options).values()] == list(map(int, text.split()))
+        assert [len(labels) for labels, _ in read(path, {"cache_dir": tmp_path / "cache"}, **options).values()] == list(
+            map(int, text.split())
+        )
 
 
 @pytest.mark.parametrize(
@@ -266,12 +272,17 @@ def test_the_cache_is_rewritten_when_query_sizes_change(tmp_path, given):
     ],
 )
 def test_bad_options_are_refused(options, message):
-    with pytest.raises(ValueError) as raised:
-        LetorFormat(**options)
-    assert str(raised.value) == message
-    with pytest.raises(ValueError) as raised:
-        read_letor(__file__, batch_size=1, **options)
-    assert str(raised.value) == message
+    assert_refused(message, LetorFormat, **options)
+
+
+@pytest.mark.parametrize("read", [functools.partial(read_letor, batch_size=1), scan_letor])
+def test_readers_take_only_a_format(read):
+    assert_refused(
+        "`format` must be an instance of tfr_smooth.data.LetorFormat, got {'first_index': 0}.",
+        read,
+        __file__,
+        format={"first_index": 0},
+    )
 
 
 def test_data_and_query_sizes_are_read_from_tensorflow_file_systems(tmp_path):

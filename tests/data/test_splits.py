@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfr_smooth.data import scan_split
+from tfr_smooth.data import LetorFormat, scan_split
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_files_that_would_fail_later_are_refused(files, part, row, num_features,
 def test_format_options_apply_to_all_parts(files):
     for path in files.values():
         path.write_text("1 0:NULL 1:2 # 7\n")
-    found = scan_split(files, first_index=0, query_ids="comment", missing={"NULL": 0})
+    found = scan_split(files, format=LetorFormat(first_index=0, query_ids="comment", missing={"NULL": 0}))
     assert [each.num_features for each in found.values()] == [2, 2, 2]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.data.readers import assert_refused
 from tfr_smooth.data import read_letor, scan_letor, text_files
 from tfr_smooth.data.text_files import digest, expand_paths, numbered_lines, state_of
 
@@ -180,9 +181,7 @@ def test_patterns_expand_sorted_and_lists_keep_their_order(tmp_path):
 def test_bad_file_pattern_is_refused(tmp_path, monkeypatch, pattern, message):
     (tmp_path / "a.txt").touch()
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError) as raised:
-        expand_paths(pattern)
-    assert str(raised.value) == message
+    assert_refused(message, expand_paths, pattern)
 
 
 def test_the_digest_depends_on_content_and_order(tmp_path):

@@ -11,7 +11,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.data.experimental import service
 
-from tfr_smooth import data
+from tests.data.readers import OPTIONS, Stop, as_numpy, assert_same_batches, example, number, stopping_after
+from tfr_smooth import data, models
 from tfr_smooth.data import elwc
 
 NUMBERED = data.ElwcSchema(features="custom_features_{}")
@@ -28,34 +29,11 @@ def shards(letor, tmp_path_factory):
     return data.letor_to_tfrecord(letor, tmp_path_factory.mktemp("records") / "train.tfrecord", num_shards=4)
 
 
-def as_numpy(dataset):
-    return [tf.nest.map_structure(lambda t: t.numpy(), batch) for batch in dataset]
-
-
-def assert_same_batches(found, expected):
-    for ours, theirs in itertools.zip_longest(as_numpy(found), as_numpy(expected)):
-        tf.nest.map_structure(np.testing.assert_array_equal, ours, theirs)
-    assert found.element_spec == expected.element_spec
-
-
 def queries(dataset):
     return [query.decode() for inputs, _ in dataset for query in inputs["query_id"].numpy()]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"list_size": 2, "return_ids": True},
-        {"list_size": 20, "drop_remainder": True},
-        {"num_features": 16, "num_epochs": 2},
-        {"shuffle_buffer": 7, "seed": 3, "num_epochs": 2, "return_ids": True},
-        {"shuffle_buffer": 50, "seed": 0, "first_epoch": 4},
-        {"group_by_length": True, "return_ids": True},
-        {"group_by_length": True, "shuffle_buffer": 9, "seed": 3, "num_epochs": 2, "list_size": 3},
-        {"group_by_length": True, "shuffle_buffer": 50, "seed": 1, "drop_remainder": True},
-    ],
-)
+@pytest.mark.parametrize("options", [*OPTIONS, {"num_features": 16, "num_epochs": 2}])
 def test_batches_are_those_of_read_letor(letor, shards, options):
     assert_same_batches(
         data.read_tfrecord(shards, batch_size=4, **options), data.read_letor(letor, batch_size=4, **options)
@@ -76,7 +54,7 @@ def test_features_from_records_and_text_are_normalized_equally(letor, shards):
     for name in ("min_max", "standardize", "log1p"):
         found = []
         for source in sources:
-            layer = data.get_normalizer(name)
+            layer = models.get_normalizer(name)
             if name == "standardize":
                 layer.adapt(inputs for inputs, _ in source)
             found.append([layer(inputs["features"], mask=inputs["mask"]).numpy() for inputs, _ in source])
@@ -178,17 +156,9 @@ def test_the_service_cannot_read_text_that_is_not_in_memory(letor, dispatcher):
         as_numpy(served)
 
 
-class Stop(Exception):
-    """Simulates an interruption."""
-
-
 def test_files_of_an_interrupted_conversion_are_refused(letor, tmp_path):
-    def stop(done, total):
-        if done == 20:
-            raise Stop
-
     with pytest.raises(Stop):
-        data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3, progress=stop)
+        data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3, progress=stopping_after(20))
     with pytest.raises(ValueError, match=r"got '.*r-00000-of-00003' from an interrupted conversion; run it again"):
         data.read_tfrecord(tmp_path / "r-*", batch_size=4)
     data.letor_to_tfrecord(letor, tmp_path / "r", num_shards=3)
@@ -196,17 +166,12 @@ def test_files_of_an_interrupted_conversion_are_refused(letor, tmp_path):
 
 
 def write(path, *documents):
-    examples = [tf.train.Example(features=tf.train.Features(feature=d)).SerializeToString() for d in documents]
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for record in ([GOOD.SerializeToString()], examples):
+        for record in ([example(GOOD)], list(map(example, documents))):
             writer.write(elwc._message_class()(examples=record).SerializeToString())
 
 
-def number(*values):
-    return tf.train.Feature(float_list=tf.train.FloatList(value=values))
-
-
-GOOD = tf.train.Example(features=tf.train.Features(feature={"utility": number(1), "features": number(1, 2)}))
+GOOD = {"utility": number(1), "features": number(1, 2)}
 
 
 @pytest.mark.parametrize(

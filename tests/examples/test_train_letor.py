@@ -222,7 +222,7 @@ def test_a_bad_row_during_training_is_reported_in_one_line(files, tmp_path):
         assert process.wait(timeout=300) == 1
     number = len(train.read_text().splitlines())
     lines = [line for line in (tmp_path / "stderr").read_text().splitlines() if "NULL" in line or "Traceback" in line]
-    hint = "`missing={'NULL': VALUE}` reads it as VALUE"
+    hint = "`LetorFormat(missing={'NULL': VALUE})` reads it as VALUE"
     message = f"value of feature 1: 'NULL' is not a finite float32 number; {hint}"
     assert lines == [f"error: {train}:{number}: {message}"]
 
@@ -249,6 +249,7 @@ import json, runpy, sys
 from absl.testing import flagsaver
 
 commands, sys.argv = json.loads(sys.argv[1]), ["train_letor.py"]
+sys.path.insert(0, "examples")
 names = runpy.run_path("examples/train_letor.py")
 ends = []
 for arguments in commands:

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from tfr_smooth import study
-from tfr_smooth.data.normalization import QueryMinMax
+from tfr_smooth.models import QueryMinMax
 from tfr_smooth.study import folds
 
 

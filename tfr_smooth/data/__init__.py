@@ -1,4 +1,4 @@
-"""Ranking data: LETOR files, TF-Ranking's records, arrays and tables as datasets, and feature normalization."""
+"""Ranking data: LETOR files, TF-Ranking's records, arrays and tables as datasets."""
 
 from tfr_smooth.data.arrays import from_arrays, from_dataframe
 from tfr_smooth.data.clicks import one_list_per_click
@@ -6,12 +6,6 @@ from tfr_smooth.data.elwc import ElwcSchema, letor_to_tfrecord, tfrecord_to_leto
 from tfr_smooth.data.letor import read_letor, scan_letor
 from tfr_smooth.data.letor_format import LetorFormat
 from tfr_smooth.data.letor_parser import LetorSummary
-from tfr_smooth.data.normalization import (
-    QueryMinMax,
-    Standardize,
-    SymmetricLog1p,
-    get_normalizer,
-)
 from tfr_smooth.data.splits import scan_split
 from tfr_smooth.data.synthetic import write_synthetic_letor
 from tfr_smooth.data.tfrecord import read_tfrecord
@@ -20,12 +14,8 @@ __all__ = [
     "ElwcSchema",
     "LetorFormat",
     "LetorSummary",
-    "QueryMinMax",
-    "Standardize",
-    "SymmetricLog1p",
     "from_arrays",
     "from_dataframe",
-    "get_normalizer",
     "letor_to_tfrecord",
     "one_list_per_click",
     "read_letor",

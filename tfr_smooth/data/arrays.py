@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth.data.batches import InMemory
-from tfr_smooth.data.epochs import BatchOptions
+from tfr_smooth.data.batches import BatchOptions, InMemory
 from tfr_smooth.data.letor_parser import Query
 from tfr_smooth.data.query_cache import QueryCache
 
@@ -71,17 +70,7 @@ def from_arrays(
       >>> inputs["doc_id"].numpy().tolist(), labels.numpy().tolist()
       ([[b'0', b'2'], [b'1', b'']], [[1.0, 2.0], [0.0, -1.0]])
     """
-    options = BatchOptions(
-        batch_size=batch_size,
-        list_size=list_size,
-        shuffle_buffer=shuffle_buffer,
-        seed=seed,
-        num_epochs=num_epochs,
-        first_epoch=first_epoch,
-        drop_remainder=drop_remainder,
-        return_ids=return_ids,
-        group_by_length=group_by_length,
-    )
+    options = BatchOptions.among(locals())
     matrix = _numbers("features", features, ("row", "column"))
     rows = len(matrix)
     labels_ = np.zeros(rows, np.float32) if labels is None else _column("labels", labels, rows)
@@ -94,10 +83,9 @@ def from_arrays(
         (Query(name, matrix[places], labels_[places], [b"%d" % place for place in places]) for name, places in groups),
     )
     if weights_ is None:
-        return options.dataset(InMemory(cache, options.batching), len(cache))
+        return InMemory(cache, options).dataset()
     # The row numbers of the documents index the weights.
-    with_ids = dataclasses.replace(options, return_ids=True)
-    dataset = with_ids.dataset(InMemory(cache, with_ids.batching), len(cache))
+    dataset = InMemory(cache, dataclasses.replace(options, return_ids=True)).dataset()
     return dataset.map(_Weighted(weights_, return_ids))
 
 

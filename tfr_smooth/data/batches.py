@@ -1,19 +1,19 @@
-"""Batches of queries: from a stream of queries, or from a `QueryCache` in memory or on disk.
-
-Each source has `queries`, a dataset of single queries or of their indices in the cache, which may be shuffled;
-`batches`, which groups the queries of one epoch; and `load`, which turns such batches into padded `(inputs, labels)`.
-"""
+"""Batches of queries over epochs: from a stream of queries, or from a `QueryCache` in memory or on disk."""
 
 from __future__ import annotations
 
+import abc
 import dataclasses
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tfr_smooth import _arguments
 from tfr_smooth.data.query_cache import QueryCache
 
+_MAX_INT64 = 2**63 - 1
 # Batches in a pool that is sorted by length. A larger pool would save little padding and shuffle less.
 _POOL = 50
 # Each length of a shuffled query is increased by up to this fraction at random. Otherwise a query of a small dataset
@@ -21,24 +21,44 @@ _POOL = 50
 _LONGER = 0.1
 # Copying dominates the time: one thread copies while another fills the next batch.
 _PARALLEL = 2
+# Batches to prepare ahead. Fixed, as autotuning is off.
+_PREFETCH = 2
 # AutoGraph has nothing to convert in these functions, and takes long to find that out.
 _plain = tf.autograph.experimental.do_not_convert
 
 
-@dataclasses.dataclass(frozen=True)
-class Batching:
-    """The batching options of `read_letor`."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BatchOptions:
+    """The batch and epoch options of `read_letor`."""
 
     batch_size: int
     list_size: int | None
+    shuffle_buffer: int
+    seed: int | None
+    num_epochs: int | None
+    first_epoch: int
     drop_remainder: bool
     return_ids: bool
     group_by_length: bool
-    is_shuffled: bool
 
-    def count(self, queries: int) -> int:
-        """Returns the number of batches per epoch."""
-        return queries // self.batch_size if self.drop_remainder else -(-queries // self.batch_size)
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        for name, least in (("batch_size", 1), ("shuffle_buffer", 0), ("first_epoch", 0)):
+            object.__setattr__(self, name, _arguments.integer(name, getattr(self, name), least=least))
+        for name, least in (("list_size", 1), ("seed", 0), ("num_epochs", 1)):
+            object.__setattr__(self, name, _arguments.integer_or_none(name, getattr(self, name), least=least))
+        for name in ("drop_remainder", "return_ids", "group_by_length"):
+            _arguments.boolean(name, getattr(self, name))
+
+    @classmethod
+    def among(cls, arguments: Mapping[str, Any]) -> BatchOptions:
+        """Returns the options among the arguments of a reader, which are all named like the fields."""
+        return cls(**{field.name: arguments[field.name] for field in dataclasses.fields(cls)})
+
+    @property
+    def is_shuffled(self) -> bool:
+        """Whether the order of the queries is random."""
+        return self.shuffle_buffer > 0
 
     @_plain
     def grouped(self, lengths: tf.Tensor, chance: tf.Tensor, seed: tf.Tensor | None) -> tf.data.Dataset:
@@ -99,69 +119,95 @@ class Batching:
         return inputs, labels
 
 
-class Source(Protocol):
-    """A source of batches."""
+class Source(abc.ABC):
+    """A source of batches.
 
-    queries: tf.data.Dataset
+    Args:
+      queries: A dataset of single queries, or of their indices in a cache, which may be shuffled.
+      options: The batch and epoch options.
+      count: The number of queries. None if unknown.
+    """
 
+    def __init__(self, queries: tf.data.Dataset, options: BatchOptions, count: int | None) -> None:
+        self._queries, self._options, self._count = queries, options, count
+
+    @abc.abstractmethod
     def batches(self, queries: tf.data.Dataset, seed: tf.Tensor | None) -> tf.data.Dataset:
         """Batches the queries in their order or, if grouped by length, in an order that depends on the seed."""
 
+    @abc.abstractmethod
     def load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Turns such batches into padded `(inputs, labels)`."""
 
+    def dataset(self) -> tf.data.Dataset:
+        """Returns the batches of all epochs."""
+        options, queries = self._options, self._queries
+        buffer, epochs = options.shuffle_buffer, options.num_epochs
+        if options.is_shuffled and options.seed is not None:
+            batches = seeded_epochs(queries, buffer, options.seed, options.first_epoch, epochs, self.batches)
+        else:
+            if options.is_shuffled:
+                queries = queries.shuffle(buffer, reshuffle_each_iteration=True)
+            batches = self.batches(queries, None).repeat(epochs)
+        dataset = self.load(batches)
+        if epochs is None:
+            dataset = dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
+        elif self._count is not None:
+            full, rest = divmod(self._count, options.batch_size)
+            total = epochs * (full + (rest > 0 and not options.drop_remainder))
+            dataset = dataset.apply(tf.data.experimental.assert_cardinality(total))
+        return prefetched(dataset)
 
-class Streamed:
+
+class Streamed(Source):
     """Batches from a dataset of unpadded queries: `features`, `labels` and, with `return_ids`, ids."""
 
-    def __init__(self, queries: tf.data.Dataset, batching: Batching) -> None:
-        self._batching = batching
+    def __init__(self, queries: tf.data.Dataset, options: BatchOptions, count: int | None = None) -> None:
         # Only `grouped` uses the numbers.
-        self.queries = queries.enumerate() if batching.group_by_length else queries
+        super().__init__(queries.enumerate() if options.group_by_length else queries, options, count)
 
     def batches(self, queries: tf.data.Dataset, seed: tf.Tensor | None) -> tf.data.Dataset:
         """See `Source`."""
-        batching = self._batching
-        if not batching.group_by_length:
-            return queries.ragged_batch(batching.batch_size, drop_remainder=batching.drop_remainder)
+        options = self._options
+        if not options.group_by_length:
+            return queries.ragged_batch(options.batch_size, drop_remainder=options.drop_remainder)
 
         def grouped(places: tf.Tensor, pool: dict[str, Any]) -> tf.data.Dataset:
-            indices = batching.grouped(pool["labels"].row_lengths(), places[0], seed)
+            indices = options.grouped(pool["labels"].row_lengths(), places[0], seed)
             return indices.map(lambda batch: {name: tf.gather(values, batch) for name, values in pool.items()})
 
-        return queries.ragged_batch(_POOL * batching.batch_size).flat_map(grouped)
+        return queries.ragged_batch(_POOL * options.batch_size).flat_map(grouped)
 
     def load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """See `Source`."""
-        return batches.map(self._batching.padded)
+        return batches.map(self._options.padded)
 
 
-class _Cached:
+class _Cached(Source):
     """Batches from a cache; the elements of `queries` are indices into it."""
 
-    def __init__(self, cache: QueryCache, batching: Batching) -> None:
-        self._batching = batching
-        self._lengths = np.minimum(cache.lengths, batching.list_size or cache.lengths)
-        self.queries = tf.data.Dataset.range(len(cache))
+    def __init__(self, cache: QueryCache, options: BatchOptions) -> None:
+        super().__init__(tf.data.Dataset.range(len(cache)), options, len(cache))
+        self._lengths = np.minimum(cache.lengths, options.list_size or cache.lengths)
 
     def batches(self, queries: tf.data.Dataset, seed: tf.Tensor | None) -> tf.data.Dataset:
         """See `Source`."""
-        batching = self._batching
-        if not batching.group_by_length:
-            return queries.batch(batching.batch_size, drop_remainder=batching.drop_remainder)
+        options = self._options
+        if not options.group_by_length:
+            return queries.batch(options.batch_size, drop_remainder=options.drop_remainder)
 
         def grouped(pool: tf.Tensor) -> tf.data.Dataset:
-            indices = batching.grouped(tf.gather(tf.constant(self._lengths), pool), pool[0], seed)
+            indices = options.grouped(tf.gather(tf.constant(self._lengths), pool), pool[0], seed)
             return indices.map(lambda batch: tf.gather(pool, batch))
 
-        return queries.batch(_POOL * batching.batch_size).flat_map(grouped)
+        return queries.batch(_POOL * options.batch_size).flat_map(grouped)
 
 
 class OnDisk(_Cached):
     """Batches from a memory-mapped file, read in Python."""
 
-    def __init__(self, cache: QueryCache, batching: Batching) -> None:
-        super().__init__(cache, batching)
+    def __init__(self, cache: QueryCache, options: BatchOptions) -> None:
+        super().__init__(cache, options)
         self._cache = cache
 
     def load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
@@ -170,15 +216,14 @@ class OnDisk(_Cached):
 
     @_plain
     def _load(self, places: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        kinds = [tf.float32, tf.float32] + [tf.string, tf.string] * self._batching.return_ids
+        kinds = [tf.float32, tf.float32] + [tf.string, tf.string] * self._options.return_ids
         features, *others = tf.numpy_function(self._arrays, [places], kinds, stateful=False)
         features = tf.ensure_shape(features, [None, None, self._cache.num_features])
-        return self._batching.inputs_and_labels(features, *others)
+        return self._options.inputs_and_labels(features, *others)
 
-    def _arrays(self, places: np.ndarray) -> list[Any]:
-        features, labels = self._cache.batch(places, self._batching.list_size)
-        ids = self._cache.ids(places, labels.shape[1]) if self._batching.return_ids else ()
-        return [features, labels, *ids]
+    def _arrays(self, places: np.ndarray) -> list[np.ndarray]:
+        features, labels, *ids = self._cache.batch(places, self._options.list_size)
+        return [features, labels, *([array.astype(object) for array in ids] if self._options.return_ids else [])]
 
 
 class InMemory(_Cached):
@@ -187,12 +232,12 @@ class InMemory(_Cached):
     For a cache on disk, the dataset stores the file name and reads the features each time it is iterated.
     """
 
-    def __init__(self, cache: QueryCache, batching: Batching) -> None:
-        super().__init__(cache, batching)
+    def __init__(self, cache: QueryCache, options: BatchOptions) -> None:
+        super().__init__(cache, options)
         with tf.device("CPU:0"):
             self._starts = tf.constant(cache.starts)
             self._parts = {"labels": tf.constant(cache.labels)}
-            if batching.return_ids:
+            if options.return_ids:
                 self._parts["doc_id"] = tf.constant(cache.doc_ids)
                 self._query_ids = tf.constant(cache.query_ids)
             self._features = self._dataset_of_features(cache)
@@ -221,6 +266,44 @@ class InMemory(_Cached):
             name: tf.gather(tf.RaggedTensor.from_row_splits(values, self._starts, validate=False), places)
             for name, values in {"features": features, **self._parts}.items()
         }
-        if self._batching.return_ids:
+        if self._options.return_ids:
             queries["query_id"] = tf.gather(self._query_ids, places)
-        return self._batching.padded(queries)
+        return self._options.padded(queries)
+
+
+def seeded_epochs(
+    queries: tf.data.Dataset,
+    shuffle_buffer: int,
+    seed: int,
+    first_epoch: int,
+    num_epochs: int | None,
+    batches: Callable[[tf.data.Dataset, tf.Tensor | None], tf.data.Dataset],
+) -> tf.data.Dataset:
+    """Returns the batches of each epoch in an order that depends only on (`seed`, epoch)."""
+
+    @_plain
+    def one_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
+        # tf.data combines the seeds of the graph and the operation. Setting the seed of this function's graph makes the
+        # order independent of `tf.random.set_seed`.
+        if not tf.executing_eagerly():
+            # The seed is taken modulo 2**31 - 1. It must not be 0, which tf.data treats specially.
+            tf.compat.v1.set_random_seed(1 + seed % (2**31 - 2))
+        return batches(queries.shuffle(shuffle_buffer, epoch, reshuffle_each_iteration=False), epoch)
+
+    end = _MAX_INT64 if num_epochs is None else first_epoch + num_epochs
+    return tf.data.Dataset.range(first_epoch, end).flat_map(one_epoch)
+
+
+def share_by_data(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Shards each batch over workers; sharding by file, the default, needs one file per worker and pads differently."""
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+    return dataset.with_options(options)
+
+
+def prefetched(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Prefetches batches of a dataset without `tf.data.AUTOTUNE`, and shards each batch over workers."""
+    options = tf.data.Options()
+    # With nothing to tune, the tuning thread only adds cost: closing an iterator may wait for it for many seconds.
+    options.autotune.enabled = False
+    return share_by_data(dataset.prefetch(_PREFETCH)).with_options(options)

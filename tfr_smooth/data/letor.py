@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.batches import Batching, InMemory, OnDisk, Source, Streamed
-from tfr_smooth.data.dense_text import read_dense
-from tfr_smooth.data.epochs import BatchOptions
-from tfr_smooth.data.letor_format import LetorFormat
-from tfr_smooth.data.letor_lines import PLAIN
-from tfr_smooth.data.letor_parser import LetorSummary, Query, read_queries, summary_of, width_of_first_row
+from tfr_smooth.data.batches import BatchOptions, InMemory, OnDisk, Streamed
+from tfr_smooth.data.letor_format import PLAIN, LetorFormat
+from tfr_smooth.data.letor_lines import sizes_files
+from tfr_smooth.data.letor_parser import WORKERS, LetorSummary, Query, read_queries, summary_of
 from tfr_smooth.data.query_cache import QueryCache, cached_queries
 from tfr_smooth.data.text_files import FilePattern, expand_paths
 
@@ -35,11 +34,7 @@ def read_letor(
     cache: bool = False,
     cache_dir: str | os.PathLike[str] | None = None,
     group_by_length: bool = False,
-    query_ids: str = "qid",
-    group_sizes: FilePattern | None = None,
-    first_index: int = 1,
-    missing: Mapping[str, float | str] | None = None,
-    labeled: bool = True,
+    format: LetorFormat | None = None,
 ) -> tf.data.Dataset:
     r"""Reads LETOR files into a dataset of padded query batches.
 
@@ -47,8 +42,7 @@ def read_letor(
     numbers >= 0. Feature indices start at 1, in any order; features that a line omits are 0. The text after `qid:` may
     be any text without whitespace. Blank lines and lines that start with `#` are skipped. Lines may have Windows line
     ends, and a file may start with a UTF-8 byte order mark. Queries longer than `list_size` are truncated to their
-    first `list_size` documents in file order; nothing else is left out. The last five arguments describe other formats
-    of the files.
+    first `list_size` documents in file order; nothing else is left out. `format` describes other formats.
 
     Args:
       file_pattern: A path, a glob pattern, or a list of these, on disk or on a file system of `tf.io.gfile` (`gs://`,
@@ -81,16 +75,7 @@ def read_letor(
         pools of 50 batches. With `shuffle_buffer`, lengths get up to 10% noise, so that batches differ from epoch to
         epoch, and the batches of a pool are shuffled. Each epoch still contains every query once, in batches of the
         same size.
-      query_ids: Where a line contains its query id. "qid": `qid:text` after the label. "comment": the first word of the
-        comment, as in `2 1:0.5 # 934`; there are no document ids then.
-      group_sizes: Files with the number of documents of each query, one number per line, as in LightGBM and XGBoost,
-        for data without `qid:text`. A path, a pattern or a list, one file for each data file. None uses `FILE.query` or
-        `FILE.group` next to a FILE whose first line has no `qid:text`. The query ids are "0", "1" and so on.
-      first_index: The index of the first feature: 1 or 0.
-      missing: Tokens for missing values and their replacements: a number, or "query_min", the smallest value of the
-        feature in the query (0 if the query has none). `{"NULL": "query_min"}` reads `1:NULL`. None allows no missing
-        values.
-      labeled: Whether to read labels. If False, all labels are 0, and a line may have any label or none.
+      format: The format of the files. None uses the defaults of `LetorFormat`.
 
     `cache` and `cache_dir` do not change the batches or their order.
 
@@ -126,46 +111,31 @@ def read_letor(
       >>> inputs["features"].shape, inputs["mask"].numpy().tolist(), labels.numpy().tolist()
       (TensorShape([2, 2, 2]), [[True, True], [True, False]], [[1.0, 0.0], [0.0, -1.0]])
     """
-    format = LetorFormat(
-        query_ids=query_ids, group_sizes=group_sizes, first_index=first_index, missing=missing, labeled=labeled
-    )
-    options = BatchOptions(
-        batch_size=batch_size,
-        list_size=list_size,
-        shuffle_buffer=shuffle_buffer,
-        seed=seed,
-        num_epochs=num_epochs,
-        first_epoch=first_epoch,
-        drop_remainder=drop_remainder,
-        return_ids=return_ids,
-        group_by_length=group_by_length,
-    )
+    format = PLAIN if format is None else _arguments.instance("format", format, LetorFormat)
+    options = BatchOptions.among(locals())
     num_features = _arguments.integer_or_none("num_features", num_features, least=1)
     _arguments.boolean("cache", cache)
     paths = expand_paths(file_pattern)
-    source, count = _source(paths, format, num_features, options.batching, cache, cache_dir)
-    return options.dataset(source, count)
+    if cache or cache_dir is not None:
+        queries = load_queries(cache_dir, paths, num_features, format)
+        return (InMemory if cache else OnDisk)(queries, options).dataset()
+    count = None
+    if num_features is None:
+        summary = _summary(paths, format)
+        count, num_features = summary.queries, summary.num_features
+    return Streamed(_query_dataset(paths, format, num_features, options), options, count).dataset()
 
 
 def scan_letor(
     file_pattern: FilePattern,
     *,
-    query_ids: str = "qid",
-    group_sizes: FilePattern | None = None,
-    first_index: int = 1,
-    missing: Mapping[str, float | str] | None = None,
-    labeled: bool = True,
+    format: LetorFormat | None = None,
 ) -> LetorSummary:
     r"""Reads LETOR files once, validates every line and returns a summary.
 
     Args:
       file_pattern: A path, a glob pattern, or a list of these, as for `read_letor`.
-      query_ids: Where a line contains its query id, "qid" or "comment", as for `read_letor`.
-      group_sizes: Files with the number of documents of each query, as for `read_letor`. None uses `FILE.query` or
-        `FILE.group` next to a FILE without query ids.
-      first_index: The index of the first feature: 1 or 0.
-      missing: Tokens for missing values and their replacements, as for `read_letor`. None allows no missing values.
-      labeled: Whether to read labels. If False, all labels are 0.
+      format: The format of the files. None uses the defaults of `LetorFormat`.
 
     Returns:
       A `LetorSummary`.
@@ -174,8 +144,8 @@ def scan_letor(
       ValueError: If an argument is invalid, a pattern matches no file, or the input is malformed
         (`path:line: problem`).
 
-    One pass over the files, as slow as one epoch of `read_letor`. Memory holds a few queries and the query ids read so
-    far.
+    One pass over the files, as slow as one epoch of `read_letor`. Memory holds a few queries, and the ids and sizes of
+    those read so far.
 
     Example:
       >>> import os, tempfile
@@ -187,35 +157,13 @@ def scan_letor(
       >>> summary.queries, summary.documents, summary.num_features, summary.longest_list
       (2, 3, 3, 2)
     """
-    format = LetorFormat(
-        query_ids=query_ids, group_sizes=group_sizes, first_index=first_index, missing=missing, labeled=labeled
-    )
-    return summary_of(expand_paths(file_pattern), format, read_dense=read_dense, workers=_workers())
-
-
-def _source(
-    paths: list[str],
-    format: LetorFormat,
-    num_features: int | None,
-    batching: Batching,
-    in_memory: bool,
-    cache_dir: str | os.PathLike[str] | None,
-) -> tuple[Source, int | None]:
-    """Returns the source of the batches, and the number of queries or None if unknown."""
-    if cache_dir is not None or in_memory:
-        cache = load_queries(cache_dir, paths, num_features, format)
-        return (InMemory if in_memory else OnDisk)(cache, batching), len(cache)
-    count = None
-    if num_features is None:
-        summary = _summary(paths, format)
-        count, num_features = summary.queries, summary.num_features
-    queries = _query_dataset(paths, format, num_features, batching.list_size, batching.return_ids)
-    return Streamed(queries, batching), count
+    format = PLAIN if format is None else _arguments.instance("format", format, LetorFormat)
+    return summary_of(expand_paths(file_pattern), format)
 
 
 def _summary(paths: list[str], format: LetorFormat) -> LetorSummary:
     """Returns the summary of files, which must have features."""
-    summary = summary_of(paths, format, read_dense=read_dense, workers=_workers())
+    summary = summary_of(paths, format)
     if summary.num_features == 0:
         raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
     return summary
@@ -231,48 +179,42 @@ def load_queries(
 
     def cached(width: int | None) -> QueryCache:
         def parse() -> tuple[int, Iterator[Query]]:
-            highest = width or _summary(paths, format).num_features
-            return highest, read_queries(paths, highest, format=format, read_dense=read_dense, workers=_workers())
+            queries = read_queries(paths, width, format=format, workers=WORKERS)
+            first = next(queries)
+            if first.features.shape[1] == 0:
+                raise ValueError("no features in the first document")
+            return first.features.shape[1], itertools.chain([first], queries)
 
         if cache_dir is None:
             return QueryCache.in_memory(*parse())
-        sizes_files = [name for name in format.sizes_files(paths) if name is not None]
-        settings = {"num_features": num_features, **format.settings()}
-        return cached_queries(cache_dir, [*paths, *sizes_files], settings, parse)
+        sources = [*paths, *filter(None, sizes_files(paths, format))]
+        return cached_queries(cache_dir, sources, {"num_features": num_features, **format.settings()}, parse)
 
     try:
-        # The first row usually has all features, which saves a scan for the highest index.
-        return cached(num_features or width_of_first_row(paths, format))
+        # The first document usually has all features, which saves a scan for the highest index.
+        return cached(num_features)
     except ValueError:
         if num_features is not None:
             raise
-        return cached(None)
+        return cached(_summary(paths, format).num_features)
 
 
-def _query_dataset(
-    paths: list[str], format: LetorFormat, num_features: int, list_size: int | None, return_ids: bool
-) -> tf.data.Dataset:
+def _query_dataset(paths: list[str], format: LetorFormat, num_features: int, options: BatchOptions) -> tf.data.Dataset:
     """Returns a dataset with one unpadded query per element."""
     signature = {
         "features": tf.TensorSpec([None, num_features], tf.float32),
         "labels": tf.TensorSpec([None], tf.float32),
     }
-    if return_ids:
+    if options.return_ids:
         signature["query_id"] = tf.TensorSpec([], tf.string)
         signature["doc_id"] = tf.TensorSpec([None], tf.string)
 
     def generate() -> Iterator[dict[str, Any]]:
-        queries = read_queries(paths, num_features, list_size, format=format, read_dense=read_dense, workers=_workers())
-        for query in queries:
+        for query in read_queries(paths, num_features, options.list_size, format=format, workers=WORKERS):
             element: dict[str, Any] = {"features": query.features, "labels": query.labels}
-            if return_ids:
+            if options.return_ids:
                 element["query_id"] = query.query_id
                 element["doc_id"] = np.array(query.doc_ids, dtype=object)
             yield element
 
     return tf.data.Dataset.from_generator(generate, output_signature=signature)
-
-
-def _workers() -> int:
-    """Returns the number of parser threads. More gain nothing, as a single thread splits the files into lines."""
-    return min(os.cpu_count() or 1, 4)

@@ -1,41 +1,36 @@
-"""The format of ranking files: options of the reader, and files of query sizes."""
+"""The format of ranking files."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import numbers
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.text_files import COMPRESSED, FilePattern, expand_paths, is_file, numbered_lines
+from tfr_smooth.data.text_files import FilePattern, expand_paths
 
 QUERY_MIN = "query_min"
-# The file extensions of query sizes in LightGBM and XGBoost.
-_SIZES_ENDINGS = (".query", ".group")
-
-
-def _flag(default: Any, help: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": help})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LetorFormat:
-    """The format of ranking files; the options of `read_letor` for files in other formats.
+    """The format of ranking files, for `read_letor`, `scan_letor` and `scan_split`.
 
     Args:
-      query_ids: Where a line contains its query id: "qid" for `qid:text` after the label, "comment" for the first word
-        of the comment.
-      group_sizes: Files with the number of documents of each query, one file for each data file: a path, a glob
-        pattern, or a list of these. None uses `FILE.query` or `FILE.group` next to a FILE without query ids.
+      query_ids: Where a line contains its query id. "qid": `qid:text` after the label. "comment": the first word of the
+        comment, as in `2 1:0.5 # 934`; there are no document ids then.
+      group_sizes: Files with the number of documents of each query, one number per line, as in LightGBM and XGBoost,
+        for data without `qid:text`. A path, a pattern or a list, one file for each data file. None uses `FILE.query` or
+        `FILE.group` next to a FILE whose first line has no `qid:text`. The query ids are "0", "1" and so on.
       first_index: The index of the first feature: 1 or 0.
       missing: Tokens for missing values and their replacements: a finite number, or "query_min", the smallest value of
-        the feature in the query. None allows no missing values.
-      labeled: Whether to read labels. If False, all labels are 0.
+        the feature in the query (0 if the query has none). `{"NULL": "query_min"}` reads `1:NULL`. None allows no
+        missing values.
+      labeled: Whether to read labels. If False, all labels are 0, and a line may have any label or none.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -45,13 +40,11 @@ class LetorFormat:
       {'NULL': 0.0}
     """
 
-    query_ids: str = _flag("qid", "where a line contains its query id: qid, or comment for the first word after '#'")
-    group_sizes: FilePattern | None = _flag(None, "comma-separated files with the number of documents of each query")
-    first_index: int = _flag(1, "the index of the first feature: 1 or 0")
-    missing: Mapping[str, float | str] | None = _flag(
-        None, "comma-separated replacements of missing values: NULL=0, or NULL=query_min for the minimum in the query"
-    )
-    labeled: bool = _flag(True, "whether to read labels: true, or false for unlabeled documents")
+    query_ids: str = "qid"
+    group_sizes: FilePattern | None = None
+    first_index: int = 1
+    missing: Mapping[str, float | str] | None = None
+    labeled: bool = True
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
@@ -65,73 +58,11 @@ class LetorFormat:
         object.__setattr__(self, "missing", _checked_missing(self.missing))
         _arguments.boolean("labeled", self.labeled)
 
-    @classmethod
-    def flags(cls) -> dict[str, str]:
-        """Returns the help text of each field's command-line flag.
-
-        Returns:
-          Field name to help text.
-        """
-        return {field.name: field.metadata["help"] for field in dataclasses.fields(cls)}
-
-    @classmethod
-    def from_flags(cls, texts: Mapping[str, str | None]) -> LetorFormat:
-        """Returns the format for command-line flags.
-
-        Args:
-          texts: Field name to the text of its flag. None keeps the default of the field.
-
-        Returns:
-          The format.
-
-        Raises:
-          ValueError: If a text is not a valid value of its flag.
-
-        Example:
-          >>> LetorFormat.from_flags({"first_index": "0", "missing": "NULL=query_min,NaN=0", "labeled": None}).missing
-          {'NULL': 'query_min', 'NaN': 0.0}
-        """
-        given: dict[str, Any] = {name: text for name, text in texts.items() if text is not None}
-        if "group_sizes" in given:
-            given["group_sizes"] = given["group_sizes"].split(",")
-        if "first_index" in given:
-            given["first_index"] = {"0": 0, "1": 1}.get(given["first_index"], given["first_index"])
-        if "labeled" in given:
-            given["labeled"] = {"true": True, "false": False}.get(given["labeled"].lower(), given["labeled"])
-        if "missing" in given:
-            pairs = [pair.rpartition("=") for pair in given["missing"].split(",")]
-            if not all(separator for _, separator, _ in pairs):
-                raise ValueError(f"`missing` must be comma-separated TOKEN=VALUE pairs, got {given['missing']!r}.")
-            given["missing"] = {token: float(value) if _is_finite(value) else value for token, _, value in pairs}
-        return cls(**given)
-
     @functools.cached_property
     def replaced(self) -> dict[bytes, float]:
         """Token to its replacement, NaN for "query_min"."""
         values = self.missing or {}
         return {token.encode(): np.nan if value == QUERY_MIN else float(value) for token, value in values.items()}
-
-    def sizes_files(self, paths: Sequence[str]) -> list[str | None]:
-        """Returns the file of query sizes for each data file.
-
-        Args:
-          paths: The data files.
-
-        Returns:
-          One entry per data file: the path of its file of query sizes, or None if it has query ids.
-
-        Raises:
-          ValueError: If the number of files in `group_sizes` is not the number of data files, or a data file has two
-            candidates.
-        """
-        if isinstance(self.group_sizes, list):
-            if len(self.group_sizes) != len(paths):
-                expected = f"`group_sizes` must match one file for each of the {len(paths)} data files"
-                raise ValueError(f"{expected}, got {len(self.group_sizes)}.")
-            return list(self.group_sizes)
-        if self.query_ids == "comment":
-            return [None] * len(paths)
-        return [_sizes_beside(path) for path in paths]
 
     def settings(self) -> dict[str, Any]:
         """Returns the settings that identify the format, without file names.
@@ -173,40 +104,4 @@ def _is_finite(text: str) -> bool:
         return False
 
 
-def _sizes_beside(path: str) -> str | None:
-    """Returns the file of query sizes next to a file without query ids; None if there is none."""
-    root, ending = os.path.splitext(path)
-    roots = [path, root] if ending in COMPRESSED else [path]
-    found = [name for name in (root + ending for root in roots for ending in _SIZES_ENDINGS) if is_file(name)]
-    if not found or _has_query_ids(path):
-        return None
-    if len(found) > 1:
-        raise ValueError(
-            f"`group_sizes` must name the file of query sizes of {path}, got None and the candidates {found}."
-        )
-    return found[0]
-
-
-def _has_query_ids(path: str) -> bool:
-    """Whether the first document has a query id; True for a file without documents, which the reader rejects."""
-    for _, line in numbered_lines(path):
-        words = line.split(None, 2)
-        if words and not words[0].startswith(b"#"):
-            return any(word.startswith(b"qid:") for word in words[:2])
-    return True
-
-
-def read_sizes(path: str) -> Iterator[int]:
-    """Yields the query sizes, one per line; blank lines are skipped.
-
-    Raises:
-      ValueError: If a line is not an integer >= 1 (`path:line: problem`).
-    """
-    for number, line in numbered_lines(path):
-        text = line.strip()
-        if not text:
-            continue
-        if not text.isdigit() or len(text) > 9 or int(text) == 0:
-            shown = text.decode(errors="replace")[:60]
-            raise ValueError(f"{path}:{number}: query size {shown!r} is not an integer >= 1")
-        yield int(text)
+PLAIN = LetorFormat()

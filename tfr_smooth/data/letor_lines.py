@@ -1,4 +1,4 @@
-"""Parsers of one line of a ranking file and of the features of a query's lines.
+"""Reads the lines of ranking files: parses them, and groups them by query.
 
 Lines are parsed as bytes: `float(b"...")` accepts only ASCII digits, and `bytes.split` splits only at ASCII whitespace,
 so query ids may contain any other text.
@@ -6,20 +6,24 @@ so query ids may contain any other text.
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfr_smooth.data.letor_format import LetorFormat
+from tfr_smooth.data.letor_format import PLAIN, LetorFormat
+from tfr_smooth.data.text_files import COMPRESSED, is_file, numbered_lines
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _MAX_INDEX_DIGITS = 9
 _DOC_ID = re.compile(rb"\s*docid\s*=\s*(\S+)")
 # "0:", "1:", ...: the prefixes of the features of a dense line. The list grows to the longest line so far.
 _dense_prefixes: list[bytes] = [b"0:"]
-PLAIN = LetorFormat()
+# The file extensions of query sizes in LightGBM and XGBoost.
+_SIZES_ENDINGS = (".query", ".group")
 
 
 class Head(NamedTuple):
@@ -42,6 +46,139 @@ class Row(NamedTuple):
     def highest_index(self) -> int:
         """The highest feature index of the line, 0 if it has no features."""
         return len(self.values) if self.indices is None else max(self.indices, default=0)
+
+
+class Block(NamedTuple):
+    """The lines of one query; not `complete` if malformed input follows, so they are only checked for errors."""
+
+    path: str
+    heads: list[Head]
+    complete: bool = True
+
+
+def read_blocks(paths: Sequence[str], format: LetorFormat = PLAIN) -> Iterator[Block]:
+    """Yields the lines of each query; checks all but their features, and that queries are contiguous."""
+    seen: set[bytes] = set()
+    numbers = itertools.count()  # the ids of queries with only a size
+    for path, sizes_file in zip(paths, sizes_files(paths, format), strict=True):
+        block: list[Head] = []
+        try:
+            heads = _heads(path, format)
+            if sizes_file is not None:
+                heads = _by_size(path, format, sizes_file, numbers)
+            for head in heads:
+                if not block or head.query_id != block[0].query_id:
+                    if block:
+                        yield Block(path, block)
+                    block = []
+                    if head.query_id in seen:
+                        expected = "its lines must be contiguous in one file"
+                        raise ValueError(f"{path}:{head.number}: duplicate query {shown(head.query_id)}: {expected}")
+                    seen.add(head.query_id)
+                block.append(head)
+        except ValueError:
+            if block:
+                yield Block(path, block, complete=False)
+            raise
+        yield Block(path, block)
+
+
+def _heads(path: str, format: LetorFormat, query_id: bytes | None = None) -> Iterator[Head]:
+    """Yields the heads of the document lines of a file, at least one."""
+    number = 0
+    found = False
+    for number, line in numbered_lines(path):  # noqa: B007 (used after the loop)
+        head = _located(path, number, parse_head, line, number, format, query_id)
+        if head is not None:
+            found = True
+            yield head
+    if not found:
+        raise ValueError(f"{path}:{max(number, 1)}: the file has no documents")
+
+
+def _by_size(path: str, format: LetorFormat, sizes_file: str, numbers: Iterator[int]) -> Iterator[Head]:
+    """Yields the heads of a file whose query sizes are in another file; the query ids are numbers."""
+    sizes = list(_read_sizes(sizes_file))
+    expected = f"the sum of the sizes in {sizes_file}, {sum(sizes)}"
+    ids = (b"%d" % number for size, number in zip(sizes, numbers, strict=False) for _ in range(size))
+    last = 0
+    for head in _heads(path, format, b""):
+        query_id = next(ids, None)
+        last = head.number
+        if query_id is None:
+            raise ValueError(f"{path}:{last}: more documents than {expected}")
+        yield head._replace(query_id=query_id)
+    if next(ids, None) is not None:
+        raise ValueError(f"{path}:{last}: fewer documents than {expected}")
+
+
+def sizes_files(paths: Sequence[str], format: LetorFormat) -> list[str | None]:
+    """Returns the file of query sizes of each data file, None for files with query ids.
+
+    Raises:
+      ValueError: If the number of files in `group_sizes` is not the number of data files, or a data file has two
+        candidates.
+    """
+    if isinstance(format.group_sizes, list):
+        if len(format.group_sizes) != len(paths):
+            expected = f"`group_sizes` must match one file for each of the {len(paths)} data files"
+            raise ValueError(f"{expected}, got {len(format.group_sizes)}.")
+        return list(format.group_sizes)
+    if format.query_ids == "comment":
+        return [None] * len(paths)
+    return [_sizes_beside(path) for path in paths]
+
+
+def _sizes_beside(path: str) -> str | None:
+    """Returns the file of query sizes next to a file without query ids; None if there is none."""
+    root, ending = os.path.splitext(path)
+    roots = [path, root] if ending in COMPRESSED else [path]
+    found = list(filter(is_file, [root + ending for root in roots for ending in _SIZES_ENDINGS]))
+    if not found or _has_query_ids(path):
+        return None
+    if len(found) > 1:
+        raise ValueError(
+            f"`group_sizes` must name the file of query sizes of {path}, got None and the candidates {found}."
+        )
+    return found[0]
+
+
+def _has_query_ids(path: str) -> bool:
+    """Whether the first document has a query id; True for a file without documents, which the reader rejects."""
+    for _, line in numbered_lines(path):
+        words = line.split(None, 2)
+        if words and not words[0].startswith(b"#"):
+            return any(word.startswith(b"qid:") for word in words[:2])
+    return True
+
+
+def _read_sizes(path: str) -> Iterator[int]:
+    """Yields the query sizes, one per line; blank lines are skipped.
+
+    Raises:
+      ValueError: If a line is not an integer >= 1 (`path:line: problem`).
+    """
+    for number, line in numbered_lines(path):
+        text = line.strip()
+        if not text:
+            continue
+        if not text.isdigit() or len(text) > 9 or int(text) == 0:
+            shown = text.decode(errors="replace")[:60]
+            raise ValueError(f"{path}:{number}: query size {shown!r} is not an integer >= 1")
+        yield int(text)
+
+
+def _located(path: str, number: int, parse: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls `parse` and prefixes its errors with `path:line`."""
+    try:
+        return parse(*arguments)
+    except ValueError as error:
+        raise ValueError(f"{path}:{number}: {error}") from None
+
+
+def parse_rows(block: Block, num_features: int | None, format: LetorFormat) -> list[Row]:
+    """Returns the rows of a query from the exact parser."""
+    return [_located(block.path, head.number, parse_row, head, num_features, format) for head in block.heads]
 
 
 def parse_head(line: bytes, number: int, format: LetorFormat = PLAIN, query_id: bytes | None = None) -> Head | None:
@@ -100,10 +237,10 @@ def _with_label(line: bytes) -> bytes:
 
 def _no_query_id(words: list[bytes], line: bytes) -> str:
     found = shown(words[1]) if len(words) > 1 else "the end of the line"
-    by_comment = "" if b"#" not in line else "; `query_ids='comment'` reads the first word after '#'"
+    by_comment = "" if b"#" not in line else "; `LetorFormat(query_ids='comment')` reads the first word after '#'"
     return (
         f"no query id: expected 'qid:<text>' after the label, got {found}"
-        f"{by_comment}; `group_sizes=FILE` reads query sizes from a file"
+        f"{by_comment}; `LetorFormat(group_sizes=FILE)` reads query sizes from a file"
     )
 
 
@@ -161,7 +298,7 @@ def _parse_sparse(features: bytes, first: int, replaced: dict[bytes, float]) -> 
             raise ValueError(f"expected 'index:value', got {shown(piece)}")
         index = int(index_text) if _is_index(index_text) else -1
         if index < first:
-            hint = "; `first_index=0` reads indices from 0" if index == 0 else ""
+            hint = "; `LetorFormat(first_index=0)` reads indices from 0" if index == 0 else ""
             highest = 10**_MAX_INDEX_DIGITS - 1
             raise ValueError(f"feature index {shown(index_text)} is not an integer from {first} to {highest}{hint}")
         if index + 1 - first in found:
@@ -178,10 +315,10 @@ def _is_index(text: bytes) -> bool:
 def _parse_label(text: bytes) -> float:
     label = _float32(text)
     if label is None:
-        hint = "; `labeled=False` reads documents without labels" if b":" in text else ""
+        hint = "; `LetorFormat(labeled=False)` reads documents without labels" if b":" in text else ""
         raise ValueError(f"label {shown(text)} is not a finite float32 number{hint}")
     if label < 0:
-        hint = "`labeled=False` reads documents without labels"
+        hint = "`LetorFormat(labeled=False)` reads documents without labels"
         raise ValueError(f"label {shown(text)} is negative, which marks padding; {hint}")
     return label
 
@@ -191,7 +328,7 @@ def _parse_value(text: bytes, index: int) -> float:
     if value is None:
         is_token = b":" not in text and not any(byte in b"0123456789" for byte in text)
         token = text.decode(errors="replace")
-        hint = f"; `missing={{{token!r}: VALUE}}` reads it as VALUE" if is_token and len(text) < 20 else ""
+        hint = f"; `LetorFormat(missing={{{token!r}: VALUE}})` reads it as VALUE" if is_token and len(text) < 20 else ""
         raise ValueError(f"value of feature {index}: {shown(text)} is not a finite float32 number{hint}")
     return value
 

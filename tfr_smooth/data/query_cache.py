@@ -82,35 +82,30 @@ class QueryCache:
         """The number of queries."""
         return len(self.lengths)
 
-    def batch(self, queries: np.ndarray, list_size: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the padded features and labels of queries.
+    def batch(self, queries: np.ndarray, list_size: int | None = None) -> tuple[np.ndarray, ...]:
+        """Returns the padded features, labels and ids of queries.
 
         Args:
           queries: int64 [batch], indices of queries.
           list_size: Documents per list. None pads to the longest list of the batch.
 
         Returns:
-          float32 [batch, list, num_features], 0 for padding, and float32 [batch, list], -1 for padding.
+          float32 [batch, list, num_features], 0 for padding; float32 [batch, list], -1 for padding; the query ids
+          [batch]; and the document ids [batch, list], "" for padding.
         """
         longest = list_size or int(self.lengths[queries].max(initial=0))
         features = np.empty((len(queries), longest, self.num_features), np.float32)
         labels = np.full((len(queries), longest), -1.0, np.float32)
-        for row, query in enumerate(queries.tolist()):
-            start = self.starts[query]
-            length = min(self.starts[query + 1] - start, longest)
-            features[row, :length] = self.features[start : start + length]
-            features[row, length:] = 0.0
-            labels[row, :length] = self.labels[start : start + length]
-        return features, labels
-
-    def ids(self, queries: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the ids of queries [batch] and of their documents [batch, longest], "" for padding."""
         doc_ids = np.zeros((len(queries), longest), self.doc_ids.dtype)
         for row, query in enumerate(queries.tolist()):
             start = self.starts[query]
             length = min(self.starts[query + 1] - start, longest)
-            doc_ids[row, :length] = self.doc_ids[start : start + length]
-        return self.query_ids[queries].astype(object), doc_ids.astype(object)
+            documents = slice(start, start + length)
+            features[row, :length] = self.features[documents]
+            features[row, length:] = 0.0
+            labels[row, :length] = self.labels[documents]
+            doc_ids[row, :length] = self.doc_ids[documents]
+        return features, labels, self.query_ids[queries], doc_ids
 
 
 def cached_queries(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tfr_smooth import _arguments
 from tfr_smooth.data.letor import scan_letor
+from tfr_smooth.data.letor_format import LetorFormat
 from tfr_smooth.data.letor_parser import LetorSummary
 from tfr_smooth.data.text_files import FilePattern
 
@@ -14,14 +14,14 @@ _MAX_LABEL = 1023  # the limit for trec_eval
 
 
 def scan_split(
-    files: Mapping[str, FilePattern], *, num_features: int | None = None, **format: Any
+    files: Mapping[str, FilePattern], *, num_features: int | None = None, format: LetorFormat | None = None
 ) -> dict[str, LetorSummary]:
     r"""Scans training, validation and test files for errors that would otherwise appear hours later.
 
     Args:
       files: The files of "train", "valid" and "test", each as for `read_letor`.
       num_features: The width of the feature matrix, >= 1. None uses that of the training files.
-      **format: The format of the files: arguments of `scan_letor`.
+      format: The format of the files. None uses the defaults of `LetorFormat`.
 
     Returns:
       A `LetorSummary` for each part; `num_features` is the width of the matrix in each.
@@ -43,7 +43,7 @@ def scan_split(
     found = {}
     for part, pattern in files.items():
         try:
-            found[part] = scan_letor(pattern, **format)
+            found[part] = scan_letor(pattern, format=format)
         except ValueError as error:
             raise ValueError(f"{part}: {error}") from None
     width = num_features or found["train"].num_features

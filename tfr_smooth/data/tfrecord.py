@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.data import elwc, shards
-from tfr_smooth.data.batches import Batching, Streamed
-from tfr_smooth.data.epochs import BatchOptions
+from tfr_smooth.data.batches import BatchOptions, Streamed
 from tfr_smooth.data.text_files import FilePattern, expand_paths
 
 # Parsing dominates the time.
@@ -82,26 +81,16 @@ def read_tfrecord(
       >>> inputs["features"].shape[2], labels.shape[0]
       (32, 8)
     """
-    options = BatchOptions(
-        batch_size=batch_size,
-        list_size=list_size,
-        shuffle_buffer=shuffle_buffer,
-        seed=seed,
-        num_epochs=num_epochs,
-        first_epoch=first_epoch,
-        drop_remainder=drop_remainder,
-        return_ids=return_ids,
-        group_by_length=group_by_length,
-    )
+    options = BatchOptions.among(locals())
     num_features = _arguments.integer_or_none("num_features", num_features, least=1)
     paths = expand_paths(file_pattern)
     shards.check_finished(paths)
-    parser = _Parser(schema, num_features or _width(paths[0], schema), options.batching)
+    parser = _Parser(schema, num_features or _width(paths[0], schema), options)
     if input_context is not None:
         paths = _own(paths, input_context)
     files = tf.data.Dataset.from_tensor_slices((paths, [shards.compression(path) for path in paths]))
     queries = files.flat_map(_numbered_records).map(parser, num_parallel_calls=_PARALLEL, deterministic=True)
-    return options.dataset(Streamed(queries, options.batching), None)
+    return Streamed(queries, options).dataset()
 
 
 def _own(paths: list[str], context: tf.distribute.InputContext) -> list[str]:
@@ -138,8 +127,8 @@ def _numbered_records(path: tf.Tensor, compression: tf.Tensor) -> tf.data.Datase
 class _Parser:
     """Parses a record into an unpadded query."""
 
-    def __init__(self, schema: elwc.ElwcSchema, num_features: int, batching: Batching) -> None:
-        self._schema, self._batching = schema, batching
+    def __init__(self, schema: elwc.ElwcSchema, num_features: int, options: BatchOptions) -> None:
+        self._schema, self._options = schema, options
         # Single-float features may be missing and are then 0.
         one_each = "{}" in schema.features
         self._features = schema.feature_spec(num_features) if one_each else {schema.features: _floats([num_features])}
@@ -149,9 +138,9 @@ class _Parser:
         schema = self._schema
         _, contexts, examples = elwc.decode_lists(record[tf.newaxis])
         spec: dict[str, Any] = {**self._features, schema.label: _floats([])}
-        if self._batching.return_ids:
+        if self._options.return_ids:
             spec[schema.doc_id] = tf.io.FixedLenFeature([], tf.string, "")
-        parsed = tf.io.parse_example(examples[0, : self._batching.list_size], spec)
+        parsed = tf.io.parse_example(examples[0, : self._options.list_size], spec)
         features = tf.concat([parsed[name] for name in self._features], axis=1)
         labels = parsed[schema.label]
         # Comparisons with NaN are false.
@@ -160,7 +149,7 @@ class _Parser:
         expected = "a list must have documents, each with a finite label >= 0 and finite features"
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(good), [path, number, expected])]):
             query = {"features": tf.identity(features), "labels": labels}
-        if self._batching.return_ids:
+        if self._options.return_ids:
             query["doc_id"] = parsed[schema.doc_id]
             context = tf.io.parse_example(contexts, {schema.query_id: tf.io.FixedLenFeature([], tf.string, "")})
             query["query_id"] = context[schema.query_id][0]

@@ -9,9 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, losses, metrics
-from tfr_smooth.data.normalization import Standardize, get_normalizer
 from tfr_smooth.models.batch_normalization import BatchNormalization
-from tfr_smooth.models.ridge import RidgeRegression
+from tfr_smooth.models.normalization import Standardize, get_normalizer
+from tfr_smooth.models.ridge_regression import RidgeRegression
 
 # Hidden layers by name, from Bruch et al., SIGIR 2019 ("B64: 3 hidden layers with 64, 32, and 16 units; progressively
 # deeper by adding layers that grow by a factor of 2"); "linear" has no hidden layers.
@@ -226,7 +226,12 @@ class FeedForwardScorer(tf.keras.Model):
 
         Returns:
           A `tf.keras.callbacks.History`.
+
+        Raises:
+          ValueError: If the model has `normalization="standardize"` but no statistics from `adapt` or from a file.
         """
+        if isinstance(self.normalizer, Standardize):
+            self.normalizer.check_adapted()  # here, as Keras adds lines to errors of `call`
         # Keras 3 warns that datasets ignore `shuffle=True`, the default of the eighth argument after `x`.
         if isinstance(x, (tf.data.Dataset, tf.distribute.DistributedDataset)) and len(args) < 8:
             kwargs.setdefault("shuffle", False)

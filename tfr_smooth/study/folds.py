@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from tfr_smooth.data.letor import load_queries
-from tfr_smooth.data.normalization import Standardize, get_normalizer
 from tfr_smooth.data.query_cache import QueryCache
 from tfr_smooth.data.text_files import FilePattern, expand_paths
 from tfr_smooth.evaluation import ScoredQuery, document_names
+from tfr_smooth.models import Standardize, get_normalizer
 
 PARTS = ("train", "valid", "test")
 _FILES = {"train": "train.txt", "valid": "vali.txt", "test": "test.txt"}

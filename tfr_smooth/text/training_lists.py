@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data import options
+from tfr_smooth.data.batches import share_by_data
 from tfr_smooth.text.inputs import Inputs, padded
 
 
@@ -118,4 +118,4 @@ class TrainingLists:
 
         signature = tf.nest.map_structure(spec, next(batches()))
         dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
-        return options.share_by_data(dataset.prefetch(1))
+        return share_by_data(dataset.prefetch(1))

@@ -10,7 +10,7 @@ import tensorflow_ranking as tfr
 
 from tfr_smooth import _arguments
 from tfr_smooth.data import ElwcSchema, read_letor, scan_letor
-from tfr_smooth.data.options import share_by_data
+from tfr_smooth.data.batches import share_by_data
 from tfr_smooth.tf_ranking.signatures import elwc_signatures
 
 PADDING_LABEL = -1.0

@@ -14,7 +14,7 @@ import tensorflow as tf
 import tensorflow_ranking as tfr
 
 from tfr_smooth import _arguments, _files
-from tfr_smooth.data.options import share_by_data
+from tfr_smooth.data.batches import share_by_data
 from tfr_smooth.tf_ranking.callbacks import BestCheckpoint, EarlyStopping, ReduceLROnPlateau, States
 from tfr_smooth.tf_ranking.datasets import EpochDatasets
 from tfr_smooth.tf_ranking.hparams import PipelineHparams

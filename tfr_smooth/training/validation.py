@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
-from tfr_smooth.data.options import share_by_data
+from tfr_smooth.data.batches import share_by_data
 from tfr_smooth.training import cluster
 
 MODES = ("max", "min")

@@ -14,8 +14,7 @@ import tensorflow as tf
 
 from tfr_smooth import losses, metrics, models, rankings
 from tfr_smooth._compiled import padded_length
-from tfr_smooth.data.epochs import seeded_epochs
-from tfr_smooth.data.options import prefetched
+from tfr_smooth.data.batches import prefetched, seeded_epochs
 from tfr_smooth.study.folds import Fold, padded
 from tfr_smooth.study.rankers.base import Fitted, Ranker
 from tfr_smooth.study.rankers.ridge import fit_ridge

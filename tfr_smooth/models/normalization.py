@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth.models.moments import Moments
 
 
 class _Normalizer(tf.keras.layers.Layer):
@@ -115,8 +116,8 @@ class Standardize(_Normalizer):
     """Standardizes each feature by its mean and standard deviation over the training documents.
 
     `y = (x - mean) / stddev` with the population standard deviation. A feature that is constant in the training set
-    becomes 0. `adapt` computes both; before it, y = x. They are the non-trainable weights `mean` [F] and `stddev` [F],
-    so a saved model includes them.
+    becomes 0. `adapt` computes both, and must be called before the layer is. They are the non-trainable weights `mean`
+    [F], `stddev` [F] and `mean_rest` [F], what `mean` lacks as a float32; so a saved model includes them.
 
     Args:
       dtype: Dtype policy of the layer; the computation uses float32.
@@ -129,6 +130,9 @@ class Standardize(_Normalizer):
     Returns:
       float32 [batch, list, F]; 0 for padding.
 
+    Raises:
+      ValueError: If the layer has no statistics, neither from `adapt` nor from a file.
+
     Time and memory are linear in the size of the features.
 
     Example:
@@ -138,13 +142,41 @@ class Standardize(_Normalizer):
       [-1.0, 1.0, 2.0]
     """
 
+    _is_adapted = False
+
+    def __call__(self, features: Any, *args: Any, **kwargs: Any) -> Any:
+        """Calls the layer, which must be adapted unless the features are symbolic."""
+        if not _is_symbolic(features):
+            self.check_adapted()
+        return super().__call__(features, *args, **kwargs)
+
+    def check_adapted(self) -> None:
+        """Checks that the layer has statistics.
+
+        Raises:
+          ValueError: If there are none.
+        """
+        if self._is_adapted:
+            return
+        with tf.init_scope():  # A graph may be being traced.
+            if tf.executing_eagerly():
+                # A variable that the graph creates has no value yet.
+                stddev = tf.convert_to_tensor(self.stddev).numpy() if self.built else np.zeros(0)
+                self._is_adapted = stddev.size > 0 and not np.isnan(stddev).any()
+                if not self._is_adapted:
+                    raise ValueError(
+                        "`normalization='standardize'` needs the statistics of the training set, got none: call "
+                        "`adapt(dataset)` first."
+                    )
+
     def build(self, input_shape: Any) -> None:
         """Creates the weights; the last dimension of the features must be known."""
         width = tf.TensorShape(input_shape)[-1]
         if width is None:
             raise ValueError("`features` must have a known last dimension, got None.")
-        for name, initial in (("mean", "zeros"), ("stddev", "ones")):
-            weight = self.add_weight(name=name, shape=(width,), dtype="float32", initializer=initial, trainable=False)
+        for name, initial in (("mean", 0.0), ("stddev", np.nan), ("mean_rest", 0.0)):
+            constant = tf.keras.initializers.Constant(initial)
+            weight = self.add_weight(name=name, shape=(width,), dtype="float32", initializer=constant, trainable=False)
             setattr(self, name, weight)
         super().build(input_shape)
 
@@ -163,15 +195,23 @@ class Standardize(_Normalizer):
         """
         if isinstance(dataset, tf.data.Dataset) and (int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY):
             raise ValueError("`dataset` must be finite, got one that repeats forever.")
-        moments = _Moments()
+        moments = Moments(lambda differences: np.square(differences).sum(axis=0))
         for element in dataset:
             inputs = element[0] if isinstance(element, (tuple, list)) else element
             # float32 first, as in the layer's input. Sums of equal float32 values are exact in float64 (up to 2**29 of
             # them), so a constant feature has a deviation of 0.
             features = np.asarray(inputs["features"], dtype=np.float32).astype(np.float64)
             mask = inputs.get("mask")
-            real = np.ones(features.shape[:-1], bool) if mask is None else np.asarray(mask, bool)
-            moments.add(features[real])
+            rows = features[np.ones(features.shape[:-1], bool) if mask is None else np.asarray(mask, bool)]
+            wrong = np.argwhere(~np.isfinite(rows))
+            if len(wrong):
+                value, feature = float(rows[tuple(wrong[0])]), int(wrong[0][1]) + 1
+                raise ValueError(
+                    f"`dataset` must have finite features in real documents, got {value} in feature {feature}."
+                )
+            if moments.count and rows.shape[1] != len(moments.mean):
+                raise ValueError(f"`dataset` must have {len(moments.mean)} features, got {rows.shape[1]}.")
+            moments.add(rows)
         if moments.count == 0:
             raise ValueError("`dataset` must contain at least one real document, got none.")
         width = len(moments.mean)
@@ -179,8 +219,10 @@ class Standardize(_Normalizer):
             self.build((None, None, width))
         if self.mean.shape[0] != width:
             raise ValueError(f"`dataset` must have {self.mean.shape[0]} features, got {width}.")
-        self.mean.assign(moments.mean.astype(np.float32))
-        self.stddev.assign(moments.stddev().astype(np.float32))
+        mean = moments.mean.astype(np.float32)
+        self.mean.assign(mean)
+        self.mean_rest.assign((moments.mean - mean).astype(np.float32))
+        self.stddev.assign(np.sqrt(moments.products / moments.count).astype(np.float32))
 
     def normalize(self, features: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
         """Returns the normalized features; called by the layer.
@@ -192,9 +234,11 @@ class Standardize(_Normalizer):
         Returns:
           float32 [batch, list, F]; values for padding are ignored.
         """
-        mean, stddev = tf.convert_to_tensor(self.mean), tf.convert_to_tensor(self.stddev)
-        varies = stddev > 0.0
-        return tf.where(varies, (features - mean) / tf.where(varies, stddev, 1.0), 0.0)
+        # The difference of finite features may overflow, that of their halves cannot.
+        weights = (self.mean, self.mean_rest, self.stddev)
+        mean, rest, stddev = (0.5 * tf.convert_to_tensor(weight) for weight in weights)
+        constant = stddev == 0.0
+        return tf.where(constant, 0.0, (0.5 * features - mean - rest) / tf.where(constant, 1.0, stddev))
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
@@ -235,40 +279,17 @@ class SymmetricLog1p(_Normalizer):
         return tf.sign(features) * tf.math.log1p(tf.abs(features))
 
 
-class _Moments:
-    """Running mean and standard deviation of rows (Chan, Golub and LeVeque 1979)."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.mean = np.zeros(0)
-        self.squares = np.zeros(0)  # Sum of squared distances from the mean.
-
-    def add(self, rows: np.ndarray) -> None:
-        """Adds float64 rows [documents, F]."""
-        if not len(rows):
-            return
-        if not np.isfinite(rows).all():
-            row, column = np.argwhere(~np.isfinite(rows))[0]
-            value, feature = float(rows[row, column]), int(column) + 1
-            raise ValueError(
-                f"`dataset` must have finite features in real documents, got {value} in feature {feature}."
-            )
-        mean = rows.mean(axis=0)
-        squares = np.square(rows - mean).sum(axis=0)
-        if self.count == 0:
-            self.count, self.mean, self.squares = len(rows), mean, squares
-            return
-        if len(mean) != len(self.mean):
-            raise ValueError(f"`dataset` must have {len(self.mean)} features, got {len(mean)}.")
-        total = self.count + len(rows)
-        shift = mean - self.mean
-        self.mean = self.mean + shift * (len(rows) / total)
-        self.squares = self.squares + squares + shift**2 * (self.count * len(rows) / total)
-        self.count = total
-
-    def stddev(self) -> np.ndarray:
-        """Returns the population standard deviation [F]."""
-        return np.sqrt(self.squares / self.count)
+def _is_symbolic(features: Any) -> bool:
+    """Whether Keras calls a layer only for the shapes of a model, which may be adapted later."""
+    if type(features).__name__.endswith("KerasTensor"):
+        return True
+    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    while graph is not None:
+        # The graphs in which both versions of Keras call layers, and in which Keras 2 builds models.
+        if "scratch_graph" in getattr(graph, "name", "") or getattr(graph, "name", "") == "build_graph":
+            return True
+        graph = getattr(graph, "outer_graph", None)
+    return False
 
 
 _NORMALIZERS = {"min_max": QueryMinMax, "standardize": Standardize, "log1p": SymmetricLog1p}

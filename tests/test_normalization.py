@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth.data import (
-    QueryMinMax,
-    Standardize,
-    SymmetricLog1p,
-    get_normalizer,
-    read_letor,
-)
+from tfr_smooth import models
+from tfr_smooth.data import read_letor
+from tfr_smooth.models import QueryMinMax, Standardize, SymmetricLog1p, get_normalizer
 
 NAMES = ["min_max", "standardize", "log1p"]
 
@@ -210,10 +206,99 @@ def test_adapted_training_set_has_mean_0_and_deviation_1(tmp_path):
     np.testing.assert_allclose(rows.std(axis=0), 1, rtol=1e-4)
 
 
-def test_standardize_does_not_change_real_documents_before_adapt():
+@pytest.mark.parametrize(
+    "values",
+    [
+        [3e38, -3e38, -3e38],  # differences exceed float32
+        [16777216, 16777216, 16777218],  # the mean is no float32
+        [1e10, 1e10 + 1024, 1e10 + 4096, 1e10],
+        [1e-36, 2e-36, 4e-36],
+    ],
+)
+@pytest.mark.parametrize("jit_compile", [None, False, True], ids=["eager", "function", "xla"])
+def test_standardize_is_exact_for_extreme_features(values, jit_compile):
+    features = np.array(values, np.float32).reshape(1, -1, 1)
+    layer = Standardize()
+    layer.adapt([{"features": features}])
+    apply = layer if jit_compile is None else tf.function(lambda x: layer(x), jit_compile=jit_compile)
+    exact = features.astype(np.float64)
+    np.testing.assert_allclose(apply(tf.constant(features)), (exact - exact.mean()) / exact.std(), rtol=1e-6, atol=1e-7)
+
+
+NOT_ADAPTED = (
+    "`normalization='standardize'` needs the statistics of the training set, got none: call `adapt(dataset)` first."
+)
+
+
+def test_a_layer_that_is_not_adapted_refuses_calls():
+    features, _ = _batch()
+    for layer in (Standardize(), Standardize()):
+        with pytest.raises(ValueError) as raised:
+            layer(tf.constant(features))
+        assert str(raised.value) == NOT_ADAPTED
+        layer.build((None, None, 3))
+
+
+@pytest.mark.parametrize("kind", ["functional", "subclassed", "scorer"])
+@pytest.mark.parametrize("how", ["call", "predict", "fit"])
+def test_a_model_that_is_not_adapted_refuses_calls_and_training(kind, how):
     features, mask = _batch()
-    found = Standardize()(tf.constant(features), mask=tf.constant(mask))
-    np.testing.assert_array_equal(found, np.where(mask[..., None], features, 0))
+    inputs = {"features": features, "mask": mask}
+    model = {
+        "functional": lambda: _functional(Standardize()),
+        "subclassed": lambda: _Ranker("standardize", name="ranker"),
+        "scorer": lambda: models.FeedForwardScorer(hidden=[2], normalization="standardize"),
+    }[kind]()
+    model.compile("sgd", "mse")
+    with pytest.raises(ValueError) as raised:
+        if how == "call":
+            model(tf.nest.map_structure(tf.constant, inputs))
+        elif how == "predict":
+            model.predict(inputs, verbose=0)
+        else:
+            model.fit(inputs, np.zeros(mask.shape), verbose=0)
+    assert NOT_ADAPTED in str(raised.value)
+    if (kind, how) == ("scorer", "fit"):
+        assert str(raised.value) == NOT_ADAPTED
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth_tests")
+class _BuiltByKeras(tf.keras.Model):
+    """Keras creates its weights in a symbolic call."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.normalizer = Standardize()
+        self.scorer = models.FeedForwardScorer(hidden=[2], normalization="standardize")
+
+    def call(self, features):
+        return self.scorer(self.normalizer(features))
+
+
+def test_models_may_be_built_and_loaded_before_they_have_statistics(tmp_path):
+    features, _ = _batch()
+    model = _BuiltByKeras(name="mine")
+    model.build((None, None, 3))
+    model.normalizer.adapt([{"features": features}])
+    model.scorer.adapt([({"features": features}, None)])
+    scores = model(tf.constant(features)).numpy()
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(tf.constant(features)), scores)
+
+
+def test_a_model_with_statistics_from_a_file_needs_no_adapt(tmp_path):
+    features, mask = _batch()
+    inputs = {"features": tf.constant(features), "mask": tf.constant(mask)}
+    first, second = (models.FeedForwardScorer(hidden=[2], normalization="standardize") for _ in range(2))
+    first.adapt([(inputs, None)])
+    scores = first(inputs).numpy()
+    first.save_weights(tmp_path / "a.weights.h5")
+    second.build((None, None, 3))
+    second.load_weights(tmp_path / "a.weights.h5")
+    np.testing.assert_array_equal(second(inputs), scores)
+    second.compile("sgd", "mse")
+    second.fit(inputs, np.zeros(mask.shape), verbose=0)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +327,7 @@ def test_adapt_refuses_invalid_datasets(dataset, message):
 
 def test_adapt_refuses_another_number_of_features():
     layer = Standardize()
-    layer(tf.zeros([1, 2, 3]))
+    layer.build((None, None, 3))
     with pytest.raises(ValueError, match="`dataset` must have 3 features, got 2."):
         layer.adapt([{"features": np.zeros((1, 2, 2))}])
 
@@ -301,7 +386,7 @@ def test_saved_model_takes_raw_features(tmp_path, name, kind):
         model = _functional(layer)
     else:
         model = _Ranker(name)
-        model(inputs)
+        model.build({"features": features.shape, "mask": mask.shape})
         layer = model.normalizer
     if name == "standardize":
         layer.adapt([{"features": features, "mask": mask}])
@@ -311,7 +396,7 @@ def test_saved_model_takes_raw_features(tmp_path, name, kind):
     np.testing.assert_array_equal(loaded(inputs), before)
     if name == "standardize":
         assert abs(layer.mean.numpy()).max() > 0
-        assert len(loaded.trainable_variables) == 2 and len(loaded.variables) == 4
+        assert len(loaded.trainable_variables) == 2 and len(loaded.variables) == 5
 
 
 @pytest.mark.parametrize("name", NAMES)
