@@ -157,3 +157,11 @@ def test_invalid_arguments_raise(make, message):
     with pytest.raises(ValueError) as error:
         make()
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize("topn", [1, 2, 3, None])
+@pytest.mark.parametrize("labels", [[1, 1, 1], [9, 1, 0], [8, 8, 2], [1.5, 1, 0.5], [3, 0, 0]])
+def test_ndcg_of_the_ideal_order_is_one_in_graphs_of_unknown_length(labels, topn):
+    """The ideal gain is computed from the numbers of documents per grade, or by sorting other labels."""
+    ndcg = tf.function(measures.NDCG(topn=topn), input_signature=[tf.TensorSpec([None, None])] * 2)
+    np.testing.assert_allclose(ndcg(np.float32([labels]), np.float32([[3.0, 2.0, 1.0]])), [1.0], rtol=1e-6)

@@ -81,6 +81,13 @@ def test_the_result_is_the_weighted_mean_over_lists_of_all_batches(name):
         np.testing.assert_allclose(value(metric, labels, scores, given), np.average(each, weights=weights), rtol=1e-6)
 
 
+def test_document_weights_are_averaged_by_label_also_for_binary_relevance():
+    labels, scores = np.float32([[3, 1, 0], [1, 0, 0]]), np.float32([[1, 2, 3], [3, 2, 1]])
+    found = value(metrics.MRRMetric(), labels, scores, np.float32([[1, 5, 9], [7, 2, 4]]))
+    of_lists = [(3 * 1 + 1 * 5) / (3 + 1), 7]  # sum(w y) / sum(y)
+    np.testing.assert_allclose(found, np.average([1 / 2, 1], weights=of_lists), rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", COVERING)
 def test_padding_lists_are_skipped_and_no_relevant_selects_skip_or_zero(name):
     labels, scores = a_batch(length=6)

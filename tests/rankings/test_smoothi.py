@@ -214,3 +214,27 @@ def test_the_programs_compute_the_same_without_xla(monkeypatch):
     without = evaluate.value_and_gradient(function, scores, upstream, mask)
     np.testing.assert_allclose(without[0], with_xla[0], rtol=1e-6)
     np.testing.assert_allclose(without[1], with_xla[1], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("row", [[0.0, 0.0, 1.0], [2.0, 0.5, 0.5], [1.0, 1.0, 1.0], [3.0, 3.0, 1.0]])
+def test_tied_lowest_scores_share_the_gradient_of_the_minimum(row):
+    """As in TensorFlow's own gradient of the minimum, with which `indicators` is differentiated."""
+    ranking, relevance, mask = SmoothI(alpha=2.0), tf.constant([[2.0, 0.0, 1.0]], tf.float64), tf.ones([1, 3], tf.bool)
+    discounts = references.discounts(3)
+
+    def gradient_of(value):
+        scores = tf.constant([row], tf.float64)
+        with tf.GradientTape() as tape:
+            tape.watch(scores)
+            found = value(scores)
+        return tape.gradient(found, scores).numpy()
+
+    def plain(scores):
+        return tf.linalg.matvec(ranking.indicators(scores, mask), relevance) @ discounts[:, np.newaxis]
+
+    linear = NDCGGain.of("linear", relevance)
+    expected = gradient_of(plain)
+    in_one_pass = gradient_of(lambda scores: ranking.discounted_gain(scores, relevance, mask, gain=linear))
+    np.testing.assert_allclose(in_one_pass, expected, rtol=1e-9, atol=1e-12)
+    by_rank = gradient_of(lambda scores: ranking.rank_relevance(scores, relevance, mask) @ discounts[:, np.newaxis])
+    np.testing.assert_allclose(by_rank, expected, rtol=1e-9, atol=1e-12)

@@ -188,7 +188,10 @@ def _recursion(
 
     def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
         held = tf.stop_gradient(factors) if stop_gradient else factors
-        indicators = _softmax(tf.exp(_exponents(inputs * held, mask)), mask)
+        logits = inputs * held
+        # The gradient is that of the logits themselves: subtracting the maximum has none, also for ties.
+        exponents = tf.stop_gradient(_exponents(logits, mask)) + (logits - tf.stop_gradient(logits))
+        indicators = _softmax(tf.exp(exponents), mask)
         row = tf.cast(indicators * tf.cast(real_ranks[rank, :, tf.newaxis], tf.float64), scores.dtype)
         return rank + 1, held * (1.0 - delta - indicators), rows.write(rank, read(row))
 
