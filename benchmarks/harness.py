@@ -283,18 +283,16 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int) -
     return "\n".join("| " + " | ".join(row) + " |" for row in (columns, rule, *rows))
 
 
-def table(results: Sequence[dict[str, Any]], key: str = "milliseconds", *, ratios: bool = True) -> str:
-    """A Markdown table with one row per result; with `ratios`, also each side's time divided by the first side's."""
+def table(results: Sequence[dict[str, Any]]) -> str:
+    """A Markdown table with one row per result: each side's time, and its ratio to the first side's."""
     if not results:
         return "No benchmark was run."
     names = list(dict.fromkeys(name for result in results for name in result["milliseconds"]))
     about = [name for name, value in results[0].items() if not isinstance(value, dict)]
     rows = []
     for result in results:
-        cells = []
-        for name in names:
-            ratio = f" ({result['ratio'][name]:.2g}x)" if ratios and name in result["ratio"] else ""
-            cells.append(shown(result[key][name]) + ratio if name in result[key] else "")
+        times, ratio = result["milliseconds"], result["ratio"]
+        cells = [f"{shown(times[name])} ({ratio[name]:.2g}x)" if name in times else "" for name in names]
         rows.append([*(str(result[name]) for name in about), *cells])
     return markdown([*about, *names], rows, left=len(about))
 

@@ -124,7 +124,7 @@ def measure(metric: str, shape: str) -> dict[str, Any]:
     expected = sides["ours"]()
     for name, side in sides.items():
         harness.same(side(), expected, value=1e-5, gradient=1e-4, name=name)
-    if _AUTHORS_SRC.value:
+    if harness.is_given(_AUTHORS_SRC):
         name = "authors' PyTorch" if metric != "map" else "naive PyTorch"
         sides[name] = harness.torch_side(authors(metric, documents), labels, scores)
         theirs = in_our_gain(metric, labels, scores, sides[name])
@@ -134,8 +134,6 @@ def measure(metric: str, shape: str) -> dict[str, Any]:
 
 def main(_: list[str]) -> None:
     harness.use_threads()
-    if not _AUTHORS_SRC.value:
-        print("--authors_src is not given: skipping the authors' PyTorch code.")
     results = [measure(metric, shape) for metric in _METRICS.value for shape in _SHAPES.value]
     packages = ["torch"] if _AUTHORS_SRC.value else []
     harness.report(results, packages=packages, alpha=ALPHA, delta=DELTA)

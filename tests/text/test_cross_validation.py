@@ -71,7 +71,7 @@ def test_parts_are_disjoint(plan):
 
 
 @pytest.mark.slow
-def test_a_killed_study_is_resumed(plan, monkeypatch):
+def test_a_killed_study_is_resumed_and_its_results_are_read_back(plan, monkeypatch, tmp_path):
     done = []
     train = cross_validation.train
 
@@ -88,27 +88,21 @@ def test_a_killed_study_is_resumed(plan, monkeypatch):
     plan.compute()
     plan.compute()
     assert done == [0, "killed", 1, 2]  # Each fold was trained once.
+    assert plan.results().measures == list(text.MEASURES)
     results = plan.results(["P_5", "ndcg"])
     counts = results.queries.groupby("ranker")["query"].nunique().to_dict()
     names = ["bm25", "zero_shot", "zero_shot + bm25", "smoothi_ndcg:alpha=2.0", "smoothi_ndcg:alpha=2.0 + bm25"]
     assert counts == dict.fromkeys(names, len(plan.collection.queries))
-    assert results.measures == ["P_5", "ndcg"]
+    study.write_results(results, tmp_path)
+    read = study.read_results(tmp_path)
+    assert read.measures == results.measures == ["P_5", "ndcg"] and read.settings["entries"][0] == "bm25"
+    assert read.queries["ndcg"].tolist() == results.queries["ndcg"].tolist()
     ndcg = evaluation.trec_eval_by_query(plan.run, "ndcg", qrels=plan.collection.labels)
     table = tables.compare(results, "made up", against="bm25", samples=50)
     row = table[(table["ranker"] == "bm25") & (table["measure"] == "ndcg")].iloc[0]
     folds = [np.mean([ndcg[query]["ndcg"] for query in plan.parts(fold)["test"]]) for fold in range(3)]
     assert row["mean"] == pytest.approx(np.mean(folds)) and np.isnan(row["t_test_p"])
     assert not list(plan.folder.glob("**/checkpoints"))  # Only results are left.
-
-
-@pytest.mark.slow
-def test_results_are_written_and_read(plan, tmp_path):
-    plan.compute()
-    results = plan.results()
-    study.write_results(results, tmp_path)
-    read = study.read_results(tmp_path)
-    assert read.measures == list(text.MEASURES) and read.settings["entries"][0] == "bm25"
-    assert read.queries["ndcg"].tolist() == results.queries["ndcg"].tolist()
 
 
 @pytest.mark.slow

@@ -17,6 +17,9 @@ def scalar(default):
 
 
 LABEL = ("utility", scalar(0.0))
+# Not tensors: they would start TensorFlow before a program chooses its devices.
+LABELS = np.float32([[2.0, 0.0, 1.0, -1.0], [0.0, 1.0, -1.0, -1.0], [0.0, 0.0, 0.0, 0.0]])
+SCORES = np.float32([[0.3, 1.2, -0.4, 9.0], [0.1, -0.2, 9.0, 9.0], [0.5, 0.1, 0.2, 0.3]])
 
 
 class Scorer(tfr.keras.model.UnivariateScorer):

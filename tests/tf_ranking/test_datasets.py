@@ -41,13 +41,6 @@ def test_padding_has_label_minus_one_for_any_default_of_the_spec(default, record
         assert (labels[~mask] == -1.0).all()
 
 
-def test_tf_rankings_own_builder_turns_padding_into_documents(records):
-    """The reason for the test above. If this one fails, TF-Ranking has fixed it."""
-    builder = tfr.keras.pipeline.SimpleDatasetBuilder({}, SPEC, "mask", LABEL, files(records))
-    features, labels = next(iter(builder.build_valid_dataset()))
-    assert (labels.numpy()[~features["mask"].numpy()] == 0.0).all()
-
-
 def test_documents_without_a_label_get_the_default_or_raise_an_error(tmp_path):
     def example(**features):
         values = {n: tf.train.Feature(float_list=tf.train.FloatList(value=[v])) for n, v in features.items()}

@@ -8,11 +8,9 @@ from tests import helpers
 from tfr_smooth import losses, metrics, registry
 
 tfr = helpers.tf_ranking(module=True)
-from tests.tf_ranking.pipelines import model_builder  # noqa: E402
+from tests.tf_ranking.pipelines import LABELS, SCORES, model_builder  # noqa: E402
 from tfr_smooth import tf_ranking  # noqa: E402
 
-LABELS = tf.constant([[2.0, 0.0, 1.0, -1.0], [0.0, 1.0, -1.0, -1.0], [0.0, 0.0, 0.0, 0.0]])
-SCORES = tf.constant([[0.3, 1.2, -0.4, 9.0], [0.1, -0.2, 9.0, 9.0], [0.5, 0.1, 0.2, 0.3]])
 THEIRS = tfr.keras.losses.RankingLossKey.all_keys()
 # Each ranking with one metric, each metric with one ranking or more, and all baselines.
 FEW = {f"{ranking}_{metric}" for ranking, metric in zip(registry.RANKINGS, [*registry.MEASURES] * 2, strict=False)}

@@ -8,9 +8,8 @@ from tests import helpers
 from tfr_smooth import losses, metrics
 
 tfr = helpers.tf_ranking(module=True)
+from tests.tf_ranking.pipelines import LABELS, SCORES  # noqa: E402
 
-LABELS = tf.constant([[2.0, 0.0, 1.0, -1.0], [0.0, 1.0, -1.0, -1.0], [0.0, 0.0, 0.0, 0.0]])
-SCORES = tf.constant([[0.3, 1.2, -0.4, 9.0], [0.1, -0.2, 9.0, 9.0], [0.5, 0.1, 0.2, 0.3]])
 # The metrics of both libraries, and the arguments with which they agree. Our MAP has no cutoff.
 METRICS = {
     "ndcg": ("NDCGMetric", {}),
@@ -21,16 +20,11 @@ METRICS = {
 CASES = [(name, topn) for name in METRICS for topn in (None, 1, 3) if topn is None or name != "map"]
 
 
-def pair(name, topn=None):
-    """TF-Ranking's metric and ours."""
-    metric, arguments = METRICS[name]
-    cut = {} if topn is None else {"topn": topn}
-    return getattr(tfr.keras.metrics, metric)(**cut), getattr(metrics, metric)(**{**arguments, **cut})
-
-
 def values(name, labels, scores, weights=None, topn=None):
     """The values of TF-Ranking's metric and ours."""
-    both = pair(name, topn)
+    metric, arguments = METRICS[name]
+    cut = {} if topn is None else {"topn": topn}
+    both = getattr(tfr.keras.metrics, metric)(**cut), getattr(metrics, metric)(**{**arguments, **cut})
     for metric in both:
         metric.update_state(tf.constant(labels), tf.constant(scores), weights)
     return [float(metric.result()) for metric in both]
@@ -46,14 +40,10 @@ def lists():
 
 
 @pytest.mark.parametrize(("name", "topn"), CASES)
-def test_metrics_are_those_of_tf_ranking(name, topn):
-    theirs, ours = values(name, *lists(), topn=topn)
-    assert 0.0 < ours < 1.0 and ours == pytest.approx(theirs, rel=1e-5)
-
-
-@pytest.mark.parametrize(("name", "topn"), CASES)
-def test_metrics_with_weights_of_lists_are_those_of_tf_ranking(name, topn):
+def test_metrics_with_and_without_weights_of_lists_are_those_of_tf_ranking(name, topn):
     labels, scores = lists()
+    theirs, ours = values(name, labels, scores, topn=topn)
+    assert 0.0 < ours < 1.0 and ours == pytest.approx(theirs, rel=1e-5)
     relevant = (labels >= 1.0).any(axis=1)
     labels, scores = labels[relevant], scores[relevant]
     weights = np.random.RandomState(4).uniform(0.5, 2.0, (len(labels), 1)).astype(np.float32)
