@@ -1,7 +1,8 @@
-"""Evaluation: trec_eval's metrics, TREC files, a significance test, and plots of training runs."""
+"""Evaluation: trec_eval's metrics, TREC files, a significance test, feature importance, and plots."""
 
-from tfr_smooth.evaluation.plots import plot_feature_importance, plot_training_curves
+from tfr_smooth.evaluation.feature_importance import FeatureImportance, permutation_importance
 from tfr_smooth.evaluation.significance import Comparison, randomization_test
+from tfr_smooth.evaluation.training_curves import plot_training_curves
 from tfr_smooth.evaluation.trec import (
     ScoredQuery,
     document_names,
@@ -12,9 +13,10 @@ from tfr_smooth.evaluation.trec_files import read_qrels, read_run, write_qrels, 
 
 __all__ = [
     "Comparison",
+    "FeatureImportance",
     "ScoredQuery",
     "document_names",
-    "plot_feature_importance",
+    "permutation_importance",
     "plot_training_curves",
     "randomization_test",
     "read_qrels",

@@ -2,7 +2,6 @@
 
 from tfr_smooth.training.checkpoint import ResumableTraining
 from tfr_smooth.training.cluster import is_chief, wait_for_workers
-from tfr_smooth.training.importance import FeatureImportance, permutation_importance
 from tfr_smooth.training.progress import ProgressLog
 from tfr_smooth.training.scoring import score_queries, score_rows
 from tfr_smooth.training.smoothness import Smoothness, SmoothnessMonitor, SmoothnessReport, diagnose_smoothness
@@ -13,7 +12,6 @@ from tfr_smooth.training.validation import ExactValidation, Validation
 __all__ = [
     "STRATEGIES",
     "ExactValidation",
-    "FeatureImportance",
     "ProgressLog",
     "ResumableTraining",
     "Smoothness",
@@ -24,7 +22,6 @@ __all__ = [
     "diagnose_smoothness",
     "get_strategy",
     "is_chief",
-    "permutation_importance",
     "score_queries",
     "score_rows",
     "wait_for_workers",
