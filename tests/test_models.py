@@ -1,5 +1,6 @@
 """FeedForwardScorer and BatchNormalization, called directly and in Keras's training loop."""
 
+import inspect
 import io
 import json
 import os
@@ -335,6 +336,42 @@ def test_training_on_a_letor_file_improves_loss_and_ndcg(letor, list_size):
     scores = scorer.predict(read(letor["valid"]), verbose=0)
     np.testing.assert_allclose(scores, scorer(inputs), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(evaluated["ndcg_5"], metrics.NDCGMetric(topn=5)(labels, scores), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["smoothi_ndcg", "SmoothINDCGLoss", "tfr_smooth>SmoothINDCGLoss"])
+def test_a_loss_is_found_by_name(name):
+    scorer = models.FeedForwardScorer(hidden=[2])
+    for given in (name, [name]):
+        scorer.compile("sgd", given)
+        (found,) = tf.nest.flatten(scorer.loss)
+        assert type(found) is losses.SmoothINDCGLoss
+
+
+@pytest.mark.parametrize("structure", [list, tuple, lambda found: [found]])
+def test_metrics_are_found_by_name_wherever_keras_takes_names(structure):
+    scorer = models.FeedForwardScorer(hidden=[2])
+    given = structure(["ndcg", "SmoothIMAPMetric", metrics.NDCGMetric(topn=3), "mae", "accuracy"])
+    scorer.compile("sgd", "mse", metrics=given, weighted_metrics=["mrr"])
+    logs = scorer.evaluate(tf.ones([2, 3, 4]), np.eye(2, 3, dtype=np.float32), verbose=0, return_dict=True)
+    assert sorted(logs) == sorted(["loss", "ndcg", "smoothi_map", "ndcg_3", "mae", "accuracy", "mrr"])
+
+
+def test_metrics_may_be_given_by_position():
+    place = list(inspect.signature(tf.keras.Model.compile).parameters).index("metrics") - 1
+    scorer = models.FeedForwardScorer(hidden=[2])
+    scorer.compile("sgd", "mse", *[None] * (place - 2), ["ndcg"])
+    logs = scorer.evaluate(tf.ones([2, 3, 4]), np.eye(2, 3, dtype=np.float32), verbose=0, return_dict=True)
+    assert sorted(logs) == ["loss", "ndcg"]
+
+
+@pytest.mark.parametrize("argument", ["loss", "metrics", "weighted_metrics"])
+@pytest.mark.parametrize(
+    ("name", "hint"), [("smooth_ndcg", " Did you mean 'smoothi_ndcg'?"), ("zzz", ""), ("tfr_smooth>None", "")]
+)
+def test_an_unknown_name_is_refused_by_compile_in_one_line(argument, name, hint):
+    with pytest.raises(ValueError) as error:
+        models.FeedForwardScorer(hidden=[2]).compile("sgd", **{argument: name if argument == "loss" else ["mae", name]})
+    assert str(error.value) == f"`{argument}` must be known to tfr_smooth or Keras by its name, got {name!r}.{hint}"
 
 
 @mostly_standardize
