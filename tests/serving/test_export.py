@@ -316,6 +316,19 @@ def test_unsuitable_outputs_are_refused(names, rank_by, message, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("arguments", [{"num_features": 3}, {"feature_names": ["a", "b"]}, TWO])
+def test_a_model_of_other_inputs_is_refused_in_one_line(arguments, tmp_path):
+    query, documents = tf.keras.Input([1], name="query"), tf.keras.Input([None, 1], name="documents")
+    scores = tf.keras.layers.Reshape([-1])(documents) + query
+    model = tf.keras.Model({"query": query, "documents": documents}, scores)
+    with pytest.raises(ValueError, match=r"^`model` must take a dict of '(x|features)' \(1, 1, [23]\)") as error:
+        serving.export_ranker(model, tmp_path, **arguments)
+    message = str(error.value)
+    assert "\n" not in message and len(message) < 400 and "documents" in message
+    assert message.endswith(" Set `example_feature_spec` for other inputs.") == (arguments is not TWO)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_model_that_does_not_score_lists_is_refused(tmp_path):
     features = tf.keras.Input([None, 2], name="x")
     model = tf.keras.Model({"x": features}, tf.keras.layers.Dense(1)(features))
