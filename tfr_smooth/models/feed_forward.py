@@ -15,7 +15,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, losses, metrics
 from tfr_smooth.data.normalization import Standardize, get_normalizer
 from tfr_smooth.models.batch_normalization import BatchNormalization
-from tfr_smooth.models.ridge import RidgeRegression
+from tfr_smooth.models.ridge_regression import RidgeRegression
 
 # Hidden layers by name, from Bruch et al., SIGIR 2019 ("B64: 3 hidden layers with 64, 32, and 16 units; progressively
 # deeper by adding layers that grow by a factor of 2"); "linear" has no hidden layers.

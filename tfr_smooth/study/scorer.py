@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import models
-from tfr_smooth.models.ridge import RidgeRegression
+from tfr_smooth.models.ridge_regression import RidgeRegression
 from tfr_smooth.study.recipe import Recipe
 
 

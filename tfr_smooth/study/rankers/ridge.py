@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tfr_smooth.models.ridge import RidgeRegression
+from tfr_smooth.models.ridge_regression import RidgeRegression
 from tfr_smooth.study.folds import Fold
 from tfr_smooth.study.rankers.base import Fitted, Ranker
 

@@ -16,7 +16,7 @@ class RidgeRegression:
 
     Example:
       >>> import numpy as np
-      >>> from tfr_smooth.models.ridge import RidgeRegression
+      >>> from tfr_smooth.models.ridge_regression import RidgeRegression
       >>> regression = RidgeRegression()
       >>> regression.add(np.array([[-1.0], [1.0]]), np.array([0.0, 2.0]))
       >>> regression.weights(strength=1.0).tolist(), regression.weights(strength=1e-12).round(6).tolist()

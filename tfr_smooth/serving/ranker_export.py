@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _files
 from tfr_smooth.models import PADDING_SCORE
 from tfr_smooth.serving import model_card, versions, warmup
-from tfr_smooth.serving.inputs import RankerInputs
+from tfr_smooth.serving.ranker_inputs import RankerInputs
 from tfr_smooth.serving.servable import INVALID_SCORE, make_servable
 from tfr_smooth.training.cluster import check_readable
 

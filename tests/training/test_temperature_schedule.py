@@ -124,7 +124,7 @@ def test_a_saved_model_stores_the_current_temperature(tmp_path):
 # Two logical CPUs must be configured before TensorFlow starts.
 TWO_REPLICAS = """
 import tensorflow as tf
-from tests.training import test_temperature as tests
+from tests.training import test_temperature_schedule as tests
 from tfr_smooth import losses, training
 
 cpu = tf.config.list_physical_devices("CPU")[0]
