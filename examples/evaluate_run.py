@@ -16,7 +16,8 @@ import statistics
 import sys
 
 import numpy as np
-from absl import app, flags, logging
+import startup
+from absl import flags
 
 from tfr_smooth import data, evaluation, training
 from tfr_smooth._command_line import errors_in_one_line
@@ -83,5 +84,4 @@ def letor_labels() -> dict[str, dict[str, int]]:
 
 
 if __name__ == "__main__":
-    logging.set_verbosity(logging.ERROR)
-    app.run(main)
+    startup.run(main)

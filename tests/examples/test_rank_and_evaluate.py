@@ -23,15 +23,17 @@ def evaluate(arguments):
 
 
 def run(name, arguments):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
     command = [sys.executable, EXAMPLES / f"{name}.py", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
 
 def check_refused(done, message):
-    """Checks that the program failed with this line and without a traceback."""
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert done.stderr.splitlines()[-1].startswith(f"error: {message}")
+    """Checks that the program failed and wrote only this line."""
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: {message}")
 
 
 @pytest.fixture(scope="module")
@@ -173,8 +175,7 @@ def test_queries_missing_from_the_run_or_the_labels_are_reported(scored, runs, t
     path = tmp_path / "part.run"
     evaluation.write_run(path, [*scored[1:], scored[0]._replace(query_id="other")])
     done = evaluate([str(path), f"--qrels={qrels}", "--measures=ndcg"])
-    reported = [line for line in done.stderr.splitlines() if line.startswith(str(path))]
-    assert reported == [
+    assert done.stderr.splitlines() == [
         f"{path}: 1 queries without labels are ignored",
         f"{path}: 1 queries are missing and count as 0",
     ]

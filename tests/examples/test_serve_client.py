@@ -3,7 +3,7 @@
 import base64
 import concurrent.futures
 import http.server
-import importlib.util
+import importlib
 import json
 import pathlib
 import subprocess
@@ -31,10 +31,10 @@ QUERIES = {"7": ["a", "b", "c"], "x9": ["", ""]}
 @pytest.fixture(scope="module")
 def client():
     """The script as a module. Its flags stay defined in this process."""
-    spec = importlib.util.spec_from_file_location("serve_client", CLIENT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(CLIENT.parent)
+        patch.setattr(sys, "excepthook", sys.excepthook)
+        return importlib.import_module("serve_client")
 
 
 @pytest.fixture(scope="module")

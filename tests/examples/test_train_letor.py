@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import data, evaluation, models
+from tfr_smooth import data, evaluation, losses, models
 
 ROOT = pathlib.Path(__file__).absolute().parents[2]
 MEASURES = ["ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P_5", "P_10", "map"]
@@ -25,15 +26,19 @@ def files(tmp_path_factory):
     return data.write_synthetic_letor(folder, num_queries=(60, 20, 20), num_features=16)
 
 
-def command(files, output, *arguments):
+PAPER = ("--recipe=paper", "--hidden=16", "--batch_size=16", "--learning_rate=0.01")
+
+
+def command(files, output, *arguments, recipe=PAPER):
     given = [f"--{name}={path}" for name, path in files.items()]
     program = [sys.executable, str(ROOT / "examples" / "train_letor.py"), f"--output_dir={output}"]
-    recipe = ["--recipe=paper", "--hidden=16", "--batch_size=16", "--learning_rate=0.01"]
     return [*program, *given, *recipe, *arguments]
 
 
-def run(files, output, *arguments):
-    return subprocess.run(command(files, output, *arguments), capture_output=True, text=True, cwd=ROOT, timeout=600)
+def run(files, output, *arguments, **options):
+    return subprocess.run(
+        command(files, output, *arguments, **options), capture_output=True, text=True, cwd=ROOT, timeout=600
+    )
 
 
 @pytest.fixture(scope="module")
@@ -249,6 +254,7 @@ import json, runpy, sys
 from absl.testing import flagsaver
 
 commands, sys.argv = json.loads(sys.argv[1]), ["train_letor.py"]
+sys.path.insert(0, "examples")
 names = runpy.run_path("examples/train_letor.py")
 ends = []
 for arguments in commands:
@@ -317,6 +323,31 @@ def test_bad_flags_and_files_are_reported_in_one_line_before_the_first_step(file
     for (_, message), end in zip(BAD, json.loads(done.stdout.splitlines()[-1]), strict=True):
         assert end.startswith(f"error: {message.format(**names)}") and "\n" not in end
     assert list(output.iterdir()) == []
+
+
+OWN_HYPERPARAMETERS = ["lambda_loss", "list_ap", "list_mle", "list_net", "pairwise_hinge", "rank_net"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "defaults"),
+    [
+        ([], {"alpha": "10.0", "learning_rate": "0.01", "members": "3", "normalization": "standardize"}),
+        pytest.param(
+            ["--recipe", "paper"],
+            {"alpha": None, "learning_rate": "0.001", "members": "1", "normalization": "none"},
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_help_shows_the_defaults_in_force_and_each_loss_once(files, tmp_path, flags, defaults):
+    shown = run({}, tmp_path, recipe=[*flags, "--help"]).stdout
+    for name, value in defaults.items():
+        (text,) = re.findall(rf"^  --{name}: (.*?)^  --", shown, re.M | re.S)
+        assert re.findall(r"\(default: '(.*)'\)", text) == ([] if value is None else [value])
+    names = re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", re.sub(r"\n +", "", shown))
+    for name in losses.NAMES:
+        # Losses that share no hyperparameters with a group are also named by their flags.
+        assert names.count(name) == 1 or name in ("smoothi_ndcg", *OWN_HYPERPARAMETERS), name
 
 
 def test_the_process_exits_with_the_error_line_and_no_traceback(files, tmp_path):
