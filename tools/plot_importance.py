@@ -13,8 +13,8 @@ import pandas as pd
 import tensorflow as tf
 from absl import app, flags
 
-from tfr_smooth import _files, _plotting, data, evaluation, metrics
-from tfr_smooth.evaluation import feature_importance
+from tfr_smooth import _files, _plotting, data, metrics, training
+from tfr_smooth.training import feature_importance
 
 IMAGES = pathlib.Path(__file__).absolute().parents[1] / "docs/images"
 VALUES = IMAGES / "feature_importance.csv"
@@ -29,7 +29,7 @@ def measure() -> pd.DataFrame:
     model = tf.keras.models.load_model(_MODEL.value)
     dataset = data.read_letor(_TEST.value, num_features=model.num_features, batch_size=128)
     ndcg = metrics.NDCGMetric(topn=10)
-    return pd.DataFrame(evaluation.permutation_importance(model, dataset, ndcg, repeats=_REPEATS.value).drops)
+    return pd.DataFrame(training.permutation_importance(model, dataset, ndcg, repeats=_REPEATS.value).drops)
 
 
 def main(argv: list[str]) -> None:
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> None:
     if _MODEL.value:
         _files.write_text(VALUES, [measure().to_csv(index=False, float_format="%.6g")])
     # The plot does not show the baseline.
-    importance = evaluation.FeatureImportance("NDCG@10", math.nan, dict(pd.read_csv(VALUES)))
+    importance = training.FeatureImportance("NDCG@10", math.nan, dict(pd.read_csv(VALUES)))
     for path in _plotting.save_both(
         IMAGES / "feature_importance.png", lambda: feature_importance.draw(importance, top=20)
     ):

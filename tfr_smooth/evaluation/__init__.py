@@ -1,6 +1,5 @@
-"""Evaluation: trec_eval's metrics, TREC files, a significance test, feature importance, and plots."""
+"""Evaluation: trec_eval's metrics, TREC files, a significance test, and a plot of training runs."""
 
-from tfr_smooth.evaluation.feature_importance import FeatureImportance, permutation_importance
 from tfr_smooth.evaluation.significance import Comparison, randomization_test
 from tfr_smooth.evaluation.training_curves import plot_training_curves
 from tfr_smooth.evaluation.trec import (
@@ -13,10 +12,8 @@ from tfr_smooth.evaluation.trec_files import read_qrels, read_run, write_qrels, 
 
 __all__ = [
     "Comparison",
-    "FeatureImportance",
     "ScoredQuery",
     "document_names",
-    "permutation_importance",
     "plot_training_curves",
     "randomization_test",
     "read_qrels",

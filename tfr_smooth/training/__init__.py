@@ -1,6 +1,7 @@
 """Tools for training with `model.fit`: callbacks, diagnostics, scoring and distribution strategies."""
 
 from tfr_smooth.training.cluster import is_chief, wait_for_workers
+from tfr_smooth.training.feature_importance import FeatureImportance, permutation_importance
 from tfr_smooth.training.progress import ProgressLog
 from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.scoring import score_queries, score_rows
@@ -12,6 +13,7 @@ from tfr_smooth.training.validation import ExactValidation, Validation
 __all__ = [
     "STRATEGIES",
     "ExactValidation",
+    "FeatureImportance",
     "ProgressLog",
     "ResumableTraining",
     "Smoothness",
@@ -22,6 +24,7 @@ __all__ = [
     "diagnose_smoothness",
     "get_strategy",
     "is_chief",
+    "permutation_importance",
     "score_queries",
     "score_rows",
     "wait_for_workers",

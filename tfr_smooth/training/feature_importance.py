@@ -32,8 +32,8 @@ class FeatureImportance:
       ValueError: If `drops` has no feature, or the features do not have the same number of values, at least one.
 
     Example:
-      >>> from tfr_smooth import evaluation
-      >>> importance = evaluation.FeatureImportance("ndcg", baseline=0.8, drops={"bm25": np.array([0.3, 0.1])})
+      >>> from tfr_smooth import training
+      >>> importance = training.FeatureImportance("ndcg", baseline=0.8, drops={"bm25": np.array([0.3, 0.1])})
       >>> print(importance)
       feature  drop in ndcg from 0.8000
       bm25      0.2000 ± 0.1000
@@ -88,11 +88,11 @@ class FeatureImportance:
 
         Example:
           >>> import os, tempfile
-          >>> from tfr_smooth import evaluation
+          >>> from tfr_smooth import training
           >>> drops = {"bm25": [0.10, 0.12], "length": [0.01, 0.03]}
           >>> with tempfile.TemporaryDirectory() as folder:
           ...     path = os.path.join(folder, "importance.png")
-          ...     evaluation.FeatureImportance("ndcg", baseline=0.8, drops=drops).plot(path)
+          ...     training.FeatureImportance("ndcg", baseline=0.8, drops=drops).plot(path)
           ...     os.path.getsize(path) > 0
           True
         """
@@ -161,7 +161,7 @@ def permutation_importance(
       >>> features = tf.random.stateless_uniform([50, 4, 2], (1, 2))
       >>> dataset = [(features, tf.cast(features[:, :, 1] > 0.5, tf.float32))]
       >>> scorer = lambda features: features[:, :, 1]
-      >>> importance = tfr_smooth.evaluation.permutation_importance(scorer, dataset, names=["price", "clicks"])
+      >>> importance = tfr_smooth.training.permutation_importance(scorer, dataset, names=["price", "clicks"])
       >>> list(importance.drops), importance.drops["price"].tolist()
       (['clicks', 'price'], [0.0, 0.0, 0.0, 0.0, 0.0])
     """

@@ -7,7 +7,7 @@ from matplotlib.image import imread
 
 from tests import helpers
 from tfr_smooth import data, metrics, models
-from tfr_smooth.evaluation import FeatureImportance, feature_importance, permutation_importance
+from tfr_smooth.training import FeatureImportance, feature_importance, permutation_importance
 
 WEIGHTS = np.array([0.5, 2.0, 0.0, 1.0], np.float32)
 
