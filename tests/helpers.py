@@ -1,9 +1,14 @@
 """Batches, and values and gradients in eager mode, graphs and XLA."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import documents
 from tfr_smooth import _keras
 
 UNKNOWN_SHAPES = {"input_signature": [tf.TensorSpec([None, None], tf.float32)] * 2}
@@ -45,6 +50,27 @@ def _step(loss, labels, scores, sample_weight):
         arguments = () if sample_weight is None else (sample_weight,)
         value = loss(tf.convert_to_tensor(labels), scores, *arguments)
     return value, tape.gradient(value, scores, unconnected_gradients="zero")
+
+
+def run_python(*arguments, **environment):
+    """Runs Python with these arguments on the sources of this checkout, without a GPU; None removes a variable."""
+    path = os.pathsep.join([str(documents.ROOT), *filter(None, sys.path)])
+    variables = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": "-1", **environment}
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env={name: value for name, value in variables.items() if value is not None},
+        cwd=documents.ROOT,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+
+
+def check_run(*arguments, **environment):
+    """Does the same, checks that the program succeeded, and returns what it printed."""
+    done = run_python(*arguments, **environment)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
 
 
 def pad(array, columns, value):

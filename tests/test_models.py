@@ -3,9 +3,6 @@
 import inspect
 import io
 import json
-import os
-import subprocess
-import sys
 import zipfile
 
 import h5py
@@ -13,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import distributed_step
+from tests import distributed_step, helpers
 from tfr_smooth import _keras, data, losses, metrics, models
 
 NORMALIZATIONS = [None, "min_max", "standardize", "log1p"]
@@ -636,10 +633,7 @@ def test_an_unknown_normalization_raises():
 def distributed(request, tmp_path_factory):
     """Returns the name of the model and the results of distributed_step.py."""
     folder = tmp_path_factory.mktemp("distributed")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
-    command = [sys.executable, distributed_step.__file__, folder, request.param]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stderr[-4000:]
+    helpers.check_run(distributed_step.__file__, folder, request.param)
     return request.param, json.loads((folder / "results.json").read_text())
 
 

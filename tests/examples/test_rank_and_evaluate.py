@@ -1,32 +1,20 @@
 """The scripts that rank files with a trained model, and that evaluate run files."""
 
 import csv
-import os
-import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+from tests import helpers
 from tfr_smooth import data, evaluation, models, serving, training
-
-EXAMPLES = pathlib.Path(__file__).absolute().parents[2] / "examples"
 
 
 def rank(arguments):
-    return run("rank_letor", arguments)
+    return helpers.run_python("examples/rank_letor.py", *arguments, TF_CPP_MIN_LOG_LEVEL=None)
 
 
 def evaluate(arguments):
-    return run("evaluate_run", arguments)
-
-
-def run(name, arguments):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
-    command = [sys.executable, EXAMPLES / f"{name}.py", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    return helpers.run_python("examples/evaluate_run.py", *arguments, TF_CPP_MIN_LOG_LEVEL=None)
 
 
 def check_refused(done, message):

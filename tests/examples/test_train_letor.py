@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import pathlib
 import re
 import signal
 import subprocess
@@ -14,9 +13,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import helpers
+from tests.documents import ROOT
 from tfr_smooth import data, evaluation, losses, models
 
-ROOT = pathlib.Path(__file__).absolute().parents[2]
 MEASURES = ["ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P_5", "P_10", "map"]
 
 
@@ -187,9 +187,8 @@ def test_other_losses_and_flags_train_a_ranker(arguments, files, tmp_path):
 
 @pytest.mark.slow
 def test_tensorflow_logs_go_to_a_file_instead_of_the_terminal(files, tmp_path):
-    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     program = command(files, tmp_path, "--epochs=1", "--hidden=8")
-    done = subprocess.run(program, capture_output=True, text=True, cwd=ROOT, timeout=600, env=environment)
+    done = helpers.run_python(*program[1:], TF_CPP_MIN_LOG_LEVEL=None)
     assert done.returncode == 0 and done.stderr == ""
     assert len(done.stdout.splitlines()) == 9
     assert (tmp_path / "tensorflow.log").is_file()
@@ -316,11 +315,8 @@ def test_bad_flags_and_files_are_reported_in_one_line_before_the_first_step(file
     output = tmp_path / "output"
     given = [f"--{part}={path}" for part, path in files.items()] + [f"--output_dir={output}", "--epochs=1"]
     commands = [[*given, *(argument.format(**names) for argument in arguments)] for arguments, _ in BAD]
-    program = [sys.executable, "-c", DRIVER, json.dumps(commands)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run(program, capture_output=True, text=True, cwd=ROOT, timeout=600, env=environment)
-    assert done.returncode == 0, done.stderr
-    for (_, message), end in zip(BAD, json.loads(done.stdout.splitlines()[-1]), strict=True):
+    printed = helpers.check_run("-c", DRIVER, json.dumps(commands), TF_CPP_MIN_LOG_LEVEL="3")
+    for (_, message), end in zip(BAD, json.loads(printed.splitlines()[-1]), strict=True):
         assert end.startswith(f"error: {message.format(**names)}") and "\n" not in end
     assert list(output.iterdir()) == []
 
