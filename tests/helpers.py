@@ -1,5 +1,6 @@
 """Batches, and values and gradients in eager mode, graphs and XLA."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -50,6 +51,17 @@ def _step(loss, labels, scores, sample_weight):
         arguments = () if sample_weight is None else (sample_weight,)
         value = loss(tf.convert_to_tensor(labels), scores, *arguments)
     return value, tape.gradient(value, scores, unconnected_gradients="zero")
+
+
+@contextlib.contextmanager
+def precision(policy):
+    """Sets Keras's policy of data types."""
+    before = tf.keras.mixed_precision.global_policy()
+    tf.keras.mixed_precision.set_global_policy(policy)
+    try:
+        yield policy
+    finally:
+        tf.keras.mixed_precision.set_global_policy(before)
 
 
 def run_python(*arguments, **environment):

@@ -472,10 +472,8 @@ def test_fit_accepts_numpy_arrays_and_a_validation_split():
 
 @pytest.fixture(params=["float32", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)])
 def policy(request):
-    before = tf.keras.mixed_precision.global_policy()
-    tf.keras.mixed_precision.set_global_policy(request.param)
-    yield request.param
-    tf.keras.mixed_precision.set_global_policy(before)
+    with helpers.precision(request.param) as name:
+        yield name
 
 
 @pytest.mark.slow
@@ -567,10 +565,8 @@ def test_a_linear_path_of_constant_labels_is_zero():
 
 @pytest.fixture
 def mixed_float16():
-    before = tf.keras.mixed_precision.global_policy()
-    tf.keras.mixed_precision.set_global_policy("mixed_float16")
-    yield
-    tf.keras.mixed_precision.set_global_policy(before)
+    with helpers.precision("mixed_float16"):
+        yield
 
 
 @mostly_standardize

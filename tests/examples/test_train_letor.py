@@ -36,9 +36,7 @@ def command(files, output, *arguments, recipe=PAPER):
 
 
 def run(files, output, *arguments, **options):
-    return subprocess.run(
-        command(files, output, *arguments, **options), capture_output=True, text=True, cwd=ROOT, timeout=600
-    )
+    return helpers.run_python(*command(files, output, *arguments, **options)[1:])
 
 
 @pytest.fixture(scope="module")

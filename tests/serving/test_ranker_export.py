@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import _keras, models, serving
+from tests import helpers
+from tfr_smooth import models, serving
 
 FLOATS, BOOLS = tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None, None], tf.bool)
 PLACES, STRINGS = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.string)
@@ -337,13 +338,9 @@ def test_a_model_that_does_not_score_lists_is_refused(tmp_path):
 
 
 def test_mixed_precision_scores_are_float32(tmp_path):
-    policy = tf.keras.mixed_precision.global_policy() if not _keras.IS_KERAS_3 else tf.keras.config.dtype_policy()
-    tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
-    try:
+    with helpers.precision("mixed_bfloat16"):
         model = small_model()
         path = serving.export_ranker(model, tmp_path, num_features=3, warmup_list_sizes=())
-    finally:
-        tf.keras.mixed_precision.set_global_policy(policy)
     features = np.random.RandomState(0).randn(1, 4, 3).astype(np.float32)
     scores = ask(path, features)["scores"]
     assert scores.dtype == np.float32

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _extras, _plotting, metrics
 from tfr_smooth.evaluation.training_curves import write_png
+from tfr_smooth.training.scoring import for_inference
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -199,7 +199,7 @@ class _Evaluation:
         if not self._batches:
             raise ValueError("`dataset` must contain at least one batch, got none.")
         self.num_features = self._batches[0][0].shape[2]
-        score = functools.partial(model, training=False) if isinstance(model, tf.keras.Model) else model
+        score = for_inference(model)
 
         @tf.function(reduce_retracing=True, autograph=False)
         def update(features: tf.Tensor, others: Any, labels: tf.Tensor) -> None:
@@ -213,17 +213,15 @@ class _Evaluation:
         self.metric.reset_state()
         columns: list[np.ndarray] | list[None] = [None] * len(self._batches)
         if feature is not None and random is not None:
-            values = np.concatenate([features[real][:, feature] for features, _, _, real in self._batches])
+            values = np.concatenate([features[real, feature] for features, _, _, real in self._batches])
             ends = np.cumsum([real.sum() for *_, real in self._batches])[:-1]
             columns = np.split(random.permutation(values), ends)
         for (features, others, labels, real), column in zip(self._batches, columns, strict=True):
-            if column is None:
-                self._update(tf.constant(features), others, labels)
-                continue
-            kept = features[real, feature]
-            features[real, feature] = column
+            kept = features[real]
+            if column is not None:
+                features[real, feature] = column
             self._update(tf.constant(features), others, labels)
-            features[real, feature] = kept
+            features[real] = kept
         return float(self.metric.result())
 
 

@@ -107,6 +107,11 @@ def score_rows(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> np.nd
     return scores
 
 
+def for_inference(model: Callable[..., tf.Tensor]) -> Callable[[Any], tf.Tensor]:
+    """Returns the function of the inputs: Keras models also take the mode."""
+    return functools.partial(model, training=False) if isinstance(model, tf.keras.Model) else model
+
+
 def _parts(element: Any) -> tuple[Any, Any]:
     """Returns the inputs and labels of a batch as tensors; None for no labels."""
     inputs, labels = element, None

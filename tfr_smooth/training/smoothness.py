@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from tfr_smooth import _arguments, registry
 from tfr_smooth.functional import inputs
 from tfr_smooth.losses import MetricLoss
 from tfr_smooth.ops import ExactRanking, Ranking
+from tfr_smooth.training import scoring
 
 # A gradient vanishes if its norm is below this fraction of the median over lists, or below this absolute value.
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-6
@@ -206,7 +206,7 @@ def _measurement(
 ) -> Callable[..., dict[str, float]]:
     """Returns a function from a dataset to the fields of `Smoothness` except the value."""
     metric, is_ragged = loss.metric, loss.get_config()["ragged"]
-    score = functools.partial(model, training=False) if isinstance(model, tf.keras.Model) else model
+    score = scoring.for_inference(model)
 
     @tf.function(reduce_retracing=True, autograph=False)
     def of_lists(batch_inputs: Any, labels: tf.Tensor) -> tf.Tensor:
