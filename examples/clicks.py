@@ -14,8 +14,9 @@ import tempfile
 from typing import Any, NamedTuple
 
 import numpy as np
+import startup
 import tensorflow as tf
-from absl import app, flags, logging
+from absl import app, flags
 
 from tfr_smooth import _files, data, losses, metrics, models
 
@@ -168,5 +169,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    logging.set_verbosity(logging.ERROR)
-    app.run(main)
+    startup.run(main)

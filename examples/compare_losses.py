@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import sys
 
-from absl import app, flags, logging
+import startup
+from absl import app, flags
 
 from tfr_smooth import study
 from tfr_smooth.study import selection
@@ -85,5 +86,4 @@ def progress_bar(title: str, jobs: int):
 
 
 if __name__ == "__main__":
-    logging.set_verbosity(logging.ERROR)
-    app.run(main)
+    startup.run(main, resume="The same command runs the jobs that have no result yet.")

@@ -15,7 +15,8 @@ import statistics
 import sys
 
 import numpy as np
-from absl import app, flags, logging
+import startup
+from absl import flags
 from format_flags import FormatFlags
 
 from tfr_smooth import data, evaluation, training
@@ -79,5 +80,4 @@ def letor_labels() -> dict[str, dict[str, int]]:
 
 
 if __name__ == "__main__":
-    logging.set_verbosity(logging.ERROR)
-    app.run(main)
+    startup.run(main)

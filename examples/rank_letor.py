@@ -19,8 +19,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import startup
 import tensorflow as tf
-from absl import app, flags, logging
+from absl import flags
 from format_flags import FormatFlags
 
 from tfr_smooth import _files, data, evaluation, training
@@ -97,5 +98,4 @@ def write_rows(paths: list[str], queries: Iterator[evaluation.ScoredQuery]) -> N
 
 
 if __name__ == "__main__":
-    logging.set_verbosity(logging.ERROR)
-    app.run(main)
+    startup.run(main)

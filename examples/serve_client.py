@@ -19,6 +19,7 @@ from typing import Any
 
 import grpc
 import numpy as np
+import startup
 import tensorflow as tf
 from absl import app, flags
 from tensorflow_serving.apis import prediction_service_pb2_grpc
@@ -166,4 +167,4 @@ def rank(queries: tf.data.Dataset, score: Score) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    startup.run(main)

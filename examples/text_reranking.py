@@ -14,8 +14,9 @@ import os
 import pathlib
 from typing import Any
 
+import startup
 import tensorflow as tf
-from absl import app, flags, logging
+from absl import flags
 
 from tfr_smooth import _files, _keras, losses, study, text, training
 from tfr_smooth._command_line import errors_in_one_line
@@ -269,5 +270,4 @@ def progress(steps: Any, title: str) -> Any:
 
 
 if __name__ == "__main__":
-    logging.set_verbosity(logging.ERROR)
-    app.run(main)
+    startup.run(main, resume="The same command runs the jobs that have no result yet.")

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 
+import startup
 import tensorflow as tf
 from absl import app, flags
 
@@ -110,4 +111,4 @@ def dataset_builder() -> tuple[tfr.keras.pipeline.AbstractDatasetBuilder, dict[s
 
 
 if __name__ == "__main__":
-    app.run(main)
+    startup.run(main, resume="The same command resumes after the last finished epoch.")

@@ -20,6 +20,7 @@ each member. Files and flags are checked before the first step; errors are repor
 # ruff: noqa: E402
 from __future__ import annotations
 
+import fnmatch
 import importlib.util
 import json
 import math
@@ -33,9 +34,11 @@ if IS_QUIET := "TF_CPP_MIN_LOG_LEVEL" not in os.environ:
     # TensorFlow writes its log to file descriptor 2; Python's standard error becomes a copy of it.
     sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"
 
+import startup
 import tensorflow as tf
-from absl import app, flags, logging
+from absl import flags
 from format_flags import FormatFlags
 
 import tfr_smooth
@@ -56,9 +59,9 @@ _RECIPE = flags.DEFINE_enum(
     "default",
     list(RECIPES),
     "default: an ensemble of three regularized networks (docs/results.md); paper: one network, as in the paper. "
-    "Sets the defaults of other flags (docs/training.md); those shown here are the paper's.",
+    "Sets the defaults of other flags, which --recipe=NAME --help shows.",
 )
-_LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.NAMES), "Loss to train with.")
+_LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.NAMES), "Loss to train with, which also has defaults.")
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 0.001, "Adam's learning rate.")
 _EPOCHS = flags.DEFINE_integer("epochs", 50, "Passes over the training set.", lower_bound=1)
 _PATIENCE = flags.DEFINE_integer("patience", None, "Epochs without improvement before training stops. Default: never.")
@@ -123,9 +126,19 @@ def _hyperparameter_flags() -> list[flags.FlagHolder[Any]]:
         type(None): flags.DEFINE_integer,  # topn
     }
     return [
-        kinds[type(default)](name, None, f"Hyperparameter of {', '.join(takers[name])}. Default: the loss's own.")
+        kinds[type(default)](name, None, f"Hyperparameter of {', '.join(patterns(takers[name]))}.")
         for name, default in defaults.items()
     ]
+
+
+def patterns(chosen: list[str]) -> list[str]:
+    """Describes losses by patterns such as approx_* and *_ndcg, and by the names that match none."""
+    found = []
+    for pattern in dict.fromkeys(p for name in chosen for p in (f"{name.split('_')[0]}_*", f"*_{name.split('_')[-1]}")):
+        matching = fnmatch.filter(losses.NAMES, pattern)
+        if len(matching) > 1 and set(matching) <= set(chosen):
+            found.append(pattern)
+    return found + [name for name in chosen if not any(fnmatch.fnmatch(name, pattern) for pattern in found)]
 
 
 _HYPERPARAMETERS = _hyperparameter_flags()
@@ -136,9 +149,6 @@ def main(argv: list[str]) -> None:
     with errors_in_one_line(ImportError, OSError, ValueError):
         if len(argv) > 1:
             raise ValueError(f"Unknown argument {argv[1]!r}. Flags start with --.")
-        # Default values of the flags.
-        for name, value in RECIPES[_RECIPE.value].items():
-            flags.FLAGS.set_default(name, value)
         strategy = training.get_strategy(_STRATEGY.value)  # first: connects the processes of a cluster
         check_flags()
         output = make_output_folder()
@@ -392,8 +402,13 @@ def average(members: list[tf.keras.Model], summary: data.LetorSummary, path: pat
 
 
 def parse_flags(argv: list[str]) -> list[str]:
-    """Parses flags and returns the other arguments; reports errors in one line, with suggestions."""
+    """Parses flags, with the defaults of the recipe, and returns the other arguments; an error is one line."""
+    first = flags.FlagValues()
+    flags.DEFINE_string("recipe", "default", "", flag_values=first)
     try:
+        first(argv, known_only=True)
+        for name, value in RECIPES.get(first.recipe, {}).items():
+            flags.FLAGS.set_default(name, value)
         return flags.FLAGS(argv)
     except flags.Error as error:
         choices = {name: getattr(flags.FLAGS[name].parser, "enum_values", ()) for name in flags.FLAGS}
@@ -401,5 +416,4 @@ def parse_flags(argv: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    logging.set_verbosity(logging.ERROR)
-    app.run(main, flags_parser=parse_flags)
+    startup.run(main, resume="The same command resumes after the last finished epoch.", flags_parser=parse_flags)

@@ -18,7 +18,8 @@ import pathlib
 import time
 from typing import Any
 
-from absl import app, flags, logging
+import startup
+from absl import app, flags
 
 from tfr_smooth import _extras, _files, losses, study
 from tfr_smooth.study import selection
@@ -142,5 +143,4 @@ def report(search: optuna.Study, output: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-    logging.set_verbosity(logging.ERROR)
-    app.run(main)
+    startup.run(main, resume="The same command resumes the search.")

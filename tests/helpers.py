@@ -1,9 +1,15 @@
 """Batches, and values and gradients in eager mode, graphs and XLA."""
 
+import contextlib
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import documents
 from tfr_smooth import _keras, losses
 
 UNKNOWN_SHAPES = {"input_signature": [tf.TensorSpec([None, None], tf.float32)] * 2}
@@ -50,6 +56,38 @@ def _step(loss, labels, scores, sample_weight):
 def each(name, **arguments):
     """Returns a loss of the library with one value per list."""
     return losses.get(name, reduction="none", **arguments)
+
+
+@contextlib.contextmanager
+def precision(policy):
+    """Sets Keras's policy of data types."""
+    before = tf.keras.mixed_precision.global_policy()
+    tf.keras.mixed_precision.set_global_policy(policy)
+    try:
+        yield policy
+    finally:
+        tf.keras.mixed_precision.set_global_policy(before)
+
+
+def run_python(*arguments, **environment):
+    """Runs Python with these arguments on the sources of this checkout, without a GPU; None removes a variable."""
+    path = os.pathsep.join([str(documents.ROOT), *filter(None, sys.path)])
+    variables = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": "-1", **environment}
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env={name: value for name, value in variables.items() if value is not None},
+        cwd=documents.ROOT,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+
+
+def check_run(*arguments, **environment):
+    """Does the same, checks that the program succeeded, and returns what it printed."""
+    done = run_python(*arguments, **environment)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
 
 
 def pad(array, columns, value):

@@ -1,10 +1,8 @@
 """FeedForwardScorer and BatchNormalization, called directly and in Keras's training loop."""
 
+import inspect
 import io
 import json
-import os
-import subprocess
-import sys
 import zipfile
 
 import h5py
@@ -12,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import distributed_step
+from tests import distributed_step, helpers
 from tfr_smooth import _keras, data, losses, metrics, models
 
 NORMALIZATIONS = [None, "min_max", "standardize", "log1p"]
@@ -337,6 +335,42 @@ def test_training_on_a_letor_file_improves_loss_and_ndcg(letor, list_size):
     np.testing.assert_allclose(evaluated["ndcg_5"], metrics.NDCGMetric(topn=5)(labels, scores), rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["smoothi_ndcg", "SmoothINDCGLoss", "tfr_smooth>SmoothINDCGLoss"])
+def test_a_loss_is_found_by_name(name):
+    scorer = models.FeedForwardScorer(hidden=[2])
+    for given in (name, [name]):
+        scorer.compile("sgd", given)
+        (found,) = tf.nest.flatten(scorer.loss)
+        assert type(found) is losses.SmoothINDCGLoss
+
+
+@pytest.mark.parametrize("structure", [list, tuple, lambda found: [found]])
+def test_metrics_are_found_by_name_wherever_keras_takes_names(structure):
+    scorer = models.FeedForwardScorer(hidden=[2])
+    given = structure(["ndcg", "SmoothIMAPMetric", metrics.NDCGMetric(topn=3), "mae", "accuracy"])
+    scorer.compile("sgd", "mse", metrics=given, weighted_metrics=["mrr"])
+    logs = scorer.evaluate(tf.ones([2, 3, 4]), np.eye(2, 3, dtype=np.float32), verbose=0, return_dict=True)
+    assert sorted(logs) == sorted(["loss", "ndcg", "smoothi_map", "ndcg_3", "mae", "accuracy", "mrr"])
+
+
+def test_metrics_may_be_given_by_position():
+    place = list(inspect.signature(tf.keras.Model.compile).parameters).index("metrics") - 1
+    scorer = models.FeedForwardScorer(hidden=[2])
+    scorer.compile("sgd", "mse", *[None] * (place - 2), ["ndcg"])
+    logs = scorer.evaluate(tf.ones([2, 3, 4]), np.eye(2, 3, dtype=np.float32), verbose=0, return_dict=True)
+    assert sorted(logs) == ["loss", "ndcg"]
+
+
+@pytest.mark.parametrize("argument", ["loss", "metrics", "weighted_metrics"])
+@pytest.mark.parametrize(
+    ("name", "hint"), [("smooth_ndcg", " Did you mean 'smoothi_ndcg'?"), ("zzz", ""), ("tfr_smooth>None", "")]
+)
+def test_an_unknown_name_is_refused_by_compile_in_one_line(argument, name, hint):
+    with pytest.raises(ValueError) as error:
+        models.FeedForwardScorer(hidden=[2]).compile("sgd", **{argument: name if argument == "loss" else ["mae", name]})
+    assert str(error.value) == f"`{argument}` must be known to tfr_smooth or Keras by its name, got {name!r}.{hint}"
+
+
 @mostly_standardize
 def test_a_keras_file_restores_model_and_optimizer(letor, tmp_path, normalization):
     scorer = a_compiled_scorer(letor["train"], normalization=normalization)
@@ -438,10 +472,8 @@ def test_fit_accepts_numpy_arrays_and_a_validation_split():
 
 @pytest.fixture(params=["float32", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)])
 def policy(request):
-    before = tf.keras.mixed_precision.global_policy()
-    tf.keras.mixed_precision.set_global_policy(request.param)
-    yield request.param
-    tf.keras.mixed_precision.set_global_policy(before)
+    with helpers.precision(request.param) as name:
+        yield name
 
 
 @pytest.mark.slow
@@ -533,10 +565,8 @@ def test_a_linear_path_of_constant_labels_is_zero():
 
 @pytest.fixture
 def mixed_float16():
-    before = tf.keras.mixed_precision.global_policy()
-    tf.keras.mixed_precision.set_global_policy("mixed_float16")
-    yield
-    tf.keras.mixed_precision.set_global_policy(before)
+    with helpers.precision("mixed_float16"):
+        yield
 
 
 @mostly_standardize
@@ -599,10 +629,7 @@ def test_an_unknown_normalization_raises():
 def distributed(request, tmp_path_factory):
     """Returns the name of the model and the results of distributed_step.py."""
     folder = tmp_path_factory.mktemp("distributed")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
-    command = [sys.executable, distributed_step.__file__, folder, request.param]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stderr[-4000:]
+    helpers.check_run(distributed_step.__file__, folder, request.param)
     return request.param, json.loads((folder / "results.json").read_text())
 
 

@@ -20,6 +20,8 @@ def errors_in_one_line(*kinds: type[Exception]) -> Iterator[None]:
         message = str(error)
         if isinstance(error, tf.errors.OpError):
             # TensorFlow's message contains the Python exception raised inside the dataset.
+            if "KeyboardInterrupt" in message:
+                raise KeyboardInterrupt from None
             raised = re.search(r"\b(?:ImportError|OSError|ValueError): (.*)", message)
             if raised is None:
                 raise

@@ -6,14 +6,15 @@ python tools/plot_importance.py --model=output/letor/best.keras --test=MQ2008/Fo
 
 from __future__ import annotations
 
-import functools
+import math
 import pathlib
 
 import pandas as pd
 import tensorflow as tf
 from absl import app, flags
 
-from tfr_smooth import _files, _plotting, data, evaluation, metrics, training
+from tfr_smooth import _files, _plotting, data, metrics, training
+from tfr_smooth.training import feature_importance
 
 IMAGES = pathlib.Path(__file__).absolute().parents[1] / "docs/images"
 VALUES = IMAGES / "feature_importance.csv"
@@ -36,9 +37,11 @@ def main(argv: list[str]) -> None:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     if _MODEL.value:
         _files.write_text(VALUES, [measure().to_csv(index=False, float_format="%.6g")])
-    drops = {name: column.to_numpy() for name, column in pd.read_csv(VALUES).items()}
-    draw = functools.partial(evaluation.plots.draw_importance, drops, top=20, metric="NDCG@10")
-    for path in _plotting.save_both(IMAGES / "feature_importance.png", draw):
+    # The plot does not show the baseline.
+    importance = training.FeatureImportance("NDCG@10", math.nan, dict(pd.read_csv(VALUES)))
+    for path in _plotting.save_both(
+        IMAGES / "feature_importance.png", lambda: feature_importance.draw(importance, top=20)
+    ):
         print(path)
 
 

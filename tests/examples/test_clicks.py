@@ -1,15 +1,11 @@
 """Weighted training on clicks recovers the ranking that unweighted training on the same clicks does not."""
 
 import json
-import os
-import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-ROOT = pathlib.Path(__file__).absolute().parents[2]
+from tests import helpers
 
 pytestmark = pytest.mark.slow
 
@@ -18,11 +14,8 @@ pytestmark = pytest.mark.slow
 def results(tmp_path_factory):
     """The results of each of three seeds."""
     output = tmp_path_factory.mktemp("clicks") / "clicks.json"
-    command = [sys.executable, str(ROOT / "examples" / "clicks.py"), "--seeds=3", f"--output={output}"]
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=900)
-    assert done.returncode == 0, done.stderr
-    assert "NDCG@10 on the true labels, mean of 3 seeds:" in done.stdout
+    printed = helpers.check_run("examples/clicks.py", "--seeds=3", f"--output={output}")
+    assert "NDCG@10 on the true labels, mean of 3 seeds:" in printed
     return json.loads(output.read_text())
 
 

@@ -3,10 +3,8 @@
 import base64
 import concurrent.futures
 import http.server
-import importlib.util
+import importlib
 import json
-import pathlib
-import subprocess
 import sys
 import threading
 
@@ -20,9 +18,10 @@ from tensorflow_serving.apis.input_pb2 import ExampleListWithContext
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest, RegressionResponse
 
+from tests import helpers
+from tests.documents import ROOT
 from tfr_smooth import models, serving
 
-ROOT = pathlib.Path(__file__).absolute().parents[2]
 CLIENT = ROOT / "examples" / "serve_client.py"
 SIGNATURES = ["serving_default", "rank", "predict", "regress"]
 QUERIES = {"7": ["a", "b", "c"], "x9": ["", ""]}
@@ -31,10 +30,10 @@ QUERIES = {"7": ["a", "b", "c"], "x9": ["", ""]}
 @pytest.fixture(scope="module")
 def client():
     """The script as a module. Its flags stay defined in this process."""
-    spec = importlib.util.spec_from_file_location("serve_client", CLIENT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(CLIENT.parent)
+        patch.setattr(sys, "excepthook", sys.excepthook)
+        return importlib.import_module("serve_client")
 
 
 @pytest.fixture(scope="module")
@@ -231,8 +230,7 @@ def test_scores_over_rest_are_those_of_the_model(signature, client, features, mo
 
 
 def start(letor, *arguments):
-    command = [sys.executable, str(CLIENT), f"--data={letor}", "--timeout=60", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
+    return helpers.run_python(CLIENT, f"--data={letor}", "--timeout=60", *arguments)
 
 
 @pytest.mark.parametrize("protocol", ["grpc", pytest.param("rest", marks=pytest.mark.slow)])

@@ -1,19 +1,15 @@
 """The script that trains rerankers, and training on two replicas."""
 
 import json
-import os
-import pathlib
-import subprocess
-import sys
 
 import pytest
 import tensorflow as tf
 
-from tests import documents
+from tests import helpers
 from tests.text.conftest import made_up, write_checkpoint
 from tfr_smooth import _keras
 
-SCRIPT = documents.ROOT / "examples" / "text_reranking.py"
+SCRIPT = "examples/text_reranking.py"
 NOT_SCALED = "Keras 3 does not scale losses on several devices; use --precision=bfloat16."
 ONLY_KERAS_3 = pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 scales losses on several devices")
 
@@ -42,13 +38,7 @@ def run(folder, *flags):
     files = {"docs": "docs.tsv", "queries": "queries.tsv", "qrels": "qrels.txt"}
     given = [f"--{name}={folder / 'made_up' / file}" for name, file in files.items()]
     lengths = ["--length=16", "--query_length=6", "--depth=15", "--folds=3", "--epochs=1"]
-    return subprocess.run(
-        [sys.executable, SCRIPT, *given, f"--model_dir={folder / 'bert'}", *lengths, *flags],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    return helpers.run_python(SCRIPT, *given, f"--model_dir={folder / 'bert'}", *lengths, *flags)
 
 
 @pytest.mark.slow
@@ -96,12 +86,8 @@ def test_errors_are_one_line(folder, flags, message):
 
 @pytest.mark.slow
 def test_training_on_two_replicas_gives_the_scores_of_one_device(tmp_path):
-    program = pathlib.Path(__file__).absolute().parents[1] / "text" / "replicas.py"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
     for replicas in ("1", "2"):
-        command = [sys.executable, program, replicas, tmp_path]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[-4000:]
+        helpers.check_run("tests/text/replicas.py", replicas, tmp_path)
     one, two = (json.loads((tmp_path / f"{replicas}.json").read_text()) for replicas in ("1", "2"))
     for query_id, scores in one.items():
         assert two[query_id] == pytest.approx(scores, abs=1e-3)

@@ -3,7 +3,7 @@
 import csv
 import json
 import os
-import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import data, evaluation, models
+from tests import helpers
+from tests.documents import ROOT
+from tfr_smooth import data, evaluation, losses, models
 
-ROOT = pathlib.Path(__file__).absolute().parents[2]
 MEASURES = ["ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P_5", "P_10", "map"]
 
 
@@ -25,15 +26,17 @@ def files(tmp_path_factory):
     return data.write_synthetic_letor(folder, num_queries=(60, 20, 20), num_features=16)
 
 
-def command(files, output, *arguments):
+PAPER = ("--recipe=paper", "--hidden=16", "--batch_size=16", "--learning_rate=0.01")
+
+
+def command(files, output, *arguments, recipe=PAPER):
     given = [f"--{name}={path}" for name, path in files.items()]
     program = [sys.executable, str(ROOT / "examples" / "train_letor.py"), f"--output_dir={output}"]
-    recipe = ["--recipe=paper", "--hidden=16", "--batch_size=16", "--learning_rate=0.01"]
     return [*program, *given, *recipe, *arguments]
 
 
-def run(files, output, *arguments):
-    return subprocess.run(command(files, output, *arguments), capture_output=True, text=True, cwd=ROOT, timeout=600)
+def run(files, output, *arguments, **options):
+    return helpers.run_python(*command(files, output, *arguments, **options)[1:])
 
 
 @pytest.fixture(scope="module")
@@ -182,9 +185,8 @@ def test_other_losses_and_flags_train_a_ranker(arguments, files, tmp_path):
 
 @pytest.mark.slow
 def test_tensorflow_logs_go_to_a_file_instead_of_the_terminal(files, tmp_path):
-    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     program = command(files, tmp_path, "--epochs=1", "--hidden=8")
-    done = subprocess.run(program, capture_output=True, text=True, cwd=ROOT, timeout=600, env=environment)
+    done = helpers.run_python(*program[1:], TF_CPP_MIN_LOG_LEVEL=None)
     assert done.returncode == 0 and done.stderr == ""
     assert len(done.stdout.splitlines()) == 9
     assert (tmp_path / "tensorflow.log").is_file()
@@ -311,13 +313,35 @@ def test_bad_flags_and_files_are_reported_in_one_line_before_the_first_step(file
     output = tmp_path / "output"
     given = [f"--{part}={path}" for part, path in files.items()] + [f"--output_dir={output}", "--epochs=1"]
     commands = [[*given, *(argument.format(**names) for argument in arguments)] for arguments, _ in BAD]
-    program = [sys.executable, "-c", DRIVER, json.dumps(commands)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run(program, capture_output=True, text=True, cwd=ROOT, timeout=600, env=environment)
-    assert done.returncode == 0, done.stderr
-    for (_, message), end in zip(BAD, json.loads(done.stdout.splitlines()[-1]), strict=True):
+    printed = helpers.check_run("-c", DRIVER, json.dumps(commands), TF_CPP_MIN_LOG_LEVEL="3")
+    for (_, message), end in zip(BAD, json.loads(printed.splitlines()[-1]), strict=True):
         assert end.startswith(f"error: {message.format(**names)}") and "\n" not in end
     assert list(output.iterdir()) == []
+
+
+OWN_HYPERPARAMETERS = ["lambda_loss", "list_ap", "list_mle", "list_net", "pairwise_hinge", "rank_net"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "defaults"),
+    [
+        ([], {"alpha": "10.0", "learning_rate": "0.01", "members": "3", "normalization": "standardize"}),
+        pytest.param(
+            ["--recipe", "paper"],
+            {"alpha": None, "learning_rate": "0.001", "members": "1", "normalization": "none"},
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_help_shows_the_defaults_in_force_and_each_loss_once(files, tmp_path, flags, defaults):
+    shown = run({}, tmp_path, recipe=[*flags, "--help"]).stdout
+    for name, value in defaults.items():
+        (text,) = re.findall(rf"^  --{name}: (.*?)^  --", shown, re.M | re.S)
+        assert re.findall(r"\(default: '(.*)'\)", text) == ([] if value is None else [value])
+    names = re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", re.sub(r"\n +", "", shown))
+    for name in losses.NAMES:
+        # Losses that share no hyperparameters with a group are also named by their flags.
+        assert names.count(name) == 1 or name in ("smoothi_ndcg", *OWN_HYPERPARAMETERS), name
 
 
 def test_the_process_exits_with_the_error_line_and_no_traceback(files, tmp_path):

@@ -2,8 +2,6 @@
 
 import csv
 import json
-import os
-import pathlib
 import shutil
 import signal
 import subprocess
@@ -12,9 +10,9 @@ import time
 
 import pytest
 
+from tests import helpers
+from tests.documents import ROOT
 from tfr_smooth import data, study
-
-ROOT = pathlib.Path(__file__).absolute().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +29,7 @@ def command(folds, output, *arguments):
 
 
 def run(*arguments):
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
-    return subprocess.run(command(*arguments), capture_output=True, text=True, cwd=ROOT, env=environment, timeout=600)
+    return helpers.run_python(*command(*arguments)[1:])
 
 
 def result_files(output):

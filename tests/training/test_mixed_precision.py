@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import helpers
 from tfr_smooth import losses, models
 
 
 @pytest.fixture(params=["mixed_float16", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)])
 def policy(request):
-    before = tf.keras.mixed_precision.global_policy()
-    tf.keras.mixed_precision.set_global_policy(request.param)
-    yield request.param
-    tf.keras.mixed_precision.set_global_policy(before)
+    with helpers.precision(request.param) as name:
+        yield name
 
 
 def a_batch(lists=6, length=7):

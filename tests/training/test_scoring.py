@@ -153,6 +153,16 @@ def test_a_model_may_have_an_id_as_input():
     }
 
 
+@pytest.mark.parametrize("shape", [[2], [2, 1]])
+def test_queries_are_named_by_an_input_of_their_texts(shape):
+    inputs = {"features": FEATURES, "query": tf.reshape(["red shoes", "é"], shape)}
+    for names, ids in (({}, ["red shoes", "é"]), ({"query_id": np.array([3, 4])}, ["3", "4"])):
+        found = by_query(training.score_queries(lambda given: 2 * given["features"], [({**inputs, **names}, LABELS)]))
+        assert found == dict(zip(ids, EXPECTED.values(), strict=True))
+    words = {**inputs, "query": tf.constant([["red", "shoes"], ["blue", "hat"]])}
+    assert by_query(training.score_queries(lambda given: 2 * given["features"], [(words, LABELS)])) == EXPECTED
+
+
 def test_a_functional_model_may_have_only_the_features_as_input():
     rows = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
     dataset = data.from_arrays(rows, [1, 0, 0, 2, 1], ["0", "0", "1", "1", "1"], batch_size=1, return_ids=True)

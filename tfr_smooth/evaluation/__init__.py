@@ -1,7 +1,7 @@
-"""Evaluation: trec_eval's metrics, TREC files, a significance test, and plots of training runs."""
+"""Evaluation: trec_eval's metrics, TREC files, a significance test, and a plot of training runs."""
 
-from tfr_smooth.evaluation.plots import plot_feature_importance, plot_training_curves
 from tfr_smooth.evaluation.significance import Comparison, randomization_test
+from tfr_smooth.evaluation.training_curves import plot_training_curves
 from tfr_smooth.evaluation.trec import (
     ScoredQuery,
     document_names,
@@ -14,7 +14,6 @@ __all__ = [
     "Comparison",
     "ScoredQuery",
     "document_names",
-    "plot_feature_importance",
     "plot_training_curves",
     "randomization_test",
     "read_qrels",

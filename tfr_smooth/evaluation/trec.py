@@ -20,7 +20,7 @@ _MEASURES = "map, ndcg, recip_rank, Rprec, P_k, map_cut_k, ndcg_cut_k, recall_k 
 # The time of trec_eval's NDCG is quadratic in the highest label.
 _MAX_LABEL = 1023
 # The field separators of TREC files, and trec_eval's end of a string.
-_NOT_IN_A_FIELD = re.compile(r"[ \t\n\r\v\f\0]")
+_SEPARATORS = " \t\n\r\v\f\0"
 
 
 class ScoredQuery(NamedTuple):
@@ -70,7 +70,7 @@ def trec_eval(
 
     Args:
       queries: At least one `ScoredQuery`, without padding, each with at least one document and a unique query id. Ids
-        are not empty and contain no ASCII whitespace and no NUL. With `qrels`: a run, as returned by `read_run`.
+        are not empty and contain no NUL. With `qrels`: a run, as returned by `read_run`.
       measures: Names among "map", "ndcg", "recip_rank", "Rprec", "P_k", "map_cut_k", "ndcg_cut_k", "recall_k" and
         "success_k", with a whole number k from 1 to 999999999; or one such name.
       qrels: The labels of a run, as returned by `read_qrels`. Documents without a label are not relevant, queries
@@ -139,7 +139,7 @@ def _from_queries(queries: Any) -> tuple[dict[str, dict[str, float]], dict[str, 
     if isinstance(queries, Mapping):
         raise ValueError("`qrels` must be given for a run, got None.")
     run, labels = {}, {}
-    for query in checked(queries):
+    for query in checked(queries, in_file=False):
         labels[query.query_id] = dict(zip(query.doc_ids, query.labels.tolist(), strict=True))
         run[query.query_id] = dict(zip(query.doc_ids, query.scores.tolist(), strict=True))
     if not run:
@@ -215,11 +215,14 @@ def _checked_measures(measures: str | Iterable[str]) -> list[str]:
     return names
 
 
-def checked(queries: Iterable[ScoredQuery]) -> Iterator[ScoredQuery]:
-    """Yields the validated queries with int64 labels and float32 scores; raises for an invalid query."""
+def checked(queries: Iterable[ScoredQuery], *, in_file: bool) -> Iterator[ScoredQuery]:
+    """Yields the validated queries with int64 labels and float32 scores; raises for an invalid query.
+
+    Ids in files contain no whitespace.
+    """
     seen: set[str] = set()
     for query_id, doc_ids, labels, scores in queries:
-        check_field("query_id", query_id)
+        check_field("query_id", query_id, in_file=in_file)
         where = f"of query {query_id!r} must"
         if query_id in seen:
             raise ValueError(f"`queries` must contain each query once, got {query_id!r} twice.")
@@ -228,7 +231,7 @@ def checked(queries: Iterable[ScoredQuery]) -> Iterator[ScoredQuery]:
             raise ValueError(f"`doc_ids` {where} name at least one document, got none.")
         names: set[str] = set()
         for doc_id in doc_ids:
-            check_field("doc_ids", doc_id, f" of query {query_id!r}")
+            check_field("doc_ids", doc_id, f" of query {query_id!r}", in_file=in_file)
             if doc_id in names:
                 raise ValueError(f"`doc_ids` {where} be unique, got {doc_id!r} twice.")
             names.add(doc_id)
@@ -254,11 +257,12 @@ def _refuse_first(wrong: np.ndarray, name: str, expected: str, values: np.ndarra
         raise ValueError(f"`{name}` {expected}, got {values[first]} for document {doc_ids[first]!r}.")
 
 
-def check_field(name: str, text: str, where: str = "") -> None:
-    """Raises a `ValueError` if the text cannot be a field of a TREC file."""
+def check_field(name: str, text: str, where: str = "", *, in_file: bool = True) -> None:
+    """Raises a `ValueError` if the text cannot be an id of trec_eval, or a field of a TREC file."""
+    separators, expected = (_SEPARATORS, "whitespace or NUL") if in_file else ("\0", "NUL")
     try:
-        wrong = not isinstance(text, str) or not text.encode() or _NOT_IN_A_FIELD.search(text)
+        wrong = not isinstance(text, str) or not text.encode() or any(each in text for each in separators)
     except UnicodeEncodeError:
         wrong = True  # a lone surrogate
     if wrong:
-        raise ValueError(f"`{name}`{where} must be non-empty text without whitespace or NUL, got {text!r}.")
+        raise ValueError(f"`{name}`{where} must be non-empty text without {expected}, got {text!r}.")

@@ -21,7 +21,7 @@ def write_run(path: str | os.PathLike[str], queries: Iterable[ScoredQuery], *, t
     Args:
       path: The UTF-8 file to write, in an existing directory. An existing file is replaced atomically, and unchanged on
         an error.
-      queries: The queries, as for `trec_eval`; may be empty.
+      queries: The queries, as for `trec_eval`, with ids without ASCII whitespace; may be empty.
       tag: The name of the ranker, not empty and without whitespace.
 
     Raises:
@@ -42,7 +42,7 @@ def write_run(path: str | os.PathLike[str], queries: Iterable[ScoredQuery], *, t
     check_field("tag", tag)
 
     def lines() -> Iterator[str]:
-        for query in checked(queries):
+        for query in checked(queries, in_file=True):
             ranked = sorted(zip(query.scores.tolist(), query.doc_ids, strict=True), reverse=True)
             for rank, (score, doc_id) in enumerate(ranked, 1):
                 yield f"{query.query_id} Q0 {doc_id} {rank} {score:.9g} {tag}\n"
@@ -58,7 +58,7 @@ def write_qrels(path: str | os.PathLike[str], queries: Iterable[ScoredQuery]) ->
     Args:
       path: The UTF-8 file to write, in an existing directory. An existing file is replaced atomically, and unchanged on
         an error.
-      queries: The queries, as for `trec_eval`; may be empty.
+      queries: The queries, as for `trec_eval`, with ids without ASCII whitespace; may be empty.
 
     Raises:
       ValueError: If a query is invalid.
@@ -77,7 +77,7 @@ def write_qrels(path: str | os.PathLike[str], queries: Iterable[ScoredQuery]) ->
     """
 
     def lines() -> Iterator[str]:
-        for query in checked(queries):
+        for query in checked(queries, in_file=True):
             for doc_id, label in zip(query.doc_ids, query.labels.tolist(), strict=True):
                 yield f"{query.query_id} 0 {doc_id} {label}\n"
 

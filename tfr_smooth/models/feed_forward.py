@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
+import functools
+import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -26,6 +30,9 @@ ARCHITECTURES: dict[str, tuple[int, ...]] = {
 # The score at padding. It is finite, so JSON can represent it and its product with 0 is 0. It is below every score of a
 # network, so padding sorts last.
 PADDING_SCORE = -1e30
+
+# The names of metrics that Keras's `compile` resolves by the shape of the labels; `metrics.get` knows only some.
+_METRICS_OF_COMPILE = ("accuracy", "acc", "crossentropy", "ce")
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
@@ -190,21 +197,29 @@ class FeedForwardScorer(tf.keras.Model):
         padding = tf.fill(tf.shape(mask), PADDING_SCORE)
         return tf.tensor_scatter_nd_update(padding, tf.where(mask), scores)
 
-    def compile(self, optimizer: Any = "rmsprop", loss: Any = None, *args: Any, **kwargs: Any) -> None:
+    def compile(self, *args: Any, **kwargs: Any) -> None:
         """Configures training like Keras's `compile`, which also accepts the names of tfr_smooth's losses and metrics.
 
         For example: `compile("adam", "smoothi_ndcg", metrics=["ndcg"])`.
 
         Args:
-          optimizer: A Keras optimizer or its name.
-          loss: A loss, or a name in `losses.TABLE` or of a Keras loss. None trains without a loss.
-          *args: Further positional arguments of `tf.keras.Model.compile`.
-          **kwargs: Further arguments of `tf.keras.Model.compile`. `metrics` and `weighted_metrics` may contain names in
-            `metrics.TABLE`.
+          *args: Positional arguments of `tf.keras.Model.compile`.
+          **kwargs: Further arguments of `tf.keras.Model.compile`. Names in `loss`, `metrics` and `weighted_metrics` are
+            those that `losses.get` and `metrics.get` know, or Keras's own.
+
+        Raises:
+          ValueError: If a name is neither that of a loss or metric of tfr_smooth, nor one of Keras.
         """
-        for argument in {"metrics", "weighted_metrics"} & set(kwargs):
-            kwargs[argument] = tf.nest.map_structure(lambda name: _named(name, metrics), kwargs[argument])
-        super().compile(optimizer, _named(loss, losses), *args, **kwargs)
+        bound = inspect.signature(super().compile).bind(*args, **kwargs)
+        for argument, ours, theirs in (
+            ("loss", losses, tf.keras.losses),
+            ("metrics", metrics, tf.keras.metrics),
+            ("weighted_metrics", metrics, tf.keras.metrics),
+        ):
+            if bound.arguments.get(argument) is not None:
+                find = functools.partial(_named, argument, ours, theirs)
+                bound.arguments[argument] = tf.nest.map_structure(find, bound.arguments[argument])
+        super().compile(*bound.args, **bound.kwargs)
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles a model loaded from a file. Keras requires this method of models that override `compile`.
@@ -216,30 +231,10 @@ class FeedForwardScorer(tf.keras.Model):
         if self.built and hasattr(self.optimizer, "build"):
             self.optimizer.build(self.trainable_variables)
 
-    def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Trains the model like Keras's `fit`.
-
-        Args:
-          x: A `tf.data.Dataset` or other data supported by `tf.keras.Model.fit`.
-          *args: Further positional arguments of `tf.keras.Model.fit`.
-          **kwargs: Further keyword arguments of `tf.keras.Model.fit`.
-
-        Returns:
-          A `tf.keras.callbacks.History`.
-
-        Raises:
-          ValueError: If the model has `normalization="standardize"` but no statistics from `adapt` or from a file.
-        """
-        if isinstance(self.normalizer, Standardize):
-            self.normalizer.check_adapted()  # here, as Keras adds lines to errors of `call`
-        # Keras 3 warns that datasets ignore `shuffle=True`, the default of the eighth argument after `x`.
-        if isinstance(x, (tf.data.Dataset, tf.distribute.DistributedDataset)) and len(args) < 8:
-            kwargs.setdefault("shuffle", False)
-        return super().fit(x, *args, **kwargs)
-
     def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
-        # Keras 3 averages the first batch over replicas to determine its shapes. TensorFlow cannot average bool masks,
-        # strings or lists of different lengths. The batch of one replica has the same shapes.
+        # `fit` and `evaluate` of Keras 3 average the first batch over replicas, also if the model is built, and have no
+        # public hook before that. TensorFlow cannot average bool masks, strings or lists of different lengths. The
+        # batch of one replica has the same shapes.
         if iterator is not None and self.distribute_strategy.num_replicas_in_sync > 1:
             _, _, batches = next(iter(iterator))
             replicas = self.distribute_strategy.experimental_local_results
@@ -274,6 +269,17 @@ def _features_and_mask(inputs: Any) -> tuple[tf.Tensor, tf.Tensor]:
     return features, tf.ones(tf.shape(features)[:2], tf.bool) if mask is None else tf.cast(mask, tf.bool)
 
 
-def _named(identifier: Any, known: Any) -> Any:
-    """Returns the loss or metric with this name; other values are unchanged, as Keras may know them."""
-    return known.get(identifier) if isinstance(identifier, str) and identifier in known.TABLE else identifier
+def _named(argument: str, ours: Any, theirs: Any, identifier: Any) -> Any:
+    """Returns our loss or metric of this name; Keras's names and other values are unchanged."""
+    if not isinstance(identifier, str):
+        return identifier
+    with contextlib.suppress(ValueError):
+        return ours.get(identifier)
+    if identifier.lower() in _METRICS_OF_COMPILE and theirs is tf.keras.metrics:
+        return identifier
+    with contextlib.suppress(ValueError):
+        if callable(theirs.get(identifier)):  # Keras 2 returns some unknown names.
+            return identifier
+    near = difflib.get_close_matches(identifier, ours.TABLE, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"`{argument}` must be known to tfr_smooth or Keras by its name, got {identifier!r}.{hint}")

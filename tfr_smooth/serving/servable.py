@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfr_smooth import _keras
 from tfr_smooth.models import PADDING_SCORE
-from tfr_smooth.serving.inputs import RankerInputs, Tensors, plain
+from tfr_smooth.serving.ranker_inputs import RankerInputs, Tensors, plain
 
 # The score of a document that the model cannot score: a feature of it or of its list, or the model's score, is NaN or
 # infinite. Such documents are ranked after all other documents and before padding. They are not an error, because a

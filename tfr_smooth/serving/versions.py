@@ -42,23 +42,19 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
         number = next_version(path) if version is None else version
         target = Path(path) / str(number)
         try:
-            return _publish(target, number, write)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _refuse_to_replace(target)
+            with _files.replacing(target, overwrite=False) as unfinished:
+                unfinished.mkdir()
+                write(unfinished, number)
+                _refuse_to_replace(target)
+            return target
         except OSError as error:
             if not target.exists():
                 raise
             if version is not None:
                 raise ValueError(f"`version` must be a new version, got {number}: {target} exists.") from error
             # Another process has used the number in the meantime.
-
-
-def _publish(target: Path, number: int, write: Callable[[Path, int], None]) -> Path:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _refuse_to_replace(target)
-    with _files.replacing(target, overwrite=False) as unfinished:
-        unfinished.mkdir()
-        write(unfinished, number)
-        _refuse_to_replace(target)
-    return target
 
 
 def _refuse_to_replace(target: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _extras
-from tfr_smooth.serving.inputs import RankerInputs
+from tfr_smooth.serving.ranker_inputs import RankerInputs
 
 # The path of the requests in a version directory, defined by TF Serving.
 FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")

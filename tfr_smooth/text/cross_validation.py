@@ -21,9 +21,9 @@ from tfr_smooth import _arguments, _extras, _files, evaluation, losses, study
 from tfr_smooth.evaluation.trec import Qrels, Run
 from tfr_smooth.study import selection
 from tfr_smooth.text.collection import Collection
-from tfr_smooth.text.inputs import Inputs, Progress, no_progress, rank
 from tfr_smooth.text.rerankers import Reranker
 from tfr_smooth.text.reranking import MEASURES, Recipe, best_mix, mix, train
+from tfr_smooth.text.token_inputs import Inputs, Progress, no_progress, rank
 
 BM25 = "bm25"
 ZERO_SHOT = "zero_shot"

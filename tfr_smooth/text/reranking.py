@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, evaluation, losses, training
 from tfr_smooth.evaluation.trec import Qrels, Run
-from tfr_smooth.text.inputs import Inputs, rank
 from tfr_smooth.text.rerankers import Reranker
+from tfr_smooth.text.token_inputs import Inputs, rank
 from tfr_smooth.text.training_lists import TrainingLists
 
 MEASURES = (

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.data.batches import share_by_data
-from tfr_smooth.text.inputs import Inputs, padded
+from tfr_smooth.text.token_inputs import Inputs, padded
 
 
 class TrainingLists:

@@ -1,13 +1,13 @@
 """Tools for training with `model.fit`: callbacks, diagnostics, scoring and distribution strategies."""
 
-from tfr_smooth.training.checkpoint import ResumableTraining
 from tfr_smooth.training.cluster import is_chief, wait_for_workers
-from tfr_smooth.training.importance import FeatureImportance, permutation_importance
+from tfr_smooth.training.feature_importance import FeatureImportance, permutation_importance
 from tfr_smooth.training.progress import ProgressLog
+from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.scoring import score_queries, score_rows
 from tfr_smooth.training.smoothness import Smoothness, SmoothnessMonitor, SmoothnessReport, diagnose_smoothness
 from tfr_smooth.training.strategies import STRATEGIES, get_strategy
-from tfr_smooth.training.temperature import TemperatureSchedule
+from tfr_smooth.training.temperature_schedule import TemperatureSchedule
 from tfr_smooth.training.validation import ExactValidation, Validation
 
 __all__ = [

@@ -27,9 +27,10 @@ def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> It
         [batch, list, 1], dense or ragged.
       dataset: Batches of (inputs, labels), (inputs, labels, weights) or inputs, dense or ragged, as the model is
         trained on. If the inputs are a dict, "query_id" and "doc_id" are the ids, as created by `data.read_letor(...,
-        return_ids=True)`; they are passed to the model only if it has inputs of these names. Without ids, queries are
-        numbered from 0. Documents are real where "mask" in a dict of inputs is True, or, without a mask, where labels
-        are >= 0. Without labels and mask, all documents are real. Missing labels are 0.
+        return_ids=True)`; they are passed to the model only if it has inputs of these names. Without "query_id",
+        the ids are the texts of an input "query" with one string per list, or numbers from 0. Documents are real where
+        "mask" in a dict of inputs is True, or, without a mask, where labels are >= 0. Without labels and mask, all
+        documents are real. Missing labels are 0.
 
     Yields:
       A `ScoredQuery` for each list, in the order of the dataset, with its real documents in their order. The document
@@ -106,6 +107,11 @@ def score_rows(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> np.nd
     return scores
 
 
+def for_inference(model: Callable[..., tf.Tensor]) -> Callable[[Any], tf.Tensor]:
+    """Returns the function of the inputs: Keras models also take the mode."""
+    return functools.partial(model, training=False) if isinstance(model, tf.keras.Model) else model
+
+
 def _parts(element: Any) -> tuple[Any, Any]:
     """Returns the inputs and labels of a batch as tensors; None for no labels."""
     inputs, labels = element, None
@@ -139,11 +145,21 @@ def _queries(inputs: dict[str, Any], labels: Any, scores: Any, number: int) -> I
                 f"`model` must return a score for each document, {expected}, got shape {tuple(scores.shape)}."
             )
     doc_ids = _lists("`doc_id`", inputs["doc_id"]) if "doc_id" in inputs else None
-    query_ids = _texts(inputs["query_id"].numpy()) if "query_id" in inputs else None
+    query_ids = _query_ids(inputs, len(masks))
     for row, (mask, its_labels) in enumerate(zip(masks, by_label, strict=True)):
         names = [""] * int(mask.sum()) if doc_ids is None else _texts(doc_ids[row][: len(mask)][mask])
         query_id = str(number + row) if query_ids is None else query_ids[row]
         yield ScoredQuery(query_id, document_names(names), its_labels[mask], by_query[row][: len(mask)][mask])
+
+
+def _query_ids(inputs: dict[str, Any], count: int) -> list[str] | None:
+    """Returns the ids of a batch, or None: the input `query` may be features or words instead of one text per list."""
+    if "query_id" in inputs:
+        return _texts(inputs["query_id"].numpy())
+    texts = inputs.get("query")
+    if not isinstance(texts, tf.Tensor) or texts.dtype != tf.string or tf.size(texts) != count:
+        return None
+    return _texts(texts.numpy())
 
 
 def _texts(ids: Any) -> list[str]:

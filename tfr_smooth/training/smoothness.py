@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _lists, registry
 from tfr_smooth.losses import MeasureLoss
 from tfr_smooth.rankings import ExactRanking, Ranking
+from tfr_smooth.training import scoring
 
 # A gradient vanishes if its norm is below this fraction of the median over lists, or below this absolute value.
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-6
@@ -205,7 +205,7 @@ def _measurement(
 ) -> Callable[..., dict[str, float]]:
     """Returns a function from a dataset to the fields of `Smoothness` except the value."""
     measure = loss.measure
-    score = functools.partial(model, training=False) if isinstance(model, tf.keras.Model) else model
+    score = scoring.for_inference(model)
 
     @tf.function(reduce_retracing=True, autograph=False)
     def of_lists(batch_inputs: Any, labels: tf.Tensor) -> tf.Tensor:

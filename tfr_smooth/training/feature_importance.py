@@ -1,16 +1,21 @@
-"""Permutation importance of features."""
+"""Permutation importance of features: the computation, the table and the plot."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, metrics
+from tfr_smooth import _arguments, _extras, _plotting, metrics
+from tfr_smooth.evaluation.training_curves import write_png
+from tfr_smooth.training.scoring import for_inference
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,8 +25,11 @@ class FeatureImportance:
     Args:
       metric: The name of the metric.
       baseline: The metric without shuffling.
-      drops: By feature, the baseline minus the metric with the feature shuffled, float64 [repeats], sorted by
-        decreasing mean.
+      drops: By feature, the baseline minus the metric with the feature shuffled, float64 [repeats]. Stored in the order
+        of decreasing means.
+
+    Raises:
+      ValueError: If `drops` has no feature, or the features do not have the same number of values, at least one.
 
     Example:
       >>> from tfr_smooth import training
@@ -34,6 +42,17 @@ class FeatureImportance:
     metric: str
     baseline: float
     drops: Mapping[str, np.ndarray]
+
+    def __post_init__(self) -> None:
+        """Checks and sorts the drops."""
+        drops = {name: np.asarray(values, np.float64) for name, values in self.drops.items()}
+        shapes = {name: values.shape for name, values in drops.items()}
+        if len(set(shapes.values())) != 1 or not all(len(shape) == 1 and shape[0] for shape in shapes.values()):
+            raise ValueError(
+                f"`drops` must have the same number of values for each feature, at least one, got shapes {shapes}."
+            )
+        falling = sorted(drops, key=lambda name: -drops[name].mean())
+        object.__setattr__(self, "drops", {name: drops[name] for name in falling})
 
     @property
     def means(self) -> dict[str, float]:
@@ -55,6 +74,51 @@ class FeatureImportance:
         lines = [f"{'feature':<{width}}  drop in {self.metric} from {self.baseline:.4f}"]
         lines += [f"{name:<{width}}  {mean:7.4f} ± {errors[name]:.4f}" for name, mean in self.means.items()]
         return "\n".join(lines)
+
+    def plot(self, path: str | os.PathLike[str], *, top: int = 20) -> None:
+        """Plots the mean drops as bars, with their standard errors if there is more than one repeat.
+
+        Args:
+          path: The PNG file to write, in an existing directory. An existing file is replaced atomically.
+          top: The number of features, >= 1; those with the highest mean drops are shown.
+
+        Raises:
+          ValueError: If `top` is invalid.
+          ImportError: If matplotlib is not installed; the extra `tfr_smooth[evaluation]` includes it.
+
+        Example:
+          >>> import os, tempfile
+          >>> from tfr_smooth import training
+          >>> drops = {"bm25": [0.10, 0.12], "length": [0.01, 0.03]}
+          >>> with tempfile.TemporaryDirectory() as folder:
+          ...     path = os.path.join(folder, "importance.png")
+          ...     training.FeatureImportance("ndcg", baseline=0.8, drops=drops).plot(path)
+          ...     os.path.getsize(path) > 0
+          True
+        """
+        top = _arguments.integer("top", top, least=1)
+        with _extras.needed("matplotlib", extra="evaluation", by="`FeatureImportance.plot`"), _plotting.theme():
+            write_png(path, draw(self, top))
+
+
+def draw(importance: FeatureImportance, top: int) -> Figure:
+    """Returns the figure of `FeatureImportance.plot` in the current theme."""
+    from matplotlib.figure import Figure
+
+    shown = list(importance.drops)[:top]
+    repeats = len(importance.drops[shown[0]])
+    means, errors = ([found[name] for name in shown] for found in (importance.means, importance.standard_errors))
+    figure = Figure(figsize=(7.0, 1.2 + 0.26 * len(shown)), layout="constrained")
+    axes = figure.subplots()
+    bars = errors if repeats > 1 else None
+    axes.barh(shown, means, xerr=bars, color=_plotting.COLORS[0], ecolor=_plotting.text_color())
+    axes.invert_yaxis()  # the highest at the top
+    axes.axvline(0.0, color=_plotting.text_color(), linewidth=0.8)
+    axes.grid(axis="y", visible=False)
+    over = f"mean and standard error of {repeats} repeats" if repeats > 1 else "one repeat"
+    axes.set_title(f"Feature importance, {over}")
+    axes.set_xlabel(f"drop in {importance.metric} when the feature is shuffled")
+    return figure
 
 
 def permutation_importance(
@@ -113,8 +177,7 @@ def permutation_importance(
         drops[name] = np.array([baseline - evaluation.evaluate(feature, random) for _ in range(repeats)])
         if progress is not None:
             progress(feature + 1, len(names))
-    falling = sorted(drops, key=lambda name: -drops[name].mean())
-    return FeatureImportance(evaluation.metric.name, baseline, {name: drops[name] for name in falling})
+    return FeatureImportance(evaluation.metric.name, baseline, drops)
 
 
 class _Evaluation:
@@ -136,7 +199,7 @@ class _Evaluation:
         if not self._batches:
             raise ValueError("`dataset` must contain at least one batch, got none.")
         self.num_features = self._batches[0][0].shape[2]
-        score = functools.partial(model, training=False) if isinstance(model, tf.keras.Model) else model
+        score = for_inference(model)
 
         @tf.function(reduce_retracing=True, autograph=False)
         def update(features: tf.Tensor, others: Any, labels: tf.Tensor) -> None:
@@ -150,17 +213,15 @@ class _Evaluation:
         self.metric.reset_state()
         columns: list[np.ndarray] | list[None] = [None] * len(self._batches)
         if feature is not None and random is not None:
-            values = np.concatenate([features[real][:, feature] for features, _, _, real in self._batches])
+            values = np.concatenate([features[real, feature] for features, _, _, real in self._batches])
             ends = np.cumsum([real.sum() for *_, real in self._batches])[:-1]
             columns = np.split(random.permutation(values), ends)
         for (features, others, labels, real), column in zip(self._batches, columns, strict=True):
-            if column is None:
-                self._update(tf.constant(features), others, labels)
-                continue
-            kept = features[real, feature]
-            features[real, feature] = column
+            kept = features[real]
+            if column is not None:
+                features[real, feature] = column
             self._update(tf.constant(features), others, labels)
-            features[real, feature] = kept
+            features[real] = kept
         return float(self.metric.result())
 
 

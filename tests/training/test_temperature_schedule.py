@@ -1,14 +1,10 @@
 """A temperature that changes during training: equal to each value in turn, traced once, and resumed."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import documents
+from tests import helpers
 from tfr_smooth import losses, measures, metrics, models, rankings, training
 
 VALUES = [0.5, 4.0, 20.0]
@@ -124,7 +120,7 @@ def test_a_saved_model_stores_the_current_temperature(tmp_path):
 # Two logical CPUs must be configured before TensorFlow starts.
 TWO_REPLICAS = """
 import tensorflow as tf
-from tests.training import test_temperature as tests
+from tests.training import test_temperature_schedule as tests
 from tfr_smooth import losses, training
 
 cpu = tf.config.list_physical_devices("CPU")[0]
@@ -148,11 +144,7 @@ for model, gaps in trained[1:]:
 
 @pytest.mark.slow
 def test_replicas_share_the_temperature():
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(documents.ROOT), *filter(None, sys.path)])}
-    environment["CUDA_VISIBLE_DEVICES"] = "-1"
-    command = [sys.executable, "-c", TWO_REPLICAS]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
-    assert run.returncode == 0, run.stderr[-4000:]
+    helpers.check_run("-c", TWO_REPLICAS)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])

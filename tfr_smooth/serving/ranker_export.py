@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _files
 from tfr_smooth.models import PADDING_SCORE
 from tfr_smooth.serving import model_card, versions, warmup
-from tfr_smooth.serving.inputs import RankerInputs
+from tfr_smooth.serving.ranker_inputs import RankerInputs
 from tfr_smooth.serving.servable import INVALID_SCORE, make_servable
 from tfr_smooth.training.cluster import check_readable
 
@@ -109,8 +109,8 @@ def export_ranker(
     sizes = [_arguments.integer("warmup_list_sizes", size, least=1) for size in warmup_list_sizes]
     if serving_default is not None:
         _arguments.choice("serving_default", serving_default, ["scores", "predict", "regress"])
-    if example_feature_spec is None and not model.built:
-        model({"features": tf.zeros([1, 1, *inputs.examples["features"].shape]), "mask": tf.ones([1, 1], tf.bool)})
+    if inputs.takes_tensors:
+        _call_once(model, inputs, hint=" Set `example_feature_spec` for other inputs." * (example_feature_spec is None))
     servable, signatures = make_servable(
         model,
         inputs,
@@ -169,6 +169,20 @@ def _inputs(
     if count != len(names):
         raise ValueError(f"`feature_names` must be {count} names, got {len(names)}.")
     return RankerInputs.dense(count, names)
+
+
+def _call_once(model: tf.keras.Model, inputs: RankerInputs, hint: str) -> None:
+    """Scores one document, which builds the model; an error is clearer here than in a graph."""
+    specs = inputs.tensor_specs().items()
+    features = {name: tf.zeros([size or 1 for size in spec.shape.as_list()], spec.dtype) for name, spec in specs}
+    if inputs.mask_feature_name is not None:
+        features[inputs.mask_feature_name] = tf.ones([1, 1], tf.bool)
+    try:
+        model(features, training=False)
+    except Exception as error:
+        given = ", ".join(f"{name!r} {values.shape}" for name, values in features.items())
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise ValueError(f"`model` must take a dict of {given}, got {reason}.{hint}".replace("..", ".")) from error
 
 
 def _describe_model(model: tf.keras.Model, version: int) -> dict[str, Any]:

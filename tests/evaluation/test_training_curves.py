@@ -1,4 +1,4 @@
-"""`plot_training_curves` and `plot_feature_importance`: the contents of the panels, and the files."""
+"""`plot_training_curves`: the contents of the panels, and the file."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from tfr_smooth.evaluation import plot_feature_importance, plot_training_curves, plots
+from tfr_smooth.evaluation import plot_training_curves, training_curves
 
 HISTORY = {
     "loss": [0.7, 0.6, 0.5],
@@ -29,8 +29,8 @@ def first(epochs):
 def panels(monkeypatch, tmp_path):
     """A function that plots a history and returns its two axes."""
     drawn = []
-    draw = plots._draw
-    monkeypatch.setattr(plots, "_draw", lambda *arguments: drawn.append(draw(*arguments)) or drawn[-1])
+    draw = training_curves._draw
+    monkeypatch.setattr(training_curves, "_draw", lambda *arguments: drawn.append(draw(*arguments)) or drawn[-1])
 
     def plot(history, **options):
         plot_training_curves(tmp_path / "curves.png", history, **options)
@@ -186,41 +186,3 @@ def test_bad_arguments_are_refused(history, options, message, tmp_path):
     with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
         plot_training_curves(tmp_path / "curves.png", history, **options)
     assert os.listdir(tmp_path) == []
-
-
-DROPS = {"c": [-0.1, -0.1], "a": [0.3, 0.5], "b": [0.1, 0.1]}
-
-
-def test_the_most_important_features_are_on_top(monkeypatch, tmp_path):
-    drawn = []
-    draw = plots.draw_importance
-    monkeypatch.setattr(
-        plots, "draw_importance", lambda drops, **options: drawn.append(draw(drops, **options)) or drawn[-1]
-    )
-    for top, names in ((20, ["a", "b", "c"]), (2, ["a", "b"])):
-        plot_feature_importance(tmp_path / "importance.png", DROPS, top=top, metric="ndcg@5")
-        (axes,) = drawn[-1].axes
-        assert [label.get_text() for label in axes.get_yticklabels()] == names and axes.yaxis_inverted()
-        assert [bar.get_width() for bar in axes.patches] == pytest.approx([np.mean(DROPS[name]) for name in names])
-        assert "ndcg@5" in axes.get_xlabel()
-        assert axes.get_title("left") == "Feature importance, mean and standard error of 2 repeats"
-        (bars,) = axes.collections  # the error bars
-        lengths = [segment[1][0] - segment[0][0] for segment in bars.get_segments()]
-        assert lengths == pytest.approx([0.2, 0.0, 0.0][: len(names)])
-    assert imread(tmp_path / "importance.png").ndim == 3
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ({"drops": {}}, "`drops` must have the same number of values"),
-        ({"drops": {"a": []}}, "`drops` must have the same number of values"),
-        ({"drops": {"a": [1.0], "b": [1.0, 2.0]}}, "got shapes {'a': (1,), 'b': (2,)}"),
-        ({"drops": DROPS, "top": 0}, "`top` must be an integer >= 1, got 0."),
-    ],
-)
-def test_bad_arguments_of_feature_importance_are_refused(arguments, problem, tmp_path):
-    with pytest.raises(ValueError) as raised:
-        plot_feature_importance(tmp_path / "importance.png", **arguments)
-    assert problem in str(raised.value)
-    assert not list(tmp_path.iterdir())

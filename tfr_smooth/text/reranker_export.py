@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tfr_smooth import _extras, _keras
 from tfr_smooth.serving import versions
-from tfr_smooth.text.inputs import Inputs
 from tfr_smooth.text.rerankers import Reranker
+from tfr_smooth.text.token_inputs import Inputs
 from tfr_smooth.text.tokenizer import Tokenizer
 
 

@@ -1,4 +1,4 @@
-"""Plots of training curves and feature importance, as PNG files."""
+"""A plot of training curves, as a PNG file."""
 
 from __future__ import annotations
 
@@ -57,70 +57,14 @@ def plot_training_curves(
         raise ValueError(f"`best_epoch` must be an integer <= {epochs - 1}, got {best_epoch!r}.")
 
     with _extras.needed("matplotlib", extra="evaluation", by="`plot_training_curves`"), _plotting.theme():
-        _write(path, _draw(curves, epochs, best_epoch))
+        write_png(path, _draw(curves, epochs, best_epoch))
 
 
-def plot_feature_importance(
-    path: str | os.PathLike[str], drops: Mapping[str, Sequence[float]], *, top: int = 20, metric: str = "metric"
-) -> None:
-    """Plots the importance of features: one bar per feature for the mean drop, with its standard error.
-
-    Args:
-      path: The PNG file to write, in an existing directory. An existing file is replaced atomically.
-      drops: Feature name to the drops of the metric, as in `training.FeatureImportance`: at least one feature, and the
-        same number of repeats, >= 1, for each.
-      top: The number of features to show, by highest mean drop, >= 1.
-      metric: The name of the metric.
-
-    Raises:
-      ValueError: If an argument is invalid.
-      ImportError: If matplotlib is not installed; the extra `tfr_smooth[evaluation]` includes it.
-
-    Takes about a second. Does not change the global state of matplotlib and needs no display.
-
-    Example:
-      >>> import os, tempfile
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     path = os.path.join(folder, "importance.png")
-      ...     plot_feature_importance(path, {"bm25": [0.10, 0.12], "length": [0.01, 0.03]}, metric="ndcg")
-      ...     os.path.getsize(path) > 0
-      True
-    """
-    top = _arguments.integer("top", top, least=1)
-    table = {name: np.asarray(values, np.float64) for name, values in drops.items()}
-    if len({values.shape for values in table.values()}) != 1 or not all(v.ndim == 1 and v.size for v in table.values()):
-        shapes = {name: values.shape for name, values in table.items()}
-        raise ValueError(
-            f"`drops` must have the same number of values for each feature, at least one, got shapes {shapes}."
-        )
-    with _extras.needed("matplotlib", extra="evaluation", by="`plot_feature_importance`"), _plotting.theme():
-        _write(path, draw_importance(table, top=top, metric=metric))
-
-
-def _write(path: str | os.PathLike[str], figure: Figure) -> None:
+def write_png(path: str | os.PathLike[str], figure: Figure) -> None:
+    """Writes a figure; an existing file is replaced atomically."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     _files.write_bytes(path, [buffer.getvalue()])
-
-
-def draw_importance(drops: Mapping[str, np.ndarray], *, top: int, metric: str) -> Figure:
-    """Draws the bars of `plot_feature_importance` in the current theme."""
-    from matplotlib.figure import Figure
-
-    shown = sorted(drops, key=lambda name: -drops[name].mean())[:top]
-    figure = Figure(figsize=(7.0, 1.2 + 0.26 * len(shown)), layout="constrained")
-    axes = figure.subplots()
-    values = np.stack([drops[name] for name in shown])
-    repeats = values.shape[1]
-    errors = values.std(axis=1, ddof=1) / np.sqrt(repeats) if repeats > 1 else None
-    axes.barh(shown, values.mean(axis=1), xerr=errors, color=_plotting.COLORS[0], ecolor=_plotting.text_color())
-    axes.invert_yaxis()  # the highest at the top
-    axes.axvline(0.0, color=_plotting.text_color(), linewidth=0.8)
-    axes.grid(axis="y", visible=False)
-    over = f"mean and standard error of {repeats} repeats" if repeats > 1 else "one repeat"
-    axes.set_title(f"Feature importance, {over}")
-    axes.set_xlabel(f"drop in {metric} when the feature is shuffled")
-    return figure
 
 
 def _checked_curves(history: Mapping[str, Sequence[float]]) -> tuple[dict[str, np.ndarray], int]:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import _keras, models, serving
+from tests import helpers
+from tfr_smooth import models, serving
 
 FLOATS, BOOLS = tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None, None], tf.bool)
 PLACES, STRINGS = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.string)
@@ -316,6 +317,19 @@ def test_unsuitable_outputs_are_refused(names, rank_by, message, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("arguments", [{"num_features": 3}, {"feature_names": ["a", "b"]}, TWO])
+def test_a_model_of_other_inputs_is_refused_in_one_line(arguments, tmp_path):
+    query, documents = tf.keras.Input([1], name="query"), tf.keras.Input([None, 1], name="documents")
+    scores = tf.keras.layers.Reshape([-1])(documents) + query
+    model = tf.keras.Model({"query": query, "documents": documents}, scores)
+    with pytest.raises(ValueError, match=r"^`model` must take a dict of '(x|features)' \(1, 1, [23]\)") as error:
+        serving.export_ranker(model, tmp_path, **arguments)
+    message = str(error.value)
+    assert "\n" not in message and len(message) < 400 and "documents" in message
+    assert message.endswith(" Set `example_feature_spec` for other inputs.") == (arguments is not TWO)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_model_that_does_not_score_lists_is_refused(tmp_path):
     features = tf.keras.Input([None, 2], name="x")
     model = tf.keras.Model({"x": features}, tf.keras.layers.Dense(1)(features))
@@ -324,13 +338,9 @@ def test_a_model_that_does_not_score_lists_is_refused(tmp_path):
 
 
 def test_mixed_precision_scores_are_float32(tmp_path):
-    policy = tf.keras.mixed_precision.global_policy() if not _keras.IS_KERAS_3 else tf.keras.config.dtype_policy()
-    tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
-    try:
+    with helpers.precision("mixed_bfloat16"):
         model = small_model()
         path = serving.export_ranker(model, tmp_path, num_features=3, warmup_list_sizes=())
-    finally:
-        tf.keras.mixed_precision.set_global_policy(policy)
     features = np.random.RandomState(0).randn(1, 4, 3).astype(np.float32)
     scores = ask(path, features)["scores"]
     assert scores.dtype == np.float32

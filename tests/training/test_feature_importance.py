@@ -1,11 +1,13 @@
-"""Permutation importance: the drops of rankers with known weights."""
+"""Permutation importance: the drops of rankers with known weights, the table and the plot."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from matplotlib.image import imread
 
 from tests import helpers
-from tfr_smooth import data, metrics, models, training
+from tfr_smooth import data, metrics, models
+from tfr_smooth.training import FeatureImportance, feature_importance, permutation_importance
 
 WEIGHTS = np.array([0.5, 2.0, 0.0, 1.0], np.float32)
 
@@ -28,7 +30,7 @@ def a_dataset(lists=120, batch_size=50, longest=9):
 
 
 def test_drops_are_sorted_and_follow_the_known_weights():
-    importance = training.permutation_importance(Linear(), a_dataset(), names=["a", "b", "unused", "d"], repeats=4)
+    importance = permutation_importance(Linear(), a_dataset(), names=["a", "b", "unused", "d"], repeats=4)
     assert list(importance.drops) == ["b", "d", "a", "unused"] == list(importance.means)
     has_relevant = np.concatenate([labels.numpy().max(axis=1) > 0.0 for _, labels in a_dataset()])
     assert importance.baseline == pytest.approx(has_relevant.mean())  # of a perfect ranking
@@ -38,14 +40,14 @@ def test_drops_are_sorted_and_follow_the_known_weights():
 
 
 def test_the_drops_of_an_unused_feature_are_exactly_0():
-    assert training.permutation_importance(Linear(), a_dataset()).drops["3"].tolist() == [0.0] * 5
+    assert permutation_importance(Linear(), a_dataset()).drops["3"].tolist() == [0.0] * 5
     # Also in a trained network, which multiplies it by 0.
     model = models.FeedForwardScorer(hidden=[8], normalization="log1p")
     model.compile("adam", "smoothi_ndcg")
     model.fit(a_dataset(), verbose=0)
     kernel = model.tower[1].kernel
     kernel.assign(tf.constant([[1.0], [1.0], [0.0], [1.0]]) * kernel)
-    drops = training.permutation_importance(model, a_dataset()).drops
+    drops = permutation_importance(model, a_dataset()).drops
     assert drops["3"].tolist() == [0.0] * 5
     assert all((drops[name] != 0.0).any() for name in ("1", "2", "4"))
 
@@ -72,7 +74,7 @@ def test_the_drop_is_the_change_of_the_metric_with_a_shuffled_feature():
         expected[str(feature + 1)] = drops
     for batch_size in (7, 40):
         dataset = data.from_arrays(features, labels, queries, batch_size=batch_size)
-        found = training.permutation_importance(Linear(), dataset, metrics.NDCGMetric(topn=3), repeats=3, seed=7)
+        found = permutation_importance(Linear(), dataset, metrics.NDCGMetric(topn=3), repeats=3, seed=7)
         assert {name: pytest.approx(drops, abs=1e-6) for name, drops in expected.items()} == found.drops
 
 
@@ -84,7 +86,7 @@ def test_only_one_feature_of_real_documents_is_shuffled():
         return inputs["features"][:, :, 0]
 
     dataset = a_dataset(lists=6, batch_size=4)
-    training.permutation_importance(scorer, dataset, repeats=1)
+    permutation_importance(scorer, dataset, repeats=1)
     assert len(seen) == 2 * 5
     originals = [inputs["features"].numpy() for inputs, _ in dataset]
     for run in range(1, 5):
@@ -102,21 +104,21 @@ def test_only_one_feature_of_real_documents_is_shuffled():
 
 def test_standard_errors_and_the_printed_table():
     drops = {"long name": np.array([0.3, 0.1]), "x": np.array([0.0, 0.0])}
-    importance = training.FeatureImportance("ndcg", 0.8, drops)
+    importance = FeatureImportance("ndcg", 0.8, drops)
     assert importance.standard_errors == {"long name": pytest.approx(0.1), "x": 0.0}
     assert str(importance).splitlines() == [
         "feature    drop in ndcg from 0.8000",
         "long name   0.2000 ± 0.1000",
         "x           0.0000 ± 0.0000",
     ]
-    once = training.FeatureImportance("ndcg", 0.8, {"x": np.array([0.1])})
+    once = FeatureImportance("ndcg", 0.8, {"x": np.array([0.1])})
     assert np.isnan(once.standard_errors["x"])
 
 
 def test_a_seed_determines_the_drops_and_progress_is_reported():
     calls = []
     runs = [
-        training.permutation_importance(Linear(), a_dataset(), seed=seed, progress=lambda *call: calls.append(call))
+        permutation_importance(Linear(), a_dataset(), seed=seed, progress=lambda *call: calls.append(call))
         for seed in (0, 0, 1)
     ]
     same, other = ({name: drops.tolist() for name, drops in run.drops.items()} for run in runs[1:])
@@ -142,12 +144,49 @@ def test_a_seed_determines_the_drops_and_progress_is_reported():
 def test_bad_arguments_are_refused(arguments, problem):
     dataset = arguments.pop("dataset", None)
     with pytest.raises(ValueError) as raised:
-        training.permutation_importance(Linear(), a_dataset(lists=3) if dataset is None else dataset, **arguments)
+        permutation_importance(Linear(), a_dataset(lists=3) if dataset is None else dataset, **arguments)
     assert problem in str(raised.value)
 
 
 def test_the_dataset_may_contain_plain_features():
     labels, _ = helpers.a_batch(length=6)
     features = np.random.RandomState(2).randn(5, 6, 3).astype(np.float32)
-    importance = training.permutation_importance(lambda x: x[:, :, 0], [(tf.constant(features), tf.constant(labels))])
+    importance = permutation_importance(lambda x: x[:, :, 0], [(tf.constant(features), tf.constant(labels))])
     assert set(importance.drops) == {"1", "2", "3"} and importance.metric == "ndcg"
+
+
+DROPS = {"c": [-0.1, -0.1], "a": [0.3, 0.5], "b": [0.1, 0.1]}
+
+
+def test_the_most_important_features_are_on_top(monkeypatch, tmp_path):
+    drawn = []
+    draw = feature_importance.draw
+    monkeypatch.setattr(feature_importance, "draw", lambda *arguments: drawn.append(draw(*arguments)) or drawn[-1])
+    importance = FeatureImportance("ndcg@5", 0.8, DROPS)
+    for top, names in ((20, ["a", "b", "c"]), (2, ["a", "b"])):
+        importance.plot(tmp_path / "importance.png", top=top)
+        (axes,) = drawn[-1].axes
+        assert [label.get_text() for label in axes.get_yticklabels()] == names and axes.yaxis_inverted()
+        assert [bar.get_width() for bar in axes.patches] == pytest.approx([np.mean(DROPS[name]) for name in names])
+        assert "ndcg@5" in axes.get_xlabel()
+        assert axes.get_title("left") == "Feature importance, mean and standard error of 2 repeats"
+        (bars,) = axes.collections  # the error bars
+        lengths = [segment[1][0] - segment[0][0] for segment in bars.get_segments()]
+        assert lengths == pytest.approx([0.2, 0.0, 0.0][: len(names)])
+    assert imread(tmp_path / "importance.png").ndim == 3
+    with pytest.raises(ValueError, match="`top` must be an integer >= 1, got 0"):
+        importance.plot(tmp_path / "other.png", top=0)
+    assert [path.name for path in tmp_path.iterdir()] == ["importance.png"]
+
+
+def test_drops_of_one_repeat_are_drawn_without_error_bars():
+    (axes,) = feature_importance.draw(FeatureImportance("ndcg", 0.8, {"a": [0.3], "b": [0.5]}), 20).axes
+    assert not axes.collections and axes.get_title() == "Feature importance, one repeat"
+
+
+@pytest.mark.parametrize("drops", [{}, {"a": []}, {"a": [[1.0]]}, {"a": [1.0], "b": [1.0, 2.0]}])
+def test_features_have_the_same_number_of_drops(drops):
+    with pytest.raises(ValueError) as raised:
+        FeatureImportance("ndcg", 0.8, drops)
+    shapes = {name: np.shape(values) for name, values in drops.items()}
+    assert str(raised.value).endswith(f"the same number of values for each feature, at least one, got shapes {shapes}.")

@@ -1,0 +1,66 @@
+"""Starts the scripts: TensorFlow without its log lines, and one line on Ctrl-C. Scripts import it before TensorFlow.
+
+With TF_CPP_MIN_LOG_LEVEL=0 in the environment, TensorFlow logs as usual.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+_hint = ""
+
+
+def run(main: Callable[[list[str]], object], *, resume: str = "", **kwargs: Any) -> None:
+    """Runs a script whose flags are absl's.
+
+    Args:
+      main: A function of the arguments that are not flags.
+      resume: A sentence that says how to resume after Ctrl-C. Empty if there is nothing to resume.
+      **kwargs: Arguments of `absl.app.run`.
+    """
+    from absl import app, logging
+
+    global _hint
+    _hint = resume
+    logging.set_verbosity(logging.ERROR)
+    app.run(main, **kwargs)
+
+
+def _show(kind: type[BaseException], error: BaseException, traceback: types.TracebackType | None) -> None:
+    """Shows an error that ends the program; after Ctrl-C, ends it at once with the exit status of shells."""
+    if not issubclass(kind, KeyboardInterrupt):
+        return sys.__excepthook__(kind, error, traceback)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.stdout.flush()
+    print(f"Interrupted. {_hint}".rstrip(), file=sys.stderr, flush=True)
+    # TensorFlow's threads may take minutes to end.
+    os._exit(130)
+
+
+def _import_tensorflow() -> None:
+    """Imports TensorFlow and finds its devices, which writes to file descriptor 2 at any log level."""
+    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2") == "0":
+        return
+    descriptor = os.dup(2)
+    with open(os.devnull, "w") as nothing:
+        os.dup2(nothing.fileno(), 2)
+    try:
+        import tensorflow as tf
+
+        tf.config.list_physical_devices()
+    finally:
+        os.dup2(descriptor, 2)
+        os.close(descriptor)
+
+
+if multiprocessing.parent_process() is None:
+    sys.excepthook = _show
+else:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent process ends this worker.
+_import_tensorflow()
