@@ -300,7 +300,7 @@ def watched_metrics(loss: losses.RankingLoss) -> list[tf.keras.metrics.Metric]:
     """Exact NDCG, and the smooth metric if the loss is one minus a smooth metric, which may exceed the exact one."""
     watched = [exact_ndcg()]
     if isinstance(loss, losses.MeasureLoss):
-        smooth = metrics.MeanOverLists(loss.ranking, loss.metric, no_relevant="skip", ragged=False, name=_LOSS.value)
+        smooth = metrics.MeanOverLists(loss.ranking, loss.measure, no_relevant="skip", ragged=False, name=_LOSS.value)
         watched.append(smooth)
     return watched
 

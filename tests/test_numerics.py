@@ -106,7 +106,7 @@ def test_second_derivatives_of_smoothi_keep_the_products_constant(name):
         discounted_gain = rankings.Ranking.discounted_gain
 
     loss = get(name)
-    expected = gradient_and_second_derivative(losses.MeasureLoss(Recursion(), loss.metric), labels, scores, direction)
+    expected = gradient_and_second_derivative(losses.MeasureLoss(Recursion(), loss.measure), labels, scores, direction)
     assert np.abs(expected[1]).max() > 1e-3
     second = tf.function(lambda scores: gradient_and_second_derivative(loss, labels, scores, direction))
     for found in (second(scores), gradient_and_second_derivative(loss, labels, scores, direction)):

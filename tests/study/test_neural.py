@@ -35,7 +35,7 @@ def trained_by_keras(dataset, seed, select_by, path):
     model.build([None, None, 16])
     watched = {
         "ndcg": metrics.NDCGMetric(gain="linear"),
-        "smooth": metrics.MeanOverLists(loss.ranking, loss.metric, name="smooth"),
+        "smooth": metrics.MeanOverLists(loss.ranking, loss.measure, no_relevant="skip", name="smooth"),
     }
     validation = training.ExactValidation(
         read("valid"), list(watched.values()), monitor=watched[select_by].name, path=path / "best.keras"

@@ -14,7 +14,7 @@ from tfr_smooth import tf_ranking  # noqa: E402
 THEIRS = tfr.keras.losses.RankingLossKey.all_keys()
 # Each ranking with one metric, each metric with one ranking or more, and all baselines.
 FEW = {f"{ranking}_{metric}" for ranking, metric in zip(registry.RANKINGS, [*registry.MEASURES] * 2, strict=False)}
-FEW |= set(registry.BASELINES)
+FEW |= set(losses.NAMES) - set(registry.PAIRS)
 
 
 def every(table, few=FEW):
