@@ -28,7 +28,7 @@ def test_relaxations_differ_in_color_and_marker(theme):
         looks = [_plotting.look(f"{name}_ndcg") for name in registry.RANKINGS]
         assert _plotting.relaxation("soft_err") == "soft"
         for first, second in itertools.combinations([*looks, _plotting.look("list_net")], 2):
-            assert first.color != second.color
+            assert (first.color, first.line) != (second.color, second.line)
         assert len({look.marker for look in looks}) == len(looks)
         assert all(contrast(look.color, _plotting.background()) > 2 for look in looks)
         assert contrast(_plotting.text_color(), _plotting.background()) > 7

@@ -23,6 +23,8 @@ class AboutRanking:
         first: a number or a `tf.Variable`.
       sharp_error: The largest difference of an indicator, or of a position, from the exact ranking for `sharp`.
       converged: Hyperparameters for full precision, of rankings that iterate.
+      not_monotone: Names of the measures that may decrease as the score of a relevant document increases, for example
+        because a document occupies several ranks.
       costs: (time, memory) by name of the measure, in terms of the list length N, the cutoff K (N without one) and the
         number of steps T. Measures without an entry cost the same as "ndcg".
     """
@@ -36,6 +38,7 @@ class AboutRanking:
     costs: Mapping[str, Cost]
     sharp_error: float = 1e-5
     converged: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    not_monotone: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

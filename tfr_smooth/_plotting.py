@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's colors, which color-blind people can distinguish. The text color, theirs in black, completes them.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 GRAY = "#808080"  # readable in both themes
-_MARKERS = "osD^vPX"
+_MARKERS = "osD^vPX*p<>"
 _LINES = ("-", "--", ":", "-.")
 
 _STYLE = {

@@ -67,6 +67,7 @@ class SoftSort(Ranking):
         sharp={"temperature": 1e-3},
         sharp_error=0.0,
         costs={"ndcg": ("N log N + K N", "K N"), "map": ("N^2", "N^2")},
+        not_monotone=("ndcg", "precision", "map", "mrr", "err"),
     )
 
     temperature: float | tf.Variable = 1.0

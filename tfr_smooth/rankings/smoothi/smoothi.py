@@ -84,6 +84,7 @@ class SmoothI(Ranking):
         searched={"alpha": _about.POWERS, "delta": (0.1,)},
         sharp={"alpha": 1e4},
         costs={"ndcg": ("min(K, 80) N", "N + K"), "map": ("min(N, 200) N", "N")},
+        not_monotone=("ndcg", "precision", "map", "mrr", "err"),
     )
 
     alpha: float | tf.Variable = 1.0

@@ -77,6 +77,7 @@ class SoftRank(DocumentRanking):
             "mrr": ("K N^2", "N^2 + (N / 16 + 16) K N"),
             "err": ("K N^2", "N^2 + (N / 16 + 16) K N"),
         },
+        not_monotone=("map", "mrr"),
     )
 
     sigma: float | tf.Variable = 1.0

@@ -136,7 +136,9 @@ class _Trainer:
         if isinstance(self._loss, losses.MeasureLoss):
             self._metrics["smooth"] = metrics.MeanOverLists(self._loss.ranking, self._loss.measure, no_relevant="skip")
             # The same metric of the exact ranking, which the smooth metric approximates.
-            self._metrics["exact"] = metrics.MeanOverLists(rankings.ExactRanking(), self._loss.measure, no_relevant="skip")
+            self._metrics["exact"] = metrics.MeanOverLists(
+                rankings.ExactRanking(), self._loss.measure, no_relevant="skip"
+            )
         self._optimizer = _optimizer(recipe)
         self._optimizer.build(self._scorer.trainable_variables)
         # Created here, so that the graphs are freed with the trainer.
