@@ -40,27 +40,6 @@ def public_names(package):
     }
 
 
-def test_every_relaxation_has_a_page_with_its_classes():
-    pages = [text for page, text in TEXTS.items() if page.startswith("docs/relaxations/")]
-    for name in registry.RANKINGS:
-        assert sum(f"\n<!-- classes: {name} -->\n" in text for text in pages) == 1, name
-
-
-def test_the_losses_page_lists_the_arguments_of_all_rankings_and_metrics():
-    lines = TEXTS["docs/losses/index.md"].splitlines()
-    parts = [(ranking, f"{ranking.about.prefix}...Loss") for ranking in registry.RANKINGS.values()]
-    parts += [(measure, f"...{measure.about.suffix}Loss") for measure in registry.MEASURES.values()]
-    for part, classes in parts:
-        defaults = registry.defaults(part).items()
-        pairs = [f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}" for name, value in defaults]
-        arguments = f" `{', '.join(pairs)}`" if pairs else ""
-        row = f"| `{part.__module__.split('.')[1]}.{part.__name__}` | `{classes}` |{arguments} |"
-        assert [line for line in lines if line.startswith(row)], row
-    for name in losses.NAMES:
-        if name not in registry.PAIRS:
-            assert f"`{losses.TABLE[name].loss.__name__}`" in TEXTS["docs/losses/index.md"]
-
-
 WITH_SNIPPETS = [page for page in PAGES if documents.snippets(page)]
 
 
@@ -140,7 +119,8 @@ def test_only_public_names_and_their_members_are_documented(anchors):
 @pytest.mark.parametrize("package", [losses, metrics])
 def test_documented_signatures_show_arguments_and_defaults(package, site):
     text = "\n".join(site.values())
-    for name, described in package.named.CLASSES.items():
+    generated = importlib.import_module(f"{package.__name__}.measure_{package.__name__.rpartition('.')[2]}")
+    for name, described in generated.CLASSES.items():
         start = text.index(f'id="{package.__name__}.{described.__name__}"')
         section = re.sub(r"<[^>]+>", "", text[start : text.find('class="doc doc-heading"', start + 200)])
         signature = html.unescape(section[: section.index(f"{inspect.getdoc(described)}"[:9])])
@@ -163,6 +143,24 @@ def test_every_notebook_is_in_the_site_with_its_outputs(path, site):
 @pytest.mark.parametrize(("page", "package"), [("losses/index.html", losses), ("metrics.html", metrics)])
 def test_the_table_lists_every_name(page, package, site):
     assert re.findall(r"<tr>\s*<td><code>(\w+)</code>", site[page]) == list(package.TABLE)
+
+
+@pytest.mark.parametrize("package", ["rankings", "measures"])
+def test_the_tables_list_the_arguments_of_every_ranking_and_measure(package, site):
+    rows = [html.unescape(re.sub("<.*?>", "", row)) for row in re.findall("<tr>.*?</tr>", site["losses/index.html"], re.S)]
+    for part in {"rankings": registry.RANKINGS, "measures": registry.MEASURES}[package].values():
+        (row,) = (row for row in rows if row.startswith(f"\n{package}.{part.__name__}\n"))
+        for name, default in registry.defaults(part).items():
+            assert (f'{name}="{default}"' if isinstance(default, str) else f"{name}={default}") in row
+
+
+@pytest.mark.parametrize("page", ["index.html", "citation.html", "losses/index.html", "relaxations/index.html"])
+def test_pages_about_all_relaxations_link_to_the_page_of_each(page, site):
+    for ranking in registry.RANKINGS.values():
+        path = f"relaxations/{ranking.__name__.lower()}.html"
+        assert path in site
+        cells = " ".join(re.findall("<td.*?</td>", site[page], re.S))
+        assert f'href="{os.path.relpath(path, os.path.dirname(page))}' in cells, ranking
 
 
 def test_links_into_the_repository_lead_to_files(site):
