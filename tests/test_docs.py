@@ -1,6 +1,7 @@
 """The documentation is complete, its snippets run, its links work, and the site builds."""
 
 import ast
+import dataclasses
 import html
 import importlib
 import inspect
@@ -14,7 +15,7 @@ import sys
 import pytest
 
 from tests import documents, helpers
-from tfr_smooth import losses, metrics, registry
+from tfr_smooth import losses, metrics, rankings, registry
 
 ROOT = documents.ROOT
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
@@ -162,6 +163,40 @@ def test_pages_about_all_relaxations_link_to_the_page_of_each(page, site):
         assert path in site
         cells = " ".join(re.findall("<td.*?</td>", site[page], re.S))
         assert f'href="{os.path.relpath(path, os.path.dirname(page))}' in cells, ranking
+
+
+def test_a_relaxation_without_a_page_gets_one_with_its_formula_and_plots(monkeypatch, tmp_path):
+    @dataclasses.dataclass(frozen=True)
+    class NewSort(rankings.Ranking):
+        """The NewSort ranking: a new kind of indicators."""
+
+        about = dataclasses.replace(rankings.SoftSort.about, prefix="New", title="NewSort", formula="I = s / \\tau")
+        temperature: float = 1.0
+
+    monkeypatch.setitem(registry.RANKINGS, "new", NewSort)
+    config_base = pytest.importorskip("mkdocs.config", reason="MkDocs is only in the stack 'latest'")
+    files = pytest.importorskip("mkdocs.structure.files")
+    hooks = runpy.run_path(str(ROOT / "tools" / "mkdocs_hooks.py"))
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "newsort_error.png").touch()
+    config = config_base.load_config(str(ROOT / "mkdocs.yml"), docs_dir=str(tmp_path))
+    monkeypatch.setattr(config.plugins, "_current_plugin", "hooks", raising=False)  # as in an event of MkDocs
+    pages = files.Files([])
+    hooks["on_files"](pages, config=config)
+    text = pages.get_file_from_path("relaxations/newsort.md").content_string
+    for part in (
+        "# NewSort\n",
+        "$$I = s / \\tau$$",
+        "| `temperature` | `1.0` | 0.1, 1, 10, 100 |",
+        "newsort_error.png",
+    ):
+        assert part in text
+    assert "::: tfr_smooth.rankings.NewSort\n" in text and "<!-- classes: new -->" in text
+    assert "newsort_ranking.png" not in text
+    hooks["on_config"](config)
+    (section,) = (section["Relaxations"] for section in config.nav if "Relaxations" in section)
+    titles = [ranking.__name__ for ranking in registry.RANKINGS.values()]
+    assert [title for entry in section[1:-1] for title in entry] == titles and titles[-1] == "NewSort"
 
 
 def test_links_into_the_repository_lead_to_files(site):

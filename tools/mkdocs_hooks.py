@@ -54,7 +54,7 @@ class RuntimeNames(griffe.Extension):
         for package in (pkg["losses"], pkg["metrics"]):
             add_named_classes(package)
         rename_examples(pkg)
-        hide_defaults_of_variadics(pkg)
+        tidy_parameters(pkg)
         show_defaults_of_flags(pkg["data.letor_format.LetorFormat"])
 
 
@@ -76,15 +76,17 @@ def rename_examples(owner: griffe.Object) -> None:
             rename_examples(member)
 
 
-def hide_defaults_of_variadics(owner: griffe.Object) -> None:
-    """Removes the default `{}` that griffe assigns to `**kwargs`, and `()` of `*args`."""
+def tidy_parameters(owner: griffe.Object) -> None:
+    """Removes what griffe adds: the defaults `{}` of `**kwargs` and `()` of `*args`, and `about` as a field."""
     variadic = (griffe.ParameterKind.var_positional, griffe.ParameterKind.var_keyword)
     for parameter in owner.parameters if owner.is_function else ():
         if parameter.kind in variadic:
             parameter.default = None
+    if owner.is_function and "about" in owner.parameters:
+        del owner.parameters["about"]
     for member in owner.members.values():
         if not member.is_alias:
-            hide_defaults_of_variadics(member)
+            tidy_parameters(member)
 
 
 def show_defaults_of_flags(format: griffe.Class) -> None:
