@@ -1,6 +1,7 @@
 """The documentation is complete, its snippets run, its links work, and the site builds."""
 
 import ast
+import dataclasses
 import html
 import importlib
 import inspect
@@ -14,7 +15,7 @@ import sys
 import pytest
 
 from tests import documents, helpers
-from tfr_smooth import losses, metrics, registry
+from tfr_smooth import losses, metrics, rankings, registry
 
 ROOT = documents.ROOT
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
@@ -38,27 +39,6 @@ def public_names(package):
         for name in module.__all__
         if inspect.isclass(getattr(module, name)) or inspect.isfunction(getattr(module, name))
     }
-
-
-def test_every_relaxation_has_a_page_with_its_classes():
-    pages = [text for page, text in TEXTS.items() if page.startswith("docs/relaxations/")]
-    for name in registry.RANKINGS:
-        assert sum(f"\n<!-- classes: {name} -->\n" in text for text in pages) == 1, name
-
-
-def test_the_losses_page_lists_the_arguments_of_all_rankings_and_metrics():
-    lines = TEXTS["docs/losses/index.md"].splitlines()
-    parts = [(ranking, f"{ranking.about.prefix}...Loss") for ranking in registry.RANKINGS.values()]
-    parts += [(measure, f"...{measure.about.suffix}Loss") for measure in registry.MEASURES.values()]
-    for part, classes in parts:
-        defaults = registry.defaults(part).items()
-        pairs = [f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}" for name, value in defaults]
-        arguments = f" `{', '.join(pairs)}`" if pairs else ""
-        row = f"| `{part.__module__.split('.')[1]}.{part.__name__}` | `{classes}` |{arguments} |"
-        assert [line for line in lines if line.startswith(row)], row
-    for name in losses.NAMES:
-        if name not in registry.PAIRS:
-            assert f"`{losses.TABLE[name].loss.__name__}`" in TEXTS["docs/losses/index.md"]
 
 
 WITH_SNIPPETS = [page for page in PAGES if documents.snippets(page)]
@@ -140,7 +120,8 @@ def test_only_public_names_and_their_members_are_documented(anchors):
 @pytest.mark.parametrize("package", [losses, metrics])
 def test_documented_signatures_show_arguments_and_defaults(package, site):
     text = "\n".join(site.values())
-    for name, described in package.named.CLASSES.items():
+    generated = importlib.import_module(f"{package.__name__}.measure_{package.__name__.rpartition('.')[2]}")
+    for name, described in generated.CLASSES.items():
         start = text.index(f'id="{package.__name__}.{described.__name__}"')
         section = re.sub(r"<[^>]+>", "", text[start : text.find('class="doc doc-heading"', start + 200)])
         signature = html.unescape(section[: section.index(f"{inspect.getdoc(described)}"[:9])])
@@ -163,6 +144,59 @@ def test_every_notebook_is_in_the_site_with_its_outputs(path, site):
 @pytest.mark.parametrize(("page", "package"), [("losses/index.html", losses), ("metrics.html", metrics)])
 def test_the_table_lists_every_name(page, package, site):
     assert re.findall(r"<tr>\s*<td><code>(\w+)</code>", site[page]) == list(package.TABLE)
+
+
+@pytest.mark.parametrize("package", ["rankings", "measures"])
+def test_the_tables_list_the_arguments_of_every_ranking_and_measure(package, site):
+    for part in {"rankings": registry.RANKINGS, "measures": registry.MEASURES}[package].values():
+        row = rf"<code>{package}\.{part.__name__}</code></a></td>(.*?)</tr>"
+        (cells,) = re.findall(row, site["losses/index.html"], re.S)
+        for name, default in registry.defaults(part).items():
+            shown = f'{name}="{default}"' if isinstance(default, str) else f"{name}={default}"
+            assert shown in html.unescape(cells)
+
+
+@pytest.mark.parametrize("page", ["index.html", "citation.html", "losses/index.html", "relaxations/index.html"])
+def test_pages_about_all_relaxations_link_to_the_page_of_each(page, site):
+    for ranking in registry.RANKINGS.values():
+        path = f"relaxations/{ranking.__name__.lower()}.html"
+        assert path in site
+        cells = " ".join(re.findall("<td.*?</td>", site[page], re.S))
+        assert f'href="{os.path.relpath(path, os.path.dirname(page))}' in cells, ranking
+
+
+def test_a_relaxation_without_a_page_gets_one_with_its_formula_and_plots(monkeypatch, tmp_path):
+    @dataclasses.dataclass(frozen=True)
+    class NewSort(rankings.Ranking):
+        """The NewSort ranking: a new kind of indicators."""
+
+        about = dataclasses.replace(rankings.SoftSort.about, prefix="New", title="NewSort", formula="I = s / \\tau")
+        temperature: float = 1.0
+
+    monkeypatch.setitem(registry.RANKINGS, "new", NewSort)
+    config_base = pytest.importorskip("mkdocs.config", reason="MkDocs is only in the stack 'latest'")
+    files = pytest.importorskip("mkdocs.structure.files")
+    hooks = runpy.run_path(str(ROOT / "tools" / "mkdocs_hooks.py"))
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "newsort_error.png").touch()
+    config = config_base.load_config(str(ROOT / "mkdocs.yml"), docs_dir=str(tmp_path))
+    monkeypatch.setattr(config.plugins, "_current_plugin", "hooks", raising=False)  # as in an event of MkDocs
+    pages = files.Files([])
+    hooks["on_files"](pages, config=config)
+    text = pages.get_file_from_path("relaxations/newsort.md").content_string
+    for part in (
+        "# NewSort\n",
+        "$$I = s / \\tau$$",
+        "| `temperature` | `1.0` | 0.1, 1, 10, 100 |",
+        "newsort_error.png",
+    ):
+        assert part in text
+    assert "::: tfr_smooth.rankings.NewSort\n" in text and "<!-- classes: new -->" in text
+    assert "newsort_ranking.png" not in text
+    hooks["on_config"](config)
+    (section,) = (section["Relaxations"] for section in config.nav if "Relaxations" in section)
+    titles = [ranking.__name__ for ranking in registry.RANKINGS.values()]
+    assert [title for entry in section[1:-1] for title in entry] == titles and titles[-1] == "NewSort"
 
 
 def test_links_into_the_repository_lead_to_files(site):

@@ -2,24 +2,37 @@
 
 Tables and reference sections are generated from the registry, so that they are always up to date. A page contains a
 comment instead:
-    <!-- losses -->            the table of losses, from losses.TABLE
-    <!-- metrics -->           the table of metrics, from metrics.TABLE
-    <!-- names: PACKAGE -->    all public names of a package, linked to their documentation
-    <!-- classes: RANKING -->  the reference of a ranking's losses and metrics, from registry.PAIRS
+    <!-- losses -->             the table of losses, from losses.TABLE
+    <!-- metrics -->            the table of metrics, from metrics.TABLE
+    <!-- rankings -->           the table of rankings with their loss classes, arguments and papers
+    <!-- measures -->           the same of measures
+    <!-- relaxations -->        the table of relaxations with what they compute and their papers
+    <!-- comparison -->         the table of relaxations with their temperatures and costs
+    <!-- relaxations: KIND -->  links to the relaxations of a kind: indicators, distributions or positions
+    <!-- names: PACKAGE -->     all public names of a package, linked to their documentation
+    <!-- classes: RANKING -->   the reference of a ranking's losses and metrics, from registry.PAIRS
+    <!-- reference: KIND -->    the reference of all measures or exact metrics
 A name without documentation becomes a broken link, so that `mkdocs build --strict` fails.
+
+A relaxation's page is relaxations/CLASS.md, with the name of its class in lower case. It is generated if docs/ does not
+contain it. The pages of all relaxations are added to the navigation.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import posixpath
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import griffe
+from mkdocs.structure.files import File
 
+# Matches a comment of a page: what to insert, and its argument.
+_COMMENT = re.compile(r"<!-- (\w+)(?:: ([\w. ]+))? -->")
 # Matches an image in Markdown: the part before the path, and the path without ".png)".
 _IMAGE = re.compile(r"(!\[[^\]]*\]\()([^)#]+)\.png\)")
 # Matches inline code that starts with a flag: the tag, and the flag without its value.
@@ -30,6 +43,8 @@ _SEARCHED_RANGES = {"sigma"}
 _NOT_IMPORTABLE = "tfr_smooth.tf_ranking"
 # Package -> suffix of the names of its classes.
 _ENDINGS = {"losses": "Loss", "metrics": "Metric"}
+# The page that compares the relaxations.
+_OVERVIEW = "relaxations/index.md"
 
 
 class RuntimeNames(griffe.Extension):
@@ -39,14 +54,13 @@ class RuntimeNames(griffe.Extension):
         for package in (pkg["losses"], pkg["metrics"]):
             add_named_classes(package)
         rename_examples(pkg)
-        hide_defaults_of_variadics(pkg)
-        for package in (pkg["functional"], pkg["ops"]):
-            prefer_functions_to_modules(package)
+        tidy_parameters(pkg)
 
 
 def add_named_classes(package: griffe.Module) -> None:
     """Adds the classes generated from the registry, with the signatures of the stubs and the classes' docstrings."""
-    stubs, named = package["named"], importlib.import_module(f"{package.path}.named")
+    module = f"measure_{package.name}"
+    stubs, named = package[module], importlib.import_module(f"{package.path}.{module}")
     for name in named.__all__:
         stubs[name].docstring.value = inspect.getdoc(getattr(named, name))
         package.set_member(name, griffe.Alias(name, stubs[name], parent=package))
@@ -61,37 +75,46 @@ def rename_examples(owner: griffe.Object) -> None:
             rename_examples(member)
 
 
-def hide_defaults_of_variadics(owner: griffe.Object) -> None:
-    """Removes the default `{}` that griffe assigns to `**kwargs`, and `()` of `*args`."""
+def tidy_parameters(owner: griffe.Object) -> None:
+    """Removes what griffe adds: the defaults `{}` of `**kwargs` and `()` of `*args`, and `about` as a field."""
     variadic = (griffe.ParameterKind.var_positional, griffe.ParameterKind.var_keyword)
     for parameter in owner.parameters if owner.is_function else ():
         if parameter.kind in variadic:
             parameter.default = None
+    if owner.is_function and "about" in owner.parameters:
+        del owner.parameters["about"]
     for member in owner.members.values():
         if not member.is_alias:
-            hide_defaults_of_variadics(member)
+            tidy_parameters(member)
 
 
-def prefer_functions_to_modules(package: griffe.Module) -> None:
-    """Documents the function if a function and its module have the same name, such as `functional.list_net`.
-
-    All names are looked up first, since the members of such a module become unreachable when the function replaces it.
-    """
-    members = {name: package[name] for name in package.exports}
-    targets = {name: member.final_target if member.is_alias else member for name, member in members.items()}
-    for name, target in targets.items():
-        public = target[name] if target.is_module else target
-        package.set_member(name, griffe.Alias(name, public, parent=package))
+def on_config(config: Any) -> None:
+    """Adds the pages of the relaxations to the navigation, after the page that compares them."""
+    for section in config.nav:
+        for entries in section.values():
+            if isinstance(entries, list) and _OVERVIEW in entries:
+                place = entries.index(_OVERVIEW) + 1
+                entries[place:place] = [{ranking.__name__: page_of(ranking)} for ranking in relaxations()]
 
 
-def on_page_markdown(markdown: str, *, page: Any, **kwargs: Any) -> str:
+def on_files(files: Any, *, config: Any) -> None:
+    """Adds a page for each relaxation without a page in docs/."""
+    for ranking in relaxations():
+        if files.get_file_from_path(page_of(ranking)) is None:
+            files.append(File.generated(config, page_of(ranking), content=relaxation_page(ranking, config.docs_dir)))
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, **kwargs: Any) -> str:
     """Inserts tables, reference sections and the dark variants of images."""
-    markdown = re.sub(r"^<!-- losses -->$", lambda _: losses_table(), markdown, flags=re.M)
-    markdown = re.sub(r"^<!-- metrics -->$", lambda _: metrics_table(), markdown, flags=re.M)
-    markdown = re.sub(r"^<!-- classes: (\w+) -->$", lambda match: classes(match[1]), markdown, flags=re.M)
-    markdown = re.sub(r"^<!-- names: ([\w.]+) -->$", lambda match: names(match[1]), markdown, flags=re.M)
+    folder = posixpath.dirname(page.file.src_uri)
+
+    def inserted(comment: re.Match[str]) -> str:
+        insert = INSERTED.get(comment[1])
+        return insert(folder, *filter(None, [comment[2]])) if insert else comment[0]
+
+    markdown = _COMMENT.sub(inserted, markdown)
     markdown = re.sub(r"^\|.*", lambda row: row[0].replace("± ", "±\u00a0"), markdown, flags=re.M)  # no line break
-    return _IMAGE.sub(lambda match: image(match, Path(page.file.abs_src_path).parent), markdown)
+    return _IMAGE.sub(lambda match: image(match, Path(config.docs_dir) / folder), markdown)
 
 
 def on_page_content(html: str, **kwargs: Any) -> str:
@@ -112,23 +135,88 @@ def image(match: re.Match[str], folder: Path) -> str:
     return f"{before}{path}.png#only-light){before}{path}_dark.png#only-dark)"
 
 
-def losses_table() -> str:
+def relaxations() -> list[Any]:
+    from tfr_smooth import registry
+
+    return list(registry.RANKINGS.values())
+
+
+def page_of(ranking: Any) -> str:
+    return f"relaxations/{ranking.__name__.lower()}.md"
+
+
+def relaxation_page(ranking: Any, docs: str) -> str:
+    """Returns the page of a relaxation from its class, with those of its plots that exist."""
+    about, title, name = ranking.about, ranking.__name__, ranking.__name__.lower()
+
+    def plot(kind: str, what: str) -> str:
+        path = f"images/{name}_{kind}.png"
+        return f"\n![{what}](../{path})\n" if (Path(docs) / path).exists() else ""
+
+    return f"""\
+# {title}
+
+{first_line(ranking.__doc__)}
+
+Paper: {linked(about.citation)}.
+
+## Definition
+
+$${about.formula}$$
+
+[Metrics](../metrics.md#formulas) lists the formulas of the metrics for each kind of ranking.
+{plot("ranking", f"{title}'s ranking of five documents")}
+## Hyperparameters
+
+{
+        table(
+            ["argument", "default", "searched in the papers"],
+            [
+                [f"`{argument}`", f"`{literal(default)}`", searched(argument, about.searched.get(argument, ()))]
+                for argument, default in hyperparameters(ranking).items()
+            ],
+        )
+    }
+{
+        plot(
+            "error",
+            f"Mean absolute error of {title}'s metrics, and norm of the gradient of its NDCG, by {about.temperature}",
+        )
+    }
+[Relaxations](index.md) compares the costs and errors of all relaxations.
+
+## Reference
+
+::: tfr_smooth.rankings.{title}
+
+<!-- classes: {about.name} -->
+"""
+
+
+def hyperparameters(part: type) -> dict[str, Any]:
+    from tfr_smooth import registry
+
+    return registry.defaults(part)
+
+
+def losses_table(folder: str) -> str:
     from tfr_smooth import losses
 
     rows = []
     for name, entry in losses.TABLE.items():
         arguments = [
-            f"`{argument}={default!r}`"
+            f"`{argument}={literal(default)}`"
             + (f" {{{searched(argument, entry.searched[argument])}}}" if argument in entry.searched else "")
             for argument, default in entry.defaults.items()
         ]
-        citation = re.sub(r"arXiv:([\d.]+\d)", r"[arXiv:\1](https://arxiv.org/abs/\1)", entry.citation)
-        cost = [re.sub(r"\^([\d.]+)", r"<sup>\1</sup>", order) for order in (entry.time, entry.memory)]
-        rows.append([f"`{name}`<br>{reference(losses, entry.loss)}", "<br>".join(arguments), citation, *cost])
+        cost = [powers(order) for order in (entry.time, entry.memory)]
+        rows.append(
+            [f"`{name}`<br>{reference(losses, entry.loss)}", "<br>".join(arguments), linked(entry.citation), *cost]
+        )
     return table(["name and class", "hyperparameters {searched}", "paper and equation", "time", "memory"], rows)
 
 
-def metrics_table() -> str:
+def metrics_table(folder: str) -> str:
     from tfr_smooth import metrics
 
     rows = [
@@ -137,32 +225,106 @@ def metrics_table() -> str:
     return table(["name", "class", "what"], rows)
 
 
-def classes(ranking: str) -> str:
+def parts_table(package: str) -> str:
+    """A row for each ranking or measure."""
     from tfr_smooth import registry
 
-    pairs = [registry.PAIRS[f"{ranking}_{metric}"] for metric in registry.METRICS]
+    parts = registry.RANKINGS if package == "rankings" else registry.MEASURES
+    rows = []
+    for part in parts.values():
+        classes = f"{part.about.prefix}...Loss" if package == "rankings" else f"...{part.about.suffix}Loss"
+        arguments = ", ".join(f"{name}={literal(default)}" for name, default in hyperparameters(part).items())
+        link = f"[`{package}.{part.__name__}`][tfr_smooth.{package}.{part.__name__}]"
+        rows.append([link, f"`{classes}`", f"`{arguments}`" if arguments else "", linked(part.about.citation)])
+    return table([package.removesuffix("s"), "classes", "arguments", "paper and equation"], rows)
+
+
+def relaxation_link(ranking: Any, folder: str) -> str:
+    return f"[{ranking.__name__}]({posixpath.relpath(page_of(ranking), folder or '.')})"
+
+
+def relaxations_of(folder: str, kind: str = "") -> str:
+    """Links to the relaxations of a kind; without one, a table of all relaxations."""
+    from tfr_smooth import rankings
+
+    def kind_of(ranking: type) -> str:
+        if issubclass(ranking, rankings.PositionRanking):
+            return "positions"
+        return "distributions" if issubclass(ranking, rankings.ranking.DocumentRanking) else "indicators"
+
+    if kind:
+        return ", ".join(relaxation_link(ranking, folder) for ranking in relaxations() if kind_of(ranking) == kind)
+    rows = []
+    for ranking in relaxations():
+        # "The NAME ranking: what it computes (paper)."
+        what = re.sub(r"^The \w+ ranking: |( \(.*\))?\.$", "", first_line(ranking.__doc__))
+        rows.append([relaxation_link(ranking, folder), what, linked(ranking.about.citation)])
+    return table(["relaxation", "smooth ranking", "paper and equation"], rows)
+
+
+def comparison_table(folder: str) -> str:
+    rows = []
+    for ranking in relaxations():
+        about = ranking.about
+        default = hyperparameters(ranking)[about.temperature]
+        sharper = "larger" if about.sharp[about.temperature] > default else "smaller"
+        rows.append([relaxation_link(ranking, folder), f"{sharper} `{about.temperature}`", f"{default:g}"])
+        rows[-1] += [powers(order) for order in about.costs["ndcg"]]
+    return table(["relaxation", "sharper with", "default", "time per list", "memory"], rows)
+
+
+def classes(folder: str, ranking: str) -> str:
+    from tfr_smooth import registry
+
+    pairs = [registry.PAIRS[f"{ranking}_{measure}"] for measure in registry.MEASURES]
     return "\n".join(f"::: tfr_smooth.{kind}.{pair.stem}{end}" for kind, end in _ENDINGS.items() for pair in pairs)
 
 
-def names(package: str) -> str:
+def references(folder: str, kind: str) -> str:
+    from tfr_smooth import registry
+
+    measures = registry.MEASURES.values()
+    names = {
+        "measures": [f"measures.{measure.__name__}" for measure in measures],
+        "exact metrics": [f"metrics.{measure.about.exact}" for measure in measures],
+    }
+    return "\n".join(f"::: tfr_smooth.{name}" for name in names[kind])
+
+
+def names(folder: str, package: str) -> str:
     """A list of the public names, and below one per relaxation with its losses or metrics."""
     from tfr_smooth import registry
+    from tfr_smooth.losses import baselines
 
     kind = package.rpartition(".")[2]
     groups: dict[str, list[str]] = {}
     if kind in _ENDINGS:
         for pair in registry.PAIRS.values():
-            groups.setdefault(pair.ranking.title, []).append(pair.stem + _ENDINGS[kind])
+            groups.setdefault(pair.ranking.about.title, []).append(pair.stem + _ENDINGS[kind])
     if kind == "losses":
-        groups["Baselines"] = [entry.loss for entry in registry.BASELINES.values()]
+        groups["Baselines"] = [loss.__name__ for loss in baselines.BASELINES]
     elif kind == "metrics":
-        groups = {"Exact metrics": [entry.exact for entry in registry.METRICS.values()], **groups}
+        groups = {"Exact metrics": [measure.about.exact for measure in registry.MEASURES.values()], **groups}
     public = summaries(package)
     grouped = {name for members in groups.values() for name in members}
     lines = [f"- [`{name}`][{package}.{name}]: {public[name]}" for name in public if name not in grouped]
     for title, members in groups.items():
         lines += ["", f"## {title}", "", *(f"- [`{name}`][{package}.{name}]: {public[name]}" for name in members)]
     return "\n".join(lines)
+
+
+# What a comment inserts -> the function of the page's folder and the argument of the comment that returns it.
+INSERTED = {
+    "classes": classes,
+    "comparison": comparison_table,
+    "losses": losses_table,
+    "measures": lambda folder: parts_table("measures"),
+    "metrics": metrics_table,
+    "names": names,
+    "rankings": lambda folder: parts_table("rankings"),
+    "reference": references,
+    "relaxations": relaxations_of,
+}
 
 
 def summaries(package: str) -> dict[str, str]:
@@ -182,13 +344,25 @@ def reference(module: Any, member: type) -> str:
     return f"[`{member.__name__}`][{module.__name__}.{member.__name__}]"
 
 
+def literal(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def linked(citation: str) -> str:
+    return re.sub(r"arXiv:([\d.]+\d)", r"[arXiv:\1](https://arxiv.org/abs/\1)", citation)
+
+
+def powers(order: str) -> str:
+    return re.sub(r"\^([\d.]+)", r"<sup>\1</sup>", order)
+
+
 def first_line(docstring: str | None) -> str:
     return (docstring or "").strip().partition("\n")[0]
 
 
 def searched(argument: str, values: Iterable[Any]) -> str:
     shown = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
-    return f"{shown[0]} to {shown[-1]}" if argument in _SEARCHED_RANGES else ", ".join(shown)
+    return f"{shown[0]} to {shown[-1]}" if shown and argument in _SEARCHED_RANGES else ", ".join(shown)
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:

@@ -22,7 +22,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     pages = {
         found[1]: file.src_uri
         for file in files.documentation_pages()
-        if (found := _DIRECTIVE.search(pathlib.Path(file.abs_src_path).read_text(encoding="utf-8")))
+        if file.abs_src_path
+        and (found := _DIRECTIVE.search(pathlib.Path(file.abs_src_path).read_text(encoding="utf-8")))
     }
     root = pathlib.Path(config.config_file_path).parent
     docs = pathlib.Path(config.docs_dir).relative_to(root).as_posix() + "/"

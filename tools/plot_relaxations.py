@@ -28,21 +28,18 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from tfr_smooth import _files, _plotting, losses, measures, rankings
+from tfr_smooth import _files, _plotting, measures, rankings, registry
 
 
 @dataclasses.dataclass(frozen=True)
 class Relaxation:
-    """A ranking, and the range from soft to sharp of the argument that controls its sharpness."""
+    """A ranking, and what to draw of it if that differs from the defaults: see the properties of the same names."""
 
-    title: str
-    ranking: type
-    argument: str
-    soft: float
-    sharp: float
-    loss: str
-    unit: str
-    shown: tuple[float, ...] = ()  # values in the plot of the ranking; if empty, it shows positions over the range
+    ranking: type[rankings.Ranking]
+    soft_end: float | None = None
+    sharp_end: float | None = None
+    unit: str = ""
+    values_shown: tuple[float, ...] = ()
     variants: tuple[dict[str, Any], ...] = ({},)
 
     def make(self, value: float, **kwargs: Any) -> Any:
@@ -54,39 +51,67 @@ class Relaxation:
         return np.logspace(low, high, round(abs(high - low)) * per_decade + 1)
 
     @property
+    def title(self) -> str:
+        return self.ranking.__name__
+
+    @property
+    def argument(self) -> str:
+        """The temperature."""
+        return self.ranking.about.temperature
+
+    @property
     def look(self) -> _plotting.Look:
-        return _plotting.look(self.loss)
+        return _plotting.look(self.ranking.about.name)
 
     @property
     def default(self) -> float:
-        return losses.TABLE[self.loss].defaults[self.argument]
+        return registry.defaults(self.ranking)[self.argument]
 
     @property
     def searched(self) -> tuple[float, ...]:
-        """The values that the papers search."""
-        return losses.TABLE[self.loss].searched[self.argument]
+        """The values that the papers search, or the default."""
+        return self.ranking.about.searched.get(self.argument, (self.default,))
+
+    @property
+    def is_inverse(self) -> bool:
+        """Whether a larger value is sharper."""
+        return self.ranking.about.sharp[self.argument] > self.default
+
+    @property
+    def soft(self) -> float:
+        """The soft end of the range: by default, the softest value that the papers search."""
+        return self.soft_end or (min if self.is_inverse else max)(self.searched)
+
+    @property
+    def sharp(self) -> float:
+        """The sharp end of the range: by default, the value for which the ranking is exact."""
+        return self.sharp_end or self.ranking.about.sharp[self.argument]
+
+    @property
+    def shown(self) -> tuple[float, ...]:
+        """Four values in the plot of indicators; the plot of a ranking without indicators shows positions instead."""
+        if self.values_shown or issubclass(self.ranking, rankings.PositionRanking):
+            return self.values_shown
+        low, high = np.log10([self.soft, self.sharp])
+        inward = 1.0 if self.is_inverse else -1.0  # one power of ten
+        return tuple(np.logspace(low + inward, high - inward, 4))
+
+    @property
+    def scale(self) -> str:
+        """The unit of the temperature."""
+        return self.unit or ("per unit of score" if self.is_inverse else "in units of the scores")
 
 
 REGULARIZATIONS = ({"regularization": "l2"}, {"regularization": "kl"})
-COLD = (10.0, 1.0, 0.1, 0.01)
-PER_SCORE, SCORE = "per unit of score", "in units of the scores"
+# By class name, what differs from the defaults.
+SPECIAL: dict[str, dict[str, Any]] = {
+    "SoftRank": {"soft_end": 10.0, "sharp_end": 1e-4, "values_shown": (1.0, 0.3, 0.1, 0.03)},
+    "FastSort": {"soft_end": 100.0, "variants": REGULARIZATIONS},
+    "Sinkhorn": {"sharp_end": 1e-5, "unit": "no unit", "values_shown": (1.0, 0.1, 0.01, 0.001)},
+}
 RELAXATIONS = {
-    "smoothi": Relaxation(
-        "SmoothI", rankings.SmoothI, "alpha", 0.1, 1e4, "smoothi_ndcg", PER_SCORE, (1, 10, 100, 1000)
-    ),
-    "approx": Relaxation("Approx", rankings.Approx, "alpha", 0.1, 1e3, "approx_ndcg", PER_SCORE),
-    "softrank": Relaxation("SoftRank", rankings.SoftRank, "sigma", 10, 1e-4, "soft_ndcg", SCORE, (1, 0.3, 0.1, 0.03)),
-    "neuralsort": Relaxation(
-        "NeuralSort", rankings.NeuralSort, "temperature", 100, 1e-3, "neuralsort_ndcg", SCORE, COLD
-    ),
-    "softsort": Relaxation("SoftSort", rankings.SoftSort, "temperature", 100, 1e-3, "softsort_ndcg", SCORE, COLD),
-    "fastsort": Relaxation(
-        *("FastSort", rankings.FastSort, "regularization_strength", 100, 1e-3, "fastsort_ndcg", SCORE),
-        variants=REGULARIZATIONS,
-    ),
-    "sinkhorn": Relaxation(
-        "Sinkhorn", rankings.Sinkhorn, "epsilon", 10, 1e-5, "sinkhorn_ndcg", "no unit", (1, 0.1, 0.01, 0.001)
-    ),
+    ranking.__name__.lower(): Relaxation(ranking, **SPECIAL.get(ranking.__name__, {}))
+    for ranking in registry.RANKINGS.values()
 }
 METRICS = {
     "NDCG": measures.NDCG(),
@@ -227,6 +252,9 @@ def indicators(ranking: rankings.Ranking, scores: tf.Tensor) -> np.ndarray:
     mask = tf.ones_like(scores, tf.bool)
     if isinstance(ranking, rankings.Sinkhorn):
         return ranking.transport(scores, mask).numpy()[0].T
+    if type(ranking).indicators is rankings.Ranking.indicators:  # the relevance at each rank, if one document has all
+        each = tf.eye(scores.shape[1], dtype=scores.dtype)
+        return np.stack([ranking.rank_relevance(scores, one[tf.newaxis], mask).numpy()[0] for one in each], axis=1)
     return ranking.indicators(scores, mask).numpy()[0]
 
 
@@ -345,7 +373,7 @@ def temperature_axis(axes: Axes, relaxation: Relaxation) -> None:
     axes.set_xscale("log")
     axes.set_xlim(relaxation.soft, relaxation.sharp)
     axes.xaxis.set_major_locator(LogLocator(numticks=10))
-    axes.set_xlabel(f"{relaxation.argument}, {relaxation.unit} (sharper to the right)")
+    axes.set_xlabel(f"{relaxation.argument}, {relaxation.scale} (sharper to the right)")
 
 
 def mark_default(axes: Axes, relaxation: Relaxation) -> None:
