@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import tensorflow as tf
 
 from tfr_smooth import _about, _lists
-from tfr_smooth.losses.ranking_loss import RankingLoss
+from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class MeanSquaredLoss(RankingLoss):
@@ -38,6 +41,9 @@ class MeanSquaredLoss(RankingLoss):
     """
 
     about: ClassVar = _about.AboutLoss(name="mean_squared", citation="Cossock, Zhang 2006", cost=("N", "N"))
+
+    def __init__(self, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**options)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""

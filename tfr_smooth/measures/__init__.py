@@ -14,5 +14,5 @@ from tfr_smooth.measures.reciprocal_rank import ReciprocalRank as ReciprocalRank
 # The measures, in the order of the tables.
 MEASURES: tuple[type[Measure], ...] = (NDCG, Precision, AveragePrecision, ReciprocalRank, ExpectedReciprocalRank)
 
-__all__ = ["BinaryMeasure", "Measure", "ideal_dcg"]
+__all__ = ["MEASURES", "BinaryMeasure", "Measure", "ideal_dcg"]
 __all__ += [measure.__name__ for measure in MEASURES]

@@ -106,12 +106,26 @@ class Measure(abc.ABC):
 
 
 class BinaryMeasure(Measure):
-    """Base class of measures of binary relevance: documents with a label >= 1 are relevant."""
+    """Base class of measures of binary relevance: documents with a label >= 1 are relevant.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import measures
+      >>> measures.Precision(topn=1).relevance(tf.constant([[2.0, 0.5, 0.0]])).numpy()
+      array([[1., 0., 0.]], dtype=float32)
+    """
 
     def is_relevant(self, labels: tf.Tensor) -> tf.Tensor:
         """Returns [batch, list] bool: True for labels >= 1."""
         return labels >= 1.0
 
     def relevance(self, labels: tf.Tensor) -> tf.Tensor:
-        """Returns 1 for relevant documents, else 0; [batch, list]."""
+        """Returns 1 for relevant documents, else 0.
+
+        Args:
+          labels: [batch, list] floats, >= 0; 0 at padding.
+
+        Returns:
+          [batch, list], in the type of the labels.
+        """
         return tf.cast(self.is_relevant(labels), labels.dtype)

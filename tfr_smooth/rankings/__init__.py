@@ -21,6 +21,7 @@ from tfr_smooth.rankings.steps import RankSteps, Steps
 RANKINGS: tuple[type[Ranking], ...] = (SmoothI, Approx, SoftRank, NeuralSort, SoftSort, FastSort, Sinkhorn)
 
 __all__ = [
+    "RANKINGS",
     "ExactRanking",
     "PositionRanking",
     "RankSteps",
