@@ -147,50 +147,32 @@ def page_of(ranking: Any) -> str:
 
 def relaxation_page(ranking: Any, docs: str) -> str:
     """Returns the page of a relaxation from its class, with those of its plots that exist."""
-    about, title, name = ranking.about, ranking.__name__, ranking.__name__.lower()
-
-    def plot(kind: str, what: str) -> str:
-        path = f"images/{name}_{kind}.png"
-        return f"\n![{what}](../{path})\n" if (Path(docs) / path).exists() else ""
-
-    return f"""\
-# {title}
-
-{first_line(ranking.__doc__)}
-
-Paper: {linked(about.citation)}.
-
-## Definition
-
-$${about.formula}$$
-
-[Metrics](../metrics.md#formulas) lists the formulas of the metrics for each kind of ranking.
-{plot("ranking", f"{title}'s ranking of five documents")}
-## Hyperparameters
-
-{
-        table(
-            ["argument", "default", "searched in the papers"],
-            [
-                [f"`{argument}`", f"`{literal(default)}`", searched(argument, about.searched.get(argument, ()))]
-                for argument, default in hyperparameters(ranking).items()
-            ],
-        )
+    about, title, temperature = ranking.about, ranking.__name__, ranking.about.temperature
+    arguments = [
+        [f"`{argument}`", f"`{literal(default)}`", searched(argument, about.searched.get(argument, ()))]
+        for argument, default in hyperparameters(ranking).items()
+    ]
+    plots = {
+        "ranking": f"{title}'s ranking of five documents",
+        "error": f"Mean absolute error of {title}'s metrics, and norm of the gradient of its NDCG, by {temperature}",
     }
-{
-        plot(
-            "error",
-            f"Mean absolute error of {title}'s metrics, and norm of the gradient of its NDCG, by {about.temperature}",
-        )
-    }
-[Relaxations](index.md) compares the costs and errors of all relaxations.
-
-## Reference
-
-::: tfr_smooth.rankings.{title}
-
-<!-- classes: {about.name} -->
-"""
+    paths = {kind: f"images/{title.lower()}_{kind}.png" for kind in plots}
+    parts = [
+        f"# {title}",
+        first_line(ranking.__doc__),
+        f"Paper: {linked(about.citation)}.",
+        "## Definition",
+        f"$${about.formula}$$",
+        "[Metrics](../metrics.md#formulas) lists the formulas of the metrics for each kind of ranking. [Relaxations]"
+        "(index.md) compares the costs and errors of all relaxations.",
+        *(f"![{text}](../{paths[kind]})" for kind, text in plots.items() if (Path(docs) / paths[kind]).exists()),
+        "## Hyperparameters",
+        table(["argument", "default", "searched in the papers"], arguments),
+        "## Reference",
+        f"::: tfr_smooth.rankings.{title}",
+        f"<!-- classes: {about.name} -->",
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def hyperparameters(part: type) -> dict[str, Any]:
