@@ -42,6 +42,8 @@ _SMALL = {tf.float32: 2e-3, tf.float64: 1e-5}
 _FLOAT32_RANGE = 32.0
 # Inputs are clipped here, far from overflow: the softmax is exactly 0 or 1 long before.
 _LARGEST = 1e37
+# With larger softmax inputs, a derivative through the products of Eq. 7 may overflow.
+_STEEPEST = 1e6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,8 +192,9 @@ def _recursion(
     def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
         held = tf.stop_gradient(factors) if stop_gradient else factors
         logits = inputs * held
-        # The gradient is that of the logits themselves: subtracting the maximum has none, also for ties.
-        exponents = tf.stop_gradient(_exponents(logits, mask)) + (logits - tf.stop_gradient(logits))
+        # The gradient is that of the logits themselves, also for ties, unless it would overflow.
+        near = tf.clip_by_value(logits, -_STEEPEST, _STEEPEST)
+        exponents = tf.stop_gradient(_exponents(logits, mask)) + (near - tf.stop_gradient(near))
         indicators = _softmax(tf.exp(exponents), mask)
         row = tf.cast(indicators * tf.cast(real_ranks[rank, :, tf.newaxis], tf.float64), scores.dtype)
         return rank + 1, held * (1.0 - delta - indicators), rows.write(rank, read(row))
