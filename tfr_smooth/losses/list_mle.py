@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _lists
+from tfr_smooth import _about, _arguments, _compiled, _lists
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+# Far below every log weight, but finite.
+_LOG_OF_NOTHING = -1e300
 
 
 class ListMLELoss(RankingLoss):
@@ -71,12 +74,31 @@ class ListMLELoss(RankingLoss):
         highest = ties.maximum(precise)
         below = precise - highest
         # The log of the mean of e^s over ties. The 0 at padding has no effect, as padding comes last.
-        weights = tf.math.log(ties.mean(tf.exp(below))) + highest
-        terms = tf.math.cumulative_logsumexp(weights, axis=1) - highest - ties.mean(below)
-        terms = tf.cast(_lists.fill(terms, mask, 0.0), scores.dtype)
-        if self.position_aware:
-            terms *= _position_weights(mask, scores.dtype)
-        return tf.reduce_sum(terms, axis=1)
+        inputs = tf.math.log(ties.mean(tf.exp(below))) + highest
+        weights = _position_weights(mask, tf.float64) if self.position_aware else tf.cast(mask, tf.float64)
+        total = _weighted_log_sums(inputs, weights) - tf.reduce_sum(weights * (highest + ties.mean(below)), axis=1)
+        return tf.ensure_shape(tf.cast(total, scores.dtype), scores.shape[:1])
+
+
+def _plain_log_sums(inputs: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    # Of pairs, as the derivatives of TensorFlow's own cumulative sum take logarithms of negative numbers.
+    places = tf.range(tf.shape(inputs)[1])
+    before = tf.where(places <= places[:, tf.newaxis], inputs[:, tf.newaxis], _LOG_OF_NOTHING)
+    return tf.reduce_sum(weights * tf.reduce_logsumexp(before, axis=2), axis=1)
+
+
+@_compiled.differentiable(_plain_log_sums)
+def _weighted_log_sums(inputs: tf.Tensor, weights: tf.Tensor) -> _compiled.WithGradient:
+    r"""Returns $\sum_k w_k L_k$ with $L_k = \log \sum_{i \le k} e^{x_i}$, [batch], and its gradient function.
+
+    As all weights are at least 0, the gradient is another sum of exponentials,
+    $\sum_{k \ge i} w_k e^{x_i - L_k}$.
+    """
+    sums = tf.math.cumulative_logsumexp(inputs, axis=1)
+    positive = weights > 0.0
+    logs = tf.where(positive, tf.math.log(tf.where(positive, weights, 1.0)) - sums, _LOG_OF_NOTHING)
+    gradient = tf.exp(inputs + tf.math.cumulative_logsumexp(logs, axis=1, reverse=True))
+    return tf.reduce_sum(weights * sums, axis=1), lambda upstream: upstream[:, tf.newaxis] * gradient
 
 
 def _position_weights(mask: tf.Tensor, dtype: tf.DType) -> tf.Tensor:

@@ -119,7 +119,9 @@ class FastSort(PositionRanking):
         rising = tf.pad(tf.cumsum(_lists.fill(gaps, places[:, 1:], 0.0), axis=1), [[0, 0], [1, 0]])
 
         solve = _euclidean if self.regularization == "l2" else _entropic
-        starts = _BLOCKS[self.regularization](tf.stop_gradient(rising), places)
+        # `tf.vectorized_map` cannot convert loops of another graph.
+        blocks = _BLOCKS[self.regularization] if tf.executing_eagerly() else functools.partial(_blocks, solve)
+        starts = blocks(tf.stop_gradient(rising), places)
         positions, _ = solve(rising, _Blocks(starts))
         return tf.cast(exact.unsort(_lists.fill(positions, places, 0.0), order), scores.dtype)
 
