@@ -306,6 +306,8 @@ class Neighbors:
         self._shape = tf.shape(starts)
         # Of each document's run in its list. Some ids have no run.
         self._ids = tf.cumsum(tf.cast(starts, tf.int32), axis=1) - 1
+        rows = tf.range(self._shape[0])[:, tf.newaxis] * self._shape[1]
+        self._ids_of_batch = tf.reshape(self._ids + rows, [-1])
         self._counts = tf.maximum(self._reduced(tf.math.unsorted_segment_sum, tf.ones(self._shape, tf.int32)), 1)
 
     def total(self, values: tf.Tensor) -> tf.Tensor:
@@ -321,8 +323,7 @@ class Neighbors:
         return self._shared(self._reduced(tf.math.unsorted_segment_max, tf.stop_gradient(values)))
 
     def _reduced(self, reduction: Callable[..., tf.Tensor], values: tf.Tensor) -> tf.Tensor:
-        ids = self._ids + tf.range(self._shape[0])[:, tf.newaxis] * self._shape[1]
-        of_runs = reduction(tf.reshape(values, [-1]), tf.reshape(ids, [-1]), num_segments=tf.reduce_prod(self._shape))
+        of_runs = reduction(tf.reshape(values, [-1]), self._ids_of_batch, num_segments=tf.reduce_prod(self._shape))
         return tf.reshape(of_runs, self._shape)
 
     def _shared(self, of_runs: tf.Tensor) -> tf.Tensor:
