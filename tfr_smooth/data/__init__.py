@@ -8,14 +8,20 @@ from tfr_smooth.data.letor_format import LetorFormat
 from tfr_smooth.data.letor_parser import LetorSummary
 from tfr_smooth.data.splits import scan_split
 from tfr_smooth.data.synthetic import write_synthetic_letor
+from tfr_smooth.data.table_columns import Column, column_arrays, extra_columns, from_matrix, infer_columns
 from tfr_smooth.data.tfrecord import read_tfrecord
 
 __all__ = [
+    "Column",
     "ElwcSchema",
     "LetorFormat",
     "LetorSummary",
+    "column_arrays",
+    "extra_columns",
     "from_arrays",
     "from_dataframe",
+    "from_matrix",
+    "infer_columns",
     "letor_to_tfrecord",
     "one_list_per_click",
     "read_letor",

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tfr_smooth.data.batches import BatchOptions, InMemory
 from tfr_smooth.data.letor_parser import Query
 from tfr_smooth.data.query_cache import QueryCache
+from tfr_smooth.data.table_columns import to_pandas
 
 
 def from_arrays(
@@ -124,12 +125,7 @@ def from_dataframe(
       >>> inputs["features"].shape, labels.numpy().tolist()
       (TensorShape([2, 2, 1]), [[1.0, 0.0], [2.0, -1.0]])
     """
-    if not hasattr(frame, "iloc"):
-        if not hasattr(frame, "to_pandas"):
-            raise ValueError(
-                f"`frame` must be a pandas DataFrame or have a `to_pandas` method, got {type(frame).__name__}."
-            )
-        frame = frame.to_pandas()
+    frame = to_pandas(frame)
     named = {"query": query, "label": label, "weight": weight}
     for argument, column in named.items():
         if column is not None and column not in frame.columns:

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
-from tfr_smooth.models import PADDING_SCORE
+from tfr_smooth.models import PADDING_SCORE, TableScorer
 from tfr_smooth.serving import model_card, versions, warmup
 from tfr_smooth.serving.ranker_inputs import RankerInputs
 from tfr_smooth.serving.servable import INVALID_SCORE, make_servable
@@ -27,6 +27,7 @@ def export_ranker(
     example_feature_spec: Mapping[str, Any] | None = None,
     context_feature_spec: Mapping[str, Any] | None = None,
     mask_feature_name: str | None = None,
+    missing_values: bool = False,
     version: int | None = None,
     top_k: int | None = 10,
     rank_by: str | None = None,
@@ -50,7 +51,7 @@ def export_ranker(
     Two sentinel scores are lower than any score of the model: `models.PADDING_SCORE` (-1e30) for padding, and
     `serving.INVALID_SCORE` (-1e29) for a document with a NaN or infinite feature, or for which the model returns a
     score that is not finite. A document with such a feature is masked, so the scores of the other documents in its list
-    do not depend on it. `valid` is True for scores of the model.
+    do not depend on it. `valid` is True for scores of the model. With `missing_values`, NaN reaches the model instead.
 
     Two kinds of models are supported. Set `num_features` or `feature_names` for a model of a dict with `features` and
     `mask`, such as `models.FeedForwardScorer`. Set `example_feature_spec` and `mask_feature_name` for a model of a dict
@@ -73,6 +74,8 @@ def export_ranker(
         for a model of `features` and `mask`.
       context_feature_spec: The same for the features of the list. None for none.
       mask_feature_name: The model's name for its mask [batch, list]. None if it has no mask.
+      missing_values: Whether NaN is a missing value that the model handles, as `models.TableScorer` does. With
+        `feature_names`, protos may then lack features. For other protos, set default values in the specs.
       version: The version number, >= 1. None uses the last version plus one.
       top_k: The number of documents in `top_k`, >= 1. None omits `top_k` and `top_k_scores`.
       rank_by: The output that `rank` sorts by, for a model with several outputs. None for a model with one output.
@@ -105,7 +108,14 @@ def export_ranker(
       (TensorShape([1, 2]), [[0]])
     """
     check_readable(model)
-    inputs = _inputs(num_features, feature_names, example_feature_spec, context_feature_spec, mask_feature_name)
+    inputs = _inputs(
+        num_features,
+        feature_names,
+        example_feature_spec,
+        context_feature_spec,
+        mask_feature_name,
+        _arguments.boolean("missing_values", missing_values),
+    )
     sizes = [_arguments.integer("warmup_list_sizes", size, least=1) for size in warmup_list_sizes]
     if serving_default is not None:
         _arguments.choice("serving_default", serving_default, ["scores", "predict", "regress"])
@@ -131,7 +141,7 @@ def export_ranker(
             warmup.write_requests(folder / warmup.FILE, requests)
         content = (card or model_card.ModelCard()).complete(
             model=_describe_model(model, number),
-            features=inputs.describe(),
+            features=inputs.describe(model.table_features.columns if isinstance(model, TableScorer) else ()),
             signatures={name: _describe_signature(signature) for name, signature in sorted(loaded.items())},
             special_scores={"padding": PADDING_SCORE, "invalid": INVALID_SCORE},
         )
@@ -147,6 +157,7 @@ def _inputs(
     example_feature_spec: Mapping[str, Any] | None,
     context_feature_spec: Mapping[str, Any] | None,
     mask_feature_name: str | None,
+    missing_values: bool,
 ) -> RankerInputs:
     if example_feature_spec is not None:
         for name, value in (("num_features", num_features), ("feature_names", feature_names)):
@@ -156,19 +167,21 @@ def _inputs(
             example_feature_spec=example_feature_spec,
             context_feature_spec=context_feature_spec,
             mask_feature_name=mask_feature_name,
+            missing_values=missing_values,
         )
     for name, given in (("context_feature_spec", context_feature_spec), ("mask_feature_name", mask_feature_name)):
         if given is not None:
             raise ValueError(f"`{name}` must be None without `example_feature_spec`, got {given!r}.")
     if feature_names is None:
-        return RankerInputs.dense(_arguments.integer("num_features", num_features, least=1))
+        count = _arguments.integer("num_features", num_features, least=1)
+        return RankerInputs.dense(count, missing_values=missing_values)
     names = list(feature_names)
     if isinstance(feature_names, str) or len(set(names)) < len(names) or not all(isinstance(n, str) for n in names):
         raise ValueError(f"`feature_names` must be a list of unique names, got {feature_names!r}.")
     count = _arguments.integer("num_features", len(names) if num_features is None else num_features, least=1)
     if count != len(names):
         raise ValueError(f"`feature_names` must be {count} names, got {len(names)}.")
-    return RankerInputs.dense(count, names)
+    return RankerInputs.dense(count, names, missing_values)
 
 
 def _call_once(model: tf.keras.Model, inputs: RankerInputs, hint: str) -> None:

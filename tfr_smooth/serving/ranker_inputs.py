@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfr_smooth.data import elwc
+from tfr_smooth.data.table_columns import Column
 
 Tensors = dict[str, Any]
+# More categories would hide the other columns of a model card.
+_MOST_LISTED = 10
 # AutoGraph has nothing to convert in these functions, and takes a second to find that out. It still converts the model.
 plain = tf.autograph.experimental.do_not_convert
 
@@ -24,6 +28,7 @@ class RankerInputs:
       mask_feature_name: The model's name for its mask. None if it has no mask.
       columns: Names of float features in the protos that are stacked, in this order, into the single document feature.
         None reads the features by their own names.
+      missing_values: Whether NaN is a missing value that the model handles. Protos may then lack named float features.
 
     Raises:
       ValueError: If a spec has another type, or a name is used twice.
@@ -36,6 +41,7 @@ class RankerInputs:
         context_feature_spec: Mapping[str, Any] | None = None,
         mask_feature_name: str | None = "mask",
         columns: Sequence[str] | None = None,
+        missing_values: bool = False,
     ) -> None:
         self.examples = _checked_spec("example_feature_spec", example_feature_spec)
         self.context = _checked_spec("context_feature_spec", context_feature_spec or {})
@@ -47,12 +53,15 @@ class RankerInputs:
             raise ValueError(f"`example_feature_spec` must not share names with the context or the mask, got {twice}.")
         self.mask_feature_name = mask_feature_name
         self.columns = columns
+        self.missing_values = missing_values
 
     @classmethod
-    def dense(cls, num_features: int, columns: Sequence[str] | None = None) -> RankerInputs:
+    def dense(
+        cls, num_features: int, columns: Sequence[str] | None = None, missing_values: bool = False
+    ) -> RankerInputs:
         """Returns the inputs of a model of `features` [batch, list, num_features] and `mask`."""
         spec = {"features": tf.io.FixedLenFeature([num_features], tf.float32)}
-        return cls(example_feature_spec=spec, columns=columns)
+        return cls(example_feature_spec=spec, columns=columns, missing_values=missing_values)
 
     @property
     def takes_tensors(self) -> bool:
@@ -79,7 +88,8 @@ class RankerInputs:
         """Returns the specs of the context and of an example for `tf.io.parse_example`."""
         if self.columns is None:
             return self.context, self.examples
-        return self.context, {name: tf.io.FixedLenFeature([], tf.float32) for name in self.columns}
+        default = np.nan if self.missing_values else None
+        return self.context, {name: tf.io.FixedLenFeature([], tf.float32, default) for name in self.columns}
 
     @plain
     def parse_lists(self, serialized: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
@@ -122,22 +132,48 @@ class RankerInputs:
         return {name: tf.stack([documents[column] for column in self.columns], axis=-1)}
 
     @plain
-    def finite(self, features: Tensors, mask: tf.Tensor) -> tf.Tensor:
-        """Returns where [batch, list] all features of a document and of its list are finite."""
+    def valid(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns which numbers the model can take: the finite ones, and NaN with `missing_values`."""
+        return ~tf.math.is_inf(values) if self.missing_values else tf.math.is_finite(values)
+
+    @plain
+    def valid_documents(self, features: Tensors, mask: tf.Tensor) -> tf.Tensor:
+        """Returns where [batch, list] all features of a document and of its list are valid."""
         for name, values in features.items():
             if values.dtype.is_floating:
-                finite = _finite_rows(values, 1 if name in self.context else 2)
-                mask = tf.logical_and(mask, finite[:, tf.newaxis] if name in self.context else finite)
+                valid = _all_true(_map(self.valid, values), 1 if name in self.context else 2)
+                mask = tf.logical_and(mask, valid[:, tf.newaxis] if name in self.context else valid)
         return mask
 
-    def describe(self) -> list[dict[str, Any]]:
-        """Returns the features in order, for the model card."""
+    @plain
+    def without_invalid(self, features: Tensors) -> Tensors:
+        """Replaces invalid numbers by 0: their documents are masked, but 0 * NaN would be NaN."""
+
+        def clean(values: tf.Tensor) -> tf.Tensor:
+            return tf.where(self.valid(values), values, tf.zeros([], values.dtype))
+
+        return {name: _map(clean, values) if values.dtype.is_floating else values for name, values in features.items()}
+
+    def describe(self, columns: Iterable[Column] = ()) -> list[dict[str, Any]]:
+        """Returns the features in order, for the model card.
+
+        Args:
+          columns: The table columns that the features of these names are.
+        """
         if self.columns is not None:
-            return [{"name": name, "of": "document", "type": "float32", "shape": []} for name in self.columns]
+            described = [{"name": name, "of": "document", "type": "float32", "shape": []} for name in self.columns]
+        else:
+            described = [
+                {"name": name, "of": owner, "type": spec.dtype.name, "shape": _shape(spec)}
+                for owner, specs in (("list", self.context), ("document", self.examples))
+                for name, spec in specs.items()
+            ]
+        by_name = {column.name: column for column in columns}
+        if {each["name"] for each in described} != set(by_name):
+            return described
+        features = {each["name"]: each for each in described}
         return [
-            {"name": name, "of": owner, "type": spec.dtype.name, "shape": _shape(spec)}
-            for owner, specs in (("list", self.context), ("document", self.examples))
-            for name, spec in specs.items()
+            {**features[name], "kind": column.kind, "values": _values_of(column)} for name, column in by_name.items()
         ]
 
 
@@ -166,11 +202,27 @@ def _blank(spec: Any) -> Any:
     return tf.broadcast_to(tf.constant(value, spec.dtype), [1, *_shape(spec)])
 
 
-def _finite_rows(values: Any, rank: int) -> tf.Tensor:
-    """Returns whether all numbers are finite, for each index of the first `rank` axes."""
+def _values_of(column: Column) -> str:
+    """Returns a description of the raw values of a column."""
+    if column.kind == "category":
+        shown = ", ".join(map(repr, column.categories[:_MOST_LISTED]))
+        more = len(column.categories) - _MOST_LISTED
+        known = f"{shown} and {more} more" if more > 0 else shown
+        return f"{known}; others are unseen; '' is missing"
+    known = {"number": "numbers", "boolean": "0, 1", "date": "seconds since 1970-01-01 UTC"}[column.kind]
+    return f"{known}; {column.missing_value} is missing"
+
+
+def _map(function: Callable[[tf.Tensor], tf.Tensor], values: Any) -> Any:
+    """Returns the results for all values of a dense or ragged tensor."""
     if isinstance(values, tf.RaggedTensor):
-        finite = values.with_flat_values(tf.math.is_finite(values.flat_values))
-        finite = tf.reduce_all(finite, axis=-1)
-        return finite.to_tensor(False) if isinstance(finite, tf.RaggedTensor) else finite
-    finite = tf.math.is_finite(values)
-    return tf.reduce_all(finite, axis=list(range(rank, values.shape.rank)))
+        return values.with_flat_values(function(values.flat_values))
+    return function(values)
+
+
+def _all_true(values: Any, rank: int) -> tf.Tensor:
+    """Returns whether all values are True, for each index of the first `rank` axes."""
+    if isinstance(values, tf.RaggedTensor):
+        values = tf.reduce_all(values, axis=-1)
+        return values.to_tensor(False) if isinstance(values, tf.RaggedTensor) else values
+    return tf.reduce_all(values, axis=list(range(rank, values.shape.rank)))

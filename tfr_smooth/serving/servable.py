@@ -90,8 +90,8 @@ class _Scorer:
 
     def __call__(self, features: Tensors, mask: tf.Tensor) -> tuple[dict[str | None, tf.Tensor], tf.Tensor]:
         """Returns the scores [batch, list] by output name (None for a single output), and where they are valid."""
-        valid = self.inputs.finite(features, mask)
-        asked = {name: _without_nan(values) for name, values in features.items()}
+        valid = self.inputs.valid_documents(features, mask)
+        asked = self.inputs.without_invalid(features)
         if self.inputs.mask_feature_name is not None:
             asked[self.inputs.mask_feature_name] = valid
         outputs = self.model(asked, training=False)
@@ -216,16 +216,6 @@ def _full_mask(mask: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
 
 def _list_shape(features: Tensors, inputs: RankerInputs) -> tf.Tensor:
     return tf.shape(features[next(iter(inputs.examples))])[:2]
-
-
-@plain
-def _without_nan(values: Any) -> Any:
-    """Replaces non-finite values by 0: their documents are masked, but 0 * NaN would be NaN."""
-    if not values.dtype.is_floating:
-        return values
-    if isinstance(values, tf.RaggedTensor):
-        return values.with_flat_values(_without_nan(values.flat_values))
-    return tf.where(tf.math.is_finite(values), values, tf.zeros([], values.dtype))
 
 
 def _tables(model: tf.keras.Model) -> list[Any]:

@@ -1,0 +1,322 @@
+"""Columns learned from a training table, and the raw values of tables in them."""
+
+import dataclasses
+import datetime
+import decimal
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+from tests.data.test_arrays import Table
+from tfr_smooth import data
+
+UTC = datetime.timezone.utc
+NO_DATE = np.iinfo(np.int64).min
+DAYS = pd.to_datetime(["2024-02-29", None, "1969-12-31"])
+SECONDS = [1709164800, NO_DATE, -86400]
+
+# Values of a column -> kind, raw values.
+SERIES = {
+    "int": ([3, 1, 2], "number", [3.0, 1.0, 2.0]),
+    "uint8": (np.array([3, 1, 255], np.uint8), "number", [3.0, 1.0, 255.0]),
+    "float16": (np.array([3, np.nan, 2], np.float16), "number", [3.0, np.nan, 2.0]),
+    "nullable int": (pd.array([3, None, 2], "Int64"), "number", [3.0, np.nan, 2.0]),
+    "nullable float": (pd.array([0.5, None, 2], "Float32"), "number", [0.5, np.nan, 2.0]),
+    "objects of numbers": (np.array([3, None, decimal.Decimal("0.5")], object), "number", [3.0, np.nan, 0.5]),
+    "numbers and booleans": (np.array([3, None, True], object), "number", [3.0, np.nan, 1.0]),
+    "bool": ([True, False, True], "boolean", [1.0, 0.0, 1.0]),
+    "nullable boolean": (pd.array([True, None, False], "boolean"), "boolean", [1.0, np.nan, 0.0]),
+    "objects of booleans": (np.array([True, np.nan, np.bool_(False)], object), "boolean", [1.0, np.nan, 0.0]),
+    "objects of text": (np.array(["b", None, "ä"], object), "category", ["b", "", "ä"]),
+    "empty text": (np.array(["b", "", "a"], object), "category", ["b", "", "a"]),
+    "string": (pd.array(["b", None, "a"], "string"), "category", ["b", "", "a"]),
+    "categorical": (pd.Categorical(["b", None, "a"]), "category", ["b", "", "a"]),
+    "categorical numbers": (pd.Categorical([7, None, 5]), "category", ["7", "", "5"]),
+    "categorical floats": (pd.Categorical([7.0, None, 0.5]), "category", ["7", "", "0.5"]),
+    "datetime": (DAYS, "date", SECONDS),
+    "datetime in s": (DAYS.astype("datetime64[s]"), "date", SECONDS),
+    "datetime in ns": (DAYS.astype("datetime64[ns]"), "date", SECONDS),
+    "fractions of a second": (pd.to_datetime(["1969-12-31 23:59:59.5", "1970-01-01 00:00:00.5"]), "date", [-1, 0]),
+    "time zone": (DAYS.tz_localize("Asia/Tokyo"), "date", [second - 9 * 3600 for second in SECONDS]),
+    "objects of dates": (np.array([datetime.date(1970, 1, 2), None], object), "date", [86400, NO_DATE]),
+    "objects of times": (np.array([datetime.datetime(1970, 1, 2, tzinfo=UTC), None], object), "date", [86400, NO_DATE]),
+}
+SERIES["time zone"][2][1] = NO_DATE
+each_series = pytest.mark.parametrize("name", SERIES)
+
+
+@each_series
+@pytest.mark.parametrize("kind_of_table", [lambda frame: frame, Table])
+def test_kinds_and_raw_values(name, kind_of_table):
+    values, kind, expected = SERIES[name]
+    frame = kind_of_table(pd.DataFrame({"x": values}))
+    (column,) = data.infer_columns(frame)
+    raw = data.column_arrays(frame, [column])["x"]
+    assert column.kind == kind and column.dtype == tf.as_dtype(tf.convert_to_tensor(raw).dtype)
+    assert raw.dtype == (object if kind == "category" else column.dtype.as_numpy_dtype)
+    np.testing.assert_array_equal(raw, np.array(expected, raw.dtype))
+    missing = [value == column.missing_value or value != value for value in expected]
+    assert column.has_missing == any(missing)
+    known = [value for value, is_missing in zip(expected, missing, strict=True) if not is_missing]
+    if kind == "category":
+        assert column.categories == tuple(sorted(known)) and column.fill == 0.0
+    else:
+        mean = np.mean(known, dtype=np.float64) / (86400 if kind == "date" else 1)
+        assert column.categories == () and column.fill == pytest.approx(mean, rel=1e-12)
+    assert column.width == (len(known) if kind == "category" else 1) + any(missing)
+
+
+@each_series
+def test_a_column_of_only_missing_values_is_missing_in_every_kind(name):
+    """Such as in a table of one row; pandas does not know its type."""
+    (column,) = data.infer_columns(pd.DataFrame({"x": SERIES[name][0]}))
+    for nothing in ([None, None], [np.nan, np.nan], pd.to_datetime([None, None]), pd.Categorical([None, None])):
+        raw = data.column_arrays(pd.DataFrame({"x": nothing}), [column])["x"]
+        np.testing.assert_array_equal(raw, np.array([column.missing_value] * 2, raw.dtype))
+
+
+@each_series
+def test_json_restores_a_column(name):
+    (column,) = data.infer_columns(pd.DataFrame({"x": SERIES[name][0]}))
+    assert data.Column(**json.loads(json.dumps(dataclasses.asdict(column)))) == column
+    assert hash(column) == hash(dataclasses.replace(column))
+
+
+def test_the_most_frequent_categories_are_known_and_ties_are_in_the_order_of_the_text():
+    frame = pd.DataFrame({"x": ["b", "z", "a", "z", "c", None]})
+    found = [data.infer_columns(frame, max_categories=most)[0].categories for most in (1, 2, 3, 9)]
+    assert found == [("z",), ("z", "a"), ("z", "a", "b"), ("z", "a", "b", "c")]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_tables_agree_with_pandas(seed):
+    random = np.random.RandomState(seed)
+    rows, holes = random.randint(5, 200), 0.4 * random.rand()
+    frame = pd.DataFrame(
+        {
+            "count": random.randint(-(10**6), 10**6, rows),
+            "price": np.where(random.rand(rows) < holes, np.nan, random.lognormal(size=rows)),
+            "brand": pd.Series(random.choice(list("abcdefgh"), rows)).mask(random.rand(rows) < holes),
+            "day": pd.Series(pd.to_datetime(random.randint(-(10**9), 2 * 10**9, rows), unit="s")).mask(
+                random.rand(rows) < holes
+            ),
+        }
+    )
+    frame = frame.sample(frac=1.0, random_state=seed)  # The row labels are not the row numbers.
+    columns = data.infer_columns(frame)
+    assert [column.name for column in columns] == list(frame)
+    assert [column.kind for column in columns] == ["number", "number", "category", "date"]
+    assert [column.has_missing for column in columns] == frame.isna().any().tolist()
+    count, price, brand, day = columns
+    assert count.fill == pytest.approx(frame["count"].mean())
+    assert price.fill == pytest.approx(frame["price"].mean(), rel=1e-6)
+    assert day.fill == pytest.approx((frame["day"].mean() - pd.Timestamp(0)) / pd.Timedelta(days=1), abs=1e-4)
+    sizes = frame["brand"].value_counts()
+    assert set(brand.categories) == set(sizes.index)
+    assert (sizes[list(brand.categories)].diff().dropna() <= 0).all()
+    arrays = data.column_arrays(frame.iloc[::-1], columns[::-1])
+    assert list(arrays) == list(frame)[::-1]
+    for name, raw in data.column_arrays(frame, columns).items():
+        np.testing.assert_array_equal(arrays[name], raw[::-1])
+        missing = pd.Series(raw == data.Column(name="x", kind="date").missing_value) | pd.isna(raw) | (raw == "")
+        np.testing.assert_array_equal(missing, frame[name].isna())
+
+
+BAD_TABLES = {
+    "no columns": (pd.DataFrame(index=[1]), "`frame` must have at least one column, got none."),
+    "a number as name": (
+        pd.DataFrame({3: [1]}),
+        "`frame` must have column names that are strings and not empty, got 3.",
+    ),
+    "the same name twice": (
+        pd.DataFrame([[1, 2]], columns=["x", "x"]),
+        "`frame` must have each column once, got 'x' 2 times.",
+    ),
+    "no rows": (
+        pd.DataFrame({"x": []}),
+        "`frame` must have known values in each column, got only missing ones in 'x'.",
+    ),
+    "only missing values": (
+        pd.DataFrame({"x": [None, ""]}),
+        "`frame` must have known values in each column, got only missing ones in 'x'.",
+    ),
+    "infinity": (
+        pd.DataFrame({"x": [1.0, -np.inf]}, index=["a", "b"]),
+        "`frame` must have finite float32 numbers in the column 'x', got -inf in row 'b' (type float64).",
+    ),
+    "more than float32": (
+        pd.DataFrame({"x": [1.0, 1e39]}),
+        "`frame` must have finite float32 numbers in the column 'x', got 1e+39 in row 1 (type float64).",
+    ),
+}
+UNKNOWN = {
+    "complex": ([1j], "1j", "complex128"),
+    "lists": ([None, [1, 2]], "[1, 2]", "object"),
+    "durations": (pd.to_timedelta(["1s"]), "Timedelta('0 days 00:00:01')", None),
+    "bytes": (np.array([b"a"], object), "b'a'", "object"),
+    "text and numbers": (np.array(["a", 2.5], object), "2.5", "object"),
+    "text and booleans": (np.array([True, "a"], object), "'a'", "object"),
+    "dates and numbers": (np.array([datetime.date(2024, 1, 1), 3], object), "3", "object"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TABLES)
+def test_tables_that_are_not_columns_are_refused(name):
+    frame, message = BAD_TABLES[name]
+    with pytest.raises(ValueError) as error:
+        data.infer_columns(frame)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_values_of_other_or_different_types_are_refused(name):
+    values, shown, dtype = UNKNOWN[name]
+    frame = pd.DataFrame({"y": 1, "x": values})
+    with pytest.raises(ValueError) as error:
+        data.infer_columns(frame)
+    message = "`frame` must have only numbers, only text, only booleans or only dates in the column 'x', got "
+    assert str(error.value).startswith(f"{message}{shown} in row {len(frame) - 1} (type {dtype or 'timedelta64'}")
+
+
+COLUMNS = [
+    data.Column(name="price", kind="number"),
+    data.Column(name="new", kind="boolean"),
+    data.Column(name="brand", kind="category", categories=("a", "b")),
+    data.Column(name="day", kind="date"),
+]
+RIGHT = {"price": [1.5, 2.0], "new": [True, False], "brand": ["a", "c"], "day": pd.to_datetime(["2024-01-01"] * 2)}
+DAY = "Timestamp('2024-01-01 00:00:00') in row 0 (type datetime64["
+BAD_VALUES = {
+    "price": [
+        (["1.5", "2"], "numbers", "'1.5' in row 0 (type str)."),
+        (np.array([1.5, "cheap"], object), "numbers", "'cheap' in row 1 (type object)."),
+        (RIGHT["day"], "numbers", DAY),
+        ([1.5, np.inf], "finite float32 numbers", "inf in row 1 (type float64)."),
+    ],
+    "new": [
+        (["yes", "no"], "booleans", "'yes' in row 0 (type str)."),
+        ([1, 2], "booleans", "2 in row 1 (type int64)."),
+    ],
+    "brand": [([1.0, 2.0], "text", "1.0 in row 0 (type float64)."), (RIGHT["day"], "text", DAY)],
+    "day": [
+        (["2024-01-01", None], "dates", "'2024-01-01' in row 0 (type str)."),
+        ([20240101, 20240102], "dates", "20240101 in row 0 (type int64)."),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected", "got"), [(n, *case) for n in BAD_VALUES for case in BAD_VALUES[n]]
+)
+def test_values_of_another_kind_are_refused(name, values, expected, got):
+    frame = pd.DataFrame({**RIGHT, name: values})
+    with pytest.raises(ValueError) as error:
+        data.column_arrays(frame, COLUMNS)
+    text = str(error.value).replace("(type object).", "(type str).") if "type str" in got else str(error.value)
+    assert text.startswith(f"`frame` must have {expected} in the column {name!r}, got {got}")
+    assert "\n" not in text
+
+
+def test_numbers_and_booleans_may_replace_each_other():
+    frame = pd.DataFrame({**RIGHT, "price": [True, False], "new": [1.0, np.nan]})
+    arrays = data.column_arrays(frame, COLUMNS)
+    np.testing.assert_array_equal(arrays["price"], [1.0, 0.0])
+    np.testing.assert_array_equal(arrays["new"], [1.0, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"price": "Price"}, "['Price', 'new', 'brand', 'day']. Did you mean 'Price'?"),
+        ({"price": "q"}, "['q', 'new', 'brand', 'day']."),
+    ],
+)
+def test_a_missing_column_is_named_in_the_error(names, message):
+    with pytest.raises(ValueError) as error:
+        data.column_arrays(pd.DataFrame(RIGHT).rename(columns=names), COLUMNS)
+    assert str(error.value) == f"`frame` must have the column 'price', got the columns {message}"
+
+
+def test_a_column_that_occurs_twice_is_refused_only_if_it_is_used():
+    frame = pd.DataFrame([[1.5, 2, 3]], columns=["price", "x", "x"])
+    assert data.column_arrays(frame, COLUMNS[:1])["price"].tolist() == [1.5]
+    with pytest.raises(ValueError, match="`frame` must have each column once, got 'x' 2 times."):
+        data.column_arrays(frame, [data.Column(name="x", kind="number")])
+
+
+def test_extra_columns_are_those_that_are_neither_used_nor_allowed():
+    frame = pd.DataFrame({"query": [1], **{name: values[:1] for name, values in RIGHT.items()}, "z": [1], "a": [1]})
+    assert data.extra_columns(frame, COLUMNS) == ["query", "z", "a"]
+    assert data.extra_columns(Table(frame), COLUMNS, allowed=["query"]) == ["z", "a"]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 70000])
+def test_a_matrix_has_the_columns_of_its_table(rows):
+    random = np.random.RandomState(0)
+    matrix = random.randn(rows, 4).astype(np.float32)
+    matrix[1:, 2] = np.nan
+    names = ["1", "2", "3", "4"]
+    found = data.from_matrix(matrix)
+    assert [column.name for column in found] == names
+    expected = data.infer_columns(pd.DataFrame(matrix, columns=names))
+    for one, other in zip(found, expected, strict=True):
+        assert one.fill == pytest.approx(other.fill, rel=1e-6)
+        assert dataclasses.replace(one, fill=0.0) == dataclasses.replace(other, fill=0.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"features": [1.0]}, "`features` must be numbers [rows, num_features], got float64 of shape (1,)."),
+        ({"features": [["a"]]}, "`features` must be numbers [rows, num_features], got <U1 of shape (1, 1)."),
+        (
+            {"features": np.array([["a"]], object)},
+            "`features` must be numbers: could not convert string to float: 'a'.",
+        ),
+        (
+            {"features": [[0.0, 1.0], [1.0, np.inf]]},
+            "`features` must be finite float32 numbers or NaN, got inf in the column '2', row 1.",
+        ),
+        (
+            {"features": [[np.nan]], "names": ["x"]},
+            "`features` must have a known value in each column, got none in the column 'x'.",
+        ),
+        ({"features": [[1.0]], "names": ["x", "y"]}, "`names` must be 1 unique names, got ['x', 'y']."),
+        ({"features": [[1.0]], "names": "x"}, "`names` must be 1 unique names, got 'x'."),
+    ],
+)
+def test_invalid_matrices_are_refused(arguments, message):
+    with pytest.raises(ValueError) as error:
+        data.from_matrix(**arguments)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": ""}, "`name` must be a string that is not empty, got ''."),
+        ({"kind": "text"}, "`kind` must be one of 'number', 'boolean', 'category', 'date', got 'text'."),
+        ({"fill": float("nan")}, "`fill` must be a finite number, got nan."),
+        ({"has_missing": 1}, "`has_missing` must be True or False, got 1."),
+        ({"categories": ("a",)}, "`categories` must be () for a number, got ('a',)."),
+        (
+            {"kind": "category"},
+            "`categories` must be unique strings that are not empty, got ().",
+        ),
+        (
+            {"kind": "category", "categories": ["a", "a"]},
+            "`categories` must be unique strings that are not empty, got ['a', 'a'].",
+        ),
+        (
+            {"kind": "category", "categories": "ab"},
+            "`categories` must be unique strings that are not empty, got 'ab'.",
+        ),
+    ],
+)
+def test_invalid_columns_are_refused(arguments, message):
+    with pytest.raises(ValueError) as error:
+        data.Column(**{"name": "x", "kind": "number", **arguments})
+    assert str(error.value) == message

@@ -1,0 +1,265 @@
+"""TableFeatures and TableScorer: features from raw table columns inside a model."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+from tests import helpers
+from tfr_smooth import data, losses, models
+
+NO_DATE = np.iinfo(np.int64).min
+PRICE = data.Column(name="price", kind="number", fill=2.5, has_missing=True)
+NEW = data.Column(name="new", kind="boolean", fill=0.25)
+BRAND = data.Column(name="brand (short)", kind="category", has_missing=True, categories=("b", "ä", "a"))
+DAY = data.Column(name="day", kind="date", fill=19000.5, has_missing=True)
+COLUMNS = [BRAND, PRICE, DAY, NEW]
+NAMES = ["brand (short)"] * 4 + ["price"] * 2 + ["day"] * 2 + ["new"]
+# Brand, price, day, new -> features.
+ROWS = [
+    (("ä", 7.0, 19001 * 86400, 1.0), [0, 1, 0, 0, 7.0, 0, 0.5, 0, 1.0]),
+    (("other", np.nan, 19000 * 86400 + 21600, np.nan), [0, 0, 0, 0, 2.5, 1, -0.25, 0, 0.25]),
+    (("", np.inf, NO_DATE, 0.0), [0, 0, 0, 1, np.inf, 0, 0.0, 1, 0.0]),
+    (("a", -1e30, 0, 1.0), [0, 0, 1, 0, np.float32(-1e30), 0, -19000.5, 0, 1.0]),
+]
+FEATURES = np.array([features for _, features in ROWS], np.float32)
+
+
+def raw(shape=(4,)):
+    """Returns the raw columns of `ROWS` as tensors of this shape."""
+    values = zip(*[row for row, _ in ROWS], strict=True)
+    return {
+        column.name: tf.reshape(tf.constant(each, column.dtype), shape)
+        for column, each in zip(COLUMNS, values, strict=True)
+    }
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 2), (1, 4, 1)])
+def test_features_are_those_of_the_definition(shape):
+    layer = models.TableFeatures(COLUMNS)
+    found = layer(raw(shape))
+    assert found.dtype == tf.float32 and layer.feature_columns == tuple(NAMES) and layer.num_features == 9
+    np.testing.assert_array_equal(found, FEATURES.reshape(*shape, 9))
+    unknown = {name: tf.TensorSpec([None] * len(shape), values.dtype) for name, values in raw().items()}
+    np.testing.assert_array_equal(tf.function(layer, input_signature=[unknown])(raw(shape)), found)
+    specs = layer.compute_output_shape({name: values.shape for name, values in raw(shape).items()})
+    assert specs == found.shape
+
+
+def test_a_date_is_exact_to_the_second_a_century_from_now():
+    column = data.Column(name="day", kind="date", fill=50000.0)
+    seconds = 50000 * 86400 + np.arange(-3, 4, dtype=np.int64)
+    found = models.TableFeatures([column])({"day": seconds}).numpy()[:, 0]
+    np.testing.assert_allclose(found * 86400, np.arange(-3, 4), rtol=1e-4)
+
+
+def random_table(seed, rows=60):
+    random = np.random.RandomState(seed)
+    frame = {}
+    for place in range(random.randint(1, 9)):
+        values = [
+            pd.Series(random.randn(rows)),
+            pd.Series(random.randint(-5, 5, rows)),
+            pd.Series(random.rand(rows) < 0.5, dtype="boolean"),
+            pd.Series(random.choice(list("abcdef"), rows), dtype=object),
+            pd.Series(pd.to_datetime(random.randint(0, 2 * 10**9, rows), unit="s")),
+        ][random.randint(5)]
+        frame[f"column {place}"] = values.mask(random.rand(rows) < random.choice([0.0, 0.3]))
+    return pd.DataFrame(frame)
+
+
+def reference(frame, columns):
+    """Computes the features of a table, one value at a time."""
+    rows = []
+    for _, row in frame.iterrows():
+        features = []
+        for column in columns:
+            value, missing = row[column.name], pd.isna(row[column.name])
+            if column.kind == "category":
+                features += [float(not missing and value == category) for category in column.categories]
+            elif column.kind == "date":
+                features.append(0.0 if missing else (value - pd.Timestamp(0)).total_seconds() / 86400 - column.fill)
+            else:
+                features.append(column.fill if missing else float(value))
+            features += [float(missing)] * column.has_missing
+        rows.append(features)
+    return np.array(rows, np.float32)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_tables_have_the_features_of_the_reference(seed):
+    frame = random_table(seed)
+    columns = data.infer_columns(frame, max_categories=4)
+    layer = models.TableFeatures(columns)
+    # Other rows than those in training have other missing values and categories.
+    for rows in (frame, pd.DataFrame(random_table(seed).sample(frac=0.3, random_state=1)).reset_index(drop=True)):
+        found = layer(data.column_arrays(rows, columns)).numpy()
+        np.testing.assert_allclose(found, reference(rows, columns), rtol=1e-6, atol=1e-6)
+    assert [layer.feature_columns.count(column.name) for column in columns] == [c.width for c in columns]
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (2, 3, 5)])
+def test_a_matrix_has_the_features_of_its_columns(shape):
+    matrix = np.random.RandomState(0).randn(6, 5).astype(np.float32)
+    matrix[[0, 3, 4], [1, 1, 4]] = np.nan
+    columns = data.from_matrix(matrix)
+    stacked = models.TableFeatures(columns, stacked=True)
+    found = stacked(matrix.reshape(shape))
+    named = models.TableFeatures(columns)({column.name: matrix[:, i] for i, column in enumerate(columns)})
+    np.testing.assert_array_equal(found, np.reshape(named, [*shape[:-1], 7]))
+    assert stacked.feature_columns == ("1", "2", "2", "3", "4", "5", "5")
+    assert stacked.compute_output_shape(shape) == found.shape
+    full = models.TableFeatures(data.from_matrix(matrix[:, [0, 2, 3]]), stacked=True)
+    np.testing.assert_array_equal(full(matrix[:, [0, 2, 3]]), matrix[:, [0, 2, 3]])
+
+
+def test_a_config_of_json_restores_the_layer():
+    layer = models.TableFeatures(COLUMNS, name="mine")
+    config = json.loads(json.dumps(layer.get_config()))
+    again = models.TableFeatures.from_config(config)
+    assert again.columns == tuple(COLUMNS) and again.get_config() == layer.get_config() and again.name == "mine"
+    np.testing.assert_array_equal(again(raw()), layer(raw()))
+    assert pickle.loads(pickle.dumps(layer.get_config())) == layer.get_config()
+
+
+def test_mixed_precision_does_not_apply_to_raw_numbers():
+    with helpers.precision("mixed_float16"):
+        layer = models.TableFeatures(COLUMNS)
+    np.testing.assert_array_equal(layer(raw()), FEATURES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"columns": []}, "`columns` must be at least one column, with unique names, got []."),
+        ({"columns": [NEW, NEW]}, "`columns` must be at least one column, with unique names, got ['new', 'new']."),
+        ({"columns": [{"name": "x", "kind": "y"}]}, "`kind` must be one of 'number', 'boolean', 'category', 'date'"),
+        ({"columns": ["x"]}, "`columns` must be an instance of tfr_smooth.data.Column, got 'x'."),
+        ({"columns": [NEW], "stacked": True}, "`stacked` must be False unless all columns are numbers"),
+    ],
+)
+def test_invalid_layers_are_refused(arguments, message):
+    with pytest.raises(ValueError) as error:
+        models.TableFeatures(**arguments)
+    assert str(error.value).startswith(message)
+
+
+def test_invalid_inputs_of_the_layer_are_refused():
+    inputs = {name: values for name, values in raw().items() if name != "day"}
+    with pytest.raises(ValueError, match=r"`inputs` must contain the column 'day', got \['brand \(short\)', 'new'"):
+        models.TableFeatures(COLUMNS).call(inputs)
+    with pytest.raises(ValueError, match=r"`inputs` must have 1 numbers per row, got shape \(3, 2\)"):
+        models.TableFeatures([PRICE], stacked=True).call(tf.ones([3, 2]))
+
+
+MASK = tf.constant([[True, True], [True, False]])
+
+
+def table_scorer(columns=COLUMNS, stacked=False, **kwargs):
+    tf.keras.utils.set_random_seed(2)
+    layer = models.TableFeatures(columns, stacked=stacked)
+    return models.TableScorer(layer, models.FeedForwardScorer(hidden=[4], normalization="log1p"), **kwargs)
+
+
+def finite_raw(shape=(2, 2)):
+    return {**raw(shape), "price": tf.reshape(tf.constant([7.0, np.nan, 3.0, -1.0]), shape)}
+
+
+@pytest.mark.parametrize("mask", [None, MASK])
+def test_scores_are_those_of_the_scorer_of_the_features(mask):
+    model = table_scorer()
+    inputs = finite_raw() if mask is None else {**finite_raw(), "mask": mask, "query_id": tf.constant(["x", "y"])}
+    features = {"features": model.table_features(finite_raw()), **({} if mask is None else {"mask": mask})}
+    scores = model(inputs)
+    np.testing.assert_array_equal(scores, model.scorer(features))
+    assert np.unique(scores).size == 4 and (mask is None or scores[1, 1] == models.PADDING_SCORE)
+
+
+def test_padding_may_contain_any_values():
+    model = table_scorer()
+    padded = finite_raw()
+    junk = {"price": np.inf, "new": np.nan, "day": NO_DATE, "brand (short)": "junk"}
+    for name, value in junk.items():
+        padded[name] = tf.tensor_scatter_nd_update(padded[name], [[1, 1]], tf.constant([value], padded[name].dtype))
+
+    class Mean(tf.keras.Model):
+        def call(self, inputs, training=None):
+            return tf.reduce_sum(inputs["features"], axis=2) + tf.reduce_mean(inputs["features"])
+
+    for scorer in (model, models.TableScorer(model.table_features, Mean())):
+        scores = [scorer({**inputs, "mask": MASK}).numpy() for inputs in (finite_raw(), padded)]
+        np.testing.assert_array_equal(*scores)
+        assert np.isfinite(scores[0]).all()
+
+
+def test_columns_of_the_list_are_repeated():
+    model = table_scorer(query_columns=["brand (short)", "day"])
+    inputs = finite_raw()
+    per_list = {name: inputs[name][:, 0] for name in ("brand (short)", "day")}
+    repeated = {name: tf.repeat(values[:, tf.newaxis], 2, axis=1) for name, values in per_list.items()}
+    expected = model({**inputs, **repeated, "mask": MASK})
+    np.testing.assert_array_equal(model({**inputs, **per_list, "mask": MASK}), expected)
+    specs = {name: tf.TensorSpec([None] * values.shape.rank, values.dtype) for name, values in inputs.items()}
+    specs.update({name: tf.TensorSpec([None], values.dtype) for name, values in per_list.items()})
+    of_unknown_shapes = tf.function(model, input_signature=[{**specs, "mask": tf.TensorSpec([None, None], tf.bool)}])
+    found = of_unknown_shapes({**inputs, **per_list, "mask": MASK})
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+@pytest.mark.parametrize("copied", ["file", "config", "deepcopy"])
+def test_a_copy_has_the_same_scores(stacked, copied, tmp_path):
+    if stacked:
+        model = table_scorer([PRICE, data.Column(name="2", kind="number")], stacked=True)
+        inputs = {"features": tf.constant([[[1.0, 2.0], [np.nan, -4.0]]])}
+    else:
+        model, inputs = table_scorer(query_columns=["day"]), {**finite_raw(), "mask": MASK}
+    expected = model(inputs)
+    if copied == "file":
+        model.save(tmp_path / "model.keras")
+        again = tf.keras.models.load_model(tmp_path / "model.keras")
+    elif copied == "config":
+        again = models.TableScorer.from_config(json.loads(json.dumps(model.get_config())))
+        again.build()
+        again.set_weights(model.get_weights())
+    else:
+        again = copy.deepcopy(model)
+    np.testing.assert_array_equal(again(inputs), expected)
+    assert again.query_columns == model.query_columns and again.table_features.columns == model.table_features.columns
+
+
+def test_a_model_of_raw_columns_is_trained():
+    random = np.random.RandomState(0)
+    frame = pd.DataFrame({"x": random.randn(160), "kind": random.choice(["good", "bad"], 160)}).mask(
+        random.rand(160, 2) < 0.2
+    )
+    labels = (frame["kind"] == "good").to_numpy(np.float32)
+    columns = data.infer_columns(frame)
+    inputs = {name: values.reshape(20, 8) for name, values in data.column_arrays(frame, columns).items()}
+    model = models.TableScorer(models.TableFeatures(columns), models.FeedForwardScorer(hidden=[], batch_norm=False))
+    model.compile(tf.keras.optimizers.Adam(0.3), losses.ListNetLoss())
+    batches = tf.data.Dataset.from_tensor_slices(({**inputs, "mask": np.ones([20, 8], bool)}, labels.reshape(20, 8)))
+    model.fit(batches.batch(5), epochs=20, verbose=0)
+    scores = np.reshape(model.predict(batches.batch(7), verbose=0), -1)
+    assert scores[labels == 1.0].min() > scores[labels == 0.0].max()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: table_scorer(query_columns="day"), "`query_columns` must be names of some of the columns, not all"),
+        (lambda: table_scorer(query_columns=["x"]), "`query_columns` must be names of some of the columns, not all"),
+        (lambda: table_scorer([NEW], query_columns=["new"]), "`query_columns` must be names of some of the columns"),
+        (lambda: table_scorer([PRICE], stacked=True, query_columns=["price"]), "`query_columns` must be () for a"),
+        (lambda: table_scorer([data.Column(name="mask", kind="number")]), "`table_features` must have no column with"),
+        (lambda: models.TableScorer(None, None), "`table_features` must be an instance of tfr_smooth.models.Table"),
+    ],
+)
+def test_invalid_scorers_are_refused(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value).startswith(message)

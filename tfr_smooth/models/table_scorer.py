@@ -1,0 +1,130 @@
+"""A scorer of the raw columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.models.table_features import TableFeatures
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+class TableScorer(tf.keras.Model):
+    """Scores documents given by the raw columns of a table: a scorer of the features of `TableFeatures`.
+
+    Args:
+      table_features: The layer that converts the columns to features.
+      scorer: A model with the inputs and outputs of `FeedForwardScorer`.
+      query_columns: Names of columns that may have one value per list.
+      name: Name of the model. None uses Keras's default.
+
+    Call with a dict of raw columns [batch, list] by name and an optional `mask` [batch, list] bool, False for padding;
+    columns in `query_columns` may be [batch]. If the layer is stacked, call with a dict of `features` [batch, list,
+    columns] and the mask, or with only the features. Returns the scores of the scorer, [batch, list]. Padding may
+    contain any values.
+
+    Raises:
+      ValueError: If an argument is invalid, or a column is named "mask".
+
+    Time and memory are those of the layer and the scorer.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import data, models
+      >>> columns = [data.Column(name="price", kind="number"), data.Column(name="new", kind="boolean")]
+      >>> scorer = models.TableScorer(models.TableFeatures(columns), models.FeedForwardScorer(hidden=[8]))
+      >>> scorer({"price": tf.constant([[2.5, 3.0]]), "new": tf.constant([[1.0, float("nan")]])}).shape
+      TensorShape([1, 2])
+    """
+
+    def __init__(
+        self,
+        table_features: TableFeatures,
+        scorer: tf.keras.Model,
+        *,
+        query_columns: Sequence[str] = (),
+        name: str | None = "table_scorer",
+    ) -> None:
+        super().__init__(name=name, autocast=False)
+        self.table_features = _arguments.instance("table_features", table_features, TableFeatures)
+        self.scorer = scorer
+        self.query_columns = tuple(query_columns)
+        self.supports_jit = False
+        names = {column.name for column in table_features.columns}
+        if not table_features.stacked and "mask" in names:
+            raise ValueError("`table_features` must have no column with the reserved name 'mask', got one.")
+        fits = not isinstance(query_columns, str) and set(query_columns) < names
+        if not fits or (table_features.stacked and query_columns):
+            expected = "() for a stacked layer" if table_features.stacked else "names of some of the columns, not all"
+            raise ValueError(f"`query_columns` must be {expected}, got {query_columns!r}.")
+
+    @property
+    def export_arguments(self) -> dict[str, Any]:
+        """The arguments of `serving.export_ranker` that describe the inputs of the model."""
+        if self.table_features.stacked:
+            names = [column.name for column in self.table_features.columns]
+            return {"feature_names": names, "missing_values": True}
+        specs = self.table_features.example_feature_spec
+        context = {name: specs.pop(name) for name in self.query_columns}
+        return {
+            "example_feature_spec": specs,
+            "context_feature_spec": context or None,
+            "mask_feature_name": "mask",
+            "missing_values": True,
+        }
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the weights of the scorer."""
+        if not self.scorer.built:
+            self.scorer.build({"features": (None, None, self.table_features.num_features)})
+        self.built = True
+
+    def call(self, inputs: Any, training: bool | None = None) -> tf.Tensor:
+        """Returns scores [batch, list]."""
+        mask = inputs.get("mask") if isinstance(inputs, dict) else None
+        if self.table_features.stacked:
+            raw = inputs["features"] if isinstance(inputs, dict) else inputs
+        else:
+            raw = self._of_documents(inputs)
+        features = self.table_features(raw)
+        mask = tf.ones(tf.shape(features)[:2], tf.bool) if mask is None else tf.cast(mask, tf.bool)
+        features = tf.where(mask[:, :, tf.newaxis], features, 0.0)
+        return self.scorer({"features": features, "mask": mask}, training=training)
+
+    def _of_documents(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Returns the columns [batch, list], with those of the list repeated."""
+        columns = self.table_features.columns
+        raw = {column.name: inputs[column.name] for column in columns if column.name in inputs}
+        first = next((raw[name] for name in raw if name not in self.query_columns), None)
+        for name in set(raw) & set(self.query_columns):
+            values = tf.convert_to_tensor(raw[name])
+            if values.shape.rank == 1 and first is not None:
+                raw[name] = tf.broadcast_to(values[:, tf.newaxis], tf.shape(first))
+        return raw
+
+    def get_build_config(self) -> dict[str, Any]:
+        """Returns what `.keras` files store to recreate the weights: nothing but the configuration is needed."""
+        return {"built": self.built}
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        """Creates the weights of a model loaded from a `.keras` file."""
+        if config["built"]:
+            self.build()
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {
+            "table_features": tf.keras.utils.serialize_keras_object(self.table_features),
+            "scorer": tf.keras.utils.serialize_keras_object(self.scorer),
+            "query_columns": list(self.query_columns),
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> TableScorer:
+        """Creates the model from the result of `get_config`."""
+        parts = {name: tf.keras.utils.deserialize_keras_object(config[name]) for name in ("table_features", "scorer")}
+        return cls(**{**config, **parts})
