@@ -17,10 +17,10 @@ import sys
 import numpy as np
 import startup
 from absl import flags
+from command_line import errors_in_one_line
 from format_flags import FormatFlags
 
 from tfr_smooth import data, evaluation, training
-from tfr_smooth._command_line import errors_in_one_line
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 
 _QRELS = flags.DEFINE_string("qrels", None, "A qrels file.")

@@ -22,10 +22,10 @@ from typing import Any
 import startup
 import tensorflow as tf
 from absl import flags
+from command_line import errors_in_one_line
 from format_flags import FormatFlags
 
 from tfr_smooth import _files, data, evaluation, training
-from tfr_smooth._command_line import errors_in_one_line
 from tfr_smooth.data.text_files import expand_paths, numbered_lines
 
 _OUTPUT = flags.DEFINE_string("output", None, "File to write.", required=True)

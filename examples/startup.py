@@ -32,6 +32,17 @@ def run(main: Callable[[list[str]], object], *, resume: str = "", **kwargs: Any)
     app.run(main, **kwargs)
 
 
+def tensorboard(folder: os.PathLike[str]) -> Any:
+    """Returns Keras's callback, or raises an error that says how to install TensorBoard."""
+    import importlib.util
+
+    import tensorflow as tf
+
+    if importlib.util.find_spec("tensorboard") is None:
+        raise ImportError("--tensorboard requires TensorBoard: pip install tensorboard")
+    return tf.keras.callbacks.TensorBoard(folder)
+
+
 def _show(kind: type[BaseException], error: BaseException, traceback: types.TracebackType | None) -> None:
     """Shows an error that ends the program; after Ctrl-C, ends it at once with the exit status of shells."""
     if not issubclass(kind, KeyboardInterrupt):

@@ -17,9 +17,9 @@ from typing import Any
 import startup
 import tensorflow as tf
 from absl import flags
+from command_line import errors_in_one_line
 
 from tfr_smooth import _files, _keras, losses, study, text, training
-from tfr_smooth._command_line import errors_in_one_line
 from tfr_smooth.data.text_files import digest
 from tfr_smooth.study import tables
 

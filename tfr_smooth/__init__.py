@@ -2,8 +2,11 @@
 
 from tfr_smooth import data, evaluation, losses, measures, metrics, models, rankings, serving, training
 from tfr_smooth._version import __version__
+from tfr_smooth.ranker import Estimate, Ranker
 
 __all__ = [
+    "Estimate",
+    "Ranker",
     "__version__",
     "data",
     "evaluation",

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 import tensorflow as tf
+from command_line import errors_in_one_line
 
 from tests import documents
 from tfr_smooth import data
-from tfr_smooth._command_line import errors_in_one_line
 
 EXAMPLES = documents.ROOT / "examples"
 

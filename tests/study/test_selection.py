@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from tfr_smooth.study.recipe import RECIPES
 
 from tfr_smooth import _files, study
 from tfr_smooth.study import jobs
-from tfr_smooth.study.recipe import RECIPES
 
 LABELS = ["ridge", "smoothi_ndcg:topn=10:hidden=B64", "smoothi_ndcg:recipe=default"]
 LABELS += ["smoothi_ndcg:alpha=0.1:hidden=[8,4]", 'soft_ndcg:discount={"alpha":0.5}:sigma=0.1']

@@ -9,6 +9,7 @@ from tfr_smooth.data.letor_parser import LetorSummary
 from tfr_smooth.data.splits import scan_split
 from tfr_smooth.data.synthetic import write_synthetic_letor
 from tfr_smooth.data.table_columns import Column, column_arrays, extra_columns, from_matrix, infer_columns
+from tfr_smooth.data.text_files import digest, expand_paths
 from tfr_smooth.data.tfrecord import read_tfrecord
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "LetorSummary",
     "column_arrays",
     "extra_columns",
+    "digest",
+    "expand_paths",
     "from_arrays",
     "from_dataframe",
     "from_matrix",

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import difflib
-import functools
-import inspect
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, losses, metrics
+from tfr_smooth import _arguments
 from tfr_smooth.models.batch_normalization import BatchNormalization
 from tfr_smooth.models.normalization import Standardize, get_normalizer
 from tfr_smooth.models.ridge_regression import RidgeRegression
+from tfr_smooth.models.scorer import Scorer
 
 # Hidden layers by name, from Bruch et al., SIGIR 2019 ("B64: 3 hidden layers with 64, 32, and 16 units; progressively
 # deeper by adding layers that grow by a factor of 2"); "linear" has no hidden layers.
@@ -31,12 +29,9 @@ ARCHITECTURES: dict[str, tuple[int, ...]] = {
 # network, so padding sorts last.
 PADDING_SCORE = -1e30
 
-# The names of metrics that Keras's `compile` resolves by the shape of the labels; `metrics.get` knows only some.
-_METRICS_OF_COMPILE = ("accuracy", "acc", "crossentropy", "ce")
-
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
-class FeedForwardScorer(tf.keras.Model):
+class FeedForwardScorer(Scorer):
     r"""Scores each document of a list with a feed-forward network.
 
     The network consists of batch normalization of the input; a dense layer, ReLU and batch normalization per hidden
@@ -63,6 +58,7 @@ class FeedForwardScorer(tf.keras.Model):
       linear_path: Strength of ridge regression, > 0. Adds a linear function of the normalized features to the scores.
         `adapt` initializes it with ridge regression of the labels, scaled to scores with a standard deviation of 1, and
         initializes the output of the network to 0. Intended for `normalization="standardize"`. None disables it.
+      seed: Seed, >= 0, of the initial weights, the dropout and the noise. None uses Keras's global seed.
       name: Name of the model. None uses Keras's default.
 
     Call with a dict of `features` [batch, list, num_features] and an optional `mask` [batch, list] bool, False for
@@ -93,6 +89,7 @@ class FeedForwardScorer(tf.keras.Model):
         dropout: float = 0.0,
         input_noise: float = 0.0,
         linear_path: float | None = None,
+        seed: int | None = None,
         name: str | None = "feed_forward_scorer",
     ) -> None:
         # Raw features may exceed float16. With mixed precision, the layers after the normalization cast.
@@ -106,6 +103,7 @@ class FeedForwardScorer(tf.keras.Model):
             "dropout": _arguments.real("dropout", dropout, above=0.0, below=1.0) if dropout else 0.0,
             "input_noise": _arguments.real("input_noise", input_noise, above=0.0) if input_noise else 0.0,
             "linear_path": None if linear_path is None else _arguments.real("linear_path", linear_path, above=0.0),
+            "seed": _arguments.integer_or_none("seed", seed, least=0),
         }
         self.num_features: int | None = None
         # On a GPU, Keras 3 uses XLA by default. XLA would recompile for each number of real documents and compute on
@@ -114,16 +112,18 @@ class FeedForwardScorer(tf.keras.Model):
         self.normalizer = get_normalizer(normalization)
         # Only with several replicas: synchronized statistics use E[x^2] - E[x]^2, which loses precision.
         synchronized = tf.distribute.get_strategy().num_replicas_in_sync > 1
+        seeds = _seeds(seed)
         tower = []
         for depth, width in enumerate([*widths, 1]):
             if batch_norm:
                 tower.append(BatchNormalization(momentum=batch_norm_momentum, synchronized=synchronized))
             if depth == 0 and input_noise:
-                tower.append(tf.keras.layers.GaussianNoise(input_noise))
+                tower.append(tf.keras.layers.GaussianNoise(input_noise, seed=next(seeds)))
             if depth > 0 and dropout:
-                tower.append(tf.keras.layers.Dropout(dropout))
+                tower.append(tf.keras.layers.Dropout(dropout, seed=next(seeds)))
             activation = "relu" if depth < len(widths) else None
-            tower.append(tf.keras.layers.Dense(width, activation=activation, kernel_initializer="glorot_normal"))
+            kernel_initializer = tf.keras.initializers.GlorotNormal(seed=next(seeds))
+            tower.append(tf.keras.layers.Dense(width, activation=activation, kernel_initializer=kernel_initializer))
         self.tower = tower
         self.linear = None
         if linear_path is not None:
@@ -179,9 +179,25 @@ class FeedForwardScorer(tf.keras.Model):
         if not self.built:
             self.build((None, None, len(weights)))
         # Constant labels lead to weights of 0 and no variance.
-        self.linear.kernel.assign((weights / (regression.stddev(weights) or 1.0))[:, np.newaxis].astype(np.float32))
+        self._start_at((weights / (regression.stddev(weights) or 1.0))[:, np.newaxis].astype(np.float32))
+
+    def _start_at(self, kernel: np.ndarray) -> None:
+        self.linear.kernel.assign(kernel)
         for variable in self.tower[-1].weights:
             variable.assign(tf.zeros_like(variable))
+
+    def adapt_like(self, other: FeedForwardScorer) -> None:
+        """Copies what `adapt` computes from an adapted scorer with the same `normalization` and `linear_path`.
+
+        Args:
+          other: The adapted scorer.
+        """
+        if not self.built:
+            self.build((None, None, other.num_features))
+        if self.normalizer is not None:
+            self.normalizer.set_weights(other.normalizer.get_weights())
+        if self.linear is not None:
+            self._start_at(other.linear.get_weights()[0])
 
     def call(self, inputs: Any, training: bool | None = None) -> tf.Tensor:
         """Returns scores [batch, list]."""
@@ -197,50 +213,6 @@ class FeedForwardScorer(tf.keras.Model):
         padding = tf.fill(tf.shape(mask), PADDING_SCORE)
         return tf.tensor_scatter_nd_update(padding, tf.where(mask), scores)
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Configures training like Keras's `compile`, which also accepts the names of tfr_smooth's losses and metrics.
-
-        For example: `compile("adam", "smoothi_ndcg", metrics=["ndcg"])`.
-
-        Args:
-          *args: Positional arguments of `tf.keras.Model.compile`.
-          **kwargs: Further arguments of `tf.keras.Model.compile`. Names in `loss`, `metrics` and `weighted_metrics` are
-            those that `losses.get` and `metrics.get` know, or Keras's own.
-
-        Raises:
-          ValueError: If a name is neither that of a loss or metric of tfr_smooth, nor one of Keras.
-        """
-        bound = inspect.signature(super().compile).bind(*args, **kwargs)
-        for argument, ours, theirs in (
-            ("loss", losses, tf.keras.losses),
-            ("metrics", metrics, tf.keras.metrics),
-            ("weighted_metrics", metrics, tf.keras.metrics),
-        ):
-            if bound.arguments.get(argument) is not None:
-                find = functools.partial(_named, argument, ours, theirs)
-                bound.arguments[argument] = tf.nest.map_structure(find, bound.arguments[argument])
-        super().compile(*bound.args, **bound.kwargs)
-
-    def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compiles a model loaded from a file. Keras requires this method of models that override `compile`.
-
-        Args:
-          config: The config of the `compile` call, as stored by Keras.
-        """
-        self.compile(**tf.keras.utils.deserialize_keras_object(config))
-        if self.built and hasattr(self.optimizer, "build"):
-            self.optimizer.build(self.trainable_variables)
-
-    def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
-        # `fit` and `evaluate` of Keras 3 average the first batch over replicas, also if the model is built, and have no
-        # public hook before that. TensorFlow cannot average bool masks, strings or lists of different lengths. The
-        # batch of one replica has the same shapes.
-        if iterator is not None and self.distribute_strategy.num_replicas_in_sync > 1:
-            _, _, batches = next(iter(iterator))
-            replicas = self.distribute_strategy.experimental_local_results
-            iterator, data_batch = None, tf.nest.map_structure(lambda value: replicas(value)[0], next(batches))
-        super()._maybe_symbolic_build(iterator=iterator, data_batch=data_batch)
-
     def get_build_config(self) -> dict[str, Any]:
         """Returns the number of features, which `.keras` files store to recreate the weights."""
         return {"num_features": self.num_features}
@@ -255,6 +227,13 @@ class FeedForwardScorer(tf.keras.Model):
         return {**self._config, "name": self.name}
 
 
+def _seeds(seed: int | None) -> Iterator[int | None]:
+    """Returns different seeds of the layers; None for no seed."""
+    if seed is None:
+        return itertools.repeat(None)
+    return (int(state) >> 1 for state in np.random.SeedSequence(seed).generate_state(64))
+
+
 def _widths(hidden: Sequence[int] | str) -> list[int]:
     if isinstance(hidden, str):
         return list(ARCHITECTURES[_arguments.choice("hidden", hidden, tuple(ARCHITECTURES))])
@@ -267,19 +246,3 @@ def _features_and_mask(inputs: Any) -> tuple[tf.Tensor, tf.Tensor]:
     features = tf.convert_to_tensor(inputs["features"] if isinstance(inputs, dict) else inputs)
     mask = inputs.get("mask") if isinstance(inputs, dict) else None
     return features, tf.ones(tf.shape(features)[:2], tf.bool) if mask is None else tf.cast(mask, tf.bool)
-
-
-def _named(argument: str, ours: Any, theirs: Any, identifier: Any) -> Any:
-    """Returns our loss or metric of this name; Keras's names and other values are unchanged."""
-    if not isinstance(identifier, str):
-        return identifier
-    with contextlib.suppress(ValueError):
-        return ours.get(identifier)
-    if identifier.lower() in _METRICS_OF_COMPILE and theirs is tf.keras.metrics:
-        return identifier
-    with contextlib.suppress(ValueError):
-        if callable(theirs.get(identifier)):  # Keras 2 returns some unknown names.
-            return identifier
-    near = difflib.get_close_matches(identifier, ours.TABLE, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"`{argument}` must be known to tfr_smooth or Keras by its name, got {identifier!r}.{hint}")

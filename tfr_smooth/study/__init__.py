@@ -2,11 +2,10 @@
 
 from tfr_smooth.study.folds import Dataset, find_folds, one_split
 from tfr_smooth.study.jobs import MEASURES, Job, Result, read_result, run_job
-from tfr_smooth.study.rankers import RANKERS, Fitted, Ranker
-from tfr_smooth.study.recipe import Recipe
+from tfr_smooth.study.rankers import RANKERS, Fitted, Method
 from tfr_smooth.study.report import write_report
 from tfr_smooth.study.results import Results, collect, read_results, write_results
-from tfr_smooth.study.selection import Entry, Study
+from tfr_smooth.study.selection import Entry, Study, parse_label
 from tfr_smooth.study.sweeps import SWEEPS, sweep
 from tfr_smooth.study.workers import Failure, run_jobs
 
@@ -19,14 +18,14 @@ __all__ = [
     "Failure",
     "Fitted",
     "Job",
-    "Ranker",
-    "Recipe",
+    "Method",
     "Result",
     "Results",
     "Study",
     "collect",
     "find_folds",
     "one_split",
+    "parse_label",
     "read_result",
     "read_results",
     "run_job",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -149,21 +148,19 @@ class Fold:
     def __init__(self, parts: Mapping[str, QueryCache]) -> None:
         self.parts = dict(parts)
         self.longest = max(int(part.lengths.max()) for part in self.parts.values())
-        self._features: dict[str, dict[str, np.ndarray]] = {}
+        self._features: dict[str | None, dict[str, np.ndarray]] = {}
 
-    def features(self, normalization: str) -> dict[str, np.ndarray]:
+    def features(self, normalization: str | None) -> dict[str, np.ndarray]:
         """Returns the normalized features of each part, float32 [documents, num_features]."""
         if normalization not in self._features:
             self._features[normalization] = dict(self._normalized(normalization))
         return self._features[normalization]
 
-    def _normalized(self, normalization: str) -> Iterator[tuple[str, np.ndarray]]:
+    def _normalized(self, normalization: str | None) -> Iterator[tuple[str, np.ndarray]]:
         train = self.parts["train"].features
         normalize: Callable[[np.ndarray], np.ndarray]
-        if normalization == "none":
+        if normalization is None:
             normalize = np.asarray
-        elif normalization == "quantile":
-            normalize = functools.partial(_quantiles, np.sort(train, axis=0))
         else:
             layer = get_normalizer(normalization)
             assert layer is not None
@@ -177,14 +174,6 @@ class Fold:
             # Query by query, as "min_max" requires.
             lists = [normalize(part.features[start:end]) for start, end in zip(part.starts, part.starts[1:])]  # noqa: B905
             yield name, np.concatenate(lists).astype(np.float32)
-
-
-def _quantiles(train: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """Returns the fraction of the sorted training values that are lower, in [0, 1]; ties count one half."""
-    columns = []
-    for values, column in zip(train.T, features.T, strict=True):
-        columns.append((np.searchsorted(values, column) + np.searchsorted(values, column, "right")) / (2 * len(values)))
-    return np.stack(columns, axis=1)
 
 
 def load_fold(files: Mapping[str, Sequence[str]], cache_dir: str | os.PathLike[str] | None = None) -> Fold:

@@ -13,7 +13,6 @@ from tfr_smooth import _arguments, registry
 from tfr_smooth.study.folds import Dataset
 from tfr_smooth.study.jobs import MEASURES, Job, is_done, read_description
 from tfr_smooth.study.rankers import RANKERS
-from tfr_smooth.study.recipe import expanded
 from tfr_smooth.study.workers import Failure, run_jobs
 
 
@@ -23,8 +22,8 @@ class Entry:
 
     Args:
       ranker: Name of a ranker in `RANKERS`.
-      settings: The fixed settings, by name. For a neural ranker these are fields of `Recipe`, hyperparameters of the
-        loss, and `recipe`: the name of a set of settings, "paper" (default) or "default".
+      settings: The fixed settings, by name. For a neural ranker these are arguments of `tfr_smooth.Ranker`,
+        hyperparameters of the loss, and `recipe`: the name of a set of settings, "paper" (default) or "default".
 
     Raises:
       ValueError: If no ranker has this name, or the ranker does not have these settings.
@@ -42,12 +41,7 @@ class Entry:
     def __post_init__(self) -> None:
         """Checks the arguments."""
         registry.check_name("ranker", self.ranker, RANKERS)
-        RANKERS[self.ranker].check(self._expanded())
-
-    def _expanded(self) -> dict[str, Any]:
-        """Returns the settings, completed by those of a named recipe."""
-        ranker = RANKERS[self.ranker]
-        return expanded(self.settings, ranker.defaults) if ranker.is_neural else dict(self.settings)
+        RANKERS[self.ranker].check(RANKERS[self.ranker].expanded(self.settings))
 
     @classmethod
     def parse(cls, text: str) -> Entry:
@@ -87,7 +81,7 @@ class Entry:
           Settings by name, one dict per candidate: the Cartesian product of the searched values.
         """
         ranker = RANKERS[self.ranker]
-        recipe = {**(common or {} if ranker.is_neural else {}), **self._expanded()}
+        recipe = {**(common or {} if ranker.is_neural else {}), **ranker.expanded(self.settings)}
         given = {name: tuple(values) for name, values in (grid or {}).items() if name in ranker.defaults}
         searched = {name: values for name, values in {**ranker.grid(), **given}.items() if name not in recipe}
         products = itertools.product(*searched.values())
@@ -97,9 +91,15 @@ class Entry:
 def parse_label(text: str) -> tuple[str, dict[str, Any]]:
     """Returns the name and the settings of a label, `NAME` or `NAME:SETTING=VALUE:..`.
 
+    Args:
+      text: The label. Values are JSON; a value that is not valid JSON is a string.
+
+    Raises:
+      ValueError: If the label is malformed.
+
     Example:
-      >>> from tfr_smooth.study import selection
-      >>> selection.parse_label("smoothi_ndcg:topn=10:gain=linear")
+      >>> from tfr_smooth import study
+      >>> study.parse_label("smoothi_ndcg:topn=10:gain=linear")
       ('smoothi_ndcg', {'topn': 10, 'gain': 'linear'})
     """
     name, *settings = _split(text)

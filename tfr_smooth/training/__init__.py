@@ -3,29 +3,36 @@
 from tfr_smooth.training.cluster import is_chief, wait_for_workers
 from tfr_smooth.training.feature_importance import FeatureImportance, permutation_importance
 from tfr_smooth.training.progress import ProgressLog
+from tfr_smooth.training.recipe import RECIPES, Recipe, Trained, recipe_options
 from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.scoring import score_queries, score_rows
 from tfr_smooth.training.smoothness import Smoothness, SmoothnessMonitor, SmoothnessReport, diagnose_smoothness
 from tfr_smooth.training.strategies import STRATEGIES, get_strategy
 from tfr_smooth.training.temperature_schedule import TemperatureSchedule
+from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import ExactValidation, Validation
 
 __all__ = [
+    "RECIPES",
     "STRATEGIES",
     "ExactValidation",
     "FeatureImportance",
     "ProgressLog",
+    "Recipe",
     "ResumableTraining",
     "Smoothness",
     "SmoothnessMonitor",
     "SmoothnessReport",
     "TemperatureSchedule",
+    "Trained",
     "Validation",
     "diagnose_smoothness",
     "get_strategy",
     "is_chief",
     "permutation_importance",
+    "recipe_options",
     "score_queries",
     "score_rows",
+    "train",
     "wait_for_workers",
 ]

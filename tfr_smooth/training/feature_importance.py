@@ -142,7 +142,8 @@ def permutation_importance(
       dataset: A finite dataset of (inputs, labels), such as the validation or test set. Inputs are a dict with
         `features` [batch, list, num_features], or the features only; labels [batch, list] are negative for padding.
       metric: A metric for which higher is better, which is reset. None uses `metrics.NDCGMetric()`.
-      names: Unique feature names. None uses "1", "2" and so on, as in LETOR.
+      names: The name of each feature; features with the same name are shuffled together, such as those of one column.
+        None uses "1", "2" and so on, as in LETOR.
       repeats: Permutations per feature, >= 1.
       seed: Seed of the permutations, >= 0.
       progress: Called with (finished features, total features). None reports no progress.
@@ -171,12 +172,14 @@ def permutation_importance(
     names = _checked_names(names, evaluation.num_features)
     baseline = evaluation.evaluate()
     drops = {}
-    for feature, name in enumerate(names):
+    unique = list(dict.fromkeys(names))
+    for number, name in enumerate(unique):
         # A separate random stream: the drops of a feature do not depend on other features.
-        random = np.random.default_rng([seed, feature])
-        drops[name] = np.array([baseline - evaluation.evaluate(feature, random) for _ in range(repeats)])
+        random = np.random.default_rng([seed, number])
+        features = [feature for feature, its_name in enumerate(names) if its_name == name]
+        drops[name] = np.array([baseline - evaluation.evaluate(features, random) for _ in range(repeats)])
         if progress is not None:
-            progress(feature + 1, len(names))
+            progress(number + 1, len(unique))
     return FeatureImportance(evaluation.metric.name, baseline, drops)
 
 
@@ -208,18 +211,17 @@ class _Evaluation:
 
         self._update = update
 
-    def evaluate(self, feature: int | None = None, random: np.random.Generator | None = None) -> float:
-        """Returns the metric, with the values of the given feature in random order."""
+    def evaluate(self, shuffled: Sequence[int] = (), random: np.random.Generator | None = None) -> float:
+        """Returns the metric, with the values of the given features in the same random order."""
         self.metric.reset_state()
-        columns: list[np.ndarray] | list[None] = [None] * len(self._batches)
-        if feature is not None and random is not None:
-            values = np.concatenate([features[real, feature] for features, _, _, real in self._batches])
-            ends = np.cumsum([real.sum() for *_, real in self._batches])[:-1]
-            columns = np.split(random.permutation(values), ends)
-        for (features, others, labels, real), column in zip(self._batches, columns, strict=True):
+        values = np.concatenate([features[real][:, list(shuffled)] for features, _, _, real in self._batches])
+        ends = np.cumsum([real.sum() for *_, real in self._batches])[:-1]
+        parts = np.split(values if random is None else random.permutation(values), ends)
+        for (features, others, labels, real), part in zip(self._batches, parts, strict=True):
             kept = features[real]
-            if column is not None:
-                features[real, feature] = column
+            changed = kept.copy()
+            changed[:, list(shuffled)] = part
+            features[real] = changed
             self._update(tf.constant(features), others, labels)
             features[real] = kept
         return float(self.metric.result())
@@ -229,6 +231,6 @@ def _checked_names(names: Sequence[str] | None, num_features: int) -> list[str]:
     """Returns the checked feature names, or their defaults."""
     if names is None:
         return [str(index) for index in range(1, num_features + 1)]
-    if isinstance(names, str) or len(names) != num_features or len(set(names)) < num_features:
-        raise ValueError(f"`names` must be {num_features} unique names, got {names!r}.")
+    if isinstance(names, str) or len(names) != num_features:
+        raise ValueError(f"`names` must be {num_features} names, got {names!r}.")
     return [str(name) for name in names]

@@ -118,7 +118,7 @@ class ResumableTraining(tf.keras.callbacks.Callback):
                 "for another training."
             )
         if self._validation is not None:
-            self._validation.set_state(progress["validation"])
+            self._validation.set_state(progress["validation"], model)
         return int(progress["finished_epochs"])
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
@@ -20,7 +21,8 @@ class Validation(tf.keras.callbacks.Callback):
 
     The metrics are added to the epoch's logs as `val_NAME`, so the progress bar, the history and later callbacks
     receive them; pass this callback to `fit` before those. After training, `best_epoch` (counted from 0; ties go to the
-    earlier epoch) and `best_value` describe the best epoch, and `history` has the logs of all epochs.
+    earlier epoch) and `best_value` describe the best epoch, `best_weights` are the model's weights after it, and
+    `history` has the logs of all epochs.
 
     Args:
       metrics_fn: A function from the model to its metrics by name, such as {"ndcg": 0.5}; called after each epoch.
@@ -63,6 +65,7 @@ class Validation(tf.keras.callbacks.Callback):
         self._patience = None if patience is None else _arguments.integer("patience", patience, least=1)
         self.best_epoch: int | None = None
         self.best_value: float | None = None
+        self.best_weights: list[np.ndarray] | None = None
         self.stopped = False
         self.history: dict[str, list[float]] = {}
 
@@ -82,7 +85,7 @@ class Validation(tf.keras.callbacks.Callback):
             self.history.setdefault(name, []).append(float(value))
         value = logs[self._monitor]
         if value == value and (self.best_value is None or self._sign * value > self._sign * self.best_value):
-            self.best_epoch, self.best_value = epoch, value
+            self.best_epoch, self.best_value, self.best_weights = epoch, value, self.model.get_weights()
             if self._path is not None:
                 self._save(self._path)
         last_gain = -1 if self.best_epoch is None else self.best_epoch
@@ -109,14 +112,21 @@ class Validation(tf.keras.callbacks.Callback):
             "history": self.history,
         }
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: dict[str, Any], model: tf.keras.Model | None = None) -> None:
         """Restores the state of an earlier run.
 
         Args:
           state: The result of `get_state`.
+          model: A model to read `best_weights` with from the file of the best model; its weights do not change. None
+            does not read them.
         """
         self.best_epoch, self.best_value = state["best_epoch"], state["best_value"]
         self.stopped, self.history = state["stopped"], state["history"]
+        if model is not None and self._path is not None and self.best_epoch is not None:
+            current = model.get_weights()
+            model.load_weights(self._path)
+            self.best_weights = model.get_weights()
+            model.set_weights(current)
 
 
 class ExactValidation(Validation):

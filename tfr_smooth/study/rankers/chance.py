@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tfr_smooth.study.folds import Fold
-from tfr_smooth.study.rankers.base import Fitted, Ranker
+from tfr_smooth.study.rankers.method import Fitted, Method
 
 
-class Chance(Ranker):
+class Chance(Method):
     """Ranks documents at random."""
 
     randomized = True

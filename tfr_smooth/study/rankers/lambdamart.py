@@ -9,12 +9,12 @@ import numpy as np
 
 from tfr_smooth import _extras
 from tfr_smooth.study.folds import Fold
-from tfr_smooth.study.rankers.base import Fitted, Ranker
+from tfr_smooth.study.rankers.method import Fitted, Method
 
 _ROUNDS, _PATIENCE = 1000, 50
 
 
-class LambdaMart(Ranker):
+class LambdaMart(Method):
     """Boosted regression trees with LambdaRank's gradients (Burges 2010), by LightGBM.
 
     Validation NDCG@10 selects the number of trees. Settings, named as in LightGBM: `num_leaves`, `learning_rate`,

@@ -9,7 +9,7 @@ import numpy as np
 
 from tfr_smooth.models.ridge_regression import RidgeRegression
 from tfr_smooth.study.folds import Fold
-from tfr_smooth.study.rankers.base import Fitted, Ranker
+from tfr_smooth.study.rankers.method import Fitted, Method
 
 
 def fit_ridge(features: np.ndarray, labels: np.ndarray) -> RidgeRegression:
@@ -19,10 +19,11 @@ def fit_ridge(features: np.ndarray, labels: np.ndarray) -> RidgeRegression:
     return regression
 
 
-class Ridge(Ranker):
+class Ridge(Method):
     """Ridge regression of the labels on the standardized features.
 
-    Settings: `strength`, the L2 penalty, searched from 1e-4 to 10; `normalization` of the features, as in `Recipe`.
+    Settings: `strength`, the L2 penalty, searched from 1e-4 to 10; `normalization` of the features, as in
+    `tfr_smooth.Ranker`.
     """
 
     defaults = {"strength": 0.01, "normalization": "standardize"}

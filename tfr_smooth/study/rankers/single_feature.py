@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from tfr_smooth import metrics
 from tfr_smooth.study.folds import Fold, padded
-from tfr_smooth.study.rankers.base import Fitted, Ranker
+from tfr_smooth.study.rankers.method import Fitted, Method
 
 
-class SingleFeature(Ranker):
+class SingleFeature(Method):
     """Ranks by one feature, such as BM25.
 
     Settings: `feature`, the number of the feature, counted from 1; a negative number ranks low values first. None

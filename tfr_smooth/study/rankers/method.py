@@ -1,4 +1,4 @@
-"""The interface of the rankers of a study."""
+"""The interface of the ranking methods that a study compares."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ class Fitted:
     details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-class Ranker(abc.ABC):
-    """Base class of rankers, which a study fits on the training queries of each fold.
+class Method(abc.ABC):
+    """Base class of ranking methods, which a study fits on the training queries of each fold.
 
     A subclass implements `fit`. `RANKERS` contains the rankers by name.
 
     Attributes:
       randomized: Whether the result depends on the seed.
-      is_neural: Whether the fields of `Recipe` are among its settings.
+      is_neural: Whether the arguments of `tfr_smooth.Ranker` are among its settings.
       defaults: The settings of the ranker with their default values.
 
     Example:
       >>> from tfr_smooth import study
-      >>> class Column(study.Ranker):
+      >>> class Column(study.Method):
       ...     defaults = {"column": 0}
       ...     def fit(self, fold, settings, seed):
       ...         column = {**self.defaults, **settings}["column"]
@@ -82,6 +82,14 @@ class Ranker(abc.ABC):
         Returns:
           The scores.
         """
+
+    def expanded(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the settings with those that one of them stands for, such as a recipe.
+
+        Args:
+          settings: Settings by name.
+        """
+        return dict(settings)
 
     def check(self, settings: Mapping[str, Any]) -> None:
         """Checks settings.

@@ -1,0 +1,138 @@
+"""The rows of a table or of arrays: one row per document, with its label, query and weight."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth.data.arrays import from_arrays
+from tfr_smooth.data.table_columns import to_pandas
+
+
+@dataclasses.dataclass(frozen=True)
+class TableRows:
+    """Rows in the forms that `Ranker` takes.
+
+    Args:
+      table: A DataFrame with the features and possibly further columns, or numbers [rows, num_features].
+      labels: [rows], or None.
+      query_ids: [rows], or None.
+      group_sizes: Alternative to `query_ids`, [queries], or None.
+      weights: [rows], or None.
+      columns: By role ("label", "query", "weight"), the columns of the table that are not features.
+    """
+
+    table: Any
+    labels: Any = None
+    query_ids: Any = None
+    group_sizes: Any = None
+    weights: Any = None
+    columns: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def take(
+        cls,
+        table: Any,
+        labels: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        sample_weight: Any = None,
+        label: str | None = None,
+        query: str | None = None,
+        weight: str | None = None,
+    ) -> TableRows:
+        """Returns the rows; labels, queries and weights are arrays or the names of columns of the table."""
+        is_frame = hasattr(table, "iloc") or hasattr(table, "to_pandas")
+        if is_frame:
+            table = to_pandas(table)
+        else:
+            table = np.asarray(table)
+            if table.ndim != 2:
+                raise ValueError(f"`X` must be a table or numbers [rows, features], got shape {table.shape}.")
+        given = {"labels": (labels, "label", label), "query_ids": (qid, "query", query)}
+        given["weights"] = (sample_weight, "weight", weight)
+        found: dict[str, Any] = {}
+        columns = {}
+        for field, (values, role, column) in given.items():
+            if column is not None:
+                if not is_frame or column not in table.columns:
+                    known = list(table.columns) if is_frame else "an array"
+                    raise ValueError(f"`{role}` must be a column of the table, got {column!r} for {known}.")
+                columns[role] = column
+                values = table[column].to_numpy() if values is None else values
+            found[field] = None if values is None else np.asarray(values)
+        for name, values in (("y", found["labels"]), ("qid", found["query_ids"]), ("sample_weight", found["weights"])):
+            if values is not None and values.shape != (len(table),):
+                raise ValueError(f"`{name}` must have one value per row, shape ({len(table)},), got {values.shape}.")
+        return cls(table, group_sizes=group, columns=columns, **found)
+
+    def checked(self) -> TableRows:
+        """Returns the rows, which must have labels and queries."""
+        if self.labels is None:
+            raise ValueError("`y` or `label` must define the labels, got neither.")
+        self.query_of_row()
+        return self
+
+    def check_constant(self, name: str) -> None:
+        """Checks that a column has one value in each query."""
+        values, queries = self.table[name], self.query_of_row()
+        varies = values.groupby(queries).nunique(dropna=False) > 1
+        if varies.any():
+            row = int(np.flatnonzero(queries == varies.idxmax())[0])
+            raise ValueError(
+                f"`query_features` must be the same in all rows of a query, got {name!r}, which varies in the query of "
+                f"row {row}."
+            )
+
+    def __len__(self) -> int:
+        """Returns the number of rows."""
+        return len(self.table)
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether the table is a DataFrame."""
+        return hasattr(self.table, "iloc")
+
+    def query_of_row(self) -> np.ndarray:
+        """Returns a number for the query of each row, counted in the order of the queries."""
+        if self.group_sizes is not None:
+            return np.repeat(np.arange(len(self.group_sizes)), np.asarray(self.group_sizes))
+        if self.query_ids is None:
+            raise ValueError("`qid`, `group` or `query` must define the queries, got none of them.")
+        _, first, inverse = np.unique(self.query_ids, return_index=True, return_inverse=True)
+        return np.argsort(np.argsort(first))[inverse]
+
+    def split(self, fraction: float, seed: int) -> tuple[TableRows, TableRows]:
+        """Splits the queries at random; the second part has this fraction of them, and each part at least one."""
+        queries = self.query_of_row()
+        count = int(queries.max()) + 1 if len(queries) else 0
+        if count < 2:
+            raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {fraction} for {count}.")
+        held = np.random.default_rng(seed).permutation(count)[: min(max(round(fraction * count), 1), count - 1)]
+        is_held = np.isin(queries, held)
+        return self._where(~is_held, queries), self._where(is_held, queries)
+
+    def _where(self, chosen: np.ndarray, queries: np.ndarray) -> TableRows:
+        take = lambda values: None if values is None else values[chosen]  # noqa: E731
+        return TableRows(
+            self.table[chosen], take(self.labels), queries[chosen], None, take(self.weights), dict(self.columns)
+        )
+
+    def batches(self, features: np.ndarray, **options: Any) -> tf.data.Dataset:
+        """Returns batches as `from_arrays` does, of prepared features [rows, num_features]."""
+        return from_arrays(
+            features, self.labels, self.query_ids, group_sizes=self.group_sizes, weights=self.weights, **options
+        )
+
+    def feature_names(self, chosen: Sequence[str] | None) -> list[str]:
+        """Returns the columns that are features: the chosen ones, or all that have no other role."""
+        others = set(self.columns.values())
+        names = [name for name in self.table.columns if name not in others] if chosen is None else list(chosen)
+        if not names:
+            raise ValueError("`features` must name at least one column, got none.")
+        return names

@@ -1,0 +1,80 @@
+"""The base class of scorers: Keras models that `compile` with the names of losses and metrics."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import functools
+import inspect
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth import losses, metrics
+
+# The names of metrics that Keras's `compile` resolves by the shape of the labels; `metrics.get` knows only some.
+_METRICS_OF_COMPILE = ("accuracy", "acc", "crossentropy", "ce")
+
+
+class Scorer(tf.keras.Model):
+    """A Keras model of lists of documents."""
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Configures training like Keras's `compile`, which also accepts the names of tfr_smooth's losses and metrics.
+
+        For example: `compile("adam", "smoothi_ndcg", metrics=["ndcg"])`.
+
+        Args:
+          *args: Positional arguments of `tf.keras.Model.compile`.
+          **kwargs: Further arguments of `tf.keras.Model.compile`. Names in `loss`, `metrics` and `weighted_metrics` are
+            those that `losses.get` and `metrics.get` know, or Keras's own.
+
+        Raises:
+          ValueError: If a name is neither that of a loss or metric of tfr_smooth, nor one of Keras.
+        """
+        bound = inspect.signature(super().compile).bind(*args, **kwargs)
+        for argument, ours, theirs in (
+            ("loss", losses, tf.keras.losses),
+            ("metrics", metrics, tf.keras.metrics),
+            ("weighted_metrics", metrics, tf.keras.metrics),
+        ):
+            if bound.arguments.get(argument) is not None:
+                find = functools.partial(_named, argument, ours, theirs)
+                bound.arguments[argument] = tf.nest.map_structure(find, bound.arguments[argument])
+        super().compile(*bound.args, **bound.kwargs)
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles a model loaded from a file. Keras requires this method of models that override `compile`.
+
+        Args:
+          config: The config of the `compile` call, as stored by Keras.
+        """
+        self.compile(**tf.keras.utils.deserialize_keras_object(config))
+        if self.built and hasattr(self.optimizer, "build"):
+            self.optimizer.build(self.trainable_variables)
+
+    def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
+        # `fit` and `evaluate` of Keras 3 average the first batch over replicas, also if the model is built, and have no
+        # public hook before that. TensorFlow cannot average bool masks, strings or lists of different lengths. The
+        # batch of one replica has the same shapes.
+        if iterator is not None and self.distribute_strategy.num_replicas_in_sync > 1:
+            _, _, batches = next(iter(iterator))
+            replicas = self.distribute_strategy.experimental_local_results
+            iterator, data_batch = None, tf.nest.map_structure(lambda value: replicas(value)[0], next(batches))
+        super()._maybe_symbolic_build(iterator=iterator, data_batch=data_batch)
+
+
+def _named(argument: str, ours: Any, theirs: Any, identifier: Any) -> Any:
+    """Returns our loss or metric of this name; Keras's names and other values are unchanged."""
+    if not isinstance(identifier, str):
+        return identifier
+    with contextlib.suppress(ValueError):
+        return ours.get(identifier)
+    if identifier.lower() in _METRICS_OF_COMPILE and theirs is tf.keras.metrics:
+        return identifier
+    with contextlib.suppress(ValueError):
+        if callable(theirs.get(identifier)):  # Keras 2 returns some unknown names.
+            return identifier
+    near = difflib.get_close_matches(identifier, ours.TABLE, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"`{argument}` must be known to tfr_smooth or Keras by its name, got {identifier!r}.{hint}")

@@ -1,0 +1,517 @@
+"""`Ranker`: training, prediction, evaluation and export of a ranker on a table."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _arguments, _files, _ranker_file, evaluation, metrics, models, serving, training
+from tfr_smooth._table_inputs import TableInputs
+from tfr_smooth.data.table_columns import to_pandas
+from tfr_smooth.data.table_rows import TableRows
+from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
+from tfr_smooth.training.recipe import Recipe
+
+_CHUNK = 1 << 14  # rows that are scored at once
+_OF_TABLES = ("validation_fraction", "max_categories")  # the arguments that are not those of `Recipe`
+
+
+class Estimate(NamedTuple):
+    """A mean over queries and its standard error.
+
+    Attributes:
+      mean: The mean.
+      standard_error: The standard deviation over queries divided by the square root of their number; NaN for one query.
+
+    Example:
+      >>> import tfr_smooth
+      >>> print(tfr_smooth.Estimate(0.5, 0.02))
+      0.5000 ± 0.0200
+    """
+
+    mean: float
+    standard_error: float
+
+    def __str__(self) -> str:
+        """Returns both with four digits."""
+        return f"{self.mean:.4f} ± {self.standard_error:.4f}"
+
+
+class Ranker:
+    r"""Ranks the rows of a table within each query, with the interface of scikit-learn and LightGBM.
+
+    The model is the mean of `members` feed-forward networks, trained at once on a ranking metric. The epoch with the
+    best validation metric is used. The defaults were selected on the validation queries of MQ2008 and MQ2007.
+
+    Args:
+      loss: The name of a loss for `losses.get`, or a Keras loss.
+      members: Networks whose scores are averaged, >= 1.
+      hidden: Widths of the hidden layers, or the name of an architecture of `models.FeedForwardScorer`.
+      epochs: Passes over the training queries, >= 1.
+      learning_rate: Adam's learning rate, > 0.
+      batch_size: Queries per step, >= 1.
+      normalization: Normalization of the features: "standardize", "min_max" (per query), "log1p" or None.
+      dropout: Dropout rate of the hidden units, in [0, 1).
+      linear_path: Strength of the ridge regression that initializes a linear function of the features, which is added
+        to the network's scores, > 0. None adds no linear function.
+      weight_decay: AdamW's weight decay of the kernels, >= 0.
+      input_noise: Standard deviation of the Gaussian noise on the features in training, >= 0.
+      select_by: The validation metric that selects the epoch: "smooth", the metric that the loss optimizes, or "ndcg",
+        exact NDCG, which other losses always use.
+      patience: Epochs without improvement, >= 1, after which training stops. None never stops early.
+      validation_fraction: Fraction of the queries that `fit` holds out for validation without `eval_set`, in [0, 1). 0
+        uses the last epoch.
+      max_categories: Categories per column, >= 1, the most frequent ones; others count as unseen.
+      seed: Seed of the weights, the dropout, the order of the queries and the held-out queries, >= 0.
+      verbose: Whether `fit` prints its progress.
+      **loss_options: Hyperparameters of a loss given by its name. `alpha` of SmoothI and Approx is 10 by default.
+
+    Attributes:
+      model_: The Keras model of the prepared table.
+      inputs_: The columns of the table and their preparation; None after training on a dataset.
+      history_: The training loss and the validation metrics of each epoch, by name.
+      best_epoch_: Index of the selected epoch; None without validation.
+
+    Raises:
+      ValueError: If an argument is out of its range.
+
+    Time per epoch is that of the networks, linear in rows, features and widths, and of the loss. Memory: the prepared
+    features as float32, twice.
+
+    Example:
+      >>> import numpy as np
+      >>> import pandas as pd
+      >>> import tfr_smooth
+      >>> random = np.random.default_rng(0)
+      >>> frame = pd.DataFrame({"query": np.repeat(np.arange(40), 5), "price": random.normal(size=200)})
+      >>> frame["color"] = random.choice(["red", "blue"], 200)
+      >>> frame["label"] = (frame["price"] + (frame["color"] == "red") > 0.5).astype(int)
+      >>> ranker = tfr_smooth.Ranker(hidden=[8], members=1, epochs=5, verbose=False)
+      >>> ranker = ranker.fit(frame, label="label", query="query")
+      >>> ranker.evaluate(frame)["ndcg"].mean > 0.9
+      True
+      >>> list(ranker.rank(frame).columns)
+      ['query', 'price', 'color', 'label', 'score', 'rank']
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: str | tf.keras.losses.Loss = "smoothi_ndcg",
+        members: int = 3,
+        hidden: Sequence[int] | str = (1024,),
+        epochs: int = 30,
+        learning_rate: float = 0.01,
+        batch_size: int = 32,
+        normalization: str | None = "standardize",
+        dropout: float = 0.5,
+        linear_path: float | None = 1.0,
+        weight_decay: float = 0.0,
+        input_noise: float = 0.0,
+        select_by: str = "smooth",
+        patience: int | None = None,
+        validation_fraction: float = 0.2,
+        max_categories: int = 100,
+        seed: int = 0,
+        verbose: bool = True,
+        **loss_options: Any,
+    ) -> None:
+        given = locals()
+        # scikit-learn's `clone` requires the given objects themselves.
+        self._params = {name: given[name] for name in _NAMES}
+        self._loss_options = loss_options
+        self._recipe = Recipe(
+            **{name: value for name, value in self._params.items() if name not in _OF_TABLES}, loss_options=loss_options
+        )
+        if validation_fraction != 0.0:
+            _arguments.real("validation_fraction", validation_fraction, above=0.0, below=1.0)
+        _arguments.integer("max_categories", max_categories, least=1)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Returns the constructor's arguments.
+
+        Args:
+          deep: Ignored; scikit-learn's interface has it.
+        """
+        return {**self._params, **self._loss_options}
+
+    def set_params(self, **params: Any) -> Ranker:
+        """Changes arguments of the constructor, for the next `fit`.
+
+        Args:
+          **params: Arguments by name.
+
+        Returns:
+          The ranker.
+
+        Raises:
+          ValueError: If an argument is unknown or out of its range.
+        """
+        changed = Ranker(**{**self.get_params(), **params})
+        self._params, self._loss_options, self._recipe = changed._params, changed._loss_options, changed._recipe
+        return self
+
+    @property
+    def loss_(self) -> tf.keras.losses.Loss:
+        """The loss."""
+        return self._recipe.make_loss()
+
+    def __repr__(self) -> str:
+        """Returns the constructor call."""
+        defaults = Ranker().get_params()
+        changed = {name: value for name, value in self.get_params().items() if value is not defaults.get(name)}
+        return f"Ranker({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        sample_weight: Any = None,
+        label: str | None = None,
+        query: str | None = None,
+        weight: str | None = None,
+        features: Sequence[str] | None = None,
+        query_features: Sequence[str] = (),
+        eval_set: Any = None,
+        watch: Sequence[tf.keras.metrics.Metric] = (),
+        steps_per_epoch: int | None = None,
+        strategy: tf.distribute.Strategy | None = None,
+        checkpoint_dir: str | os.PathLike[str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        callbacks: Sequence[tf.keras.callbacks.Callback] = (),
+    ) -> Ranker:
+        """Trains the model.
+
+        Args:
+          X: One of
+            a DataFrame with one row per document, whose columns may be numbers with missing values, categories,
+              booleans and dates;
+            numbers [rows, num_features], NaN for missing values;
+            a `tf.data.Dataset` of (inputs, labels) or (inputs, labels, weights) as `data.read_letor` creates it, for
+              data larger than memory; each iteration is an epoch;
+            a function from the number of finished epochs to the dataset of all remaining ones, so that a resumed
+              training run sees the same batches as an uninterrupted one.
+          y: Labels >= 0, [rows]; or `label`.
+          qid: The query of each row, [rows]; or `group` or `query`.
+          group: The number of rows of each query, [queries], for rows sorted by query, as in LightGBM.
+          sample_weight: Weights >= 0 of the documents, [rows]; or `weight`.
+          label: The column of labels.
+          query: The column of queries.
+          weight: The column of weights.
+          features: The feature columns. None uses all columns without another role.
+          query_features: Feature columns that are the same for all documents of a query; exported models take them once
+            per list.
+          eval_set: The validation set: a DataFrame with the same columns, (X, y, qid) for arrays, or a dataset. None
+            holds out `validation_fraction` of the queries of a table, or uses the last epoch for a dataset.
+          watch: Further metrics of the validation set, for `history_`.
+          steps_per_epoch: Batches per epoch; needed for a function and for a dataset that repeats.
+          strategy: A `tf.distribute` strategy, such as from `training.get_strategy`. None trains on one device.
+          checkpoint_dir: Directory of checkpoints, the log and the best model. The same call after an interruption
+            resumes after the last finished epoch. None writes nothing.
+          settings: Further values, as JSON values, which a resumed training must have in common.
+          callbacks: Further Keras callbacks.
+
+        Returns:
+          The ranker.
+
+        Raises:
+          ValueError: If an argument or the data is invalid. The message names the column.
+        """
+        if isinstance(X, tf.data.Dataset) or not hasattr(X, "__len__"):
+            lists = (lambda finished: X) if isinstance(X, tf.data.Dataset) else X
+            once = lists(0) if steps_per_epoch is None else lists(0).take(steps_per_epoch)
+            valid = eval_set
+            inputs = None
+        else:
+            roles = {"label": label, "query": query, "weight": weight}
+            rows = TableRows.take(X, y, qid=qid, group=group, sample_weight=sample_weight, **roles).checked()
+            valid, valid_rows, fraction = None, None, self._params["validation_fraction"]
+            if eval_set is None and fraction:
+                rows, valid_rows = rows.split(fraction, self._params["seed"])
+            inputs = TableInputs.learn(rows, features, query_features, self._params["max_categories"])
+            lists, once, steps_per_epoch = self._batches(rows, inputs)
+            if eval_set is not None:
+                valid_rows = inputs.rows(*(eval_set if isinstance(eval_set, tuple) else (eval_set,))).checked()
+            if valid_rows is not None:
+                _, valid, _ = self._batches(valid_rows, inputs)
+            settings = {**(settings or {}), "columns": [column.name for column in inputs.layer.columns]}
+        trained = self._recipe.train(
+            lists,
+            once,
+            valid,
+            watch=watch,
+            steps_per_epoch=steps_per_epoch,
+            strategy=strategy,
+            checkpoint_dir=checkpoint_dir,
+            settings=settings,
+            callbacks=callbacks,
+        )
+        self.take_fitted(inputs, *trained)
+        return self
+
+    def take_fitted(
+        self,
+        inputs: TableInputs | None,
+        scorer: models.Scorer,
+        history: dict[str, list[float]],
+        best_epoch: int | None,
+    ) -> None:
+        """Sets the results of `fit`, for subclasses and files."""
+        self.inputs_, self._scorer, self.history_, self.best_epoch_ = inputs, scorer, history, best_epoch
+        self.model_ = scorer if inputs is None else inputs.scorer(scorer)
+        self.model_.built = True  # Its scorer is; Keras warns otherwise when it is saved.
+
+    def _batches(
+        self, rows: TableRows, inputs: TableInputs | None
+    ) -> tuple[Callable[[int], tf.data.Dataset], tf.data.Dataset, int]:
+        """Returns the function of the finished epochs, the batches of one epoch in order, and their number."""
+        p, features = self._params, _prepared(rows, inputs)
+        queries = int(rows.query_of_row().max()) + 1
+
+        def epochs(finished: int) -> tf.data.Dataset:
+            order = {"shuffle_buffer": queries, "seed": p["seed"], "first_epoch": finished}
+            return rows.batches(features, batch_size=p["batch_size"], num_epochs=p["epochs"] - finished, **order)
+
+        plain = dataclasses.replace(rows, weights=None)
+        return epochs, plain.batches(features, batch_size=p["batch_size"]), math.ceil(queries / p["batch_size"])
+
+    def _rows(self, X: Any, y: Any = None, qid: Any = None, group: Any = None) -> TableRows:
+        self._fitted()
+        return (
+            TableRows.take(X, y, qid=qid, group=group) if self.inputs_ is None else self.inputs_.rows(X, y, qid, group)
+        )
+
+    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> np.ndarray:
+        """Scores documents.
+
+        Args:
+          X: A table as for `fit`; the columns of labels, queries and weights may be missing. Or a dataset.
+          qid: The query of each row; needed, as an alternative to a column or `group`, for `normalization="min_max"`.
+          group: The number of rows of each query.
+
+        Returns:
+          float32 [rows], higher is better; for a dataset, the scores of all real documents in their order.
+
+        Raises:
+          ValueError: If the table does not have the columns of `fit`.
+        """
+        if isinstance(X, tf.data.Dataset):
+            return np.concatenate([query.scores for query in training.score_queries(self._fitted(), X)])
+        rows = self._rows(X, qid=qid, group=group)
+        features = _prepared(rows, self.inputs_)
+        if self._params["normalization"] == "min_max":
+            options = {"batch_size": self._params["batch_size"], "return_ids": True}
+            return training.score_rows(
+                self._scorer, dataclasses.replace(rows, labels=None).batches(features, **options)
+            )
+        chunks = [features[start : start + _CHUNK] for start in range(0, len(features), _CHUNK)]
+        return np.concatenate([self._scorer(chunk[np.newaxis], training=False).numpy()[0] for chunk in chunks])
+
+    def rank(self, X: Any, *, qid: Any = None, group: Any = None) -> Any:
+        """Ranks the rows of a DataFrame within each query.
+
+        Args:
+          X: A DataFrame as for `predict`.
+          qid: The query of each row, unless the frame has the column of `fit`.
+          group: The number of rows of each query.
+
+        Returns:
+          A copy of the frame with the columns "score" and "rank", from 1 on, queries in their order and the best
+          document first; ties keep the order of the rows.
+        """
+        rows = self._rows(X, qid=qid, group=group)
+        scores, queries = self.predict(X, qid=qid, group=group), rows.query_of_row()
+        order = np.lexsort((-scores, queries))
+        ranked = to_pandas(X).iloc[order].copy()
+        starts = np.searchsorted(queries[order], queries[order])
+        ranked["score"], ranked["rank"] = scores[order], np.arange(len(order)) - starts + 1
+        return ranked
+
+    def evaluate(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        measures: Sequence[str] = DEFAULT_MEASURES,
+    ) -> dict[str, Estimate]:
+        """Computes trec_eval's measures.
+
+        Args:
+          X: A table with labels as for `fit`, or a dataset.
+          y: The labels, unless the table has the column of `fit`.
+          qid: The query of each row, unless the table has the column of `fit`.
+          group: The number of rows of each query.
+          measures: Names of measures, as for `evaluation.trec_eval`.
+
+        Returns:
+          The mean over queries and its standard error, by measure.
+
+        Raises:
+          ImportError: If pytrec_eval is not installed; the extra `tfr_smooth[evaluation]` includes it.
+        """
+        by_query = evaluation.trec_eval_by_query(self._scored(X, y, qid, group), measures)
+        values = {name: np.array([each[name] for each in by_query.values()]) for name in measures}
+        return {
+            name: Estimate(
+                float(each.mean()), float(each.std(ddof=1) / math.sqrt(len(each))) if len(each) > 1 else math.nan
+            )
+            for name, each in values.items()
+        }
+
+    def _scored(self, X: Any, y: Any, qid: Any, group: Any) -> Iterator[evaluation.ScoredQuery]:
+        if isinstance(X, tf.data.Dataset):
+            yield from training.score_queries(self._fitted(), X)
+            return
+        rows = self._rows(X, y, qid, group).checked()
+        scores, queries = self.predict(X, qid=qid, group=group), rows.query_of_row()
+        order = np.argsort(queries, kind="stable")
+        for number, places in enumerate(np.split(order, np.flatnonzero(np.diff(queries[order])) + 1)):
+            names = [f"{row:09d}" for row in range(len(places))]
+            yield evaluation.ScoredQuery(str(number), names, rows.labels[places], scores[places])
+
+    def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> float:
+        """Returns the mean NDCG, for scikit-learn's searches.
+
+        Args:
+          X: A table as for `evaluate`.
+          y: The labels.
+          qid: The query of each row.
+          group: The number of rows of each query.
+        """
+        return self.evaluate(X, y, qid=qid, group=group, measures=["ndcg"])["ndcg"].mean
+
+    def feature_importance(
+        self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None, repeats: int = 5
+    ) -> training.FeatureImportance:
+        """Measures how much NDCG drops when the values of a column are shuffled over all documents.
+
+        Args:
+          X: A table with labels as for `evaluate`, or a dataset.
+          y: The labels.
+          qid: The query of each row.
+          group: The number of rows of each query.
+          repeats: Permutations per column, >= 1.
+
+        Returns:
+          The drops by column; print it, or call its method `plot`.
+        """
+        self._fitted()
+        lists, names = X, None
+        if not isinstance(X, tf.data.Dataset):
+            _, lists, _ = self._batches(self._rows(X, y, qid, group).checked(), self.inputs_)
+            names = None if self.inputs_ is None else self.inputs_.layer.feature_columns
+        metric = metrics.NDCGMetric(gain="linear")
+        return training.permutation_importance(
+            self._scorer, lists, metric, names=names, repeats=repeats, seed=self._params["seed"]
+        )
+
+    def _fitted(self) -> tf.keras.Model:
+        if not hasattr(self, "model_"):
+            raise ValueError("`fit` must be called first.")
+        return self.model_
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the ranker to one file, which `Ranker.load` and `tf.keras.models.load_model` read.
+
+        Args:
+          path: The file, which must end in ".keras".
+
+        Raises:
+          ValueError: If the path does not end in ".keras", or the ranker is not fitted.
+        """
+        if not os.fspath(path).endswith(".keras"):
+            raise ValueError(f"`path` must end in '.keras', got {os.fspath(path)!r}.")
+        self._fitted()
+        with _files.replacing(path) as unfinished:
+            _ranker_file.write(self, unfinished)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Ranker:
+        """Reads a ranker.
+
+        Args:
+          path: A file that `save` wrote.
+
+        Returns:
+          The ranker.
+        """
+        return _ranker_file.read(cls, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the arguments, and the content of the file of `save` for a fitted ranker."""
+        if not hasattr(self, "model_"):
+            return dict(self.__dict__)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "ranker.keras"
+            _ranker_file.write(self, path)
+            return {"file": path.read_bytes()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restores the ranker of `__getstate__`."""
+        if "file" in state:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "ranker.keras"
+                path.write_bytes(state["file"])
+                state = self.load(path).__dict__
+        self.__dict__.update(state)
+
+    def export(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Exports the model for TF Serving, with the columns of the table as they were.
+
+        Args:
+          path: The directory of the versions.
+          **options: Options of `serving.export_ranker`, such as `version`, `top_k` and `card`.
+
+        Returns:
+          The directory PATH/VERSION.
+        """
+        model = self._fitted()
+        options.setdefault("card", serving.ModelCard(training=self._recipe.identity(), loss=self._recipe.make_loss()))
+        if self.inputs_ is None:
+            return serving.export_ranker(model, path, num_features=model.num_features, **options)
+        layer, options["missing_values"] = self.inputs_.layer, True
+        if layer.stacked:
+            return serving.export_ranker(model, path, num_features=len(layer.columns), **options)
+        spec = dict(layer.example_feature_spec)
+        context = {name: spec.pop(name) for name in self.inputs_.query_features}
+        return serving.export_ranker(
+            model,
+            path,
+            example_feature_spec=spec,
+            context_feature_spec=context or None,
+            mask_feature_name="mask",
+            **options,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        """Returns scikit-learn's tags, which it asks for."""
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(allow_nan=True, categorical=True, string=True),
+        )
+
+
+def _prepared(rows: TableRows, inputs: TableInputs | None) -> np.ndarray:
+    return np.asarray(rows.table, np.float32) if inputs is None else inputs.prepared(rows)
+
+
+_NAMES = tuple(
+    name for name, each in inspect.signature(Ranker.__init__).parameters.items() if each.kind == each.KEYWORD_ONLY
+)

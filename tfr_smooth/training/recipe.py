@@ -1,0 +1,271 @@
+"""The training of feed-forward rankers: settings, and what they define."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments, losses, metrics, models, registry
+from tfr_smooth.training.cluster import is_chief
+from tfr_smooth.training.progress import ProgressLog
+from tfr_smooth.training.trainer import train
+from tfr_smooth.training.validation import ExactValidation
+
+SELECT_BY = ("smooth", "ndcg")
+# Arguments of `Ranker` by the name of a recipe. The default recipe was selected on the validation queries of MQ2008 and
+# MQ2007 (docs/results.md); the other one is the SmoothI paper's.
+RECIPES: dict[str, dict[str, Any]] = {
+    "default": {
+        "members": 3,
+        "epochs": 30,
+        "learning_rate": 0.01,
+        "batch_size": 32,
+        "normalization": "standardize",
+        "dropout": 0.5,
+        "linear_path": 1.0,
+    },
+    "paper": {
+        "members": 1,
+        "epochs": 50,
+        "learning_rate": 0.001,
+        "batch_size": 128,
+        "normalization": None,
+        "dropout": 0.0,
+        "linear_path": None,
+    },
+}
+# Hyperparameters in the default recipe of the losses that have them.
+_LOSS_OPTIONS = {"alpha": 10.0}
+
+
+def recipe_options(recipe: str, loss: str) -> dict[str, Any]:
+    """Returns the arguments of `Ranker` for a recipe.
+
+    Args:
+      recipe: "default", or "paper", the training of the SmoothI paper.
+      loss: The name of the loss.
+
+    Returns:
+      Arguments by name, with the hyperparameters of the loss that the recipe sets.
+
+    Raises:
+      ValueError: If the recipe or the loss is unknown.
+
+    Example:
+      >>> import tfr_smooth
+      >>> tfr_smooth.training.recipe_options("paper", "smoothi_ndcg")["alpha"]
+      1.0
+    """
+    registry.check_name("recipe", recipe, RECIPES)
+    known = losses.hyperparameters(loss)
+    options = {
+        name: value if recipe == "default" else known[name] for name, value in _LOSS_OPTIONS.items() if name in known
+    }
+    return {**RECIPES[recipe], **options}
+
+
+class Trained(NamedTuple):
+    """A trained scorer.
+
+    Attributes:
+      scorer: The model with the weights of the best epoch, or of the last epoch without validation.
+      history: The training loss and the validation metrics of each epoch, by name.
+      best_epoch: Index of the best epoch; None without validation, or if the metric was always NaN.
+    """
+
+    scorer: models.Scorer
+    history: dict[str, list[float]]
+    best_epoch: int | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Settings of the training of a feed-forward ranker, which `Ranker` documents.
+
+    Args:
+      loss: The name of a loss for `losses.get`, or a Keras loss.
+      loss_options: Hyperparameters of a loss given by its name.
+      members: Networks whose scores are averaged, >= 1.
+      hidden: Widths of the hidden layers, or the name of an architecture of `models.FeedForwardScorer`.
+      epochs: Passes over the training queries, >= 1.
+      learning_rate: Adam's learning rate, > 0.
+      batch_size: Queries per step, >= 1.
+      normalization: "standardize", "min_max", "log1p" or None.
+      dropout: Dropout rate of the hidden units, in [0, 1).
+      linear_path: Strength of the ridge regression of the linear path, > 0, or None.
+      weight_decay: AdamW's weight decay of the kernels, >= 0.
+      input_noise: Standard deviation of the noise on the features, >= 0.
+      select_by: The validation metric that selects the epoch: "smooth" or "ndcg".
+      patience: Epochs without improvement, >= 1, after which training stops, or None.
+      seed: Seed of the weights and of dropout, >= 0.
+      verbose: Whether to print the progress.
+
+    Raises:
+      ValueError: If an argument is out of its range.
+    """
+
+    loss: str | tf.keras.losses.Loss = "smoothi_ndcg"
+    loss_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    members: int = 3
+    hidden: Sequence[int] | str = (1024,)
+    epochs: int = 30
+    learning_rate: float = 0.01
+    batch_size: int = 32
+    normalization: str | None = "standardize"
+    dropout: float = 0.5
+    linear_path: float | None = 1.0
+    weight_decay: float = 0.0
+    input_noise: float = 0.0
+    select_by: str = "smooth"
+    patience: int | None = None
+    seed: int = 0
+    verbose: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        for name in ("members", "epochs", "batch_size"):
+            _arguments.integer(name, getattr(self, name), least=1)
+        _arguments.real("learning_rate", self.learning_rate, above=0.0)
+        if self.weight_decay != 0.0:
+            _arguments.real("weight_decay", self.weight_decay, above=0.0)
+        _arguments.choice("select_by", self.select_by, SELECT_BY)
+        _arguments.integer_or_none("patience", self.patience, least=1)
+        _arguments.integer("seed", self.seed, least=0)
+        _arguments.boolean("verbose", self.verbose)
+        self.make_loss()
+        self._member(0)
+
+    def make_loss(self) -> tf.keras.losses.Loss:
+        """Returns the loss."""
+        if isinstance(self.loss, str):
+            known = losses.hyperparameters(self.loss)
+            for name in self.loss_options:
+                if name not in known:
+                    expected = f"an argument of Ranker or a hyperparameter of {self.loss}, such as {', '.join(known)}"
+                    raise ValueError(f"`{name}` must be {expected}, got {self.loss_options[name]!r}.")
+            defaults = {name: value for name, value in _LOSS_OPTIONS.items() if name in known}
+            return losses.get(self.loss, **{**defaults, **self.loss_options})
+        if self.loss_options:
+            raise ValueError(f"`loss` must be a name to take {sorted(self.loss_options)[0]!r}, got {self.loss!r}.")
+        return _arguments.instance("loss", self.loss, tf.keras.losses.Loss)
+
+    def make_scorer(self) -> models.Scorer:
+        """Returns a scorer with initial weights."""
+        members = [self._member(number) for number in range(self.members)]
+        return models.AverageScorer(members) if len(members) > 1 else members[0]
+
+    def _member(self, number: int) -> models.FeedForwardScorer:
+        return models.FeedForwardScorer(
+            hidden=self.hidden,
+            normalization=self.normalization,
+            dropout=self.dropout,
+            input_noise=self.input_noise,
+            linear_path=self.linear_path,
+            seed=self.seed * self.members + number,
+            name=f"member_{number + 1}",
+        )
+
+    def _make_optimizer(self) -> tf.keras.optimizers.Optimizer:
+        if not self.weight_decay:
+            return tf.keras.optimizers.Adam(self.learning_rate)
+        optimizer = tf.keras.optimizers.AdamW(self.learning_rate, weight_decay=self.weight_decay)
+        optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
+        return optimizer
+
+    def _make_metrics(self, loss: tf.keras.losses.Loss) -> list[tf.keras.metrics.Metric]:
+        """Returns exact NDCG as trec_eval computes it, and the smooth metric if the loss is one minus such a metric."""
+        made: list[tf.keras.metrics.Metric] = [metrics.NDCGMetric(gain="linear")]
+        if isinstance(loss, losses.MeasureLoss):
+            name = loss.name.removesuffix("_loss")
+            options = {"no_relevant": "skip", "ragged": loss.ragged, "name": name}
+            made.append(metrics.MeanOverLists(loss.ranking, loss.measure, **options))
+        return made
+
+    def identity(self) -> dict[str, Any]:
+        """Returns the settings that a resumed training run must have in common, as JSON values."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        if not isinstance(self.loss, str):
+            values["loss"] = tf.keras.losses.serialize(self.loss)
+        del values["verbose"], values["epochs"]
+        return json.loads(json.dumps(values, default=str))
+
+    def train(
+        self,
+        lists: Callable[[int], tf.data.Dataset],
+        once: tf.data.Dataset,
+        valid: tf.data.Dataset | None = None,
+        *,
+        watch: Sequence[tf.keras.metrics.Metric] = (),
+        steps_per_epoch: int | None = None,
+        strategy: tf.distribute.Strategy | None = None,
+        checkpoint_dir: str | os.PathLike[str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        callbacks: Sequence[tf.keras.callbacks.Callback] = (),
+    ) -> Trained:
+        """Trains a scorer.
+
+        Args:
+          lists: A function from the number of finished epochs to the batches of all remaining ones.
+          once: The batches of one epoch, for the statistics of the features.
+          valid: The validation batches. None uses the last epoch.
+          watch: Further metrics of the validation batches.
+          steps_per_epoch: Batches per epoch. None if each iteration of the dataset is one epoch.
+          strategy: A `tf.distribute` strategy. None trains on one device.
+          checkpoint_dir: Directory of checkpoints, `log.csv` and `best.keras`; training resumes from it. None for none.
+          settings: Further values, as JSON values, which a resumed training run must have in common.
+          callbacks: Further Keras callbacks.
+
+        Returns:
+          The trained scorer, outside of the strategy's scope, so that any process can read it.
+        """
+        strategy = strategy or tf.distribute.get_strategy()
+        num_features = once.element_spec[0]["features"].shape[-1]
+        folder = None if checkpoint_dir is None else Path(checkpoint_dir)
+        with strategy.scope():
+            model, loss = self.make_scorer(), self.make_loss()
+            model.compile(optimizer=self._make_optimizer(), loss=loss)
+            model.build([None, None, num_features])
+        validation = None
+        if valid is not None:
+            own = self._make_metrics(loss)
+            validation = ExactValidation(
+                valid,
+                [*own, *watch],
+                monitor=own[-1 if self.select_by == "smooth" else 0].name,
+                path=None if folder is None else folder / "best.keras",
+                patience=self.patience,
+            )
+        history = tf.keras.callbacks.History()
+        shown: list[tf.keras.callbacks.Callback] = [history, *callbacks]
+        if self.verbose:
+            shown.append(ProgressLog(None if folder is None or not is_chief(strategy) else folder / "log.csv"))
+
+        def remaining(finished: int) -> tf.data.Dataset:
+            if finished and self.verbose:
+                print(f"Resuming after {finished} finished epochs in {folder}", flush=True)
+            return lists(finished)
+
+        train(
+            model,
+            remaining,
+            epochs=self.epochs,
+            steps_per_epoch=steps_per_epoch,
+            validation=validation,
+            checkpoint_dir=folder,
+            settings={**self.identity(), **(settings or {})},
+            prepare=lambda: model.adapt(once),
+            callbacks=shown,
+        )
+        weights = model.get_weights()
+        scorer = self.make_scorer()
+        scorer.build([None, None, num_features])
+        scorer.set_weights(weights)
+        if validation is None:
+            return Trained(scorer, history.history, None)
+        return Trained(scorer, validation.history, validation.best_epoch)

@@ -1,0 +1,75 @@
+"""The training of a compiled model: it resumes after an interruption and ends with the weights of the best epoch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth.training.resuming import ResumableTraining
+from tfr_smooth.training.validation import Validation
+
+
+def train(
+    model: tf.keras.Model,
+    lists: Callable[[int], tf.data.Dataset],
+    *,
+    epochs: int,
+    steps_per_epoch: int | None = None,
+    validation: Validation | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    prepare: Callable[[], object] | None = None,
+    callbacks: Sequence[tf.keras.callbacks.Callback] = (),
+) -> None:
+    """Trains a compiled and built model with `fit`.
+
+    Args:
+      model: The model. It ends with the weights of the best epoch, or of the last epoch without validation.
+      lists: A function from the number of finished epochs to the dataset of the remaining ones. An order that depends
+        only on the epoch makes a resumed training run equal to an uninterrupted one.
+      epochs: The total number of epochs, >= 1.
+      steps_per_epoch: The number of batches per epoch. None if each iteration of the dataset is one epoch.
+      validation: The validation after each epoch. None for no validation.
+      checkpoint_dir: The directory of the checkpoints from which an interrupted training run resumes. None for none.
+      settings: Settings that identify the training run, as JSON values, as for `ResumableTraining`.
+      prepare: Called before the first epoch unless the training run is resumed, such as to adapt the model.
+      callbacks: Further callbacks, which receive the results of the validation.
+
+    Raises:
+      ValueError: If the checkpoints are those of other settings.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> import tfr_smooth
+      >>> dataset = tf.data.Dataset.from_tensors((tf.random.normal([4, 3, 2]), tf.tile([[1.0, 0.0, 0.0]], [4, 1])))
+      >>> model = tfr_smooth.models.FeedForwardScorer(hidden=[4])
+      >>> model.compile(optimizer="adam", loss="smoothi_ndcg")
+      >>> model.build([None, None, 2])
+      >>> validation = tfr_smooth.training.ExactValidation(dataset, [tfr_smooth.metrics.NDCGMetric()])
+      >>> tfr_smooth.training.train(model, lambda finished: dataset, epochs=3, validation=validation)
+      >>> len(validation.history["val_ndcg"])
+      3
+    """
+    finished = 0
+    used = [*([] if validation is None else [validation]), *callbacks]
+    if checkpoint_dir is not None:
+        resumable = ResumableTraining(checkpoint_dir, validation=validation, settings=dict(settings or {}))
+        finished = resumable.restore(model)
+        used.append(resumable)
+    if not finished and prepare is not None:
+        prepare()
+    if finished < epochs and not (validation is not None and validation.stopped):
+        model.fit(
+            lists(finished),
+            initial_epoch=finished,
+            epochs=epochs,
+            steps_per_epoch=steps_per_epoch,
+            shuffle=False,
+            verbose=0,
+            callbacks=used,
+        )
+    if validation is not None and validation.best_weights is not None:
+        model.set_weights(validation.best_weights)
