@@ -312,6 +312,7 @@ class Ranker:
         rows = self._rows(X, qid=qid, group=group)
         features = _prepared(rows, self.inputs_)
         if self._params["normalization"] == "min_max":
+            rows.query_of_row()  # raises an error if there are none
             options = {"batch_size": self._params["batch_size"], "return_ids": True}
             return training.score_rows(
                 self._scorer, dataclasses.replace(rows, labels=None).batches(features, **options)

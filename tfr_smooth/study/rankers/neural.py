@@ -60,9 +60,10 @@ class Neural(Method):
         self._ranker(settings, seed=0)
 
     def canonical(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the settings that differ from the defaults; new arguments of `Ranker` change no old result."""
+        """Returns the settings without default values of `Ranker`, so that its new arguments change no old result."""
+        kept = losses.hyperparameters(self._loss)
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in self.defaults.items()}
-        return {name: value for name, value in settings.items() if value != plain[name]}
+        return {name: value for name, value in settings.items() if name in kept or value != plain[name]}
 
     def affinity(self, settings: Mapping[str, Any]) -> Any:
         """Returns the hyperparameters of the loss, with which XLA compiles it."""
@@ -87,8 +88,12 @@ class Neural(Method):
         )
         names = {f"val_{self._loss}": "valid_smooth", "val_ndcg": "valid_ndcg", "val_exact": "valid_exact"}
         curves = {names.get(name, name): values for name, values in ranker.history_.items()}
-        scores = [ranker.predict(part.features, group=part.lengths) for part in (valid, test)]
-        return Fitted(*scores, {**curves, "train_seconds": seconds.of_epochs}, {"best_epoch": ranker.best_epoch_})
+        return Fitted(
+            ranker.predict(valid.features, group=valid.lengths),
+            ranker.predict(test.features, group=test.lengths),
+            {**curves, "train_seconds": seconds.of_epochs},
+            {"best_epoch": ranker.best_epoch_},
+        )
 
     def _ranker(self, settings: Mapping[str, Any], seed: int) -> Ranker:
         """Returns the ranker; a discount {"alpha": x} is a `ShallowDiscount`."""

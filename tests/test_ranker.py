@@ -1,0 +1,363 @@
+"""`tfr_smooth.Ranker`: tables as they are, prediction, evaluation, files, resuming, and scikit-learn's habits."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import tfr_smooth
+from tfr_smooth import _keras, data, evaluation, losses, training
+
+SMALL = {"hidden": [8], "epochs": 2, "batch_size": 16, "members": 1, "verbose": False}
+
+
+def table(queries=30, seed=0):
+    """Numbers with missing values, categories, booleans, dates and a column that is the same within each query."""
+    random = np.random.default_rng(seed)
+    sizes = random.integers(3, 8, queries)
+    rows = sizes.sum()
+    frame = pd.DataFrame({"query": np.repeat([f"q{number}" for number in range(queries)], sizes)})
+    frame["price"] = np.where(random.random(rows) < 0.2, np.nan, random.normal(size=rows))
+    frame["color"] = random.choice(["red", "blue", None], rows)
+    frame["is_new"] = random.random(rows) > 0.5
+    frame["listed"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 500, rows), unit="D")
+    frame["age"] = np.repeat(random.integers(20, 60, queries), sizes)
+    frame["label"] = (frame["price"].fillna(0.5) + (frame["color"] == "red") + random.random(rows) > 1.0).astype(int)
+    return frame
+
+
+FRAME, NEW = table(), table(12, seed=1)
+
+
+@pytest.fixture(scope="module")
+def ranker():
+    return tfr_smooth.Ranker(**SMALL).fit(FRAME, label="label", query="query", query_features=["age"])
+
+
+def numbers(frame=FRAME):
+    """The same documents as arrays: features with missing values, labels and queries."""
+    features = np.stack([frame["price"], frame["is_new"], frame["age"]], axis=1).astype(np.float64)
+    return features, frame["label"].to_numpy(), frame["query"].to_numpy()
+
+
+@pytest.fixture(scope="module")
+def of_arrays():
+    features, labels, queries = numbers()
+    return tfr_smooth.Ranker(**SMALL, validation_fraction=0.0).fit(features, labels, qid=queries)
+
+
+def raw_inputs(frame, ranker):
+    """One list of all rows, as the exported model takes it."""
+    arrays = data.column_arrays(frame, ranker.inputs_.layer.columns)
+    inputs = {name: tf.constant(values)[tf.newaxis] for name, values in arrays.items()}
+    return {**inputs, "mask": tf.ones([1, len(frame)], tf.bool)}
+
+
+def test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predict(ranker, tmp_path):
+    folder = ranker.export(tmp_path / "export", warmup_list_sizes=())
+    rank = tf.saved_model.load(str(folder)).signatures["rank"]
+    unseen = NEW.copy()
+    unseen.loc[0, "color"], unseen.loc[1, "price"], unseen.loc[2, "listed"] = "green", np.nan, pd.NaT
+    for _, query in unseen.groupby("query", sort=False):
+        inputs = raw_inputs(query, ranker)
+        inputs["age"] = inputs["age"][:, 0]
+        np.testing.assert_allclose(rank(**inputs)["scores"][0], ranker.predict(query), rtol=1e-6, atol=1e-6)
+    card = (folder / "assets.extra" / "model_card.json").read_text()
+    assert all(f'"{name}"' in card for name in ("price", "color", "is_new", "listed", "age"))
+
+
+def test_scores_do_not_depend_on_the_order_of_rows_and_columns_or_on_other_rows(ranker):
+    scores = pd.Series(ranker.predict(NEW), NEW.index)
+    shuffled = NEW.sample(frac=1.0, random_state=0)[NEW.columns[::-1]]
+    np.testing.assert_allclose(ranker.predict(shuffled), scores[shuffled.index], rtol=1e-5, atol=1e-6)
+    alone = NEW.drop(columns=["label", "query"]).iloc[3:4]
+    np.testing.assert_allclose(ranker.predict(alone), scores[3:4], rtol=1e-5, atol=1e-6)
+
+
+def test_missing_and_unseen_values_have_defined_scores(ranker):
+    row = NEW[NEW["color"] == "red"].iloc[:1]
+    by_color = {str(color): ranker.predict(row.assign(color=color))[0] for color in ("red", "green", "violet", None)}
+    assert by_color["green"] == by_color["violet"] != by_color["red"] and np.isfinite(list(by_color.values())).all()
+    assert np.isfinite(ranker.predict(row.assign(price=np.nan))).all()
+
+
+def test_rank_sorts_each_query_by_score(ranker):
+    ranked = ranker.rank(NEW)
+    assert list(ranked.columns) == [*NEW.columns, "score", "rank"]
+    assert list(ranked["query"].drop_duplicates()) == list(NEW["query"].drop_duplicates())
+    for _, query in ranked.groupby("query"):
+        assert query["score"].is_monotonic_decreasing
+        assert list(query["rank"]) == list(range(1, len(query) + 1))
+    pd.testing.assert_frame_equal(ranked[NEW.columns].sort_index(), NEW)
+
+
+def test_evaluate_returns_the_means_of_trec_eval_with_standard_errors(ranker):
+    scores = ranker.predict(NEW)
+    queries = []
+    for name, rows in NEW.groupby("query", sort=False).groups.items():
+        ids = [f"{number:09d}" for number in range(len(rows))]
+        queries.append(evaluation.ScoredQuery(name, ids, NEW["label"][rows].to_numpy(), scores[rows]))
+    by_query = evaluation.trec_eval_by_query(queries, ["ndcg", "map"])
+    for measure, estimate in ranker.evaluate(NEW, measures=["ndcg", "map"]).items():
+        values = [each[measure] for each in by_query.values()]
+        assert estimate.mean == pytest.approx(np.mean(values), abs=1e-12)
+        assert estimate.standard_error == pytest.approx(np.std(values, ddof=1) / np.sqrt(len(values)), abs=1e-12)
+    assert ranker.score(NEW) == ranker.evaluate(NEW)["ndcg"].mean
+    features = NEW.drop(columns="label")
+    assert ranker.score(features, NEW["label"]) == ranker.score(NEW)
+    one = ranker.evaluate(NEW[NEW["query"] == "q0"])["ndcg"]
+    assert np.isnan(one.standard_error) and str(one).endswith(" ± nan")
+
+
+def test_group_qid_and_columns_define_the_same_queries(of_arrays):
+    features, labels, queries = numbers()
+    frame = pd.DataFrame(features, columns=["1", "2", "3"])
+    sizes = pd.Series(queries).groupby(queries, sort=False).size().to_numpy()
+    fitted = [
+        tfr_smooth.Ranker(**SMALL, validation_fraction=0.0).fit(features, labels, group=sizes),
+        tfr_smooth.Ranker(**SMALL, validation_fraction=0.0).fit(
+            frame.assign(y=labels, q=queries), label="y", query="q", eval_set=None
+        ),
+    ]
+    np.testing.assert_allclose(fitted[0].predict(features), of_arrays.predict(features), rtol=1e-6)
+    np.testing.assert_allclose(fitted[1].predict(frame), of_arrays.predict(features), rtol=1e-5, atol=1e-6)
+    by_group, by_id = (of_arrays.evaluate(features, labels, **each) for each in ({"group": sizes}, {"qid": queries}))
+    assert by_group == by_id
+
+
+def test_importance_is_by_column_and_0_for_a_column_that_is_constant(of_arrays, ranker):
+    constant = NEW.assign(color="red")
+    drops = ranker.feature_importance(constant, repeats=2).drops
+    assert set(drops) == {"price", "color", "is_new", "listed", "age"}
+    assert drops["color"].tolist() == [0.0, 0.0] and abs(drops["price"]).max() > 0.0
+    assert set(of_arrays.feature_importance(*numbers()[:2], qid=numbers()[2], repeats=1).drops) == {"1", "2", "3"}
+
+
+def test_files_and_pickles_restore_the_ranker(ranker, tmp_path):
+    ranker.save(tmp_path / "ranker.keras")
+    model = tf.keras.models.load_model(tmp_path / "ranker.keras", compile=False)
+    whole = raw_inputs(NEW, ranker)
+    whole["age"] = whole["age"][:, 0]
+    one_age = NEW.assign(age=NEW["age"][0])
+    np.testing.assert_allclose(model(whole)[0], ranker.predict(one_age), rtol=1e-5, atol=1e-5)
+    for again in (tfr_smooth.Ranker.load(tmp_path / "ranker.keras"), pickle.loads(pickle.dumps(ranker))):
+        np.testing.assert_array_equal(again.predict(NEW), ranker.predict(NEW))
+        assert again.get_params() == ranker.get_params() and again.history_ == ranker.history_
+        with pytest.raises(ValueError, match="must have the column 'price'"):
+            again.predict(NEW.drop(columns="price"))
+    assert pickle.loads(pickle.dumps(tfr_smooth.Ranker(hidden="B64"))).get_params()["hidden"] == "B64"
+
+
+@pytest.mark.slow
+def test_a_loss_object_and_its_hyperparameters_survive_a_file(tmp_path):
+    loss = losses.ApproxNDCGLoss(alpha=3.0, topn=2)
+    fitted = tfr_smooth.Ranker(**SMALL, loss=loss).fit(FRAME, label="label", query="query")
+    fitted.save(tmp_path / "ranker.keras")
+    restored = tfr_smooth.Ranker.load(tmp_path / "ranker.keras").loss_
+    assert restored.get_config() == loss.get_config()
+
+
+def test_a_function_of_datasets_trains_like_the_same_arrays():
+    features, labels, queries = numbers()
+    complete = np.nan_to_num(features).astype(np.float32)
+    table = tfr_smooth.Ranker(**SMALL, validation_fraction=0.0).fit(complete, labels, qid=queries)
+    order = {"batch_size": 16, "shuffle_buffer": 30, "seed": 0}
+
+    def lists(finished):
+        return data.from_arrays(complete, labels, queries, **order, first_epoch=finished, num_epochs=2 - finished)
+
+    fitted = tfr_smooth.Ranker(**SMALL).fit(lists, steps_per_epoch=2)
+    np.testing.assert_allclose(fitted.predict(complete), table.predict(complete), rtol=1e-5, atol=1e-5)
+    assert fitted.best_epoch_ is None and set(fitted.history_) == {"loss"}
+    plain = data.from_arrays(complete, labels, queries, batch_size=16)
+    np.testing.assert_allclose(fitted.predict(plain), fitted.predict(complete), rtol=1e-5, atol=1e-5)
+    assert fitted.evaluate(plain)["ndcg"].mean == pytest.approx(fitted.score(complete, labels, qid=queries), abs=1e-6)
+
+
+def test_the_best_epoch_of_the_validation_set_is_used():
+    fitted = tfr_smooth.Ranker(**{**SMALL, "epochs": 5, "learning_rate": 0.3, "select_by": "ndcg"})
+    fitted.fit(FRAME, label="label", query="query", eval_set=NEW)
+    values = fitted.history_["val_ndcg"]
+    assert fitted.best_epoch_ == int(np.argmax(values)) and len(values) == 5
+    assert fitted.score(NEW) == pytest.approx(max(values), abs=1e-6)
+    assert set(fitted.history_) == {"loss", "val_ndcg", "val_smoothi_ndcg"}
+
+
+@pytest.mark.slow
+def test_weights_scale_the_loss_of_documents():
+    weighted = FRAME.assign(weight=np.where(FRAME["query"].isin(["q0", "q1", "q2"]), 0.0, 1.0))
+    still = {**SMALL, "normalization": None, "linear_path": None, "dropout": 0.0, "validation_fraction": 0.0}
+    by_column = tfr_smooth.Ranker(**still).fit(weighted, label="label", query="query", weight="weight")
+    features = FRAME.drop(columns="label")
+    by_array = tfr_smooth.Ranker(**still).fit(
+        features, FRAME["label"], query="query", sample_weight=weighted["weight"].to_numpy()
+    )
+    np.testing.assert_array_equal(by_column.predict(FRAME), by_array.predict(features))
+    unweighted = tfr_smooth.Ranker(**still).fit(FRAME, label="label", query="query")
+    assert np.abs(unweighted.predict(FRAME) - by_column.predict(FRAME)).max() > 1e-4
+
+
+@pytest.mark.parametrize("members", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_resumed_training_ends_like_an_uninterrupted_one(members, tmp_path, capsys):
+    # Keras 2 does not store the state of dropout.
+    settings = {**SMALL, "members": members, "verbose": True, "dropout": 0.5 if _keras.IS_KERAS_3 else 0.0}
+    fit = lambda epochs, folder: tfr_smooth.Ranker(**{**settings, "epochs": epochs}).fit(  # noqa: E731
+        FRAME, label="label", query="query", checkpoint_dir=folder
+    )
+    fit(1, tmp_path / "interrupted")
+    resumed = fit(3, tmp_path / "interrupted")
+    assert "Resuming after 1 finished epochs" in capsys.readouterr().out
+    whole = fit(3, tmp_path / "whole")
+    assert resumed.history_ == {name: pytest.approx(values, rel=1e-5) for name, values in whole.history_.items()}
+    np.testing.assert_allclose(resumed.predict(NEW), whole.predict(NEW), rtol=1e-4, atol=1e-5)
+    finished = fit(3, tmp_path / "whole")  # nothing is left to train
+    np.testing.assert_allclose(finished.predict(NEW), whole.predict(NEW), rtol=1e-6)
+    with pytest.raises(ValueError, match="learning_rate=0.5 .was 0.01."):
+        tfr_smooth.Ranker(**settings, learning_rate=0.5).fit(
+            FRAME, label="label", query="query", checkpoint_dir=tmp_path / "whole"
+        )
+
+
+@pytest.mark.slow
+def test_replicas_train_like_one_device():
+    features, labels, queries = numbers()
+    settings = {**SMALL, "dropout": 0.0}
+    one, other = (
+        tfr_smooth.Ranker(**settings).fit(features, labels, qid=queries, strategy=training.get_strategy(name))
+        for name in ("none", "mirrored")
+    )
+    np.testing.assert_allclose(one.predict(features), other.predict(features), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_min_max_normalization_needs_the_queries_to_predict():
+    features, labels, queries = numbers()
+    fitted = tfr_smooth.Ranker(**SMALL, normalization="min_max").fit(features, labels, qid=queries)
+    scores = fitted.predict(features, qid=queries)
+    for query in np.unique(queries)[:3]:
+        rows = queries == query
+        np.testing.assert_allclose(fitted.predict(features[rows], qid=queries[rows]), scores[rows], rtol=1e-5)
+    with pytest.raises(ValueError, match="`qid`, `group` or `query` must define the queries"):
+        fitted.predict(features)
+
+
+def test_the_defaults_are_the_default_recipe_and_those_of_training():
+    params = tfr_smooth.Ranker().get_params()
+    recipe = {field: parameter.default for field, parameter in inspect.signature(training.Recipe).parameters.items()}
+    for name, value in training.RECIPES["default"].items():
+        assert params[name] == recipe[name] == value, name
+    assert set(recipe) - set(params) == {"loss_options"}
+    assert all(params[name] == recipe[name] for name in set(recipe) & set(params))
+    assert set(training.RECIPES["paper"]) == set(training.RECIPES["default"])
+    for name in losses.NAMES:
+        assert set(losses.hyperparameters(name)).isdisjoint(params), name
+    assert tfr_smooth.Ranker().loss_.ranking.alpha == 10.0
+    paper = training.recipe_options("paper", "smoothi_ndcg")
+    assert tfr_smooth.Ranker(**paper).loss_.ranking.alpha == 1.0
+
+
+INVALID = [
+    *(("hidden", 3), ("hidden", [0]), ("learning_rate", 0.0), ("batch_size", 0), ("epochs", 1.5), ("members", 0)),
+    *(("normalization", "zscore"), ("select_by", "loss"), ("dropout", 1.0), ("weight_decay", -1.0)),
+    *(("input_noise", -1.0), ("linear_path", 0.0), ("patience", 0), ("validation_fraction", 1.0)),
+    *(("max_categories", 0), ("seed", -1), ("verbose", 1), ("loss", 3), ("alpha", -1.0), ("sigma", 1.0)),
+]
+
+
+@pytest.mark.parametrize(("argument", "value"), INVALID)
+def test_invalid_arguments_raise(argument, value):
+    with pytest.raises(ValueError, match=f"^`{argument}` must be .*, got "):
+        tfr_smooth.Ranker(**{argument: value})
+    with pytest.raises(ValueError, match=f"^`{argument}` must be .*, got "):
+        tfr_smooth.Ranker().set_params(**{argument: value})
+
+
+BAD_FITS = {
+    "`label` must be a column of the table, got 'y'": lambda new, frame: new.fit(frame, label="y", query="query"),
+    "`y` or `label` must define the labels": lambda new, frame: new.fit(frame, query="query"),
+    "`qid`, `group` or `query` must define the queries": lambda new, frame: new.fit(frame, label="label"),
+    "`y` must have one value per row": lambda new, frame: new.fit(frame, [1, 2], query="query"),
+    "`X` must be a table or numbers": lambda new, frame: new.fit(np.ones(3), np.ones(3), qid=np.ones(3)),
+    "'secret'": lambda new, frame: new.fit(frame.assign(secret=1j), label="label", query="query"),
+    "`query_features` must be the same in all rows of a query, got 'price'": lambda new, frame: new.fit(
+        frame, label="label", query="query", query_features=["price"]
+    ),
+    "`query_features` must be one of": lambda new, frame: new.fit(
+        frame, label="label", query="query", query_features=["x"]
+    ),
+    "`labels` must be finite": lambda new, frame: new.fit(frame.assign(label=np.nan), label="label", query="query"),
+    "`validation_fraction` must be 0 for fewer than two queries": lambda new, frame: new.fit(
+        frame[frame["query"] == "q0"], label="label", query="query"
+    ),
+    "`fit` must be called first": lambda new, frame: new.predict(frame),
+    "`path` must end in '.keras'": lambda new, frame: new.save("model"),
+}
+
+
+@pytest.mark.parametrize("message", BAD_FITS)
+def test_bad_tables_are_reported_in_one_line(message):
+    with pytest.raises(ValueError) as error:
+        BAD_FITS[message](tfr_smooth.Ranker(**SMALL), FRAME)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+BAD_TABLES = {
+    "missing": (lambda frame: frame.drop(columns="price"), "'price'"),
+    "misnamed": (lambda frame: frame.rename(columns={"price": "prise"}), "'price'.*Did you mean 'prise'?"),
+    "extra": (lambda frame: frame.assign(rating=1.0), "'rating'"),
+    "of another type": (lambda frame: frame.assign(price="cheap"), "'price', got 'cheap'"),
+    "infinite": (lambda frame: frame.assign(price=np.inf), "'price'"),
+    "an array": (lambda frame: frame[["price"]].to_numpy(), "`X` must be a DataFrame"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_a_table_that_does_not_fit_names_the_column(case, ranker):
+    change, message = BAD_TABLES[case]
+    with pytest.raises(ValueError, match=message) as error:
+        ranker.predict(change(NEW))
+    assert "\n" not in str(error.value)
+
+
+def test_chosen_features_allow_other_columns():
+    fitted = tfr_smooth.Ranker(**{**SMALL, "epochs": 1}).fit(
+        FRAME, label="label", query="query", features=["price", "color"]
+    )
+    np.testing.assert_array_equal(fitted.predict(NEW), fitted.predict(NEW[["color", "price"]]))
+    assert [column.name for column in fitted.inputs_.layer.columns] == ["price", "color"]
+
+
+def test_arrays_must_have_the_features_of_fit(of_arrays):
+    with pytest.raises(ValueError, match="`X` must have 3 features, got 2"):
+        of_arrays.predict(np.ones([4, 2]))
+    with pytest.raises(ValueError, match="`X` must be an array as in `fit`, got a DataFrame"):
+        of_arrays.predict(pd.DataFrame(np.ones([4, 3])))
+
+
+def test_parameters_have_the_habits_of_scikit_learn():
+    sklearn = pytest.importorskip("sklearn.base")
+    loss = losses.SmoothINDCGLoss()
+    given = tfr_smooth.Ranker(loss=loss, hidden=[4, 2])
+    copy = sklearn.clone(given)
+    assert copy is not given and copy.get_params()["hidden"] == [4, 2]
+    named = tfr_smooth.Ranker(topn=5).set_params(alpha=3.0, learning_rate=0.1)
+    assert named.loss_.ranking.alpha == 3.0 and sklearn.clone(named).get_params() == named.get_params()
+    assert repr(tfr_smooth.Ranker(epochs=3, topn=5)) == "Ranker(epochs=3, topn=5)"
+    with pytest.raises(ValueError, match="`epoch` must be an argument of Ranker or a hyperparameter of smoothi_ndcg"):
+        tfr_smooth.Ranker(epoch=3)
+
+
+@pytest.mark.slow
+def test_searches_of_scikit_learn_split_by_query():
+    from sklearn.model_selection import GroupKFold, RandomizedSearchCV
+
+    search = RandomizedSearchCV(
+        tfr_smooth.Ranker(**SMALL), {"alpha": [1.0, 10.0], "learning_rate": [0.01]}, n_iter=2, cv=GroupKFold(2)
+    )
+    search.fit(FRAME.drop(columns="label"), FRAME["label"], groups=FRAME["query"], query="query")
+    assert 0.5 < search.best_score_ <= 1.0 and search.best_params_["alpha"] in (1.0, 10.0)
+    features = NEW.drop(columns="label")
+    assert search.best_estimator_.score(features, NEW["label"]) == search.score(features, NEW["label"])
