@@ -87,6 +87,7 @@ def main(argv: list[str]) -> None:
         if _PRECISION.value != "float32":
             tf.keras.mixed_precision.set_global_policy(f"mixed_{_PRECISION.value}")
         recipe()
+        compared = {label: loss_of(label) for label in _LOSSES.value.split()}
         collection = text.read_collection(
             _DOCS.value, _QUERIES.value, _QRELS.value, gains=gains(), source_grade=_SOURCE_GRADE.value
         )
@@ -104,7 +105,7 @@ def main(argv: list[str]) -> None:
         run,
         inputs,
         start,
-        _LOSSES.value.split(),
+        compared,
         output,
         folds=_FOLDS.value,
         seeds=_SEEDS.value,
@@ -116,8 +117,8 @@ def main(argv: list[str]) -> None:
     plan.compute(progress=progress)
     report(plan, output)
     if _EXPORT.value:
-        label = next(label for label in plan.losses if label != text.ZERO_SHOT)
-        model = plan.trained(label, fold=0, seed=0, folder=output / "export_training")
+        job = next(job for job in plan.jobs() if job.loss is not None)
+        model = job.model(output / "export_training")
         print(f"Exported to {text.export_reranker(model, tokenizer, _EXPORT.value, inputs=inputs)}")
 
 
@@ -130,6 +131,11 @@ def gains() -> dict[int, int] | None:
         raise ValueError(f"--gains must be GRADE:LABEL pairs such as '1:4,2:3', got {_GAINS.value!r}.") from None
 
 
+def loss_of(label: str) -> losses.RankingLoss | None:
+    name, arguments = study.parse_label(label)
+    return None if name == "zero_shot" else losses.get(name, **arguments)
+
+
 def check(config: text.BertConfig) -> None:
     """Checks flags before the slow steps."""
     for flag in (_LENGTH, _QUERY_LENGTH):
@@ -137,9 +143,6 @@ def check(config: text.BertConfig) -> None:
             raise ValueError(
                 f"--{flag.name} must be at most the checkpoint's {config.max_position_embeddings}, got {flag.value}."
             )
-    for label in _LOSSES.value.split():
-        if label != text.ZERO_SHOT:
-            text.loss_of(label)
     if _EXPORT.value and importlib.util.find_spec("tensorflow_text") is None:
         raise ImportError("--export needs tensorflow-text: pip install 'tfr_smooth[text]'")
 

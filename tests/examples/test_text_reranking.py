@@ -53,13 +53,13 @@ def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, scorer)
     outputs = {path.name for path in (folder / scorer).iterdir()}
     assert {"made_up.txt", "made_up.md", "made_up.tex", "made_up.csv", "made_up_against_bm25.csv"} <= outputs
     assert tf.saved_model.contains_saved_model(folder / scorer / "export" / "1")
-    results = {path: path.stat().st_mtime_ns for path in (folder / scorer / "results").rglob("*.gz")}
+    results = {path: path.stat().st_mtime_ns for path in (folder / scorer / "results").rglob("*.npz")}
     assert len(results) == 6
     second = run(folder, *flags)
     assert second.returncode == 0, second.stderr[-4000:]
     tables = first.stdout.partition("test metrics")[2].partition("Exported")[0]
     assert second.stdout.partition("test metrics")[2] == tables
-    assert {path: path.stat().st_mtime_ns for path in (folder / scorer / "results").rglob("*.gz")} == results
+    assert {path: path.stat().st_mtime_ns for path in (folder / scorer / "results").rglob("*.npz")} == results
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def test_only_changes_of_the_result_or_the_data_change_the_name(tiny, tmp_path):
 def test_a_result_contains_scores_and_their_metrics(dataset, fold, tmp_path):
     job = study.Job(dataset, "Fold1", "ridge", {"strength": 0.1})
     assert not jobs.is_done(job, tmp_path)
-    study.run_job(job, tmp_path)
+    jobs.run_job(job, tmp_path)
     assert jobs.is_done(job, tmp_path)
     result = study.read_result(job, tmp_path)
     for part in ("valid", "test"):

@@ -33,7 +33,7 @@ def main(replicas, folder):
         strategy=strategy,
         verbose=0,
     )
-    (folder / f"{replicas}.json").write_text(json.dumps(text.rank(model, inputs, run)))
+    (folder / f"{replicas}.json").write_text(json.dumps(inputs.rank(model, run)))
 
 
 if __name__ == "__main__":

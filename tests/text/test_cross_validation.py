@@ -1,5 +1,7 @@
 """Cross-validation: folds, resuming, results and the mix with BM25."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -9,20 +11,20 @@ from tfr_smooth.study import tables
 from tfr_smooth.text import cross_validation
 
 
-def test_queries_of_a_common_source_are_in_one_fold():
+def test_queries_of_a_common_source_are_in_one_fold(plan):
     collection = made_up()
     sources = {"q0": {"d1"}, "q5": {"d1", "d2"}, "q9": {"d2"}, "q3": {"d4"}}
     collection = collection._replace(sources={query: frozenset(names) for query, names in sources.items()})
-    folds = text.fold_queries(collection, folds=4)
+    plan = dataclasses.replace(plan, collection=collection, folds=4)
+    folds = [plan.parts(fold)["test"] for fold in range(4)]
     assert sorted(sum(folds, [])) == sorted(collection.queries)
     assert max(map(len, folds)) - min(map(len, folds)) <= 2
     assert sum({"q0", "q5", "q9"} <= set(fold) for fold in folds) == 1
-    assert text.fold_queries(collection, folds=4) == folds != text.fold_queries(collection, folds=4, seed=1)
 
 
-def test_too_few_queries_for_the_folds_are_refused():
+def test_too_few_queries_for_the_folds_are_refused(plan):
     with pytest.raises(ValueError, match="`collection` must have at least 5 queries without a common source, got 3"):
-        text.fold_queries(made_up(queries=3), folds=5)
+        dataclasses.replace(plan, collection=made_up(queries=3), folds=5).parts(0)
 
 
 def test_mix_averages_standardized_scores():
@@ -48,19 +50,12 @@ def plan(tmp_path_factory, checkpoint, collection, run):
         run,
         text.LateInputs(collection, tokenizer, query_length=5, document_length=9),
         lambda: text.LateInteraction(text.load_bert(checkpoint)[0]),
-        ["zero_shot", "smoothi_ndcg:alpha=2.0"],
+        {"zero_shot": None, "smoothi_ndcg:alpha=2.0": losses.get("smoothi_ndcg", alpha=2.0)},
         tmp_path_factory.mktemp("study"),
         folds=3,
         seeds=1,
         recipe=text.Recipe(epochs=1, batch_size=4, learning_rate=1e-2),
     )
-
-
-def test_losses_are_parsed_from_labels():
-    loss = cross_validation.loss_of("smoothi_ndcg:alpha=2.0")
-    assert isinstance(loss, losses.SmoothINDCGLoss) and loss.get_config()["alpha"] == 2.0
-    with pytest.raises(ValueError, match="Did you mean 'smoothi_ndcg'"):
-        cross_validation.loss_of("smooth_ndcg")
 
 
 def test_parts_are_disjoint(plan):
@@ -72,10 +67,11 @@ def test_parts_are_disjoint(plan):
 
 @pytest.mark.slow
 def test_a_killed_study_is_resumed_and_its_results_are_read_back(plan, monkeypatch, tmp_path):
-    done = []
+    done, folders = [], []
     train = cross_validation.train
 
     def counted(*args, **kwargs):
+        folders.append(args[6])
         if done == [0]:
             done.append("killed")
             raise KeyboardInterrupt
@@ -88,6 +84,7 @@ def test_a_killed_study_is_resumed_and_its_results_are_read_back(plan, monkeypat
     plan.compute()
     plan.compute()
     assert done == [0, "killed", 1, 2]  # Each fold was trained once.
+    assert folders[1] == folders[2] and len(set(folders)) == 3  # The killed job resumes in its folder.
     assert plan.results().measures == list(text.MEASURES)
     results = plan.results(["P_5", "ndcg"])
     counts = results.queries.groupby("ranker")["query"].nunique().to_dict()
@@ -102,7 +99,8 @@ def test_a_killed_study_is_resumed_and_its_results_are_read_back(plan, monkeypat
     row = table[(table["ranker"] == "bm25") & (table["measure"] == "ndcg")].iloc[0]
     folds = [np.mean([ndcg[query]["ndcg"] for query in plan.parts(fold)["test"]]) for fold in range(3)]
     assert row["mean"] == pytest.approx(np.mean(folds)) and np.isnan(row["t_test_p"])
-    assert not list(plan.folder.glob("**/checkpoints"))  # Only results are left.
+    files = [path for path in plan.folder.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".npz"} and len(files) == len(plan.jobs())  # Only results are left.
 
 
 @pytest.mark.slow
@@ -112,21 +110,23 @@ def test_training_resumes_where_it_stopped(plan, tmp_path):
     whole = text.train(*arguments, tmp_path / "whole", recipe=recipe, verbose=0)
     validations = []
 
+    rank = plan.inputs.rank
+
     def killed(*args):
         if len(validations) == 1:
             raise KeyboardInterrupt  # in the second epoch
         validations.append(args)
-        return text.rank(*args)
+        return rank(*args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text.reranking, "rank", killed)
+        patch.setattr(plan.inputs, "rank", killed)
         with pytest.raises(KeyboardInterrupt):
             text.train(*arguments, tmp_path / "parts", recipe=recipe, verbose=0)
     resumed = text.train(*arguments, tmp_path / "parts", recipe=recipe, verbose=0)
     # The lists are those of an uninterrupted run; the dropout masks are not.
     valid = {query_id: plan.run[query_id] for query_id in plan.parts(0)["valid"]}
-    for query_id, scores in text.rank(whole, plan.inputs, valid).items():
-        again = text.rank(resumed, plan.inputs, {query_id: scores})[query_id]
+    for query_id, scores in plan.inputs.rank(whole, valid).items():
+        again = plan.inputs.rank(resumed, {query_id: scores})[query_id]
         np.testing.assert_allclose(list(again.values()), list(scores.values()), rtol=0.1)
     with pytest.raises(ValueError, match="`settings` must match the training"):
         text.train(*arguments, tmp_path / "parts", recipe=text.Recipe(epochs=2), verbose=0)

@@ -26,7 +26,7 @@ def test_texts_get_the_models_scores(checkpoint, collection, run, tmp_path, scor
         query=tf.constant([collection.queries[query_id] for query_id in queries]),
         documents=tf.constant([[collection.documents[doc_id].content for doc_id in row] for row in documents]),
     )["scores"]
-    expected = text.rank(model, inputs, dict(zip(queries, documents, strict=True)))
+    expected = inputs.rank(model, dict(zip(queries, documents, strict=True)))
     np.testing.assert_allclose(found, [list(expected[query_id].values()) for query_id in queries], atol=1e-5)
 
 

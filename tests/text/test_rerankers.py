@@ -139,7 +139,7 @@ def test_frozen_layers_are_not_trained_and_their_outputs_are_cached(checkpoint, 
 def test_ranking_returns_the_models_scores(checkpoint, collection, run, scorer):
     encoder, tokenizer = text.load_bert(checkpoint)
     inputs, model = inputs_of(scorer, tokenizer, collection, run), SCORERS[scorer](encoder)
-    scores = text.rank(model, inputs, {**run, "q1": {}})
+    scores = inputs.rank(model, {**run, "q1": {}})
     assert scores["q1"] == {}
     documents = list(run["q0"])
     features = inputs.batch(["q0"], [documents])

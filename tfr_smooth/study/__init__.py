@@ -1,7 +1,7 @@
 """Reproducible comparisons of losses and rankers on the folds of data sets."""
 
 from tfr_smooth.study.folds import Dataset, find_folds, one_split
-from tfr_smooth.study.jobs import MEASURES, Job, Result, read_result, run_job
+from tfr_smooth.study.jobs import MEASURES, Job, Result, read_result
 from tfr_smooth.study.rankers import RANKERS, Fitted, Method
 from tfr_smooth.study.report import write_report
 from tfr_smooth.study.results import Results, collect, read_results, write_results
@@ -28,7 +28,6 @@ __all__ = [
     "parse_label",
     "read_result",
     "read_results",
-    "run_job",
     "run_jobs",
     "sweep",
     "write_report",

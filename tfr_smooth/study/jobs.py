@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import functools
 import hashlib
 import json
 import os
 import re
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,8 +28,44 @@ _FORMAT = 1
 _NAME = 80  # the most characters of the settings in a file name; operating systems limit its length
 
 
+class StoredJob(abc.ABC):
+    """A computation whose result is stored in a file, so that it runs only once."""
+
+    @property
+    @abc.abstractmethod
+    def description(self) -> dict[str, Any]:
+        """The values that identify this job, as JSON values; among them `dataset`, `fold` and `seed`."""
+
+    @property
+    @abc.abstractmethod
+    def readable(self) -> str:
+        """The start of the file name."""
+
+    @property
+    def affinity(self) -> str:
+        """A key: jobs with the same key run fastest one after another in the same process."""
+        return ""
+
+    @abc.abstractmethod
+    def compute(self, cache: Path, unfinished: Path) -> Result:
+        """Computes the result; its description contains only what `description` lacks.
+
+        Args:
+          cache: Folder for files that jobs share.
+          unfinished: Folder for the state of this job, with which it can resume; removed when the result is stored.
+        """
+
+    @functools.cached_property
+    def file(self) -> str:
+        """The file name of the result: readable settings, then a hash of the description."""
+        values = self.description
+        readable = re.sub(r"[^\w=.+-]+", "", self.readable)[:_NAME]
+        digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+        return f"{values['dataset']}/{values['fold']}/{readable}_seed={values['seed']}_{digest}.npz"
+
+
 @dataclasses.dataclass(frozen=True)
-class Job:
+class Job(StoredJob):
     """One run of a ranker on one fold.
 
     Args:
@@ -65,21 +103,41 @@ class Job:
             "seed": self.seed,
         }
 
-    @functools.cached_property
-    def file(self) -> str:
-        """The file name of the result: readable settings, then a hash of the description."""
-        description = self.description
-        settings = "_".join(f"{name}={value}" for name, value in sorted(description["settings"].items()))
-        readable = re.sub(r"[^\w=.+-]+", "", f"{self.ranker}_{settings}")[:_NAME]
-        text = json.dumps(description, sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return f"{self.dataset.name}/{self.fold}/{readable}_seed={self.seed}_{digest}.npz"
+    @property
+    def readable(self) -> str:
+        """Ranker and settings."""
+        settings = sorted(self.description["settings"].items())
+        return f"{self.ranker}_" + "_".join(f"{name}={value}" for name, value in settings)
 
     @property
     def affinity(self) -> str:
         """A key: jobs with the same key run fastest one after another in the same process."""
         parts = [self.dataset.name, self.ranker, RANKERS[self.ranker].affinity(self.settings)]
         return json.dumps(parts, sort_keys=True)
+
+    def compute(self, cache: Path, unfinished: Path) -> Result:
+        """Fits the ranker and computes the metrics of its scores."""
+        fold = _fold(json.dumps(self.dataset.folds[self.fold]), str(cache))
+        loaded = time.process_time()
+        ranker = RANKERS[self.ranker]
+        ranker.check(self.settings)
+        fitted = ranker.fit(fold, self.settings, self.seed)
+        arrays: dict[str, Any] = {f"curve_{name}": np.asarray(each, np.float64) for name, each in fitted.curves.items()}
+        for part, scores in (("valid", fitted.valid), ("test", fitted.test)):
+            scores = np.nan_to_num(np.asarray(scores, np.float32))
+            by_query = evaluation.trec_eval_by_query(scored_queries(fold.parts[part], scores), MEASURES)
+            arrays |= {
+                f"{part}_scores": scores,
+                f"{part}_metrics": np.array([[each[name] for name in MEASURES] for each in by_query.values()]),
+                f"{part}_queries": np.array(list(by_query)),
+            }
+        description = {
+            "measures": MEASURES,
+            "valid": dict(zip(MEASURES, arrays["valid_metrics"].mean(axis=0).tolist(), strict=True)),
+            "details": dict(fitted.details),
+            "fit_processor_seconds": time.process_time() - loaded,
+        }
+        return Result(description, arrays)
 
 
 class Result(NamedTuple):
@@ -100,81 +158,45 @@ class Result(NamedTuple):
     """
 
     description: dict[str, Any]
-    arrays: Mapping[str, np.ndarray]
+    arrays: Mapping[str, Any]
 
 
-def run_job(job: Job, folder: str | os.PathLike[str]) -> None:
-    """Runs a job and writes its result atomically.
-
-    Args:
-      job: The job.
-      folder: The folder of the study. The result is written below `results/`, binary copies of the data to `cache/`.
-
-    Raises:
-      ValueError: If the ranker does not have these settings, or a file has bad input, as `path:line: what is wrong`.
-
-    Example:
-      >>> import tempfile
-      >>> from tfr_smooth import data, study
-      >>> folder = tempfile.mkdtemp()
-      >>> files = data.write_synthetic_letor(folder, num_queries=(4, 2, 2))
-      >>> job = study.Job(study.one_split(files["train"], files["valid"], files["test"]), "Fold1", "random", {})
-      >>> study.run_job(job, folder)
-      >>> study.read_result(job, folder).arrays["test_metrics"].shape
-      (2, 8)
-    """
+def run_job(job: StoredJob, folder: str | os.PathLike[str]) -> None:
+    """Runs a job and writes its result atomically, below `results/` in the folder; `cache/` is for shared files."""
     start, cpu_start = time.perf_counter(), time.process_time()
-    fold = _fold(json.dumps(job.dataset.folds[job.fold]), str(Path(folder) / "cache"))
-    loaded = time.process_time()
-    ranker = RANKERS[job.ranker]
-    ranker.check(job.settings)
-    fitted = ranker.fit(fold, job.settings, job.seed)
-    arrays: dict[str, Any] = {f"curve_{name}": np.asarray(values, np.float64) for name, values in fitted.curves.items()}
-    means: dict[str, float] = {}
-    for part, scores in (("valid", fitted.valid), ("test", fitted.test)):
-        scores = np.nan_to_num(np.asarray(scores, np.float32))
-        by_query = evaluation.trec_eval_by_query(scored_queries(fold.parts[part], scores), MEASURES)
-        values = np.array([[each[name] for name in MEASURES] for each in by_query.values()])
-        arrays |= {
-            f"{part}_scores": scores,
-            f"{part}_metrics": values,
-            f"{part}_queries": np.array(list(by_query)),
-        }
-        if part == "valid":
-            means = dict(zip(MEASURES, values.mean(axis=0).tolist(), strict=True))
+    path = result_path(job, folder)
+    unfinished = path.with_suffix("")
+    details, arrays = job.compute(Path(folder) / "cache", unfinished)
     description = {
         **job.description,
-        "measures": MEASURES,
-        "valid": means,
-        "details": dict(fitted.details),
+        **details,
         "seconds": time.perf_counter() - start,
-        "fit_processor_seconds": time.process_time() - loaded,
         "processor_seconds": time.process_time() - cpu_start,
         "versions": {"tfr_smooth": __version__, "tensorflow": tf.__version__, "numpy": np.__version__},
     }
-    path = result_path(job, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _files.replacing(path) as unfinished, open(unfinished, "wb") as file:
+    with _files.replacing(path) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, description=np.array(json.dumps(description)), **arrays)
+    shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def result_path(job: Job, folder: str | os.PathLike[str]) -> Path:
+def result_path(job: StoredJob, folder: str | os.PathLike[str]) -> Path:
     """Returns the path of the result of a job."""
     return Path(folder) / "results" / job.file
 
 
-def is_done(job: Job, folder: str | os.PathLike[str]) -> bool:
+def is_done(job: StoredJob, folder: str | os.PathLike[str]) -> bool:
     """Returns whether a job has a result."""
     return result_path(job, folder).is_file()
 
 
-def read_description(job: Job, folder: str | os.PathLike[str]) -> dict[str, Any]:
+def read_description(job: StoredJob, folder: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads only the description of a job's result."""
     with np.load(result_path(job, folder)) as file:
         return json.loads(str(file["description"]))
 
 
-def read_result(job: Job, folder: str | os.PathLike[str]) -> Result:
+def read_result(job: StoredJob, folder: str | os.PathLike[str]) -> Result:
     """Reads the result of a job.
 
     Args:
@@ -193,7 +215,7 @@ def read_result(job: Job, folder: str | os.PathLike[str]) -> Result:
       >>> folder = tempfile.mkdtemp()
       >>> files = data.write_synthetic_letor(folder, num_queries=(4, 2, 2))
       >>> job = study.Job(study.one_split(files["train"], files["valid"], files["test"]), "Fold1", "random", {})
-      >>> study.run_job(job, folder)
+      >>> failures = study.run_jobs([job], folder, workers=0)
       >>> study.read_result(job, folder).description["ranker"]
       'random'
     """

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import NamedTuple
 
-from tfr_smooth.study.jobs import Job, is_done, run_job
+from tfr_smooth.study.jobs import StoredJob, is_done, run_job
 
 # One thread per process: with one process per core, this is faster than several threads.
 _ENVIRONMENT = {
@@ -39,7 +39,7 @@ class Failure(NamedTuple):
       'random'
     """
 
-    job: Job
+    job: StoredJob
     message: str
 
 
@@ -49,11 +49,11 @@ class _Worker(NamedTuple):
 
 
 def run_jobs(
-    jobs: Sequence[Job],
+    jobs: Sequence[StoredJob],
     folder: str | os.PathLike[str],
     *,
     workers: int = 1,
-    progress: Callable[[Job], object] = lambda job: None,
+    progress: Callable[[StoredJob], object] = lambda job: None,
 ) -> list[Failure]:
     """Runs the jobs that have no result yet.
 
@@ -89,7 +89,7 @@ def run_jobs(
         if message is not None:
             failures.append(Failure(job, message))
         progress(job)
-    running: dict[Connection, tuple[_Worker, Job]] = {}
+    running: dict[Connection, tuple[_Worker, StoredJob]] = {}
     idle: list[_Worker | None] = [None] * min(workers, len(queue))
     last: dict[Connection, str] = {}
     try:
@@ -128,8 +128,8 @@ def run_jobs(
 class _Queue:
     """The pending jobs, grouped by affinity."""
 
-    def __init__(self, jobs: Iterator[Job]) -> None:
-        self._groups: dict[str, collections.deque[Job]] = {}
+    def __init__(self, jobs: Iterator[StoredJob]) -> None:
+        self._groups: dict[str, collections.deque[StoredJob]] = {}
         self._new: collections.deque[str] = collections.deque()
         for job in jobs:
             if job.affinity not in self._groups:
@@ -139,7 +139,7 @@ class _Queue:
     def __len__(self) -> int:
         return sum(map(len, self._groups.values()))
 
-    def take(self, affinity: str | None) -> Job:
+    def take(self, affinity: str | None) -> StoredJob:
         """Returns a job with this affinity if one is left; else one of a new group, or of the largest group left."""
         if affinity not in self._groups:
             affinity = self._new.popleft() if self._new else max(self._groups, key=lambda key: len(self._groups[key]))
@@ -183,7 +183,7 @@ def _serve(connection: Connection, folder: str) -> None:
             connection.send(_attempt(connection.recv(), folder))
 
 
-def _attempt(job: Job, folder: str | os.PathLike[str]) -> str | None:
+def _attempt(job: StoredJob, folder: str | os.PathLike[str]) -> str | None:
     """Runs a job; returns the traceback if it failed, else None."""
     try:
         run_job(job, folder)

@@ -4,17 +4,16 @@ from tfr_smooth.text.bert import BertConfig, BertEncoder
 from tfr_smooth.text.candidates import bm25
 from tfr_smooth.text.checkpoint import load_bert
 from tfr_smooth.text.collection import Collection, Document, read_collection, title_queries
-from tfr_smooth.text.cross_validation import ZERO_SHOT, CrossValidation, fold_queries, loss_of
+from tfr_smooth.text.cross_validation import CrossValidation
 from tfr_smooth.text.reranker_export import export_reranker
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker
 from tfr_smooth.text.reranking import MEASURES, Recipe, best_mix, mix, train
-from tfr_smooth.text.token_inputs import Inputs, LateInputs, PairInputs, rank
+from tfr_smooth.text.token_inputs import Inputs, LateInputs, PairInputs
 from tfr_smooth.text.tokenizer import Tokenizer
 from tfr_smooth.text.training_lists import TrainingLists
 
 __all__ = [
     "MEASURES",
-    "ZERO_SHOT",
     "BertConfig",
     "BertEncoder",
     "Collection",
@@ -32,11 +31,8 @@ __all__ = [
     "best_mix",
     "bm25",
     "export_reranker",
-    "fold_queries",
     "load_bert",
-    "loss_of",
     "mix",
-    "rank",
     "read_collection",
     "title_queries",
     "train",

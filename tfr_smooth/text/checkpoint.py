@@ -42,8 +42,10 @@ def load_bert(
     for path in (folder / "config.json", weights):
         if not path.is_file():
             raise ValueError(f"`folder` must contain {path.name}, got {os.fspath(folder)}.")
-    if sha256 is not None and (found := _sha256(weights)) != sha256.lower():
-        raise ValueError(f"{weights}: expected the SHA-256 hash {sha256}, got {found}")
+    if sha256 is not None:
+        found = hashlib.sha256(np.memmap(weights, np.uint8, "r")).hexdigest()  # type: ignore[arg-type]
+        if found != sha256.lower():
+            raise ValueError(f"{weights}: expected the SHA-256 hash {sha256}, got {found}")
     tokenizer = Tokenizer(folder)
     config = BertConfig.read(folder / "config.json")
     if len(tokenizer.vocabulary) > config.vocab_size:
@@ -119,11 +121,3 @@ def _layers(
         yield block.inner, dense(f"{prefix}.intermediate.dense", width, inner)
         yield block.outer, dense(f"{prefix}.output.dense", inner, width)
         yield block.outer_norm, norm(f"{prefix}.output")
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while chunk := file.read(2**20):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -15,7 +15,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, evaluation, losses, training
 from tfr_smooth.evaluation.trec import Qrels, Run
 from tfr_smooth.text.rerankers import Reranker
-from tfr_smooth.text.token_inputs import Inputs, rank
+from tfr_smooth.text.token_inputs import Inputs
 from tfr_smooth.text.training_lists import TrainingLists
 
 MEASURES = (
@@ -126,7 +126,7 @@ def train(
       ...     recipe=text.Recipe(epochs=1),
       ...     verbose=0,
       ... )
-      >>> sorted(text.rank(model, inputs, {"q2": ["d1", "d2"]})["q2"])
+      >>> sorted(inputs.rank(model, {"q2": ["d1", "d2"]})["q2"])
       ['d1', 'd2']
     """
     recipe, strategy = recipe or Recipe(), strategy or training.get_strategy("none")
@@ -141,7 +141,7 @@ def train(
     valid_labels = {query_id: labels.get(query_id, {}) for query_id in valid}
 
     def metrics(current: Reranker) -> dict[str, float]:
-        return evaluation.trec_eval(rank(current, inputs, valid), recipe.select_by, qrels=valid_labels)
+        return evaluation.trec_eval(inputs.rank(current, valid), recipe.select_by, qrels=valid_labels)
 
     validation = training.Validation(
         metrics, monitor=recipe.select_by, path=folder / "best.keras", patience=recipe.patience

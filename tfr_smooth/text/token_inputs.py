@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,12 +17,14 @@ from tfr_smooth import _arguments, _files
 from tfr_smooth.text import layout
 from tfr_smooth.text.bert import BertEncoder
 from tfr_smooth.text.collection import Collection
-from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker
+from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction
 from tfr_smooth.text.tokenizer import Tokenizer
 
 Progress = Callable[[Iterable[Any], str], Iterable[Any]]
 _BATCH = 64  # texts encoded in one batch
 _LAID_OUT = 1024  # pairs whose token ids are computed in one batch
+# Pads lists to the longest one with -1.
+padded = functools.partial(tf.keras.utils.pad_sequences, padding="post", value=-1)
 
 
 def no_progress(steps: Iterable[Any], title: str) -> Iterable[Any]:
@@ -139,15 +142,15 @@ class Inputs(abc.ABC):
         """
 
     @abc.abstractmethod
-    def scores(self, model: Any, run: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, dict[str, float]]]:
-        """Scores the documents of each query.
+    def rank(self, model: Any, run: Mapping[str, Iterable[str]]) -> dict[str, dict[str, float]]:
+        """Scores the documents of each query with a reranker.
 
         Args:
           model: The reranker.
-          run: For each query id, the doc ids.
+          run: For each query id, the doc ids, such as the return value of `bm25`.
 
-        Yields:
-          The query id, and a dict of doc id to score.
+        Returns:
+          The run: for each query id, a dict of doc id to score, in the order of the input.
         """
 
 
@@ -216,14 +219,8 @@ class LateInputs(Inputs):
             "document_ids": tf.reshape(ids, [lists[0], lists[1], lengths["document"]]),
         }
 
-    def scores(
-        self, model: LateInteraction, run: Mapping[str, Iterable[str]]
-    ) -> Iterator[tuple[str, dict[str, float]]]:
-        """Scores the documents of each query; encodes each document once.
-
-        Yields:
-          The query id, and a dict of doc id to score.
-        """
+    def rank(self, model: LateInteraction, run: Mapping[str, Iterable[str]]) -> dict[str, dict[str, float]]:
+        """Scores the documents of each query with a reranker; encodes each document once."""
 
         def vectors(name: str, rows: np.ndarray) -> tf.Tensor:
             texts = _tensors(self.rows(name, rows))
@@ -238,18 +235,16 @@ class LateInputs(Inputs):
             full = np.pad(rows, (0, _BATCH - len(rows)), constant_values=-1)
             found = vectors("document", full).numpy()
             encoded[start : start + len(rows)] = found[: len(rows)]
-        place = {row: number for number, row in enumerate(wanted)}
+        ranked: dict[str, dict[str, float]] = {query_id: {} for query_id in run}
         for query_id, documents in run.items():
-            doc_ids = list(documents)
-            rows = np.array([self._documents[doc_id] for doc_id in doc_ids], np.int64)
-            if not doc_ids:
-                yield query_id, {}
-                continue
-            query = vectors("query", np.array([self._queries[query_id]]))
-            chosen = encoded[[place[row] for row in rows]]
-            mask = model.encoder.mask(self.ids["document"][rows])
-            scores = model.compiled_interact(query, tf.constant(chosen)[tf.newaxis], mask[tf.newaxis])[0].numpy()
-            yield query_id, dict(zip(doc_ids, scores.tolist(), strict=True))
+            rows = np.array([self._documents[doc_id] for doc_id in documents], np.int64)
+            if len(rows):
+                query = vectors("query", np.array([self._queries[query_id]]))
+                chosen = tf.constant(encoded[np.searchsorted(wanted, rows)])
+                mask = model.encoder.mask(self.ids["document"][rows])
+                scores = model.compiled_interact(query, chosen[tf.newaxis], mask[tf.newaxis])[0].numpy()
+                ranked[query_id] = dict(zip(documents, scores.tolist(), strict=True))
+        return ranked
 
 
 class PairInputs(Inputs):
@@ -329,56 +324,17 @@ class PairInputs(Inputs):
         ids = layout.pairs(queries, documents, length, passages, self._special)
         return {"pair_ids": tf.reshape(ids, [lists[0], lists[1], passages, length])}
 
-    def scores(self, model: CrossEncoder, run: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, dict[str, float]]]:
-        """Scores the documents of each query.
-
-        Yields:
-          The query id, and a dict of doc id to score.
-        """
+    def rank(self, model: CrossEncoder, run: Mapping[str, Iterable[str]]) -> dict[str, dict[str, float]]:
+        """Scores the documents of each query with a reranker."""
+        ranked = {}
         for query_id, documents in run.items():
-            doc_ids, found = list(documents), []
-            rows = np.array([self._pairs[query_id, doc_id] for doc_id in doc_ids], np.int64)
+            scores: list[float] = []
+            rows = np.array([self._pairs[query_id, doc_id] for doc_id in documents], np.int64)
             for start in range(0, len(rows), _BATCH):
                 full = np.pad(rows[start : start + _BATCH], (0, max(0, start + _BATCH - len(rows))), constant_values=-1)
-                found += model.compiled_call(_tensors(self.rows("pair", full[np.newaxis])))[0].numpy().tolist()
-            yield query_id, dict(zip(doc_ids, found, strict=False))
-
-
-def rank(model: Reranker, inputs: Inputs, run: Mapping[str, Iterable[str]]) -> dict[str, dict[str, float]]:
-    """Scores the documents of each query with a reranker.
-
-    Args:
-      model: The reranker.
-      inputs: The inputs of the model.
-      run: For each query id, the doc ids, such as the return value of `bm25`.
-
-    Returns:
-      The run: for each query id, a dict of doc id to score, in the order of the input.
-
-    Example:
-      >>> import pathlib, tempfile
-      >>> from tfr_smooth import text
-      >>> folder = pathlib.Path(tempfile.mkdtemp())
-      >>> _ = (folder / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] lift heat".replace(" ", chr(10)))
-      >>> documents = {"d1": text.Document("", "lift"), "d2": text.Document("", "heat")}
-      >>> collection = text.Collection(documents, {"q1": "lift"}, {}, {})
-      >>> inputs = text.LateInputs(collection, text.Tokenizer(folder), query_length=4, document_length=4)
-      >>> config = text.BertConfig(
-      ...     vocab_size=6, hidden_size=4, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
-      ... )
-      >>> scores = text.rank(text.LateInteraction(text.BertEncoder(config, sep_id=3)), inputs, {"q1": ["d1", "d2"]})
-      >>> scores["q1"]["d1"] > scores["q1"]["d2"]
-      True
-    """
-    return dict(inputs.scores(model, run))
-
-
-def padded(rows: Sequence[Sequence[float]], dtype: Any = np.int64) -> np.ndarray:
-    """Returns the rows as an array [rows, longest], padded with -1."""
-    array = np.full((len(rows), max(map(len, rows), default=0)), -1, dtype)
-    for line, row in zip(array, rows, strict=True):
-        line[: len(row)] = row
-    return array
+                scores += model.compiled_call(_tensors(self.rows("pair", full[np.newaxis])))[0].numpy().tolist()
+            ranked[query_id] = dict(zip(documents, scores, strict=False))
+        return ranked
 
 
 def _tokens(collection: Collection, tokenizer: Tokenizer) -> Iterator[tuple[tf.RaggedTensor, dict[str, int]]]:

@@ -111,7 +111,7 @@ class TrainingLists:
                 lists = list(self.epoch(number))
                 for start in range(0, len(lists), batch_size):
                     queries, documents, labels = zip(*lists[start : start + batch_size], strict=True)
-                    yield inputs.batch(queries, documents), padded(labels, np.float32)
+                    yield inputs.batch(queries, documents), padded(labels, dtype=np.float32)
 
         def spec(array: np.ndarray) -> tf.TensorSpec:
             return tf.TensorSpec([None, None, *array.shape[2:]], array.dtype)
