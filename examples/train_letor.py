@@ -31,6 +31,20 @@ from format_flags import FormatFlags
 import tfr_smooth
 from tfr_smooth import data, evaluation, losses, serving, study, training
 
+
+def parsed(text: str) -> Any:
+    """The value of a flag: `none`, JSON such as 0.5, widths such as 256,64, or a text."""
+    try:
+        values = json.loads(f"[{text}]")
+        return values[0] if len(values) == 1 else values
+    except ValueError:
+        return None if text == "none" else text
+
+
+def written(value: Any) -> str:
+    return "none" if value is None else json.dumps(value).strip('"[]')
+
+
 _TRAIN = flags.DEFINE_list("train", [], "Training files: paths or glob patterns. Default: synthetic data.")
 _VALID = flags.DEFINE_list("valid", [], "Validation files: paths or glob patterns.")
 _TEST = flags.DEFINE_list("test", [], "Test files: paths or glob patterns.")
@@ -47,7 +61,7 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/letor", "Folder for all 
 
 _ABOUT = dict(re.findall(r"^      (\w+): (.*?)(?=^      \S|^    \S|\Z)", tfr_smooth.Ranker.__doc__, re.M | re.S))
 _SETTINGS = [  # The arguments of the ranker; values are JSON or texts, `none` for None.
-    flags.DEFINE_string(name, "none" if value is None else json.dumps(value).strip('"'), " ".join(_ABOUT[name].split()))
+    flags.DEFINE_string(name, written(value), " ".join(_ABOUT[name].split()))
     for name, value in tfr_smooth.Ranker().get_params().items()
     if name in _ABOUT and name not in ("loss", "verbose", "validation_fraction", "max_categories")
 ]
@@ -60,6 +74,7 @@ def main(argv: list[str]) -> None:
         strategy = training.get_strategy(_STRATEGY.value)  # first: connects the processes of a cluster
         loss, options = study.parse_label(_LOSS.value)
         given = {flag.name: parsed(flag.value) for flag in _SETTINGS}
+        given["hidden"] = [given["hidden"]] if isinstance(given["hidden"], int) else given["hidden"]
         ranker = tfr_smooth.Ranker(loss=loss, **{**training.recipe_options(_RECIPE.value, loss), **options, **given})
         format = _FORMAT.letor_format()
         output = pathlib.Path(_OUTPUT_DIR.value)
@@ -74,13 +89,6 @@ def main(argv: list[str]) -> None:
     if training.is_chief(strategy):
         report(ranker, files, summaries["train"], output)
     training.wait_for_workers(strategy)  # all processes end together, so that all are restarted if one fails
-
-
-def parsed(text: str) -> Any:
-    try:
-        return None if text == "none" else json.loads(text)
-    except ValueError:
-        return text
 
 
 def data_files(output: pathlib.Path, seed: int, write: bool) -> dict[str, list[str]]:
@@ -151,7 +159,7 @@ def parse_flags(argv: list[str]) -> list[str]:
     try:
         first(argv, known_only=True)
         for name, value in training.RECIPES.get(first.recipe, {}).items():
-            flags.FLAGS.set_default(name, "none" if value is None else json.dumps(value).strip('"'))
+            flags.FLAGS.set_default(name, written(value))
         return flags.FLAGS(argv)
     except flags.Error as error:
         choices = {name: getattr(flags.FLAGS[name].parser, "enum_values", ()) for name in flags.FLAGS}

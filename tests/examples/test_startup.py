@@ -1,18 +1,19 @@
 """What the scripts share: a start without TensorFlow's log lines, and the end on Ctrl-C."""
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
 
 import pytest
 import tensorflow as tf
-from command_line import errors_in_one_line
 
 from tests import documents
 from tfr_smooth import data
 
 EXAMPLES = documents.ROOT / "examples"
+errors_in_one_line = runpy.run_path(str(EXAMPLES / "command_line.py"))["errors_in_one_line"]
 
 
 @pytest.fixture(scope="module")
