@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth.data import elwc
-from tfr_smooth.data.table_columns import Column
+from tfr_smooth.data.column import Column
 
 Tensors = dict[str, Any]
 # More categories would hide the other columns of a model card.
@@ -177,6 +177,7 @@ class RankerInputs:
         Args:
           columns: The table columns that the features of these names are.
         """
+        described: list[dict[str, Any]]
         if self.columns is not None:
             described = [{"name": name, "of": "document", "type": "float32", "shape": []} for name in self.columns]
         else:
