@@ -224,3 +224,24 @@ def test_the_model_card_lists_the_columns_of_a_matrix_and_few_categories(tmp_pat
     model = models.TableScorer(models.TableFeatures([column]), models.FeedForwardScorer(hidden=[2]))
     features, _ = card_of(serving.export_ranker(model, tmp_path / "2", warmup_list_sizes=(), **model.export_arguments))
     assert features[0]["values"].endswith("'c8', 'c9' and 2 more; others are unseen; '' is missing")
+
+
+@pytest.mark.slow
+def test_tf_servings_loader_answers_by_the_names_of_the_columns(tmp_path, run_in_cpp):
+    columns = [
+        data.Column(name="price (USD)", kind="number", fill=2.0, has_missing=True),
+        data.Column(name="class", kind="category", categories=("a", "ä")),
+        data.Column(name="day", kind="date", fill=19000.0),
+    ]
+    model = models.TableScorer(models.TableFeatures(columns), models.FeedForwardScorer(hidden=[4]))
+    inputs = {
+        "price (USD)": np.array([[1.0, np.nan, 3.0]], np.float32),
+        "class": np.array([["a", "", "ä"]], object),
+        "day": np.array([[19001 * 86400, NO_DATE, 0]]),
+    }
+    expected = model(inputs).numpy()
+    path = serving.export_ranker(model, tmp_path / "ranker", **model.export_arguments)
+    mask = np.ones([1, 3], bool)
+    answers = run_in_cpp(path, [("serving_default", inputs), ("rank", {**inputs, "mask": mask})])
+    for answer in answers:
+        np.testing.assert_allclose(answer["scores"], expected, **CLOSE)
