@@ -2,13 +2,14 @@
 
 from tfr_smooth.data.arrays import from_arrays, from_dataframe
 from tfr_smooth.data.clicks import one_list_per_click
+from tfr_smooth.data.column import Column
 from tfr_smooth.data.elwc import ElwcSchema, letor_to_tfrecord, tfrecord_to_letor
 from tfr_smooth.data.letor import read_letor, scan_letor
 from tfr_smooth.data.letor_format import LetorFormat
 from tfr_smooth.data.letor_parser import LetorSummary
 from tfr_smooth.data.splits import scan_split
 from tfr_smooth.data.synthetic import write_synthetic_letor
-from tfr_smooth.data.table_columns import Column, column_arrays, extra_columns, from_matrix, infer_columns
+from tfr_smooth.data.table_columns import column_arrays, extra_columns, from_matrix, infer_columns
 from tfr_smooth.data.text_files import digest, expand_paths
 from tfr_smooth.data.tfrecord import read_tfrecord
 
@@ -18,9 +19,9 @@ __all__ = [
     "LetorFormat",
     "LetorSummary",
     "column_arrays",
-    "extra_columns",
     "digest",
     "expand_paths",
+    "extra_columns",
     "from_arrays",
     "from_dataframe",
     "from_matrix",

@@ -1,93 +1,25 @@
-"""The columns of a table as inputs of a model: their kinds, learned from the training table, and their raw values."""
+"""Columns learned from a training table, and the raw values of tables in them."""
 
 from __future__ import annotations
 
 import collections
-import dataclasses
 import datetime
 import decimal
 import difflib
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth.data.column import DTYPES, KINDS, MISSING, Column, listed, shown
 
-# Kind -> what the table contains, for messages.
-KINDS = {"number": "numbers", "boolean": "booleans", "category": "text", "date": "dates"}
-_DTYPES = {"number": tf.float32, "boolean": tf.float32, "category": tf.string, "date": tf.int64}
-_MISSING = {"number": np.nan, "boolean": np.nan, "category": "", "date": int(np.iinfo(np.int64).min)}
 # The kinds of values that a column of this kind accepts.
 _ACCEPTED = {"number": ("number", "boolean"), "boolean": ("boolean", "number")}
 _KIND_BY_DTYPE = {"i": "number", "u": "number", "f": "number", "b": "boolean", "M": "date"}
 _SECONDS_PER_DAY = 86400.0
-# Longer lists of names would hide the rest of an error message.
-_MOST_LISTED = 20
-_LONGEST = 60  # characters of a value in a message
 _ROWS_AT_ONCE = 2**16
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Column:
-    """One column of a table: its kind and what is known about it from the training table.
-
-    `dataclasses.asdict` returns JSON types, and `Column(**config)` restores the column.
-
-    Args:
-      name: The name in the table, not empty.
-      kind: "number", "boolean", "category" (text) or "date".
-      fill: The mean of the known values in training, which replaces missing ones; for dates in days since 1970-01-01
-        UTC. 0 for categories.
-      has_missing: Whether values were missing in training. If so, the column has a feature that indicates this.
-      categories: The known categories, not empty, of the kind "category". () for other kinds.
-
-    Raises:
-      ValueError: If an argument is invalid.
-
-    Example:
-      >>> from tfr_smooth import data
-      >>> column = data.Column(name="brand", kind="category", has_missing=True, categories=("acme", "umbrella"))
-      >>> column.dtype, column.width
-      (tf.string, 3)
-    """
-
-    name: str
-    kind: str
-    fill: float = 0.0
-    has_missing: bool = False
-    categories: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Checks the arguments."""
-        if not isinstance(self.name, str) or not self.name:
-            raise ValueError(f"`name` must be a string that is not empty, got {self.name!r}.")
-        _arguments.choice("kind", self.kind, tuple(KINDS))
-        object.__setattr__(self, "fill", _arguments.real("fill", self.fill))
-        _arguments.boolean("has_missing", self.has_missing)
-        texts = () if isinstance(self.categories, str) else tuple(self.categories)
-        fits = all(isinstance(text, str) and text for text in texts) and len(set(texts)) == len(texts)
-        if not fits or bool(texts) != (self.kind == "category"):
-            expected = "unique strings that are not empty" if self.kind == "category" else f"() for a {self.kind}"
-            raise ValueError(f"`categories` must be {expected}, got {_shown(self.categories)}.")
-        object.__setattr__(self, "categories", texts)  # JSON has lists.
-
-    @property
-    def dtype(self) -> tf.DType:
-        """Type of the raw values: float32 for numbers and booleans, string for categories, int64 for dates."""
-        return _DTYPES[self.kind]
-
-    @property
-    def missing_value(self) -> float | str | int:
-        """The raw value that means missing: NaN, "" for categories, and the smallest int64 for dates."""
-        return _MISSING[self.kind]
-
-    @property
-    def width(self) -> int:
-        """Number of features: one per category or one, and one if values were missing in training."""
-        return (len(self.categories) if self.kind == "category" else 1) + self.has_missing
 
 
 def infer_columns(frame: Any, *, max_categories: int = 100) -> list[Column]:
@@ -164,7 +96,7 @@ def column_arrays(frame: Any, columns: Iterable[Column]) -> dict[str, np.ndarray
             others = [str(other) for other in extra_columns(frame, columns)]
             near = difflib.get_close_matches(name, others, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"`frame` must have the column {name!r}, got the columns {_listed(names)}.{hint}")
+            raise ValueError(f"`frame` must have the column {name!r}, got the columns {listed(names)}.{hint}")
         _check_once(name, names)
         series = frame[name]
         known = series.notna().to_numpy(bool)
@@ -227,7 +159,7 @@ def from_matrix(features: Any, *, names: Sequence[str] | None = None) -> list[Co
     width = matrix.shape[1]
     given = [str(number) for number in range(1, width + 1)] if names is None else list(names)
     if isinstance(names, str) or len(given) != width or len(set(given)) < width:
-        raise ValueError(f"`names` must be {width} unique names, got {_shown(names)}.")
+        raise ValueError(f"`names` must be {width} unique names, got {shown(names)}.")
     totals, counts = np.zeros(width), np.zeros(width, int)
     for start in range(0, len(matrix), _ROWS_AT_ONCE):
         try:
@@ -276,25 +208,6 @@ def to_pandas(frame: Any) -> Any:
     return frame.to_pandas()
 
 
-def as_columns(columns: Iterable[Column | Mapping[str, Any]]) -> tuple[Column, ...]:
-    """Returns columns given as such or as their dicts, with unique names.
-
-    Args:
-      columns: At least one column.
-
-    Returns:
-      The columns.
-
-    Raises:
-      ValueError: If a column is not one, there is none, or two have the same name.
-    """
-    found = tuple(Column(**each) if isinstance(each, Mapping) else each for each in columns)
-    names = [_arguments.instance("columns", each, Column).name for each in found]
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"`columns` must be at least one column, with unique names, got {_listed(names)}.")
-    return found
-
-
 def _infer(name: str, series: Any, max_categories: int) -> Column:
     known = series.notna().to_numpy(bool)
     kinds = _kinds(series, known)
@@ -305,7 +218,7 @@ def _infer(name: str, series: Any, max_categories: int) -> Column:
         _refuse(series, "only numbers, only text, only booleans or only dates", row)
     kind = next(iter(kinds), "number")
     raw = _raw(kind, series, known)
-    missing = raw == _MISSING[kind] if kind in ("category", "date") else np.isnan(raw)
+    missing = raw == MISSING[kind] if kind in ("category", "date") else np.isnan(raw)
     if missing.all():
         raise ValueError(f"`frame` must have known values in each column, got only missing ones in {name!r}.")
     values, has_missing = raw[~missing], bool(missing.any())
@@ -347,7 +260,7 @@ def _kind_of_type(kind: type) -> str:
 
 def _raw(kind: str, series: Any, known: np.ndarray) -> np.ndarray:
     """Returns the raw values of a column whose known values are of an accepted kind."""
-    raw = np.full(len(series), _MISSING[kind], object if kind == "category" else _DTYPES[kind].as_numpy_dtype)
+    raw = np.full(len(series), MISSING[kind], object if kind == "category" else DTYPES[kind].as_numpy_dtype)
     if not known.any():
         return raw
     if kind == "category":
@@ -358,18 +271,18 @@ def _raw(kind: str, series: Any, known: np.ndarray) -> np.ndarray:
     elif kind == "date":
         if getattr(series.dtype, "tz", None) is not None:
             series = series.dt.tz_convert(None)
-        values = series.to_numpy()[known]
-        if values.dtype.kind != "M":
-            values = np.array([_utc(value) for value in values], "datetime64[us]")
-        raw[known] = values.astype("datetime64[s]").astype(np.int64)
+        dates = series.to_numpy()[known]
+        if dates.dtype.kind != "M":
+            dates = np.array([_utc(value) for value in dates], "datetime64[us]")
+        raw[known] = dates.astype("datetime64[s]").astype(np.int64)
     else:
         with np.errstate(over="ignore"):  # Infinities are reported below.
             raw[known] = series.to_numpy(object if series.dtype.kind == "O" else np.float64, na_value=np.nan)[known]
         infinite = np.flatnonzero(np.isinf(raw))
         if len(infinite):
             _refuse(series, "finite float32 numbers", infinite[0])
-        other = np.flatnonzero(known & (raw != 0.0) & (raw != 1.0)) if kind == "boolean" else ()
-        if len(other):
+        other = np.flatnonzero(known & (raw != 0.0) & (raw != 1.0))
+        if kind == "boolean" and len(other):
             _refuse(series, "booleans", other[0])
     return raw
 
@@ -396,20 +309,8 @@ def _check_once(name: str, names: Sequence[Any]) -> None:
 
 
 def _refuse(series: Any, expected: str, row: int) -> NoReturn:
-    label = series.index[row]
-    label, value = (getattr(each, "item", lambda each=each: each)() for each in (label, series.iloc[row]))
+    label, value = series.index[row], series.iloc[row]
     raise ValueError(
-        f"`frame` must have {expected} in the column {series.name!r}, got {_shown(value)} in row {label!r} "
+        f"`frame` must have {expected} in the column {series.name!r}, got {shown(value)} in row {shown(label)} "
         f"(type {series.dtype})."
     )
-
-
-def _shown(value: Any) -> str:
-    """Returns a representation of at most one line."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-
-
-def _listed(names: Sequence[Any]) -> str:
-    shown = ", ".join(map(repr, names[:_MOST_LISTED]))
-    return f"[{shown}{', ...' if len(names) > _MOST_LISTED else ''}]"

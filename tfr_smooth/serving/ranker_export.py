@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
 from tfr_smooth.models import PADDING_SCORE, TableScorer
-from tfr_smooth.serving import model_card, versions, warmup
+from tfr_smooth.serving import model_card, signature_names, versions, warmup
 from tfr_smooth.serving.ranker_inputs import RankerInputs
 from tfr_smooth.serving.servable import INVALID_SCORE, make_servable
 from tfr_smooth.training.cluster import check_readable
@@ -130,9 +130,13 @@ def export_ranker(
     )
     requests = list(warmup.make_requests(inputs, signatures, sizes)) if sizes else []
 
+    renamed = {argument: name for name, argument in inputs.arguments.items() if argument != name}
+
     def write(folder: Path, number: int) -> None:
         functions = {name: getattr(servable, kind) for name, kind in signatures.items()}
         tf.saved_model.save(servable, os.fspath(folder), signatures=functions)
+        if renamed:
+            signature_names.rename_inputs(folder, renamed)
         loaded = tf.saved_model.load(os.fspath(folder)).signatures
         for name, arrays in requests:
             loaded[name](**{key: tf.constant(value) for key, value in arrays.items()})
@@ -142,7 +146,7 @@ def export_ranker(
         content = (card or model_card.ModelCard()).complete(
             model=_describe_model(model, number),
             features=inputs.describe(model.table_features.columns if isinstance(model, TableScorer) else ()),
-            signatures={name: _describe_signature(signature) for name, signature in sorted(loaded.items())},
+            signatures=signature_names.describe(folder),
             special_scores={"padding": PADDING_SCORE, "invalid": INVALID_SCORE},
         )
         _files.write_text(folder / "assets.extra" / "model_card.json", [model_card.to_json(content)])
@@ -206,11 +210,3 @@ def _describe_model(model: tf.keras.Model, version: int) -> dict[str, Any]:
         "exported": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "parameters": int(model.count_params()),
     }
-
-
-def _describe_signature(signature: Any) -> dict[str, Any]:
-    def describe(specs: Iterable[tf.TensorSpec]) -> dict[str, str]:
-        return {spec.name: f"{spec.dtype.name} {spec.shape.as_list()}" for spec in sorted(specs, key=lambda s: s.name)}
-
-    _, named = signature.structured_input_signature
-    return {"inputs": describe(named.values()), "outputs": describe(signature.structured_outputs.values())}

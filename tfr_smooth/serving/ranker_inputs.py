@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth.data import elwc
-from tfr_smooth.data.table_columns import Column
+from tfr_smooth.data.column import Column
 
 Tensors = dict[str, Any]
 # More categories would hide the other columns of a model card.
@@ -65,11 +66,27 @@ class RankerInputs:
 
     @property
     def takes_tensors(self) -> bool:
-        """Whether tensors can represent the features: none are ragged, and all names are valid node names."""
-        specs = {**self.examples, **self.context}
-        return not any(isinstance(spec, tf.io.RaggedFeature) for spec in specs.values()) and all(
-            re.fullmatch(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*", name) for name in [*specs, self.mask_name]
-        )
+        """Whether tensors can represent the features: none are ragged, and Python can call signatures by the names."""
+        ragged = any(isinstance(spec, tf.io.RaggedFeature) for spec in {**self.examples, **self.context}.values())
+        names = _in_python(self.arguments)
+        return not ragged and len(set(names)) == len(names) and "self" not in names
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """The name of the argument of tensor functions for each feature and the mask: any unique names in a graph.
+
+        These are the names themselves where TensorFlow keeps them. It does not keep other characters and cases.
+        """
+        names = [*self.examples, *self.context, self.mask_name]
+        lower, taken = [name.lower() for name in names], _in_python(names)
+        arguments = {}
+        for place, name in enumerate(names):
+            fits = re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) and not keyword.iskeyword(name)
+            argument = name if fits and lower.count(name.lower()) == 1 else f"input_{place}"
+            while argument != name and argument in taken:
+                argument += "_"
+            arguments[name] = argument
+        return arguments
 
     @property
     def mask_name(self) -> str:
@@ -78,10 +95,10 @@ class RankerInputs:
 
     def tensor_specs(self) -> dict[str, tf.TensorSpec]:
         """Returns the tensor specs of the features, without the mask."""
-        specs = {}
+        specs, arguments = {}, self.arguments
         for features, outer in ((self.context, [None]), (self.examples, [None, None])):
             for name, spec in features.items():
-                specs[name] = tf.TensorSpec([*outer, *spec.shape], spec.dtype, name=name)
+                specs[name] = tf.TensorSpec([*outer, *spec.shape], spec.dtype, name=arguments[name])
         return specs
 
     def proto_specs(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -160,6 +177,7 @@ class RankerInputs:
         Args:
           columns: The table columns that the features of these names are.
         """
+        described: list[dict[str, Any]]
         if self.columns is not None:
             described = [{"name": name, "of": "document", "type": "float32", "shape": []} for name in self.columns]
         else:
@@ -186,6 +204,11 @@ def _checked_spec(name: str, specs: Mapping[str, Any]) -> dict[str, Any]:
             expected = "tf.io.FixedLenFeature or tf.io.RaggedFeature without partitions"
             raise ValueError(f"`{name}` must contain {expected}, got {key!r}: {spec!r}.")
     return dict(specs)
+
+
+def _in_python(names: Iterable[str]) -> list[str]:
+    """Returns what TensorFlow makes of the names of arguments in a call."""
+    return ["".join(each if each.isalnum() else "_" for each in name) for name in names]
 
 
 def _shape(spec: Any) -> list[int | None]:

@@ -112,7 +112,7 @@ def _tensor_functions(
 ) -> dict[str, Callable[..., Tensors]]:
     """Returns the functions `scores` and `rank` of tensors."""
     specs = inputs.tensor_specs()
-    mask_spec = tf.TensorSpec([None, None], tf.bool, name=inputs.mask_name)
+    mask_spec = tf.TensorSpec([None, None], tf.bool, name=inputs.arguments[inputs.mask_name])
 
     def score_all(features: Tensors) -> Tensors:
         features = _checked_shapes(features, inputs)

@@ -1,0 +1,247 @@
+"""Exports of models of table columns: every signature returns the scores of the Keras model."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
+
+from tfr_smooth import data, models, serving
+
+NO_DATE = np.iinfo(np.int64).min
+PADDING, INVALID = np.float32(models.PADDING_SCORE), np.float32(serving.INVALID_SCORE)
+CLOSE = {"rtol": 1e-6, "atol": 1e-6}
+COLUMNS = [
+    data.Column(name="brand", kind="category", has_missing=True, categories=("acme", "ä")),
+    data.Column(name="price", kind="number", fill=2.5, has_missing=True),
+    data.Column(name="day", kind="date", fill=19000.25, has_missing=True),
+    data.Column(name="new", kind="boolean", fill=0.25),
+]
+# Per document: brand, price, day, new. The values that mean "missing" are None in protos.
+LISTS = [
+    [("acme", 7.0, 19001 * 86400, 1.0), ("unseen", np.nan, NO_DATE, np.nan), ("", -3.5, 0, 0.0)],
+    [("ä", 0.5, 18999 * 86400 + 3601, np.nan)],
+    [("ä", np.nan, 19123 * 86400, 1.0), ("acme", 1e6, NO_DATE, 0.0)],
+]
+MASK = np.array([[True, True, True], [True, False, False], [True, True, False]])
+
+
+def tensors(names=tuple(column.name for column in COLUMNS)):
+    """Returns the columns [3, 3], padded with the first document of the list."""
+    found = {}
+    for place, column in enumerate(COLUMNS):
+        values = [[row[place] for row in (rows + [rows[0]] * 2)[:3]] for rows in LISTS]
+        found[column.name] = tf.constant(values, column.dtype)
+    return {name: found[name] for name in names}
+
+
+def proto_values(row, names):
+    """Returns the values of a document that a proto has."""
+    values = {}
+    for column, value in zip(COLUMNS, row, strict=True):
+        if column.name in names and value == value and value != column.missing_value:
+            values[column.name] = [value.encode() if isinstance(value, str) else value]
+    return values
+
+
+@pytest.fixture(scope="module")
+def model():
+    tf.keras.utils.set_random_seed(5)
+    scorer = models.FeedForwardScorer(hidden=[6], normalization="log1p")
+    return models.TableScorer(models.TableFeatures(COLUMNS), scorer)
+
+
+@pytest.mark.parametrize("query_columns", [(), ("brand", "day")])
+def test_every_signature_returns_the_scores_of_the_model(query_columns, model, tmp_path, protos):
+    example, example_list = protos
+    model = models.TableScorer(model.table_features, model.scorer, query_columns=query_columns)
+    inputs = tensors()
+    for name in query_columns:
+        inputs[name] = inputs[name][:, 0]
+    path = serving.export_ranker(model, tmp_path, top_k=2, **model.export_arguments)
+    signatures = tf.saved_model.load(str(path)).signatures
+    assert set(signatures["rank"].structured_input_signature[1]) == {*inputs, "mask"}
+    whole, masked = model(inputs).numpy(), model({**inputs, "mask": MASK}).numpy()
+    assert np.unique(whole).size >= 5
+    np.testing.assert_allclose(signatures["serving_default"](**inputs)["scores"], whole, **CLOSE)
+    ranked = signatures["rank"](**inputs, mask=tf.constant(MASK))
+    np.testing.assert_allclose(ranked["scores"], masked, **CLOSE)
+    np.testing.assert_array_equal(ranked["valid"], MASK)
+    of_documents = [column.name for column in COLUMNS if column.name not in query_columns]
+    documents = [[proto_values(row, of_documents) for row in rows] for rows in LISTS]
+    contexts = [proto_values(rows[0], query_columns) for rows in LISTS]
+    lists = [
+        example_list([example(**each) for each in rows], **context)
+        for rows, context in zip(documents, contexts, strict=True)
+    ]
+    for name in ("predict", "tensorflow/serving/predict"):
+        np.testing.assert_allclose(signatures[name](inputs=tf.constant(lists))["outputs"], masked, **CLOSE)
+    flat = [
+        example(**each, **context).SerializeToString()
+        for rows, context in zip(documents, contexts, strict=True)
+        for each in rows
+    ]
+    for name in ("regress", "tensorflow/serving/regress"):
+        np.testing.assert_allclose(signatures[name](inputs=tf.constant(flat))["outputs"], masked[MASK], **CLOSE)
+
+
+def matrix_model(matrix):
+    tf.keras.utils.set_random_seed(5)
+    layer = models.TableFeatures(data.from_matrix(matrix.reshape(-1, 3), names=["a", "b", "c"]), stacked=True)
+    scorer = models.FeedForwardScorer(hidden=[6], normalization="log1p")
+    return models.TableScorer(layer, scorer)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_missing_numbers_of_a_matrix_reach_the_model(named, tmp_path, protos):
+    example, example_list = protos
+    features = np.random.RandomState(1).randn(2, 4, 3).astype(np.float32)
+    features[[0, 0, 1], [1, 2, 3], [0, 1, 1]] = np.nan
+    model = matrix_model(features)
+    arguments = model.export_arguments if named else {"num_features": 3, "missing_values": True}
+    loaded = tf.saved_model.load(str(serving.export_ranker(model, tmp_path, **arguments)))
+    expected = model(features).numpy()
+    np.testing.assert_allclose(loaded.rank(features)["scores"], expected, **CLOSE)
+    np.testing.assert_allclose(loaded.scores(features)["scores"], expected, **CLOSE)
+    if named:
+        rows = [
+            [{name: [value] for name, value in zip("abc", row, strict=True) if value == value} for row in rows]
+            for rows in features.tolist()
+        ]
+    else:
+        rows = [[{"features": row} for row in rows] for rows in features.tolist()]
+    serialized = tf.constant([example_list([example(**values) for values in each]) for each in rows])
+    np.testing.assert_allclose(loaded.predict(serialized)["outputs"], expected, **CLOSE)
+
+
+def test_an_infinite_number_invalidates_its_document_also_with_missing_values(model, tmp_path):
+    path = serving.export_ranker(model, tmp_path, warmup_list_sizes=(), **model.export_arguments)
+    inputs = tensors()
+    prices = inputs["price"].numpy()
+    prices[0, 0], prices[2, 1] = np.inf, -np.inf
+    loaded = tf.saved_model.load(str(path))
+    ranked = loaded.signatures["rank"](**{**inputs, "price": tf.constant(prices)}, mask=tf.constant(MASK))
+    wrong = np.isinf(prices)
+    assert (ranked["scores"].numpy()[wrong] == INVALID).all()
+    np.testing.assert_array_equal(ranked["valid"], MASK & ~wrong)
+    expected = model({**inputs, "mask": MASK}).numpy()
+    np.testing.assert_allclose(ranked["scores"].numpy()[~wrong], expected[~wrong], **CLOSE)
+
+
+def test_an_infinite_number_of_the_list_invalidates_its_documents(model, tmp_path):
+    model = models.TableScorer(model.table_features, model.scorer, query_columns=["price"])
+    path = serving.export_ranker(model, tmp_path, warmup_list_sizes=(), **model.export_arguments)
+    inputs = {**tensors(), "price": tf.constant([np.inf, np.nan, 1.0])}
+    scores = tf.saved_model.load(str(path)).signatures["serving_default"](**inputs)["scores"].numpy()
+    assert (scores[0] == INVALID).all()
+    np.testing.assert_allclose(scores[1:], model(inputs).numpy()[1:], **CLOSE)
+
+
+def test_nan_is_invalid_without_missing_values(tmp_path):
+    features = np.array([[[1.0, 2.0, 3.0], [np.nan, 2.0, 3.0]]], np.float32)
+    model = matrix_model(np.nan_to_num(features))
+    path = serving.export_ranker(model, tmp_path, num_features=3, warmup_list_sizes=())
+    loaded = tf.saved_model.load(str(path))
+    assert loaded.rank(features)["valid"].numpy().tolist() == [[True, False]]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["price (USD)", "größe", "_x", "7"],
+        ["class", "from", "mask2", "lambda"],
+        ["a.b", "a_c", "input 0", "input_1"],
+        ["input 2", "input 0", "x y", "input 1"],
+        ["Z", "z", "a/b", "A>b"],
+    ],
+)
+def test_columns_keep_any_names(names, tmp_path, protos):
+    example, example_list = protos
+    numbers = [data.Column(name=name, kind="number", has_missing=True) for name in names]
+    layer = models.TableFeatures(numbers)
+    tf.keras.utils.set_random_seed(5)
+    model = models.TableScorer(layer, models.FeedForwardScorer(hidden=[6]), query_columns=names[3:])
+    path = serving.export_ranker(model, tmp_path, **model.export_arguments)
+    random = np.random.RandomState(3)
+    inputs = {name: tf.constant(random.randn(2, 3), tf.float32) for name in names}
+    inputs[names[3]] = inputs[names[3]][:, 0]
+    expected, mask = model(inputs).numpy(), tf.constant([[True] * 3] * 2)
+    assert np.unique(expected).size == 6
+    loaded = tf.saved_model.load(str(path))
+    signatures = loaded.signatures
+    np.testing.assert_allclose(signatures["serving_default"](**inputs)["scores"], expected, **CLOSE)
+    np.testing.assert_allclose(signatures["rank"](**inputs, mask=mask)["scores"], expected, **CLOSE)
+    np.testing.assert_allclose(loaded.rank({**inputs, "mask": mask})["scores"], expected, **CLOSE)
+    lists = [
+        example_list(
+            [example(**{name: [float(inputs[name][row, place])] for name in names[:3]}) for place in range(3)],
+            **{names[3]: [float(inputs[names[3]][row])]},
+        )
+        for row in range(2)
+    ]
+    np.testing.assert_allclose(signatures["predict"](inputs=tf.constant(lists))["outputs"], expected, **CLOSE)
+    definition = SavedModel.FromString((path / "saved_model.pb").read_bytes()).meta_graphs[0].signature_def
+    assert set(definition["rank"].inputs) == {*names, "mask"} and set(definition["predict"].inputs) == {"inputs"}
+    card = json.loads((path / "assets.extra" / "model_card.json").read_text())
+    assert set(card["signatures"]["rank"]["inputs"]) == {*names, "mask"}
+
+
+@pytest.mark.parametrize("names", [["self"], ["a b", "a_b"]])
+def test_columns_by_whose_names_python_cannot_call_are_read_from_protos_only(names, tmp_path):
+    layer = models.TableFeatures([data.Column(name=name, kind="number") for name in names])
+    model = models.TableScorer(layer, models.FeedForwardScorer(hidden=[2]))
+    model.build()
+    path = serving.export_ranker(model, tmp_path, **model.export_arguments)
+    signatures = tf.saved_model.load(str(path)).signatures
+    assert "rank" not in signatures and set(signatures["serving_default"].structured_outputs) == {"outputs"}
+
+
+def card_of(path):
+    folder = path / "assets.extra"
+    return json.loads((folder / "model_card.json").read_text())["features"], (folder / "model_card.md").read_text()
+
+
+def test_the_model_card_lists_the_columns_in_order(model, tmp_path):
+    model = models.TableScorer(model.table_features, model.scorer, query_columns=["price"])
+    features, text = card_of(serving.export_ranker(model, tmp_path, warmup_list_sizes=(), **model.export_arguments))
+    assert [each["name"] for each in features] == ["brand", "price", "day", "new"]
+    assert [each["of"] for each in features] == ["document", "list", "document", "document"]
+    assert [each["type"] for each in features] == ["string", "float32", "int64", "float32"]
+    assert [each["kind"] for each in features] == ["category", "number", "date", "boolean"]
+    assert "| 0 | brand | document | string | [] | category | 'acme', 'ä'; others are unseen; '' is missing |" in text
+    seconds = f"seconds since 1970-01-01 UTC; {NO_DATE} is missing"
+    assert f"| 2 | day | document | int64 | [] | date | {seconds} |" in text
+    assert "| 3 | new | document | float32 | [] | boolean | 0, 1; nan is missing |" in text
+
+
+def test_the_model_card_lists_the_columns_of_a_matrix_and_few_categories(tmp_path):
+    model = matrix_model(np.ones([1, 1, 3], np.float32))
+    features, _ = card_of(serving.export_ranker(model, tmp_path / "1", warmup_list_sizes=(), **model.export_arguments))
+    number = {"of": "document", "type": "float32", "shape": [], "kind": "number", "values": "numbers; nan is missing"}
+    assert features == [{"name": name, **number} for name in "abc"]
+    column = data.Column(name="x", kind="category", categories=[f"c{i}" for i in range(12)])
+    model = models.TableScorer(models.TableFeatures([column]), models.FeedForwardScorer(hidden=[2]))
+    features, _ = card_of(serving.export_ranker(model, tmp_path / "2", warmup_list_sizes=(), **model.export_arguments))
+    assert features[0]["values"].endswith("'c8', 'c9' and 2 more; others are unseen; '' is missing")
+
+
+@pytest.mark.slow
+def test_tf_servings_loader_answers_by_the_names_of_the_columns(tmp_path, run_in_cpp):
+    columns = [
+        data.Column(name="price (USD)", kind="number", fill=2.0, has_missing=True),
+        data.Column(name="class", kind="category", categories=("a", "ä")),
+        data.Column(name="day", kind="date", fill=19000.0),
+    ]
+    model = models.TableScorer(models.TableFeatures(columns), models.FeedForwardScorer(hidden=[4]))
+    inputs = {
+        "price (USD)": np.array([[1.0, np.nan, 3.0]], np.float32),
+        "class": np.array([["a", "", "ä"]], object),
+        "day": np.array([[19001 * 86400, NO_DATE, 0]]),
+    }
+    expected = model(inputs).numpy()
+    path = serving.export_ranker(model, tmp_path / "ranker", **model.export_arguments)
+    mask = np.ones([1, 3], bool)
+    answers = run_in_cpp(path, [("serving_default", inputs), ("rank", {**inputs, "mask": mask})])
+    for answer in answers:
+        np.testing.assert_allclose(answer["scores"], expected, **CLOSE)
