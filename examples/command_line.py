@@ -1,12 +1,11 @@
-"""Error reporting of command lines: one line per error, with suggestions."""
+"""Error reporting of the scripts: one line per error."""
 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 import tensorflow as tf
 
@@ -27,25 +26,3 @@ def errors_in_one_line(*kinds: type[Exception]) -> Iterator[None]:
                 raise
             message = raised[1]
         sys.exit(f"error: {message}")
-
-
-def did_you_mean(arguments: Sequence[str], choices: Mapping[str, Sequence[str]]) -> str | None:
-    """Returns a suggestion for the first flag value that is close to a valid choice but not valid, or None.
-
-    Args:
-      arguments: Command-line arguments of the form `--name=value`.
-      choices: Valid values by flag name.
-
-    Returns:
-      A message, or None if no invalid value is close to a choice.
-
-    Example:
-      >>> did_you_mean(["--batch_size=3", "--loss=softndcg"], {"loss": ["soft_ndcg", "list_net"]})
-      '--loss=softndcg: did you mean soft_ndcg?'
-    """
-    for argument in arguments:
-        name, _, value = argument.lstrip("-").partition("=")
-        near = difflib.get_close_matches(value, choices.get(name, ()), n=1)
-        if near and near != [value]:
-            return f"--{name}={value}: did you mean {near[0]}?"
-    return None

@@ -25,11 +25,11 @@ from typing import Any
 
 import startup
 from absl import flags
-from command_line import did_you_mean, errors_in_one_line
+from command_line import errors_in_one_line
 from format_flags import FormatFlags
 
 import tfr_smooth
-from tfr_smooth import data, evaluation, losses, serving, study, training
+from tfr_smooth import data, evaluation, serving, study, training
 
 
 def parsed(text: str) -> Any:
@@ -145,8 +145,11 @@ def report(ranker: Any, files: dict[str, list[str]], train: data.LetorSummary, o
         print(f"{part:>6}: " + "  ".join(f"{name} {value:.4f}" for name, value in measured[part].items()))
     evaluation.write_run(output / "test.run", lists, tag=f"tfr_smooth-{tfr_smooth.__version__}")
     ranker.save(output / "best.keras")
-    card = serving.ModelCard(data={**files, "queries": train.queries, "documents": train.documents}, metrics=measured)
-    ranker.export(output / "export", card=card)
+    first = _FORMAT.letor_format().first_index
+    about: dict[str, Any] = {part: ",".join(paths) for part, paths in files.items()}
+    about["features"] = f"LETOR's {first} to {first + train.num_features - 1}, in this order"
+    about |= {"queries": train.queries, "documents": train.documents}
+    ranker.export(output / "export", card=serving.ModelCard(data=about, metrics=measured))
     # Written last: if this file exists, the output is complete.
     (output / "metrics.json").write_text(json.dumps(measured, indent=2) + "\n")
     print(f"Output: {output}")
@@ -162,8 +165,7 @@ def parse_flags(argv: list[str]) -> list[str]:
             flags.FLAGS.set_default(name, written(value))
         return flags.FLAGS(argv)
     except flags.Error as error:
-        choices = {name: getattr(flags.FLAGS[name].parser, "enum_values", ()) for name in flags.FLAGS}
-        sys.exit(f"error: {did_you_mean(argv, {**choices, 'loss': losses.NAMES}) or error}")
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

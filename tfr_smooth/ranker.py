@@ -481,22 +481,11 @@ class Ranker:
           The directory PATH/VERSION.
         """
         model = self._fitted()
-        options.setdefault("card", serving.ModelCard(training=self._recipe.identity(), loss=self._recipe.make_loss()))
-        if self.inputs_ is None:
-            return serving.export_ranker(model, path, num_features=model.num_features, **options)
-        layer, options["missing_values"] = self.inputs_.layer, True
-        if layer.stacked:
-            return serving.export_ranker(model, path, num_features=len(layer.columns), **options)
-        spec = dict(layer.example_feature_spec)
-        context = {name: spec.pop(name) for name in self.inputs_.query_features}
-        return serving.export_ranker(
-            model,
-            path,
-            example_feature_spec=spec,
-            context_feature_spec=context or None,
-            mask_feature_name="mask",
-            **options,
-        )
+        card = options.pop("card", None) or serving.ModelCard()
+        own = {"training": self._recipe.identity(), "loss": self._recipe.make_loss()}
+        card = dataclasses.replace(card, **{name: each for name, each in own.items() if getattr(card, name) is None})
+        inputs = {"num_features": model.num_features} if self.inputs_ is None else model.export_arguments
+        return serving.export_ranker(model, path, card=card, **inputs, **options)
 
     def __sklearn_tags__(self) -> Any:
         """Returns scikit-learn's tags, which it asks for."""

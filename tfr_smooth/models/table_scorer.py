@@ -8,11 +8,12 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth.models.scorer import Scorer
 from tfr_smooth.models.table_features import TableFeatures
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
-class TableScorer(tf.keras.Model):
+class TableScorer(Scorer):
     """Scores documents given by the raw columns of a table: a scorer of the features of `TableFeatures`.
 
     Args:

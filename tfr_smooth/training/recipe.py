@@ -63,7 +63,7 @@ def recipe_options(recipe: str, loss: str) -> dict[str, Any]:
       1.0
     """
     registry.check_name("recipe", recipe, RECIPES)
-    known = losses.hyperparameters(loss)
+    known = losses.hyperparameters(registry.check_name("loss", loss, losses.NAMES))
     options = {
         name: value if recipe == "default" else known[name] for name, value in _LOSS_OPTIONS.items() if name in known
     }
@@ -144,7 +144,7 @@ class Recipe:
     def make_loss(self) -> tf.keras.losses.Loss:
         """Returns the loss."""
         if isinstance(self.loss, str):
-            known = losses.hyperparameters(self.loss)
+            known = losses.hyperparameters(registry.check_name("loss", self.loss, losses.NAMES))
             for name in self.loss_options:
                 if name not in known:
                     expected = f"an argument of Ranker or a hyperparameter of {self.loss}, such as {', '.join(known)}"
