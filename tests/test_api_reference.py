@@ -20,11 +20,11 @@ from tests.helpers import tf_ranking
 EXCEPTIONS = {"tfr_smooth.text.load_bert: Example"}  # It would need the files of a checkpoint.
 
 
-@pytest.fixture(params=documents.PACKAGES)
+@pytest.fixture(params=["", *documents.PACKAGES])
 def package(request):
     if request.param == "tf_ranking":
         tf_ranking()
-    return importlib.import_module(f"tfr_smooth.{request.param}")
+    return importlib.import_module(f"tfr_smooth.{request.param}".rstrip("."))
 
 
 def test_public_names_are_listed_in_all(package):

@@ -2,10 +2,9 @@
 
 from tfr_smooth import data, evaluation, losses, measures, metrics, models, rankings, serving, training
 from tfr_smooth._version import __version__
-from tfr_smooth.ranker import Estimate, Ranker
+from tfr_smooth.ranker import Ranker
 
 __all__ = [
-    "Estimate",
     "Ranker",
     "__version__",
     "data",

@@ -46,5 +46,5 @@ def read(kind: type, path: str | os.PathLike[str]) -> Any:
     inputs, scorer = None, model
     if isinstance(model, models.TableScorer):
         inputs, scorer = TableInputs(model.table_features, **content["inputs"]), model.scorer
-    ranker.take_fitted(inputs, scorer, content["history"], content["best_epoch"])
+    ranker._take_fitted(inputs, scorer, content["history"], content["best_epoch"])
     return ranker

@@ -7,9 +7,9 @@ import inspect
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -18,32 +18,12 @@ from tfr_smooth import _arguments, _files, _ranker_file, evaluation, metrics, mo
 from tfr_smooth._table_inputs import TableInputs
 from tfr_smooth.data.table_columns import to_pandas
 from tfr_smooth.data.table_rows import TableRows
+from tfr_smooth.evaluation.rows import estimates
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.training.recipe import Recipe
 
 _CHUNK = 1 << 14  # rows that are scored at once
 _OF_TABLES = ("validation_fraction", "max_categories")  # the arguments that are not those of `Recipe`
-
-
-class Estimate(NamedTuple):
-    """A mean over queries and its standard error.
-
-    Attributes:
-      mean: The mean.
-      standard_error: The standard deviation over queries divided by the square root of their number; NaN for one query.
-
-    Example:
-      >>> import tfr_smooth
-      >>> print(tfr_smooth.Estimate(0.5, 0.02))
-      0.5000 ± 0.0200
-    """
-
-    mean: float
-    standard_error: float
-
-    def __str__(self) -> str:
-        """Returns both with four digits."""
-        return f"{self.mean:.4f} ± {self.standard_error:.4f}"
 
 
 class Ranker:
@@ -258,10 +238,10 @@ class Ranker:
             settings=settings,
             callbacks=callbacks,
         )
-        self.take_fitted(inputs, *trained)
+        self._take_fitted(inputs, *trained)
         return self
 
-    def take_fitted(
+    def _take_fitted(
         self,
         inputs: TableInputs | None,
         scorer: models.Scorer,
@@ -348,7 +328,7 @@ class Ranker:
         qid: Any = None,
         group: Any = None,
         measures: Sequence[str] = DEFAULT_MEASURES,
-    ) -> dict[str, Estimate]:
+    ) -> dict[str, evaluation.Estimate]:
         """Computes trec_eval's measures.
 
         Args:
@@ -364,25 +344,11 @@ class Ranker:
         Raises:
           ImportError: If pytrec_eval is not installed; the extra `tfr_smooth[evaluation]` includes it.
         """
-        by_query = evaluation.trec_eval_by_query(self._scored(X, y, qid, group), measures)
-        values = {name: np.array([each[name] for each in by_query.values()]) for name in measures}
-        return {
-            name: Estimate(
-                float(each.mean()), float(each.std(ddof=1) / math.sqrt(len(each))) if len(each) > 1 else math.nan
-            )
-            for name, each in values.items()
-        }
-
-    def _scored(self, X: Any, y: Any, qid: Any, group: Any) -> Iterator[evaluation.ScoredQuery]:
         if isinstance(X, tf.data.Dataset):
-            yield from training.score_queries(self._fitted(), X)
-            return
+            return estimates(evaluation.trec_eval_by_query(training.score_queries(self._fitted(), X), measures))
         rows = self._rows(X, y, qid, group).checked()
-        scores, queries = self.predict(X, qid=qid, group=group), rows.query_of_row()
-        order = np.argsort(queries, kind="stable")
-        for number, places in enumerate(np.split(order, np.flatnonzero(np.diff(queries[order])) + 1)):
-            names = [f"{row:09d}" for row in range(len(places))]
-            yield evaluation.ScoredQuery(str(number), names, rows.labels[places], scores[places])
+        scores = self.predict(X, qid=qid, group=group)
+        return evaluation.evaluate_rows(rows.labels, scores, rows.query_of_row(), measures)
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> float:
         """Returns the mean NDCG, for scikit-learn's searches.

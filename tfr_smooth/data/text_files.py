@@ -44,6 +44,15 @@ def expand_paths(file_pattern: FilePattern, argument: str = "file_pattern") -> l
 
     Raises:
       ValueError: If there is no path or pattern, a pattern matches no file, or a file is matched twice.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import data
+      >>> folder = pathlib.Path(tempfile.mkdtemp())
+      >>> for name in ("b.txt", "a.txt"):
+      ...     (folder / name).touch()
+      >>> [pathlib.Path(path).name for path in data.expand_paths(folder / "*.txt")]
+      ['a.txt', 'b.txt']
     """
     if isinstance(file_pattern, (str, os.PathLike)):
         patterns = [file_pattern]
@@ -175,7 +184,19 @@ def state_of(path: str) -> list[Any]:
 
 
 def digest(paths: Iterable[str]) -> str:
-    """Returns a hash of the contents of files, in their order."""
+    """Returns a hash of the contents of files.
+
+    Args:
+      paths: The files; their order matters.
+
+    Returns:
+      16 hexadecimal digits.
+
+    Example:
+      >>> from tfr_smooth import data
+      >>> data.digest([])
+      'e3b0c44298fc1c14'
+    """
     found = hashlib.sha256()
     for path in paths:
         with _open(path) as file:

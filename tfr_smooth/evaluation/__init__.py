@@ -1,5 +1,6 @@
 """Evaluation: trec_eval's metrics, TREC files, a significance test, and a plot of training runs."""
 
+from tfr_smooth.evaluation.rows import Estimate, evaluate_rows
 from tfr_smooth.evaluation.significance import Comparison, randomization_test
 from tfr_smooth.evaluation.training_curves import plot_training_curves
 from tfr_smooth.evaluation.trec import (
@@ -12,8 +13,10 @@ from tfr_smooth.evaluation.trec_files import read_qrels, read_run, write_qrels, 
 
 __all__ = [
     "Comparison",
+    "Estimate",
     "ScoredQuery",
     "document_names",
+    "evaluate_rows",
     "plot_training_curves",
     "randomization_test",
     "read_qrels",

@@ -17,7 +17,25 @@ _METRICS_OF_COMPILE = ("accuracy", "acc", "crossentropy", "ce")
 
 
 class Scorer(tf.keras.Model):
-    """A Keras model of lists of documents."""
+    """Base class of models of lists of documents, whose `compile` knows the names of losses and metrics.
+
+    Its `fit` works on several replicas with masks and lists of different lengths.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import models
+      >>> class Linear(models.Scorer):
+      ...     def __init__(self):
+      ...         super().__init__()
+      ...         self.dense = tf.keras.layers.Dense(1)
+      ...     def call(self, features, training=None):
+      ...         return self.dense(features)[:, :, 0]
+      >>> model = Linear()
+      >>> model.compile("adam", "smoothi_ndcg", metrics=["ndcg@5"])
+      >>> history = model.fit(tf.random.normal([4, 3, 2]), tf.tile([[1.0, 0.0, 0.0]], [4, 1]), verbose=0).history
+      >>> sorted(history)
+      ['loss', 'ndcg_5']
+    """
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Configures training like Keras's `compile`, which also accepts the names of tfr_smooth's losses and metrics.

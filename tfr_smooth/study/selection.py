@@ -94,6 +94,9 @@ def parse_label(text: str) -> tuple[str, dict[str, Any]]:
     Args:
       text: The label. Values are JSON; a value that is not valid JSON is a string.
 
+    Returns:
+      The name, and the settings by name.
+
     Raises:
       ValueError: If the label is malformed.
 

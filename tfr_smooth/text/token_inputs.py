@@ -220,7 +220,15 @@ class LateInputs(Inputs):
         }
 
     def rank(self, model: LateInteraction, run: Mapping[str, Iterable[str]]) -> dict[str, dict[str, float]]:
-        """Scores the documents of each query with a reranker; encodes each document once."""
+        """Scores the documents of each query with a reranker; encodes each document once.
+
+        Args:
+          model: The reranker.
+          run: For each query id, the doc ids.
+
+        Returns:
+          The run: for each query id, a dict of doc id to score.
+        """
 
         def vectors(name: str, rows: np.ndarray) -> tf.Tensor:
             texts = _tensors(self.rows(name, rows))
@@ -325,7 +333,15 @@ class PairInputs(Inputs):
         return {"pair_ids": tf.reshape(ids, [lists[0], lists[1], passages, length])}
 
     def rank(self, model: CrossEncoder, run: Mapping[str, Iterable[str]]) -> dict[str, dict[str, float]]:
-        """Scores the documents of each query with a reranker."""
+        """Scores the documents of each query with a reranker.
+
+        Args:
+          model: The reranker.
+          run: For each query id, the doc ids.
+
+        Returns:
+          The run: for each query id, a dict of doc id to score.
+        """
         ranked = {}
         for query_id, documents in run.items():
             scores: list[float] = []

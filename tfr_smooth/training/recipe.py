@@ -77,6 +77,12 @@ class Trained(NamedTuple):
       scorer: The model with the weights of the best epoch, or of the last epoch without validation.
       history: The training loss and the validation metrics of each epoch, by name.
       best_epoch: Index of the best epoch; None without validation, or if the metric was always NaN.
+
+    Example:
+      >>> import tfr_smooth
+      >>> scorer = tfr_smooth.models.FeedForwardScorer(hidden=[4])
+      >>> tfr_smooth.training.Trained(scorer, {"loss": [0.5, 0.4]}, best_epoch=None).history["loss"][-1]
+      0.4
     """
 
     scorer: models.Scorer
@@ -108,6 +114,16 @@ class Recipe:
 
     Raises:
       ValueError: If an argument is out of its range.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> import tfr_smooth
+      >>> inputs = {"features": tf.random.normal([8, 5, 3]), "mask": tf.ones([8, 5], tf.bool)}
+      >>> lists = tf.data.Dataset.from_tensors((inputs, tf.tile([[2.0, 1.0, 0.0, 0.0, 0.0]], [8, 1])))
+      >>> recipe = tfr_smooth.training.Recipe(hidden=[4], members=1, epochs=2, verbose=False)
+      >>> trained = recipe.train(lambda finished: lists, lists)
+      >>> len(trained.history["loss"]), trained.best_epoch
+      (2, None)
     """
 
     loss: str | tf.keras.losses.Loss = "smoothi_ndcg"

@@ -1,0 +1,74 @@
+"""trec_eval's measures of scored rows, with standard errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, ScoredQuery, trec_eval_by_query
+
+
+class Estimate(NamedTuple):
+    """A mean over queries and its standard error.
+
+    Attributes:
+      mean: The mean.
+      standard_error: The standard deviation over queries divided by the square root of their number; NaN for one query.
+
+    Example:
+      >>> print(Estimate(0.5, 0.02))
+      0.5000 ± 0.0200
+    """
+
+    mean: float
+    standard_error: float
+
+    def __str__(self) -> str:
+        """Returns both with four digits."""
+        return f"{self.mean:.4f} ± {self.standard_error:.4f}"
+
+
+def evaluate_rows(
+    labels: Any, scores: Any, queries: Any, measures: Sequence[str] = DEFAULT_MEASURES
+) -> dict[str, Estimate]:
+    """Computes trec_eval's measures of a column of scores, such as those of a ranker in production.
+
+    Args:
+      labels: Whole numbers from 0 to 1023, [rows].
+      scores: Finite numbers, [rows]; higher is better. Later rows come first among ties, as in trec_eval.
+      queries: The query of each row, [rows]. The rows of a query need not be adjacent.
+      measures: Names of measures, as for `trec_eval`.
+
+    Returns:
+      The mean over queries and its standard error, by measure.
+
+    Raises:
+      ValueError: If a measure is unknown, or labels or scores are invalid.
+      ImportError: If pytrec_eval is not installed; the extra `tfr_smooth[evaluation]` includes it.
+
+    Example:
+      >>> print(evaluate_rows([1, 0, 0, 1], [0.9, 0.2, 0.3, 0.1], ["a", "a", "b", "b"], ["map"])["map"])
+      0.7500 ± 0.2500
+    """
+    labels, scores = np.asarray(labels), np.asarray(scores)
+    _, inverse = np.unique(np.asarray(queries), return_inverse=True)
+    order = np.argsort(inverse, kind="stable")
+    found = []
+    for number, rows in enumerate(np.split(order, np.flatnonzero(np.diff(inverse[order])) + 1)):
+        names = [f"{row:09d}" for row in range(len(rows))]
+        found.append(ScoredQuery(str(number), names, labels[rows], scores[rows]))
+    return estimates(trec_eval_by_query(found, measures))
+
+
+def estimates(by_query: dict[str, dict[str, float]]) -> dict[str, Estimate]:
+    """Returns the mean and standard error of each measure over queries."""
+    values = {name: np.array([each[name] for each in by_query.values()]) for name in next(iter(by_query.values()))}
+    return {
+        name: Estimate(
+            float(each.mean()), float(each.std(ddof=1) / math.sqrt(len(each))) if len(each) > 1 else math.nan
+        )
+        for name, each in values.items()
+    }
