@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from tfr_smooth import study
 from tfr_smooth.models import QueryMinMax
@@ -42,16 +41,6 @@ def test_missing_folds_or_files_raise(tmp_path):
         study.find_folds(tmp_path)
 
 
-def test_quantiles_are_fractions_of_lower_training_values():
-    random = np.random.RandomState(0)
-    train = random.randint(0, 5, [20, 3]).astype(np.float32)
-    found = folds._quantiles(np.sort(train, axis=0), train)
-    # The mean rank of tied values is the number of lower values + half the number of tied values + 1/2.
-    np.testing.assert_allclose(found, (stats.rankdata(train, axis=0) - 0.5) / len(train))
-    outside = folds._quantiles(np.sort(train, axis=0), np.array([[-9.0, 9.0, 9.0]]))
-    np.testing.assert_array_equal(outside, [[0.0, 1.0, 1.0]])
-
-
 def test_normalization_equals_that_of_the_layers(fold):
     part = fold.parts["test"]
     first, last = part.starts[3], part.starts[4]
@@ -61,7 +50,7 @@ def test_normalization_equals_that_of_the_layers(fold):
     np.testing.assert_allclose(train.mean(axis=0), 0.0, atol=1e-5)
     varies = np.ptp(fold.parts["train"].features, axis=0) > 0.0
     np.testing.assert_allclose(train.std(axis=0), varies, rtol=1e-4)
-    assert fold.features("none")["valid"].tolist() == fold.parts["valid"].features.tolist()
+    assert fold.features(None)["valid"].tolist() == fold.parts["valid"].features.tolist()
 
 
 def test_padded_arrays_contain_every_document_once_in_order(fold):

@@ -40,6 +40,13 @@ def test_only_changes_of_the_result_or_the_data_change_the_name(tiny, tmp_path):
     assert dataclasses.replace(job).file != job.file
 
 
+@pytest.mark.slow
+def test_diverging_training_has_finite_scores(dataset, tmp_path):
+    job = study.Job(dataset, "Fold1", "mean_squared", {"hidden": [8], "epochs": 2, "learning_rate": 1e38})
+    jobs.run_job(job, tmp_path)
+    assert np.isfinite(study.read_result(job, tmp_path).arrays["test_scores"]).all()
+
+
 def test_a_result_contains_scores_and_their_metrics(dataset, fold, tmp_path):
     job = study.Job(dataset, "Fold1", "ridge", {"strength": 0.1})
     assert not jobs.is_done(job, tmp_path)

@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from tfr_smooth.study.recipe import RECIPES
 
-from tfr_smooth import _files, study
+from tfr_smooth import _files, study, training
 from tfr_smooth.study import jobs
 
 LABELS = ["ridge", "smoothi_ndcg:topn=10:hidden=B64", "smoothi_ndcg:recipe=default"]
@@ -48,9 +47,9 @@ def test_candidates_combine_the_grid_with_the_settings_of_the_entry():
 
 def test_a_named_recipe_contributes_only_settings_of_the_ranker():
     (smoothi,) = study.Entry("smoothi_ndcg", {"recipe": "default", "members": 2}).candidates()
-    assert smoothi == {**RECIPES["default"], "members": 2}
+    assert smoothi == {**training.RECIPES["default"], "alpha": 10.0, "members": 2}
     (list_mle,) = study.Entry("list_mle", {"recipe": "default"}).candidates()
-    assert list_mle == {name: value for name, value in RECIPES["default"].items() if name != "alpha"}
+    assert list_mle == training.RECIPES["default"]
     paper, none = (study.Entry("list_mle", settings).candidates() for settings in ({"recipe": "paper"}, {}))
     assert paper == none
 
