@@ -112,7 +112,7 @@ def main(argv: list[str]) -> None:
         recipe=recipe(),
         settings=settings,
         strategy=strategy,
-        verbose=2 if _VERBOSE.value else 0,
+        verbose=_VERBOSE.value,
     )
     plan.compute(progress=progress)
     report(plan, output)
@@ -233,7 +233,6 @@ def starting_point(
         recipe=recipe(epochs=_PRETRAINING.value, relevant=1, others=3),
         settings=settings,
         strategy=strategy,
-        verbose=2,
     )
     weights = model.get_weights()
 

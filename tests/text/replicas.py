@@ -31,7 +31,7 @@ def main(replicas, folder):
         folder / str(replicas),
         recipe=text.Recipe(epochs=2, batch_size=4, learning_rate=1e-3),
         strategy=strategy,
-        verbose=0,
+        verbose=False,
     )
     (folder / f"{replicas}.json").write_text(json.dumps(inputs.rank(model, run)))
 

@@ -107,7 +107,7 @@ def test_a_killed_study_is_resumed_and_its_results_are_read_back(plan, monkeypat
 def test_training_resumes_where_it_stopped(plan, tmp_path):
     arguments = (plan.make, losses.ListNetLoss(), plan.inputs, plan.run, plan.collection.labels, plan.parts(0))
     recipe = text.Recipe(epochs=3, batch_size=6, learning_rate=1e-3, patience=9)
-    whole = text.train(*arguments, tmp_path / "whole", recipe=recipe, verbose=0)
+    whole = text.train(*arguments, tmp_path / "whole", recipe=recipe, verbose=False)
     validations = []
 
     rank = plan.inputs.rank
@@ -121,15 +121,15 @@ def test_training_resumes_where_it_stopped(plan, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan.inputs, "rank", killed)
         with pytest.raises(KeyboardInterrupt):
-            text.train(*arguments, tmp_path / "parts", recipe=recipe, verbose=0)
-    resumed = text.train(*arguments, tmp_path / "parts", recipe=recipe, verbose=0)
+            text.train(*arguments, tmp_path / "parts", recipe=recipe, verbose=False)
+    resumed = text.train(*arguments, tmp_path / "parts", recipe=recipe, verbose=False)
     # The lists are those of an uninterrupted run; the dropout masks are not.
     valid = {query_id: plan.run[query_id] for query_id in plan.parts(0)["valid"]}
     for query_id, scores in plan.inputs.rank(whole, valid).items():
         again = plan.inputs.rank(resumed, {query_id: scores})[query_id]
         np.testing.assert_allclose(list(again.values()), list(scores.values()), rtol=0.1)
     with pytest.raises(ValueError, match="`settings` must match the training"):
-        text.train(*arguments, tmp_path / "parts", recipe=text.Recipe(epochs=2), verbose=0)
+        text.train(*arguments, tmp_path / "parts", recipe=text.Recipe(epochs=2), verbose=False)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ class CrossValidation:
       recipe: Training settings.
       settings: Further settings that identify this study, such as the size of the model, as JSON values by name.
       strategy: Distribution strategy for training; None trains on one device.
-      verbose: The argument `verbose` of `tf.keras.Model.fit`.
+      verbose: Whether to print the progress of each training.
 
     Raises:
       ValueError: If an argument is out of its range.
@@ -84,7 +84,7 @@ class CrossValidation:
     recipe: Recipe = dataclasses.field(default_factory=Recipe)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     strategy: tf.distribute.Strategy | None = None
-    verbose: int = 0
+    verbose: bool = False
 
     def __post_init__(self) -> None:
         """Checks the arguments."""

@@ -77,7 +77,7 @@ def train(
     seed: int = 0,
     strategy: tf.distribute.Strategy | None = None,
     settings: Mapping[str, Any] | None = None,
-    verbose: int | str = 2,
+    verbose: bool = True,
 ) -> Reranker:
     """Trains a reranker, or resumes an interrupted training in the same folder.
 
@@ -94,7 +94,7 @@ def train(
       strategy: Distribution strategy, as `training.get_strategy` returns it; None trains on one device.
       settings: Further settings that identify this training, as JSON values by name; None for none. Training does not
         resume with other settings.
-      verbose: The argument `verbose` of `tf.keras.Model.fit`.
+      verbose: Whether to print the progress.
 
     Returns:
       The model of the best epoch, for one device.
@@ -124,7 +124,7 @@ def train(
       ...     {"train": ["q1"], "valid": ["q2"]},
       ...     folder,
       ...     recipe=text.Recipe(epochs=1),
-      ...     verbose=0,
+      ...     verbose=False,
       ... )
       >>> sorted(inputs.rank(model, {"q2": ["d1", "d2"]})["q2"])
       ['d1', 'd2']
@@ -146,22 +146,16 @@ def train(
     validation = training.Validation(
         metrics, monitor=recipe.select_by, path=folder / "best.keras", patience=recipe.patience
     )
-    resumable = training.ResumableTraining(
-        folder / "checkpoints",
+    training.train(
+        model,
+        lambda finished: lists.dataset(inputs, batch_size=recipe.batch_size, epochs=range(finished, recipe.epochs)),
+        epochs=recipe.epochs,
+        steps_per_epoch=math.ceil(len(lists) / recipe.batch_size),
         validation=validation,
+        checkpoint_dir=folder / "checkpoints",
         settings={**dataclasses.asdict(recipe), "loss": losses.serialize(loss), "seed": seed, **(settings or {})},
+        callbacks=[training.ProgressLog()] if verbose else [],
     )
-    finished = resumable.restore(model)
-    if finished < recipe.epochs and not validation.stopped:
-        model.fit(
-            lists.dataset(inputs, batch_size=recipe.batch_size, epochs=range(finished, recipe.epochs)),
-            initial_epoch=finished,
-            epochs=recipe.epochs,
-            steps_per_epoch=math.ceil(len(lists) / recipe.batch_size),
-            shuffle=False,
-            verbose=verbose,
-            callbacks=[validation, resumable],
-        )
     training.wait_for_workers(strategy)
     # Outside of the strategy's scope: ranking runs on one device.
     return tf.keras.models.load_model(folder / "best.keras", compile=False)
