@@ -23,7 +23,11 @@ CASES = {
     "the last batch is one list": (5, 4, []),
 }
 
-MODELS = {"sgd, with batch norm": ("sgd", True), "adam, no batch norm": ("adam", False)}  # optimizer, batch_norm
+MODELS = {  # optimizer and arguments of the scorer
+    "sgd, with batch norm": ("sgd", {}),
+    "sgd, two members": ("sgd", {"members": 2}),
+    "adam, no batch norm": ("adam", {"batch_norm": False}),
+}
 
 
 def write_letor(path, queries, irrelevant):
@@ -40,10 +44,10 @@ def write_letor(path, queries, irrelevant):
 class Trainer:
     """A model that is reset for each dataset, because tracing a new model takes seconds."""
 
-    def __init__(self, strategy, optimizer, batch_norm):
+    def __init__(self, strategy, optimizer, arguments):
         tf.keras.utils.set_random_seed(1)
         with strategy.scope():
-            self.model = models.FeedForwardScorer(hidden=[8], batch_norm=batch_norm)
+            self.model = models.FeedForwardScorer(hidden=[8], **arguments)
             self.model.build({"features": (None, None, 4)})
             # The gradient of a shift of the scores is rounding error, amplified by Adam if epsilon is small.
             self.optimizer = {

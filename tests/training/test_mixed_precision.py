@@ -21,9 +21,9 @@ def a_batch(lists=6, length=7):
     return {"features": random.randn(lists, length, 4).astype(np.float32), "mask": labels >= 0.0}, labels
 
 
-def a_model(loss, learning_rate=0.5):
+def a_model(loss, learning_rate=0.5, members=1):
     tf.keras.utils.set_random_seed(2)
-    model = models.FeedForwardScorer(hidden=[16])
+    model = models.FeedForwardScorer(hidden=[16], members=members)
     model.compile(tf.keras.optimizers.SGD(learning_rate), loss)
     model.build((None, None, 4))
     return model
@@ -42,10 +42,11 @@ class Watched(losses.SmoothINDCGLoss):
         return values
 
 
-def test_a_scorer_trains(policy):
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_scorer_trains(policy, members):
     inputs, labels = a_batch()
     loss = Watched()
-    model = a_model(loss)
+    model = a_model(loss, members=members)
     assert {layer.compute_dtype for layer in model.tower} == {policy.removeprefix("mixed_")}
     assert ("LossScale" in type(model.optimizer).__name__) == (policy == "mixed_float16")
     history = model.fit(tf.data.Dataset.from_tensors((inputs, labels)), epochs=15, verbose=0).history["loss"]

@@ -1,6 +1,5 @@
 """Feed-forward scorers from the learning-to-rank papers, their layers, and scorers of table columns."""
 
-from tfr_smooth.models.average import AverageScorer
 from tfr_smooth.models.batch_normalization import BatchNormalization
 from tfr_smooth.models.feed_forward import ARCHITECTURES, PADDING_SCORE, FeedForwardScorer
 from tfr_smooth.models.list_attention import ListAttention
@@ -12,7 +11,6 @@ from tfr_smooth.models.table_scorer import TableScorer
 __all__ = [
     "ARCHITECTURES",
     "PADDING_SCORE",
-    "AverageScorer",
     "BatchNormalization",
     "FeedForwardScorer",
     "ListAttention",

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.models.batch_normalization import BatchNormalization
+from tfr_smooth.models.member_dense import MemberDense
 from tfr_smooth.models.normalization import Standardize, get_normalizer
 from tfr_smooth.models.ridge_regression import RidgeRegression
 from tfr_smooth.models.scorer import Scorer
@@ -43,6 +44,11 @@ class FeedForwardScorer(Scorer):
     The network only processes real documents: padding costs nothing and is excluded from the batch statistics. Under a
     `tf.distribute` strategy with several replicas, the batch statistics are those of the global batch.
 
+    With several members, the score is the mean over networks that differ in their random numbers. Such networks make
+    different errors, and their mean ranks better than a single network. `fit` trains the networks at once, on the same
+    batches, each with its own loss: the gradient of a network is that of training it alone. The training loss is the
+    mean over the networks; metrics are those of the mean score.
+
     Args:
       hidden: Widths of the hidden layers, each >= 1, or a name: "linear" (no hidden layers), "B64", "B128", "B256",
         "B512", "B1024".
@@ -58,11 +64,13 @@ class FeedForwardScorer(Scorer):
       linear_path: Strength of ridge regression, > 0. Adds a linear function of the normalized features to the scores.
         `adapt` initializes it with ridge regression of the labels, scaled to scores with a standard deviation of 1, and
         initializes the output of the network to 0. Intended for `normalization="standardize"`. None disables it.
+      members: Number of networks, >= 1.
       seed: Seed, >= 0, of the initial weights, the dropout and the noise. None uses Keras's global seed.
       name: Name of the model. None uses Keras's default.
 
     Call with a dict of `features` [batch, list, num_features] and an optional `mask` [batch, list] bool, False for
-    padding; or with only the features. Returns scores [batch, list], float32; `PADDING_SCORE` (-1e30) at padding.
+    padding; or with only the features. Returns scores [batch, list], float32; `PADDING_SCORE` (-1e30) at padding. With
+    several members and `training=True`, returns the scores of each member, [members, batch, list].
 
     Raises:
       ValueError: If an argument is out of range.
@@ -89,6 +97,7 @@ class FeedForwardScorer(Scorer):
         dropout: float = 0.0,
         input_noise: float = 0.0,
         linear_path: float | None = None,
+        members: int = 1,
         seed: int | None = None,
         name: str | None = "feed_forward_scorer",
     ) -> None:
@@ -103,8 +112,10 @@ class FeedForwardScorer(Scorer):
             "dropout": _arguments.real("dropout", dropout, above=0.0, below=1.0) if dropout else 0.0,
             "input_noise": _arguments.real("input_noise", input_noise, above=0.0) if input_noise else 0.0,
             "linear_path": None if linear_path is None else _arguments.real("linear_path", linear_path, above=0.0),
+            "members": _arguments.integer("members", members, least=1),
             "seed": _arguments.integer_or_none("seed", seed, least=0),
         }
+        self.members = members
         self.num_features: int | None = None
         # On a GPU, Keras 3 uses XLA by default. XLA would recompile for each number of real documents and compute on
         # padding.
@@ -122,12 +133,11 @@ class FeedForwardScorer(Scorer):
             if depth > 0 and dropout:
                 tower.append(tf.keras.layers.Dropout(dropout, seed=next(seeds)))
             activation = "relu" if depth < len(widths) else None
-            kernel_initializer = tf.keras.initializers.GlorotNormal(seed=next(seeds))
-            tower.append(tf.keras.layers.Dense(width, activation=activation, kernel_initializer=kernel_initializer))
+            tower.append(_dense(width, members, activation, next(seeds)))
         self.tower = tower
         self.linear = None
         if linear_path is not None:
-            self.linear = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")
+            self.linear = tf.keras.layers.Dense(members, use_bias=False, kernel_initializer="zeros")
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights for features of this shape, or for a dict with `features` of this shape."""
@@ -138,7 +148,7 @@ class FeedForwardScorer(Scorer):
         if isinstance(self.normalizer, Standardize) and not self.normalizer.built:
             self.normalizer.build((None, None, width))
         for layer in self.tower:
-            layer.build((None, width))
+            layer.build((None, width * self.members))
             width = getattr(layer, "units", width)
         if self.linear is not None:
             self.linear.build((None, self.num_features))
@@ -179,39 +189,48 @@ class FeedForwardScorer(Scorer):
         if not self.built:
             self.build((None, None, len(weights)))
         # Constant labels lead to weights of 0 and no variance.
-        self._start_at((weights / (regression.stddev(weights) or 1.0))[:, np.newaxis].astype(np.float32))
-
-    def _start_at(self, kernel: np.ndarray) -> None:
-        self.linear.kernel.assign(kernel)
+        column = (weights / (regression.stddev(weights) or 1.0))[:, np.newaxis].astype(np.float32)
+        self.linear.kernel.assign(np.tile(column, [1, self.members]))
         for variable in self.tower[-1].weights:
             variable.assign(tf.zeros_like(variable))
 
-    def adapt_like(self, other: FeedForwardScorer) -> None:
-        """Copies what `adapt` computes from an adapted scorer with the same `normalization` and `linear_path`.
-
-        Args:
-          other: The adapted scorer.
-        """
-        if not self.built:
-            self.build((None, None, other.num_features))
-        if self.normalizer is not None:
-            self.normalizer.set_weights(other.normalizer.get_weights())
-        if self.linear is not None:
-            self._start_at(other.linear.get_weights()[0])
-
     def call(self, inputs: Any, training: bool | None = None) -> tf.Tensor:
-        """Returns scores [batch, list]."""
+        """Returns scores [batch, list]; in training with several members, those of each, [members, batch, list]."""
         features, mask = _features_and_mask(inputs)
         if self.normalizer is not None:
             features = self.normalizer(features, mask=mask)
-        documents = outputs = tf.boolean_mask(features, mask)
+        documents = tf.boolean_mask(features, mask)
+        outputs = tf.tile(documents, [1, self.members])
         for layer in self.tower:
             outputs = layer(outputs)
-        scores = tf.cast(outputs[:, 0], tf.float32)
+        scores = tf.cast(outputs, tf.float32)
         if self.linear is not None:
-            scores += tf.cast(self.linear(documents)[:, 0], tf.float32)
+            scores += tf.cast(self.linear(documents), tf.float32)
+        if self.members > 1 and training:
+            padding = tf.fill(tf.concat([tf.shape(mask), [self.members]], axis=0), PADDING_SCORE)
+            return tf.transpose(tf.tensor_scatter_nd_update(padding, tf.where(mask), scores), [2, 0, 1])
         padding = tf.fill(tf.shape(mask), PADDING_SCORE)
-        return tf.tensor_scatter_nd_update(padding, tf.where(mask), scores)
+        return tf.tensor_scatter_nd_update(padding, tf.where(mask), tf.reduce_mean(scores, axis=1))
+
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, **kwargs: Any
+    ) -> tf.Tensor:
+        """Called by Keras: returns the mean of the losses of the members, with the sum of their gradients."""
+        if y_pred.shape.rank < 3:
+            return super().compute_loss(x, y, y_pred, sample_weight, **kwargs)
+        y = tf.nest.map_structure(lambda labels: tf.concat([labels] * self.members, axis=0), y)
+        if sample_weight is not None:
+            sample_weight = tf.concat([sample_weight] * self.members, axis=0)
+        y_pred = tf.reshape(y_pred, [-1, tf.shape(y_pred)[2]])
+        loss = super().compute_loss(x, y, y_pred, sample_weight, **kwargs)
+        return loss + (self.members - 1.0) * (loss - tf.stop_gradient(loss))
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """Called by Keras: returns the metrics of the mean score."""
+        if y_pred.shape.rank == 3:
+            # The mean rounds, also at padding.
+            y_pred = tf.where(y_pred[0] > PADDING_SCORE, tf.reduce_mean(y_pred, axis=0), PADDING_SCORE)
+        return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def get_build_config(self) -> dict[str, Any]:
         """Returns the number of features, which `.keras` files store to recreate the weights."""
@@ -225,6 +244,14 @@ class FeedForwardScorer(Scorer):
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         return {**self._config, "name": self.name}
+
+
+def _dense(width: int, members: int, activation: str | None, seed: int | None) -> tf.keras.layers.Layer:
+    if members > 1:
+        return MemberDense(width, members=members, activation=activation, seed=seed)
+    # The layer in files of models without members.
+    kernel_initializer = tf.keras.initializers.GlorotNormal(seed=seed)
+    return tf.keras.layers.Dense(width, activation=activation, kernel_initializer=kernel_initializer)
 
 
 def _seeds(seed: int | None) -> Iterator[int | None]:

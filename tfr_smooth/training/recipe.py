@@ -155,7 +155,7 @@ class Recipe:
         _arguments.integer("seed", self.seed, least=0)
         _arguments.boolean("verbose", self.verbose)
         self.make_loss()
-        self._member(0)
+        self.make_scorer()
 
     def make_loss(self) -> tf.keras.losses.Loss:
         """Returns the loss."""
@@ -171,20 +171,16 @@ class Recipe:
             raise ValueError(f"`loss` must be a name to take {sorted(self.loss_options)[0]!r}, got {self.loss!r}.")
         return _arguments.instance("loss", self.loss, tf.keras.losses.Loss)
 
-    def make_scorer(self) -> models.Scorer:
+    def make_scorer(self) -> models.FeedForwardScorer:
         """Returns a scorer with initial weights."""
-        members = [self._member(number) for number in range(self.members)]
-        return models.AverageScorer(members) if len(members) > 1 else members[0]
-
-    def _member(self, number: int) -> models.FeedForwardScorer:
         return models.FeedForwardScorer(
             hidden=self.hidden,
             normalization=self.normalization,
             dropout=self.dropout,
             input_noise=self.input_noise,
             linear_path=self.linear_path,
-            seed=self.seed * self.members + number,
-            name=f"member_{number + 1}",
+            members=self.members,
+            seed=self.seed,
         )
 
     def _make_optimizer(self) -> tf.keras.optimizers.Optimizer:

@@ -1,0 +1,160 @@
+"""FeedForwardScorer with several members: their training, mean scores, initial weights, files and exports."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import helpers
+from tfr_smooth import losses, models, serving
+from tfr_smooth.models.member_dense import MemberDense
+
+RANDOM = np.random.RandomState(0)
+FEATURES = RANDOM.randn(2, 4, 3).astype(np.float32)
+INPUTS = {"features": tf.constant(FEATURES), "mask": tf.constant([[True] * 4, [True, True, False, False]])}
+LABELS = tf.constant([[2.0, 0.0, 1.0, 0.0], [0.0, 1.0, -1.0, -1.0]])
+
+
+def a_scorer(members=3, **kwargs):
+    scorer = models.FeedForwardScorer(**{"hidden": [5, 4], "linear_path": 0.1, "seed": 0, "members": members, **kwargs})
+    scorer.build([None, None, 3])
+    scorer.adapt([(INPUTS, LABELS)])
+    random = np.random.RandomState(1)
+    scorer.set_weights([weight + 0.1 * np.abs(random.randn(*weight.shape)) for weight in scorer.get_weights()])
+    return scorer
+
+
+def alone(scorer):
+    """Returns a scorer of one member for each member, with its weights."""
+    config = {name: value for name, value in scorer.get_config().items() if name != "members"}
+    singles = []
+    for member in range(scorer.members):
+        single = models.FeedForwardScorer(**config)
+        single.build([None, None, 3])
+        for own, layer in zip(single.tower, scorer.tower, strict=True):
+            own.set_weights([of_member(weight, member, scorer.members, layer) for weight in layer.get_weights()])
+        if scorer.linear is not None:
+            single.linear.set_weights([scorer.linear.get_weights()[0][:, member : member + 1]])
+        if scorer.normalizer is not None:
+            single.normalizer.set_weights(scorer.normalizer.get_weights())
+        singles.append(single)
+    return singles
+
+
+def of_member(weight, member, members, layer):
+    return weight[member] if isinstance(layer, MemberDense) else weight.reshape(members, -1)[member]
+
+
+# The mean of 7 or 11 padding scores is not the padding score, due to rounding.
+@pytest.mark.parametrize("members", [1, 3, 7, 11])
+def test_scores_are_means_and_padded_documents_get_the_padding_score(members):
+    scorer = a_scorer(members)
+    scores, real = scorer(INPUTS).numpy(), INPUTS["mask"].numpy()
+    of_members = [single(INPUTS).numpy() for single in alone(scorer)] if members > 1 else [scores]
+    np.testing.assert_allclose(scores[real], np.mean(of_members, axis=0)[real], rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(scores[~real], np.float32(models.PADDING_SCORE))
+    assert members == 1 or np.ptp(of_members, axis=0)[real].min() > 1e-3
+
+
+def test_a_call_in_training_returns_the_scores_of_each_member():
+    scorer = a_scorer()
+    singles = alone(scorer)
+    scores = scorer(INPUTS, training=True).numpy()
+    expected = np.stack([single(INPUTS, training=True) for single in singles])
+    np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
+    assert a_scorer(1)(INPUTS, training=True).shape == (2, 4)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"linear_path": None, "batch_norm": False}, {"hidden": "linear"}], ids=str)
+@pytest.mark.parametrize("weights", [None, [0.5, 2.0]])
+def test_members_train_as_if_alone(arguments, weights):
+    scorer = a_scorer(normalization="standardize", **arguments)
+    singles, start = alone(scorer), alone(scorer)
+    data = (INPUTS, LABELS) if weights is None else (INPUTS, LABELS, tf.constant(weights))
+    dataset = tf.data.Dataset.from_tensors(data).repeat(3)
+    found = []
+    for model in (scorer, *singles):
+        model.compile(tf.keras.optimizers.SGD(0.1), losses.SmoothINDCGLoss(), metrics=["ndcg"])
+        found.append(model.fit(dataset, epochs=2, verbose=0, shuffle=False).history["loss"])
+    np.testing.assert_allclose(found[0], np.mean(found[1:], axis=0), rtol=1e-5)
+    for together, single, before in zip(alone(scorer), singles, start, strict=True):
+        for own, expected in zip(together.get_weights(), single.get_weights(), strict=True):
+            np.testing.assert_allclose(own, expected, rtol=1e-6, atol=1e-6)
+        assert max(np.abs(a - b).max() for a, b in zip(single.weights, before.weights, strict=True)) > 1e-2
+
+
+def test_metrics_are_those_of_the_mean_score():
+    scorer = a_scorer()
+    scorer.compile(tf.keras.optimizers.SGD(0.0), "smoothi_ndcg", metrics=["ndcg", "smoothi_ndcg"])
+    scores = tf.reduce_mean(scorer(INPUTS, training=True), axis=0)
+    logs = scorer.fit(tf.data.Dataset.from_tensors((INPUTS, LABELS)), verbose=0, shuffle=False).history
+    expected = -losses.SmoothINDCGLoss()(LABELS, scores) + 1.0
+    assert logs["smoothi_ndcg"][0] == pytest.approx(float(expected), rel=1e-5)
+    evaluated = scorer.evaluate(tf.data.Dataset.from_tensors((INPUTS, LABELS)), verbose=0, return_dict=True)
+    assert evaluated["loss"] == pytest.approx(float(losses.SmoothINDCGLoss()(LABELS, scorer(INPUTS))), rel=1e-5)
+
+
+def test_kernels_have_the_variance_of_one_member_and_differ_between_members():
+    layer = MemberDense(300, members=4, seed=0)
+    layer.build((None, 4 * 100))
+    kernels = layer.kernel.numpy()
+    assert kernels.shape == (4, 100, 300) and not layer.bias.numpy().any()
+    np.testing.assert_allclose(kernels.std(axis=(1, 2)), np.sqrt(2.0 / (100 + 300)), rtol=0.02)
+    assert np.abs(np.corrcoef(kernels.reshape(4, -1)) - np.eye(4)).max() < 0.03
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_the_seed_determines_the_initial_weights(members):
+    def kernels(seed):
+        scorer = models.FeedForwardScorer(hidden=[5], members=members, seed=seed)
+        scorer.build([None, None, 3])
+        return [scorer.tower[place].kernel.numpy() for place in (1, 3)]
+
+    for first, again, other in zip(kernels(1), kernels(1), kernels(2), strict=True):
+        np.testing.assert_array_equal(first, again)
+        assert np.abs(first - other).min() > 1e-5
+    for first, other in zip(kernels(None), kernels(None), strict=True):
+        assert np.abs(first - other).min() > 0.0
+
+
+def test_members_start_at_the_same_ridge_regression():
+    scorer, single = (models.FeedForwardScorer(hidden=[5], linear_path=0.1, members=count) for count in (3, 1))
+    for model in (scorer, single):
+        model.adapt([(INPUTS, LABELS)])
+    np.testing.assert_array_equal(scorer.linear.kernel, np.tile(single.linear.kernel, [1, 3]))
+    np.testing.assert_allclose(scorer(INPUTS), single(INPUTS), rtol=1e-6)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_half_precision_scores_are_nearly_those_of_full_precision(policy):
+    full = a_scorer()
+    with helpers.precision(policy):
+        half = a_scorer()
+        assert {layer.compute_dtype for layer in half.tower} == {policy.removeprefix("mixed_")}
+        scores = half(INPUTS, training=True)
+    assert scores.dtype == tf.float32 and {weight.dtype for weight in half.get_weights()} == {np.dtype(np.float32)}
+    expected, real = full(INPUTS, training=True).numpy(), INPUTS["mask"].numpy()
+    assert (scores.numpy() != expected).any()
+    np.testing.assert_allclose(scores.numpy()[:, real], expected[:, real], atol=0.03 * np.abs(expected[:, real]).max())
+
+
+def test_a_keras_file_restores_the_members(tmp_path):
+    scorer = a_scorer(dropout=0.5)
+    scorer.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.get_config() == scorer.get_config() and loaded.members == 3
+    for found, expected in zip(loaded.get_weights(), scorer.get_weights(), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(loaded(INPUTS), scorer(INPUTS))
+
+
+def test_the_export_returns_the_mean_scores(tmp_path):
+    scorer = a_scorer()
+    folder = serving.export_ranker(scorer, tmp_path, num_features=3, warmup_list_sizes=())
+    served = tf.saved_model.load(folder).signatures["serving_default"](features=FEATURES[:1])
+    np.testing.assert_allclose(served["scores"], scorer(FEATURES[:1]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("members", [0, 1.5, True])
+def test_a_wrong_number_of_members_raises(members):
+    with pytest.raises(ValueError, match=f"^`members` must be an integer >= 1, got {members}"):
+        models.FeedForwardScorer(members=members)
