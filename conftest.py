@@ -1,4 +1,4 @@
-"""Selects what pytest collects on each stack, and reports the peak memory of its processes."""
+"""Selects what pytest collects on each stack, keeps compiled programs, and reports the peak memory of processes."""
 
 import importlib.metadata
 import importlib.util
@@ -30,6 +30,12 @@ def peak_gigabytes() -> float:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[PEAKS] = {}
+    # The processes of pytest-xdist, the programs that they start and later runs share the programs that XLA compiles.
+    starts_workers = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
+    if hasattr(config, "cache") and not starts_workers:
+        import tfr_smooth
+
+        tfr_smooth.cache_programs(config.cache.mkdir("programs"))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

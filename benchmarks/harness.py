@@ -25,7 +25,7 @@ from absl import flags
 from tfr_smooth import _files
 
 _RUNS = flags.DEFINE_integer("runs", 30, "Timed runs of each side; the median counts.", lower_bound=1)
-_WARM = flags.DEFINE_integer("warm_runs", 3, "Untimed runs of each side before the timed ones.", lower_bound=1)
+_WARM = flags.DEFINE_integer("warm_runs", 3, "Untimed runs of each side before the timed ones.", lower_bound=0)
 _THREADS = flags.DEFINE_integer("threads", os.cpu_count(), "Threads of each side.", lower_bound=1)
 _REPEATS = flags.DEFINE_integer(
     "repeats",
@@ -41,6 +41,14 @@ Side = Callable[[], tuple[Any, Any]]
 
 def repeats() -> int:
     return _REPEATS.value
+
+
+def runs() -> int:
+    return _RUNS.value
+
+
+def warm_runs() -> int:
+    return _WARM.value
 
 
 def threads() -> int:

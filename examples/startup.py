@@ -1,6 +1,6 @@
-"""Starts the scripts: TensorFlow without its log lines, and one line on Ctrl-C. Scripts import it before TensorFlow.
+"""Starts the scripts: TensorFlow without its log lines, compiled programs on disk, and one line on Ctrl-C.
 
-With TF_CPP_MIN_LOG_LEVEL=0 in the environment, TensorFlow logs as usual.
+Scripts import it before TensorFlow. With TF_CPP_MIN_LOG_LEVEL=0 in the environment, TensorFlow logs as usual.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ def run(main: Callable[[list[str]], object], *, resume: str = "", **kwargs: Any)
       resume: A sentence that says how to resume after Ctrl-C. Empty if there is nothing to resume.
       **kwargs: Arguments of `absl.app.run`.
     """
-    from absl import app, logging
+    from absl import app, flags, logging
 
     global _hint
     _hint = resume
     logging.set_verbosity(logging.ERROR)
+    # `_import_tensorflow` has read it: TensorFlow has to know the folder before absl parses flags.
+    flags.DEFINE_bool("compile_cache", True, "Keep compiled programs in the user's cache folder for later runs.")
     app.run(main, **kwargs)
 
 
@@ -56,14 +58,17 @@ def _show(kind: type[BaseException], error: BaseException, traceback: types.Trac
 
 def _import_tensorflow() -> None:
     """Imports TensorFlow and finds its devices, which writes to file descriptor 2 at any log level."""
-    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2") == "0":
-        return
     descriptor = os.dup(2)
-    with open(os.devnull, "w") as nothing:
-        os.dup2(nothing.fileno(), 2)
+    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2") != "0":
+        with open(os.devnull, "w") as nothing:
+            os.dup2(nothing.fileno(), 2)
     try:
         import tensorflow as tf
 
+        import tfr_smooth
+
+        if not {"--nocompile_cache", "--compile_cache=false"} & set(sys.argv):
+            tfr_smooth.cache_programs()
         tf.config.list_physical_devices()
     finally:
         os.dup2(descriptor, 2)

@@ -96,6 +96,15 @@ def test_the_costs_of_many_list_sizes_and_losses_are_measured(tmp_path):
         assert min(result["seconds"]) > 0.0 and f"approx_ndcg, {result['what']}" in printed
 
 
+@pytest.mark.parametrize("cached", ["cached", "nocached"])
+def test_the_first_epoch_of_the_readme_is_measured(tmp_path, cached):
+    report, printed = scripts.run("first_epoch.py", "--losses=mse,smoothi_ndcg", f"--{cached}", folder=tmp_path)
+    first, second = report["results"]
+    assert [first["loss"], second["loss"]] == ["mse", "smoothi_ndcg"] and "| smoothi_ndcg |" in printed
+    assert first["ratio"] == 1.0 < second["ratio"] < 10.0
+    assert min(first["imports"], first["epoch"], second["imports"], second["epoch"]) > 0.1
+
+
 def test_each_source_has_a_rate(tmp_path):
     report, printed = scripts.run("input_pipelines.py", "--workers=1", "--epochs=1", folder=tmp_path)
     (result,) = report["results"]

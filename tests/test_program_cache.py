@@ -1,0 +1,128 @@
+"""Programs that XLA compiled are loaded by later processes, with the same results."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+import tensorflow as tf
+
+import tfr_smooth
+
+SCRIPT = """
+import json
+import sys
+import tensorflow as tf
+import tfr_smooth
+
+tfr_smooth.cache_programs(sys.argv[1])
+scores = tf.random.stateless_normal([3, 9], [1, 2])
+with tf.GradientTape() as tape:
+    tape.watch(scores)
+    value = tfr_smooth.losses.SmoothINDCGLoss()(tf.cast(scores > 0.5, tf.float32), scores)
+print(json.dumps([value.numpy().tolist(), tape.gradient(value, scores).numpy().tolist()]))
+"""
+needs_loading = pytest.mark.skipif(
+    tuple(map(int, tf.__version__.split(".")[:2])) < (2, 20), reason="TensorFlow before 2.20 cannot load programs"
+)
+
+
+def start(folder):
+    unset = {name: value for name, value in os.environ.items() if name not in ("TF_XLA_FLAGS", "TFR_SMOOTH_PROGRAMS")}
+    environment = {**unset, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    command = [sys.executable, "-c", SCRIPT, str(folder)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def result(process):
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == 0
+    return json.loads(printed)
+
+
+def files(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.glob("*/*")}
+
+
+@needs_loading
+def test_later_processes_load_the_programs_and_replace_damaged_ones(tmp_path):
+    folder = tmp_path / "with a space"
+    first, at_once = map(result, [start(folder), start(folder)])
+    compiled = files(folder)
+    assert compiled and {path.suffix for path in compiled} == {".pb"}
+    assert result(start(folder)) == first == at_once
+    assert files(folder) == compiled  # Nothing was compiled.
+    one, *_ = compiled
+    content = one.read_bytes()
+    one.write_bytes(content[: len(content) // 2])
+    assert result(start(folder)) == first
+    assert len(one.read_bytes()) > len(content) // 2 and files(folder).keys() == compiled.keys()
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """Unsets the variables, which tests may set: TensorFlow has read its flags before."""
+    for name in ("TF_XLA_FLAGS", "TFR_SMOOTH_PROGRAMS", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, "")
+    return monkeypatch
+
+
+@needs_loading
+def test_the_folder_is_the_argument_or_the_variable_or_in_the_users_cache_folder(environment, tmp_path):
+    def parent(*arguments):
+        environment.setenv("TF_XLA_FLAGS", "")
+        return tfr_smooth.cache_programs(*arguments).parent
+
+    environment.setenv("HOME", str(tmp_path / "home"))
+    assert parent() == tmp_path / "home/.cache/tfr_smooth/programs"
+    environment.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert parent() == tmp_path / "cache/tfr_smooth/programs"
+    environment.setenv("TFR_SMOOTH_PROGRAMS", str(tmp_path / "variable"))
+    assert parent() == tmp_path / "variable"
+    assert parent(tmp_path / "argument") == tmp_path / "argument"
+
+
+@needs_loading
+def test_programs_of_other_flags_are_apart_and_the_flags_are_kept(environment, tmp_path):
+    folders = set()
+    for flags, others in (("", ""), ("--tf_xla_auto_jit=0", ""), ("", "--xla_cpu_enable_fast_math=false")):
+        environment.setenv("TF_XLA_FLAGS", flags)
+        environment.setenv("XLA_FLAGS", others)
+        folders.add(tfr_smooth.cache_programs(tmp_path))
+        assert os.environ["TF_XLA_FLAGS"].startswith(f"{flags} --tf_xla_persistent_cache_directory=".strip())
+    assert len(folders) == 3 and {folder.parent for folder in folders} == {tmp_path}
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"TFR_SMOOTH_PROGRAMS": "off"},
+        {"TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory=/mine"},
+        {"TF_XLA_FLAGS": "file_with_flags"},
+    ],
+)
+def test_settings_of_the_user_turn_it_off(environment, tmp_path, variables):
+    for name, value in variables.items():
+        environment.setenv(name, value)
+    assert tfr_smooth.cache_programs(tmp_path) is None
+    assert os.environ["TF_XLA_FLAGS"] == variables.get("TF_XLA_FLAGS", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_writable_turns_it_off(environment, tmp_path):
+    (tmp_path / "file").touch()
+    assert tfr_smooth.cache_programs(tmp_path / "file") is None
+    assert os.environ["TF_XLA_FLAGS"] == ""
+
+
+@needs_loading
+def test_old_programs_are_removed(environment, tmp_path):
+    old, new = tmp_path / "other_version/old.pb", tmp_path / "other_version/new.pb"
+    old.parent.mkdir()
+    for path, days in ((old, 31), (new, 29)):
+        path.write_bytes(b"\x08\x01")
+        os.utime(path, (time.time() - 24 * 3600 * days,) * 2)
+    tfr_smooth.cache_programs(tmp_path)
+    assert new.exists() and not old.exists()
