@@ -147,3 +147,13 @@ def test_each_number_of_replicas_is_measured(tmp_path):
         assert 0.0 < slowest <= result["queries_per_second"] <= fastest
         assert result["device"].startswith("logical CPUs")
     assert "| 1 |" in printed and "| 2 |" in printed
+
+
+def test_rankers_are_measured_in_processes_of_their_own(tmp_path):
+    sizes = ["--queries=40", "--documents=10", "--features=8", "--epochs=2"]
+    report, printed = scripts.run("rankers.py", *sizes, folder=tmp_path, quick=())
+    assert "tf_ranking  skipped: set --tf_ranking_python" in printed and list(report) == ["ranker", "lightgbm"]
+    for found in report.values():
+        assert found["train_seconds"] > 0.0 and found["peak_gib"] > 0.1 and found["documents_per_second"] > 100.0
+        mean, error = found["ndcg"]
+        assert 0.5 < mean < 1.0 and 0.0 < error < 0.2
