@@ -14,6 +14,7 @@ import sys
 
 import startup
 from absl import app, flags
+from command_line import errors_in_one_line
 
 from tfr_smooth import study
 from tfr_smooth.study import selection
@@ -48,6 +49,11 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/study", "Folder for all 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
+    with errors_in_one_line(ImportError, OSError, ValueError):
+        compare()
+
+
+def compare() -> None:
     if _REPORT_ONLY.value:
         print(study.write_report(study.read_results(_OUTPUT_DIR.value), _OUTPUT_DIR.value))
         return
