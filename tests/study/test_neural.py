@@ -96,10 +96,10 @@ def test_unknown_and_invalid_settings_raise():
     RANKERS["soft_ndcg"].check({"discount": {"alpha": 0.5}})
 
 
-def test_jobs_with_equal_losses_have_equal_affinity():
+def test_jobs_of_equal_graphs_have_equal_affinity():
     shared = RANKER.affinity({"alpha": 1.0})
     assert RANKER.affinity({"alpha": 1.0, "learning_rate": 0.5, "epochs": 3, "batch_size": 4}) == shared
-    assert RANKER.affinity({"alpha": 2.0}) != shared
+    assert RANKER.affinity({"alpha": 2.0}) != shared != RANKER.affinity({"alpha": 1.0, "dropout": 0.5})
 
 
 def test_the_setting_recipe_stands_for_the_defaults_of_the_ranker():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import dataclasses
 import json
 import os
@@ -11,11 +13,11 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, losses, metrics, models, registry
+from tfr_smooth import _arguments, _keras, losses, metrics, models, registry
 from tfr_smooth.training.cluster import is_chief
 from tfr_smooth.training.progress import ProgressLog
 from tfr_smooth.training.trainer import train
-from tfr_smooth.training.validation import ExactValidation
+from tfr_smooth.training.validation import Evaluation, ExactValidation
 
 SELECT_BY = ("smooth", "ndcg")
 # Arguments of `Ranker` by the name of a recipe. The default recipe was selected on the validation queries of MQ2008 and
@@ -42,6 +44,8 @@ RECIPES: dict[str, dict[str, Any]] = {
 }
 # Hyperparameters in the default recipe of the losses that have them.
 _LOSS_OPTIONS = {"alpha": 10.0}
+# A variable holds the learning rate, and others the state of the random numbers.
+_NOT_IN_GRAPH = ("epochs", "learning_rate", "batch_size", "select_by", "patience", "seed", "verbose")
 
 
 def recipe_options(recipe: str, loss: str) -> dict[str, Any]:
@@ -68,6 +72,23 @@ def recipe_options(recipe: str, loss: str) -> dict[str, Any]:
         name: value if recipe == "default" else known[name] for name, value in _LOSS_OPTIONS.items() if name in known
     }
     return {**RECIPES[recipe], **options}
+
+
+def graph_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings that shape the graphs of training; runs with equal ones in one process share the graphs.
+
+    Args:
+      settings: Settings of a `Recipe` by name, and others.
+
+    Returns:
+      All but those that change no graph.
+
+    Example:
+      >>> from tfr_smooth.training.recipe import graph_settings
+      >>> graph_settings({"dropout": 0.5, "learning_rate": 0.01, "seed": 3})
+      {'dropout': 0.5}
+    """
+    return {name: value for name, value in settings.items() if name not in _NOT_IN_GRAPH}
 
 
 class Trained(NamedTuple):
@@ -207,6 +228,30 @@ class Recipe:
         del values["verbose"], values["epochs"]
         return json.loads(json.dumps(values, default=str))
 
+    def _compiled(
+        self, num_features: int, watch: Sequence[tf.keras.metrics.Metric], strategy: tf.distribute.Strategy
+    ) -> _Compiled:
+        """Returns a new compiled model, or the idle one if its graphs are those of this recipe."""
+        with strategy.scope():
+            # Keras 2 cannot reset the state of dropout.
+            reusable = _keras.IS_KERAS_3 and not tf.distribute.has_strategy()
+        policy = tf.keras.mixed_precision.global_policy().name
+        graph = [graph_settings(vars(self)), num_features, policy, list(watch)]
+        key = json.dumps(graph, sort_keys=True, default=id) if reusable else None
+        with contextlib.suppress(IndexError):
+            idle = _IDLE.pop()
+            if idle.key == key:
+                return idle
+        with strategy.scope():
+            model, loss = self.make_scorer(), self.make_loss()
+            model.compile(optimizer=self._make_optimizer(), loss=loss)
+            model.build([None, None, num_features])
+        evaluation, initial = Evaluation(model, [*self._make_metrics(loss), *watch]), []
+        if reusable:
+            model.optimizer.build(model.trainable_variables)
+            initial = [variable.numpy() for variable in model.optimizer.variables]
+        return _Compiled(key, self, evaluation, initial)
+
     def train(
         self,
         lists: Callable[[int], tf.data.Dataset],
@@ -239,20 +284,23 @@ class Recipe:
         strategy = strategy or tf.distribute.get_strategy()
         num_features = once.element_spec[0]["features"].shape[-1]
         folder = None if checkpoint_dir is None else Path(checkpoint_dir)
-        with strategy.scope():
-            model, loss = self.make_scorer(), self.make_loss()
-            model.compile(optimizer=self._make_optimizer(), loss=loss)
-            model.build([None, None, num_features])
+        scorer = self.make_scorer()
+        scorer.build([None, None, num_features])
+        compiled = self._compiled(num_features, watch, strategy)
+        if compiled.key is not None:
+            compiled.restart(scorer, self.learning_rate)
+        model, used = compiled.evaluation.model, compiled.evaluation.metrics
         validation = None
         if valid is not None:
-            own = self._make_metrics(loss)
+            own = used[: len(used) - len(watch)]
             validation = ExactValidation(
                 valid,
-                [*own, *watch],
+                used,
                 monitor=own[-1 if self.select_by == "smooth" else 0].name,
                 path=None if folder is None else folder / "best.keras",
                 patience=self.patience,
             )
+            validation.evaluation = compiled.evaluation
         history = tf.keras.callbacks.History()
         shown: list[tf.keras.callbacks.Callback] = [history, *callbacks]
         if self.verbose:
@@ -274,10 +322,38 @@ class Recipe:
             prepare=lambda: model.adapt(once),
             callbacks=shown,
         )
-        weights = model.get_weights()
-        scorer = self.make_scorer()
-        scorer.build([None, None, num_features])
-        scorer.set_weights(weights)
+        scorer.set_weights(model.get_weights())
+        if compiled.key is not None:
+            _IDLE.append(compiled)
         if validation is None:
             return Trained(scorer, history.history, None)
         return Trained(scorer, validation.history, validation.best_epoch)
+
+
+class _Compiled(NamedTuple):
+    """A compiled model and its validation, with what TensorFlow traced for them.
+
+    Attributes:
+      key: What shapes the graphs. None if the model cannot be used again.
+      recipe: The recipe. It keeps objects alive whose ids are in the key.
+      evaluation: The model and its metrics.
+      initial: The initial values of the variables of the optimizer.
+    """
+
+    key: str | None
+    recipe: Recipe
+    evaluation: Evaluation
+    initial: list[Any]
+
+    def restart(self, scorer: models.FeedForwardScorer, learning_rate: float) -> None:
+        """Sets all variables to those of a new scorer and a new optimizer."""
+        model, optimizer = self.evaluation.model, self.evaluation.model.optimizer
+        # `variables` includes the state of the random numbers.
+        values = [*(variable.numpy() for variable in scorer.variables), *self.initial]
+        for variable, value in zip([*model.variables, *optimizer.variables], values, strict=True):
+            variable.assign(value)
+        optimizer.learning_rate = learning_rate
+
+
+# The model of the last training run. A run takes it from here and returns it at its end, unless it fails.
+_IDLE: collections.deque[_Compiled] = collections.deque(maxlen=1)

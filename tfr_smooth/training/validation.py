@@ -129,6 +129,54 @@ class Validation(tf.keras.callbacks.Callback):
             model.set_weights(current)
 
 
+class Evaluation:
+    """Exact metrics of a model. The step is traced once for batches of the same type.
+
+    Args:
+      model: The model.
+      metrics: The metrics.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> import tfr_smooth
+      >>> from tfr_smooth.training.validation import Evaluation
+      >>> dataset = tf.data.Dataset.from_tensors((tf.random.normal([4, 3, 2]), tf.tile([[1.0, 0.0, 0.0]], [4, 1])))
+      >>> evaluation = Evaluation(tfr_smooth.models.FeedForwardScorer(hidden=[4]), [tfr_smooth.metrics.NDCGMetric()])
+      >>> list(evaluation.run(dataset, shared=False))
+      ['ndcg']
+    """
+
+    def __init__(self, model: tf.keras.Model, metrics: Sequence[tf.keras.metrics.Metric]) -> None:
+        self.model = model
+        self.metrics = list(metrics)
+        self._traced: tuple[Any, Any] = (None, None)
+
+    def run(self, batches: Any, shared: bool) -> dict[str, float]:
+        """Returns the metrics by name, of batches of (inputs, labels), whose lists replicas share if `shared`."""
+        for metric in self.metrics:
+            metric.reset_state()
+        if self._traced[0] != batches.element_spec:
+            self._traced = (batches.element_spec, self._step(batches.element_spec, shared))
+        for inputs, labels in batches:
+            self._traced[1](inputs, labels)
+        return {metric.name: float(metric.result()) for metric in self.metrics}
+
+    def _step(self, element_spec: Any, shared: bool) -> Any:
+        model, strategy = self.model, self.model.distribute_strategy
+
+        @tf.function(input_signature=element_spec, autograph=False)
+        def step(inputs: Any, labels: tf.Tensor) -> None:
+            if shared:
+                scores = strategy.run(lambda share: model(share, training=False), args=(inputs,))
+                labels, scores = strategy.gather(labels, axis=0), strategy.gather(scores, axis=0)
+            else:
+                scores = model(inputs, training=False)
+            for metric in self.metrics:
+                metric.update_state(labels, scores)
+
+        return step
+
+
 class ExactValidation(Validation):
     """Evaluates exact metrics on a validation set after each epoch, saves the best model, and optionally stops early.
 
@@ -184,36 +232,22 @@ class ExactValidation(Validation):
         super().__init__(self._exact, monitor=best_by, mode=mode, path=path, patience=patience)
         self._dataset = dataset
         self._metrics = list(metrics)
-        self._shared = dataset
-        self._step: Any = None
+        self._batches, self._shared = dataset, False
+        self.evaluation: Evaluation | None = None
 
     def set_model(self, model: tf.keras.Model) -> None:
         """Called by Keras before training."""
         super().set_model(model)
-
         strategy = model.distribute_strategy
         ragged = any(isinstance(spec, tf.RaggedTensorSpec) for spec in tf.nest.flatten(self._dataset.element_spec))
         # Ragged tensors cannot be gathered: each process then scores all lists.
-        shared = strategy.num_replicas_in_sync > 1 and not ragged
-        self._shared = (
-            strategy.experimental_distribute_dataset(share_by_data(self._dataset)) if shared else self._dataset
-        )
-
-        @tf.function(input_signature=self._shared.element_spec, autograph=False)
-        def step(inputs: Any, labels: tf.Tensor) -> None:
-            if shared:
-                scores = strategy.run(lambda share: model(share, training=False), args=(inputs,))
-                labels, scores = strategy.gather(labels, axis=0), strategy.gather(scores, axis=0)
-            else:
-                scores = model(inputs, training=False)
-            for metric in self._metrics:
-                metric.update_state(labels, scores)
-
-        self._step = step
+        self._shared = strategy.num_replicas_in_sync > 1 and not ragged
+        self._batches = self._dataset
+        if self._shared:
+            self._batches = strategy.experimental_distribute_dataset(share_by_data(self._dataset))
+        if self.evaluation is None or self.evaluation.model is not model:
+            self.evaluation = Evaluation(model, self._metrics)
 
     def _exact(self, model: tf.keras.Model) -> dict[str, float]:
-        for metric in self._metrics:
-            metric.reset_state()
-        for inputs, labels in self._shared:
-            self._step(inputs, labels)
-        return {metric.name: float(metric.result()) for metric in self._metrics}
+        assert self.evaluation is not None
+        return self.evaluation.run(self._batches, self._shared)

@@ -11,9 +11,11 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import losses, metrics, rankings, registry, training
+from tfr_smooth.measures import Measure
 from tfr_smooth.ranker import Ranker
 from tfr_smooth.study.folds import Fold
 from tfr_smooth.study.rankers.method import Fitted, Method
+from tfr_smooth.training.recipe import graph_settings
 
 _LEARNING_RATES = (0.01, 0.001)
 # The arguments of `Ranker` that are no settings of a study: a fold has validation queries and no categories.
@@ -66,8 +68,8 @@ class Neural(Method):
         return {name: value for name, value in settings.items() if name in kept or value != plain[name]}
 
     def affinity(self, settings: Mapping[str, Any]) -> Any:
-        """Returns the hyperparameters of the loss, with which XLA compiles it."""
-        return {name: value for name, value in settings.items() if name in losses.hyperparameters(self._loss)}
+        """Returns the settings that shape the graphs, which jobs in the same process share."""
+        return graph_settings(settings)
 
     def fit(self, fold: Fold, settings: Mapping[str, Any], seed: int) -> Fitted:
         """Trains the networks."""
@@ -76,8 +78,7 @@ class Neural(Method):
         loss = losses.get(self._loss)
         if isinstance(loss, losses.MeasureLoss):
             # The same measure of the exact ranking, which the smooth metric approximates.
-            measure = ranker.loss_.measure
-            watch = [metrics.MeanOverLists(rankings.ExactRanking(), measure, no_relevant="skip", name="exact")]
+            watch = [_exact(ranker.loss_.measure)]
         ranker.fit(
             train.features,
             train.labels,
@@ -101,6 +102,12 @@ class Neural(Method):
         if isinstance(chosen.get("discount"), Mapping):
             chosen["discount"] = rankings.ShallowDiscount(**chosen["discount"])
         return Ranker(loss=self._loss, seed=seed, verbose=False, **chosen)
+
+
+@functools.lru_cache(maxsize=1)
+def _exact(measure: Measure) -> metrics.MeanOverLists:
+    """Returns the same metric for equal measures: fits with the same object share graphs."""
+    return metrics.MeanOverLists(rankings.ExactRanking(), measure, no_relevant="skip", name="exact")
 
 
 class _TrainingSeconds(tf.keras.callbacks.Callback):
