@@ -14,6 +14,7 @@ import sys
 
 import pytest
 
+import tfr_smooth
 from tests import documents, helpers
 from tfr_smooth import losses, metrics, rankings, registry
 

@@ -126,13 +126,23 @@ def test_a_seed_determines_the_drops_and_progress_is_reported():
     assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)] * 3
 
 
+def test_features_with_the_same_name_are_shuffled_together():
+    """The scores compare two equal columns: shuffled together, nothing changes."""
+    column = np.random.default_rng(0).random([20, 5, 1], np.float32)
+    dataset = [(np.concatenate([column, column, 1.0 - column], axis=2), np.tile([[1.0, 0.0, 0.0, 0.0, 0.0]], [20, 1]))]
+    scorer = lambda features: features[:, :, 0] - features[:, :, 1] + 0.0 * features[:, :, 2]  # noqa: E731
+    together = permutation_importance(scorer, dataset, names=["a", "a", "b"], repeats=3)
+    assert list(together.drops) == ["a", "b"] and together.drops["a"].tolist() == [0.0, 0.0, 0.0]
+    apart = permutation_importance(scorer, dataset, repeats=3)
+    assert abs(apart.drops["1"]).min() > 0.0
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
         ({"repeats": 0}, "`repeats` must be an integer >= 1, got 0."),
         ({"seed": -1}, "`seed` must be an integer >= 0, got -1."),
-        ({"names": ["a", "b"]}, "`names` must be 4 unique names, got ['a', 'b']."),
-        ({"names": list("abca")}, "`names` must be 4 unique names, got ['a', 'b', 'c', 'a']."),
+        ({"names": ["a", "b"]}, "`names` must be 4 names, got ['a', 'b']."),
         ({"dataset": []}, "`dataset` must contain at least one batch, got none."),
         (
             {"dataset": [({"x": 1}, [1])]},
