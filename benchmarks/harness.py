@@ -22,8 +22,6 @@ from typing import Any
 import numpy as np
 from absl import flags
 
-from tfr_smooth import _files
-
 _RUNS = flags.DEFINE_integer("runs", 30, "Timed runs of each side; the median counts.", lower_bound=1)
 _WARM = flags.DEFINE_integer("warm_runs", 3, "Untimed runs of each side before the timed ones.", lower_bound=0)
 _THREADS = flags.DEFINE_integer("threads", os.cpu_count(), "Threads of each side.", lower_bound=1)
@@ -71,13 +69,17 @@ def torch() -> ModuleType:
 
 
 @functools.cache
-def jax() -> ModuleType:
-    """Imports JAX for the CPU and sets its number of threads; must be called before JAX computes anything."""
+def jax(platforms: str | None = "cpu") -> ModuleType:
+    """Imports JAX for these platforms (None: its default) and sets its number of threads on the CPU.
+
+    Must be called before JAX computes anything.
+    """
     os.environ["NPROC"] = str(_THREADS.value)  # The size of JAX's thread pool, read at the first computation.
     if _THREADS.value == 1:
         os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
     module = importlib.import_module("jax")
-    module.config.update("jax_platforms", "cpu")
+    if platforms:
+        module.config.update("jax_platforms", platforms)
     return module
 
 
@@ -151,6 +153,10 @@ class TensorFlowSide:
         """Computes one batch in one call."""
         return tuple(tensor.numpy() for tensor in self._step(*self._inputs))
 
+    def hlo(self) -> bytes:
+        """The XLA program of one batch, before optimization, as a serialized HloModuleProto."""
+        return self._step.experimental_get_compiler_ir(*self._inputs)(stage="hlo_serialized")
+
     def repeat(self, times: int) -> Any:
         """Computes the batch several times in one TensorFlow call, like a training step; returns all results."""
         import tensorflow as tf
@@ -160,15 +166,15 @@ class TensorFlowSide:
         return tuple(tensor.numpy() for tensor in self._steps(*self._repeated))
 
 
-def torch_side(loss: Callable[[Any, Any], Any], labels: np.ndarray, scores: np.ndarray) -> Side:
+def torch_side(loss: Callable[[Any, Any], Any], labels: np.ndarray, scores: np.ndarray, device: str = "cpu") -> Side:
     """Value and gradient of a PyTorch loss, called as `loss(labels, scores)`."""
-    labels, scores = torch().from_numpy(labels), torch().from_numpy(scores)
+    labels, scores = (torch().from_numpy(array).to(device) for array in (labels, scores))
 
     def run() -> tuple[Any, Any]:
         leaf = scores.detach().requires_grad_()
         value = loss(labels, leaf)
         value.backward()
-        return value.detach().numpy(), leaf.grad.numpy()
+        return value.detach().cpu().numpy(), leaf.grad.cpu().numpy()
 
     return run
 
@@ -315,7 +321,7 @@ def report(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), *
 def write(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), **more: Any) -> None:
     """Prints machine and versions, and writes them with the results and the date if --output is given."""
     versions = {"python": platform.python_version()}
-    for name in ("tensorflow", "numpy", *packages):
+    for name in (*(["tensorflow"] if "tensorflow" in sys.modules else []), "numpy", *packages):
         versions[name] = getattr(importlib.import_module(name), "__version__", None) or _installed_version(name)
     print(f"\n{cpu_model()}, {_THREADS.value} threads, {versions}")
     if _OUTPUT.value:
@@ -332,7 +338,7 @@ def write(results: Sequence[dict[str, Any]], *, packages: Sequence[str] = (), **
         }
         path = pathlib.Path(_OUTPUT.value).absolute()
         path.parent.mkdir(parents=True, exist_ok=True)
-        _files.write_text(path, [json.dumps(content, indent=1) + "\n"])
+        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def _installed_version(name: str) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 
 import harness
 import numpy as np
+import peer_losses
 from absl import app, flags
 
 from tfr_smooth import losses
@@ -185,18 +186,14 @@ def rax() -> dict[str, Pair]:
         ours = losses.LambdaLoss(metric=metric, reduction="sum")
         return Pair(ours, side(theirs.pairwise_logistic_loss, lambdaweight_fn=normalized), rax_pairs)
 
-    def approx_ndcg(scores: Any, labels: Any, **options: Any) -> Any:
-        # Equals Rax's approx_t12n(ndcg_metric, temperature=0.1), which requires an older JAX in Rax 0.4.0 (`jax.util`).
-        def ranks(*arguments: Any, **more: Any) -> Any:
-            return theirs.utils.approx_ranks(*arguments, step_fn=lambda gap: jax.nn.sigmoid(gap / 0.1), **more)
-
-        return -theirs.ndcg_metric(scores, labels, rank_fn=ranks, **options)
+    def approx_ndcg(*batch: np.ndarray) -> harness.Side:
+        return harness.jax_side(peer_losses.rax_approx_ndcg(jax, temperature=0.1), *batch)
 
     def softmax(labels: Any, where: Any) -> Any:
         return jax.nn.softmax(labels, axis=-1, where=where)
 
     return {
-        "Rax ApproxNDCG": Pair(losses.ApproxNDCGLoss(alpha=10.0, reduction="sum"), side(approx_ndcg), minus_sum),
+        "Rax ApproxNDCG": Pair(losses.ApproxNDCGLoss(alpha=10.0, reduction="sum"), approx_ndcg, minus_sum),
         "Rax softmax_loss": Pair(
             losses.ListNetLoss(reduction="sum"), side(theirs.softmax_loss, label_fn=softmax), as_it_is
         ),

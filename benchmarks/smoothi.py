@@ -5,12 +5,12 @@ python benchmarks/smoothi.py --authors_src=SmoothI/src --threads=1 --output=smoo
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Callable
 from typing import Any
 
 import harness
 import numpy as np
+import peer_losses
 import tensorflow as tf
 from absl import app, flags
 
@@ -69,13 +69,11 @@ def plain_tensorflow(metric: str) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 def authors(metric: str, documents: int) -> Callable[[Any, Any], Any]:
     """The authors' loss, summed over lists; for MAP, which they do not publish, computed from the same recursion."""
     torch = harness.torch()
-    module = harness.module_at(pathlib.Path(_AUTHORS_SRC.value) / "losses.py", "authors_losses")
     if metric.startswith("ndcg"):
-        # K=0 selects NDCG over the whole list.
-        loss = module.ListwiseSmoothINDCGKLoss(ALPHA, DELTA, K=TOPN[metric] or 0, rank_list_length=documents)
-        return lambda labels, scores: loss(scores, labels)
+        options = {"alpha": ALPHA, "delta": DELTA, "documents": documents, "topn": TOPN[metric]}
+        return peer_losses.smoothi_ndcg(_AUTHORS_SRC.value, **options)
     if metric == "p@10":
-        precision = module.ListwiseSmoothIPKLoss(ALPHA, DELTA, K=10)
+        precision = peer_losses.smoothi(_AUTHORS_SRC.value).ListwiseSmoothIPKLoss(ALPHA, DELTA, K=10)
         return lambda labels, scores: precision(scores, labels)
 
     def average_precision(labels: Any, scores: Any) -> Any:
@@ -93,25 +91,6 @@ def authors(metric: str, documents: int) -> Callable[[Any, Any], Any]:
     return average_precision
 
 
-def in_our_gain(metric: str, labels: np.ndarray, scores: np.ndarray, side: harness.Side) -> tuple[Any, Any]:
-    """The authors' value and gradient, converted from their gain 2^y to ours, 2^y - 1.
-
-    For any ranking, their DCG is ours plus the sum D of the discounts. Their loss of a list is therefore
-    L = 1 - (DCG + D) / (IDCG + D), and ours is 1 - DCG / IDCG = L (IDCG + D) / IDCG. The same holds for the gradient.
-    """
-    value, gradient = side()
-    if not metric.startswith("ndcg"):
-        return value, gradient
-    ranks = TOPN[metric] or labels.shape[1]
-    discounts = 1.0 / np.log2(np.arange(ranks) + 2.0)
-    ideal = (2.0 ** -np.sort(-labels.astype(np.float64), axis=1)[:, :ranks] - 1.0) @ discounts
-    factors = (ideal + discounts.sum()) / ideal
-    # The authors' loss sums over lists, so each list needs a separate call.
-    loss = authors(metric, labels.shape[1])
-    each = [harness.torch_side(loss, labels[i : i + 1], scores[i : i + 1])()[0] for i in range(len(labels))]
-    return np.dot(factors, np.array(each, np.float64)), factors[:, np.newaxis] * gradient
-
-
 def measure(metric: str, shape: str) -> dict[str, Any]:
     lists, documents = harness.shape_of(shape)
     labels, scores = harness.a_batch(lists, documents)
@@ -126,8 +105,10 @@ def measure(metric: str, shape: str) -> dict[str, Any]:
         harness.same(side(), expected, value=1e-5, gradient=1e-4, name=name)
     if harness.is_given(_AUTHORS_SRC):
         name = "authors' PyTorch" if metric != "map" else "naive PyTorch"
-        sides[name] = harness.torch_side(authors(metric, documents), labels, scores)
-        theirs = in_our_gain(metric, labels, scores, sides[name])
+        loss = authors(metric, documents)
+        sides[name] = harness.torch_side(loss, labels, scores)
+        in_gain = metric.startswith("ndcg")
+        theirs = peer_losses.in_our_gain(loss, labels, scores, topn=TOPN[metric]) if in_gain else sides[name]()
         harness.same(theirs, expected, value=1e-5, gradient=1e-4, name=name)
     return harness.race(sides, repeats=harness.repeats(), metric=metric, shape=shape)
 
