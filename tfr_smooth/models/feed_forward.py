@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.models.batch_normalization import BatchNormalization
 from tfr_smooth.models.member_dense import MemberDense
-from tfr_smooth.models.normalization import Standardize, get_normalizer
+from tfr_smooth.models.normalization import NORMALIZATIONS, Standardize, get_normalizer
 from tfr_smooth.models.ridge_regression import RidgeRegression
 from tfr_smooth.models.scorer import Scorer
 
@@ -103,24 +104,24 @@ class FeedForwardScorer(Scorer):
     ) -> None:
         # Raw features may exceed float16. With mixed precision, the layers after the normalization cast.
         super().__init__(name=name, autocast=False)
-        widths = _widths(hidden)
-        self._config: dict[str, Any] = {
-            "hidden": hidden if isinstance(hidden, str) else widths,
-            "normalization": normalization,
-            "batch_norm": _arguments.boolean("batch_norm", batch_norm),
-            "batch_norm_momentum": _arguments.real("batch_norm_momentum", batch_norm_momentum, above=0.0, below=1.0),
-            "dropout": _arguments.real("dropout", dropout, above=0.0, below=1.0) if dropout else 0.0,
-            "input_noise": _arguments.real("input_noise", input_noise, above=0.0) if input_noise else 0.0,
-            "linear_path": None if linear_path is None else _arguments.real("linear_path", linear_path, above=0.0),
-            "members": _arguments.integer("members", members, least=1),
-            "seed": _arguments.integer_or_none("seed", seed, least=0),
-        }
+        self._config = checked_arguments(
+            hidden=hidden,
+            normalization=normalization,
+            batch_norm=batch_norm,
+            batch_norm_momentum=batch_norm_momentum,
+            dropout=dropout,
+            input_noise=input_noise,
+            linear_path=linear_path,
+            members=members,
+            seed=seed,
+        )
         self.members = members
         self.num_features: int | None = None
         # On a GPU, Keras 3 uses XLA by default. XLA would recompile for each number of real documents and compute on
         # padding.
         self.supports_jit = False
         self.normalizer = get_normalizer(normalization)
+        widths = _widths(hidden)
         # Only with several replicas: synchronized statistics use E[x^2] - E[x]^2, which loses precision.
         synchronized = tf.distribute.get_strategy().num_replicas_in_sync > 1
         seeds = _seeds(seed)
@@ -215,7 +216,18 @@ class FeedForwardScorer(Scorer):
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, **kwargs: Any
     ) -> tf.Tensor:
-        """Called by Keras: returns the mean of the losses of the members, with the sum of their gradients."""
+        """Called by Keras: computes the mean of the losses of the members, with the sum of their gradients.
+
+        Args:
+          x: The inputs.
+          y: Labels [batch, list].
+          y_pred: Scores [members, batch, list], or [batch, list].
+          sample_weight: Weights of the lists or documents. None for none.
+          **kwargs: Further arguments of `tf.keras.Model.compute_loss`.
+
+        Returns:
+          The loss, a scalar.
+        """
         if y_pred.shape.rank < 3:
             return super().compute_loss(x, y, y_pred, sample_weight, **kwargs)
         y = tf.nest.map_structure(lambda labels: tf.concat([labels] * self.members, axis=0), y)
@@ -226,7 +238,17 @@ class FeedForwardScorer(Scorer):
         return loss + (self.members - 1.0) * (loss - tf.stop_gradient(loss))
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
-        """Called by Keras: returns the metrics of the mean score."""
+        """Called by Keras: computes the metrics of the mean score.
+
+        Args:
+          x: The inputs.
+          y: Labels [batch, list].
+          y_pred: Scores [members, batch, list], or [batch, list].
+          sample_weight: Weights of the lists or documents. None for none.
+
+        Returns:
+          The metrics by name.
+        """
         if y_pred.shape.rank == 3:
             # The mean rounds, also at padding.
             y_pred = tf.where(y_pred[0] > PADDING_SCORE, tf.reduce_mean(y_pred, axis=0), PADDING_SCORE)
@@ -244,6 +266,33 @@ class FeedForwardScorer(Scorer):
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         return {**self._config, "name": self.name}
+
+
+def checked_arguments(**arguments: Any) -> dict[str, Any]:
+    """Returns arguments of `FeedForwardScorer`, checked without TensorFlow."""
+    return {name: _CHECKS[name](name, value) for name, value in arguments.items()}
+
+
+def _hidden(name: str, value: Any) -> list[int] | str:
+    widths = _widths(value)
+    return value if isinstance(value, str) else widths
+
+
+def _positive(name: str, value: Any) -> float:
+    return _arguments.real(name, value, above=0.0)
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "hidden": _hidden,
+    "normalization": lambda name, value: value if value is None else _arguments.choice(name, value, NORMALIZATIONS),
+    "batch_norm": _arguments.boolean,
+    "batch_norm_momentum": functools.partial(_arguments.real, above=0.0, below=1.0),
+    "dropout": lambda name, value: _arguments.real(name, value, above=0.0, below=1.0) if value else 0.0,
+    "input_noise": lambda name, value: _positive(name, value) if value else 0.0,
+    "linear_path": lambda name, value: None if value is None else _positive(name, value),
+    "members": functools.partial(_arguments.integer, least=1),
+    "seed": functools.partial(_arguments.integer_or_none, least=0),
+}
 
 
 def _dense(width: int, members: int, activation: str | None, seed: int | None) -> tf.keras.layers.Layer:

@@ -293,6 +293,7 @@ def _is_symbolic(features: Any) -> bool:
 
 
 _NORMALIZERS = {"min_max": QueryMinMax, "standardize": Standardize, "log1p": SymmetricLog1p}
+NORMALIZATIONS = tuple(_NORMALIZERS)
 
 
 def get_normalizer(normalization: str | None) -> tf.keras.layers.Layer | None:
@@ -314,4 +315,4 @@ def get_normalizer(normalization: str | None) -> tf.keras.layers.Layer | None:
     """
     if normalization is None:
         return None
-    return _NORMALIZERS[_arguments.choice("normalization", normalization, tuple(_NORMALIZERS))]()
+    return _NORMALIZERS[_arguments.choice("normalization", normalization, NORMALIZATIONS)]()

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _keras, losses, metrics, models, registry
+from tfr_smooth.models.feed_forward import checked_arguments
 from tfr_smooth.training.cluster import is_chief
 from tfr_smooth.training.progress import ProgressLog
 from tfr_smooth.training.trainer import train
@@ -176,7 +177,8 @@ class Recipe:
         _arguments.integer("seed", self.seed, least=0)
         _arguments.boolean("verbose", self.verbose)
         self.make_loss()
-        self.make_scorer()
+        # No scorer: its dropout creates variables, and clusters must be configured before.
+        checked_arguments(**self._of_scorer())
 
     def make_loss(self) -> tf.keras.losses.Loss:
         """Returns the loss."""
@@ -194,15 +196,11 @@ class Recipe:
 
     def make_scorer(self) -> models.FeedForwardScorer:
         """Returns a scorer with initial weights."""
-        return models.FeedForwardScorer(
-            hidden=self.hidden,
-            normalization=self.normalization,
-            dropout=self.dropout,
-            input_noise=self.input_noise,
-            linear_path=self.linear_path,
-            members=self.members,
-            seed=self.seed,
-        )
+        return models.FeedForwardScorer(**self._of_scorer())
+
+    def _of_scorer(self) -> dict[str, Any]:
+        names = ("hidden", "normalization", "dropout", "input_noise", "linear_path", "members", "seed")
+        return {name: getattr(self, name) for name in names}
 
     def _make_optimizer(self) -> tf.keras.optimizers.Optimizer:
         if not self.weight_decay:

@@ -120,6 +120,8 @@ class ResumableTraining(tf.keras.callbacks.Callback):
             )
         if self._validation is not None:
             self._validation.set_state(progress["validation"], model)
+            # Reading the best model's file may also change the optimizer and the state of dropout.
+            self._checkpoint.restore(latest).assert_consumed()
         return int(progress["finished_epochs"])
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
