@@ -154,7 +154,7 @@ def _start(folder: str | os.PathLike[str]) -> _Worker:
     context = multiprocessing.get_context("spawn")
     own, other = context.Pipe()
     process = context.Process(target=_serve, args=(other, os.fspath(folder)), daemon=True)
-    with _environment():
+    with _environment(), _interrupts_blocked():
         process.start()
     other.close()  # The connection must close when the worker exits.
     return _Worker(process, own)
@@ -173,6 +173,19 @@ def _environment() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Hides Ctrl-C from a process that starts here, also before it can ignore it; this process sees it afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve(connection: Connection, folder: str) -> None:
