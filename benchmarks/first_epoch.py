@@ -1,4 +1,4 @@
-"""Measures the processor time of the first epoch of the README's first snippet, with several losses.
+"""Measures the processor time of the first epoch of the README's Keras model, with several losses.
 
 python benchmarks/first_epoch.py --runs=5 --warm_runs=0 --output=first_epoch.json
 
@@ -28,12 +28,11 @@ ROOT = pathlib.Path(__file__).absolute().parents[1]
 
 
 def snippet(loss: str, folder: str) -> str:
-    """Returns the README's snippet for this loss and one epoch; it prints the processor seconds before and in `fit`."""
-    found = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
-    assert found is not None
-    lines = found[1]
+    """Returns the README's snippet of a Keras model for this loss; it prints the seconds before and in `fit`."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (lines,) = [found for found in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S) if "model.fit(" in found]
     for old, new in (
-        ("import tfr_smooth\n", "import tfr_smooth, time\ntfr_smooth.cache_programs()\n"),
+        ("import tensorflow as tf\n", "import tensorflow as tf, tfr_smooth, time\ntfr_smooth.cache_programs()\n"),
         ('"/tmp/letor"', repr(folder)),
         ("tfr_smooth.losses.SmoothINDCGLoss()", f"tfr_smooth.losses.get({loss!r})" if loss != "mse" else "'mse'"),
         ("model.fit(", "before = time.process_time()\nmodel.fit("),
