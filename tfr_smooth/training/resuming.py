@@ -119,9 +119,7 @@ class ResumableTraining(tf.keras.callbacks.Callback):
                 "for another training."
             )
         if self._validation is not None:
-            self._validation.set_state(progress["validation"], model)
-            # Reading the best model's file may also change the optimizer and the state of dropout.
-            self._checkpoint.restore(latest).assert_consumed()
+            self._validation.set_state(progress["validation"])
         return int(progress["finished_epochs"])
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:

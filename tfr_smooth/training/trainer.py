@@ -71,5 +71,5 @@ def train(
             verbose=0,
             callbacks=used,
         )
-    if validation is not None and validation.best_weights is not None:
-        model.set_weights(validation.best_weights)
+    if validation is not None:
+        validation.restore_best(model)
