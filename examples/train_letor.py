@@ -150,8 +150,10 @@ def report(ranker: Any, files: dict[str, list[str]], train: data.LetorSummary, o
     about["features"] = f"LETOR's {first} to {first + train.num_features - 1}, in this order"
     about |= {"queries": train.queries, "documents": train.documents}
     ranker.export(output / "export", card=serving.ModelCard(data=about, metrics=measured))
-    # Written last: if this file exists, the output is complete.
-    (output / "metrics.json").write_text(json.dumps(measured, indent=2) + "\n")
+    # Written last and renamed: if this file exists, the output is complete.
+    unfinished = output / ".unfinished-metrics.json"
+    unfinished.write_text(json.dumps(measured, indent=2) + "\n")
+    unfinished.replace(output / "metrics.json")
     print(f"Output: {output}")
 
 

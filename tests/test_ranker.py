@@ -77,6 +77,20 @@ def test_scores_do_not_depend_on_the_order_of_rows_and_columns_or_on_other_rows(
     np.testing.assert_allclose(ranker.predict(alone), scores[3:4], rtol=1e-5, atol=1e-6)
 
 
+def test_tables_of_other_libraries_have_the_scores_of_their_dataframes(ranker):
+    class Table:
+        """Like PyArrow's, whose `columns` are values, not names."""
+
+        columns = [np.arange(3)]
+
+        def to_pandas(self):
+            return NEW
+
+    np.testing.assert_array_equal(ranker.predict(Table()), ranker.predict(NEW))
+    assert ranker.evaluate(Table()) == ranker.evaluate(NEW)
+    pd.testing.assert_frame_equal(ranker.rank(Table()), ranker.rank(NEW))
+
+
 def test_missing_and_unseen_values_have_defined_scores(ranker):
     row = NEW[NEW["color"] == "red"].iloc[:1]
     by_color = {str(color): ranker.predict(row.assign(color=color))[0] for color in ("red", "green", "violet", None)}

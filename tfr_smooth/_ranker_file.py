@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -13,6 +15,7 @@ from tfr_smooth import models
 from tfr_smooth._table_inputs import TableInputs
 
 _ENTRY = "ranker.json"
+_NAME = "ranker.keras"  # Keras looks at the ending.
 
 
 def write(ranker: Any, path: str | os.PathLike[str]) -> None:
@@ -48,3 +51,19 @@ def read(kind: type, path: str | os.PathLike[str]) -> Any:
         inputs, scorer = TableInputs(model.table_features, **content["inputs"]), model.scorer
     ranker._take_fitted(inputs, scorer, content["history"], content["best_epoch"])
     return ranker
+
+
+def to_bytes(ranker: Any) -> bytes:
+    """Returns the content of the file of a fitted ranker."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / _NAME
+        write(ranker, path)
+        return path.read_bytes()
+
+
+def from_bytes(kind: type, content: bytes) -> Any:
+    """Returns the ranker of the content of a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / _NAME
+        path.write_bytes(content)
+        return read(kind, path)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfr_smooth import data, models, registry
-from tfr_smooth.data.table_rows import TableRows
+from tfr_smooth.data.table_rows import TableRows, as_table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +45,7 @@ class TableInputs:
 
     def rows(self, X: Any, y: Any = None, qid: Any = None, group: Any = None) -> TableRows:
         """Returns rows like those of `fit`; a frame may lack the columns of labels, queries and weights."""
+        X = as_table(X)
         columns = getattr(X, "columns", ())
         own = {"label": y, "query": qid if group is None else group}
         roles = {
@@ -70,7 +71,9 @@ class TableInputs:
 
     def scorer(self, scorer: models.Scorer) -> models.TableScorer:
         """Returns the model of the raw columns."""
-        return models.TableScorer(self.layer, scorer, query_columns=tuple(self.query_features))
+        model = models.TableScorer(self.layer, scorer, query_columns=tuple(self.query_features))
+        model.build()
+        return model
 
     def state(self) -> dict[str, Any]:
         """Returns what `scorer` does not contain, as JSON values."""

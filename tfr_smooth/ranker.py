@@ -6,7 +6,6 @@ import dataclasses
 import inspect
 import math
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -251,14 +250,13 @@ class Ranker:
         """Sets the results of `fit`, for subclasses and files."""
         self.inputs_, self._scorer, self.history_, self.best_epoch_ = inputs, scorer, history, best_epoch
         self.model_ = scorer if inputs is None else inputs.scorer(scorer)
-        self.model_.built = True  # Its scorer is; Keras warns otherwise when it is saved.
 
     def _batches(
         self, rows: TableRows, inputs: TableInputs | None
     ) -> tuple[Callable[[int], tf.data.Dataset], tf.data.Dataset, int]:
         """Returns the function of the finished epochs, the batches of one epoch in order, and their number."""
         p, features = self._params, _prepared(rows, inputs)
-        queries = int(rows.query_of_row().max()) + 1
+        queries = int(rows.query_of_row.max()) + 1
 
         def epochs(finished: int) -> tf.data.Dataset:
             order = {"shuffle_buffer": queries, "seed": p["seed"], "first_epoch": finished}
@@ -289,10 +287,12 @@ class Ranker:
         """
         if isinstance(X, tf.data.Dataset):
             return np.concatenate([query.scores for query in training.score_queries(self._fitted(), X)])
-        rows = self._rows(X, qid=qid, group=group)
+        return self._scores(self._rows(X, qid=qid, group=group))
+
+    def _scores(self, rows: TableRows) -> np.ndarray:
         features = _prepared(rows, self.inputs_)
         if self._params["normalization"] == "min_max":
-            rows.query_of_row()  # raises an error if there are none
+            _ = rows.query_of_row  # raises an error if there are no queries
             options = {"batch_size": self._params["batch_size"], "return_ids": True}
             return training.score_rows(
                 self._scorer, dataclasses.replace(rows, labels=None).batches(features, **options)
@@ -313,9 +313,9 @@ class Ranker:
           document first; ties keep the order of the rows.
         """
         rows = self._rows(X, qid=qid, group=group)
-        scores, queries = self.predict(X, qid=qid, group=group), rows.query_of_row()
+        scores, queries = self._scores(rows), rows.query_of_row
         order = np.lexsort((-scores, queries))
-        ranked = to_pandas(X).iloc[order].copy()
+        ranked = to_pandas(rows.table).iloc[order].copy()
         starts = np.searchsorted(queries[order], queries[order])
         ranked["score"], ranked["rank"] = scores[order], np.arange(len(order)) - starts + 1
         return ranked
@@ -347,8 +347,7 @@ class Ranker:
         if isinstance(X, tf.data.Dataset):
             return estimates(evaluation.trec_eval_by_query(training.score_queries(self._fitted(), X), measures))
         rows = self._rows(X, y, qid, group).checked()
-        scores = self.predict(X, qid=qid, group=group)
-        return evaluation.evaluate_rows(rows.labels, scores, rows.query_of_row(), measures)
+        return evaluation.evaluate_rows(rows.labels, self._scores(rows), rows.query_of_row, measures)
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> float:
         """Returns the mean NDCG, for scikit-learn's searches.
@@ -422,18 +421,12 @@ class Ranker:
         """Returns the arguments, and the content of the file of `save` for a fitted ranker."""
         if not hasattr(self, "model_"):
             return dict(self.__dict__)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "ranker.keras"
-            _ranker_file.write(self, path)
-            return {"file": path.read_bytes()}
+        return {"file": _ranker_file.to_bytes(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restores the ranker of `__getstate__`."""
         if "file" in state:
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "ranker.keras"
-                path.write_bytes(state["file"])
-                state = self.load(path).__dict__
+            state = _ranker_file.from_bytes(type(self), state["file"]).__dict__
         self.__dict__.update(state)
 
     def export(self, path: str | os.PathLike[str], **options: Any) -> Path:

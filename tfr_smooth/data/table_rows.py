@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,16 @@ import tensorflow as tf
 
 from tfr_smooth.data.arrays import from_arrays
 from tfr_smooth.data.table_columns import to_pandas
+
+
+def as_table(table: Any) -> Any:
+    """Returns a table as a DataFrame, and other values as an array of numbers [rows, features]."""
+    if hasattr(table, "iloc") or hasattr(table, "to_pandas"):
+        return to_pandas(table)
+    table = np.asarray(table)
+    if table.ndim != 2:
+        raise ValueError(f"`X` must be a table or numbers [rows, features], got shape {table.shape}.")
+    return table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,13 +58,8 @@ class TableRows:
         weight: str | None = None,
     ) -> TableRows:
         """Returns the rows; labels, queries and weights are arrays or the names of columns of the table."""
-        is_frame = hasattr(table, "iloc") or hasattr(table, "to_pandas")
-        if is_frame:
-            table = to_pandas(table)
-        else:
-            table = np.asarray(table)
-            if table.ndim != 2:
-                raise ValueError(f"`X` must be a table or numbers [rows, features], got shape {table.shape}.")
+        table = as_table(table)
+        is_frame = hasattr(table, "iloc")
         given = {"labels": (labels, "label", label), "query_ids": (qid, "query", query)}
         given["weights"] = (sample_weight, "weight", weight)
         found: dict[str, Any] = {}
@@ -75,12 +81,12 @@ class TableRows:
         """Returns the rows, which must have labels and queries."""
         if self.labels is None:
             raise ValueError("`y` or `label` must define the labels, got neither.")
-        self.query_of_row()
+        _ = self.query_of_row  # raises an error if there are no queries
         return self
 
     def check_constant(self, name: str) -> None:
         """Checks that a column has one value in each query."""
-        values, queries = self.table[name], self.query_of_row()
+        values, queries = self.table[name], self.query_of_row
         varies = values.groupby(queries).nunique(dropna=False) > 1
         if varies.any():
             row = int(np.flatnonzero(queries == varies.idxmax())[0])
@@ -89,17 +95,14 @@ class TableRows:
                 f"row {row}."
             )
 
-    def __len__(self) -> int:
-        """Returns the number of rows."""
-        return len(self.table)
-
     @property
     def is_frame(self) -> bool:
         """Whether the table is a DataFrame."""
         return hasattr(self.table, "iloc")
 
+    @functools.cached_property
     def query_of_row(self) -> np.ndarray:
-        """Returns a number for the query of each row, counted in the order of the queries."""
+        """A number for the query of each row, counted in the order of the queries."""
         if self.group_sizes is not None:
             return np.repeat(np.arange(len(self.group_sizes)), np.asarray(self.group_sizes))
         if self.query_ids is None:
@@ -109,7 +112,7 @@ class TableRows:
 
     def split(self, fraction: float, seed: int) -> tuple[TableRows, TableRows]:
         """Splits the queries at random; the second part has this fraction of them, and each part at least one."""
-        queries = self.query_of_row()
+        queries = self.query_of_row
         count = int(queries.max()) + 1 if len(queries) else 0
         if count < 2:
             raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {fraction} for {count}.")

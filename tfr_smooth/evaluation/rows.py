@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, ScoredQuery, trec_eval_by_query
+from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, ScoredQuery, document_names, trec_eval_by_query
 
 
 class Estimate(NamedTuple):
@@ -58,7 +58,7 @@ def evaluate_rows(
     order = np.argsort(inverse, kind="stable")
     found = []
     for number, rows in enumerate(np.split(order, np.flatnonzero(np.diff(inverse[order])) + 1)):
-        names = [f"{row:09d}" for row in range(len(rows))]
+        names = document_names([""] * len(rows))
         found.append(ScoredQuery(str(number), names, labels[rows], scores[rows]))
     return estimates(trec_eval_by_query(found, measures))
 

@@ -142,12 +142,10 @@ class Fold:
     Attributes:
       parts: The queries of each part, with `features` [documents, num_features], `labels` [documents], `lengths`
         [queries] and `starts` [queries + 1].
-      longest: The largest number of documents of a query.
     """
 
     def __init__(self, parts: Mapping[str, QueryCache]) -> None:
         self.parts = dict(parts)
-        self.longest = max(int(part.lengths.max()) for part in self.parts.values())
         self._features: dict[str | None, dict[str, np.ndarray]] = {}
 
     def features(self, normalization: str | None) -> dict[str, np.ndarray]:

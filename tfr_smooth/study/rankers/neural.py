@@ -74,11 +74,10 @@ class Neural(Method):
     def fit(self, fold: Fold, settings: Mapping[str, Any], seed: int) -> Fitted:
         """Trains the networks."""
         train, valid, test = (fold.parts[part] for part in ("train", "valid", "test"))
-        ranker, watch, seconds = self._ranker(settings, seed), [], _TrainingSeconds()
-        loss = losses.get(self._loss)
-        if isinstance(loss, losses.MeasureLoss):
-            # The same measure of the exact ranking, which the smooth metric approximates.
-            watch = [_exact(ranker.loss_.measure)]
+        ranker, seconds = self._ranker(settings, seed), _TrainingSeconds()
+        loss = ranker.loss_
+        # The same measure of the exact ranking, which the smooth metric approximates.
+        watch = [_exact(loss.measure)] if isinstance(loss, losses.MeasureLoss) else []
         ranker.fit(
             train.features,
             train.labels,
