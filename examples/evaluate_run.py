@@ -14,11 +14,11 @@ from __future__ import annotations
 import statistics
 import sys
 
+import format_flags
 import numpy as np
 import startup
 from absl import flags
 from command_line import errors_in_one_line
-from format_flags import FormatFlags
 
 from tfr_smooth import data, evaluation, training
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
@@ -28,7 +28,8 @@ _LETOR = flags.DEFINE_list("letor", None, "LETOR files with the documents of the
 _MEASURES = flags.DEFINE_list("measures", list(DEFAULT_MEASURES), "trec_eval measures.")
 _BY_QUERY = flags.DEFINE_bool("by_query", False, "Also print the values per query.")
 _AGAINST = flags.DEFINE_string("against", None, "Another run file to compare with.")
-_FORMAT = FormatFlags(files="the files of --letor")
+_FORMAT = format_flags.FormatFlags(files="the files of --letor")
+flags.adopt_module_key_flags(format_flags)  # --help shows them too.
 flags.mark_flags_as_mutual_exclusive(["qrels", "letor"], required=True)
 
 

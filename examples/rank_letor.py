@@ -19,11 +19,11 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import format_flags
 import startup
 import tensorflow as tf
 from absl import flags
 from command_line import errors_in_one_line
-from format_flags import FormatFlags
 
 from tfr_smooth import _files, data, evaluation, training
 from tfr_smooth.data.text_files import expand_paths, numbered_lines
@@ -33,7 +33,8 @@ _TO = flags.DEFINE_enum("to", "run", ["run", "csv", "rows"], "Output format.")
 _TAG = flags.DEFINE_string("tag", "tfr_smooth", "Name of the ranker in a run file.")
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 128, "Queries per batch.", lower_bound=1)
 _NUM_FEATURES = flags.DEFINE_integer("num_features", None, "Number of features, if the model does not define it.")
-_FORMAT = FormatFlags(without=["labeled"])
+_FORMAT = format_flags.FormatFlags(without=["labeled"])
+flags.adopt_module_key_flags(format_flags)  # --help shows them too.
 
 
 def main(argv: list[str]) -> None:

@@ -19,52 +19,31 @@ from __future__ import annotations
 import json
 import math
 import pathlib
-import re
-import sys
 from typing import Any
 
+import format_flags
+import ranker_flags
 import startup
 from absl import flags
 from command_line import errors_in_one_line
-from format_flags import FormatFlags
 
 import tfr_smooth
-from tfr_smooth import data, evaluation, serving, study, training
-
-
-def parsed(text: str) -> Any:
-    """The value of a flag: `none`, JSON such as 0.5, widths such as 256,64, or a text."""
-    try:
-        values = json.loads(f"[{text}]")
-        return values[0] if len(values) == 1 else values
-    except ValueError:
-        return None if text == "none" else text
-
-
-def written(value: Any) -> str:
-    return "none" if value is None else json.dumps(value).strip('"[]')
-
+from tfr_smooth import data, evaluation, serving, training
 
 _TRAIN = flags.DEFINE_list("train", [], "Training files: paths or glob patterns. Default: synthetic data.")
 _VALID = flags.DEFINE_list("valid", [], "Validation files: paths or glob patterns.")
 _TEST = flags.DEFINE_list("test", [], "Test files: paths or glob patterns.")
 _NUM_FEATURES = flags.DEFINE_integer("num_features", None, "Number of features. Default: that of the training files.")
-_FORMAT = FormatFlags(without=["group_sizes", "labeled"])  # Each file has its own file of group sizes.
-_RECIPE = flags.DEFINE_enum("recipe", "default", training.RECIPES, "Sets the defaults of the flags of the training.")
-_LOSS = flags.DEFINE_string("loss", "smoothi_ndcg", "NAME or NAME:HYPERPARAMETER=VALUE:.. of a loss (docs/losses).")
+_FORMAT = format_flags.FormatFlags(without=["group_sizes", "labeled"])  # Each file has its own file of group sizes.
 _STRATEGY = flags.DEFINE_enum("strategy", "none", training.STRATEGIES, "Distribution strategy (docs/distributed.md).")
 _TENSORBOARD = flags.DEFINE_bool("tensorboard", False, "Also log each epoch for TensorBoard.")
 _CACHE = flags.DEFINE_bool("cache", True, "Keep the parsed files in memory. Parameter servers require this.")
 _CACHE_DIR = flags.DEFINE_string("cache_dir", None, "Folder for a binary copy of the files, for this and later runs.")
 _GROUP_BY_LENGTH = flags.DEFINE_bool("group_by_length", False, "Train on batches of lists with similar lengths.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/letor", "Folder for all output.")
-
-_ABOUT = dict(re.findall(r"^      (\w+): (.*?)(?=^      \S|^    \S|\Z)", tfr_smooth.Ranker.__doc__, re.M | re.S))
-_SETTINGS = [  # The arguments of the ranker; values are JSON or texts, `none` for None.
-    flags.DEFINE_string(name, written(value), " ".join(_ABOUT[name].split()))
-    for name, value in tfr_smooth.Ranker().get_params().items()
-    if name in _ABOUT and name not in ("loss", "verbose", "validation_fraction", "max_categories")
-]
+# --help shows them too.
+flags.adopt_module_key_flags(format_flags)
+flags.adopt_module_key_flags(ranker_flags)
 
 
 def main(argv: list[str]) -> None:
@@ -72,15 +51,12 @@ def main(argv: list[str]) -> None:
         if len(argv) > 1:
             raise ValueError(f"Unknown argument {argv[1]!r}. Flags start with --.")
         strategy = training.get_strategy(_STRATEGY.value)  # first: connects the processes of a cluster
-        loss, options = study.parse_label(_LOSS.value)
-        given = {flag.name: parsed(flag.value) for flag in _SETTINGS}
-        given["hidden"] = [given["hidden"]] if isinstance(given["hidden"], int) else given["hidden"]
-        ranker = tfr_smooth.Ranker(loss=loss, **{**training.recipe_options(_RECIPE.value, loss), **options, **given})
+        ranker = ranker_flags.ranker()
         format = _FORMAT.letor_format()
         output = pathlib.Path(_OUTPUT_DIR.value)
         if output.exists() and not output.is_dir():
             raise ValueError(f"--output_dir must be a folder, got the file {str(output)!r}.")
-        files = data_files(output, given["seed"], write=training.is_chief(strategy))
+        files = data_files(output, ranker.get_params()["seed"], write=training.is_chief(strategy))
         training.wait_for_workers(strategy)
         summaries = data.scan_split(files, num_features=_NUM_FEATURES.value, format=format)
         for part, found in summaries.items():
@@ -157,18 +133,5 @@ def report(ranker: Any, files: dict[str, list[str]], train: data.LetorSummary, o
     print(f"Output: {output}")
 
 
-def parse_flags(argv: list[str]) -> list[str]:
-    """Parses flags, with the defaults of the recipe, and returns the other arguments; an error is one line."""
-    first = flags.FlagValues()
-    flags.DEFINE_string("recipe", "default", "", flag_values=first)
-    try:
-        first(argv, known_only=True)
-        for name, value in training.RECIPES.get(first.recipe, {}).items():
-            flags.FLAGS.set_default(name, written(value))
-        return flags.FLAGS(argv)
-    except flags.Error as error:
-        sys.exit(f"error: {error}")
-
-
 if __name__ == "__main__":
-    startup.run(main, resume="The same command resumes after the last finished epoch.", flags_parser=parse_flags)
+    startup.run(main, resume="The same command resumes after the last finished epoch.", flags_parser=ranker_flags.parse)

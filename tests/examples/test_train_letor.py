@@ -233,7 +233,7 @@ ends = []
 for arguments in commands:
     with flagsaver.flagsaver():
         try:
-            names["main"](names["parse_flags"](["train_letor.py", *arguments]))
+            names["main"](names["ranker_flags"].parse(["train_letor.py", *arguments]))
         except SystemExit as end:
             ends.append(str(end))
 print(json.dumps(ends))

@@ -1,0 +1,63 @@
+"""Flags of the scripts in this folder for the arguments of `tfr_smooth.Ranker`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import Any
+
+from absl import flags
+
+import tfr_smooth
+from tfr_smooth import study, training
+
+_ABOUT = dict(re.findall(r"^      (\w+): (.*?)(?=^      \S|^    \S|\Z)", tfr_smooth.Ranker.__doc__, re.M | re.S))
+_OTHER = ("loss", "verbose", "validation_fraction", "max_categories")
+_RECIPE = flags.DEFINE_enum("recipe", "default", training.RECIPES, "Sets the defaults of the flags of the training.")
+_LOSS = flags.DEFINE_string("loss", "smoothi_ndcg", "NAME or NAME:HYPERPARAMETER=VALUE:.. of a loss (docs/losses).")
+
+
+def _parsed(text: str) -> Any:
+    """Returns the value of a flag: `none`, JSON such as 0.5, widths such as 256,64, or a text."""
+    try:
+        values = json.loads(f"[{text}]")
+        return values[0] if len(values) == 1 else values
+    except ValueError:
+        return None if text == "none" else text
+
+
+def _written(value: Any) -> str:
+    return "none" if value is None else json.dumps(value).strip('"[]')
+
+
+_SETTINGS = [
+    flags.DEFINE_string(name, _written(value), " ".join(_ABOUT[name].split()))
+    for name, value in tfr_smooth.Ranker().get_params().items()
+    if name in _ABOUT and name not in _OTHER
+]
+
+
+def ranker() -> tfr_smooth.Ranker:
+    """Returns the ranker that the flags describe.
+
+    Raises:
+      ValueError: If a flag has an invalid value.
+    """
+    loss, options = study.parse_label(_LOSS.value)
+    given = {flag.name: _parsed(flag.value) for flag in _SETTINGS}
+    given["hidden"] = [given["hidden"]] if isinstance(given["hidden"], int) else given["hidden"]
+    return tfr_smooth.Ranker(loss=loss, **{**training.recipe_options(_RECIPE.value, loss), **options, **given})
+
+
+def parse(argv: list[str]) -> list[str]:
+    """Parses all flags, with the defaults of the recipe, and returns the other arguments; an error is one line."""
+    first = flags.FlagValues()
+    flags.DEFINE_string("recipe", "default", "", flag_values=first)
+    try:
+        first(argv, known_only=True)
+        for name, value in training.RECIPES.get(first.recipe, {}).items():
+            flags.FLAGS.set_default(name, _written(value))
+        return flags.FLAGS(argv)
+    except flags.Error as error:
+        sys.exit(f"error: {error}")
