@@ -350,6 +350,30 @@ def list_net(labels, scores, temperature=1.0):
     return -(softmax(np.asarray(labels, np.float64)) * (scores - np.logaddexp.reduce(scores))).sum()
 
 
+def softmax_loss(labels, scores, temperature=1.0):
+    """Bruch et al. 2019, Eq. 1, without the division of the labels."""
+    logits = np.asarray(scores, np.float64) / temperature
+    return -(np.asarray(labels) * (logits - np.logaddexp.reduce(logits))).sum()
+
+
+def calibrated_softmax(labels, scores, virtual_label=0.0, temperature=1.0):
+    """Yan et al. 2022, Eq. 8: a softmax loss with a virtual document."""
+    return softmax_loss([*labels, virtual_label], [*scores, 0.0], temperature)
+
+
+def unique_softmax(labels, scores, temperature=1.0):
+    """Zhu and Klabjan 2020: each document among itself and the documents with lower labels."""
+    logits = np.asarray(scores, np.float64) / temperature
+    totals = [np.logaddexp.reduce([s, *logits[labels < y]]) for y, s in zip(labels, logits, strict=True)]
+    return ((2.0**labels - 1.0) * (totals - logits)).sum()
+
+
+def sigmoid_cross_entropy(labels, scores):
+    """The mean of -y log(p) - (1 - y) log(1 - p), where p are the sigmoids of the scores."""
+    probabilities = 1.0 / (1.0 + np.exp(-np.asarray(scores, np.float64)))
+    return np.mean(-labels * np.log(probabilities) - (1.0 - labels) * np.log(1.0 - probabilities))
+
+
 def list_mle(labels, scores, position_aware=False):
     """Xia et al. 2008, Lan et al. 2014; documents with equal labels share their mean score and exponential."""
     labels, scores, n = np.asarray(labels), np.asarray(scores, np.float64), len(labels)
@@ -418,6 +442,7 @@ def mean_squared(labels, scores):
 
 
 BASELINES = {
+    "calibrated_softmax": calibrated_softmax,
     "list_ap": lambda labels, scores, **arguments: 1.0 - list_ap(labels, scores, **arguments),
     "lambda_loss": lambda_loss,
     "list_mle": list_mle,
@@ -425,4 +450,7 @@ BASELINES = {
     "mean_squared": mean_squared,
     "pairwise_hinge": pairwise_hinge,
     "rank_net": rank_net,
+    "sigmoid_cross_entropy": sigmoid_cross_entropy,
+    "softmax": softmax_loss,
+    "unique_softmax": unique_softmax,
 }

@@ -16,9 +16,13 @@ def _refuse(name: str, expected: str, value: Any) -> NoReturn:
     raise ValueError(f"`{name}` must be {expected}, got {value!r}.")
 
 
-def real(name: str, value: Any, *, above: float = -math.inf, below: float = math.inf) -> float:
-    """Returns `value` as a float if it is a finite number in the open interval (above, below)."""
-    if below < math.inf:
+def real(
+    name: str, value: Any, *, above: float = -math.inf, below: float = math.inf, least: float = -math.inf
+) -> float:
+    """Returns `value` as a float if it is a finite number in the open interval (above, below), and >= least."""
+    if least > -math.inf:
+        expected = f"a finite number >= {least:g}"
+    elif below < math.inf:
         expected = f"a number in ({above:g}, {below:g})"
     elif above > -math.inf:
         expected = f"a finite number > {above:g}"
@@ -27,7 +31,7 @@ def real(name: str, value: Any, *, above: float = -math.inf, below: float = math
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         _refuse(name, expected, value)
     number = float(value)
-    if not (math.isfinite(number) and above < number < below):
+    if not (math.isfinite(number) and above < number < below and least <= number):
         _refuse(name, expected, value)
     return number
 

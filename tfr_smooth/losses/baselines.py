@@ -1,5 +1,6 @@
 """The losses that are not measures of a ranking. To add one, import its class here and add it to `BASELINES`."""
 
+from tfr_smooth.losses.calibrated_softmax import CalibratedSoftmaxLoss as CalibratedSoftmaxLoss
 from tfr_smooth.losses.lambda_loss import LambdaLoss as LambdaLoss
 from tfr_smooth.losses.list_ap import ListAPLoss as ListAPLoss
 from tfr_smooth.losses.list_mle import ListMLELoss as ListMLELoss
@@ -8,8 +9,12 @@ from tfr_smooth.losses.mean_squared import MeanSquaredLoss as MeanSquaredLoss
 from tfr_smooth.losses.pairwise_hinge import PairwiseHingeLoss as PairwiseHingeLoss
 from tfr_smooth.losses.rank_net import RankNetLoss as RankNetLoss
 from tfr_smooth.losses.ranking_loss import RankingLoss
+from tfr_smooth.losses.sigmoid_cross_entropy import SigmoidCrossEntropyLoss as SigmoidCrossEntropyLoss
+from tfr_smooth.losses.softmax import SoftmaxLoss as SoftmaxLoss
+from tfr_smooth.losses.unique_softmax import UniqueSoftmaxLoss as UniqueSoftmaxLoss
 
 BASELINES: tuple[type[RankingLoss], ...] = (
+    CalibratedSoftmaxLoss,
     ListAPLoss,
     LambdaLoss,
     ListMLELoss,
@@ -17,4 +22,7 @@ BASELINES: tuple[type[RankingLoss], ...] = (
     MeanSquaredLoss,
     PairwiseHingeLoss,
     RankNetLoss,
+    SigmoidCrossEntropyLoss,
+    SoftmaxLoss,
+    UniqueSoftmaxLoss,
 )

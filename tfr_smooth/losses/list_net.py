@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfr_smooth import _about, _arguments, _lists
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.softmax import cross_entropy
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -49,9 +50,4 @@ class ListNetLoss(RankingLoss):
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         targets = tf.nn.softmax(_lists.fill(labels, mask, scores.dtype.min / 4.0), axis=1)
-        # The difference first, so that a shift of the scores loses no precision. The clipping avoids overflow.
-        highest = tf.reduce_max(_lists.fill(scores, mask, scores.dtype.min), axis=1, keepdims=True)
-        lowest = scores.dtype.min / 4.0
-        logits = tf.maximum(scores - tf.stop_gradient(highest), lowest * min(self.temperature, 1.0)) / self.temperature
-        logits = _lists.fill(logits, mask, lowest)
-        return tf.nn.softmax_cross_entropy_with_logits(tf.stop_gradient(targets), logits)
+        return cross_entropy(targets, scores, mask, self.temperature)
