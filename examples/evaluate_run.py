@@ -14,9 +14,11 @@ from __future__ import annotations
 import statistics
 import sys
 
+import startup
+
+# isort: split
 import format_flags
 import numpy as np
-import startup
 from absl import flags
 from command_line import errors_in_one_line
 

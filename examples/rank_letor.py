@@ -19,8 +19,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import format_flags
 import startup
+
+# isort: split
+import format_flags
 import tensorflow as tf
 from absl import flags
 from command_line import errors_in_one_line

@@ -21,9 +21,11 @@ import math
 import pathlib
 from typing import Any
 
+import startup
+
+# isort: split
 import format_flags
 import ranker_flags
-import startup
 from absl import flags
 from command_line import errors_in_one_line
 

@@ -1,6 +1,7 @@
 """Values and gradients of losses in eager mode, graphs and XLA."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tfr_smooth import losses, registry
@@ -14,7 +15,14 @@ _PAIRS = [
 _PAIRS += [f"{ranking}_ndcg" for ranking in registry.RANKINGS if not any(ranking in name.split("_") for name in _PAIRS)]
 _PAIRS += [f"smoothi_{measure}" for measure in registry.MEASURES if not any(measure in name for name in _PAIRS)]
 SAMPLE = (*_PAIRS, *BASELINES)
+# The losses of the fast tests.
+QUICK = ("smoothi_ndcg", "approx_ndcg", "list_mle")
 UNKNOWN = [tf.TensorSpec([None, None]), tf.TensorSpec([None, None])]
+
+
+def quick_or_slow(names, quick=QUICK):
+    marked = [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+    return pytest.mark.parametrize("name", marked)
 
 
 def batch(seed=0, lists=4, documents=7, dtype=np.float32):

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests import modes
-from tests.test_modes import quick_or_slow
+from tests.modes import quick_or_slow
 from tfr_smooth import _keras, losses, metrics, models
 
 FEATURES = 3
@@ -166,6 +166,7 @@ def test_fit_needs_one_label_per_document():
         compiled(small_model()).fit(features, labels[:, 0], verbose=0)
 
 
+@pytest.mark.slow
 def test_two_towers_train_on_numpy_arrays_with_callbacks_and_are_restored(tmp_path):
     features, labels = data(lists=16)
     inputs = [np.random.RandomState(2).randn(16, 2).astype(np.float32), features]

@@ -64,8 +64,15 @@ def test_a_call_in_training_returns_the_scores_of_each_member():
     assert a_scorer(1)(INPUTS, training=True).shape == (2, 4)
 
 
-@pytest.mark.parametrize("arguments", [{}, {"linear_path": None, "batch_norm": False}, {"hidden": "linear"}], ids=str)
-@pytest.mark.parametrize("weights", [None, [0.5, 2.0]])
+@pytest.mark.parametrize(
+    ("arguments", "weights"),
+    [
+        ({}, [0.5, 2.0]),
+        pytest.param({"linear_path": None, "batch_norm": False}, None, marks=pytest.mark.slow),
+        pytest.param({"hidden": "linear"}, None, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_members_train_as_if_alone(arguments, weights):
     scorer = a_scorer(normalization="standardize", **arguments)
     singles, start = alone(scorer), alone(scorer)

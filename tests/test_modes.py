@@ -11,16 +11,8 @@ import pytest
 import tensorflow as tf
 
 from tests import modes
+from tests.modes import quick_or_slow
 from tfr_smooth import _keras, losses, measures, metrics, models, rankings, registry
-
-# The losses of the fast tests.
-QUICK = ("smoothi_ndcg", "approx_ndcg", "list_mle")
-
-
-def quick_or_slow(names, quick=QUICK):
-    marked = [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
-    return pytest.mark.parametrize("name", marked)
-
 
 sample = quick_or_slow(modes.SAMPLE)
 few_losses = quick_or_slow(modes.SAMPLE, quick=("approx_ndcg",))
@@ -114,6 +106,7 @@ def fit(loss, run_eagerly):
     return history.history["loss"], model.get_weights()
 
 
+@pytest.mark.slow
 def test_fit_uses_the_arguments_of_its_loss_instance():
     found = {}
     for exponent in (1.0, 4.0):
@@ -364,6 +357,7 @@ def test_ties_of_any_score_are_ties_in_every_mode(name, score):
         assert np.abs(gradient).max() > 0.0, mode
 
 
+@pytest.mark.slow
 def test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2():
     script = pathlib.Path(__file__).parent / "own_loop.py"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
@@ -393,17 +387,6 @@ def test_scores_must_be_floats(name):
     if name in metrics.TABLE:
         with pytest.raises(ValueError, match="`scores` must be floats, got int32"):
             metrics.get(name).update_state(labels, tf.constant([[1, 2]]))
-
-
-@pytest.mark.parametrize("name", ["list_net", "rank_net", "mean_squared", "lambda_loss", *QUICK])
-def test_forward_mode_agrees_with_reverse_mode(name):
-    labels, scores = map(tf.constant, modes.batch(dtype=np.float64))
-    direction = tf.constant(modes.batch(seed=1, dtype=np.float64)[1])
-    loss = losses.get(name)
-    with tf.autodiff.ForwardAccumulator(scores, direction) as accumulator:
-        value = loss(labels, scores)
-    gradient = modes.step(loss)(labels, scores)[1]
-    np.testing.assert_allclose(accumulator.jvp(value), tf.reduce_sum(gradient * direction), rtol=1e-6, atol=1e-12)
 
 
 def test_losses_with_different_hyperparameters_share_programs(monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tests import modes, references
-from tests.test_modes import quick_or_slow
+from tests.modes import quick_or_slow
 from tfr_smooth import losses, metrics, rankings
 
 sample = quick_or_slow(modes.SAMPLE)
@@ -121,7 +121,7 @@ def test_a_large_offset_of_the_scores_does_not_change_positions():
     np.testing.assert_allclose(rankings.Approx().positions(scores, mask), expected, rtol=1e-6)
 
 
-@quick_or_slow([name for name in modes.SAMPLE if name != "mean_squared"])
+@quick_or_slow([name for name in modes.SAMPLE if (name, checks.check_shift) not in checks.EXPECTED_FAILURES])
 def test_an_offset_of_the_scores_loses_no_precision(name):
     labels, scores = modes.batch()
     offset = (np.round(scores * 64.0) / 64.0 + 1024.0).astype(np.float32)  # exact in float32
@@ -213,17 +213,11 @@ def test_ndcg_of_large_labels_is_exact():
     np.testing.assert_allclose(metric.result(), 1.0 / np.log2(3.0), rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        ["smoothi_ndcg", "soft_ndcg", "ndcg"],
-        pytest.param([], id="all", marks=pytest.mark.slow),
-    ],
-)
-def test_no_operation_returns_nan_or_infinity(names):
+@pytest.mark.slow
+def test_no_operation_returns_nan_or_infinity():
     script = pathlib.Path(__file__).parent / "finite.py"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
-    command = [sys.executable, script, *names]
+    command = [sys.executable, script]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
     assert run.returncode == 0, run.stderr[-4000:]
     assert run.stdout == ""

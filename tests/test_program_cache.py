@@ -46,6 +46,7 @@ def files(folder):
     return {path: path.stat().st_mtime_ns for path in folder.glob("*/*")}
 
 
+@pytest.mark.slow
 @needs_loading
 def test_later_processes_load_the_programs_and_replace_damaged_ones(tmp_path):
     folder = tmp_path / "with a space"

@@ -129,7 +129,8 @@ def runs(scored, tmp_path):
     return [str(tmp_path / name) for name in ("first.run", "second.run", "qrels")], better
 
 
-@pytest.mark.parametrize("labels", ["qrels", pytest.param("letor", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("labels", ["qrels", "letor"])
 def test_the_metrics_of_a_run_are_printed(scored, files, runs, labels):
     (first, _, qrels), _ = runs
     given = [f"--qrels={qrels}"] if labels == "qrels" else [f"--letor={files['test']}"]

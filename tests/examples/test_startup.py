@@ -33,7 +33,7 @@ def start(script, files, *arguments, level=None):
     )
 
 
-@pytest.mark.parametrize("level", [None, "2"])
+@pytest.mark.parametrize("level", [None, pytest.param("2", marks=pytest.mark.slow)])
 def test_tensorflow_logs_nothing_when_it_starts(files, level):
     process = start("compare_losses.py", files, "stray", level=level)
     _, errors = process.communicate(timeout=300)

@@ -313,6 +313,7 @@ def test_help_shows_the_defaults_in_force(files, tmp_path, flags, defaults):
         assert re.findall(r"\(default: '(.*)'\)", text) == [value]
 
 
+@pytest.mark.slow
 def test_the_process_exits_with_the_error_line_and_no_traceback(files, tmp_path):
     done = run(files, tmp_path, "--loss=softndcg")
     assert done.returncode == 1 and done.stdout == ""

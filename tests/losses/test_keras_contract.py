@@ -6,13 +6,13 @@ import tensorflow as tf
 
 from tests import checks
 from tests.helpers import a_batch, value_and_gradient
-from tests.modes import SAMPLE
+from tests.modes import SAMPLE, quick_or_slow
 from tfr_smooth import losses, measures, metrics, rankings
 
 LABELS = np.array([[2.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 3.0], [0.0, 0.0, 0.0, 0.0]], np.float32)
 SCORES = np.array([[0.3, 1.2, -0.4, 0.1], [0.7, 0.1, -0.2, 0.5], [1.0, 2.0, 3.0, 4.0]], np.float32)
 REAL = np.array([[True, True, True, False], [True, True, True, True], [True, False, True, True]])
-sample = pytest.mark.parametrize("name", SAMPLE)
+sample = quick_or_slow(SAMPLE)
 
 
 def both(name):

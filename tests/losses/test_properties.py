@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests import checks, references
 from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
-from tests.modes import BASELINES
+from tests.modes import BASELINES, QUICK, SAMPLE
 from tfr_smooth import _keras, losses, registry
 
 # Each ranking with one metric and each metric with one ranking.
@@ -36,7 +36,9 @@ def cases():
             if check is checks.check_reference and subject.reference is None:
                 continue  # test_every_ranking_and_baseline_has_a_reference names it
             reason = checks.EXPECTED_FAILURES.get((name, check))
-            marks = () if reason is None else pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)
+            marks = [] if reason is None else [pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)]
+            if name not in SAMPLE:
+                marks.append(pytest.mark.slow)
             found.append(pytest.param(name, check, id=f"{name}-{check.__name__.removeprefix('check_')}", marks=marks))
     return found
 
@@ -80,7 +82,7 @@ def a_model(loss):
     return model, np.stack([labels * 0.3 + scores, scores], axis=-1).astype(np.float32), labels
 
 
-@pytest.mark.parametrize("name", names_fast_if(lambda name: name in COVERING[: len(registry.RANKINGS)]))
+@pytest.mark.parametrize("name", names_fast_if(lambda name: name in QUICK))
 def test_fit_lowers_the_loss(name):
     model, features, labels = a_model(checks.SUBJECTS[name].loss())
     weights = np.ones(8, np.float32)

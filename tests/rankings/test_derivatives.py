@@ -109,6 +109,7 @@ def test_second_derivatives_equal_finite_differences(name):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * max(1.0, np.abs(expected).max()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [0, 1])
 @pytest.mark.parametrize("name", STOPPED)
 def test_second_derivatives_of_smoothi_keep_the_products_constant(name, row):
@@ -164,7 +165,8 @@ def test_hessians_in_a_graph_give_the_same_second_derivative(name):
     np.testing.assert_allclose(found, second_derivative(function, tf.constant(SCORES)), rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("epsilon", [*(pytest.param(epsilon, marks=pytest.mark.slow) for epsilon in (0.03, 0.1)), 1.0])
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.03, 0.1, 1.0])
 def test_second_and_forward_derivatives_of_sinkhorn_do_not_depend_on_the_threshold(epsilon):
     scores, direction = (tf.constant(random.randn(2, 5)) for random in map(np.random.RandomState, (1, 2)))
     stopped, converged = (

@@ -39,6 +39,7 @@ def test_drops_are_sorted_and_follow_the_known_weights():
         assert means[better] - means[worse] > 3 * (errors[better] + errors[worse])
 
 
+@pytest.mark.slow
 def test_the_drops_of_an_unused_feature_are_exactly_0():
     assert permutation_importance(Linear(), a_dataset()).drops["3"].tolist() == [0.0] * 5
     # Also in a trained network, which multiplies it by 0.

@@ -47,7 +47,7 @@ def assert_equal(first, second):
         np.testing.assert_array_equal(own, other)
 
 
-@pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
+@pytest.mark.parametrize("policy", ["float32", pytest.param("mixed_float16", marks=pytest.mark.slow)])
 def test_a_run_after_others_equals_the_first_run(policy):
     with helpers.precision(policy):
         first, compiled = train(), idle()
@@ -104,11 +104,11 @@ def test_a_result_shares_no_variables_with_later_runs():
     "changes",
     [
         {"dropout": 0.4},
-        {"weight_decay": 0.1},
-        {"loss": "rank_net"},
         {"loss": losses.ListNetLoss()},
-        {"width": 5},
-        {"watch": [metrics.MRRMetric()]},
+        *(
+            pytest.param(change, marks=pytest.mark.slow)
+            for change in ({"weight_decay": 0.1}, {"loss": "rank_net"}, {"width": 5}, {"watch": [metrics.MRRMetric()]})
+        ),
     ],
     ids=str,
 )

@@ -147,6 +147,7 @@ def test_a_custom_ranking_requires_the_name_of_its_hyperparameter():
             diagnose(loss, hyperparameter=name)
 
 
+@pytest.mark.slow
 def test_the_monitor_logs_the_diagnosis_at_the_current_temperature():
     random = np.random.RandomState(0)
     dataset = tf.data.Dataset.from_tensors((random.randn(5, 5, 3).astype(np.float32), LABELS))
