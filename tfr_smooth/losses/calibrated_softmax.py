@@ -53,9 +53,9 @@ class CalibratedSoftmaxLoss(SoftmaxLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        first = [[0, 0], [1, 0]]
-        labels = tf.pad(labels, first, constant_values=tf.cast(self.virtual_label, labels.dtype))
-        return super().compute(labels, tf.pad(scores, first), tf.pad(mask, first, constant_values=True))
+        column = tf.reduce_sum(tf.zeros_like(scores), axis=1, keepdims=True)  # the score of the virtual document
+        labels = tf.concat([column + self.virtual_label, labels], axis=1)
+        return super().compute(labels, tf.concat([column, scores], axis=1), tf.concat([column == 0.0, mask], axis=1))
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists that have no gradient."""
