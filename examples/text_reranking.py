@@ -115,7 +115,8 @@ def main(argv: list[str]) -> None:
     plan.compute(progress=progress)
     report(plan, output)
     if _EXPORT.value:
-        job = next(job for job in plan.jobs() if job.loss is not None)
+        jobs = plan.jobs()
+        job = next((job for job in jobs if job.loss is not None), jobs[0])
         model = job.model(output / "export_training")
         print(f"Exported to {text.export_reranker(model, _EXPORT.value, inputs=inputs)}")
 

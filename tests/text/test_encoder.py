@@ -86,7 +86,12 @@ def test_other_architectures_are_refused():
         text.Encoder(albert, keras_hub.tokenizers.ByteTokenizer())
 
 
-def test_bad_sizes_are_refused():
+def test_bad_arguments_are_refused():
+    encoder, tokenizer = make("deberta")
+    with pytest.raises(ValueError, match="`activation` must be None for DebertaV3Backbone, got 'gelu'"):
+        text.Encoder(encoder.backbone, tokenizer, activation="gelu")
+    with pytest.raises(ValueError, match="`activation` must be one of .*'gelu_new'.*, got 'mish'"):
+        text.Encoder(make()[0].backbone, word_piece(), activation="mish")
     with pytest.raises(ValueError, match="`frozen_layers` must be at most 2, the number of layers, got 3"):
         make(frozen_layers=3)
     with pytest.raises(ValueError, match="`ids` must have at most 40 tokens per text, got 41"):

@@ -1,8 +1,9 @@
-"""Folders of Hugging Face: the encoder compared with BERT's formulas in float64, and a published checkpoint."""
+"""Folders of Hugging Face, one of them a published checkpoint."""
 
 import json
 import math
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -13,14 +14,14 @@ from safetensors import numpy as safetensors
 from tests.text.conftest import VOCABULARY
 from tfr_smooth import text
 
-IDS = np.int32([[2, 5, 6, 3, 7, 8, 3, 0], [2, 9, 3, 0, 0, 0, 0, 0]])
-WIDTH, INNER, HEADS, LAYERS = 12, 20, 2, 2
+IDS = tf.constant([[2, 5, 6, 3, 7, 8, 3, 0], [2, 9, 3, 0, 0, 0, 0, 0]])
+WIDTH, INNER, LAYERS = 12, 20, 2
 CONFIG = {
     "model_type": "bert",
     "vocab_size": len(VOCABULARY),
     "hidden_size": WIDTH,
     "num_hidden_layers": LAYERS,
-    "num_attention_heads": HEADS,
+    "num_attention_heads": 2,
     "intermediate_size": INNER,
     "max_position_embeddings": 40,
     "hidden_act": "gelu",
@@ -32,7 +33,8 @@ def random_tensors():
     random = np.random.RandomState(0)
     layers = [f"encoder.layer.{number}" for number in range(LAYERS)]
     shapes = {"pooler.dense": (WIDTH, WIDTH)}
-    shapes |= {f"{layer}.attention.{part}": (WIDTH, WIDTH) for layer in layers for part in PARTS}
+    parts = ("self.query", "self.key", "self.value", "output.dense")
+    shapes |= {f"{layer}.attention.{part}": (WIDTH, WIDTH) for layer in layers for part in parts}
     shapes |= {f"{layer}.intermediate.dense": (INNER, WIDTH) for layer in layers}
     shapes |= {f"{layer}.output.dense": (WIDTH, INNER) for layer in layers}
     norms = ["embeddings", *(f"{layer}.{part}" for layer in layers for part in ("attention.output", "output"))]
@@ -42,39 +44,6 @@ def random_tensors():
     weights = {f"{name}.weight": shape for name, shape in shapes.items()} | embeddings
     biases = {f"{name}.bias": shape[:1] for name, shape in shapes.items()}
     return {name: random.normal(0.0, 0.3, shape).astype("f") for name, shape in (weights | biases).items()}
-
-
-PARTS = ("self.query", "self.key", "self.value", "output.dense")
-
-
-def reference(tensors, ids):
-    """Devlin et al. 2019 and Vaswani et al. 2017, section 3, for one text without padding."""
-    weights = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}
-
-    def norm(x, name):
-        x = (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)
-        return x * weights[f"{name}.LayerNorm.weight"] + weights[f"{name}.LayerNorm.bias"]
-
-    def dense(x, name):
-        return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
-
-    segments = (np.arange(len(ids)) > np.flatnonzero(ids == 3)[0]).astype(int)
-    places = {"word": ids, "position": np.arange(len(ids)), "token_type": segments}
-    x = norm(sum(weights[f"embeddings.{name}_embeddings.weight"][rows] for name, rows in places.items()), "embeddings")
-    for number in range(LAYERS):
-        layer = f"encoder.layer.{number}"
-        q, k, v = (dense(x, f"{layer}.attention.{part}").reshape(len(ids), HEADS, -1) for part in PARTS[:3])
-        attended = []
-        for head in range(HEADS):
-            logits = q[:, head] @ k[:, head].T / math.sqrt(WIDTH / HEADS)
-            shares = np.exp(logits - logits.max(-1, keepdims=True))
-            attended.append(shares / shares.sum(-1, keepdims=True) @ v[:, head])
-        output = f"{layer}.attention.output"
-        x = norm(x + dense(np.concatenate(attended, -1), f"{output}.dense"), output)
-        inner = dense(x, f"{layer}.intermediate.dense")
-        inner = 0.5 * inner * (1.0 + np.vectorize(math.erf)(inner / math.sqrt(2.0)))
-        x = norm(x + dense(inner, f"{layer}.output.dense"), f"{layer}.output")
-    return x
 
 
 @pytest.fixture(scope="module")
@@ -87,31 +56,58 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_hidden_states_match_the_formulas_of_bert(folder, tmp_path):
-    encoder, _ = text.load_encoder(folder)
-    model = text.LateInteraction(encoder)
-    model.save(tmp_path / "model.keras")
+def changed(folder, target, **values):
+    """Copies the folder with other values in `config.json`."""
+    shutil.copytree(folder, target, dirs_exist_ok=True)
+    (target / "config.json").write_text(json.dumps({**CONFIG, **values}))
+    return target
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("gelu", 0.75 * (1.0 + math.erf(1.5 / math.sqrt(2.0)))),
+        ("gelu_new", 0.75 * (1.0 + math.tanh(math.sqrt(2.0 / math.pi) * (1.5 + 0.044715 * 1.5**3)))),
+        ("relu", 1.5),
+    ],
+)
+def test_the_activation_is_that_of_the_model_also_after_saving(folder, tmp_path, name, value):
+    encoder, _ = text.load_encoder(changed(folder, tmp_path, hidden_act=name))
+    text.LateInteraction(encoder).save(tmp_path / "model.keras")
     loaded = tf.keras.models.load_model(tmp_path / "model.keras").encoder
-    for row, ids in enumerate(IDS):
-        expected = reference(random_tensors(), ids[ids != 0])
-        for each in (encoder, loaded):
-            np.testing.assert_allclose(each(tf.constant(IDS))[row, : len(expected)], expected, atol=1e-5)
+    for each in (encoder, loaded):
+        for layer in each.backbone.transformer_layers:
+            found = layer._feedforward_intermediate_dense.activation(tf.constant(1.5))
+            assert float(found) == pytest.approx(value, abs=1e-6)
+    np.testing.assert_array_equal(encoder(IDS), loaded(IDS))
 
 
 def test_accents_are_removed_with_the_case_unless_the_folder_says_otherwise(folder, tmp_path):
     texts = ["H\u00e9ATED Wings"]
     assert text.load_encoder(folder)[1](texts) == [[7, 18, 5, 17]]
-    for path in folder.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true, "strip_accents": false}')
     assert text.load_encoder(tmp_path)[1](texts) == [[1, 5, 17]]
 
 
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"hidden_act": "mish"}, "`activation` must be one of .*, got 'mish'"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type must be 'absolute', got 'relative_key'"),
+        ({"num_hidden_layers": 3}, "KerasHub cannot read it: .*encoder.layer.2"),
+        ({"vocab_size": 9}, "KerasHub cannot read it: .*shape"),
+    ],
+)
+def test_what_kerashub_does_not_read_is_refused(folder, tmp_path, values, message):
+    with pytest.raises(ValueError, match=message):
+        text.load_encoder(changed(folder, tmp_path, **values))
+
+
 @pytest.mark.parametrize("name", ["model.safetensors", "vocab.txt", "tokenizer_config.json"])
 def test_a_missing_file_is_named_in_the_error(folder, tmp_path, name):
-    for path in folder.iterdir():
-        if path.name != name:
-            (tmp_path / path.name).write_bytes(path.read_bytes())
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / name).unlink()
     with pytest.raises(ValueError, match=f"KerasHub cannot read it: .*{name}"):
         text.load_encoder(tmp_path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -20,6 +21,11 @@ if not _keras.IS_KERAS_3:
 
 _INPUTS = {"token_ids", "padding_mask", "segment_ids"}
 _WEIGHTS = ("model.safetensors", "model.weights.h5")  # of Hugging Face and of KerasHub
+_ACTIVATIONS = {
+    "gelu": tf.keras.activations.gelu,
+    "gelu_new": functools.partial(tf.keras.activations.gelu, approximate=True),
+    "relu": tf.keras.activations.relu,
+}
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
@@ -35,8 +41,9 @@ class Encoder(tf.keras.layers.Layer):
       frozen_layers: Number of layers, counted from the input, that are not trained, from 0 to the number of layers. If
         > 0, the embeddings are not trained either. The output of the frozen layers (see `frozen`) can be computed once
         and passed to `trained`.
-      activation: Name of the Keras activation of the feed-forward networks; None for the backbone's. KerasHub's BERT
-        approximates gelu, which Hugging Face's BERT computes exactly ("gelu").
+      activation: Activation of the feed-forward networks of a backbone that consists of
+        `keras_hub.layers.TransformerEncoder`, with the names of Hugging Face: "gelu", "gelu_new" (approximated) or
+        "relu". None for the backbone's: KerasHub's BERT approximates gelu, Hugging Face's does not.
       **kwargs: Arguments of `tf.keras.layers.Layer`.
 
     Attributes:
@@ -82,7 +89,8 @@ class Encoder(tf.keras.layers.Layer):
         self.activation = activation
         self.width = states.shape[-1]
         self.max_length = getattr(backbone, "max_sequence_length", None)
-        _set_activation(backbone, activation)
+        if activation is not None:
+            _set_activation(backbone, activation)
         places = list(inputs.values())
         if self.frozen_layers:
             boundary = _boundary(backbone, self.frozen_layers)
@@ -235,7 +243,18 @@ def load_encoder(
     size = getattr(backbone.token_embedding, "input_dim", known)
     if known > size:
         raise ValueError(f"{folder}: the tokenizer has {known} tokens, but the model has embeddings of only {size}")
-    activation = _as_hugging_face(folder, tokenizer)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if "model_type" not in config:  # a preset of KerasHub
+        return Encoder(backbone, tokenizer, frozen_layers=frozen_layers), tokenizer
+    # KerasHub does not read these from the files of Hugging Face.
+    if config.get("position_embedding_type", "absolute") != "absolute":
+        kind = config["position_embedding_type"]
+        raise ValueError(f"{folder / 'config.json'}: position_embedding_type must be 'absolute', got {kind!r}")
+    if hasattr(tokenizer, "strip_accents"):
+        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+        strip = settings.get("strip_accents")
+        tokenizer.strip_accents = tokenizer.lowercase if strip is None else strip
+    activation = config.get("hidden_act") if _blocks(backbone) else None
     return Encoder(backbone, tokenizer, frozen_layers=frozen_layers, activation=activation), tokenizer
 
 
@@ -254,25 +273,18 @@ def _check_hash(folder: Path, sha256: str) -> None:
         raise ValueError(f"{weights}: expected the SHA-256 hash {sha256}, got {found}")
 
 
-def _as_hugging_face(folder: Path, tokenizer: Any) -> str | None:
-    """Sets what KerasHub does not read from Hugging Face's files, and returns the name of the activation."""
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    if "model_type" not in config:
-        return None  # a KerasHub preset
-    if hasattr(tokenizer, "strip_accents"):
-        path = folder / "tokenizer_config.json"
-        settings = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        strip = settings.get("strip_accents")
-        tokenizer.strip_accents = tokenizer.lowercase if strip is None else strip
-    return "gelu" if config.get("hidden_act") == "gelu" else None
+def _blocks(backbone: Any) -> list[Any]:
+    """Returns the layers whose activation can be set."""
+    block = _keras_hub("`Encoder`").layers.TransformerEncoder
+    return [layer for layer in backbone.layers if isinstance(layer, block)]
 
 
-def _set_activation(backbone: Any, activation: str | None) -> None:
-    if activation is not None:
-        block = _keras_hub("`Encoder`").layers.TransformerEncoder
-        for layer in backbone.layers:
-            if isinstance(layer, block):
-                layer._feedforward_intermediate_dense.activation = tf.keras.activations.get(activation)
+def _set_activation(backbone: Any, activation: str) -> None:
+    function, blocks = _ACTIVATIONS[_arguments.choice("activation", activation, tuple(_ACTIVATIONS))], _blocks(backbone)
+    if not blocks:
+        raise ValueError(f"`activation` must be None for {type(backbone).__name__}, got {activation!r}.")
+    for block in blocks:
+        block._feedforward_intermediate_dense.activation = function
 
 
 def _boundary(backbone: Any, frozen_layers: int) -> Any:
