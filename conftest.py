@@ -14,12 +14,17 @@ if HAS_TF_RANKING and not importlib.metadata.version("tensorflow").startswith("2
     # TF-Ranking requires Keras 2, which TensorFlow 2.15 still uses. Programs started by tests inherit this.
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
 collect_ignore = [] if HAS_TF_RANKING else ["tfr_smooth/tf_ranking", "tests/tf_ranking/pipeline_task.py"]
+# KerasHub requires Keras 3 and Python 3.11.
+HAS_KERAS_HUB = importlib.util.find_spec("keras_hub") is not None and not HAS_TF_RANKING
+collect_ignore += [] if HAS_KERAS_HUB else ["tfr_smooth/text", "tests/text", "tests/examples/test_text_reranking.py"]
 
 PEAKS = pytest.StashKey[dict[str, float]]()
 
 
-def pytest_report_header() -> str | None:
-    return None if HAS_TF_RANKING else "not collected: tfr_smooth/tf_ranking (this stack has no tensorflow_ranking)"
+def pytest_report_header() -> list[str]:
+    missing = {"tf_ranking (this stack has no tensorflow_ranking)": HAS_TF_RANKING}
+    missing["text (this stack has no keras_hub with Keras 3)"] = HAS_KERAS_HUB
+    return [f"not collected: tfr_smooth/{name}" for name, has in missing.items() if not has]
 
 
 def peak_gigabytes() -> float:

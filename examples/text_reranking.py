@@ -1,4 +1,4 @@
-"""Reranks BM25's candidates with BERT models trained with losses of this library, and compares the losses.
+"""Reranks BM25's candidates with encoders such as BERT trained with losses of this library, and compares the losses.
 
     python examples/text_reranking.py --docs=docs.tsv --queries=queries.tsv --qrels=qrels.txt \
         --model_dir=all-MiniLM-L6-v2 --losses="zero_shot pairwise_hinge approx_ndcg smoothi_ndcg" --seeds=3
@@ -9,8 +9,6 @@ only jobs without a result. docs/text.md describes files, models and results.
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import pathlib
 from typing import Any
 
@@ -19,7 +17,7 @@ import tensorflow as tf
 from absl import flags
 from command_line import errors_in_one_line
 
-from tfr_smooth import _files, _keras, losses, study, text, training
+from tfr_smooth import _files, losses, study, text, training
 from tfr_smooth.data.text_files import digest
 from tfr_smooth.study import tables
 
@@ -34,9 +32,9 @@ _NAME = flags.DEFINE_string(
     "name", None, "Name of the collection in the results. Default: name of the folder of --docs."
 )
 _MODEL_DIR = flags.DEFINE_string(
-    "model_dir", None, "BERT checkpoint: a folder with config.json, model.safetensors, tokenizer.json.", required=True
+    "model_dir", None, "Folder of the encoder: a preset of KerasHub or a download from Hugging Face.", required=True
 )
-_SHA256 = flags.DEFINE_string("sha256", None, "Expected SHA-256 hash of the checkpoint's model.safetensors.")
+_SHA256 = flags.DEFINE_string("sha256", None, "Expected SHA-256 hash of model.safetensors or model.weights.h5.")
 _SCORER = flags.DEFINE_enum("scorer", "late", ["late", "cross"], "Late interaction (ColBERT) or cross-encoder.")
 _LOSSES = flags.DEFINE_string(
     "losses",
@@ -80,7 +78,7 @@ def main(argv: list[str]) -> None:
     with errors_in_one_line(ImportError, OSError, ValueError):
         if len(argv) > 1:
             raise ValueError(f"Unknown argument {argv[1]!r}. Flags start with --.")
-        if _keras.IS_KERAS_3 and _PRECISION.value == "float16" and _STRATEGY.value != "none":
+        if _PRECISION.value == "float16" and _STRATEGY.value != "none":
             # github.com/keras-team/keras/issues/19246
             raise ValueError("Keras 3 does not scale losses on several devices; use --precision=bfloat16.")
         strategy = training.get_strategy(_STRATEGY.value)
@@ -92,7 +90,7 @@ def main(argv: list[str]) -> None:
             _DOCS.value, _QUERIES.value, _QRELS.value, gains=gains(), source_grade=_SOURCE_GRADE.value
         )
         encoder, tokenizer = load()
-        check(encoder.config)
+        check(encoder)
         run = text.bm25(collection, depth=_DEPTH.value)
     describe(collection, run)
     output = pathlib.Path(_OUTPUT_DIR.value)
@@ -117,9 +115,10 @@ def main(argv: list[str]) -> None:
     plan.compute(progress=progress)
     report(plan, output)
     if _EXPORT.value:
-        job = next(job for job in plan.jobs() if job.loss is not None)
+        jobs = plan.jobs()
+        job = next((job for job in jobs if job.loss is not None), jobs[0])
         model = job.model(output / "export_training")
-        print(f"Exported to {text.export_reranker(model, tokenizer, _EXPORT.value, inputs=inputs)}")
+        print(f"Exported to {text.export_reranker(model, _EXPORT.value, inputs=inputs)}")
 
 
 def gains() -> dict[int, int] | None:
@@ -136,15 +135,11 @@ def loss_of(label: str) -> losses.RankingLoss | None:
     return None if name == "zero_shot" else losses.get(name, **arguments)
 
 
-def check(config: text.BertConfig) -> None:
+def check(encoder: text.Encoder) -> None:
     """Checks flags before the slow steps."""
     for flag in (_LENGTH, _QUERY_LENGTH):
-        if flag.value > config.max_position_embeddings:
-            raise ValueError(
-                f"--{flag.name} must be at most the checkpoint's {config.max_position_embeddings}, got {flag.value}."
-            )
-    if _EXPORT.value and importlib.util.find_spec("tensorflow_text") is None:
-        raise ImportError("--export needs tensorflow-text: pip install 'tfr_smooth[text]'")
+        if encoder.max_length is not None and flag.value > encoder.max_length:
+            raise ValueError(f"--{flag.name} must be at most the model's {encoder.max_length}, got {flag.value}.")
 
 
 def describe(collection: text.Collection, run: dict[str, dict[str, float]]) -> None:
@@ -167,17 +162,17 @@ def describe(collection: text.Collection, run: dict[str, dict[str, float]]) -> N
             print(f"{count} {what}")
 
 
-def load() -> tuple[text.BertEncoder, text.Tokenizer]:
-    return text.load_bert(_MODEL_DIR.value, frozen_layers=_FROZEN_LAYERS.value, sha256=_SHA256.value)
+def load() -> tuple[text.Encoder, Any]:
+    return text.load_encoder(_MODEL_DIR.value, frozen_layers=_FROZEN_LAYERS.value, sha256=_SHA256.value)
 
 
-def make_model(encoder: text.BertEncoder) -> text.Reranker:
+def make_model(encoder: text.Encoder) -> text.Reranker:
     model = {"late": text.LateInteraction, "cross": text.CrossEncoder}[_SCORER.value]
     rate = _HEAD_LEARNING_RATE.value / _LEARNING_RATE.value
     return model(encoder, micro_batches=_MICRO_BATCHES.value, head_rate=rate)
 
 
-def make_inputs(collection: text.Collection, tokenizer: text.Tokenizer, pairs: dict[str, list[str]]) -> text.Inputs:
+def make_inputs(collection: text.Collection, tokenizer: Any, pairs: dict[str, list[str]]) -> text.Inputs:
     wanted = {doc_id for doc_ids in pairs.values() for doc_id in doc_ids}
     documents = {doc_id: document for doc_id, document in collection.documents.items() if doc_id in wanted}
     collection = collection._replace(documents=documents)
@@ -213,7 +208,9 @@ def starting_point(
     settings = {flag.name: flag.value for flag in (*names, _DEPTH, _PRETRAINING, _PRECISION, _MICRO_BATCHES)}
     for flag in (_DOCS, _QUERIES, _QRELS):  # A file with the same name may have other contents.
         settings[f"content of {flag.name}"] = digest([flag.value])
-    settings["model_dir"] = digest([os.path.join(_MODEL_DIR.value, "model.safetensors")])
+    folder = pathlib.Path(_MODEL_DIR.value)
+    weights = sorted(str(path) for kind in ("safetensors", "weights.h5") for path in folder.glob(f"model*.{kind}"))
+    settings["model_dir"] = digest(weights)
     settings["gains"], settings["source_grade"] = _GAINS.value, _SOURCE_GRADE.value
     if not _PRETRAINING.value:
         return lambda: make_model(load()[0]), settings

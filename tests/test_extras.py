@@ -8,12 +8,14 @@ import sys
 import pytest
 
 from tests import documents
+from tfr_smooth import _keras
 
-OPTIONAL = ["Stemmer", "bm25s", "jinja2", "lightgbm", "matplotlib", "optuna", "pandas", "pytrec_eval", "safetensors"]
-OPTIONAL += ["scipy", "tabulate", "tensorflow_ranking", "tensorflow_serving", "tensorflow_text", "tokenizers"]
+KERAS_3 = pytest.mark.skipif(not _keras.IS_KERAS_3, reason="text reranking needs Keras 3")
+OPTIONAL = ["Stemmer", "bm25s", "jinja2", "keras_hub", "lightgbm", "matplotlib", "optuna", "pandas", "pytrec_eval"]
+OPTIONAL += ["safetensors", "scipy", "tabulate", "tensorflow_ranking", "tensorflow_serving", "tensorflow_text"]
 
 PROGRAM = """
-import json, sys
+import importlib, json, sys
 
 class Blocked:
     def find_spec(self, name, path=None, target=None):
@@ -24,7 +26,9 @@ sys.meta_path.insert(0, Blocked())
 
 import numpy as np
 import tfr_smooth
-from tfr_smooth import study, text
+from tfr_smooth import _keras, study
+if _keras.IS_KERAS_3:
+    from tfr_smooth import text
 
 report = {{"imported": sorted(set({optional!r}) & set(sys.modules))}}
 
@@ -41,14 +45,17 @@ calls = {{
     "trec_eval_by_query": lambda: tfr_smooth.evaluation.trec_eval_by_query([query]),
     "plot": lambda: tfr_smooth.evaluation.plot_training_curves(folder + "/curves.png", {{"loss": [0.5]}}),
     "collect": lambda: study.collect(None),
-    "bm25": lambda: text.bm25(text.Collection({{}}, {{}}, {{}}, {{}})),
-    "tokenizer": lambda: text.Tokenizer(folder),
     "lambdamart": lambda: study.RANKERS["lambdamart"].fit(None, {{}}, 0),
     "warmup": lambda: tfr_smooth.serving.export_ranker(model, folder + "/export", num_features=3),
     "no_warmup": lambda: tfr_smooth.serving.export_ranker(
         model, folder + "/plain", num_features=3, warmup_list_sizes=()
     ),
 }}
+if _keras.IS_KERAS_3:
+    calls["bm25"] = lambda: text.bm25(text.Collection({{}}, {{}}, {{}}, {{}}))
+    calls["load_encoder"] = lambda: text.load_encoder(folder)
+else:
+    calls["text"] = lambda: importlib.import_module("tfr_smooth.text")
 for name, call in calls.items():
     try:
         call()
@@ -96,8 +103,13 @@ def needs(name, packages, extra):
         ("plot", needs("`plot_training_curves`", "matplotlib", "evaluation")),
         ("collect", needs("`collect`", "pandas", "study")),
         ("lambdamart", needs("The ranker 'lambdamart'", "lightgbm", "study")),
-        ("bm25", needs("`bm25`", "bm25s and PyStemmer", "text")),
-        ("tokenizer", needs("`Tokenizer`", "tokenizers", "text")),
+        pytest.param("bm25", needs("`bm25`", "bm25s and PyStemmer", "text"), marks=KERAS_3),
+        pytest.param("load_encoder", needs("`load_encoder`", "keras-hub", "text"), marks=KERAS_3),
+        pytest.param(
+            "text",
+            "tfr_smooth.text needs Keras 3, as KerasHub does, but TensorFlow uses tf-keras.",
+            marks=pytest.mark.skipif(_keras.IS_KERAS_3, reason="Keras 3 is active"),
+        ),
         ("warmup", needs("An export with `warmup_list_sizes`", "tensorflow-serving-api", "serving")),
     ],
 )

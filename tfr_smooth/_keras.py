@@ -28,20 +28,3 @@ def warn_of_other_keras() -> None:
 def tensorflow_variables(variables: Iterable[Any]) -> list[tf.Variable]:
     """Returns the `tf.Variable` objects, which Keras 3 wraps and checkpoints and SavedModels track."""
     return [v.value if IS_KERAS_3 else v for v in variables]
-
-
-def scales_loss(optimizer: Any) -> bool:
-    """Returns whether the optimizer takes gradients of a scaled loss: float16 would lose small gradients."""
-    return isinstance(optimizer, tf.keras.mixed_precision.LossScaleOptimizer)
-
-
-def scale_loss(optimizer: Any, loss: tf.Tensor) -> tf.Tensor:
-    """Returns the loss to differentiate, scaled if `scales_loss`."""
-    if IS_KERAS_3:
-        return optimizer.scale_loss(loss)
-    return optimizer.get_scaled_loss(loss) if scales_loss(optimizer) else loss
-
-
-def unscale(optimizer: Any, gradients: list[tf.Tensor]) -> list[tf.Tensor]:
-    """Returns the gradients for `apply_gradients`, which removes the scale itself in Keras 3."""
-    return gradients if IS_KERAS_3 or not scales_loss(optimizer) else optimizer.get_unscaled_gradients(gradients)

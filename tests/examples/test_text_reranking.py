@@ -7,11 +7,9 @@ import tensorflow as tf
 
 from tests import helpers
 from tests.text.conftest import made_up, write_checkpoint
-from tfr_smooth import _keras
 
 SCRIPT = "examples/text_reranking.py"
 NOT_SCALED = "Keras 3 does not scale losses on several devices; use --precision=bfloat16."
-ONLY_KERAS_3 = pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 scales losses on several devices")
 
 
 def write_collection(folder):
@@ -69,12 +67,12 @@ def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, scorer)
         ("--docs=/nope", "No such file or directory: '/nope'"),
         ("--losses=smooth_ndcg", "Did you mean 'smoothi_ndcg'"),
         ("--gains=1-4", "--gains must be GRADE:LABEL pairs such as '1:4,2:3', got '1-4'."),
-        ("--length=99", "--length must be at most the checkpoint's 40, got 99."),
+        ("--length=99", "--length must be at most the model's 40, got 99."),
         ("--frozen_layers=3", "`frozen_layers` must be at most 2, the number of layers, got 3."),
         ("--sha256=00", "expected the SHA-256 hash 00"),
         ("--learning_rate=-1", "`learning_rate` must be a finite number > 0"),
-        pytest.param("--precision=float16 --strategy=mirrored", NOT_SCALED, marks=ONLY_KERAS_3),
-        pytest.param("--precision=float16 --strategy=multi_worker", NOT_SCALED, marks=ONLY_KERAS_3),
+        ("--precision=float16 --strategy=mirrored", NOT_SCALED),
+        ("--precision=float16 --strategy=multi_worker", NOT_SCALED),
     ],
 )
 def test_errors_are_one_line(folder, flags, message):

@@ -1,69 +1,83 @@
-"""A tiny BERT with random weights, and a made-up collection."""
+"""Tiny encoders of several families with random weights, and a made-up collection."""
 
-import json
+import functools
+import io
 
+import keras_hub
 import numpy as np
 import pytest
+import sentencepiece
 
 from tfr_smooth import text
 
 WORDS = ["wing", "lift", "heat", "flow", "drag", "shock", "plate", "gas", "jet", "tube", "cone", "wave"]
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "##s", "##ed", ".", "the", "of"]
-CONFIG = {
-    "model_type": "bert",
-    "vocab_size": len(VOCABULARY) + 3,  # Checkpoints may have unused rows.
-    "hidden_size": 12,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 20,
-    "max_position_embeddings": 40,
-    "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
+SIZES = {"num_layers": 2, "num_heads": 2, "hidden_dim": 12, "intermediate_dim": 20, "max_sequence_length": 40}
+
+
+def word_piece():
+    return keras_hub.models.BertTokenizer(VOCABULARY, lowercase=True, strip_accents=True)
+
+
+def byte_pairs():
+    """The vocabulary has each letter, and each word after a space."""
+    starts = [["\u0120" + word[:end] for end in range(len(word) + 1)] for word in WORDS]
+    merges = {f"{longer[:-1]} {longer[-1]}": longer for parts in starts for longer in parts[1:]}
+    special = ["<s>", "<pad>", "</s>", "<mask>"]
+    tokens = dict.fromkeys([*special, *"abcdefghijklmnopqrstuvwxyz.,\u0120", *merges.values()])
+    return keras_hub.models.RobertaTokenizer({token: number for number, token in enumerate(tokens)}, list(merges))
+
+
+@functools.cache
+def proto():
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([" ".join(WORDS)] * 4),
+        model_writer=written,
+        vocab_size=40,
+        hard_vocab_limit=False,
+        pad_id=0,
+        bos_id=1,
+        eos_id=2,
+        unk_id=3,
+        pad_piece="[PAD]",
+        bos_piece="[CLS]",
+        eos_piece="[SEP]",
+        unk_piece="[UNK]",
+        user_defined_symbols="[MASK]",
+        minloglevel=2,
+    )
+    return written.getvalue()
+
+
+def sentence_pieces():
+    return keras_hub.models.DebertaV3Tokenizer(proto())
+
+
+# Tokenizer and backbone by family.
+FAMILIES = {
+    "bert": (word_piece, keras_hub.models.BertBackbone),
+    "roberta": (byte_pairs, keras_hub.models.RobertaBackbone),
+    "deberta": (sentence_pieces, functools.partial(keras_hub.models.DebertaV3Backbone, bucket_size=6)),
 }
 
 
-def random_tensors(config, seed=0):
-    """Weights under the names of published checkpoints."""
+def make(family="bert", *, frozen_layers=0, dropout=0.1, seed=0):
+    """Returns an encoder and its tokenizer."""
+    tokenizer, backbone = FAMILIES[family]
+    tokenizer = tokenizer()
+    model = backbone(vocabulary_size=tokenizer.vocabulary_size() + 3, dropout=dropout, **SIZES)  # with unused rows
     random = np.random.RandomState(seed)
-    width, inner = config["hidden_size"], config["intermediate_size"]
-
-    def tensor(*shape):
-        return random.normal(0.0, 0.3, shape).astype(np.float32)
-
-    def norm(name):
-        return {f"{name}.LayerNorm.weight": 1.0 + tensor(width), f"{name}.LayerNorm.bias": tensor(width)}
-
-    def dense(name, inputs, outputs):
-        return {f"{name}.weight": tensor(outputs, inputs), f"{name}.bias": tensor(outputs)}
-
-    tensors = {
-        "embeddings.word_embeddings.weight": tensor(config["vocab_size"], width),
-        "embeddings.position_embeddings.weight": tensor(config["max_position_embeddings"], width),
-        "embeddings.token_type_embeddings.weight": tensor(config["type_vocab_size"], width),
-        **norm("embeddings"),
-    }
-    for number in range(config["num_hidden_layers"]):
-        layer = f"encoder.layer.{number}"
-        for part in ("self.query", "self.key", "self.value", "output.dense"):
-            tensors |= dense(f"{layer}.attention.{part}", width, width)
-        tensors |= norm(f"{layer}.attention.output")
-        tensors |= dense(f"{layer}.intermediate.dense", width, inner)
-        tensors |= dense(f"{layer}.output.dense", inner, width)
-        tensors |= norm(f"{layer}.output")
-    return tensors
+    for variable in model.weights:
+        variable.assign(random.normal(variable.name == "gamma", 0.3, variable.shape))
+    return text.Encoder(model, tokenizer, frozen_layers=frozen_layers), tokenizer
 
 
-def write_checkpoint(folder, config=CONFIG, tensors=None, rename=lambda name: name):
-    from safetensors import numpy as safetensors
-
-    tensors = random_tensors(config) if tensors is None else tensors
-    folder.mkdir(parents=True, exist_ok=True)
-    safetensors.save_file({rename(name): tensor for name, tensor in tensors.items()}, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
+def write_checkpoint(folder, family="bert", **arguments):
+    """Writes a preset of KerasHub."""
+    encoder, tokenizer = make(family, **arguments)
+    encoder.backbone.save_to_preset(str(folder))
+    tokenizer.save_to_preset(str(folder))
     return folder
 
 

@@ -6,7 +6,7 @@ import sys
 
 import tensorflow as tf
 
-from tests.text.conftest import CONFIG, made_up, write_checkpoint
+from tests.text.conftest import made_up, write_checkpoint
 from tfr_smooth import losses, text
 
 
@@ -15,14 +15,13 @@ def main(replicas, folder):
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * replicas)
     devices = [f"/cpu:{number}" for number in range(replicas)]
     strategy = tf.distribute.MirroredStrategy(devices) if replicas > 1 else tf.distribute.get_strategy()
-    no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    checkpoint = write_checkpoint(folder / "bert", {**CONFIG, **no_dropout})
+    checkpoint = write_checkpoint(folder / "bert", dropout=0.0)
     collection = made_up()
     run = text.bm25(collection, depth=15)
     queries = list(collection.queries)
-    inputs = text.LateInputs(collection, text.Tokenizer(checkpoint), query_length=5, document_length=9)
+    inputs = text.LateInputs(collection, text.load_encoder(checkpoint)[1], query_length=5, document_length=9)
     model = text.train(
-        lambda: text.LateInteraction(text.load_bert(checkpoint, frozen_layers=1)[0], micro_batches=2),
+        lambda: text.LateInteraction(text.load_encoder(checkpoint, frozen_layers=1)[0], micro_batches=2),
         losses.SmoothINDCGLoss(),
         inputs,
         run,

@@ -43,13 +43,13 @@ def test_the_best_mix_has_the_best_metric():
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory, checkpoint, collection, run):
-    _, tokenizer = text.load_bert(checkpoint)
+    _, tokenizer = text.load_encoder(checkpoint)
     return text.CrossValidation(
         "made up",
         collection,
         run,
         text.LateInputs(collection, tokenizer, query_length=5, document_length=9),
-        lambda: text.LateInteraction(text.load_bert(checkpoint)[0]),
+        lambda: text.LateInteraction(text.load_encoder(checkpoint)[0]),
         {"zero_shot": None, "smoothi_ndcg:alpha=2.0": losses.get("smoothi_ndcg", alpha=2.0)},
         tmp_path_factory.mktemp("study"),
         folds=3,

@@ -1,40 +1,44 @@
 """The layout of tokens in the inputs."""
 
+import re
+
+import keras_hub
 import numpy as np
 import pytest
 import tensorflow as tf
+import tokenizers
 
-from tests.text.conftest import VOCABULARY
-from tfr_smooth import text
+from tests.text.conftest import FAMILIES, VOCABULARY, byte_pairs, word_piece
 from tfr_smooth.text import layout
 
-SPECIAL = layout.SpecialTokens(pad=0, cls=2, sep=3)
+SPECIAL = layout.SpecialTokens(pad=0, start=2, end=3, between=(3,))
+TWO = SPECIAL._replace(between=(3, 4))
 
 
-def pair(query, document, length, passages):
+def pair(query, document, length, passages, special):
     """Builds the passages of one pair token by token."""
-    query = query[: (length - 3) // 2]
-    room = length - 3 - len(query)
+    space = length - 2 - len(special.between)
+    query = query[: space // 2]
+    room = space - len(query)
     document = document[: room * passages]
     count = max(1, -(-len(document) // room))
     size = -(-len(document) // count)
     rows = np.zeros((passages, length), int)
     for number in range(count):
-        row = [2, *query, 3, *document[number * size : (number + 1) * size], 3]
+        row = [2, *query, *special.between, *document[number * size : (number + 1) * size], 3]
         rows[number, : len(row)] = row
     return rows
 
 
 @pytest.mark.parametrize("passages", [1, 2, 3])
-@pytest.mark.parametrize("length", [5, 8, 12])
-def test_pairs_match_a_token_by_token_reference(length, passages):
+@pytest.mark.parametrize(("length", "special"), [(5, SPECIAL), (8, SPECIAL), (12, SPECIAL), (6, TWO), (11, TWO)])
+def test_pairs_match_a_token_by_token_reference(length, special, passages):
     random = np.random.RandomState(0)
     queries = [random.randint(10, 99, size).tolist() for size in (0, 1, 3, 4, 9, 2, 2)]
     documents = [random.randint(10, 99, size).tolist() for size in (0, 0, 1, 9, 40, 13, 14)]
-    found = layout.pairs(
-        tf.ragged.constant(queries, tf.int32), tf.ragged.constant(documents, tf.int32), length, passages, SPECIAL
-    )
-    expected = [pair(*texts, length, passages) for texts in zip(queries, documents, strict=True)]
+    texts = tf.ragged.constant(queries, tf.int32), tf.ragged.constant(documents, tf.int32)
+    found = layout.pairs(*texts, length, passages, special)
+    expected = [pair(*texts, length, passages, special) for texts in zip(queries, documents, strict=True)]
     np.testing.assert_array_equal(found, expected)
 
 
@@ -43,32 +47,51 @@ def test_single_texts_are_truncated_and_padded():
     np.testing.assert_array_equal(layout.single(tokens, 4, SPECIAL), [[2, 7, 8, 3], [2, 3, 0, 0], [2, 7, 3, 0]])
 
 
-def test_words_are_split_into_word_pieces(checkpoint):
-    tokenizer = text.Tokenizer(checkpoint)
-    assert tokenizer.special == (0, 2, 3) and tokenizer.lowercase
-    assert tokenizer.vocabulary == VOCABULARY
-    names = [[VOCABULARY[token] for token in row] for row in tokenizer.tokens(["Wings, of HEATED gas.", ""]).to_list()]
-    assert names == [["wing", "##s", "[UNK]", "of", "heat", "##ed", "gas", "."], []]
+@pytest.mark.parametrize("family", FAMILIES)
+def test_pairs_are_those_of_the_models_preprocessor(family):
+    tokenizer = FAMILIES[family][0]()
+    queries, documents = tf.constant(["wing lift", ""]), tf.constant(["heat of a plate", "gas"])
+    (kind,) = [
+        kind
+        for kind in keras_hub.models.TextClassifierPreprocessor.__subclasses__()
+        if kind.tokenizer_cls is type(tokenizer)
+    ]
+    # The tuple of segments is its first argument.
+    expected = kind(tokenizer, sequence_length=30)(x=(queries, documents))
+    special, tokenize = layout.special_tokens(tokenizer), layout.in_graph(tokenizer)
+    ids = layout.pairs(tokenize(queries), tokenize(documents), 30, 1, special)[:, 0]
+    np.testing.assert_array_equal(ids, expected["token_ids"])
+    if family == "bert":
+        np.testing.assert_array_equal(layout.segments(ids, special) * expected["padding_mask"], expected["segment_ids"])
 
 
-def test_a_cased_vocabulary_keeps_case(tmp_path, checkpoint):
-    (tmp_path / "vocab.txt").write_text("\n".join([*VOCABULARY[:5], "A", "a"]))
-    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
-    tokenizer = text.Tokenizer(tmp_path)
-    assert tokenizer.tokens(["A a"]).to_list() == [[5, 6]] and not tokenizer.lowercase
+TEXTS = ["Wings, of HEATED gas.", "", "h\u00e9at flow-drag  (cone)", "unknown\tjets", " wing 12 lift's"]
 
 
-def test_a_vocabulary_without_special_tokens_is_refused(tmp_path):
-    (tmp_path / "vocab.txt").write_text("[UNK]\na\n")
-    with pytest.raises(ValueError, match=r"vocabulary with \[PAD\], \[CLS\] and \[SEP\]"):
-        text.Tokenizer(tmp_path)
+def test_words_are_split_into_word_pieces():
+    tokens = layout.in_graph(word_piece())(tf.constant(TEXTS))
+    names = [[VOCABULARY[token] for token in row] for row in tokens.to_list()]
+    assert names[:2] == [["wing", "##s", "[UNK]", "of", "heat", "##ed", "gas", "."], []]
+    same = tokenizers.BertWordPieceTokenizer({token: number for number, token in enumerate(VOCABULARY)})
+    assert tokens.to_list() == [row.ids for row in same.encode_batch(TEXTS, add_special_tokens=False)]
 
 
-def test_tensorflow_text_returns_the_same_tokens(checkpoint):
-    tensorflow_text = pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
-    tokenizer = text.Tokenizer(checkpoint)
-    texts = ["Wings, of HEATED gas.", "", "héat flow-drag  (cone)", "unknown\tjets"]
-    same = tensorflow_text.FastBertTokenizer(
-        tokenizer.vocabulary, lower_case_nfd_strip_accents=True, token_out_type=tf.int32
-    )
-    assert same.tokenize(texts).to_list() == tokenizer.tokens(texts).to_list()
+def test_byte_pairs_are_those_of_the_package_tokenizers():
+    tokenizer = byte_pairs()
+    texts = [re.sub("[^a-z ,.]", "", text) for text in TEXTS]  # The small vocabulary lacks other letters.
+    merges = [tuple(merge.split()) for merge in tokenizer.merges]
+    same = tokenizers.ByteLevelBPETokenizer(dict(tokenizer.vocabulary), merges)
+    found = layout.in_graph(tokenizer)(tf.constant(texts)).to_list()
+    assert found == [row.ids for row in same.encode_batch(texts)] and len(found[4]) < len("wing lifts")
+
+
+def test_a_tokenizer_that_is_not_a_graph_of_ragged_ids_is_refused():
+    with pytest.raises(ValueError, match="`tokenizer` must return ragged token ids in .* got function: no graph$"):
+
+        def tokenizer(texts):
+            raise NotImplementedError("no graph")
+
+        layout.in_graph(tokenizer)
+    padded = keras_hub.models.BertTokenizer(VOCABULARY, sequence_length=5)
+    with pytest.raises(ValueError, match="got BertTokenizer: it returns Tensor"):
+        layout.in_graph(padded)

@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.text.conftest import SCORERS, inputs_of
+from tests.text.conftest import FAMILIES, SCORERS, inputs_of, make
 from tfr_smooth import text
 
 
-def reranker(checkpoint, collection, run, scorer):
-    encoder, tokenizer = text.load_bert(checkpoint)
-    return SCORERS[scorer](encoder), tokenizer, inputs_of(scorer, tokenizer, collection, run)
+def reranker(family, collection, run, scorer):
+    encoder, tokenizer = make(family)
+    return SCORERS[scorer](encoder), inputs_of(scorer, tokenizer, collection, run)
 
 
 @pytest.mark.parametrize("scorer", ["cross", pytest.param("late", marks=pytest.mark.slow)])
-def test_texts_get_the_models_scores(checkpoint, collection, run, tmp_path, scorer):
-    pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
-    model, tokenizer, inputs = reranker(checkpoint, collection, run, scorer)
-    folder = text.export_reranker(model, tokenizer, tmp_path, inputs=inputs)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_texts_get_the_models_scores(family, collection, run, tmp_path, scorer):
+    model, inputs = reranker(family, collection, run, scorer)
+    folder = text.export_reranker(model, tmp_path, inputs=inputs)
     assert folder.name == "1"
     signature = tf.saved_model.load(folder).signatures["serving_default"]
     queries = ["q0", "q1"]
@@ -32,10 +32,10 @@ def test_texts_get_the_models_scores(checkpoint, collection, run, tmp_path, scor
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scorer", ["late", "cross"])
-def test_ids_get_the_models_scores(checkpoint, collection, run, tmp_path, scorer):
-    model, tokenizer, inputs = reranker(checkpoint, collection, run, scorer)
-    text.export_reranker(model, tokenizer, tmp_path, inputs=inputs, texts=False)
-    signatures = tf.saved_model.load(text.export_reranker(model, tokenizer, tmp_path, inputs=inputs, texts=False))
+def test_ids_get_the_models_scores(collection, run, tmp_path, scorer):
+    model, inputs = reranker("bert", collection, run, scorer)
+    text.export_reranker(model, tmp_path, inputs=inputs, texts=False)
+    signatures = tf.saved_model.load(text.export_reranker(model, tmp_path, inputs=inputs, texts=False))
     batch = inputs.batch(["q0"], [list(run["q0"])[:3]])
     ids = {name: tf.constant(array) for name, array in batch.items()}
     for name in ("ids", "serving_default"):

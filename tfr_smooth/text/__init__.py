@@ -1,37 +1,33 @@
-"""Text reranking: BERT rerankers that train with any loss of this library."""
+"""Text reranking: rerankers on KerasHub backbones that train with any loss of this library."""
 
-from tfr_smooth.text.bert import BertConfig, BertEncoder
 from tfr_smooth.text.candidates import bm25
-from tfr_smooth.text.checkpoint import load_bert
 from tfr_smooth.text.collection import Collection, Document, read_collection, title_queries
 from tfr_smooth.text.cross_validation import CrossValidation
+from tfr_smooth.text.encoder import Encoder, load_encoder
 from tfr_smooth.text.reranker_export import export_reranker
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker
 from tfr_smooth.text.reranking import MEASURES, Recipe, best_mix, mix, train
 from tfr_smooth.text.token_inputs import Inputs, LateInputs, PairInputs
-from tfr_smooth.text.tokenizer import Tokenizer
 from tfr_smooth.text.training_lists import TrainingLists
 
 __all__ = [
     "MEASURES",
-    "BertConfig",
-    "BertEncoder",
     "Collection",
     "CrossEncoder",
     "CrossValidation",
     "Document",
+    "Encoder",
     "Inputs",
     "LateInputs",
     "LateInteraction",
     "PairInputs",
     "Recipe",
     "Reranker",
-    "Tokenizer",
     "TrainingLists",
     "best_mix",
     "bm25",
     "export_reranker",
-    "load_bert",
+    "load_encoder",
     "mix",
     "read_collection",
     "title_queries",

@@ -51,21 +51,20 @@ class CrossValidation:
       ValueError: If an argument is out of its range.
 
     Example:
-      >>> import pathlib, tempfile
+      >>> import keras_hub, tempfile
       >>> from tfr_smooth import text
-      >>> folder = pathlib.Path(tempfile.mkdtemp())
-      >>> _ = (folder / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] lift heat drag".replace(" ", chr(10)))
-      >>> tokenizer = text.Tokenizer(folder)
+      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat drag".split())
       >>> words = ("lift", "heat", "drag")
       >>> documents = {word: text.Document("", word) for word in words}
       >>> labels = {word: {word: 1} for word in words}
       >>> collection = text.Collection(documents, {word: word for word in words}, labels, {})
       >>> inputs = text.LateInputs(collection, tokenizer, query_length=4, document_length=4)
-      >>> config = text.BertConfig(
-      ...     vocab_size=7, hidden_size=4, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
-      ... )
-      >>> make = lambda: text.LateInteraction(text.BertEncoder(config, sep_id=tokenizer.special.sep))
-      >>> run = text.bm25(collection)
+      >>> def make():
+      ...     backbone = keras_hub.models.BertBackbone(
+      ...         vocabulary_size=8, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
+      ...     )
+      ...     return text.LateInteraction(text.Encoder(backbone, tokenizer))
+      >>> run, folder = text.bm25(collection), tempfile.mkdtemp()
       >>> validation = text.CrossValidation("mine", collection, run, inputs, make, {"zero_shot": None}, folder, folds=3)
       >>> validation.compute()
       >>> validation.results(["map"]).queries.groupby("ranker")["map"].mean().to_dict()

@@ -7,16 +7,14 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from tfr_smooth import _extras, _keras
+from tfr_smooth import _keras
 from tfr_smooth.serving import versions
 from tfr_smooth.text.rerankers import Reranker
 from tfr_smooth.text.token_inputs import Inputs
-from tfr_smooth.text.tokenizer import Tokenizer
 
 
 def export_reranker(
     model: Reranker,
-    tokenizer: Tokenizer,
     path: str | os.PathLike[str],
     *,
     inputs: Inputs,
@@ -36,10 +34,9 @@ def export_reranker(
 
     Args:
       model: The reranker.
-      tokenizer: The tokenizer of the model.
       path: The folder of the versions, on the local file system.
-      inputs: The inputs that the model was trained with, which define the lengths.
-      texts: Whether to export the signature for texts, which requires the package tensorflow-text.
+      inputs: The inputs that the model was trained with, which define the tokenizer and the lengths.
+      texts: Whether to export the signature for texts, which contains the tokenizer.
       version: Number of the version, >= 1; None for the last version plus 1.
 
     Returns:
@@ -47,26 +44,20 @@ def export_reranker(
 
     Raises:
       ValueError: If the version exists.
-      ImportError: If `texts` is True and tensorflow-text is not installed.
 
     Example:
-      >>> import pathlib, tempfile
+      >>> import keras_hub, tempfile
       >>> from tfr_smooth import text
-      >>> folder = pathlib.Path(tempfile.mkdtemp())
-      >>> _ = (folder / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] lift heat".replace(" ", chr(10)))
-      >>> tokenizer = text.Tokenizer(folder)
+      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
       >>> collection = text.Collection({"d1": text.Document("", "lift")}, {"q1": "lift"}, {}, {})
       >>> inputs = text.LateInputs(collection, tokenizer, query_length=4, document_length=4)
-      >>> config = text.BertConfig(
-      ...     vocab_size=6, hidden_size=4, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+      >>> backbone = keras_hub.models.BertBackbone(
+      ...     vocabulary_size=7, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
       ... )
-      >>> model = text.LateInteraction(text.BertEncoder(config, sep_id=tokenizer.special.sep))
-      >>> text.export_reranker(model, tokenizer, folder / "export", inputs=inputs, texts=False).name
+      >>> model = text.LateInteraction(text.Encoder(backbone, tokenizer))
+      >>> text.export_reranker(model, tempfile.mkdtemp(), inputs=inputs).name
       '1'
     """
-    if texts:
-        with _extras.needed("tensorflow-text", extra="text", by="`export_reranker` with `texts`"):
-            import tensorflow_text
     module = tf.Module()
     # Only the variables: with the model itself, Keras would also save all of its functions.
     module.model_variables = _keras.tensorflow_variables(model.variables)
@@ -77,12 +68,10 @@ def export_reranker(
     module.ids = tf.function(score, autograph=False).get_concrete_function(**inputs.signature())
     signatures = {"serving_default": module.ids, "ids": module.ids}
     if texts:
-        module.tokenizer = tensorflow_text.FastBertTokenizer(
-            tokenizer.vocabulary, lower_case_nfd_strip_accents=tokenizer.lowercase, token_out_type=tf.int32
-        )
+        module.tokenizer = inputs.tokenizer  # with its vocabulary
 
         def score_texts(query: tf.Tensor, documents: tf.Tensor) -> dict[str, tf.Tensor]:
-            tokenize, flat = module.tokenizer.tokenize, tf.reshape(documents, [-1])
+            tokenize, flat = inputs.tokenize, tf.reshape(documents, [-1])
             ids = inputs.from_tokens(tokenize(query), tokenize(flat), tf.shape(documents))
             return {"scores": model(ids, training=False)}
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _keras
-from tfr_smooth.text.bert import BertEncoder
+from tfr_smooth import _arguments
+from tfr_smooth.text.encoder import Encoder
 
 
 class Reranker(tf.keras.Model):
-    """Base class of models that score texts with a BERT encoder.
+    """Base class of models that score texts with an encoder.
 
     A subclass implements `call` with the help of `encode`. `LateInteraction` and `CrossEncoder` are ready to use.
 
@@ -29,22 +29,23 @@ class Reranker(tf.keras.Model):
       ValueError: If an argument is out of its range.
 
     Example:
-      >>> import tensorflow as tf
+      >>> import keras_hub, tensorflow as tf
       >>> from tfr_smooth import text
       >>> class FirstToken(text.Reranker):
       ...     def call(self, inputs, training=None):
       ...         hidden, mask = self.encode(inputs["pair_ids"], training=training)
       ...         return tf.reduce_mean(hidden[:, :, 0, 0, :], axis=-1)
-      >>> config = text.BertConfig(
-      ...     vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
+      >>> backbone = keras_hub.models.BertBackbone(
+      ...     vocabulary_size=7, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
       ... )
-      >>> FirstToken(text.BertEncoder(config, sep_id=3))({"pair_ids": tf.ones([2, 4, 1, 5], tf.int32)}).shape
+      >>> FirstToken(text.Encoder(backbone, tokenizer))({"pair_ids": tf.ones([2, 4, 1, 5], tf.int32)}).shape
       TensorShape([2, 4])
     """
 
     def __init__(
         self,
-        encoder: BertEncoder | Mapping[str, Any],
+        encoder: Encoder,
         *,
         micro_batches: int = 1,
         head_rate: float = 50.0,
@@ -52,11 +53,9 @@ class Reranker(tf.keras.Model):
     ) -> None:
         super().__init__(**kwargs)
         self.supports_jit = False  # XLA would compile each batch shape, which takes longer than it saves.
-        self.encoder = encoder if isinstance(encoder, BertEncoder) else BertEncoder.from_config(dict(encoder))
+        self.encoder = encoder
         self.micro_batches = _arguments.integer("micro_batches", micro_batches, least=1)
         self.head_rate = _arguments.real("head_rate", head_rate, above=0.0)
-        if not self.encoder.built:
-            self.encoder.build()
         self.mean_loss = tf.keras.metrics.Mean(name="loss")
 
     @property
@@ -93,10 +92,10 @@ class Reranker(tf.keras.Model):
         if frozen is None:
             hidden = self.encoder(flat, training=training)
         else:
-            width = self.encoder.config.hidden_size
+            width = self.encoder.width
             frozen = tf.reshape(frozen, [tf.shape(flat)[0], tf.shape(flat)[1], width])
             hidden = self.encoder.trained(flat, frozen, training=training)
-        shape = tf.concat([tf.shape(ids), [self.encoder.config.hidden_size]], axis=0)
+        shape = tf.concat([tf.shape(ids), [self.encoder.width]], axis=0)
         return tf.reshape(tf.cast(hidden, tf.float32), shape), self.encoder.mask(ids)
 
     @functools.cached_property
@@ -118,7 +117,7 @@ class Reranker(tf.keras.Model):
             with tf.GradientTape() as tape:
                 scores = self(part[0], training=True)
                 loss = share * self.compute_loss(x=part[0], y=part[1], y_pred=scores, sample_weight=part[2])
-                scaled = _keras.scale_loss(self.optimizer, loss)
+                scaled = self.optimizer.scale_loss(loss)
             found = tape.gradient(scaled, self.trainable_variables)
             gradients = [a + b for a, b in zip(gradients, found, strict=True)]
             total += loss
@@ -127,11 +126,12 @@ class Reranker(tf.keras.Model):
         return {"loss": self.mean_loss.result()}
 
     def _apply(self, gradients: list[tf.Tensor]) -> None:
-        pairs = list(zip(_keras.unscale(self.optimizer, gradients), self.trainable_variables, strict=True))
-        # Keras 3 sums the gradients over the replicas with a `tf.custom_gradient`, also without a strategy. TensorFlow
+        pairs = list(zip(gradients, self.trainable_variables, strict=True))
+        # Keras sums the gradients over the replicas with a `tf.custom_gradient`, also without a strategy. TensorFlow
         # keeps every graph with one, and its variables, until the process ends. In cross-replica context, Keras does
         # not sum. The optimizer for float16 refuses this context.
-        if not _keras.IS_KERAS_3 or _keras.scales_loss(self.optimizer) or tf.distribute.has_strategy():
+        scales_loss = isinstance(self.optimizer, tf.keras.mixed_precision.LossScaleOptimizer)
+        if scales_loss or tf.distribute.has_strategy():
             self.optimizer.apply_gradients(pairs)
         else:
             tf.distribute.get_replica_context().merge_call(lambda _: self.optimizer.apply_gradients(pairs))
@@ -145,10 +145,15 @@ class Reranker(tf.keras.Model):
             "head_rate": self.head_rate,
         }
 
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], custom_objects: Any = None) -> Reranker:
+        """Creates a model with the return value of `get_config`."""
+        return cls(**{**config, "encoder": Encoder.from_config(config["encoder"])})
+
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 class CrossEncoder(Reranker):
-    r"""Scores pairs of query and document with the encoder's [CLS] output.
+    r"""Scores pairs of query and document with the encoder's output for the first token ([CLS] in BERT).
 
     $$s = w^\top \frac{1}{P} \sum_{p=1}^P \mathrm{CLS}_p + b$$
 
@@ -161,22 +166,23 @@ class CrossEncoder(Reranker):
       **kwargs: Arguments of `Reranker`.
 
     Example:
-      >>> import tensorflow as tf
+      >>> import keras_hub, tensorflow as tf
       >>> from tfr_smooth import text
-      >>> config = text.BertConfig(
-      ...     vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
+      >>> backbone = keras_hub.models.BertBackbone(
+      ...     vocabulary_size=7, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
       ... )
-      >>> text.CrossEncoder(text.BertEncoder(config, sep_id=3))({"pair_ids": tf.ones([2, 4, 1, 5], tf.int32)}).shape
+      >>> text.CrossEncoder(text.Encoder(backbone, tokenizer))({"pair_ids": tf.ones([2, 4, 1, 5], tf.int32)}).shape
       TensorShape([2, 4])
     """
 
-    def __init__(self, encoder: BertEncoder | Mapping[str, Any], **kwargs: Any) -> None:
+    def __init__(self, encoder: Encoder, **kwargs: Any) -> None:
         super().__init__(encoder, **kwargs)
-        width = self.encoder.config.hidden_size
+        width = self.encoder.width
         start = tf.keras.initializers.TruncatedNormal(stddev=0.02 / self.head_rate)
         self.kernel = self.add_weight(name="head_kernel", shape=(width,), initializer=start)
         self.bias = self.add_weight(name="head_bias", shape=(), initializer="zeros")
-        self.dropout = tf.keras.layers.Dropout(self.encoder.config.hidden_dropout_prob, dtype="float32")
+        self.dropout = tf.keras.layers.Dropout(self.encoder.dropout, dtype="float32")
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
@@ -215,17 +221,18 @@ class LateInteraction(Reranker):
       **kwargs: Arguments of `Reranker`.
 
     Example:
-      >>> import tensorflow as tf
+      >>> import keras_hub, tensorflow as tf
       >>> from tfr_smooth import text
-      >>> config = text.BertConfig(
-      ...     vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
+      >>> backbone = keras_hub.models.BertBackbone(
+      ...     vocabulary_size=7, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
       ... )
       >>> ids = {"query_ids": tf.ones([2, 3], tf.int32), "document_ids": tf.ones([2, 4, 5], tf.int32)}
-      >>> text.LateInteraction(text.BertEncoder(config, sep_id=3))(ids).shape
+      >>> text.LateInteraction(text.Encoder(backbone, tokenizer))(ids).shape
       TensorShape([2, 4])
     """
 
-    def __init__(self, encoder: BertEncoder | Mapping[str, Any], **kwargs: Any) -> None:
+    def __init__(self, encoder: Encoder, **kwargs: Any) -> None:
         super().__init__(encoder, **kwargs)
         start = tf.keras.initializers.Constant(1.0 / self.head_rate)
         self.scale = self.add_weight(name="head_scale", shape=(), initializer=start)

@@ -104,25 +104,26 @@ def train(
         other settings.
 
     Example:
-      >>> import pathlib, tempfile
+      >>> import keras_hub, tempfile
       >>> from tfr_smooth import losses, text
-      >>> folder = pathlib.Path(tempfile.mkdtemp())
-      >>> _ = (folder / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] lift heat".replace(" ", chr(10)))
+      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
       >>> documents = {"d1": text.Document("", "lift"), "d2": text.Document("", "heat")}
       >>> labels = {"q1": {"d1": 1}, "q2": {"d2": 1}}
       >>> collection = text.Collection(documents, {"q1": "lift", "q2": "heat"}, labels, {})
-      >>> inputs = text.LateInputs(collection, text.Tokenizer(folder), query_length=4, document_length=4)
-      >>> config = text.BertConfig(
-      ...     vocab_size=6, hidden_size=4, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
-      ... )
+      >>> inputs = text.LateInputs(collection, tokenizer, query_length=4, document_length=4)
+      >>> def make():
+      ...     backbone = keras_hub.models.BertBackbone(
+      ...         vocabulary_size=7, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
+      ...     )
+      ...     return text.LateInteraction(text.Encoder(backbone, tokenizer))
       >>> model = text.train(
-      ...     lambda: text.LateInteraction(text.BertEncoder(config, sep_id=3)),
+      ...     make,
       ...     losses.get("smoothi_ndcg"),
       ...     inputs,
       ...     {"q1": {"d1": 2.0, "d2": 1.0}, "q2": {"d2": 2.0, "d1": 1.0}},
       ...     labels,
       ...     {"train": ["q1"], "valid": ["q2"]},
-      ...     folder,
+      ...     tempfile.mkdtemp(),
       ...     recipe=text.Recipe(epochs=1),
       ...     verbose=False,
       ... )

@@ -15,14 +15,13 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
 from tfr_smooth.text import layout
-from tfr_smooth.text.bert import BertEncoder
 from tfr_smooth.text.collection import Collection
+from tfr_smooth.text.encoder import Encoder
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction
-from tfr_smooth.text.tokenizer import Tokenizer
 
 Progress = Callable[[Iterable[Any], str], Iterable[Any]]
 _BATCH = 64  # texts encoded in one batch
-_LAID_OUT = 1024  # pairs whose token ids are computed in one batch
+_LAID_OUT = 1024  # texts or pairs whose token ids are computed in one batch
 # Pads lists to the longest one with -1.
 padded = functools.partial(tf.keras.utils.pad_sequences, padding="post", value=-1)
 
@@ -35,29 +34,47 @@ def no_progress(steps: Iterable[Any], title: str) -> Iterable[Any]:
 class Inputs(abc.ABC):
     """Base class of the inputs of a reranker for the queries and documents of a collection.
 
-    Use `LateInputs` for `LateInteraction` and `PairInputs` for `CrossEncoder`.
+    Use `LateInputs` for `LateInteraction` and `PairInputs` for `CrossEncoder`. A subclass sets `ids`.
 
     Args:
-      arrays: Token ids, int32 [texts, ..., tokens], by the name of the model's input without `_ids`.
-      special: The ids of the special tokens.
+      tokenizer: A KerasHub tokenizer.
+
+    Attributes:
+      tokenizer: The tokenizer.
+      tokenize: Its function of strings [texts] to token ids, int32 [texts, (tokens)], in TensorFlow operations.
+      ids: Token ids, int32 [texts, ..., tokens], by the name of the model's input without `_ids`.
+
+    Raises:
+      ValueError: If the tokenizer lacks a special token, or does not return ragged token ids in a TensorFlow graph.
+      ImportError: If the extra `tfr_smooth[text]` is not installed.
 
     Example:
-      >>> import pathlib, tempfile
+      >>> import keras_hub
       >>> from tfr_smooth import text
-      >>> folder = pathlib.Path(tempfile.mkdtemp())
-      >>> _ = (folder / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] lift heat".replace(" ", chr(10)))
+      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
       >>> collection = text.Collection({"d1": text.Document("", "lift")}, {"q1": "lift"}, {}, {})
-      >>> inputs = text.LateInputs(collection, text.Tokenizer(folder), query_length=4, document_length=4)
+      >>> inputs = text.LateInputs(collection, tokenizer, query_length=4, document_length=4)
       >>> inputs.signature()["document_ids"].shape
       TensorShape([None, None, 4])
     """
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], special: layout.SpecialTokens) -> None:
-        self.ids = dict(arrays)
-        self._special = special
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self.tokenize = layout.in_graph(tokenizer)
+        self._special = layout.special_tokens(tokenizer)
+        self.ids: dict[str, np.ndarray] = {}
         self.hidden: dict[str, np.ndarray] = {}
 
-    def freeze(self, encoder: BertEncoder, folder: str | os.PathLike[str], *, progress: Progress = no_progress) -> None:
+    def _tokens(self, collection: Collection) -> Iterator[tuple[tf.RaggedTensor, dict[str, int]]]:
+        """Yields the tokens and the row of each id, for the queries and for the documents."""
+        documents = {doc_id: document.content for doc_id, document in collection.documents.items()}
+        for texts in (collection.queries, documents):
+            strings = list(texts.values())
+            starts = range(0, max(1, len(strings)), _LAID_OUT)
+            parts = [self.tokenize(tf.constant(strings[start : start + _LAID_OUT], tf.string)) for start in starts]
+            yield tf.concat(parts, axis=0), {name: row for row, name in enumerate(texts)}
+
+    def freeze(self, encoder: Encoder, folder: str | os.PathLike[str], *, progress: Progress = no_progress) -> None:
         """Computes the output of the encoder's frozen layers for all texts once; models then use it as input.
 
         Args:
@@ -76,7 +93,7 @@ class Inputs(abc.ABC):
             if not path.is_file():
                 flat = ids.reshape(-1, ids.shape[-1])
                 with _files.replacing(path) as unfinished:
-                    shape = (*flat.shape, encoder.config.hidden_size)
+                    shape = (*flat.shape, encoder.width)
                     found = np.lib.format.open_memmap(unfinished, "w+", np.float16, shape)
                     for start in progress(range(0, len(flat), _BATCH), f"Encoding {name} texts"):
                         found[start : start + _BATCH] = frozen(tf.constant(flat[start : start + _BATCH])).numpy()
@@ -159,7 +176,7 @@ class LateInputs(Inputs):
 
     Args:
       collection: The queries and documents.
-      tokenizer: The tokenizer.
+      tokenizer: A KerasHub tokenizer.
       query_length: Maximum number of tokens of a query, including special tokens, >= 3; longer queries are truncated.
       document_length: Maximum number of tokens of a document, including special tokens, >= 3; longer documents are
         truncated.
@@ -168,30 +185,25 @@ class LateInputs(Inputs):
       ValueError: If an argument is out of its range.
 
     Example:
-      >>> import pathlib, tempfile
+      >>> import keras_hub
       >>> from tfr_smooth import text
-      >>> folder = pathlib.Path(tempfile.mkdtemp())
-      >>> _ = (folder / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] lift heat".replace(" ", chr(10)))
+      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
       >>> documents = {"d1": text.Document("", "lift"), "d2": text.Document("", "heat heat")}
       >>> collection = text.Collection(documents, {"q1": "lift"}, {}, {})
-      >>> inputs = text.LateInputs(collection, text.Tokenizer(folder), query_length=4, document_length=4)
+      >>> inputs = text.LateInputs(collection, tokenizer, query_length=4, document_length=4)
       >>> inputs.batch(["q1"], [["d1", "d2"]])["document_ids"].tolist()
-      [[[2, 4, 3, 0], [2, 5, 5, 3]]]
+      [[[2, 5, 3, 0], [2, 6, 6, 3]]]
     """
 
     def __init__(
-        self, collection: Collection, tokenizer: Tokenizer, *, query_length: int = 48, document_length: int = 180
+        self, collection: Collection, tokenizer: Any, *, query_length: int = 48, document_length: int = 180
     ) -> None:
         _arguments.integer("query_length", query_length, least=3)
         _arguments.integer("document_length", document_length, least=3)
-        (queries, self._queries), (documents, self._documents) = _tokens(collection, tokenizer)
-        super().__init__(
-            {
-                "query": layout.single(queries, query_length, tokenizer.special).numpy(),
-                "document": layout.single(documents, document_length, tokenizer.special).numpy(),
-            },
-            tokenizer.special,
-        )
+        super().__init__(tokenizer)
+        (queries, self._queries), (documents, self._documents) = self._tokens(collection)
+        self.ids["query"] = layout.single(queries, query_length, self._special).numpy()
+        self.ids["document"] = layout.single(documents, document_length, self._special).numpy()
 
     def batch(self, queries: Sequence[str], documents: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
         """Returns the model inputs for a batch of lists, padded to the longest list.
@@ -235,7 +247,7 @@ class LateInputs(Inputs):
             return model.compiled_vectors(texts[f"{name}_ids"], texts.get(f"{name}_hidden"))
 
         wanted = sorted({self._documents[doc_id] for documents in run.values() for doc_id in documents})
-        length, width = self.ids["document"].shape[1], model.encoder.config.hidden_size
+        length, width = self.ids["document"].shape[1], model.encoder.width
         encoded = np.zeros((len(wanted), length, width), np.float32)
         for start in range(0, len(wanted), _BATCH):
             rows = np.array(wanted[start : start + _BATCH])
@@ -262,38 +274,39 @@ class PairInputs(Inputs):
 
     Args:
       collection: The queries and documents.
-      tokenizer: The tokenizer.
+      tokenizer: A KerasHub tokenizer.
       run: For each query id, the doc ids to pair it with: all candidates and relevant documents that will be used.
-      length: Number of tokens of an input (query, passage and special tokens), >= 5.
+      length: Number of tokens of an input (query, passage and special tokens), >= 5, or >= 6 if two special tokens
+        separate the texts, as in RoBERTa.
       passages: Maximum number of passages per document, >= 1; longer documents are truncated.
 
     Raises:
       ValueError: If an argument is out of its range.
 
     Example:
-      >>> import pathlib, tempfile
+      >>> import keras_hub
       >>> from tfr_smooth import text
-      >>> folder = pathlib.Path(tempfile.mkdtemp())
-      >>> _ = (folder / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] lift heat".replace(" ", chr(10)))
+      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
       >>> documents = {"d1": text.Document("", "lift"), "d2": text.Document("", "heat heat")}
       >>> collection = text.Collection(documents, {"q1": "lift"}, {}, {})
-      >>> inputs = text.PairInputs(collection, text.Tokenizer(folder), {"q1": ["d1", "d2"]}, length=6)
+      >>> inputs = text.PairInputs(collection, tokenizer, {"q1": ["d1", "d2"]}, length=6)
       >>> inputs.batch(["q1"], [["d1", "d2"]])["pair_ids"].tolist()
-      [[[[2, 4, 3, 4, 3, 0]], [[2, 4, 3, 5, 5, 3]]]]
+      [[[[2, 5, 3, 5, 3, 0]], [[2, 5, 3, 6, 6, 3]]]]
     """
 
     def __init__(
         self,
         collection: Collection,
-        tokenizer: Tokenizer,
+        tokenizer: Any,
         run: Mapping[str, Iterable[str]],
         *,
         length: int = 180,
         passages: int = 1,
     ) -> None:
-        _arguments.integer("length", length, least=5)
+        super().__init__(tokenizer)
+        _arguments.integer("length", length, least=layout.least_pair(self._special))
         _arguments.integer("passages", passages, least=1)
-        (queries, query_rows), (documents, document_rows) = _tokens(collection, tokenizer)
+        (queries, query_rows), (documents, document_rows) = self._tokens(collection)
         pairs = [(query_id, doc_id) for query_id, doc_ids in run.items() for doc_id in doc_ids]
         ids = np.zeros((len(pairs), passages, length), np.int32)
         for start in range(0, len(pairs), _LAID_OUT):
@@ -303,9 +316,9 @@ class PairInputs(Inputs):
                 tf.gather(documents, [document_rows[doc_id] for _, doc_id in some]),
                 length,
                 passages,
-                tokenizer.special,
+                self._special,
             )
-        super().__init__({"pair": ids}, tokenizer.special)
+        self.ids["pair"] = ids
         self._pairs = {pair: row for row, pair in enumerate(pairs)}
 
     def batch(self, queries: Sequence[str], documents: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
@@ -351,13 +364,6 @@ class PairInputs(Inputs):
                 scores += model.compiled_call(_tensors(self.rows("pair", full[np.newaxis])))[0].numpy().tolist()
             ranked[query_id] = dict(zip(documents, scores, strict=False))
         return ranked
-
-
-def _tokens(collection: Collection, tokenizer: Tokenizer) -> Iterator[tuple[tf.RaggedTensor, dict[str, int]]]:
-    """Yields the tokens and the row of each id, for the queries and for the documents."""
-    documents = {doc_id: document.content for doc_id, document in collection.documents.items()}
-    for texts in (collection.queries, documents):
-        yield tokenizer.tokens(list(texts.values())), {name: row for row, name in enumerate(texts)}
 
 
 def _tensors(arrays: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:

