@@ -60,6 +60,10 @@ FAMILIES = {
     "roberta": (byte_pairs, keras_hub.models.RobertaBackbone),
     "deberta": (sentence_pieces, functools.partial(keras_hub.models.DebertaV3Backbone, bucket_size=6)),
 }
+# Building the graph of byte pairs takes seconds.
+few_families = pytest.mark.parametrize(
+    "family", [pytest.param(family, marks=[pytest.mark.slow] * (family == "roberta")) for family in FAMILIES]
+)
 
 
 def make(family="bert", *, frozen_layers=0, dropout=0.1, seed=0):

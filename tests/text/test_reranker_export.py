@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.text.conftest import FAMILIES, SCORERS, inputs_of, make
+from tests.text.conftest import SCORERS, few_families, inputs_of, make
 from tfr_smooth import text
 
 
@@ -14,7 +14,7 @@ def reranker(family, collection, run, scorer):
 
 
 @pytest.mark.parametrize("scorer", ["cross", pytest.param("late", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("family", FAMILIES)
+@few_families
 def test_texts_get_the_models_scores(family, collection, run, tmp_path, scorer):
     model, inputs = reranker(family, collection, run, scorer)
     folder = text.export_reranker(model, tmp_path, inputs=inputs)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.text.conftest import FAMILIES, SCORERS, inputs_of, make, word_piece
+from tests.text.conftest import SCORERS, few_families, inputs_of, make, word_piece
 from tfr_smooth import losses, text
 
 IDS = np.int32([[[2, 5, 6, 3, 0], [2, 7, 3, 0, 0], [0, 0, 0, 0, 0]]])
@@ -53,7 +53,8 @@ def step(model, features, labels, optimizer):
     return history.history["loss"][0], [variable.numpy() for variable in model.variables]
 
 
-@pytest.mark.parametrize("micro_batches", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 9))])
+@pytest.mark.slow
+@pytest.mark.parametrize("micro_batches", [2, 4, 9])
 def test_micro_batches_have_the_loss_and_step_of_the_whole_batch(collection, run, micro_batches):
     features, labels = batch(collection, run)
     loss, weights = step(without_dropout(), features, labels, tf.keras.optimizers.SGD(1.0))
@@ -66,6 +67,7 @@ def test_micro_batches_have_the_loss_and_step_of_the_whole_batch(collection, run
         np.testing.assert_allclose(a, b, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_training_graph_is_freed_with_the_model(collection, run):
     graphs = []
 
@@ -133,8 +135,9 @@ def test_ranking_returns_the_models_scores(collection, run, scorer):
     np.testing.assert_allclose(list(scores["q0"].values()), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("policy", [pytest.param("mixed_bfloat16", marks=pytest.mark.slow), "mixed_float16"])
-@pytest.mark.parametrize("scorer", ["cross", pytest.param("late", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("scorer", ["cross", "late"])
 def test_mixed_precision_trains_close_to_float32(collection, run, scorer, policy):
     inputs = inputs_of(scorer, word_piece(), collection, run)
     batch = next(iter(text.TrainingLists(list(collection.queries), collection.labels, run).dataset(inputs)))
@@ -169,7 +172,7 @@ def test_padding_has_the_id_in_the_vocabulary(collection):
 
 
 @pytest.mark.parametrize("scorer", SCORERS)
-@pytest.mark.parametrize("family", FAMILIES)
+@few_families
 def test_models_are_saved_and_loaded(tmp_path, collection, run, scorer, family):
     encoder, tokenizer = make(family, frozen_layers=1)
     model = SCORERS[scorer](encoder, micro_batches=2)
