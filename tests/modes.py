@@ -16,7 +16,7 @@ _PAIRS += [f"{ranking}_ndcg" for ranking in registry.RANKINGS if not any(ranking
 _PAIRS += [f"smoothi_{measure}" for measure in registry.MEASURES if not any(measure in name for name in _PAIRS)]
 SAMPLE = (*_PAIRS, *BASELINES)
 # The losses of the fast tests.
-QUICK = ("smoothi_ndcg", "approx_ndcg", "list_mle")
+QUICK = ("smoothi_ndcg", "list_mle")
 UNKNOWN = [tf.TensorSpec([None, None]), tf.TensorSpec([None, None])]
 
 

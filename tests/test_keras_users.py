@@ -72,7 +72,7 @@ def test_only_keras_2_finds_a_loss_by_its_registered_name():
     [
         ("smoothi_ndcg", ["ndcg", "smoothi_map"], ["mrr"]),
         pytest.param(losses.ListNetLoss(temperature=2.0), [metrics.get("ndcg", topn=2)], None, marks=pytest.mark.slow),
-        ("mse", ["mae"], None),
+        pytest.param("mse", ["mae"], None, marks=pytest.mark.slow),
     ],
     ids=["names", "instances", "Keras names"],
 )

@@ -125,7 +125,10 @@ def test_a_large_offset_of_the_scores_does_not_change_positions():
     np.testing.assert_allclose(rankings.Approx().positions(scores, mask), expected, rtol=1e-6)
 
 
-@quick_or_slow([name for name in modes.SAMPLE if (name, checks.check_shift) not in checks.EXPECTED_FAILURES])
+@quick_or_slow(
+    [name for name in modes.SAMPLE if (name, checks.check_shift) not in checks.EXPECTED_FAILURES],
+    quick=["smoothi_ndcg"],
+)
 def test_an_offset_of_the_scores_loses_no_precision(name):
     labels, scores = modes.batch()
     offset = (np.round(scores * 64.0) / 64.0 + 1024.0).astype(np.float32)  # exact in float32

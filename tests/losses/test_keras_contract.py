@@ -180,7 +180,7 @@ def test_a_gain_may_be_any_function(ranking):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-@sample
+@quick_or_slow(SAMPLE, quick=("approx_ndcg", "list_mle"))
 def test_forward_mode_equals_reverse_mode(name):
     subject = checks.SUBJECTS[name]
     labels, scores = (array.astype(np.float64) for array in a_batch(length=6))
