@@ -344,7 +344,9 @@ def test_a_loss_is_found_by_name(name):
         assert type(found) is losses.SmoothINDCGLoss
 
 
-@pytest.mark.parametrize("structure", [list, tuple, lambda found: [found]])
+@pytest.mark.parametrize(
+    "structure", [list, *(pytest.param(of, marks=pytest.mark.slow) for of in (tuple, lambda found: [found]))]
+)
 def test_metrics_are_found_by_name_wherever_keras_takes_names(structure):
     scorer = models.FeedForwardScorer(hidden=[2])
     given = structure(["ndcg", "SmoothIMAPMetric", metrics.NDCGMetric(topn=3), "mae", "accuracy"])
@@ -371,6 +373,7 @@ def test_an_unknown_name_is_refused_by_compile_in_one_line(argument, name, hint)
     assert str(error.value) == f"`{argument}` must be known to tfr_smooth or Keras by its name, got {name!r}.{hint}"
 
 
+@pytest.mark.slow
 @mostly_standardize
 def test_a_keras_file_restores_model_and_optimizer(letor, tmp_path, normalization):
     scorer = a_compiled_scorer(letor["train"], normalization=normalization)
@@ -457,6 +460,7 @@ def test_a_weights_file_restores_scores(letor, tmp_path, normalization):
     np.testing.assert_array_equal(other(inputs), scorer(inputs))
 
 
+@pytest.mark.slow
 def test_fit_accepts_numpy_arrays_and_a_validation_split():
     features, mask = a_batch(batch=20, length=7)
     labels = np.where(mask, np.random.RandomState(1).randint(0, 3, mask.shape), -1).astype(np.float32)
@@ -533,6 +537,7 @@ def test_a_linear_path_is_initialized_with_ridge_regression(letor, normalization
     assert (scores[~mask] == models.PADDING_SCORE).all()
 
 
+@pytest.mark.slow
 def test_a_linear_path_is_trained_and_saved_with_the_model(letor, tmp_path):
     scorer = a_compiled_scorer(letor["train"], linear_path=1.0)
     scorer.adapt(read(letor["train"]))
@@ -569,6 +574,7 @@ def mixed_float16():
         yield
 
 
+@pytest.mark.slow
 @mostly_standardize
 def test_mixed_precision_trains_float32_weights_and_returns_float32_scores(letor, mixed_float16, normalization):
     scorer = a_compiled_scorer(letor["train"], normalization=normalization)

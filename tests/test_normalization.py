@@ -397,6 +397,7 @@ def test_saved_model_takes_raw_features(tmp_path, name, kind):
         assert len(loaded.trainable_variables) == 2 and len(loaded.variables) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_exported_saved_model_takes_raw_features(tmp_path, name):
     features, mask = _batch()

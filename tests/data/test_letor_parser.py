@@ -256,6 +256,7 @@ def test_file_without_a_document_is_refused(tmp_path, text, line, packed):
     assert_refused(f"{path}:{line}: the file has no documents", scan_letor, tmp_path / "*.txt*")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [False, True], ids=["text", "gz"])
 def test_memory_does_not_grow_with_the_file(tmp_path, packed):
     path = tmp_path / ("a.txt.gz" if packed else "a.txt")

@@ -145,6 +145,7 @@ def test_the_metrics_of_a_run_are_printed(scored, files, runs, labels):
     assert printed[0] == f"map\t{query}\t{by_query[query]['map']:.4f}"
 
 
+@pytest.mark.slow
 def test_two_runs_are_compared(scored, runs):
     (first, second, qrels), better = runs
     done = evaluate([second, f"--against={first}", f"--qrels={qrels}", "--measures=ndcg"])

@@ -295,15 +295,12 @@ def test_bad_flags_and_files_are_reported_in_one_line_before_the_first_step(file
     assert not output.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "defaults"),
     [
         ([], {"learning_rate": "0.01", "members": "3", "normalization": "standardize"}),
-        pytest.param(
-            ["--recipe", "paper"],
-            {"learning_rate": "0.001", "members": "1", "normalization": "none"},
-            marks=pytest.mark.slow,
-        ),
+        (["--recipe", "paper"], {"learning_rate": "0.001", "members": "1", "normalization": "none"}),
     ],
 )
 def test_help_shows_the_defaults_in_force(files, tmp_path, flags, defaults):

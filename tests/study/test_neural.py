@@ -24,11 +24,11 @@ def plain(fold):
     return fit(fold)
 
 
-FAST = [{"dropout": 0.3, "input_noise": 0.3, "weight_decay": 0.5, "linear_path": 0.1, "members": 2}]
-SLOW = [{name: value} for name, value in FAST[0].items()]
+NOISE = {"dropout": 0.3, "input_noise": 0.3, "weight_decay": 0.5, "linear_path": 0.1, "members": 2}
 
 
-@pytest.mark.parametrize("changes", FAST + [pytest.param(change, marks=pytest.mark.slow) for change in SLOW], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("changes", [NOISE, *({name: value} for name, value in NOISE.items())], ids=str)
 def test_results_depend_only_on_settings_and_seed(fold, plain, changes):
     first = fit(fold, **changes)
     other = fit(fold, seed=1, **{**changes, "learning_rate": 0.02})

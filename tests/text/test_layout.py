@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import tokenizers
 
-from tests.text.conftest import FAMILIES, VOCABULARY, byte_pairs, word_piece
+from tests.text.conftest import FAMILIES, VOCABULARY, byte_pairs, few_families, word_piece
 from tfr_smooth.text import layout
 
 SPECIAL = layout.SpecialTokens(pad=0, start=2, end=3, between=(3,))
@@ -47,7 +47,7 @@ def test_single_texts_are_truncated_and_padded():
     np.testing.assert_array_equal(layout.single(tokens, 4, SPECIAL), [[2, 7, 8, 3], [2, 3, 0, 0], [2, 7, 3, 0]])
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@few_families
 def test_pairs_are_those_of_the_models_preprocessor(family):
     tokenizer = FAMILIES[family][0]()
     queries, documents = tf.constant(["wing lift", ""]), tf.constant(["heat of a plate", "gas"])
@@ -76,6 +76,7 @@ def test_words_are_split_into_word_pieces():
     assert tokens.to_list() == [row.ids for row in same.encode_batch(TEXTS, add_special_tokens=False)]
 
 
+@pytest.mark.slow
 def test_byte_pairs_are_those_of_the_package_tokenizers():
     tokenizer = byte_pairs()
     texts = [re.sub("[^a-z ,.]", "", text) for text in TEXTS]  # The small vocabulary lacks other letters.

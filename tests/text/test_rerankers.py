@@ -86,6 +86,7 @@ def test_the_training_graph_is_freed_with_the_model(collection, run):
     assert [graph() for graph in graphs] == [None] * len(graphs)
 
 
+@pytest.mark.slow
 def test_head_rate_scales_the_learning_rate_of_the_head(collection, run):
     features, labels = batch(collection, run)
     model = without_dropout(head_rate=30.0)
@@ -163,6 +164,7 @@ def test_mixed_precision_trains_close_to_float32(collection, run, scorer, policy
     assert moved[policy] == pytest.approx(moved["float32"], rel=0.2)
 
 
+@pytest.mark.slow
 def test_padding_has_the_id_in_the_vocabulary(collection):
     encoder, tokenizer = make("roberta")
     inputs = text.LateInputs(collection, tokenizer, query_length=6, document_length=12)

@@ -12,7 +12,8 @@ def dataset(tmp_path_factory):
     return data.read_letor(str(files["train"]), batch_size=25, list_size=60, cache=True)
 
 
-@pytest.mark.parametrize("stop_gradient", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("stop_gradient", [True, False])
 def test_linear_model_raises_exact_ndcg(dataset, stop_gradient):
     tf.keras.utils.set_random_seed(2)
     model = models.FeedForwardScorer(hidden="linear")

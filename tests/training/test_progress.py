@@ -60,6 +60,7 @@ def test_durations_are_short(seconds, text):
     assert progress._duration(seconds) == text
 
 
+@pytest.mark.slow
 def test_many_epochs_print_few_lines_including_the_last(fitted):
     lines = fitted(training.ProgressLog(), 0, 25).splitlines()[1:]
     assert [line.partition("/")[0] for line in lines] == [f"Epoch {n}" for n in (1, 4, 7, 10, 13, 16, 19, 22, 25)]

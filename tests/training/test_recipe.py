@@ -123,6 +123,7 @@ def test_a_run_of_other_graphs_compiles_a_new_model(changes):
     assert_equal(changed, train(epochs=1, **changes))
 
 
+@pytest.mark.slow
 @keras_3
 def test_another_policy_compiles_a_new_model():
     train(epochs=1)

@@ -47,6 +47,7 @@ def test_scores_are_those_of_the_model():
     assert next(queries, None) is None
 
 
+@pytest.mark.slow
 def test_many_calls_trace_no_more_than_one_and_do_not_warn(warnings):
     several = [models.FeedForwardScorer(hidden=[4]) for _ in range(8)]
     counts = []

@@ -75,7 +75,11 @@ def test_mode_min_selects_the_lowest_value():
 
 @pytest.mark.parametrize(
     ("values", "epochs"),
-    [([0.5, 0.4, 0.3, 0.6, 0.7], 3), ([0.1, 0.2, 0.3, 0.2, 0.3], 5), ([float("nan")] * 5, 2)],
+    [
+        ([0.5, 0.4, 0.3, 0.6, 0.7], 3),
+        pytest.param([0.1, 0.2, 0.3, 0.2, 0.3], 5, marks=pytest.mark.slow),
+        pytest.param([float("nan")] * 5, 2, marks=pytest.mark.slow),
+    ],
 )
 def test_training_stops_after_patience_epochs_without_improvement(values, epochs):
     dataset, _, _ = make_dataset()
