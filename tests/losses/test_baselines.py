@@ -48,8 +48,20 @@ def lambda_weights_at_ties(labels, scores, **arguments):
     return np.mean(found, axis=0)
 
 
-# LambdaLoss with different hyperparameters, and the reference. tests/losses/test_properties.py checks the other losses.
-VARIANTS = {}
+# Losses with different hyperparameters, and their references.
+VARIANTS = {
+    "list_net": (losses.ListNetLoss(), references.list_net),
+    "list_net t=0.1": (losses.ListNetLoss(temperature=0.1), lambda y, s: references.list_net(y, s, 0.1)),
+    "list_mle": (losses.ListMLELoss(), references.list_mle),
+    "p_list_mle": (losses.ListMLELoss(position_aware=True), lambda y, s: references.list_mle(y, s, True)),
+    "rank_net": (losses.RankNetLoss(), references.rank_net),
+    "rank_net sigma=3": (losses.RankNetLoss(sigma=3.0), lambda y, s: references.rank_net(y, s, 3.0)),
+    "pairwise_hinge": (losses.PairwiseHingeLoss(), references.pairwise_hinge),
+    "pairwise_hinge m=3": (losses.PairwiseHingeLoss(margin=3.0), lambda y, s: references.pairwise_hinge(y, s, 3.0)),
+    "mean_squared": (losses.MeanSquaredLoss(), references.mean_squared),
+}
+# The fast tests of tests/losses/test_properties.py check these too, with fewer lists and hyperparameters.
+_SLOW = set(VARIANTS)
 for _metric in METRICS:
     for _topn in [3] if _metric == "precision" else [None, 1, 3]:
         VARIANTS[f"{_metric}@{_topn}"] = (
@@ -60,7 +72,10 @@ VARIANTS["ndcg_loss2++ sigma=2 mu=5"] = (
     losses.LambdaLoss(sigma=2.0, mu=5.0),
     lambda y, s: references.lambda_loss(y, s, sigma=2.0, mu=5.0),
 )
-every_variant = pytest.mark.parametrize(("loss", "reference"), list(VARIANTS.values()), ids=list(VARIANTS))
+every_variant = pytest.mark.parametrize(
+    ("loss", "reference"),
+    [pytest.param(*pair, id=name, marks=[pytest.mark.slow] * (name in _SLOW)) for name, pair in VARIANTS.items()],
+)
 
 LOG2 = math.log(2.0)
 RANK_2_LOSS = 1.0 - 1.0 / math.log2(3.0)  # Difference of the discounts at ranks 1 and 2.

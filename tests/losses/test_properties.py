@@ -6,15 +6,11 @@ import tensorflow as tf
 
 from tests import checks, references
 from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
-from tests.modes import BASELINES, QUICK, SAMPLE
+from tests.modes import BASELINES, QUICK, SAMPLE, quick_or_slow
 from tfr_smooth import _keras, losses, registry
 
 # The most demanding mode, which the fast tests run.
 HARDEST_MODE = "xla, unknown shapes"
-
-
-def names_fast_if(is_fast):
-    return [pytest.param(name, marks=() if is_fast(name) else pytest.mark.slow) for name in losses.NAMES]
 
 
 def cases():
@@ -48,7 +44,7 @@ def test_every_hyperparameter_has_a_changed_value(name):
     assert all(subject.changed[key] != default for key, default in subject.hyperparameters.items())
 
 
-@pytest.mark.parametrize("name", names_fast_if(lambda name: name in (*QUICK, "soft_ndcg", "fastsort_map")))
+@quick_or_slow(losses.NAMES, quick=(*QUICK, "soft_ndcg", "fastsort_map"))
 def test_value_and_gradient_with_xla_and_unknown_shapes_equal_eager(name):
     checks.check_mode(checks.SUBJECTS[name], HARDEST_MODE)
 
@@ -70,7 +66,7 @@ def a_model(loss):
     return model, np.stack([labels * 0.3 + scores, scores], axis=-1).astype(np.float32), labels
 
 
-@pytest.mark.parametrize("name", names_fast_if(lambda name: name in QUICK))
+@quick_or_slow(losses.NAMES)
 def test_fit_lowers_the_loss(name):
     model, features, labels = a_model(checks.SUBJECTS[name].loss())
     weights = np.ones(8, np.float32)
@@ -78,7 +74,7 @@ def test_fit_lowers_the_loss(name):
     assert history["loss"][-1] < history["loss"][0]
 
 
-@pytest.mark.parametrize("name", names_fast_if(lambda name: name in ("smoothi_ndcg", "approx_err", "list_net")))
+@quick_or_slow(losses.NAMES, quick=("smoothi_ndcg", "approx_err", "list_net"))
 def test_a_keras_file_restores_the_loss(name, tmp_path):
     subject = checks.SUBJECTS[name]
     loss = subject.make(**subject.changed)

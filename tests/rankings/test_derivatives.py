@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers, references
+from tests.modes import quick_or_slow
 from tests.rankings import evaluate
 from tfr_smooth import measures
 from tfr_smooth.rankings import Approx, FastSort, NeuralSort, Sinkhorn, SmoothI, SoftRank, SoftSort
@@ -107,9 +108,7 @@ def second_derivative(function, scores):
     return tape.gradient(along, scores)
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in EACH_RANKING else pytest.param(name, marks=pytest.mark.slow) for name in DIFFERENTIABLE]
-)
+@quick_or_slow(DIFFERENTIABLE, quick=EACH_RANKING)
 def test_second_derivatives_equal_finite_differences(name):
     step = 1e-5
     up, down = (gradient_of(DIFFERENTIABLE[name], tf.constant(SCORES + sign * step * DIRECTION)) for sign in (1, -1))
