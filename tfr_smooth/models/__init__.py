@@ -1,24 +1,36 @@
-"""Feed-forward scorers from the learning-to-rank papers, their layers, and scorers of table columns."""
+"""Scorers from the learning-to-rank papers and of table columns, and layers of lists, such as TF-Ranking's."""
 
 from tfr_smooth.models.batch_normalization import BatchNormalization
+from tfr_smooth.models.concat_features import ConcatFeatures
+from tfr_smooth.models.document_interaction_attention import DocumentInteractionAttention
 from tfr_smooth.models.feed_forward import ARCHITECTURES, PADDING_SCORE, FeedForwardScorer
+from tfr_smooth.models.flatten_list import FlattenList
+from tfr_smooth.models.gam_layer import GAMLayer
 from tfr_smooth.models.list_attention import ListAttention
 from tfr_smooth.models.normalization import QueryMinMax, Standardize, SymmetricLog1p, get_normalizer
+from tfr_smooth.models.restore_list import RestoreList
 from tfr_smooth.models.scorer import Scorer
 from tfr_smooth.models.table_features import TableFeatures
 from tfr_smooth.models.table_scorer import TableScorer
+from tfr_smooth.models.tower import create_tower
 
 __all__ = [
     "ARCHITECTURES",
     "PADDING_SCORE",
     "BatchNormalization",
+    "ConcatFeatures",
+    "DocumentInteractionAttention",
     "FeedForwardScorer",
+    "FlattenList",
+    "GAMLayer",
     "ListAttention",
     "QueryMinMax",
+    "RestoreList",
     "Scorer",
     "Standardize",
     "SymmetricLog1p",
     "TableFeatures",
     "TableScorer",
+    "create_tower",
     "get_normalizer",
 ]

@@ -1,4 +1,4 @@
-"""Self-attention over the documents of a list."""
+"""Latent cross of hidden features with self-attention over the documents of a list."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth.models.document_interaction_attention import DocumentInteractionAttention
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 class ListAttention(tf.keras.layers.Layer):
     r"""Scales hidden features of each document by self-attention over its list (latent cross).
 
-    $$h'_i = h_i \odot (1 + W_o a_i), \qquad a = \mathrm{LayerNorm}(z + \mathrm{MultiHead}(z, z)), \qquad
-      z_i = W_z h_i$$
+    $$h'_i = h_i \odot (1 + W_o a_i + b_o), \qquad a = \mathrm{DocumentInteractionAttention}(h)$$
 
     (Qin et al., "Are Neural Rankers still Outperformed by Gradient Boosted Decision Trees?", ICLR 2021, section 5.2,
-    with one block of attention.) $W_o$ is initialized to 0, so the layer starts as the identity. Permuting a list
+    with one layer of attention.) $W_o$ is initialized to 0, so the layer starts as the identity. Permuting a list
     permutes the outputs, and padding has no effect.
 
     Args:
       heads: Number of attention heads, >= 1.
-      units: Width of the attention, >= `heads`; divided among the heads.
-      dropout: Dropout rate of the attention weights, in [0, 1).
+      units: Width of the attention and of each head, >= 1.
+      dropout: Dropout rate of the attention, in [0, 1).
       **kwargs: Arguments of `tf.keras.layers.Layer`.
 
     Call with hidden features [batch, list, width] and `mask` [batch, list] bool, False for padding. Returns [batch,
-    list, width].
+    list, width], 0 at padding.
 
     Raises:
       ValueError: If an argument is out of range.
 
-    Time O(N^2 units), memory O(N^2 heads) per list.
+    Time O(heads (N^2 units + N units^2)), memory O(heads N^2) per list.
 
     Example:
       >>> import tensorflow as tf
@@ -46,28 +46,23 @@ class ListAttention(tf.keras.layers.Layer):
     def __init__(self, *, heads: int = 2, units: int = 64, dropout: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.heads = _arguments.integer("heads", heads, least=1)
-        self.units = _arguments.integer("units", units, least=self.heads)
-        self.dropout = dropout if dropout == 0.0 else _arguments.real("dropout", dropout, above=0.0, below=1.0)
-        self.inner = tf.keras.layers.Dense(self.units)
-        self.attention = tf.keras.layers.MultiHeadAttention(self.heads, self.units // self.heads, dropout=self.dropout)
-        self.normalization = tf.keras.layers.LayerNormalization()
+        self.units = _arguments.integer("units", units, least=1)
+        self.attention = DocumentInteractionAttention(self.heads, self.units, dropout=dropout, dtype=self.dtype_policy)
+        self.dropout = self.attention.dropout
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights for inputs [batch, list, width]."""
         width = int(input_shape[-1])
-        self.outer = tf.keras.layers.Dense(width, kernel_initializer="zeros")
-        self.inner.build((None, None, width))
-        for layer in (self.normalization, self.outer):
-            layer.build((None, None, self.units))
-        with tf.init_scope():  # Keras 2 creates these weights in a call.
-            self.attention(*[tf.zeros([1, 2, self.units])] * 2)
+        self.outer = tf.keras.layers.Dense(width, kernel_initializer="zeros", dtype=self.dtype_policy)
+        self.attention.build(((None, None, width), None))
+        self.outer.build((None, None, self.units))
         super().build(input_shape)
 
     def call(self, hidden: tf.Tensor, mask: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         """Returns [batch, list, width], given a mask [batch, list] bool."""
-        inner = self.inner(hidden)
-        attended = self.attention(inner, inner, attention_mask=mask[:, tf.newaxis, :], training=training)
-        return hidden * (1.0 + self.outer(self.normalization(inner + attended)))
+        scales = 1.0 + self.outer(self.attention((hidden, mask), training=training))
+        # NaN at padding would reach the gradient of the weights.
+        return tf.where(mask[:, :, tf.newaxis], hidden, tf.zeros_like(hidden)) * scales
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:
         """Stops mask propagation: Keras would pass the mask to the loss and weight documents by it.
