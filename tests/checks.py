@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from tests import references
 from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
-from tfr_smooth import losses, registry
+from tfr_smooth import _serialization, losses, registry
 
 # Non-default values of hyperparameters that do not follow from their defaults or from the values searched.
 _CHANGED = {
@@ -35,7 +35,19 @@ _CHANGED = {
     "max_grade": 2.0,
     "virtual_label": 0.3,
     "metric": "lambda_rank",
+    "lambda_weight": losses.NDCGLambdaWeight(topn=3, smooth_fraction=0.25),
+    "topk": 2,
+    "seed": 3,
 }
+
+
+@tf.keras.utils.register_keras_serializable(package="tests")
+def inverse_rank(rank):
+    return 1.0 / rank
+
+
+# Of single losses.
+_CHANGED_OF = {"list_mle": {"lambda_weight": losses.ListMLELambdaWeight(rank_discount_fn=inverse_rank)}}
 _EARLY_STOP_ERROR = 2e-3
 # Hyperparameters that give short lists a gradient: P@10 of six documents is the same in any order, and sharp
 # comparisons of positions are flat.
@@ -146,7 +158,7 @@ def of_baseline(name: str, make: Callable[..., losses.RankingLoss], **overrides:
         "name": name,
         "make": make,
         "hyperparameters": entry.defaults,
-        "changed": changed(entry.defaults, entry.searched),
+        "changed": {**changed(entry.defaults, entry.searched), **_CHANGED_OF.get(name, {})},
         "reference": references.BASELINES.get(name),
         "gradient": _lambda_gradient if name == "lambda_loss" else None,
     }
@@ -376,7 +388,9 @@ def check_config(subject: Subject) -> None:
     assert named | {*options} == {*subject.hyperparameters, *options}
     loss = subject.make(**arguments)
     config = loss.get_config()
-    assert config == {**subject.hyperparameters, **arguments}
+    assert config == {
+        name: _serialization.encode(value) for name, value in {**subject.hyperparameters, **arguments}.items()
+    }
     for package in (losses, tf.keras.losses):
         again = package.deserialize(json.loads(json.dumps(package.serialize(loss))))
         assert type(again) is type(loss) and again.get_config() == config
@@ -446,7 +460,11 @@ EXPECTED_FAILURES = {
     ("mean_squared", check_ties): "a score is compared with its label, not with other scores",
     **{
         (name, check_skipped_lists): "lists without relevant documents count: their labels of 0 are targets"
-        for name in ("mean_squared", "sigmoid_cross_entropy")
+        for name in ("mean_squared", "pairwise_mse", "sigmoid_cross_entropy")
+    },
+    **{
+        ("coupled_rankdistil", check): "the noise of these tests is equal for equal labels, which are then in any order"
+        for check in (check_permutation, check_ties)
     },
 }
 

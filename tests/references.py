@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from tfr_smooth import losses
+
 
 def smoothi_factors(scores, alpha, delta, ranks):
     """Returns the products of Eq. 7, [K, N]: row r is prod_{l<r} (1 - I_l - delta)."""
@@ -350,15 +352,17 @@ def list_net(labels, scores, temperature=1.0):
     return -(softmax(np.asarray(labels, np.float64)) * (scores - np.logaddexp.reduce(scores))).sum()
 
 
-def softmax_loss(labels, scores, temperature=1.0):
+def softmax_loss(labels, scores, temperature=1.0, lambda_weight=None):
     """Bruch et al. 2019, Eq. 1, without the division of the labels."""
+    if lambda_weight is not None:
+        labels = document_weights(lambda_weight, labels, scores)
     logits = np.asarray(scores, np.float64) / temperature
     return -(np.asarray(labels) * (logits - np.logaddexp.reduce(logits))).sum()
 
 
-def calibrated_softmax(labels, scores, virtual_label=0.0, temperature=1.0):
+def calibrated_softmax(labels, scores, virtual_label=0.0, **arguments):
     """Yan et al. 2022, Eq. 8: a softmax loss with a virtual document."""
-    return softmax_loss([*labels, virtual_label], [*scores, 0.0], temperature)
+    return softmax_loss([*labels, virtual_label], [*scores, 0.0], **arguments)
 
 
 def unique_softmax(labels, scores, temperature=1.0):
@@ -374,13 +378,15 @@ def sigmoid_cross_entropy(labels, scores):
     return np.mean(-labels * np.log(probabilities) - (1.0 - labels) * np.log(1.0 - probabilities))
 
 
-def list_mle(labels, scores, position_aware=False):
+def list_mle(labels, scores, position_aware=False, lambda_weight=None, temperature=1.0):
     """Xia et al. 2008, Lan et al. 2014; documents with equal labels share their mean score and exponential."""
-    labels, scores, n = np.asarray(labels), np.asarray(scores, np.float64), len(labels)
+    labels, scores, n = np.asarray(labels), np.asarray(scores, np.float64) / temperature, len(labels)
     order = np.argsort(-labels, kind="stable")
     tied = [scores[labels == labels[j]] for j in order]
     means, logs = [t.mean() for t in tied], [np.logaddexp.reduce(t) - np.log(len(t)) for t in tied]
     weights = [(2 ** (n - i) - 1) / max(2 ** (n - 1) - 1, 1) if position_aware else 1.0 for i in range(1, n + 1)]
+    if lambda_weight is not None:
+        weights = [weight * float(lambda_weight.rank_discount_fn(i)) for i, weight in enumerate(weights, 1)]
     return sum(weights[i] * (np.logaddexp.reduce(logs[i:]) - means[i]) for i in range(n))
 
 
@@ -391,11 +397,98 @@ def rank_net(labels, scores, sigma=1.0):
     return np.mean(terms or [0.0])
 
 
-def pairwise_hinge(labels, scores, margin=1.0):
-    """Joachims 2002, Optimization Problem 1, over the pairs with different labels."""
-    n = range(len(labels))
-    terms = [max(0.0, margin + scores[j] - scores[i]) for i in n for j in n if labels[i] > labels[j]]
-    return np.mean(terms or [0.0])
+def weighted_pairs(function, labels, scores, lambda_weight=None, temperature=1.0):
+    """The sum of the function of (s_i - s_j) / temperature over the pairs with y_i > y_j, divided by N."""
+    scores, n = np.asarray(scores, np.float64) / temperature, range(len(labels))
+    weights = np.ones([len(n), len(n)]) if lambda_weight is None else pair_weights(lambda_weight, labels, scores)
+    terms = [weights[i, j] * function(scores[i] - scores[j]) for i in n for j in n if labels[i] > labels[j]]
+    return sum(terms) / len(n)
+
+
+def pairwise_logistic(labels, scores, **arguments):
+    return weighted_pairs(lambda gap: np.logaddexp(0.0, -gap), labels, scores, **arguments)
+
+
+def pairwise_hinge(labels, scores, **arguments):
+    return weighted_pairs(lambda gap: max(0.0, 1.0 - gap), labels, scores, **arguments)
+
+
+def pairwise_soft_zero_one(labels, scores, **arguments):
+    return weighted_pairs(lambda gap: 1.0 - sigmoid(gap), labels, scores, **arguments)
+
+
+def pairwise_mse(labels, scores, lambda_weight=None, temperature=1.0):
+    scores, n = np.asarray(scores, np.float64) / temperature, range(len(labels))
+    weights = np.ones([len(n), len(n)]) if lambda_weight is None else pair_weights(lambda_weight, labels, scores)
+    gaps = np.subtract.outer(scores, scores) - np.subtract.outer(labels, labels)
+    return sum(weights[i, j] * gaps[i, j] ** 2 for i in n for j in n if i != j) / len(n)
+
+
+def pair_weights(weight, labels, scores):
+    """The weights of TF-Ranking's lambda weights for distinct scores, with N without padding."""
+    kind, n, labels = type(weight).__name__, len(labels), np.asarray(labels, np.float64)
+    ranks = np.argsort(np.argsort(-np.asarray(scores))) + 1.0
+    if kind == "LabelDiffLambdaWeight":
+        return abs(np.subtract.outer(labels, labels))
+    cut = weight.topn or n
+    if kind == "PrecisionLambdaWeight":
+        within = ranks <= cut
+        return (binary(labels)[:, None] != binary(labels)) * (within[:, None] != within) * 1.0
+    is_ndcg = "NDCG" in kind or "Yeti" in kind
+    gain = weight.gain_fn or ((lambda y: 2.0**y - 1.0) if is_ndcg else (lambda y: y))
+    discount = weight.rank_discount_fn or ((lambda r: 1.0 / np.log2(1.0 + r)) if is_ndcg else (lambda r: 1.0 / r))
+    gains = gain(labels)
+    if weight.normalized:
+        gains = gains / sum(gain(y) * discount(r) for r, y in enumerate(sorted(labels)[::-1][:cut], 1))
+
+    def of_ranks(i, j):
+        apart, within = abs(i - j), min(i, j) <= cut
+        if apart == 0.0:
+            return 0.0
+        u = discount(apart) - discount(apart + 1.0)
+        if hasattr(weight, "smooth_fraction"):
+            v = abs(discount(i) * (i <= cut) - discount(j) * (j <= cut))
+            return (1.0 - weight.smooth_fraction) * u * within + weight.smooth_fraction * v
+        u *= 1.0 / (1.0 - discount(max(i, j))) if max(i, j) > cut else 1.0
+        return u * (apart == 1.0) if "Yeti" in kind else u
+
+    return n * abs(np.subtract.outer(gains, gains)) * np.array([[of_ranks(i, j) for j in ranks] for i in ranks])
+
+
+def document_weights(weight, labels, scores):
+    """g_i D(r_i) of an `NDCGLambdaWeight` for distinct scores."""
+    gains, ranks = 2.0 ** np.asarray(labels) - 1.0, np.argsort(np.argsort(-np.asarray(scores))) + 1.0
+    return gains / ideal_dcg(labels, weight.topn) / np.log2(1.0 + ranks)
+
+
+def repeatable_noise(labels, sample_size):
+    """The noise of the tests, [samples, list]: equal for equal labels."""
+    return np.round(np.sin(5.0 * np.asarray(labels) + np.arange(sample_size)[:, None]) * 256.0) / 256.0
+
+
+def over_samples(function, labels, scores, sample_size=8, gumbel_temperature=1.0, seed=None, **arguments):
+    samples = (np.asarray(scores) + repeatable_noise(labels, sample_size)) / gumbel_temperature
+    return np.mean([function(labels, sample, **arguments) for sample in samples])
+
+
+def gumbel_approx_ndcg(labels, scores, **arguments):
+    return over_samples(
+        lambda *args, **kw: 1.0 - smooth_metric("approx", "ndcg", *args, **kw), labels, scores, **arguments
+    )
+
+
+def yeti_logistic(labels, scores, lambda_weight=None, **arguments):
+    weight = lambda_weight or losses.YetiDCGLambdaWeight()
+    return over_samples(pairwise_logistic, labels, scores, lambda_weight=weight, **arguments)
+
+
+def coupled_rankdistil(labels, scores, sample_size=8, topk=None, temperature=1.0, seed=None):
+    """Reddi et al. 2021: the likelihood of the first documents of sampled orders."""
+    scores, found = np.asarray(scores, np.float64) / temperature, []
+    for teacher in np.asarray(labels) + repeatable_noise(labels, sample_size):
+        ordered = scores[np.argsort(teacher, kind="stable")[::-1]]
+        found.append(sum(np.logaddexp.reduce(ordered[i:]) - ordered[i] for i in range(len(labels))[:topk]))
+    return np.mean(found)
 
 
 def lambda_weights(labels, scores, metric="ndcg_loss2++", mu=10.0, topn=None, **_):
@@ -453,4 +546,10 @@ BASELINES = {
     "sigmoid_cross_entropy": sigmoid_cross_entropy,
     "softmax": softmax_loss,
     "unique_softmax": unique_softmax,
+    "coupled_rankdistil": coupled_rankdistil,
+    "gumbel_approx_ndcg": gumbel_approx_ndcg,
+    "pairwise_logistic": pairwise_logistic,
+    "pairwise_mse": pairwise_mse,
+    "pairwise_soft_zero_one": pairwise_soft_zero_one,
+    "yeti_logistic": yeti_logistic,
 }

@@ -69,6 +69,24 @@ def topn(value: Any) -> int | None:
     return integer_or_none("topn", value, least=1)
 
 
+def fraction(name: str, value: Any) -> float:
+    """Returns `value` as a float if it is a number in [0, 1]."""
+    try:
+        number = real(name, value, least=0.0)
+    except ValueError:
+        number = math.inf
+    if number > 1.0:
+        _refuse(name, "a number in [0, 1]", value)
+    return number
+
+
+def function(name: str, value: T, *, optional: bool = False) -> T:
+    """Returns `value` if it is callable, or None if it is optional."""
+    if not callable(value) and not (optional and value is None):
+        _refuse(name, "a function or None" if optional else "a function", value)
+    return value
+
+
 def boolean(name: str, value: Any) -> bool:
     """Returns `value` if it is True or False."""
     if not isinstance(value, bool):
@@ -99,8 +117,9 @@ def float_type(name: str, value: Any) -> tf.DType | None:
     return tf.float64 if dtype == tf.float64 else tf.float32
 
 
-def instance(name: str, value: T, expected: type) -> T:
-    """Returns `value` if it is an instance of the class."""
-    if not isinstance(value, expected):
-        _refuse(name, f"an instance of {expected.__module__.rpartition('.')[0]}.{expected.__name__}", value)
+def instance(name: str, value: T, expected: type, *, optional: bool = False) -> T:
+    """Returns `value` if it is an instance of the class, or None if it is optional."""
+    if not isinstance(value, expected) and not (optional and value is None):
+        described = f"an instance of {expected.__module__.rpartition('.')[0]}.{expected.__name__}"
+        _refuse(name, described + " or None" * optional, value)
     return value

@@ -42,6 +42,8 @@ def get(
             if not topn.isdecimal() or "topn" in arguments:
                 raise ValueError(f"`identifier` must be a name, or NAME@K without `topn`, got {identifier!r}.")
             arguments = {**arguments, "topn": int(topn)}
+        # TF-Ranking's names of losses end in "_loss".
+        name = name.removesuffix("_loss") if name.removesuffix("_loss") in classes else name
         found = by_class[name] if name in by_class else classes[registry.check_name("identifier", name, classes)]
         return found(**arguments)
     if arguments:

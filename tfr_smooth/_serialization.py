@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from typing import Any
 
 import tensorflow as tf
@@ -10,6 +11,7 @@ import tensorflow as tf
 from tfr_smooth import measures, rankings
 
 PACKAGE = "tfr_smooth"
+_FUNCTION = "function"
 _OWN = (*rankings.RANKINGS, *measures.MEASURES, rankings.ExactRanking, rankings.ShallowDiscount)
 _PARTS: dict[str, type] = {part.__name__: part for part in _OWN}
 
@@ -18,13 +20,17 @@ def encode(value: Any) -> Any:
     """Returns the class and arguments of a ranking, measure or discount as a config; other values are unchanged.
 
     The name of a user-defined class is its registered Keras name. Its arguments come from `get_config` if it has one,
-    otherwise from the dataclass fields. A variable becomes its current value.
+    otherwise from the dataclass fields. A variable becomes its current value, and a function registered with Keras its
+    registered name.
     """
     if isinstance(value, tf.Variable):
         with tf.init_scope():  # Keras also calls `get_config` while tracing.
             return float(tf.convert_to_tensor(value))
     if isinstance(value, tuple):
         return list(value)
+    if inspect.isfunction(value):  # Keras returns the name of functions that are not registered.
+        name = tf.keras.utils.get_registered_name(value)
+        return value if name == value.__name__ else {"class_name": _FUNCTION, "config": name}
     if hasattr(value, "get_config"):
         arguments = value.get_config()
     elif dataclasses.is_dataclass(value):
@@ -48,6 +54,8 @@ def decode(value: Any) -> Any:
     if not _is_part(value):
         return value
     name = value["class_name"]
+    if name == _FUNCTION:
+        return tf.keras.utils.get_registered_object(value["config"])
     # The first files of this library name its own classes without the package.
     part = tf.keras.utils.get_registered_object(name) or _PARTS.get(name.removeprefix(f"{PACKAGE}>"))
     if part is None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import tensorflow as tf
 
 from tfr_smooth import _about, _arguments
+from tfr_smooth.losses.lambda_weights import DCGWeight
 from tfr_smooth.losses.ranking_loss import LossOptions
 from tfr_smooth.losses.softmax import SoftmaxLoss
 
@@ -29,6 +30,7 @@ class CalibratedSoftmaxLoss(SoftmaxLoss):
 
     Args:
       virtual_label: The label $y_0$ of the virtual document, >= 0.
+      lambda_weight: Weights of the documents, including the virtual one; see `SoftmaxLoss`. None uses the labels.
       temperature: Tau, the divisor of the scores, > 0.
       **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
 
@@ -47,8 +49,15 @@ class CalibratedSoftmaxLoss(SoftmaxLoss):
 
     about: ClassVar = _about.AboutLoss(name="calibrated_softmax", citation="Yan et al. 2022, Eq. 8", cost=("N", "N"))
 
-    def __init__(self, *, virtual_label: float = 0.0, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
-        super().__init__(temperature=temperature, **options)
+    def __init__(
+        self,
+        *,
+        virtual_label: float = 0.0,
+        lambda_weight: DCGWeight | None = None,
+        temperature: float = 1.0,
+        **options: Unpack[LossOptions],
+    ) -> None:
+        super().__init__(lambda_weight=lambda_weight, temperature=temperature, **options)
         self.virtual_label = _arguments.real("virtual_label", virtual_label, least=0.0)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

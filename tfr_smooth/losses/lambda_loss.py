@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import tensorflow as tf
 
 from tfr_smooth import _about, _arguments, _compiled, _lists
-from tfr_smooth.losses import pairwise
+from tfr_smooth.losses import pair_ranks, pairwise
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 from tfr_smooth.measures import ideal_dcg
 from tfr_smooth.rankings.dcg import NDCGGain, log2_discount
@@ -101,7 +101,7 @@ class LambdaLoss(RankingLoss):
         gains = labels if self.metric == "precision" else _normalized_gains(labels, mask, self.topn)
         # Cumulative sums outside of XLA, where they were quadratic up to TensorFlow 2.15.
         discounts = _rank_discounts(_compiled.padded_length(_lists.length(scores)), self.metric, self.mu, self.topn)
-        sums = tf.pad(tf.cumsum(tf.cumsum(discounts, axis=0), axis=1), [[1, 0], [1, 0]])
+        sums = pair_ranks.cumulative(discounts)
         # The pairs of NDCG-Loss1 are all pairs, each with the gain of its first document.
         constants = sums, tf.constant(self.sigma, scores.dtype), tf.constant(self.metric == "ndcg_loss1")
         losses = _losses(scores, labels, mask, gains, *constants)
@@ -169,7 +169,7 @@ def _weights(
     rows, columns = _lists.pairs(gains)
     chosen = tf.where(is_loss1, _lists.different_pairs(mask), pairwise.preferences(labels, mask))
     differences = rows - tf.where(is_loss1, tf.zeros_like(columns), columns)
-    return _lists.fill(differences * _over_orders_of_ties(sums, scores, mask), chosen, 0.0)
+    return _lists.fill(differences * pair_ranks.over_orders_of_ties(sums, scores, mask), chosen, 0.0)
 
 
 def _normalized_gains(labels: tf.Tensor, mask: tf.Tensor, topn: int | None) -> tf.Tensor:
@@ -185,46 +185,14 @@ def _inverse_discount(ranks: tf.Tensor) -> tf.Tensor:
 
 def _rank_discounts(length: tf.Tensor | int, metric: str, mu: float, topn: int | None) -> tf.Tensor:
     """Returns the metric's weight of each pair of ranks without the gains, [list, list]; 0 on the diagonal."""
-    # float64, for the sums over blocks below.
+    # float64, for the sums over blocks of ties.
     ranks = tf.cast(tf.range(1, length + 1), tf.float64)
-    first, second = ranks[:, tf.newaxis], ranks[tf.newaxis, :]
-    within = tf.ones_like(ranks) if topn is None else tf.cast(ranks <= topn, ranks.dtype)
-    inverse = _inverse_discount(ranks)
     if metric == "precision":
-        return tf.abs(within[:, tf.newaxis] - within[tf.newaxis, :]) / tf.cast(topn or length, ranks.dtype)
-
-    def beyond(rank: tf.Tensor) -> tf.Tensor:
-        # Increases the weights below the cutoff, where the whole gain is lost. It is undefined at rank 1.
-        lifted = 1.0 / (1.0 - _inverse_discount(tf.maximum(rank, 2.0)))
-        return tf.ones_like(rank) if topn is None else _lists.fill(lifted, rank > topn, 1.0)
-
-    apart = tf.maximum(tf.abs(first - second), 1.0)
-    loss2 = (_inverse_discount(apart) - _inverse_discount(apart + 1.0)) * beyond(tf.maximum(first, second))
-    visible = within * inverse
-    swap = tf.abs(visible[:, tf.newaxis] - visible[tf.newaxis, :])
-    discounts = {
-        "ndcg_loss1": tf.broadcast_to((inverse * beyond(ranks))[:, tf.newaxis], tf.shape(apart)),
-        "ndcg_loss2": loss2,
-        "ndcg_loss2++": swap + mu * loss2,
-        "lambda_rank": swap,
-    }[metric]
-    return tf.where(tf.equal(first, second), tf.zeros_like(discounts), discounts)
-
-
-def _over_orders_of_ties(sums: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Returns the discounts at the ranks of each pair of documents, [batch, list, list], averaged over orders of ties.
-
-    Tied documents share a block of ranks. Over all orders, each document has each rank equally often. So the average is
-    the mean over a block of the matrix, computed from four of its cumulative sums.
-    """
-    mine, others = _lists.pairs(scores)
-    real = mask[:, tf.newaxis, :]
-    above = tf.reduce_sum(tf.cast(tf.logical_and(others > mine, real), tf.int32), axis=2)
-    tied = tf.reduce_sum(tf.cast(tf.logical_and(tf.equal(others, mine), real), tf.int32), axis=2)
-    rows = tf.gather(sums, above + tied) - tf.gather(sums, above)
-    blocks = tf.gather(rows, above + tied, axis=2, batch_dims=1) - tf.gather(rows, above, axis=2, batch_dims=1)
-    blocks = _lists.fill(blocks, blocks > 1e-9, 0.0)  # Less is rounding of the sums.
-    # Two documents of the same block never have the same rank, so the diagonal (which is 0) is not counted there.
-    same = tf.cast(tf.equal(above[:, :, tf.newaxis], above[:, tf.newaxis, :]), tf.int32)
-    count = tied[:, :, tf.newaxis] * (tied[:, tf.newaxis, :] - same)
-    return tf.cast(tf.math.divide_no_nan(blocks, tf.cast(count, blocks.dtype)), scores.dtype)
+        return pair_ranks.swap(tf.ones_like, ranks, topn) / tf.cast(topn or length, ranks.dtype)
+    if metric == "ndcg_loss1":
+        discounts = _inverse_discount(ranks) * pair_ranks.beyond_cutoff(_inverse_discount, ranks, topn)
+        return tf.linalg.set_diag(tf.tile(discounts[:, tf.newaxis], [1, length]), tf.zeros_like(ranks))
+    swap = pair_ranks.swap(_inverse_discount, ranks, topn)
+    loss2 = pair_ranks.distance(_inverse_discount, ranks)
+    loss2 *= pair_ranks.beyond_cutoff(_inverse_discount, pair_ranks.later(ranks), topn)
+    return {"ndcg_loss2": loss2, "ndcg_loss2++": swap + mu * loss2, "lambda_rank": swap}[metric]

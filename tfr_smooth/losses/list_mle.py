@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import tensorflow as tf
 
 from tfr_smooth import _about, _arguments, _compiled, _lists
+from tfr_smooth.losses.lambda_weights import ListMLELambdaWeight
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 
 if TYPE_CHECKING:
@@ -17,12 +18,12 @@ _LOG_OF_NOTHING = -1e300
 
 
 class ListMLELoss(RankingLoss):
-    r"""ListMLE: $\sum_{i=1}^N \alpha_i \left(\log \sum_{k=i}^N e^{s_{\pi(k)}} - s_{\pi(i)}\right)$.
+    r"""ListMLE: $\sum_{i=1}^N \alpha_i \left(\log \sum_{k=i}^N e^{s_{\pi(k)} / \tau} - s_{\pi(i)} / \tau\right)$.
 
     $\pi$ is the order by descending label. $\alpha_i = 1$ (Xia et al., "Listwise Approach to Learning to Rank: Theory
     and Algorithm", ICML 2008) or, if position-aware, $\alpha_i = (2^{N-i} - 1) / (2^{N-1} - 1)$ (Lan et al.,
     "Position-Aware ListMLE", UAI 2014). The paper's weights are divided by the first weight, because $2^N$ overflows
-    and the longest lists would dominate the others.
+    and the longest lists would dominate the others. A `lambda_weight` multiplies the $\alpha_i$.
 
     Documents with the same label have no order. Each has their mean score as $s_{\pi(i)}$ and contributes the mean of
     their $e^s$ to the sums. So the loss does not depend on the order of documents in the list. It is an upper bound of
@@ -35,10 +36,12 @@ class ListMLELoss(RankingLoss):
 
     Args:
       position_aware: Whether early positions have larger weights (p-ListMLE).
+      lambda_weight: Weights of the positions, a `ListMLELambdaWeight`. None uses 1.
+      temperature: Tau, the divisor of the scores, > 0.
       **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
 
     Raises:
-      ValueError: If `position_aware` is not a bool.
+      ValueError: If an argument is invalid.
 
     Time O(N log N), memory O(N) per list.
 
@@ -56,9 +59,18 @@ class ListMLELoss(RankingLoss):
         cost=("N log N", "N"),
     )
 
-    def __init__(self, *, position_aware: bool = False, **options: Unpack[LossOptions]) -> None:
+    def __init__(
+        self,
+        *,
+        position_aware: bool = False,
+        lambda_weight: ListMLELambdaWeight | None = None,
+        temperature: float = 1.0,
+        **options: Unpack[LossOptions],
+    ) -> None:
         super().__init__(**options)
         self.position_aware = _arguments.boolean("position_aware", position_aware)
+        self.lambda_weight = _arguments.instance("lambda_weight", lambda_weight, ListMLELambdaWeight, optional=True)
+        self.temperature = _arguments.real("temperature", temperature, above=0.0)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
@@ -68,16 +80,29 @@ class ListMLELoss(RankingLoss):
         mask = tf.not_equal(negated, lowest)
         scores = tf.gather(scores, order, batch_dims=1)
         # float64: a running sum over a long list loses precision, as does a difference of large scores.
-        precise = tf.cast(scores, tf.float64)
+        precise = tf.cast(scores, tf.float64) / self.temperature
         # Not padded with True, which `tf.vectorized_map` does not support.
         ties = _lists.Neighbors(tf.logical_not(tf.pad(tf.equal(negated[:, 1:], negated[:, :-1]), [[0, 0], [1, 0]])))
         highest = ties.maximum(precise)
         below = precise - highest
         # The log of the mean of e^s over ties. The 0 at padding has no effect, as padding comes last.
         inputs = tf.math.log(ties.mean(tf.exp(below))) + highest
-        weights = _position_weights(mask, tf.float64) if self.position_aware else tf.cast(mask, tf.float64)
-        total = _weighted_log_sums(inputs, weights) - tf.reduce_sum(weights * (highest + ties.mean(below)), axis=1)
+        weights = _lists.fill(self._position_weights(mask), mask, 0.0)
+        total = weighted_log_sums(inputs, weights) - tf.reduce_sum(weights * (highest + ties.mean(below)), axis=1)
         return tf.ensure_shape(tf.cast(total, scores.dtype), scores.shape[:1])
+
+    def _position_weights(self, mask: tf.Tensor) -> tf.Tensor:
+        """Returns the weights of the positions N, N-1, ..., 1, [batch, list], in float64."""
+        length = tf.reduce_sum(tf.cast(mask, tf.float64), axis=1, keepdims=True)
+        after = tf.cast(tf.range(tf.shape(mask)[1]), tf.float64)[tf.newaxis]  # N - i
+        weights = tf.ones_like(length - after)
+        if self.position_aware:  # (2^(N-i) - 1) / (2^(N-1) - 1) without overflow; 0 for N = 1
+            two, last = tf.constant(2.0, tf.float64), tf.pow(tf.constant(2.0, tf.float64), 1.0 - length)
+            weights = tf.math.divide_no_nan(tf.pow(two, after + 1.0 - length) - last, 1.0 - last)
+        if self.lambda_weight is not None:
+            places = tf.cast(tf.maximum(length - after, 1.0), tf.float32)
+            weights *= tf.cast(self.lambda_weight.rank_discount_fn(places), tf.float64)
+        return weights
 
 
 def _plain_log_sums(inputs: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
@@ -88,7 +113,7 @@ def _plain_log_sums(inputs: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
 
 
 @_compiled.differentiable(_plain_log_sums)
-def _weighted_log_sums(inputs: tf.Tensor, weights: tf.Tensor) -> _compiled.WithGradient:
+def weighted_log_sums(inputs: tf.Tensor, weights: tf.Tensor) -> _compiled.WithGradient:
     r"""Returns $\sum_k w_k L_k$ with $L_k = \log \sum_{i \le k} e^{x_i}$, [batch], and its gradient function.
 
     As all weights are at least 0, the gradient is another sum of exponentials,
@@ -99,12 +124,3 @@ def _weighted_log_sums(inputs: tf.Tensor, weights: tf.Tensor) -> _compiled.WithG
     logs = tf.where(positive, tf.math.log(tf.where(positive, weights, 1.0)) - sums, _LOG_OF_NOTHING)
     gradient = tf.exp(inputs + tf.math.cumulative_logsumexp(logs, axis=1, reverse=True))
     return tf.reduce_sum(weights * sums, axis=1), lambda upstream: upstream[:, tf.newaxis] * gradient
-
-
-def _position_weights(mask: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """Returns (2^(N-i) - 1) / (2^(N-1) - 1) for i = N, N-1, ..., 1 without overflow; 0 for N = 1."""
-    length = tf.reduce_sum(tf.cast(mask, dtype), axis=1, keepdims=True)
-    after = tf.cast(tf.range(tf.shape(mask)[1]), dtype)[tf.newaxis]  # N - i
-    two, last = tf.constant(2.0, dtype), tf.pow(tf.constant(2.0, dtype), 1.0 - length)
-    weights = tf.pow(two, after + 1.0 - length) - last
-    return tf.math.divide_no_nan(_lists.fill(weights, mask, 0.0), 1.0 - last)

@@ -11,7 +11,11 @@ import tensorflow as tf
 
 from tfr_smooth import _lookup, _serialization, registry
 from tfr_smooth.losses.baselines import BASELINES
+from tfr_smooth.losses.click_em import ClickEMLoss
 from tfr_smooth.losses.measure_losses import CLASSES
+from tfr_smooth.losses.mixture_em import MixtureEMLoss
+from tfr_smooth.losses.multi_score import MultiScoreLoss
+from tfr_smooth.losses.ordinal import OrdinalLoss
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 
 
@@ -60,6 +64,45 @@ TABLE: dict[str, Entry] = {
 
 NAMES: tuple[str, ...] = tuple(TABLE)
 
+# Losses of models with several scores per document, by name.
+MULTI_SCORE: dict[str, type[MultiScoreLoss]] = {
+    "click_em": ClickEMLoss,
+    "mixture_em": MixtureEMLoss,
+    "ordinal": OrdinalLoss,
+}
+
+
+class RankingLossKey:
+    """TF-Ranking's names of its losses, which `get` accepts.
+
+    Example:
+      >>> from tfr_smooth import losses
+      >>> losses.get(losses.RankingLossKey.SOFTMAX_LOSS).temperature
+      1.0
+    """
+
+    PAIRWISE_HINGE_LOSS = "pairwise_hinge_loss"
+    PAIRWISE_LOGISTIC_LOSS = "pairwise_logistic_loss"
+    PAIRWISE_SOFT_ZERO_ONE_LOSS = "pairwise_soft_zero_one_loss"
+    PAIRWISE_MSE_LOSS = "pairwise_mse_loss"
+    YETI_LOGISTIC_LOSS = "yeti_logistic_loss"
+    SOFTMAX_LOSS = "softmax_loss"
+    CALIBRATED_SOFTMAX_LOSS = "calibrated_softmax_loss"
+    UNIQUE_SOFTMAX_LOSS = "unique_softmax_loss"
+    SIGMOID_CROSS_ENTROPY_LOSS = "sigmoid_cross_entropy_loss"
+    MEAN_SQUARED_LOSS = "mean_squared_loss"
+    ORDINAL_LOSS = "ordinal_loss"
+    LIST_MLE_LOSS = "list_mle_loss"
+    APPROX_NDCG_LOSS = "approx_ndcg_loss"
+    APPROX_MRR_LOSS = "approx_mrr_loss"
+    GUMBEL_APPROX_NDCG_LOSS = "gumbel_approx_ndcg_loss"
+    COUPLED_RANKDISTIL_LOSS = "coupled_rankdistil_loss"
+
+    @classmethod
+    def all_keys(cls) -> list[str]:
+        """Returns all names."""
+        return [value for name, value in vars(cls).items() if name.isupper()]
+
 
 @overload
 def get(identifier: None, /) -> None: ...
@@ -77,8 +120,9 @@ def get(identifier: Any, /, **arguments: Any) -> RankingLoss | None:
     `keras.losses.get(losses.serialize(loss))`.
 
     Args:
-      identifier: A name in `TABLE` ("smoothi_ndcg") or of a class ("SmoothINDCGLoss"), with an optional cutoff
-        ("smoothi_ndcg@10"); a config returned by `serialize`; a loss; or None.
+      identifier: A name in `TABLE` ("smoothi_ndcg") or `MULTI_SCORE`, of a class ("SmoothINDCGLoss"), or of TF-Ranking
+        ("softmax_loss"), with an optional cutoff ("smoothi_ndcg@10"); a config returned by `serialize`; a loss; or
+        None.
       **arguments: Constructor arguments; only valid with a name.
 
     Returns:
@@ -93,7 +137,7 @@ def get(identifier: Any, /, **arguments: Any) -> RankingLoss | None:
       >>> tfr_smooth.losses.get("list_net", temperature=2.0)
       ListNetLoss(temperature=2.0, dtype=None, ragged=False, name='list_net_loss', reduction='sum_over_batch_size')
     """
-    classes = {name: entry.loss for name, entry in TABLE.items()}
+    classes = {**{name: entry.loss for name, entry in TABLE.items()}, **MULTI_SCORE}
     return _lookup.get(identifier, arguments, classes, RankingLoss, deserialize)
 
 

@@ -48,12 +48,20 @@ class MeanSquaredLoss(RankingLoss):
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         count = _lists.count(mask, scores.dtype)
-        errors = labels - scores  # 0 at padding
-        largest = tf.sqrt(scores.dtype.max / 4.0 / count)
-        # Not errors + stop_gradient(clipped - errors), which rounds to 0 where the error is much larger.
-        errors = tf.grad_pass_through(lambda errors: tf.clip_by_value(errors, -largest, largest))(errors)
-        return tf.reduce_sum(tf.square(errors), axis=1) / count[:, 0]
+        return tf.reduce_sum(squares(labels - scores, count), axis=1) / count[:, 0]
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for empty lists."""
         return tf.reduce_any(mask, axis=1)
+
+
+def squares(errors: tf.Tensor, terms: tf.Tensor) -> tf.Tensor:
+    """Returns the squares of errors, clipped to the largest value for which a sum of squares is finite.
+
+    Args:
+      errors: Floats of any shape.
+      terms: The number of squares in the sum, >= 1, in a shape that broadcasts to that of the errors.
+    """
+    largest = tf.sqrt(errors.dtype.max / 4.0 / terms)
+    # Not errors + stop_gradient(clipped - errors), which rounds to 0 where the error is much larger.
+    return tf.square(tf.grad_pass_through(lambda errors: tf.clip_by_value(errors, -largest, largest))(errors))

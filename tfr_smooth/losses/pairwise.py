@@ -6,22 +6,33 @@ import abc
 
 import tensorflow as tf
 
-from tfr_smooth import _lists
+from tfr_smooth import _arguments, _lists
+from tfr_smooth.losses.lambda_weights import LambdaWeight
 from tfr_smooth.losses.ranking_loss import RankingLoss
 
 
 class PairwiseLoss(RankingLoss):
-    """Base class of means over the pairs of documents with different labels; lists without such pairs are excluded."""
+    """Base class of weighted sums over pairs with different labels; lists without such pairs are excluded."""
+
+    def __init__(self, *, lambda_weight: LambdaWeight | None, temperature: float, **options) -> None:
+        super().__init__(**options)
+        self.lambda_weight = _arguments.instance("lambda_weight", lambda_weight, LambdaWeight, optional=True)
+        self.temperature = _arguments.real("temperature", temperature, above=0.0)
 
     @abc.abstractmethod
-    def pair_losses(self, scores: tf.Tensor) -> tf.Tensor:
-        """Returns [batch, list, list]: the loss at (i, j) if i should be ranked above j."""
+    def pair_losses(self, behind: tf.Tensor) -> tf.Tensor:
+        r"""Returns the losses of pairs, elementwise, from their $(s_j - s_i) / \tau$ if $y_i > y_j$."""
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         weights = tf.cast(preferences(labels, mask), scores.dtype)
-        total = tf.reduce_sum(weights * self.pair_losses(scores), axis=[1, 2])
-        return tf.math.divide_no_nan(total, tf.reduce_sum(weights, axis=[1, 2]))
+        if self.lambda_weight is not None:
+            weights *= self.lambda_weight.pair_weights(labels, scores, mask)
+        behind = scaled_differences(scores, tf.convert_to_tensor(1.0 / self.temperature, scores.dtype))
+        # Divided before they are summed, so that the sum does not overflow.
+        return tf.reduce_sum(
+            weights / _lists.count(mask, scores.dtype)[:, :, tf.newaxis] * self.pair_losses(behind), axis=[1, 2]
+        )
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with only one distinct label."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments
-from tfr_smooth.losses import pairwise
+from tfr_smooth import _about
+from tfr_smooth.losses.lambda_weights import LambdaWeight
 from tfr_smooth.losses.pairwise import PairwiseLoss
 from tfr_smooth.losses.ranking_loss import LossOptions
 
@@ -16,42 +16,44 @@ if TYPE_CHECKING:
 
 
 class PairwiseHingeLoss(PairwiseLoss):
-    r"""Mean hinge loss over the pairs of documents with different labels.
+    r"""Hinge loss over the pairs of documents with different labels.
 
-    $$\frac{1}{|P|} \sum_{(i, j) \in P} \max(0, m - (s_i - s_j)), \qquad P = \{(i, j): y_i > y_j\}$$
+    $$\frac{1}{N} \sum_{i, j: y_i > y_j} w_{ij} \, \max(0, 1 - (s_i - s_j) / \tau)$$
 
     (Joachims, "Optimizing Search Engines using Clickthrough Data", KDD 2002, Optimization Problem 1 without its
-    regularizer; MacAvaney et al., "CEDR", SIGIR 2019, use it to train BERT.) The mean is over the pairs of each list,
-    as in `RankNetLoss`. The loss is at least 0, and equals the margin if all scores are tied. Lists with only one
-    distinct label are excluded.
+    regularizer; TF-Ranking's `PairwiseHingeLoss`.) N is the number of documents in the list, and w is 1 or the
+    `lambda_weight`. TF-Ranking divides the sum over a batch by its number of documents, including padding; without
+    padding, the losses are equal. The temperature is the margin, up to a factor. Lists with only one distinct label are
+    excluded.
 
     Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list]. Returns
     a scalar, or [batch] for the reduction "none".
 
     Args:
-      margin: The difference of scores m at which the loss of a pair becomes 0, > 0.
+      lambda_weight: Weights of the pairs, such as `NDCGLambdaWeight()`. None uses 1.
+      temperature: Tau, the divisor of the scores, > 0.
       **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
 
     Raises:
-      ValueError: If `margin` is out of range.
+      ValueError: If an argument is invalid.
 
     Time and memory O(N^2) per list: a few [batch, list, list] tensors.
 
     Example:
       >>> import tensorflow as tf
       >>> from tfr_smooth import losses
-      >>> labels, scores = tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[2.0, 1.75, 9.0]])
-      >>> print(losses.PairwiseHingeLoss(margin=1.0, reduction="none")(labels, scores).numpy())
-      [0.75]
+      >>> labels, scores = tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[0.6, 0.8, 9.0]])
+      >>> print(losses.PairwiseHingeLoss(reduction="none")(labels, scores).numpy().round(4))
+      [0.6]
     """
 
     about: ClassVar = _about.AboutLoss(name="pairwise_hinge", citation="Joachims 2002", cost=("N^2", "N^2"))
 
-    def __init__(self, *, margin: float = 1.0, **options: Unpack[LossOptions]) -> None:
-        super().__init__(**options)
-        self.margin = _arguments.real("margin", margin, above=0.0)
+    def __init__(
+        self, *, lambda_weight: LambdaWeight | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]
+    ) -> None:
+        super().__init__(lambda_weight=lambda_weight, temperature=temperature, **options)
 
-    def pair_losses(self, scores: tf.Tensor) -> tf.Tensor:
-        """Returns [batch, list, list]: the loss at (i, j) if i should be ranked above j."""
-        behind = pairwise.scaled_differences(scores, tf.ones([], scores.dtype))
-        return tf.nn.relu(tf.convert_to_tensor(self.margin, scores.dtype) + behind)
+    def pair_losses(self, behind: tf.Tensor) -> tf.Tensor:
+        """Returns the loss of pairs of which the first document should be ranked above the second, elementwise."""
+        return tf.nn.relu(1.0 + behind)

@@ -8,23 +8,21 @@ import tensorflow as tf
 
 from tfr_smooth import _about, _arguments
 from tfr_smooth.losses import pairwise
-from tfr_smooth.losses.pairwise import PairwiseLoss
-from tfr_smooth.losses.ranking_loss import LossOptions
+from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class RankNetLoss(PairwiseLoss):
+class RankNetLoss(RankingLoss):
     r"""Mean logistic loss over the pairs of documents with different labels.
 
     $$\frac{1}{|P|} \sum_{(i, j) \in P} \log(1 + e^{-\sigma (s_i - s_j)}), \qquad P = \{(i, j): y_i > y_j\}$$
 
     (Burges et al., "Learning to Rank using Gradient Descent", ICML 2005, Eq. 3 with a target probability of 1.) The
     loss is the mean over the pairs of each list, not their sum: a list has up to N^2 pairs, so a list of 1000 documents
-    would have the weight of ten thousand lists of 10. TF-Ranking divides the sum over a batch by its number of
-    documents, including padding, so its loss grows with N and shrinks with padding. The loss is at least 0, and log 2
-    if all scores are tied. Lists with only one distinct label are excluded.
+    would have the weight of ten thousand lists of 10. `PairwiseLogisticLoss` is TF-Ranking's sum over pairs. The loss
+    is at least 0, and log 2 if all scores are tied. Lists with only one distinct label are excluded.
 
     Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list]. Returns
     a scalar, or [batch] for the reduction "none".
@@ -52,6 +50,12 @@ class RankNetLoss(PairwiseLoss):
         super().__init__(**options)
         self.sigma = _arguments.real("sigma", sigma, above=0.0)
 
-    def pair_losses(self, scores: tf.Tensor) -> tf.Tensor:
-        """Returns [batch, list, list]: the loss at (i, j) if i should be ranked above j."""
-        return pairwise.logistic(scores, self.sigma)
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        pairs = tf.cast(pairwise.preferences(labels, mask), scores.dtype)
+        total = tf.reduce_sum(pairs * pairwise.logistic(scores, self.sigma), axis=[1, 2])
+        return tf.math.divide_no_nan(total, tf.reduce_sum(pairs, axis=[1, 2]))
+
+    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] bool: False for lists with only one distinct label."""
+        return pairwise.has_preferences(labels, mask)

@@ -126,8 +126,12 @@ class RankingLoss(tf.keras.losses.Loss):
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Returns the unweighted loss of each list, [batch]; 0 for excluded lists."""
-        batch = _lists.from_keras(y_true, y_pred, ragged=self.ragged, dtype=self._computed_in)
+        batch = self._clean(y_true, y_pred)
         return self._of_included(batch, self.compute(batch.labels, batch.scores, batch.mask))[0]
+
+    def _clean(self, y_true: Any, y_pred: Any) -> _lists.Batch:
+        """Returns clean lists from what Keras passes."""
+        return _lists.from_keras(y_true, y_pred, ragged=self.ragged, dtype=self._computed_in)
 
     def _of_included(self, batch: _lists.Batch, losses: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the loss of each list, [batch], 0 for excluded lists; and which lists are included, [batch] bool."""
@@ -156,7 +160,7 @@ class RankingLoss(tf.keras.losses.Loss):
           ValueError: If the shapes do not match or the scores are not floats.
         """
         with tf.name_scope(self.name or type(self).__name__):
-            batch = _lists.from_keras(y_true, y_pred, ragged=self.ragged, dtype=self._computed_in)
+            batch = self._clean(y_true, y_pred)
             losses, counts = self._of_included(batch, self.compute(batch.labels, batch.scores, batch.mask))
             shares = tf.cast(counts, losses.dtype)
             if sample_weight is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import tensorflow as tf
 
 from tfr_smooth import _about, _arguments, _lists
+from tfr_smooth.losses.lambda_weights import DCGWeight
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 
 if TYPE_CHECKING:
@@ -25,13 +26,15 @@ class SoftmaxLoss(RankingLoss):
     a scalar, or [batch] for the reduction "none".
 
     Args:
+      lambda_weight: A `DCGLambdaWeight` or `NDCGLambdaWeight`: its $g_j D(r_j)$ replaces the label $y_j$. None uses the
+        label.
       temperature: Tau, the divisor of the scores, > 0.
       **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
 
     Raises:
-      ValueError: If `temperature` is out of range.
+      ValueError: If an argument is invalid.
 
-    Time and memory O(N) per list.
+    Time and memory O(N) per list, time O(N log N) with a `lambda_weight`.
 
     Example:
       >>> import tensorflow as tf
@@ -43,12 +46,17 @@ class SoftmaxLoss(RankingLoss):
 
     about: ClassVar = _about.AboutLoss(name="softmax", citation="Bruch et al. 2019, Eq. 1", cost=("N", "N"))
 
-    def __init__(self, *, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
+    def __init__(
+        self, *, lambda_weight: DCGWeight | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]
+    ) -> None:
         super().__init__(**options)
+        self.lambda_weight = _arguments.instance("lambda_weight", lambda_weight, DCGWeight, optional=True)
         self.temperature = _arguments.real("temperature", temperature, above=0.0)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
+        if self.lambda_weight is not None:
+            labels = self.lambda_weight.document_weights(labels, scores, mask)
         total = tf.reduce_sum(labels, axis=1)
         targets = tf.math.divide_no_nan(labels, total[:, tf.newaxis])
         return total * cross_entropy(targets, scores, mask, self.temperature)

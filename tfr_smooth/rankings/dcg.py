@@ -61,7 +61,7 @@ def gain_and_derivative(
 
 def exponential_gain(relevance: tf.Tensor, shift: tf.Tensor | float = 0.0) -> tf.Tensor:
     r"""Returns $(2^y - 1) / 2^t$ for relevance y and shift t, accurate for small y."""
-    log2 = math.log(2.0)
+    log2, shift = math.log(2.0), tf.convert_to_tensor(shift, relevance.dtype)
     return tf.math.expm1(log2 * (relevance - shift)) - tf.math.expm1(-log2 * shift)
 
 

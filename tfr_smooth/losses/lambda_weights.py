@@ -1,0 +1,392 @@
+"""Weights of pairs of documents or of documents by a metric, the argument `lambda_weight` of some losses."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth.losses import pair_ranks
+from tfr_smooth.rankings.dcg import NDCGGain, exponential_gain, log2_discount
+
+Function = Callable[[tf.Tensor], tf.Tensor]
+
+
+class LambdaWeight(abc.ABC):
+    r"""Base class of the weights of pairs of documents: $w_{ij} = |g_i - g_j| \, R(r_i, r_j)$.
+
+    $r_i$ is the rank of document i by its current score. The weights are constant to the gradient. The weight of a pair
+    with tied scores is the mean over all orders of the tied documents; TF-Ranking orders them at random.
+    """
+
+    @abc.abstractmethod
+    def gains(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns the gains g, [batch, list], from labels [batch, list] >= 0 and their mask, False for padding."""
+
+    @abc.abstractmethod
+    def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:
+        """Returns R, [list, list], for float64 ranks [list] starting at 1; 0 on the diagonal."""
+
+    def pair_weights(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns the weights w, [batch, list, list] >= 0.
+
+        Args:
+          labels: [batch, list], >= 0; 0 at padding.
+          scores: [batch, list], finite; 0 at padding.
+          mask: [batch, list] bool, False for padding.
+        """
+        ranks = tf.cast(tf.range(1, _lists.length(scores) + 1), tf.float64)
+        sums = pair_ranks.cumulative(self.of_ranks(ranks))
+        return self._differences(labels, mask) * pair_ranks.over_orders_of_ties(sums, tf.stop_gradient(scores), mask)
+
+    def _differences(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        rows, columns = _lists.pairs(self.gains(labels, mask))
+        return tf.abs(rows - columns)
+
+
+class _Serializable:
+    """Registers the dataclasses with Keras, so that the configs of losses contain them."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.__name__.startswith("_"):
+            tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)(cls)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments; functions must be registered with Keras to be loaded."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {field.name: _serialization.encode(getattr(self, field.name)) for field in fields}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelDiffLambdaWeight(_Serializable, LambdaWeight):
+    r"""The difference of the labels, $w_{ij} = |y_i - y_j|$ (TF-Ranking's `LabelDiffLambdaWeight`).
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> loss = losses.PairwiseLogisticLoss(lambda_weight=losses.LabelDiffLambdaWeight())
+      >>> print(loss(tf.constant([[3.0, 1.0]]), tf.constant([[0.0, 0.0]])).numpy().round(4))
+      0.6931
+    """
+
+    def gains(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns the labels."""
+        return labels
+
+    def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:
+        """Returns 1 for all pairs."""
+        return 1.0 - tf.eye(tf.shape(ranks)[0], dtype=ranks.dtype)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PrecisionLambdaWeight(_Serializable, LambdaWeight):
+    r"""The change of K P@K if two documents are swapped (TF-Ranking's `PrecisionLambdaWeight`).
+
+    $w_{ij} = 1$ if exactly one of the two documents is relevant and exactly one is among the first K, else 0.
+
+    Args:
+      topn: The cutoff K, >= 1.
+      positive_fn: From labels to bools, True for relevant documents. None uses label >= 1.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> loss = losses.PairwiseHingeLoss(lambda_weight=losses.PrecisionLambdaWeight(topn=1))
+      >>> print(loss(tf.constant([[0.0, 1.0, 1.0]]), tf.constant([[1.0, 1.0, 0.0]])).numpy().round(4))
+      0.6667
+    """
+
+    topn: int
+    positive_fn: Function | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        _arguments.integer("topn", self.topn, least=1)
+        _arguments.function("positive_fn", self.positive_fn, optional=True)
+
+    def gains(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns 1 for relevant documents, else 0."""
+        return tf.cast(labels >= 1.0 if self.positive_fn is None else self.positive_fn(labels), labels.dtype)
+
+    def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:
+        """Returns 1 if one of the ranks is within the cutoff."""
+        return pair_ranks.swap(tf.ones_like, ranks, self.topn)
+
+
+class DCGWeight(LambdaWeight):
+    """Base class of the weights by the change of DCG, times the number of documents in the list."""
+
+    topn: int | None
+    gain_fn: Function | None
+    rank_discount_fn: Function | None
+    normalized: bool
+    # Of NDCG: the gain 2^y - 1 and the discount 1 / log2(1 + r) are the defaults.
+    _is_ndcg: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        _arguments.topn(self.topn)
+        _arguments.function("gain_fn", self.gain_fn, optional=True)
+        _arguments.function("rank_discount_fn", self.rank_discount_fn, optional=True)
+        _arguments.boolean("normalized", self.normalized)
+
+    def gains(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns the gains, divided by the DCG of the ideal order if normalized."""
+        if self.gain_fn is not None:
+            gain = self.gain_fn
+        elif self._is_ndcg:
+            gain = NDCGGain.of("exponential", labels) if self.normalized else exponential_gain
+        else:
+            gain = tf.identity
+        gains = _lists.fill(gain(labels), mask, 0.0)
+        if not self.normalized:
+            return gains
+        ranks = _lists.num_ranks(labels, self.topn)
+        ideal = tf.math.top_k(_lists.fill(labels, mask, -1.0), ranks).values
+        ideal = _lists.fill(gain(tf.nn.relu(ideal)), ideal >= 0.0, 0.0)
+        discounts = tf.cast(self.discount(tf.cast(tf.range(1, ranks + 1), tf.float64)), labels.dtype)
+        return tf.math.divide_no_nan(gains, tf.reduce_sum(ideal * discounts, axis=1, keepdims=True))
+
+    def discount(self, ranks: tf.Tensor) -> tf.Tensor:
+        """Returns the discounts D at ranks starting at 1, in their shape and type. Functions of users get float32."""
+        if self.rank_discount_fn is not None:
+            return tf.cast(self.rank_discount_fn(tf.cast(ranks, tf.float32)), ranks.dtype)
+        return log2_discount(ranks - 1.0) if self._is_ndcg else 1.0 / ranks
+
+    def document_weights(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns $g_i D(r_i)$, [batch, list], with the mean discount over tied documents; arguments as above."""
+        scores = _lists.fill(tf.stop_gradient(scores), mask, scores.dtype.min)
+        ranked, order = tf.math.top_k(scores, _lists.length(scores))
+        starts = tf.logical_not(tf.pad(tf.equal(ranked[:, 1:], ranked[:, :-1]), [[0, 0], [1, 0]]))
+        discounts = self.discount(tf.cast(tf.range(1, _lists.length(scores) + 1), scores.dtype))
+        shared = _lists.Neighbors(starts).mean(tf.broadcast_to(discounts, tf.shape(ranked)))
+        return self.gains(labels, mask) * tf.gather(shared, tf.argsort(order, axis=1), batch_dims=1)
+
+    def _differences(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        return super()._differences(labels, mask) * _lists.count(mask, labels.dtype)[:, :, tf.newaxis]
+
+
+class _RelativeDCGWeight(DCGWeight):
+    smooth_fraction: float
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        super().__post_init__()
+        _arguments.fraction("smooth_fraction", self.smooth_fraction)
+
+    def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:
+        """Returns the mixture of the discounts of LambdaLoss and LambdaMART."""
+        relative = pair_ranks.distance(self.discount, ranks)
+        if self.topn is not None:
+            first, second = ranks[:, tf.newaxis] <= self.topn, ranks[tf.newaxis, :] <= self.topn
+            relative = _lists.fill(relative, tf.logical_or(first, second), 0.0)
+        swapped = pair_ranks.swap(self.discount, ranks, self.topn)
+        return (1.0 - self.smooth_fraction) * relative + self.smooth_fraction * swapped
+
+
+class _CutDCGWeight(DCGWeight):
+    def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:
+        """Returns the discounts of LambdaLoss, raised beyond the cutoff."""
+        beyond = pair_ranks.beyond_cutoff(self.discount, pair_ranks.later(ranks), self.topn)
+        return pair_ranks.distance(self.discount, ranks) * beyond
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DCGLambdaWeight(_Serializable, _RelativeDCGWeight):
+    r"""The effect of a pair on DCG: $w_{ij} = N |g_i - g_j| \left[(1 - \mu) \, u_{ij} + \mu \, v_{ij}\right]$.
+
+    $$u_{ij} = \left|D(|r_i - r_j|) - D(|r_i - r_j| + 1)\right|, \qquad v_{ij} = |D(r_i) - D(r_j)|$$
+
+    (TF-Ranking's `DCGLambdaWeight`; u: Wang et al., "The LambdaLoss Framework", CIKM 2018; v: LambdaRank.) With a
+    cutoff K, u is 0 if both ranks are beyond it, and D in v is 0 beyond it. N is the number of documents in the list;
+    in TF-Ranking, it includes padding. In `SoftmaxLoss`, the weight of a document is $g_i D(r_i)$.
+
+    Args:
+      topn: The cutoff K, >= 1; None for the whole list.
+      gain_fn: From labels to gains g, a function of a tensor. None uses the label.
+      rank_discount_fn: From ranks, which start at 1, to discounts D, a function of a tensor. None uses 1 / r.
+      normalized: Whether the gains are divided by the DCG@K of the ideal order.
+      smooth_fraction: The weight $\mu$ of LambdaRank's discount, in [0, 1].
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> weight = losses.DCGLambdaWeight(topn=2, smooth_fraction=0.5)
+      >>> loss = losses.PairwiseLogisticLoss(lambda_weight=weight)
+      >>> print(loss(tf.constant([[0.0, 1.0, 0.0]]), tf.constant([[3.0, 2.0, 1.0]])).numpy().round(4))
+      0.8133
+    """
+
+    topn: int | None = None
+    gain_fn: Function | None = None
+    rank_discount_fn: Function | None = None
+    normalized: bool = False
+    smooth_fraction: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NDCGLambdaWeight(_Serializable, _RelativeDCGWeight):
+    r"""The effect of a pair on NDCG: a normalized `DCGLambdaWeight` with the gain and discount of NDCG.
+
+    $$g(y) = 2^y - 1, \qquad D(r) = 1 / \log_2(1 + r)$$
+
+    (TF-Ranking's `NDCGLambdaWeight`.)
+
+    Args:
+      topn: The cutoff K, >= 1; None for the whole list.
+      gain_fn: From labels to gains g, a function of a tensor. None uses 2^y - 1.
+      rank_discount_fn: From ranks, which start at 1, to discounts D, a function of a tensor. None uses
+        1 / log2(1 + r).
+      smooth_fraction: The weight $\mu$ of LambdaRank's discount, in [0, 1].
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> loss = losses.PairwiseLogisticLoss(lambda_weight=losses.NDCGLambdaWeight())
+      >>> print(loss(tf.constant([[0.0, 1.0]]), tf.constant([[0.0, 0.0]])).numpy().round(4))
+      0.2558
+    """
+
+    topn: int | None = None
+    gain_fn: Function | None = None
+    rank_discount_fn: Function | None = None
+    smooth_fraction: float = 0.0
+    normalized: ClassVar[bool] = True
+    _is_ndcg: ClassVar[bool] = True
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DCGLambdaWeightV2(_Serializable, _CutDCGWeight):
+    r"""The effect of a pair on DCG@K: $w_{ij} = N |g_i - g_j| \, u_{ij} \, m_{ij}$ with u of `DCGLambdaWeight`.
+
+    $m_{ij} = 1 / (1 - D(\max(r_i, r_j)))$ if the larger rank is beyond K, else 1. (Jagerman et al., "On Optimizing
+    Top-K Metrics for Neural Ranking Models", SIGIR 2022; `DCGLambdaWeightV2` in TF-Ranking's `losses_impl`.)
+
+    Args:
+      topn: The cutoff K, >= 1; None for the whole list.
+      gain_fn: From labels to gains g, a function of a tensor. None uses the label.
+      rank_discount_fn: From ranks, which start at 1, to discounts D, a function of a tensor. None uses 1 / r.
+      normalized: Whether the gains are divided by the DCG@K of the ideal order.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> loss = losses.PairwiseLogisticLoss(lambda_weight=losses.DCGLambdaWeightV2(topn=1))
+      >>> print(loss(tf.constant([[0.0, 1.0]]), tf.constant([[0.0, 0.0]])).numpy().round(4))
+      0.6931
+    """
+
+    topn: int | None = None
+    gain_fn: Function | None = None
+    rank_discount_fn: Function | None = None
+    normalized: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NDCGLambdaWeightV2(_Serializable, _CutDCGWeight):
+    r"""The effect of a pair on NDCG@K: `DCGLambdaWeightV2` with the gain and discount of NDCG, normalized.
+
+    (TF-Ranking's `NDCGLambdaWeightV2`.)
+
+    Args:
+      topn: The cutoff K, >= 1; None for the whole list.
+      gain_fn: From labels to gains g, a function of a tensor. None uses 2^y - 1.
+      rank_discount_fn: From ranks, which start at 1, to discounts D, a function of a tensor. None uses
+        1 / log2(1 + r).
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> loss = losses.PairwiseLogisticLoss(lambda_weight=losses.NDCGLambdaWeightV2(topn=1))
+      >>> print(loss(tf.constant([[0.0, 1.0]]), tf.constant([[0.0, 0.0]])).numpy().round(4))
+      0.6931
+    """
+
+    topn: int | None = None
+    gain_fn: Function | None = None
+    rank_discount_fn: Function | None = None
+    normalized: ClassVar[bool] = True
+    _is_ndcg: ClassVar[bool] = True
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class YetiDCGLambdaWeight(_Serializable, _CutDCGWeight):
+    r"""`DCGLambdaWeightV2` with the gain and discount of NDCG, for neighbors in the ranking; 0 for other pairs.
+
+    (TF-Ranking's `YetiDCGLambdaWeight`, the weight of `YetiLogisticLoss`; Lyzhin et al., "Which Tricks are Important
+    for Learning to Rank?", ICML 2023.)
+
+    Args:
+      topn: The cutoff K, >= 1; None for the whole list.
+      gain_fn: From labels to gains g, a function of a tensor. None uses 2^y - 1.
+      rank_discount_fn: From ranks, which start at 1, to discounts D, a function of a tensor. None uses
+        1 / log2(1 + r).
+      normalized: Whether the gains are divided by the DCG@K of the ideal order.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> loss = losses.PairwiseLogisticLoss(lambda_weight=losses.YetiDCGLambdaWeight())
+      >>> print(loss(tf.constant([[0.0, 0.0, 1.0]]), tf.constant([[3.0, 2.0, 1.0]])).numpy().round(4))
+      0.4847
+    """
+
+    topn: int | None = None
+    gain_fn: Function | None = None
+    rank_discount_fn: Function | None = None
+    normalized: bool = False
+    _is_ndcg: ClassVar[bool] = True
+
+    def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:
+        """Returns the weights of neighbors."""
+        apart = tf.abs(ranks[:, tf.newaxis] - ranks[tf.newaxis, :])
+        return _lists.fill(super().of_ranks(ranks), tf.equal(apart, 1.0), 0.0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ListMLELambdaWeight(_Serializable):
+    r"""Weights $\alpha_i = D(i)$ of the positions in `ListMLELoss` (TF-Ranking's `ListMLELambdaWeight`).
+
+    Args:
+      rank_discount_fn: From positions, which start at 1, to weights >= 0, a function of a tensor.
+
+    Raises:
+      ValueError: If `rank_discount_fn` is not a function.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> weight = losses.ListMLELambdaWeight(rank_discount_fn=lambda rank: 1.0 / rank)
+      >>> loss = losses.ListMLELoss(lambda_weight=weight)
+      >>> print(loss(tf.constant([[2.0, 1.0, 0.0]]), tf.zeros([1, 3])).numpy().round(4))
+      1.4452
+    """
+
+    rank_discount_fn: Function
+
+    def __post_init__(self) -> None:
+        """Checks the argument."""
+        _arguments.function("rank_discount_fn", self.rank_discount_fn)

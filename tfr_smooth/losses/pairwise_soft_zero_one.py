@@ -1,0 +1,60 @@
+"""The pairwise soft zero-one loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import tensorflow as tf
+
+from tfr_smooth import _about
+from tfr_smooth.losses.lambda_weights import LambdaWeight
+from tfr_smooth.losses.pairwise import PairwiseLoss
+from tfr_smooth.losses.ranking_loss import LossOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class PairwiseSoftZeroOneLoss(PairwiseLoss):
+    r"""Soft number of pairs in the wrong order, over the pairs of documents with different labels.
+
+    $$\frac{1}{N} \sum_{i, j: y_i > y_j} w_{ij} \, \left(1 - \sigma((s_i - s_j) / \tau)\right)$$
+
+    (TF-Ranking's `PairwiseSoftZeroOneLoss`: a sigmoid in place of the zero-one loss.) N is the number of documents in
+    the list, and w is 1 or the `lambda_weight`. TF-Ranking divides the sum over a batch by its number of documents,
+    including padding; without padding, the losses are equal. For a small temperature, the sum is the number of pairs in
+    the wrong order. Lists with only one distinct label are excluded.
+
+    Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list]. Returns
+    a scalar, or [batch] for the reduction "none".
+
+    Args:
+      lambda_weight: Weights of the pairs, such as `NDCGLambdaWeight()`. None uses 1.
+      temperature: Tau, the divisor of the scores, > 0.
+      **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Time and memory O(N^2) per list: a few [batch, list, list] tensors.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> labels, scores = tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[0.6, 0.8, 9.0]])
+      >>> print(losses.PairwiseSoftZeroOneLoss(reduction="none")(labels, scores).numpy().round(4))
+      [0.2749]
+    """
+
+    about: ClassVar = _about.AboutLoss(
+        name="pairwise_soft_zero_one", citation="TF-Ranking's PairwiseSoftZeroOneLoss", cost=("N^2", "N^2")
+    )
+
+    def __init__(
+        self, *, lambda_weight: LambdaWeight | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]
+    ) -> None:
+        super().__init__(lambda_weight=lambda_weight, temperature=temperature, **options)
+
+    def pair_losses(self, behind: tf.Tensor) -> tf.Tensor:
+        """Returns the loss of pairs of which the first document should be ranked above the second, elementwise."""
+        return tf.sigmoid(behind)
