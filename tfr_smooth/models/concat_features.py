@@ -21,8 +21,9 @@ class ConcatFeatures(FlattenList):
       name: Name of the layer. None uses Keras's default.
       **kwargs: Arguments of `tf.keras.layers.Layer`.
 
-    Call with a tuple of `context_features`, a dict of tensors [batch, ...]; `example_features`, a dict of tensors [batch,
-    list, ...] of the same type; and `list_mask` [batch, list] bool, False for padding. Returns [batch, list, width].
+    Call with a tuple of `context_features`, a dict of tensors [batch, ...]; `example_features`, a dict of tensors
+    [batch, list, ...] of the same type; and `list_mask` [batch, list] bool, False for padding. Returns [batch, list,
+    width].
 
     Raises:
       ValueError: If an argument is invalid or there are no example features.
@@ -42,7 +43,8 @@ class ConcatFeatures(FlattenList):
     def call(self, inputs: tuple[Any, Any, Any]) -> tf.Tensor:
         """Returns [batch, list, width]."""
         shape = tf.shape(inputs[2])
-        parts = [_vectors(features[name]) for features in self.flatten(*inputs) for name in sorted(features)]
+        flattened = super().call(inputs)
+        parts = [_vectors(features[name]) for features in flattened for name in sorted(features)]
         rows = tf.concat(parts, axis=1)
         return tf.reshape(rows, [shape[0], shape[1], _width(rows)])
 

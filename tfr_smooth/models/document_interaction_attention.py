@@ -19,8 +19,8 @@ class DocumentInteractionAttention(tf.keras.layers.Layer):
     (Pasumarthi et al., "Permutation Equivariant Document Interaction Network for Neural Learning to Rank", ICTIR 2020.)
     Permuting a list permutes the outputs, and padding has no effect.
 
-    Weights are in the order of TF-Ranking's layer. Its outputs are equal, except at padding, where they are not 0.
-    Without `training`, and outside of a model in training, this layer does not apply dropout and noise; TF-Ranking's does.
+    Weights are in the order of TF-Ranking's layer, whose outputs are equal, except at padding, where they are not 0.
+    Called without `training` outside of a model, this layer is in inference mode; TF-Ranking's is in training mode.
 
     Args:
       num_heads: Number of attention heads, >= 1.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -17,9 +16,9 @@ class FlattenList(tf.keras.layers.Layer):
     A network for rows can then score all documents, and `RestoreList` returns the scores to their lists.
 
     A row of padding contains the features of a real document of its list: at position p, those of real document p
-    modulo the number of real documents. The rows of real documents do not depend on padding. But a layer with statistics
-    of its batch, such as batch normalization in training, counts the rows of padding. `FeedForwardScorer` processes only
-    real documents.
+    modulo the number of real documents. The rows of real documents do not depend on padding. But a layer that computes
+    statistics of its batch, such as batch normalization in training, counts the rows of padding. `FeedForwardScorer`
+    processes only real documents.
 
     Values at padding that are used, such as those of lists without a real document, are replaced by 0 if they are not
     finite.
@@ -32,9 +31,9 @@ class FlattenList(tf.keras.layers.Layer):
       name: Name of the layer. None uses Keras's default.
       **kwargs: Arguments of `tf.keras.layers.Layer`.
 
-    Call with a tuple of `context_features`, a dict of tensors [batch, ...]; `example_features`, a dict of tensors [batch,
-    list, ...]; and `list_mask` [batch, list] bool, False for padding. Returns two dicts with the same keys, of tensors
-    [batch * list, ...].
+    Call with a tuple of `context_features`, a dict of tensors [batch, ...]; `example_features`, a dict of tensors
+    [batch, list, ...]; and `list_mask` [batch, list] bool, False for padding. Returns two dicts with the same keys, of
+    tensors [batch * list, ...].
 
     Raises:
       ValueError: If an argument is invalid or there are no example features.
@@ -58,24 +57,7 @@ class FlattenList(tf.keras.layers.Layer):
 
     def call(self, inputs: tuple[Any, Any, Any]) -> Any:
         """Returns two dicts of tensors [batch * list, ...]."""
-        return self.flatten(*inputs)
-
-    def flatten(
-        self, context_features: Mapping[str, Any], example_features: Mapping[str, Any], list_mask: Any
-    ) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
-        """Returns the rows of the features, like a call of the layer, but without Keras's conversion of the inputs.
-
-        Args:
-          context_features: Tensors [batch, ...] by name.
-          example_features: Tensors [batch, list, ...] by name.
-          list_mask: [batch, list] bool, False for padding.
-
-        Returns:
-          Two dicts with the same keys, of tensors [batch * list, ...].
-
-        Raises:
-          ValueError: If there are no example features.
-        """
+        context_features, example_features, list_mask = inputs
         if not example_features:
             raise ValueError(f"`example_features` must contain at least one feature, got {example_features!r}.")
         mask = tf.cast(list_mask, tf.bool)

@@ -20,8 +20,8 @@ class GAMLayer(tf.keras.layers.Layer):
     Without context features, $w_i = 1$. Each $f_i$ and $g_j$ is a network of `create_tower`. (Zhuang et al.,
     "Interpretable Ranking with Generalized Additive Models", WSDM 2021.)
 
-    Equal to TF-Ranking's layer, with weights in the same order. Without `training`, and outside of a model in training,
-    this layer is in inference mode; TF-Ranking's is in training mode.
+    Equal to TF-Ranking's layer, with weights in the same order. Called without `training` outside of a model, this
+    layer is in inference mode; TF-Ranking's is in training mode.
 
     Args:
       example_feature_num: Number of example features, >= 1.
@@ -116,9 +116,7 @@ class GAMLayer(tf.keras.layers.Layer):
     @staticmethod
     def _check_number(kind: str, inputs: Sequence[Any], count: int) -> None:
         if len(inputs) != count:
-            raise ValueError(
-                f"`{kind}_inputs` must contain `{kind}_feature_num` = {count} tensors, got {len(inputs)}."
-            )
+            raise ValueError(f"`{kind}_inputs` must contain `{kind}_feature_num` = {count} tensors, got {len(inputs)}.")
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

@@ -27,11 +27,11 @@ class RestoreList(tf.keras.layers.Layer):
         padding that contain its features. They differ only if the network is random, such as with dropout in training.
       **kwargs: Arguments of `tf.keras.layers.Layer`.
 
-    Call with a tuple of `flattened_logits` [batch * list] or [batch * list, 1] and `list_mask` [batch, list] bool, False
-    for padding. Returns [batch, list].
+    Call with a tuple of `flattened_logits` [batch * list] or [batch * list, 1] and `list_mask` [batch, list] bool,
+    False for padding. Returns [batch, list].
 
-    Equal to TF-Ranking's layer, except with `by_scatter` in lists without a real document, where TF-Ranking returns a mean
-    score at the first position.
+    Equal to TF-Ranking's layer if padding is at the end of lists, except with `by_scatter` in lists without a real
+    document, where TF-Ranking returns a mean score at the first position.
 
     Raises:
       ValueError: If an argument is invalid or the shapes do not match.
