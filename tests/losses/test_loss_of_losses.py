@@ -160,7 +160,7 @@ WEIGHTS = [
     losses.NDCGLambdaWeightV2(topn=3),
     losses.YetiDCGLambdaWeight(normalized=True),
 ]
-every_weight = pytest.mark.parametrize("weight", WEIGHTS, ids=repr)
+every_weight = pytest.mark.parametrize("weight", WEIGHTS, ids=lambda weight: type(weight).__name__)
 
 
 @every_weight
@@ -201,7 +201,7 @@ def squared(values):
 @pytest.mark.parametrize(
     "weight",
     [*WEIGHTS, losses.DCGLambdaWeight(gain_fn=squared, rank_discount_fn=squared)],
-    ids=repr,
+    ids=lambda weight: type(weight).__name__,
 )
 def test_configs_of_losses_contain_their_weights(weight):
     loss = losses.PairwiseLogisticLoss(lambda_weight=weight)
