@@ -334,7 +334,7 @@ def test_mean_squared_clips_errors_whose_square_overflows():
         (
             "softmax",
             {"lambda_weight": "ndcg"},
-            "`lambda_weight` must be an instance of tfr_smooth.losses.DCGWeight or None, got 'ndcg'.",
+            "`lambda_weight` must be an instance of tfr_smooth.losses.DCGLambdaWeight or None, got 'ndcg'.",
         ),
         ("lambda_loss", {"sigma": None}, "`sigma` must be a finite number > 0, got None."),
         ("lambda_loss", {"mu": math.inf}, "`mu` must be a finite number > 0, got inf."),

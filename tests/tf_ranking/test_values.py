@@ -52,35 +52,6 @@ def test_metrics_with_and_without_weights_of_lists_are_those_of_tf_ranking(name,
     assert ours != pytest.approx(values(name, labels, scores, topn=topn)[1], rel=1e-4)
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.3])
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("SoftmaxLoss", {}),
-        ("CalibratedSoftmaxLoss", {"virtual_label": 0.0}),
-        ("CalibratedSoftmaxLoss", {"virtual_label": 0.3}),
-        ("UniqueSoftmaxLoss", {}),
-    ],
-)
-def test_losses_of_the_same_name_have_the_values_and_gradients_of_tf_ranking(name, arguments, temperature):
-    labels, scores = map(tf.constant, lists())
-    found = []
-    for package in (tfr.keras.losses, losses):
-        loss = getattr(package, name)(temperature=temperature, reduction="sum", **arguments)
-        with tf.GradientTape() as tape:
-            tape.watch(scores)
-            value = loss(labels, scores)
-        found.append((value, tape.gradient(value, scores)))
-    for theirs, ours in zip(*found, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=2e-6)
-
-
-def test_sigmoid_cross_entropy_is_that_of_tf_ranking_without_padding():
-    labels, scores = np.float32(lists()[0] > 1.0), lists()[1]  # Padding becomes label 0.
-    theirs, ours = (package.SigmoidCrossEntropyLoss() for package in (tfr.keras.losses, losses))
-    np.testing.assert_allclose(ours(labels, scores), theirs(labels, scores), rtol=1e-6)
-
-
 # Each test below covers rows of the page.
 
 

@@ -30,7 +30,6 @@ from tfr_smooth.losses.loss_table import (
 )
 from tfr_smooth.losses.measure_losses import *  # noqa: F403
 from tfr_smooth.losses.mixture_em import MixtureEMLoss
-from tfr_smooth.losses.multi_score import MultiScoreLoss
 from tfr_smooth.losses.ordinal import OrdinalLoss
 from tfr_smooth.losses.ranking_loss import MeasureLoss, RankingLoss
 from tfr_smooth.losses.weighted_sum import WeightedSumLoss
@@ -50,7 +49,6 @@ __all__ = [
     "ListMLELambdaWeight",
     "MeasureLoss",
     "MixtureEMLoss",
-    "MultiScoreLoss",
     "NDCGLambdaWeight",
     "NDCGLambdaWeightV2",
     "OrdinalLoss",

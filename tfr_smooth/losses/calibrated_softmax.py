@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import tensorflow as tf
 
 from tfr_smooth import _about, _arguments
-from tfr_smooth.losses.lambda_weights import DCGWeight
+from tfr_smooth.losses.lambda_weights import DCGLambdaWeight
 from tfr_smooth.losses.ranking_loss import LossOptions
 from tfr_smooth.losses.softmax import SoftmaxLoss
 
@@ -53,7 +53,7 @@ class CalibratedSoftmaxLoss(SoftmaxLoss):
         self,
         *,
         virtual_label: float = 0.0,
-        lambda_weight: DCGWeight | None = None,
+        lambda_weight: DCGLambdaWeight | None = None,
         temperature: float = 1.0,
         **options: Unpack[LossOptions],
     ) -> None:

@@ -64,6 +64,6 @@ class GumbelApproxNDCGLoss(SampledLoss):
         **options: Unpack[LossOptions],
     ) -> None:
         ranking, measure = rankings.Approx(alpha=alpha), measures.NDCG(topn=topn, gain=gain, discount=discount)
-        sampled = {"sample_size": sample_size, "gumbel_temperature": gumbel_temperature, "seed": seed}
-        super().__init__(MeasureLoss(ranking, measure), **sampled, **options)
+        loss = MeasureLoss(ranking, measure)
+        super().__init__(loss, sample_size=sample_size, gumbel_temperature=gumbel_temperature, seed=seed, **options)
         self.alpha, self.topn, self.gain, self.discount = ranking.alpha, measure.topn, measure.gain, measure.discount

@@ -21,23 +21,53 @@ class LambdaWeight(abc.ABC):
 
     $r_i$ is the rank of document i by its current score. The weights are constant to the gradient. The weight of a pair
     with tied scores is the mean over all orders of the tied documents; TF-Ranking orders them at random.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> class FirstPair(losses.LambdaWeight):  # only the documents at ranks 1 and 2
+      ...     def gains(self, labels, mask):
+      ...         return labels
+      ...     def of_ranks(self, ranks):
+      ...         return tf.cast((ranks[:, None] + ranks[None] == 3.0), ranks.dtype)
+      >>> loss = losses.PairwiseHingeLoss(lambda_weight=FirstPair())
+      >>> print(loss(tf.constant([[0.0, 1.0, 1.0]]), tf.constant([[3.0, 2.0, 1.0]])).numpy().round(4))
+      0.6667
     """
 
     @abc.abstractmethod
     def gains(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns the gains g, [batch, list], from labels [batch, list] >= 0 and their mask, False for padding."""
+        """Returns the gains g.
+
+        Args:
+          labels: [batch, list], >= 0; 0 at padding.
+          mask: [batch, list] bool, False for padding.
+
+        Returns:
+          [batch, list].
+        """
 
     @abc.abstractmethod
     def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:
-        """Returns R, [list, list], for float64 ranks [list] starting at 1; 0 on the diagonal."""
+        """Returns the function R of two ranks.
+
+        Args:
+          ranks: [list] float64, starting at 1.
+
+        Returns:
+          [list, list] >= 0; 0 on the diagonal.
+        """
 
     def pair_weights(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns the weights w, [batch, list, list] >= 0.
+        """Returns the weights w.
 
         Args:
           labels: [batch, list], >= 0; 0 at padding.
           scores: [batch, list], finite; 0 at padding.
           mask: [batch, list] bool, False for padding.
+
+        Returns:
+          [batch, list, list] >= 0.
         """
         ranks = tf.cast(tf.range(1, _lists.length(scores) + 1), tf.float64)
         sums = pair_ranks.cumulative(self.of_ranks(ranks))
@@ -58,8 +88,8 @@ class _Serializable:
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments; functions must be registered with Keras to be loaded."""
-        fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        return {field.name: _serialization.encode(getattr(self, field.name)) for field in fields}
+        fields = [field.name for field in dataclasses.fields(self) if field.init]  # type: ignore[arg-type]
+        return {name: _serialization.encode(getattr(self, name)) for name in fields}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -121,7 +151,7 @@ class PrecisionLambdaWeight(_Serializable, LambdaWeight):
         return pair_ranks.swap(tf.ones_like, ranks, self.topn)
 
 
-class DCGWeight(LambdaWeight):
+class _DCGWeight(LambdaWeight):
     """Base class of the weights by the change of DCG, times the number of documents in the list."""
 
     topn: int | None
@@ -174,33 +204,8 @@ class DCGWeight(LambdaWeight):
         return super()._differences(labels, mask) * _lists.count(mask, labels.dtype)[:, :, tf.newaxis]
 
 
-class _RelativeDCGWeight(DCGWeight):
-    smooth_fraction: float
-
-    def __post_init__(self) -> None:
-        """Checks the arguments."""
-        super().__post_init__()
-        _arguments.fraction("smooth_fraction", self.smooth_fraction)
-
-    def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:
-        """Returns the mixture of the discounts of LambdaLoss and LambdaMART."""
-        relative = pair_ranks.distance(self.discount, ranks)
-        if self.topn is not None:
-            first, second = ranks[:, tf.newaxis] <= self.topn, ranks[tf.newaxis, :] <= self.topn
-            relative = _lists.fill(relative, tf.logical_or(first, second), 0.0)
-        swapped = pair_ranks.swap(self.discount, ranks, self.topn)
-        return (1.0 - self.smooth_fraction) * relative + self.smooth_fraction * swapped
-
-
-class _CutDCGWeight(DCGWeight):
-    def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:
-        """Returns the discounts of LambdaLoss, raised beyond the cutoff."""
-        beyond = pair_ranks.beyond_cutoff(self.discount, pair_ranks.later(ranks), self.topn)
-        return pair_ranks.distance(self.discount, ranks) * beyond
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DCGLambdaWeight(_Serializable, _RelativeDCGWeight):
+class DCGLambdaWeight(_Serializable, _DCGWeight):
     r"""The effect of a pair on DCG: $w_{ij} = N |g_i - g_j| \left[(1 - \mu) \, u_{ij} + \mu \, v_{ij}\right]$.
 
     $$u_{ij} = \left|D(|r_i - r_j|) - D(|r_i - r_j| + 1)\right|, \qquad v_{ij} = |D(r_i) - D(r_j)|$$
@@ -234,9 +239,23 @@ class DCGLambdaWeight(_Serializable, _RelativeDCGWeight):
     normalized: bool = False
     smooth_fraction: float = 0.0
 
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        super().__post_init__()
+        _arguments.fraction("smooth_fraction", self.smooth_fraction)
+
+    def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:
+        """Returns the mixture of the discounts of LambdaLoss and LambdaMART."""
+        relative = pair_ranks.distance(self.discount, ranks)
+        if self.topn is not None:
+            first, second = ranks[:, tf.newaxis] <= self.topn, ranks[tf.newaxis, :] <= self.topn
+            relative = _lists.fill(relative, tf.logical_or(first, second), 0.0)
+        swapped = pair_ranks.swap(self.discount, ranks, self.topn)
+        return (1.0 - self.smooth_fraction) * relative + self.smooth_fraction * swapped
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NDCGLambdaWeight(_Serializable, _RelativeDCGWeight):
+class NDCGLambdaWeight(DCGLambdaWeight):
     r"""The effect of a pair on NDCG: a normalized `DCGLambdaWeight` with the gain and discount of NDCG.
 
     $$g(y) = 2^y - 1, \qquad D(r) = 1 / \log_2(1 + r)$$
@@ -261,16 +280,12 @@ class NDCGLambdaWeight(_Serializable, _RelativeDCGWeight):
       0.2558
     """
 
-    topn: int | None = None
-    gain_fn: Function | None = None
-    rank_discount_fn: Function | None = None
-    smooth_fraction: float = 0.0
-    normalized: ClassVar[bool] = True
+    normalized: bool = dataclasses.field(default=True, init=False, repr=False)
     _is_ndcg: ClassVar[bool] = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DCGLambdaWeightV2(_Serializable, _CutDCGWeight):
+class DCGLambdaWeightV2(_Serializable, _DCGWeight):
     r"""The effect of a pair on DCG@K: $w_{ij} = N |g_i - g_j| \, u_{ij} \, m_{ij}$ with u of `DCGLambdaWeight`.
 
     $m_{ij} = 1 / (1 - D(\max(r_i, r_j)))$ if the larger rank is beyond K, else 1. (Jagerman et al., "On Optimizing
@@ -298,9 +313,14 @@ class DCGLambdaWeightV2(_Serializable, _CutDCGWeight):
     rank_discount_fn: Function | None = None
     normalized: bool = False
 
+    def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:
+        """Returns the discounts of LambdaLoss, raised beyond the cutoff."""
+        beyond = pair_ranks.beyond_cutoff(self.discount, pair_ranks.later(ranks), self.topn)
+        return pair_ranks.distance(self.discount, ranks) * beyond
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NDCGLambdaWeightV2(_Serializable, _CutDCGWeight):
+class NDCGLambdaWeightV2(DCGLambdaWeightV2):
     r"""The effect of a pair on NDCG@K: `DCGLambdaWeightV2` with the gain and discount of NDCG, normalized.
 
     (TF-Ranking's `NDCGLambdaWeightV2`.)
@@ -322,15 +342,12 @@ class NDCGLambdaWeightV2(_Serializable, _CutDCGWeight):
       0.6931
     """
 
-    topn: int | None = None
-    gain_fn: Function | None = None
-    rank_discount_fn: Function | None = None
-    normalized: ClassVar[bool] = True
+    normalized: bool = dataclasses.field(default=True, init=False, repr=False)
     _is_ndcg: ClassVar[bool] = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class YetiDCGLambdaWeight(_Serializable, _CutDCGWeight):
+class YetiDCGLambdaWeight(DCGLambdaWeightV2):
     r"""`DCGLambdaWeightV2` with the gain and discount of NDCG, for neighbors in the ranking; 0 for other pairs.
 
     (TF-Ranking's `YetiDCGLambdaWeight`, the weight of `YetiLogisticLoss`; Lyzhin et al., "Which Tricks are Important
@@ -354,10 +371,6 @@ class YetiDCGLambdaWeight(_Serializable, _CutDCGWeight):
       0.4847
     """
 
-    topn: int | None = None
-    gain_fn: Function | None = None
-    rank_discount_fn: Function | None = None
-    normalized: bool = False
     _is_ndcg: ClassVar[bool] = True
 
     def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import abc
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _lists
 from tfr_smooth.losses.lambda_weights import LambdaWeight
-from tfr_smooth.losses.ranking_loss import RankingLoss
+from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class PairwiseLoss(RankingLoss):
     """Base class of weighted sums over pairs with different labels; lists without such pairs are excluded."""
 
-    def __init__(self, *, lambda_weight: LambdaWeight | None, temperature: float, **options) -> None:
+    def __init__(
+        self, *, lambda_weight: LambdaWeight | None, temperature: float, **options: Unpack[LossOptions]
+    ) -> None:
         super().__init__(**options)
         self.lambda_weight = _arguments.instance("lambda_weight", lambda_weight, LambdaWeight, optional=True)
         self.temperature = _arguments.real("temperature", temperature, above=0.0)

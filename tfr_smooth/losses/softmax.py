@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import tensorflow as tf
 
 from tfr_smooth import _about, _arguments, _lists
-from tfr_smooth.losses.lambda_weights import DCGWeight
+from tfr_smooth.losses.lambda_weights import DCGLambdaWeight
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ class SoftmaxLoss(RankingLoss):
     about: ClassVar = _about.AboutLoss(name="softmax", citation="Bruch et al. 2019, Eq. 1", cost=("N", "N"))
 
     def __init__(
-        self, *, lambda_weight: DCGWeight | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]
+        self, *, lambda_weight: DCGLambdaWeight | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(**options)
-        self.lambda_weight = _arguments.instance("lambda_weight", lambda_weight, DCGWeight, optional=True)
+        self.lambda_weight = _arguments.instance("lambda_weight", lambda_weight, DCGLambdaWeight, optional=True)
         self.temperature = _arguments.real("temperature", temperature, above=0.0)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

@@ -66,6 +66,5 @@ class YetiLogisticLoss(SampledLoss):
     ) -> None:
         weight = YetiDCGLambdaWeight() if lambda_weight is None else lambda_weight
         loss = PairwiseLogisticLoss(lambda_weight=weight, temperature=temperature)
-        sampled = {"sample_size": sample_size, "gumbel_temperature": gumbel_temperature, "seed": seed}
-        super().__init__(loss, **sampled, **options)
+        super().__init__(loss, sample_size=sample_size, gumbel_temperature=gumbel_temperature, seed=seed, **options)
         self.lambda_weight, self.temperature = lambda_weight, loss.temperature

@@ -1,0 +1,194 @@
+"""Losses of several scores per document."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import references
+from tests.helpers import value_and_gradient
+from tests.modes import quick_or_slow
+from tfr_smooth import losses
+
+NUM_SCORES = {"click_em": 2, "mixture_em": 3, "ordinal": 3}
+ARGUMENTS = {
+    "click_em": {"exam_loss_weight": 0.5, "rel_loss_weight": 2.0},
+    "mixture_em": {"temperature": 0.7, "alpha": 0.5},
+    "ordinal": {"ordinal_size": 3, "use_fraction_label": True},
+}
+every_loss = pytest.mark.parametrize("name", NUM_SCORES)
+
+
+def batch(name, dtype=np.float32):
+    """Labels and scores of four lists of six documents."""
+    random = np.random.RandomState(0)
+    labels = random.randint(0, 4, (4, 6)) if name == "ordinal" else random.randint(0, 2, (4, 6))
+    labels[:, 0] = 1
+    return labels.astype(dtype), random.randn(4, 6, NUM_SCORES[name]).astype(dtype)
+
+
+def get(name, **options):
+    return losses.get(name, **ARGUMENTS[name], reduction="none", **options)
+
+
+def cross_entropy(target, logit):
+    return target * np.logaddexp(0.0, -logit) + (1.0 - target) * np.logaddexp(0.0, logit)
+
+
+def click_em(labels, scores, exam_loss_weight, rel_loss_weight):
+    """Wang et al. 2018, Eq. 2: the posterior probabilities from those of the model."""
+    exam, relevance = references.sigmoid(scores[:, 0]), references.sigmoid(scores[:, 1])
+    neither = 1.0 - exam * relevance
+    examined = np.where(labels >= 1.0, 1.0, exam * (1.0 - relevance) / neither)
+    relevant = np.where(labels >= 1.0, 1.0, relevance * (1.0 - exam) / neither)
+    found = exam_loss_weight * cross_entropy(examined, scores[:, 0])
+    return np.mean(found + rel_loss_weight * cross_entropy(relevant, scores[:, 1]))
+
+
+def mixture_em(labels, scores, temperature, alpha):
+    of_models = cross_entropy(labels[:, None], scores / temperature).sum(axis=0)
+    return (references.softmax(-alpha * of_models) * of_models).sum()
+
+
+def ordinal(labels, scores, ordinal_size, use_fraction_label):
+    targets = np.clip(labels[:, None] - np.arange(ordinal_size), 0.0, 1.0)
+    return cross_entropy(targets if use_fraction_label else np.floor(targets), scores).sum(axis=1).mean()
+
+
+REFERENCES = {"click_em": click_em, "mixture_em": mixture_em, "ordinal": ordinal}
+
+
+@every_loss
+def test_values_equal_the_reference(name):
+    labels, scores = batch(name, np.float64)
+    labels[1] *= 0.8 if name == "ordinal" else 1.0
+    expected = [REFERENCES[name](*row, **ARGUMENTS[name]) for row in zip(labels, scores, strict=True)]
+    np.testing.assert_allclose(get(name)(labels, scores), expected, rtol=1e-12)
+    plain = {"ordinal": {"ordinal_size": 3, "use_fraction_label": False}}.get(name, ARGUMENTS[name])
+    expected = [REFERENCES[name](*row, **plain) for row in zip(labels, scores, strict=True)]
+    np.testing.assert_allclose(losses.get(name, **plain, reduction="none")(labels, scores), expected, rtol=1e-12)
+    assert losses.get(name, **plain)(labels, scores).numpy() == pytest.approx(np.mean(expected))
+
+
+@every_loss
+def test_gradients_keep_the_posterior_probabilities_constant(name):
+    labels, scores = batch(name, np.float64)
+    gradient = value_and_gradient(get(name), labels, scores)[1]
+    sigmoids = references.sigmoid(scores / ARGUMENTS[name].get("temperature", 1.0))
+    if name == "ordinal":
+        expected = (sigmoids - np.clip(labels[:, :, None] - np.arange(3), 0.0, 1.0)) / 6.0
+    elif name == "click_em":
+        targets = sigmoids * (1.0 - sigmoids[:, :, ::-1]) / (1.0 - sigmoids.prod(axis=2, keepdims=True))
+        targets = np.where(labels[:, :, None] >= 1.0, 1.0, targets)
+        expected = np.array([0.5, 2.0]) * (sigmoids - targets) / 6.0
+    else:
+        of_models = cross_entropy(labels[:, :, None], scores / 0.7).sum(axis=1)
+        models = np.array([references.softmax(-0.5 * row) for row in of_models])
+        expected = models[:, None] * (sigmoids - labels[:, :, None]) / 0.7
+    np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-12)
+
+
+@every_loss
+def test_padding_changes_nothing_and_permutations_permute_the_gradient(name):
+    labels, scores = batch(name)
+    expected = value_and_gradient(get(name), labels, scores)
+    padded = np.insert(labels, [0, 3], -1.0, axis=1), np.insert(scores, [0, 3], np.nan, axis=1)
+    value, gradient = value_and_gradient(get(name), *padded)
+    np.testing.assert_allclose(value, expected[0], rtol=1e-6)
+    real = padded[0][0] >= 0.0
+    np.testing.assert_allclose(gradient[:, real], expected[1], rtol=1e-5, atol=1e-7)
+    np.testing.assert_array_equal(gradient[:, ~real], 0.0)
+    order = np.random.RandomState(1).permutation(6)
+    value, gradient = value_and_gradient(get(name), labels[:, order], scores[:, order])
+    np.testing.assert_allclose(value, expected[0], rtol=1e-6)
+    np.testing.assert_allclose(gradient, expected[1][:, order], rtol=1e-5, atol=1e-7)
+    masked = {"labels": np.maximum(padded[0], 0.0), "mask": np.repeat(real[None], 4, axis=0)}
+    np.testing.assert_allclose(get(name)(masked, padded[1]), expected[0], rtol=1e-6)
+    # An empty list has no loss and no share in the mean.
+    more = np.vstack([labels, np.full((1, 6), -1.0, "f")]), np.vstack([scores, np.full((1, *scores.shape[1:]), np.nan)])
+    mean = losses.get(name, **ARGUMENTS[name])(np.float32(more[0]), np.float32(more[1]))
+    np.testing.assert_allclose(mean, expected[0].mean(), rtol=1e-6)
+
+
+@every_loss
+def test_one_nan_makes_its_list_nan_and_no_other(name):
+    labels, scores = batch(name)
+    scores[2, 1, -1] = np.nan
+    value, gradient = value_and_gradient(get(name), labels, scores)
+    np.testing.assert_array_equal(np.isnan(value), [False, False, True, False])
+    np.testing.assert_array_equal(np.isnan(gradient).any(axis=(1, 2)), [False, False, True, False])
+
+
+@every_loss
+@pytest.mark.parametrize("scale", [1e30, 3e38])
+def test_values_and_gradients_are_finite_for_extreme_scores(name, scale):
+    labels, scores = batch(name)
+    value, gradient = value_and_gradient(get(name), labels, np.sign(scores) * np.float32(scale))
+    assert np.isfinite(value).all() and np.isfinite(gradient).all() and (value > 1e20).all()
+
+
+@quick_or_slow(NUM_SCORES, quick=("click_em",))
+@pytest.mark.parametrize("options", [{}, {"jit_compile": True}, {"input_signature": True}])
+def test_graphs_equal_eager_mode(name, options):
+    labels, scores = map(tf.constant, batch(name))
+    if "input_signature" in options:
+        options = {"input_signature": [tf.TensorSpec([None, None]), tf.TensorSpec([None, None, NUM_SCORES[name]])]}
+    np.testing.assert_allclose(tf.function(get(name), **options)(labels, scores), get(name)(labels, scores), rtol=1e-5)
+
+
+@every_loss
+def test_ragged_lists_equal_padded_ones(name):
+    labels, scores = batch(name)
+    lengths = [6, 3, 1, 5]
+    ragged = [tf.RaggedTensor.from_tensor(array, lengths) for array in (labels, scores)]
+    labels[np.arange(6) >= np.array(lengths)[:, None]] = -1.0
+    np.testing.assert_allclose(get(name, ragged=True)(*ragged), get(name)(labels, scores), rtol=1e-6)
+
+
+@every_loss
+def test_config(name):
+    loss = get(name, dtype="float64")
+    config = json.loads(json.dumps(losses.serialize(loss)))
+    for again in (losses.deserialize(config), tf.keras.losses.deserialize(config)):
+        assert type(again) is type(loss) and again.get_config() == loss.get_config()
+    assert {**loss.get_config(), **ARGUMENTS[name]} == loss.get_config()
+
+
+def test_models_with_several_outputs_train():
+    labels, _ = batch("ordinal")
+    features = np.random.RandomState(2).randn(4, 6, 5).astype(np.float32)
+    model = tf.keras.Sequential([tf.keras.layers.Dense(3)])
+    model.compile(tf.keras.optimizers.Adam(0.1), losses.OrdinalLoss(ordinal_size=3))
+    history = model.fit(features, labels, epochs=8, verbose=0).history["loss"]
+    assert history[-1] < 0.8 * history[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "message"),
+    [
+        ("click_em", (2, 3), r"`scores` must have the shape \[batch, list, 2\], got \(2, 3\)."),
+        ("click_em", (2, 3, 3), r"`scores` must have the shape \[batch, list, 2\], got \(2, 3, 3\)."),
+        ("mixture_em", (2, 3), r"`scores` must have the shape \[batch, list, scores\], got \(2, 3\)."),
+        ("ordinal", (2, 3, 2), r"`scores` must have the shape \[batch, list, 3\], got \(2, 3, 2\)."),
+    ],
+)
+def test_scores_of_another_shape_are_refused(name, shape, message):
+    with pytest.raises(ValueError, match=message):
+        get(name)(np.zeros((2, 3), "f"), np.zeros(shape, "f"))
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "bad"),
+    [
+        ("click_em", "exam_loss_weight", -1.0),
+        ("click_em", "rel_loss_weight", None),
+        ("mixture_em", "alpha", -0.1),
+        ("mixture_em", "temperature", 0.0),
+        ("ordinal", "ordinal_size", 0),
+        ("ordinal", "use_fraction_label", 1),
+    ],
+)
+def test_bad_arguments_are_named(name, argument, bad):
+    with pytest.raises(ValueError, match=f"`{argument}` must be .*, got {bad!r}"):
+        losses.get(name, **{argument: bad})
