@@ -176,6 +176,7 @@ LAYERS = [
     {"_ranker_file"},
     {"ranker"},
     {"study"},
+    {"keras_ranking"},
 ]
 LAYERED = set().union(*LAYERS)
 
