@@ -93,7 +93,7 @@ def get_loss(
 
 # tfr.keras.metrics.
 
-# TF-Ranking's argument -> ours, and the values that both have.
+# TF-Ranking's argument -> that of NDCG in this library, and the values that both have.
 _FUNCTIONS: dict[str, tuple[str, dict[Any, str]]] = {
     "gain_fn": ("gain", {pow_minus_1: "exponential", identity: "linear"}),
     "rank_discount_fn": ("discount", {log2_inverse: "log2"}),
@@ -110,8 +110,8 @@ def get_metric(
       name: Name of the metric. None uses its default.
       dtype: Type of the metric. None uses Keras's default.
       topn: Cutoff, >= 1. None for no cutoff, also for metrics of this library that have one by default.
-      **kwargs: Further arguments of the metric, such as `ragged`. `gain_fn` may be `tfr.keras.utils.pow_minus_1` or
-        `identity`, and `rank_discount_fn` may be `log2_inverse`.
+      **kwargs: Further arguments of the metric, such as `ragged`. For NDCG, `gain_fn` may be
+        `tfr.keras.utils.pow_minus_1` or `identity`, and `rank_discount_fn` may be `log2_inverse`.
 
     Returns:
       The metric.
@@ -127,9 +127,10 @@ def get_metric(
       >>> print(tfr.keras.metrics.get(key="precision").get_config()["topn"])
       None
     """
-    if topn is not None or (key in metrics.NAMES and metrics.hyperparameters(key).get("topn") is not None):
+    defaults = metrics.hyperparameters(key) if key in metrics.NAMES else {}
+    if topn is not None or defaults.get("topn") is not None:
         kwargs["topn"] = topn
-    for theirs in _FUNCTIONS.keys() & kwargs.keys():
+    for theirs in (_FUNCTIONS.keys() & kwargs.keys()) - defaults.keys():
         ours, known = _FUNCTIONS[theirs]
         function = kwargs.pop(theirs)
         if function is not None and function not in known:
