@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from tests import references
 from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
+from tests.modes import NEED_A_CUTOFF
 from tfr_smooth import losses, registry
 
 # Non-default values of hyperparameters that do not follow from their defaults or from the values searched.
@@ -37,7 +38,7 @@ _CHANGED = {
     "metric": "lambda_rank",
 }
 _EARLY_STOP_ERROR = 2e-3
-# Hyperparameters that give short lists a gradient: P@10 of six documents is the same in any order, and sharp
+# Hyperparameters that give short lists a gradient: P@10 and R@10 of six documents are the same in any order, and sharp
 # comparisons of positions are flat.
 _SOFT = {"topn": 3, "beta": 1.0}
 
@@ -112,7 +113,7 @@ class Subject:
 
     @property
     def _softened(self) -> tuple[str, ...]:
-        return ("topn", "beta") if self.measure == "precision" else ("beta",)
+        return ("topn", "beta") if self.measure in NEED_A_CUTOFF else ("beta",)
 
 
 def of_pair(name: str, pair: registry.Pair, make: Callable[..., losses.RankingLoss], **overrides: Any) -> Subject:

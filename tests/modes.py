@@ -15,6 +15,8 @@ _PAIRS = [
 _PAIRS += [f"{ranking}_ndcg" for ranking in registry.RANKINGS if not any(ranking in name.split("_") for name in _PAIRS)]
 _PAIRS += [f"smoothi_{measure}" for measure in registry.MEASURES if not any(measure in name for name in _PAIRS)]
 SAMPLE = (*_PAIRS, *BASELINES)
+# Measures that are equal for all orders of a list that is not longer than the cutoff.
+NEED_A_CUTOFF = ("precision", "recall")
 # The losses of the fast tests.
 QUICK = ("smoothi_ndcg", "list_mle")
 UNKNOWN = [tf.TensorSpec([None, None]), tf.TensorSpec([None, None])]

@@ -266,8 +266,10 @@ def metric_of_relevance(metric, found, labels, topn=None, gain="exponential", di
         return gain_of(cut, gain) @ at_ranks / (gain_of(ideal, gain) @ at_ranks)
     if metric == "precision":
         return cut.sum() / (topn or count)
+    if metric == "recall":
+        return cut.sum() / binary(labels).sum()
     if metric == "map":
-        return sum(found[k] * found[: k + 1].sum() / (k + 1) for k in range(count)) / binary(labels).sum()
+        return sum(cut[k] * cut[: k + 1].sum() / (k + 1) for k in range(len(cut))) / binary(labels).sum()
     return cascade(np.minimum(cut, 1.0))
 
 
@@ -282,9 +284,12 @@ def metric_of_positions(metric, positions, labels, beta=10.0, topn=None, gain="e
         return by_document.sum() / ideal[:topn].sum()
     if metric == "precision":
         return relevance @ within / (topn or len(labels))
+    if metric == "recall":
+        return relevance @ within / relevance.sum()
     before = [[sigmoid(beta * (positions[j] - 0.5 - positions[i])) if i != j else 0.0 for i in n] for j in n]
     if metric == "map":
-        return sum(relevance[j] / positions[j] * (1.0 + relevance @ before[j]) for j in n) / relevance.sum()
+        terms = [relevance[j] / positions[j] * within[j] * (1.0 + relevance @ before[j]) for j in n]
+        return sum(terms) / relevance.sum()
     none_before = [np.prod([1.0 - relevance[i] * before[j][i] for i in n]) for j in n]
     return sum(relevance[j] / positions[j] * within[j] * none_before[j] for j in n)
 

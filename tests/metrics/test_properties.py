@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import checks, references
+from tests import checks, modes, references
 from tests.helpers import GRAPH_MODES, a_batch, pad
 from tfr_smooth import losses, measures, metrics, rankings, registry
 
@@ -28,7 +28,7 @@ def value(metric, *args):
 
 def get(name, **arguments):
     """Returns the metric, with a cutoff for which the order of six documents matters."""
-    return metrics.get(name, **({"topn": 3} if name.endswith("precision") else {}), **arguments)
+    return metrics.get(name, **({"topn": 3} if name.endswith(modes.NEED_A_CUTOFF) else {}), **arguments)
 
 
 # ---- Values.

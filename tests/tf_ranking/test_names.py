@@ -53,7 +53,7 @@ def test_lambda_weights_are_passed_to_losses_of_tf_ranking():
     [
         ("ndcg", {}, "`loss` must be one of 'smoothi_ndcg'"),
         ("smoothi_ndcg", {"alpha": -1.0}, "`alpha` must be a finite number > 0, got -1.0."),
-        ("smoothi_map", {"topn": 5}, "`topn` is not an argument of 'smoothi_map', which takes alpha, delta, "),
+        ("list_net", {"topn": 5}, "`topn` is not an argument of 'list_net', which takes "),
         ("approx_ndcg_loss", {"alpha": 5}, "`alpha` is not an argument of 'approx_ndcg_loss', which takes ragged, te"),
         ("softmax_loss", {"temprature": 5}, "`temprature` is not an argument of 'softmax_loss', which takes ragged, "),
         ("calibrated_softmax_loss", {"ragged": True}, "`ragged` is not an argument of 'calibrated_softmax_loss', whi"),

@@ -9,10 +9,18 @@ from tfr_smooth.measures.measure import BinaryMeasure, Measure
 from tfr_smooth.measures.ndcg import NDCG as NDCG
 from tfr_smooth.measures.ndcg import ideal_dcg
 from tfr_smooth.measures.precision import Precision as Precision
+from tfr_smooth.measures.recall import Recall as Recall
 from tfr_smooth.measures.reciprocal_rank import ReciprocalRank as ReciprocalRank
 
 # The measures, in the order of the tables.
-MEASURES: tuple[type[Measure], ...] = (NDCG, Precision, AveragePrecision, ReciprocalRank, ExpectedReciprocalRank)
+MEASURES: tuple[type[Measure], ...] = (
+    NDCG,
+    Precision,
+    Recall,
+    AveragePrecision,
+    ReciprocalRank,
+    ExpectedReciprocalRank,
+)
 
 __all__ = ["MEASURES", "BinaryMeasure", "Measure", "ideal_dcg"]
 __all__ += [measure.__name__ for measure in MEASURES]

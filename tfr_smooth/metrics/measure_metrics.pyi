@@ -13,12 +13,14 @@ __all__ = [
     "ApproxMRRMetric",
     "ApproxNDCGMetric",
     "ApproxPrecisionMetric",
+    "ApproxRecallMetric",
     "ERRMetric",
     "FastSortERRMetric",
     "FastSortMAPMetric",
     "FastSortMRRMetric",
     "FastSortNDCGMetric",
     "FastSortPrecisionMetric",
+    "FastSortRecallMetric",
     "MRRMetric",
     "MeanAveragePrecisionMetric",
     "NDCGMetric",
@@ -27,27 +29,33 @@ __all__ = [
     "NeuralSortMRRMetric",
     "NeuralSortNDCGMetric",
     "NeuralSortPrecisionMetric",
+    "NeuralSortRecallMetric",
     "PrecisionMetric",
+    "RecallMetric",
     "SinkhornERRMetric",
     "SinkhornMAPMetric",
     "SinkhornMRRMetric",
     "SinkhornNDCGMetric",
     "SinkhornPrecisionMetric",
+    "SinkhornRecallMetric",
     "SmoothIERRMetric",
     "SmoothIMAPMetric",
     "SmoothIMRRMetric",
     "SmoothINDCGMetric",
     "SmoothIPrecisionMetric",
+    "SmoothIRecallMetric",
     "SoftERRMetric",
     "SoftMAPMetric",
     "SoftMRRMetric",
     "SoftNDCGMetric",
     "SoftPrecisionMetric",
+    "SoftRecallMetric",
     "SoftSortERRMetric",
     "SoftSortMAPMetric",
     "SoftSortMRRMetric",
     "SoftSortNDCGMetric",
     "SoftSortPrecisionMetric",
+    "SoftSortRecallMetric",
 ]
 
 class NDCGMetric(MeanOverLists):
@@ -78,12 +86,26 @@ class PrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class RecallMetric(MeanOverLists):
+    """Mean R@K."""
+
+    def __init__(
+        self,
+        *,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
 class MeanAveragePrecisionMetric(MeanOverLists):
     """Mean average precision."""
 
     def __init__(
         self,
         *,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = None,
@@ -153,6 +175,23 @@ class SmoothIPrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class SmoothIRecallMetric(MeanOverLists):
+    """Mean R@K of the SmoothI ranking; see `losses.SmoothIRecallLoss`."""
+
+    def __init__(
+        self,
+        *,
+        alpha: float | tf.Variable = 1.0,
+        delta: float = 0.1,
+        stop_gradient: bool = True,
+        shift: bool = True,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "smoothi_recall",
+        dtype: Any = None,
+    ) -> None: ...
+
 class SmoothIMAPMetric(MeanOverLists):
     """Mean average precision of the SmoothI ranking; see `losses.SmoothIMAPLoss`."""
 
@@ -163,6 +202,7 @@ class SmoothIMAPMetric(MeanOverLists):
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "smoothi_map",
@@ -236,6 +276,21 @@ class ApproxPrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class ApproxRecallMetric(MeanOverLists):
+    """Mean R@K of the Approx ranking; see `losses.ApproxRecallLoss`."""
+
+    def __init__(
+        self,
+        *,
+        alpha: float | tf.Variable = 10.0,
+        beta: float = 10.0,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "approx_recall",
+        dtype: Any = None,
+    ) -> None: ...
+
 class ApproxMAPMetric(MeanOverLists):
     """Mean average precision of the Approx ranking; see `losses.ApproxMAPLoss`."""
 
@@ -244,6 +299,7 @@ class ApproxMAPMetric(MeanOverLists):
         *,
         alpha: float | tf.Variable = 10.0,
         beta: float = 10.0,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "approx_map",
@@ -311,6 +367,20 @@ class SoftPrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class SoftRecallMetric(MeanOverLists):
+    """Mean R@K of the SoftRank ranking; see `losses.SoftRecallLoss`."""
+
+    def __init__(
+        self,
+        *,
+        sigma: float | tf.Variable = 1.0,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "soft_recall",
+        dtype: Any = None,
+    ) -> None: ...
+
 class SoftMAPMetric(MeanOverLists):
     """Mean average precision of the SoftRank ranking; see `losses.SoftMAPLoss`."""
 
@@ -318,6 +388,7 @@ class SoftMAPMetric(MeanOverLists):
         self,
         *,
         sigma: float | tf.Variable = 1.0,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "soft_map",
@@ -383,6 +454,20 @@ class NeuralSortPrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class NeuralSortRecallMetric(MeanOverLists):
+    """Mean R@K of the NeuralSort ranking; see `losses.NeuralSortRecallLoss`."""
+
+    def __init__(
+        self,
+        *,
+        temperature: float | tf.Variable = 1.0,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "neuralsort_recall",
+        dtype: Any = None,
+    ) -> None: ...
+
 class NeuralSortMAPMetric(MeanOverLists):
     """Mean average precision of the NeuralSort ranking; see `losses.NeuralSortMAPLoss`."""
 
@@ -390,6 +475,7 @@ class NeuralSortMAPMetric(MeanOverLists):
         self,
         *,
         temperature: float | tf.Variable = 1.0,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "neuralsort_map",
@@ -457,6 +543,21 @@ class SoftSortPrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class SoftSortRecallMetric(MeanOverLists):
+    """Mean R@K of the SoftSort ranking; see `losses.SoftSortRecallLoss`."""
+
+    def __init__(
+        self,
+        *,
+        temperature: float | tf.Variable = 1.0,
+        power: float = 1.0,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "softsort_recall",
+        dtype: Any = None,
+    ) -> None: ...
+
 class SoftSortMAPMetric(MeanOverLists):
     """Mean average precision of the SoftSort ranking; see `losses.SoftSortMAPLoss`."""
 
@@ -465,6 +566,7 @@ class SoftSortMAPMetric(MeanOverLists):
         *,
         temperature: float | tf.Variable = 1.0,
         power: float = 1.0,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "softsort_map",
@@ -536,6 +638,22 @@ class FastSortPrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class FastSortRecallMetric(MeanOverLists):
+    """Mean R@K of the FastSort ranking; see `losses.FastSortRecallLoss`."""
+
+    def __init__(
+        self,
+        *,
+        regularization_strength: float | tf.Variable = 1.0,
+        regularization: str = "l2",
+        beta: float = 10.0,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "fastsort_recall",
+        dtype: Any = None,
+    ) -> None: ...
+
 class FastSortMAPMetric(MeanOverLists):
     """Mean average precision of the FastSort ranking; see `losses.FastSortMAPLoss`."""
 
@@ -545,6 +663,7 @@ class FastSortMAPMetric(MeanOverLists):
         regularization_strength: float | tf.Variable = 1.0,
         regularization: str = "l2",
         beta: float = 10.0,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "fastsort_map",
@@ -620,6 +739,23 @@ class SinkhornPrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class SinkhornRecallMetric(MeanOverLists):
+    """Mean R@K of the Sinkhorn (optimal transport) ranking; see `losses.SinkhornRecallLoss`."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | tf.Variable = 0.1,
+        threshold: float = 0.001,
+        max_iterations: int = 2000,
+        beta: float = 10.0,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "sinkhorn_recall",
+        dtype: Any = None,
+    ) -> None: ...
+
 class SinkhornMAPMetric(MeanOverLists):
     """Mean average precision of the Sinkhorn (optimal transport) ranking; see `losses.SinkhornMAPLoss`."""
 
@@ -630,6 +766,7 @@ class SinkhornMAPMetric(MeanOverLists):
         threshold: float = 0.001,
         max_iterations: int = 2000,
         beta: float = 10.0,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "sinkhorn_map",
