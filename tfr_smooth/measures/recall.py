@@ -44,7 +44,8 @@ class Recall(BinaryMeasure):
         position_formula=r"\frac{1}{R} \sum_j rel_j " + _about.WITHIN,
         citation="Manning, Raghavan, Schuetze 2008",
         exact="RecallMetric",
-        example=1.0,
+        example=0.5,
+        example_arguments={"topn": 2},
     )
 
     topn: int | None = 10

@@ -4,16 +4,19 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth.metrics.mean_over_lists import MeanOverLists
-from tfr_smooth.rankings.dcg import Discount
+from tfr_smooth.rankings.dcg import Discount, TensorFunction
 
 CLASSES: dict[str, type[MeanOverLists]]
 __all__ = [
+    "ARPMetric",
+    "AlphaDCGMetric",
     "ApproxERRMetric",
     "ApproxMAPMetric",
     "ApproxMRRMetric",
     "ApproxNDCGMetric",
     "ApproxPrecisionMetric",
     "ApproxRecallMetric",
+    "DCGMetric",
     "ERRMetric",
     "FastSortERRMetric",
     "FastSortMAPMetric",
@@ -21,6 +24,7 @@ __all__ = [
     "FastSortNDCGMetric",
     "FastSortPrecisionMetric",
     "FastSortRecallMetric",
+    "HitsMetric",
     "MRRMetric",
     "MeanAveragePrecisionMetric",
     "NDCGMetric",
@@ -30,6 +34,8 @@ __all__ = [
     "NeuralSortNDCGMetric",
     "NeuralSortPrecisionMetric",
     "NeuralSortRecallMetric",
+    "OPAMetric",
+    "PrecisionIAMetric",
     "PrecisionMetric",
     "RecallMetric",
     "SinkhornERRMetric",
@@ -133,6 +139,87 @@ class ERRMetric(MeanOverLists):
         *,
         topn: int | None = None,
         max_grade: float = 4.0,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
+class HitsMetric(MeanOverLists):
+    """Mean Hits@K."""
+
+    def __init__(
+        self,
+        *,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
+class DCGMetric(MeanOverLists):
+    """Mean DCG@K."""
+
+    def __init__(
+        self,
+        *,
+        topn: int | None = None,
+        gain_fn: TensorFunction | None = None,
+        rank_discount_fn: TensorFunction | None = None,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
+class ARPMetric(MeanOverLists):
+    """Mean average relevance position."""
+
+    def __init__(
+        self,
+        *,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
+class OPAMetric(MeanOverLists):
+    """Mean ordered pair accuracy."""
+
+    def __init__(
+        self,
+        *,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
+class AlphaDCGMetric(MeanOverLists):
+    """Mean alpha-DCG@K."""
+
+    def __init__(
+        self,
+        *,
+        topn: int | None = None,
+        alpha: float = 0.5,
+        rank_discount_fn: TensorFunction | None = None,
+        seed: int | None = None,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
+class PrecisionIAMetric(MeanOverLists):
+    """Mean P-IA@K."""
+
+    def __init__(
+        self,
+        *,
+        topn: int | None = 10,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = None,

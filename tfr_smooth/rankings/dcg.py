@@ -61,11 +61,12 @@ def gain_and_derivative(
 
 def exponential_gain(relevance: tf.Tensor, shift: tf.Tensor | float = 0.0) -> tf.Tensor:
     r"""Returns $(2^y - 1) / 2^t$ for relevance y and shift t, accurate for small y."""
-    log2 = math.log(2.0)
+    log2, shift = math.log(2.0), tf.convert_to_tensor(shift, relevance.dtype)
     return tf.math.expm1(log2 * (relevance - shift)) - tf.math.expm1(-log2 * shift)
 
 
-Discount: TypeAlias = "str | ShallowDiscount | Callable[[tf.Tensor], tf.Tensor] | Sequence[float] | np.ndarray"
+TensorFunction: TypeAlias = Callable[[tf.Tensor], tf.Tensor]
+Discount: TypeAlias = "str | ShallowDiscount | TensorFunction | Sequence[float] | np.ndarray"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,10 +100,7 @@ class ShallowDiscount:
 
     def __post_init__(self) -> None:
         """Checks the argument."""
-        alpha = _arguments.real("alpha", self.alpha)
-        if abs(alpha) > 1.0:
-            raise ValueError(f"`alpha` must be a number in [-1, 1], got {self.alpha!r}.")
-        object.__setattr__(self, "alpha", alpha)
+        object.__setattr__(self, "alpha", _arguments.real("alpha", self.alpha, least=-1.0, most=1.0))
 
     def at(self, ranks: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
         """Returns the discount at each rank.
