@@ -60,8 +60,8 @@ class AboutMeasure:
     r"""A measure.
 
     Args:
-      suffix: Suffix of the names of its loss and metric classes, before "Loss" and "Metric"; its words in lower case are
-        its name in the registry.
+      suffix: Suffix of the names of its loss and metric classes, before "Loss" and "Metric"; its words in lower case
+        are its name in the registry.
       title: Name used in the literature.
       formula: The formula in LaTeX, where $y_r$ is the relevance at rank r.
       citation: Paper and equation.

@@ -112,7 +112,9 @@ def test_measures_of_ranks_are_defined_for_smooth_rankings():
 
 @pytest.mark.parametrize("measure", [measures.OrderedPairAccuracy(), measures.AlphaDCG(), measures.PrecisionIA()])
 def test_measures_without_a_smooth_variant_refuse_smooth_rankings(measure):
-    with pytest.raises(ValueError, match=r"`ranking` must be an instance of tfr_smooth.rankings.ExactRanking, got Appr"):
+    with pytest.raises(
+        ValueError, match=r"`ranking` must be an instance of tfr_smooth.rankings.ExactRanking, got Appr"
+    ):
         measure(*random_lists(), ranking=rankings.Approx())
 
 
@@ -256,7 +258,9 @@ def test_labels_by_subtopic_must_fit_the_scores():
 
 def test_the_constants_are_the_names_of_the_exact_metrics():
     keys = {name: key for name, key in vars(metrics.RankingMetricKey).items() if name.isupper()}
-    assert keys == {key.upper(): key for key in metrics.NAMES if type(metrics.get(key).ranking) is rankings.ExactRanking}
+    assert keys == {
+        key.upper(): key for key in metrics.NAMES if type(metrics.get(key).ranking) is rankings.ExactRanking
+    }
 
 
 def test_the_argument_of_get_may_be_named_as_in_tf_ranking():

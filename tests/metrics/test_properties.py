@@ -133,7 +133,9 @@ def test_padding_lists_are_skipped_and_no_relevant_selects_skip_or_zero(name):
     np.testing.assert_allclose(value(get(name), labels, scores, weights), expected, rtol=1e-6)
     labels, scores = np.vstack([labels, np.zeros((1, 6), "f")]), np.vstack([scores, scores[:1]])
     np.testing.assert_allclose(value(get(name, no_relevant="skip"), labels, scores), expected, rtol=1e-6)
-    zero = np.average([expected, 0.0], weights=[own_weights(name, labels[:5]).sum(), own_weights(name, labels[6:]).sum()])
+    zero = np.average(
+        [expected, 0.0], weights=[own_weights(name, labels[:5]).sum(), own_weights(name, labels[6:]).sum()]
+    )
     np.testing.assert_allclose(value(get(name, no_relevant="zero"), labels, scores), zero, rtol=1e-6)
     assert get(name).get_config()["no_relevant"] == "zero"
 

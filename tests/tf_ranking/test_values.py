@@ -59,7 +59,7 @@ def test_metrics_with_and_without_weights_of_lists_are_those_of_tf_ranking(name,
     if name in SUBTOPICS:  # The second subtopic has the labels of the documents in another order.
         labels = np.stack([labels, np.where(labels < 0.0, -1.0, np.abs(labels[::-1]))], axis=2)
     theirs, ours = values(name, labels, scores, topn=topn)
-    assert 0.0 < ours and ours == pytest.approx(theirs, rel=1e-6)
+    assert ours > 0.0 and ours == pytest.approx(theirs, rel=1e-6)
     relevant = (labels >= 1.0).any(axis=tuple(range(1, labels.ndim)))
     labels, scores = labels[relevant], scores[relevant]
     weights = np.random.RandomState(4).uniform(0.5, 2.0, (len(labels), 1)).astype(np.float32)

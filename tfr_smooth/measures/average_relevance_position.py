@@ -46,8 +46,6 @@ class AverageRelevancePosition(Measure):
         total = ranking.discounted_gain(scores, labels, mask, discount=lambda ranks: ranks + 1.0, gain=tf.identity)
         return tf.math.divide_no_nan(total, tf.reduce_sum(labels, axis=1))
 
-    def list_weights(
-        self, sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor
-    ) -> tf.Tensor:
+    def list_weights(self, sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the weight of each list times the sum of its labels, [batch]."""
         return super().list_weights(sample_weight, labels, mask) * tf.reduce_sum(labels, axis=1)

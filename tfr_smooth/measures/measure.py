@@ -110,9 +110,7 @@ class Measure(abc.ABC):
         """
         return tf.reduce_any(tf.logical_and(self.is_relevant(labels), mask), axis=1)
 
-    def list_weights(
-        self, sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor
-    ) -> tf.Tensor:
+    def list_weights(self, sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the weight of each list in the mean over lists; by default, that of `losses.list_weights`.
 
         Args:

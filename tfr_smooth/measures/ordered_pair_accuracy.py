@@ -49,9 +49,7 @@ class OrderedPairAccuracy(Measure):
         pairs, (higher, lower) = _pairs(labels, mask), _lists.pairs(scores)
         return tf.math.divide_no_nan(_count(tf.logical_and(pairs, higher > lower), scores), _count(pairs, scores))
 
-    def list_weights(
-        self, sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor
-    ) -> tf.Tensor:
+    def list_weights(self, sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the weight of each list times the number of its pairs, [batch]."""
         return super().list_weights(sample_weight, labels, mask) * _count(_pairs(labels, mask), labels)
 

@@ -18,9 +18,9 @@ class PrecisionIA(SubtopicMeasure):
 
     $$\mathrm{P\text{-}IA@}K = \frac{1}{T K} \sum_t \sum_{r=1}^K y_{rt}$$
 
-    where $y_{rt}$ is 1 if the document at rank r is relevant to subtopic t (label >= 1), and T is the number of subtopics
-    with a relevant document in the list (Clarke et al., "Overview of the TREC 2009 Web Track"; Agrawal et al.,
-    "Diversifying Search Results", WSDM 2009). As in `Precision`, the divisor is K even if the list is shorter.
+    where $y_{rt}$ is 1 if the document at rank r is relevant to subtopic t (label >= 1), and T is the number of
+    subtopics with a relevant document in the list (Clarke et al., "Overview of the TREC 2009 Web Track"; Agrawal et
+    al., "Diversifying Search Results", WSDM 2009). As in `Precision`, the divisor is K even if the list is shorter.
 
     Args:
       topn: The cutoff K, >= 1; None for the number of real documents in the list.

@@ -12,8 +12,8 @@ from tfr_smooth.rankings import ExactRanking, Ranking
 
 EXAMPLE_LABELS = "[[0, 1], [1, 1], [1, 0], [-1, -1]]"
 NOTE = (
-    "Labels are [batch, list, subtopics]; a negative label marks a subtopic that the list does not have, and a document\n"
-    "with only negative labels is padding.\n" + _about.TIES
+    "Labels are [batch, list, subtopics]; a negative label marks a subtopic that the list does not have, and a\n"
+    "document with only negative labels is padding.\n" + _about.TIES
 )
 
 
@@ -21,8 +21,8 @@ NOTE = (
 class SubtopicMeasure(Measure):
     """Base class of measures of diversity: labels are [batch, list, subtopics], and labels >= 1 are relevant.
 
-    A label below 0 marks a subtopic that the list does not have, and a document with only such labels is padding. Labels
-    [batch, list] are those of one subtopic. The only ranking is `rankings.ExactRanking()`.
+    A label below 0 marks a subtopic that the list does not have, and a document with only such labels is padding.
+    Labels [batch, list] are those of one subtopic. The only ranking is `rankings.ExactRanking()`.
 
     Example:
       >>> import tensorflow as tf
@@ -40,9 +40,7 @@ class SubtopicMeasure(Measure):
         """Returns [batch, list] bool: True for documents that are relevant to a subtopic."""
         return tf.reduce_any(labels >= 1.0, axis=2)
 
-    def list_weights(
-        self, sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor
-    ) -> tf.Tensor:
+    def list_weights(self, sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the weight of each list, [batch], where the label of a document is its highest label."""
         return _lists.list_weights(sample_weight, tf.reduce_max(labels, axis=2), mask)
 

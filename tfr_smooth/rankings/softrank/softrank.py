@@ -72,9 +72,7 @@ class SoftRank(DocumentRanking):
         sharp={"sigma": 1e-3},
         costs={
             "ndcg": ("20 N^2; with a cutoff K N^2", "N^2"),
-            **dict.fromkeys(
-                ("precision", "recall", "map", "mrr", "err"), ("K N^2", "N^2 + (N / 16 + 16) K N")
-            ),
+            **dict.fromkeys(("precision", "recall", "map", "mrr", "err"), ("K N^2", "N^2 + (N / 16 + 16) K N")),
         },
         not_monotone=("map", "mrr"),
     )
