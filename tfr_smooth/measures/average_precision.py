@@ -17,10 +17,10 @@ class AveragePrecision(BinaryMeasure):
     r"""AP@K of each list: $\mathrm{AP@}K = \frac{1}{R} \sum_{r=1}^K y_r \, \mathrm{P@}r$.
 
     $y_r$ is 1 if the document at rank r is relevant (label >= 1), or $\sum_j rel_j I^r_j$ under a smooth ranking; R
-    is the number of relevant documents in the list (Eq. 2 and 11 of arXiv:2105.00942, for K = N). Under a
-    position-based ranking the sum is over documents, $\frac{1}{R} \sum_j \frac{rel_j}{\pi_j} (1 + \sum_i rel_i A_{ji})$,
-    where $A_{ji}$ is the degree to which document i precedes document j (Qin, Liu, Li 2010); each term is weighted by
-    the degree to which j is within the first K. As in trec_eval, the divisor is R even if it is larger than K.
+    is the number of relevant documents in the list (Eq. 2 and 11 of arXiv:2105.00942, for K = N). As in trec_eval, the
+    divisor is R even if it is larger than K. Under a position-based ranking the sum is over documents,
+    $\frac{1}{R} \sum_j \frac{rel_j}{\pi_j} (1 + \sum_i rel_i A_{ji})$, where $A_{ji}$ is the degree to which document i
+    precedes document j (Qin, Liu, Li 2010); each term is weighted by the degree to which j is within the first K.
 
     Args:
       topn: The cutoff K, >= 1; None for the whole list.
