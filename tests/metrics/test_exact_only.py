@@ -144,6 +144,7 @@ def test_padding_has_no_gain_also_if_the_label_0_has_one():
         np.testing.assert_allclose(found, [7.0 * 1.0 + 6.0 * 3.0])
 
 
+@pytest.mark.slow
 def test_a_keras_file_restores_functions_of_labels_and_ranks(tmp_path):
     labels, scores = random_lists()
     model = tf.keras.Sequential([tf.keras.Input([9]), tf.keras.layers.Activation("linear")])

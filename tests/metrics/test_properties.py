@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tests import checks, references
 from tests.helpers import GRAPH_MODES, a_batch, pad
+from tests.modes import quick_or_slow
 from tfr_smooth import _serialization, losses, measures, metrics, rankings, registry
 
 EXACT = tuple(registry.EXACT)
@@ -176,7 +177,7 @@ def test_scores_may_have_any_float_dtype_and_results_have_that_of_the_metric(dty
     assert metric.get_config()["dtype"] == np.dtype(dtype).name
 
 
-@pytest.mark.parametrize("name", COVERING)
+@quick_or_slow(COVERING, quick={*COVERING} - {"recall", "hits", "dcg", "precision_ia"})  # similar to others
 @pytest.mark.parametrize("mode", MODES)
 def test_graphs_compute_the_same(name, mode):
     labels, scores = a_batch(length=6)
