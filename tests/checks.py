@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from tests import references
 from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
+from tests.modes import NEED_A_CUTOFF
 from tfr_smooth import _serialization, losses, registry
 
 # Non-default values of hyperparameters that do not follow from their defaults or from the values searched.
@@ -49,7 +50,7 @@ def inverse_rank(rank):
 # Of single losses.
 _CHANGED_OF = {"list_mle": {"lambda_weight": losses.ListMLELambdaWeight(rank_discount_fn=inverse_rank)}}
 _EARLY_STOP_ERROR = 2e-3
-# Hyperparameters that give short lists a gradient: P@10 of six documents is the same in any order, and sharp
+# Hyperparameters that give short lists a gradient: P@10 and R@10 of six documents are the same in any order, and sharp
 # comparisons of positions are flat.
 _SOFT = {"topn": 3, "beta": 1.0}
 
@@ -124,7 +125,7 @@ class Subject:
 
     @property
     def _softened(self) -> tuple[str, ...]:
-        return ("topn", "beta") if self.measure == "precision" else ("beta",)
+        return ("topn", "beta") if self.measure in NEED_A_CUTOFF else ("beta",)
 
 
 def of_pair(name: str, pair: registry.Pair, make: Callable[..., losses.RankingLoss], **overrides: Any) -> Subject:

@@ -125,6 +125,65 @@ def exact_err(labels, scores, topn=None, max_grade=4.0):
     return cascade(satisfaction(sorted_labels(labels, scores)[:topn], max_grade))
 
 
+def exact_dcg(labels, scores, topn=None, gain_fn=None, rank_discount_fn=None):
+    """Jarvelin and Kekalainen 2002, with the gain 2^y - 1 unless there is another."""
+    found = sorted_labels(labels, scores)[:topn]
+    gains = gain_of(found, "exponential") if gain_fn is None else np.asarray(gain_fn(found))
+    return gains @ rank_discounts(len(found), rank_discount_fn)
+
+
+def rank_discounts(count, rank_discount_fn):
+    ranks = np.arange(1.0, count + 1.0)
+    return discounts(count) if rank_discount_fn is None else np.asarray(rank_discount_fn(np.float32(ranks)))
+
+
+def average_relevance_position(labels, scores):
+    found = sorted_labels(labels, scores)
+    return found @ np.arange(1.0, len(found) + 1.0) / found.sum()
+
+
+def pairs_of(labels):
+    """Returns the pairs of documents of which the first has the higher label."""
+    return [(i, j) for i in range(len(labels)) for j in range(len(labels)) if labels[i] > labels[j]]
+
+
+def ordered_pair_accuracy(labels, scores):
+    right = [scores[i] > scores[j] for i, j in pairs_of(labels)]
+    return np.mean(right) if right else 0.0
+
+
+def alpha_dcg(labels, scores, topn=None, alpha=0.5, rank_discount_fn=None, seed=None):
+    """Clarke et al. 2008, for labels [document] or [document, subtopic] without padding."""
+    found = sorted_labels(labels, scores)[:topn].reshape(min(len(labels), topn or len(labels)), -1)
+    gains, seen = [], np.zeros(found.shape[1])
+    for row in found:
+        gains.append((row * (1.0 - alpha) ** seen).sum())
+        seen += row
+    return np.array(gains) @ rank_discounts(len(found), rank_discount_fn)
+
+
+def precision_ia(labels, scores, topn=10):
+    """Agrawal et al. 2009 with equal weights: the mean over the subtopics with a relevant document of P@K."""
+    of_subtopics = [column for column in np.asarray(labels).reshape(len(labels), -1).T if (column >= 1).any()]
+    return np.mean([exact_precision(column, scores, topn or len(labels)) for column in of_subtopics])
+
+
+EXACT_ONLY = {
+    "hits": lambda labels, scores, topn=10: float(exact_rr(labels, scores, topn) > 0.0),
+    "dcg": exact_dcg,
+    "arp": average_relevance_position,
+    "ordered_pair_accuracy": ordered_pair_accuracy,
+    "alpha_dcg": alpha_dcg,
+    "precision_ia": precision_ia,
+}
+
+
+def weight_of_list(metric, labels):
+    """Returns the weight of a list without padding in the mean of an exact metric."""
+    of_metric = {"arp": np.sum, "ordered_pair_accuracy": lambda labels: len(pairs_of(labels))}
+    return of_metric.get(metric, lambda labels: 1.0)(labels)
+
+
 def list_ap(labels, scores, num_bins=20, temperature=1.0):
     """ListAP with the triangular kernels of the paper, over all bins (arXiv:1906.07589, Section 3.2)."""
     x = np.tanh((np.asarray(scores, np.float64) - np.mean(scores)) / temperature)
@@ -268,8 +327,10 @@ def metric_of_relevance(metric, found, labels, topn=None, gain="exponential", di
         return gain_of(cut, gain) @ at_ranks / (gain_of(ideal, gain) @ at_ranks)
     if metric == "precision":
         return cut.sum() / (topn or count)
+    if metric == "recall":
+        return cut.sum() / binary(labels).sum()
     if metric == "map":
-        return sum(found[k] * found[: k + 1].sum() / (k + 1) for k in range(count)) / binary(labels).sum()
+        return sum(cut[k] * cut[: k + 1].sum() / (k + 1) for k in range(len(cut))) / binary(labels).sum()
     return cascade(np.minimum(cut, 1.0))
 
 
@@ -284,9 +345,12 @@ def metric_of_positions(metric, positions, labels, beta=10.0, topn=None, gain="e
         return by_document.sum() / ideal[:topn].sum()
     if metric == "precision":
         return relevance @ within / (topn or len(labels))
+    if metric == "recall":
+        return relevance @ within / relevance.sum()
     before = [[sigmoid(beta * (positions[j] - 0.5 - positions[i])) if i != j else 0.0 for i in n] for j in n]
     if metric == "map":
-        return sum(relevance[j] / positions[j] * (1.0 + relevance @ before[j]) for j in n) / relevance.sum()
+        terms = [relevance[j] / positions[j] * within[j] * (1.0 + relevance @ before[j]) for j in n]
+        return sum(terms) / relevance.sum()
     none_before = [np.prod([1.0 - relevance[i] * before[j][i] for i in n]) for j in n]
     return sum(relevance[j] / positions[j] * within[j] * none_before[j] for j in n)
 
@@ -339,6 +403,8 @@ def smoothi_gradient(metric, labels, scores, alpha=1.0, delta=0.1, shift=True, *
 
 def exact_metric(metric, labels, scores, **arguments):
     """Returns a metric of the registry computed from the sorted list."""
+    if metric in EXACT_ONLY:
+        return EXACT_ONLY[metric](np.asarray(labels, np.float64), np.asarray(scores), **arguments)
     relevance = relevance_for(metric, labels, **arguments)
     return metric_of_relevance(metric, sorted_labels(relevance, scores), labels, **arguments)
 

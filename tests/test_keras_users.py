@@ -39,15 +39,15 @@ def compiled(model, loss="smoothi_ndcg", **kwargs):
 
 
 @pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 infers the direction of a metric from its name")
-@pytest.mark.parametrize("name", ["ndcg", "smoothi_ndcg"])
-def test_keras_3_early_stopping_maximizes_metrics(name):
+@pytest.mark.parametrize(("name", "better"), [("ndcg", 1.0), ("smoothi_ndcg", 1.0), ("arp", 0.0)])
+def test_keras_3_early_stopping_knows_the_direction_of_metrics(name, better):
     features, labels = data()
     model = small_model()
     metric = metrics.get(name, name="quality")
     model.compile(tf.keras.optimizers.SGD(0.0), losses.ListNetLoss(), metrics=[metric])
     stopping = tf.keras.callbacks.EarlyStopping(monitor="val_quality", patience=0, start_from_epoch=0)
     model.fit(features, labels, validation_data=(features, labels), epochs=3, callbacks=[stopping], verbose=0)
-    assert stopping.monitor_op(1.0, 0.0) and not stopping.monitor_op(0.0, 1.0)
+    assert stopping.monitor_op(better, 1.0 - better) and not stopping.monitor_op(1.0 - better, better)
     assert stopping.stopped_epoch == 1
 
 

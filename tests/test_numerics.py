@@ -14,8 +14,8 @@ from tests.modes import quick_or_slow
 from tfr_smooth import losses, metrics, rankings
 
 sample = quick_or_slow(modes.SAMPLE)
-# With the default cutoff, P@K of short lists does not depend on the order.
-ARGUMENTS = {name: {"topn": 3} for name in losses.NAMES if name.endswith("_precision")}
+# With the default cutoff, P@K and R@K of short lists do not depend on the order.
+ARGUMENTS = {name: {"topn": 3} for name in losses.NAMES if name.endswith(modes.NEED_A_CUTOFF)}
 
 
 def counts_all_lists(name):

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from typing import Any
 
 Cost = tuple[str, str]
+TIES = (
+    "Tied documents are ranked by descending index in the list, which is trec_eval's rule for documents named by index."
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,29 +60,37 @@ class AboutMeasure:
     r"""A measure.
 
     Args:
-      suffix: Suffix of the names of its loss and metric classes, before "Loss" and "Metric"; in lower case, its name in
-        the registry.
+      suffix: Suffix of the names of its loss and metric classes, before "Loss" and "Metric"; its words in lower case
+        are its name in the registry.
       title: Name used in the literature.
       formula: The formula in LaTeX, where $y_r$ is the relevance at rank r.
-      position_formula: The formula for position-based rankings, where $\pi_j$ is the position of document j and
-        $A_{ji}$ is the degree to which document i precedes document j.
       citation: Paper and equation.
       exact: Name of the Keras metric for the exact ranking.
-      example: Value of the measure when the labels in ranked order are 0, 2, 1.
+      example: Value of the measure for the arguments and labels of the example.
+      position_formula: The formula for position-based rankings, where $\pi_j$ is the position of document j and
+        $A_{ji}$ is the degree to which document i precedes document j. Empty for measures without losses.
+      example_arguments: Arguments of the measure in the example.
+      example_labels: Labels of the four documents of the example, in ranked order.
+      cost: (time, memory) for the exact ranking, in terms of the list length N.
+      note: What users of the metric of the exact ranking should know.
     """
 
     suffix: str
     title: str
     formula: str
-    position_formula: str
     citation: str
     exact: str
     example: float
+    position_formula: str = ""
+    example_arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    example_labels: str = "[0, 2, 1, -1]"
+    cost: Cost = ("N log N", "N")
+    note: str = TIES
 
     @property
     def name(self) -> str:
         """Name in the registry, the last word of the names of its losses."""
-        return self.suffix.lower()
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.suffix).lower()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

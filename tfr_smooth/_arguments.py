@@ -17,10 +17,18 @@ def _refuse(name: str, expected: str, value: Any) -> NoReturn:
 
 
 def real(
-    name: str, value: Any, *, above: float = -math.inf, below: float = math.inf, least: float = -math.inf
+    name: str,
+    value: Any,
+    *,
+    above: float = -math.inf,
+    below: float = math.inf,
+    least: float = -math.inf,
+    most: float = math.inf,
 ) -> float:
-    """Returns `value` as a float if it is a finite number in the open interval (above, below), and >= least."""
-    if least > -math.inf:
+    """Returns `value` as a float if it is a finite number in (above, below) and in [least, most]."""
+    if most < math.inf:
+        expected = f"a number in [{least:g}, {most:g}]"
+    elif least > -math.inf:
         expected = f"a finite number >= {least:g}"
     elif below < math.inf:
         expected = f"a number in ({above:g}, {below:g})"
@@ -31,7 +39,7 @@ def real(
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         _refuse(name, expected, value)
     number = float(value)
-    if not (math.isfinite(number) and above < number < below and least <= number):
+    if not (math.isfinite(number) and above < number < below and least <= number <= most):
         _refuse(name, expected, value)
     return number
 
@@ -91,6 +99,13 @@ def boolean(name: str, value: Any) -> bool:
     """Returns `value` if it is True or False."""
     if not isinstance(value, bool):
         _refuse(name, "True or False", value)
+    return value
+
+
+def function_or_none(name: str, value: T) -> T:
+    """Returns `value` if it is a function or None."""
+    if value is not None and not callable(value):
+        _refuse(name, "a function or None", value)
     return value
 
 

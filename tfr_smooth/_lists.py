@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -67,7 +68,42 @@ def clean(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -
     return Batch(fill(labels, known, 0.0), _finite(scores, known), real, validity)
 
 
-def from_keras(y_true: Any, y_pred: Any, *, ragged: bool, dtype: tf.DType | None) -> Batch:
+def clean_subtopics(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -> Batch:
+    """Returns clean lists with a label per document and subtopic.
+
+    Args:
+      labels: [batch, list, subtopics], float, int or bool; [batch, list] is one subtopic. A label < 0 marks a subtopic
+        that the list does not have. A document with only such labels is padding.
+      scores: As for `clean`.
+      mask: As for `clean`.
+
+    Returns:
+      The clean lists, with labels [batch, list, subtopics], 0 at padding.
+
+    Raises:
+      ValueError: If the shapes do not match or the scores are not floats.
+    """
+    labels = tf.convert_to_tensor(labels)
+    labels = labels if labels.shape.rank in (3, None) else labels[..., tf.newaxis]
+    labels = tf.cast(labels, tf.float64 if labels.dtype == tf.float64 else tf.float32)
+    unknown = tf.reduce_any(tf.math.is_nan(labels), axis=-1)
+    of_documents = tf.reduce_max(fill(labels, labels >= 0.0, -1.0), axis=-1)
+    batch = clean(tf.where(unknown, tf.constant(math.nan, labels.dtype), of_documents), scores, mask)
+    if labels.shape[1] in (0, None):  # as in `clean`
+        labels = tf.pad(labels, [[0, 0], [0, tf.shape(batch.labels)[1] - tf.shape(labels)[1]], [0, 0]])
+    # Comparisons with NaN are false.
+    known = tf.logical_and(labels > 0.0, batch.mask[:, :, tf.newaxis])
+    return batch._replace(labels=tf.cast(fill(labels, known, 0.0), batch.labels.dtype))
+
+
+def from_keras(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    ragged: bool,
+    dtype: tf.DType | None,
+    clean: Callable[[tf.Tensor, tf.Tensor, tf.Tensor | None], Batch] = clean,
+) -> Batch:
     """Returns clean lists from what Keras passes to losses and metrics.
 
     Args:
@@ -75,6 +111,7 @@ def from_keras(y_true: Any, y_pred: Any, *, ragged: bool, dtype: tf.DType | None
       y_pred: Scores; documents that their Keras mask excludes are padding.
       ragged: Whether the inputs are `tf.RaggedTensor`s.
       dtype: The type of the results, float32 or float64. None uses float64 for float64 scores, else float32.
+      clean: Cleans labels, scores and mask.
 
     Returns:
       The clean lists.
@@ -126,12 +163,12 @@ def to_dense(labels: tf.Tensor, scores: tf.Tensor, ragged: bool) -> tuple[tf.Ten
     """Returns labels and scores as dense tensors, with the label -1 at padding.
 
     Args:
-      labels: [batch, list]; a `tf.RaggedTensor` if `ragged`.
+      labels: [batch, list] or [batch, list, subtopics]; a `tf.RaggedTensor` if `ragged`.
       scores: [batch, list]; ragged or dense if `ragged`, otherwise dense. Each list is at least as long as its labels.
       ragged: Whether the inputs are ragged.
 
     Returns:
-      Labels and scores, [batch, list].
+      Labels, [batch, list] or [batch, list, subtopics], and scores, [batch, list].
 
     Raises:
       ValueError: If `ragged` does not match the inputs, or a list has fewer scores than labels (in a graph:
@@ -148,8 +185,9 @@ def to_dense(labels: tf.Tensor, scores: tf.Tensor, ragged: bool) -> tuple[tf.Ten
         scores = scores.to_tensor() if isinstance(scores, tf.RaggedTensor) else tf.identity(scores)
     if not labels.dtype.is_floating:
         labels = tf.cast(labels, tf.float32)
-    dense = labels.to_tensor(default_value=-1.0, shape=tf.stack([-1, tf.shape(scores)[1]]))
-    return tf.ensure_shape(dense, scores.shape), scores
+    subtopics = labels.shape.rank - 2
+    dense = labels.to_tensor(default_value=-1.0, shape=tf.stack([-1, tf.shape(scores)[1], *[-1] * subtopics]))
+    return tf.ensure_shape(dense, scores.shape[:2].concatenate(dense.shape[2:])), scores
 
 
 def _check_lengths(name: str, tensor: tf.Tensor, labels: tf.RaggedTensor) -> list[tf.Operation]:

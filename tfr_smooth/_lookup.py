@@ -18,6 +18,8 @@ def get(
     classes: Mapping[str, type[T]],
     base: type[T],
     deserialize: Callable[[Mapping[str, Any]], T],
+    *,
+    argument: str = "identifier",
 ) -> T | None:
     """Returns the object that the identifier refers to.
 
@@ -28,6 +30,7 @@ def get(
       classes: Name -> class.
       base: The base class.
       deserialize: Creates an instance from a config.
+      argument: Name of the identifier, for error messages.
 
     Returns:
       An instance of `base`; None for None.
@@ -40,22 +43,22 @@ def get(
         name, has_cutoff, topn = identifier.removeprefix(f"{_serialization.PACKAGE}>").partition("@")
         if has_cutoff:
             if not topn.isdecimal() or "topn" in arguments:
-                raise ValueError(f"`identifier` must be a name, or NAME@K without `topn`, got {identifier!r}.")
+                raise ValueError(f"`{argument}` must be a name, or NAME@K without `topn`, got {identifier!r}.")
             arguments = {**arguments, "topn": int(topn)}
         # TF-Ranking's names of losses end in "_loss".
         name = name.removesuffix("_loss") if name.removesuffix("_loss") in classes else name
-        found = by_class[name] if name in by_class else classes[registry.check_name("identifier", name, classes)]
+        found = by_class[name] if name in by_class else classes[registry.check_name(argument, name, classes)]
         return found(**arguments)
     if arguments:
         raise ValueError(
-            f"`arguments` must be empty unless `identifier` is a name, got {sorted(arguments)} for {identifier!r}."
+            f"`arguments` must be empty unless `{argument}` is a name, got {sorted(arguments)} for {identifier!r}."
         )
     if identifier is None or isinstance(identifier, base):
         return identifier
     if isinstance(identifier, Mapping):
         return deserialize(identifier)
     raise ValueError(
-        f"`identifier` must be a name, a config, an instance of {base.__name__} or None, got {identifier!r}."
+        f"`{argument}` must be a name, a config, an instance of {base.__name__} or None, got {identifier!r}."
     )
 
 

@@ -11,8 +11,13 @@ import tensorflow as tf
 from tfr_smooth import measures, rankings
 
 PACKAGE = "tfr_smooth"
-_FUNCTION = "function"
-_OWN = (*rankings.RANKINGS, *measures.MEASURES, rankings.ExactRanking, rankings.ShallowDiscount)
+_OWN = (
+    *rankings.RANKINGS,
+    *measures.MEASURES,
+    *measures.EXACT_ONLY,
+    rankings.ExactRanking,
+    rankings.ShallowDiscount,
+)
 _PARTS: dict[str, type] = {part.__name__: part for part in _OWN}
 
 
@@ -20,23 +25,22 @@ def encode(value: Any) -> Any:
     """Returns the class and arguments of a ranking, measure or discount as a config; other values are unchanged.
 
     The name of a user-defined class is its registered Keras name. Its arguments come from `get_config` if it has one,
-    otherwise from the dataclass fields. A variable becomes its current value, and a function registered with Keras its
-    registered name.
+    otherwise from the dataclass fields. A variable becomes its current value. A function that is registered with Keras
+    is like a class without arguments.
     """
     if isinstance(value, tf.Variable):
         with tf.init_scope():  # Keras also calls `get_config` while tracing.
             return float(tf.convert_to_tensor(value))
     if isinstance(value, tuple):
         return list(value)
-    if inspect.isfunction(value):  # Keras returns the name of functions that are not registered.
-        name = tf.keras.utils.get_registered_name(value)
-        return value if name == value.__name__ else {"class_name": _FUNCTION, "config": name}
     if hasattr(value, "get_config"):
         arguments = value.get_config()
     elif dataclasses.is_dataclass(value):
         arguments = {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
     elif isinstance(value, rankings.Ranking | measures.Measure):
         arguments = {}
+    elif inspect.isfunction(value) and _registered(tf.keras.utils.get_registered_name(value)) is value:
+        return {"class_name": tf.keras.utils.get_registered_name(value), "config": {}}
     else:
         return value
     part = type(value)
@@ -54,17 +58,21 @@ def decode(value: Any) -> Any:
     if not _is_part(value):
         return value
     name = value["class_name"]
-    if name == _FUNCTION:
-        return tf.keras.utils.get_registered_object(value["config"])
     # The first files of this library name its own classes without the package.
-    part = tf.keras.utils.get_registered_object(name) or _PARTS.get(name.removeprefix(f"{PACKAGE}>"))
+    part = _registered(name) or _PARTS.get(name.removeprefix(f"{PACKAGE}>"))
     if part is None:
         raise ValueError(
             f"`class_name` must be a ranking or measure of tfr_smooth, or a class registered with "
             f"tf.keras.utils.register_keras_serializable, got {name!r}."
         )
+    if inspect.isfunction(part):
+        return part
     arguments = {key: decode(argument) for key, argument in value["config"].items()}
     return part.from_config(arguments) if hasattr(part, "from_config") else part(**arguments)
+
+
+def _registered(name: str) -> Any:
+    return tf.keras.utils.get_registered_object(name)
 
 
 def representation(configured: Any) -> str:

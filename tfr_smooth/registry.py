@@ -19,6 +19,11 @@ _MOST_LISTED = 10
 
 RANKINGS: dict[str, type[rankings.Ranking]] = {ranking.about.name: ranking for ranking in rankings.RANKINGS}
 MEASURES: dict[str, type[measures.Measure]] = {measure.about.name: measure for measure in measures.MEASURES}
+# The measures with a metric of the exact ranking: all.
+EXACT: dict[str, type[measures.Measure]] = {
+    **MEASURES,
+    **{measure.about.name: measure for measure in measures.EXACT_ONLY},
+}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -265,7 +265,7 @@ def classes(folder: str, ranking: str) -> str:
 def references(folder: str, kind: str) -> str:
     from tfr_smooth import registry
 
-    measures = registry.MEASURES.values()
+    measures = registry.EXACT.values()
     names = {
         "measures": [f"measures.{measure.__name__}" for measure in measures],
         "exact metrics": [f"metrics.{measure.about.exact}" for measure in measures],
@@ -286,7 +286,7 @@ def names(folder: str, package: str) -> str:
     if kind == "losses":
         groups["Baselines"] = [loss.__name__ for loss in baselines.BASELINES]
     elif kind == "metrics":
-        groups = {"Exact metrics": [measure.about.exact for measure in registry.MEASURES.values()], **groups}
+        groups = {"Exact metrics": [measure.about.exact for measure in registry.EXACT.values()], **groups}
     public = summaries(package)
     grouped = {name for members in groups.values() for name in members}
     lines = [f"- [`{name}`][{package}.{name}]: {public[name]}" for name in public if name not in grouped]

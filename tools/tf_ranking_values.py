@@ -13,6 +13,7 @@ from __future__ import annotations
 import collections
 import importlib
 import importlib.util
+import inspect
 import os
 import pathlib
 import sys
@@ -38,10 +39,11 @@ _CLONE = flags.DEFINE_string("clone", None, "Path of a clone of TF-Ranking's rep
 FILES = ("keras/losses_test.py", "keras/metrics_test.py", "metrics_impl_test.py")
 LOSSES = (tfr.keras.losses.ApproxNDCGLoss, tfr.keras.losses.ListMLELoss)
 METRICS = {
-    metrics_impl.NDCGMetric: metrics.NDCGMetric,
-    metrics_impl.MRRMetric: metrics.MRRMetric,
-    metrics_impl.PrecisionMetric: metrics.PrecisionMetric,
-    metrics_impl.MeanAveragePrecisionMetric: metrics.MeanAveragePrecisionMetric,
+    getattr(metrics_impl, name): getattr(metrics, name)
+    for name in (
+        *("NDCGMetric", "DCGMetric", "MRRMetric", "PrecisionMetric", "RecallMetric", "HitsMetric", "ARPMetric"),
+        *("MeanAveragePrecisionMetric", "OPAMetric", "AlphaDCGMetric", "PrecisionIAMetric"),
+    )
 }
 
 NO_RELEVANT = "a list without a relevant document counts in the mean"
@@ -49,7 +51,6 @@ TIES = "tied labels are in random order"
 POSITION_AWARE = "p-ListMLE's weights are not divided by the first"
 DOCUMENT_WEIGHTS = "weights of documents"
 SHORT = "lists with fewer than `topn` documents"
-TOPN = "MAP has a `topn`"
 GAIN = "the gain is neither linear nor exponential"
 UNKNOWN = "unknown"
 
@@ -79,31 +80,33 @@ def our_loss(theirs: Any, labels: Any, scores: Any, weights: Any) -> tuple[tf.Te
 
 def our_metric(theirs: Any, labels: Any, scores: Any, weights: Any, mask: Any) -> tuple[tf.Tensor, str]:
     """Returns this library's value, and the reason why it may differ."""
-    options: dict[str, Any] = {"ragged": theirs._ragged}
+    arguments = {"topn": "_topn", "alpha": "_alpha", "gain_fn": "_gain_fn", "rank_discount_fn": "_rank_discount_fn"}
+    ours = METRICS[type(theirs)]
+    known = set(inspect.signature(ours).parameters)
+    options = {name: getattr(theirs, field) for name, field in arguments.items() if name in known}
+    options["ragged"] = theirs._ragged
     why = UNKNOWN
-    if isinstance(theirs, metrics_impl.MeanAveragePrecisionMetric):
-        why = why if theirs._topn is None else TOPN
-    else:
-        options["topn"] = theirs._topn
     if isinstance(theirs, metrics_impl.NDCGMetric):
         none, one, two = (float(theirs._gain_fn(tf.constant(label))) for label in (0.0, 1.0, 2.0))
         options["gain"] = {(0.0, 2.0): "linear"}.get((none, two / one), "exponential")
         options["discount"] = lambda rank: theirs._rank_discount_fn(tf.cast(rank + 1.0, tf.float32))
         why = why if none == 0.0 else GAIN
     if not theirs._ragged:
-        if isinstance(theirs, metrics_impl.PrecisionMetric) and (theirs._topn or 0) > len(labels[0]):
-            why = SHORT
+        precisions = metrics_impl.PrecisionMetric, metrics_impl.PrecisionIAMetric
         labels, scores = tf.convert_to_tensor(labels), tf.convert_to_tensor(scores)
-        labels = labels if mask is None else tf.where(mask, labels, -1.0)
+        if isinstance(theirs, precisions) and (theirs._topn or 0) > labels.shape[1]:
+            why = SHORT
+        if mask is not None:
+            labels = tf.where(tf.reshape(mask, [*scores.shape, *[1] * (labels.shape.rank - 2)]), labels, -1.0)
         if weights is not None:
-            weights = tf.broadcast_to(weights, labels.shape)
+            weights = tf.broadcast_to(weights, scores.shape)
             # Weights that are equal within each list are per-list weights.
             weights = weights[:, 0] if bool(tf.reduce_all(weights == weights[:, :1])) else weights
     if weights is not None and weights.shape.rank == 2:
         why = DOCUMENT_WEIGHTS
-    ours = METRICS[type(theirs)](**options)
-    ours.update_state(labels, scores, weights)
-    return ours.result(), why
+    metric = ours(**options)
+    metric.update_state(labels, scores, weights)
+    return metric.result(), why
 
 
 class Values(unittest.TestResult):

@@ -29,15 +29,16 @@ from typing import Any
 import tensorflow as tf
 
 {imports}
-from tfr_smooth.rankings.dcg import Discount
+from tfr_smooth.rankings.dcg import {dcg}
 
 CLASSES: dict[str, type[{base}]]
 __all__ = [
 {names}]
 """
+# By package, the import of the base classes, and the types that only some signatures use.
 IMPORTS = {
-    "losses": "from tfr_smooth.losses.ranking_loss import MeasureLoss, RankingLoss",
-    "metrics": "from tfr_smooth.metrics.mean_over_lists import MeanOverLists",
+    "losses": ("from tfr_smooth.losses.ranking_loss import MeasureLoss, RankingLoss", "Discount"),
+    "metrics": ("from tfr_smooth.metrics.mean_over_lists import MeanOverLists", "Discount, TensorFunction"),
 }
 
 
@@ -45,7 +46,7 @@ def annotations(name: str) -> dict[str, str]:
     """The types of the arguments of a class, from the dataclasses of its parts."""
     parts: dict[str, tuple[type, ...]] = {
         **{pair.stem: (pair.ranking, pair.measure) for pair in registry.PAIRS.values()},
-        **{measure.about.exact.removesuffix("Metric"): (measure,) for measure in registry.MEASURES.values()},
+        **{measure.about.exact.removesuffix("Metric"): (measure,) for measure in registry.EXACT.values()},
     }
     stem = name.removesuffix("Loss").removesuffix("Metric")
     return {field.name: str(field.type) for part in parts[stem] for field in dataclasses.fields(part)} | COMMON
@@ -74,8 +75,10 @@ def module(package: Any) -> Any:
 
 def stub(package: Any, base: str) -> str:
     name = package.__name__.rpartition(".")[2]
+    imports, dcg = IMPORTS[name]
     header = HEADER.format(
-        imports=IMPORTS[name],
+        imports=imports,
+        dcg=dcg,
         base=base,
         names="".join(f'    "{each}",\n' for each in module(package).__all__),
     )

@@ -245,7 +245,7 @@ BAD = [
     (["--los=x"], "Unknown command line flag 'los'. Did you mean: loss ?"),
     (["--epochs=many"], "`epochs` must be an integer >= 1, got 'many'."),
     (["stray"], "Unknown argument 'stray'. Flags start with --."),
-    (["--loss=smoothi_map:topn=5"], "`topn` must be an argument of Ranker or a hyperparameter of smoothi_map"),
+    (["--loss=list_net:topn=5"], "`topn` must be an argument of Ranker or a hyperparameter of list_net"),
     (["--hidden=B99"], "`hidden` must be one of 'linear', 'B64'"),
     (["--hidden=8,x"], "`hidden` must be one of 'linear', 'B64'"),
     (["--learning_rate=-1"], "`learning_rate` must be a finite number > 0, got -1."),

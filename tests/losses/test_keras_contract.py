@@ -135,7 +135,7 @@ def test_metrics_are_found_by_class_name_and_cutoff(name):
 
 @pytest.mark.parametrize("bad", ["ndcg@", "ndcg@x", "ndcg@-1"])
 def test_an_invalid_cutoff_raises(bad):
-    with pytest.raises(ValueError, match="`identifier` must be a name, or NAME@K without `topn`, got 'ndcg@"):
+    with pytest.raises(ValueError, match="`key` must be a name, or NAME@K without `topn`, got 'ndcg@"):
         metrics.get(bad)
 
 

@@ -39,6 +39,12 @@ CASES = {
     "P_1": (metrics.PrecisionMetric(topn=1), lambda y: y),
     "P_10": (metrics.PrecisionMetric(topn=10), lambda y: y),
     "P_100": (metrics.PrecisionMetric(topn=100), lambda y: y),
+    "recall_1": (metrics.RecallMetric(topn=1), lambda y: y),
+    "recall_10": (metrics.RecallMetric(), lambda y: y),
+    "success_1": (metrics.HitsMetric(topn=1), lambda y: y),
+    "success_10": (metrics.HitsMetric(), lambda y: y),
+    "map_cut_5": (metrics.MeanAveragePrecisionMetric(topn=5), lambda y: y),
+    "map_cut_30": (metrics.MeanAveragePrecisionMetric(topn=30), lambda y: y),
     "map": (metrics.MeanAveragePrecisionMetric(), lambda y: y),
     "recip_rank": (metrics.MRRMetric(), lambda y: y),
 }

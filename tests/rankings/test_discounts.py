@@ -53,8 +53,8 @@ def test_expected_shallow_discounts_need_only_mean_and_variance(alpha):
     ("alpha", "message"),
     [
         (1.5, "`alpha` must be a number in [-1, 1], got 1.5."),
-        (float("nan"), "`alpha` must be a finite number, got nan."),
-        ("0", "`alpha` must be a finite number, got '0'."),
+        (float("nan"), "`alpha` must be a number in [-1, 1], got nan."),
+        ("0", "`alpha` must be a number in [-1, 1], got '0'."),
     ],
 )
 def test_invalid_alpha_raises(alpha, message):

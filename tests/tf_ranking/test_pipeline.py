@@ -52,8 +52,8 @@ def test_arguments_are_passed_to_losses(builder, tmp_path):
     assert (config["alpha"], config["topn"], config["ragged"]) == (3.0, 7, True)
     theirs = loss(loss="approx_ndcg_loss", loss_kwargs={"temperature": 0.5}, loss_reduction="sum")
     assert theirs.get_config()["temperature"] == 0.5 and theirs.reduction == "sum"
-    with pytest.raises(ValueError, match="`topn` is not an argument of 'smoothi_map'"):
-        loss(loss="smoothi_map", loss_kwargs={"topn": 3})
+    with pytest.raises(ValueError, match="`topn` is not an argument of 'list_net'"):
+        loss(loss="list_net", loss_kwargs={"topn": 3})
     with pytest.raises(
         ValueError, match="`loss` must be the name of a loss in a SimplePipeline, got {'a': 'smoothi_map'}"
     ):

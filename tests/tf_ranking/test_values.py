@@ -10,19 +10,33 @@ from tfr_smooth import losses, metrics
 tfr = helpers.tf_ranking(module=True)
 from tests.tf_ranking.pipelines import LABELS, SCORES  # noqa: E402
 
-# The metrics of both libraries, and the arguments with which they agree. Our MAP has no cutoff.
+# The metrics of both libraries, and the arguments with which they agree.
+NO_CUTOFF = {"topn": None}
 METRICS = {
     "ndcg": ("NDCGMetric", {}),
+    "dcg": ("DCGMetric", {}),
     "mrr": ("MRRMetric", {}),
-    "precision": ("PrecisionMetric", {"topn": None}),
+    "precision": ("PrecisionMetric", NO_CUTOFF),
+    "recall": ("RecallMetric", NO_CUTOFF),
+    "hits": ("HitsMetric", NO_CUTOFF),
     "map": ("MeanAveragePrecisionMetric", {}),
+    "arp": ("ARPMetric", {}),
+    "ordered_pair_accuracy": ("OPAMetric", {}),
+    "alpha_dcg": ("AlphaDCGMetric", {}),
+    "precision_ia": ("PrecisionIAMetric", NO_CUTOFF),
 }
-CASES = [(name, topn) for name in METRICS for topn in (None, 1, 3) if topn is None or name != "map"]
+# Those whose lists do not have equal weights.
+WEIGHTED = ("arp", "ordered_pair_accuracy")
+SUBTOPICS = ("alpha_dcg", "precision_ia")
+CASES = [(name, topn) for name in METRICS for topn in (None, 1, 3) if topn is None or name not in WEIGHTED]
+every_metric_of_equal_lists = pytest.mark.parametrize("name", [name for name in METRICS if name not in WEIGHTED])
 
 
 def values(name, labels, scores, weights=None, topn=None):
-    """The values of TF-Ranking's metric and ours."""
+    """The values of TF-Ranking's metric and ours; labels [batch, list] are those of one subtopic."""
     metric, arguments = METRICS[name]
+    if name in SUBTOPICS and np.ndim(labels) == 2:
+        labels = np.float32(labels)[:, :, np.newaxis]
     cut = {} if topn is None else {"topn": topn}
     both = getattr(tfr.keras.metrics, metric)(**cut), getattr(metrics, metric)(**{**arguments, **cut})
     for metric in both:
@@ -42,14 +56,17 @@ def lists():
 @pytest.mark.parametrize(("name", "topn"), CASES)
 def test_metrics_with_and_without_weights_of_lists_are_those_of_tf_ranking(name, topn):
     labels, scores = lists()
+    if name in SUBTOPICS:  # The second subtopic has the labels of the documents in another order.
+        labels = np.stack([labels, np.where(labels < 0.0, -1.0, np.abs(labels[::-1]))], axis=2)
     theirs, ours = values(name, labels, scores, topn=topn)
-    assert 0.0 < ours < 1.0 and ours == pytest.approx(theirs, rel=1e-5)
-    relevant = (labels >= 1.0).any(axis=1)
+    assert ours > 0.0 and ours == pytest.approx(theirs, rel=1e-6)
+    relevant = (labels >= 1.0).any(axis=tuple(range(1, labels.ndim)))
     labels, scores = labels[relevant], scores[relevant]
     weights = np.random.RandomState(4).uniform(0.5, 2.0, (len(labels), 1)).astype(np.float32)
     theirs, ours = values(name, labels, scores, weights, topn=topn)
-    assert ours == pytest.approx(theirs, rel=1e-5)
-    assert ours != pytest.approx(values(name, labels, scores, topn=topn)[1], rel=1e-4)
+    assert ours == pytest.approx(theirs, rel=1e-6)
+    is_one = name in ("recall", "hits") and topn is None
+    assert is_one or ours != pytest.approx(values(name, labels, scores, topn=topn)[1], rel=1e-4)
 
 
 # Each test below covers rows of the page.
@@ -69,12 +86,8 @@ def test_losses_and_precision_of_short_lists_differ_as_documented():
     )
     assert float(ours.MeanSquaredLoss()(*four)) > float(theirs.MeanSquaredLoss()(*four))
     # Three relevant of five documents, in lists of three and two.
-    for metric, expected in (
-        (tfr.keras.metrics.PrecisionMetric(topn=10), (2 / 3 + 1 / 2) / 2),
-        (metrics.PrecisionMetric(topn=10), (2 / 10 + 1 / 10) / 2),
-    ):
-        metric.update_state(*two)
-        assert float(metric.result()) == pytest.approx(expected)
+    for name in ("precision", "precision_ia"):
+        assert values(name, *two, topn=10) == pytest.approx([(2 / 3 + 1 / 2) / 2, (2 / 10 + 1 / 10) / 2])
 
 
 def test_lists_without_a_relevant_document_count_in_losses_of_tf_ranking():
@@ -85,13 +98,20 @@ def test_lists_without_a_relevant_document_count_in_losses_of_tf_ranking():
     assert float(losses.ListMLELoss()(*irrelevant)) == 0.0
 
 
-@pytest.mark.parametrize("name", METRICS)
+@every_metric_of_equal_lists
 def test_lists_of_padding_count_in_metrics_of_tf_ranking(name):
     theirs, ours = values(name, [[0.0, 2.0, 1.0], [-1.0, -1.0, -1.0]], [[0.3, 0.2, 0.1], [1.0, 2.0, 3.0]])
     assert theirs == pytest.approx(ours / 2.0)
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_lists_without_a_relevant_document_do_not_count_in_metrics_over_documents_or_pairs(name):
+    labels, scores = [[0.0, 2.0, 1.0], [-1.0, -1.0, -1.0], [0.0, 0.0, 0.0]], [[0.3, 0.2, 0.1]] * 3
+    for found in values(name, labels, scores):
+        assert found == pytest.approx(values(name, labels[:1], scores[:1])[1])
+
+
+@every_metric_of_equal_lists
 def test_lists_without_a_relevant_document_have_the_mean_weight_in_metrics_of_tf_ranking(name):
     labels, scores = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [[0.3, 0.2]] * 3
     theirs, ours = values(name, labels, scores, [[6.0], [2.0], [1.0]])
@@ -100,15 +120,58 @@ def test_lists_without_a_relevant_document_have_the_mean_weight_in_metrics_of_tf
     assert ours == pytest.approx((2.0 * second + 1.0 * third) / (6.0 + 2.0 + 1.0))
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", [name for name in METRICS if name not in SUBTOPICS])
 def test_documents_of_weight_zero_are_padding_in_metrics_of_tf_ranking(name):
     labels, scores, weights = [[0.0, 2.0, 1.0]], [[0.3, 0.2, 0.1]], [[0.0, 1.0, 1.0]]
-    theirs, ours = values(name, labels, scores, weights)
-    assert theirs == pytest.approx(values(name, [[-1.0, 2.0, 1.0]], scores)[1])
-    assert ours == pytest.approx(values(name, labels, scores)[1]) and ours < theirs
+    topn = 1 if name in ("recall", "hits") else None
+    theirs, ours = values(name, labels, scores, weights, topn)
+    assert theirs == pytest.approx(values(name, [[-1.0, 2.0, 1.0]], scores, topn=topn)[1])
+    assert ours == pytest.approx(values(name, labels, scores, topn=topn)[1])
+    assert ours > theirs if name == "arp" else ours < theirs
 
 
-def test_document_weights_enter_ndcg_and_map_of_tf_ranking():
+@pytest.mark.parametrize("name", SUBTOPICS)
+def test_documents_of_weight_zero_are_no_padding_in_metrics_of_diversity(name):
+    labels, scores = [[0.0, 2.0, 1.0]], [[0.1, 0.2, 0.3]]
+    assert values(name, labels, scores, [[0.0, 3.0, 3.0]]) == pytest.approx([values(name, labels, scores)[1]] * 2)
+
+
+def test_labels_below_0_of_a_subtopic_count_in_alpha_dcg_of_tf_ranking():
+    labels, scores = [[[1.0, -1.0], [1.0, -1.0]]], [[2.0, 1.0]]
+    second = np.log(2.0) / np.log(3.0)
+    expected = (1.0 - 1.0) + (0.5 - 0.5**-1) * second, 1.0 + 0.5 * second
+    assert values("alpha_dcg", labels, scores) == pytest.approx(expected)
+    assert values("precision_ia", labels, scores) == pytest.approx([1.0, 1.0])
+
+
+def test_padding_has_the_gain_of_label_0_in_dcg_of_tf_ranking():
+    functions = {"gain_fn": lambda labels: labels + 1.0, "rank_discount_fn": lambda ranks: 1.0 / ranks}
+    for package, expected in ((tfr.keras.metrics, 2.0 + 1.0 / 2.0), (metrics, 2.0)):
+        metric = package.DCGMetric(**functions)
+        metric.update_state([[1.0, -1.0]], [[1.0, 2.0]])
+        assert float(metric.result()) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("topn", [None, 2])
+def test_functions_of_tf_ranking_are_gains_and_discounts(topn):
+    labels, scores = map(tf.constant, lists())
+    tfr_utils = tfr.keras.utils
+    for name, functions in (
+        ("DCGMetric", {"gain_fn": tfr_utils.identity, "rank_discount_fn": tfr_utils.inverse}),
+        ("DCGMetric", {"gain_fn": tfr_utils.pow_minus_1, "rank_discount_fn": tfr_utils.log2_inverse}),
+        ("AlphaDCGMetric", {"alpha": 0.3, "rank_discount_fn": tfr_utils.inverse, "seed": 1}),
+    ):
+        found = []
+        for package in (tfr.keras.metrics, metrics):
+            metric = getattr(package, name)(topn=topn, **functions)
+            metric.update_state(labels[:, :, tf.newaxis] if "alpha" in functions else labels, scores)
+            found.append(float(metric.result()))
+        assert found[1] == pytest.approx(found[0], rel=1e-6)
+        again = metrics.deserialize(metrics.serialize(metric))
+        assert again.measure == metric.measure
+
+
+def test_document_weights_enter_metrics_of_tf_ranking():
     labels, scores, weights = [[0.0, 2.0, 1.0]], [[0.3, 0.2, 0.1]], [[1.0, 2.0, 5.0]]
     third = np.log(2.0) / np.log(4.0)
     dcg = 2 * 3 * np.log(2.0) / np.log(3.0) + 5 * 1 * third
@@ -117,7 +180,15 @@ def test_document_weights_enter_ndcg_and_map_of_tf_ranking():
         "map": (2 * 1 / 2 + 5 * 2 / 3) / (2 + 5),
         "mrr": 1 / 2,
         "precision": 2 / 3,
+        "recall": 1.0,
+        "hits": 1.0,
+        "dcg": dcg / ((2 * 3 + 5 * 1) / (3 + 1)),
+        "arp": (2 * 2 * 2 + 5 * 1 * 3) / (2 * 2 + 5 * 1),
+        "ordered_pair_accuracy": 2 / (2 + 5 + 2),
+        "alpha_dcg": (2 * 2 * np.log(2.0) / np.log(3.0) + 5 * 0.25 * third) / ((2 + 5) / 2),
+        "precision_ia": 2 / 3,
     }
+    assert set(expected) == set(METRICS)
     for name, value in expected.items():
         theirs, ours = values(name, labels, scores, weights)
         assert theirs == pytest.approx(value)

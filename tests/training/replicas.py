@@ -34,8 +34,11 @@ VARIANTS = {
 }
 if _keras.IS_KERAS_3:  # Its LossScaleOptimizer fails on several replicas: github.com/keras-team/keras/issues/19246
     del VARIANTS["smoothi_ndcg, mixed_float16"]
-# The lists have up to eight documents, and no gradient if all of them are above the cutoff of precision.
-CASES = {name: (name, {"topn": 2} if "precision" in name else {}, "float32") for name in modes.SAMPLE} | VARIANTS
+# The lists have up to eight documents, and no gradient if all of them are above the cutoff of precision or recall.
+CASES = {
+    **{name: (name, {"topn": 2} if name.endswith(modes.NEED_A_CUTOFF) else {}, "float32") for name in modes.SAMPLE},
+    **VARIANTS,
+}
 
 
 def a_batch(lists):

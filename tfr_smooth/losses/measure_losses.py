@@ -29,7 +29,7 @@ def _measure_loss(name: str, pair: registry.Pair) -> type[RankingLoss]:
         return {**parts[0], **parts[1], **RankingLoss.get_config(self)}
 
     ranking, measure = pair.ranking.about, pair.measure.about
-    arguments = ", ".join(f"{key}={value}" for key, value in ranking.sharp.items())
+    arguments = ", ".join(f"{key}={value}" for key, value in {**ranking.sharp, **measure.example_arguments}.items())
     doc = _classes.docstring(
         f"1 - {measure.title} of the {ranking.title} ranking.",
         f"$$1 - {pair.formula}, \\qquad {ranking.formula}$$",

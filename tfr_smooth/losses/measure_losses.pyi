@@ -13,36 +13,43 @@ __all__ = [
     "ApproxMRRLoss",
     "ApproxNDCGLoss",
     "ApproxPrecisionLoss",
+    "ApproxRecallLoss",
     "FastSortERRLoss",
     "FastSortMAPLoss",
     "FastSortMRRLoss",
     "FastSortNDCGLoss",
     "FastSortPrecisionLoss",
+    "FastSortRecallLoss",
     "NeuralSortERRLoss",
     "NeuralSortMAPLoss",
     "NeuralSortMRRLoss",
     "NeuralSortNDCGLoss",
     "NeuralSortPrecisionLoss",
+    "NeuralSortRecallLoss",
     "SinkhornERRLoss",
     "SinkhornMAPLoss",
     "SinkhornMRRLoss",
     "SinkhornNDCGLoss",
     "SinkhornPrecisionLoss",
+    "SinkhornRecallLoss",
     "SmoothIERRLoss",
     "SmoothIMAPLoss",
     "SmoothIMRRLoss",
     "SmoothINDCGLoss",
     "SmoothIPrecisionLoss",
+    "SmoothIRecallLoss",
     "SoftERRLoss",
     "SoftMAPLoss",
     "SoftMRRLoss",
     "SoftNDCGLoss",
     "SoftPrecisionLoss",
+    "SoftRecallLoss",
     "SoftSortERRLoss",
     "SoftSortMAPLoss",
     "SoftSortMRRLoss",
     "SoftSortNDCGLoss",
     "SoftSortPrecisionLoss",
+    "SoftSortRecallLoss",
 ]
 
 class SmoothINDCGLoss(MeasureLoss):
@@ -81,6 +88,23 @@ class SmoothIPrecisionLoss(MeasureLoss):
         reduction: str | None = "sum_over_batch_size",
     ) -> None: ...
 
+class SmoothIRecallLoss(MeasureLoss):
+    """1 - R@K of the SmoothI ranking."""
+
+    def __init__(
+        self,
+        *,
+        alpha: float | tf.Variable = 1.0,
+        delta: float = 0.1,
+        stop_gradient: bool = True,
+        shift: bool = True,
+        topn: int | None = 10,
+        dtype: Any = None,
+        ragged: bool = False,
+        name: str | None = "smoothi_recall_loss",
+        reduction: str | None = "sum_over_batch_size",
+    ) -> None: ...
+
 class SmoothIMAPLoss(MeasureLoss):
     """1 - average precision of the SmoothI ranking."""
 
@@ -91,6 +115,7 @@ class SmoothIMAPLoss(MeasureLoss):
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,
+        topn: int | None = None,
         dtype: Any = None,
         ragged: bool = False,
         name: str | None = "smoothi_map_loss",
@@ -164,6 +189,21 @@ class ApproxPrecisionLoss(MeasureLoss):
         reduction: str | None = "sum_over_batch_size",
     ) -> None: ...
 
+class ApproxRecallLoss(MeasureLoss):
+    """1 - R@K of the Approx ranking."""
+
+    def __init__(
+        self,
+        *,
+        alpha: float | tf.Variable = 10.0,
+        beta: float = 10.0,
+        topn: int | None = 10,
+        dtype: Any = None,
+        ragged: bool = False,
+        name: str | None = "approx_recall_loss",
+        reduction: str | None = "sum_over_batch_size",
+    ) -> None: ...
+
 class ApproxMAPLoss(MeasureLoss):
     """1 - average precision of the Approx ranking."""
 
@@ -172,6 +212,7 @@ class ApproxMAPLoss(MeasureLoss):
         *,
         alpha: float | tf.Variable = 10.0,
         beta: float = 10.0,
+        topn: int | None = None,
         dtype: Any = None,
         ragged: bool = False,
         name: str | None = "approx_map_loss",
@@ -239,6 +280,20 @@ class SoftPrecisionLoss(MeasureLoss):
         reduction: str | None = "sum_over_batch_size",
     ) -> None: ...
 
+class SoftRecallLoss(MeasureLoss):
+    """1 - R@K of the SoftRank ranking."""
+
+    def __init__(
+        self,
+        *,
+        sigma: float | tf.Variable = 1.0,
+        topn: int | None = 10,
+        dtype: Any = None,
+        ragged: bool = False,
+        name: str | None = "soft_recall_loss",
+        reduction: str | None = "sum_over_batch_size",
+    ) -> None: ...
+
 class SoftMAPLoss(MeasureLoss):
     """1 - average precision of the SoftRank ranking."""
 
@@ -246,6 +301,7 @@ class SoftMAPLoss(MeasureLoss):
         self,
         *,
         sigma: float | tf.Variable = 1.0,
+        topn: int | None = None,
         dtype: Any = None,
         ragged: bool = False,
         name: str | None = "soft_map_loss",
@@ -311,6 +367,20 @@ class NeuralSortPrecisionLoss(MeasureLoss):
         reduction: str | None = "sum_over_batch_size",
     ) -> None: ...
 
+class NeuralSortRecallLoss(MeasureLoss):
+    """1 - R@K of the NeuralSort ranking."""
+
+    def __init__(
+        self,
+        *,
+        temperature: float | tf.Variable = 1.0,
+        topn: int | None = 10,
+        dtype: Any = None,
+        ragged: bool = False,
+        name: str | None = "neuralsort_recall_loss",
+        reduction: str | None = "sum_over_batch_size",
+    ) -> None: ...
+
 class NeuralSortMAPLoss(MeasureLoss):
     """1 - average precision of the NeuralSort ranking."""
 
@@ -318,6 +388,7 @@ class NeuralSortMAPLoss(MeasureLoss):
         self,
         *,
         temperature: float | tf.Variable = 1.0,
+        topn: int | None = None,
         dtype: Any = None,
         ragged: bool = False,
         name: str | None = "neuralsort_map_loss",
@@ -385,6 +456,21 @@ class SoftSortPrecisionLoss(MeasureLoss):
         reduction: str | None = "sum_over_batch_size",
     ) -> None: ...
 
+class SoftSortRecallLoss(MeasureLoss):
+    """1 - R@K of the SoftSort ranking."""
+
+    def __init__(
+        self,
+        *,
+        temperature: float | tf.Variable = 1.0,
+        power: float = 1.0,
+        topn: int | None = 10,
+        dtype: Any = None,
+        ragged: bool = False,
+        name: str | None = "softsort_recall_loss",
+        reduction: str | None = "sum_over_batch_size",
+    ) -> None: ...
+
 class SoftSortMAPLoss(MeasureLoss):
     """1 - average precision of the SoftSort ranking."""
 
@@ -393,6 +479,7 @@ class SoftSortMAPLoss(MeasureLoss):
         *,
         temperature: float | tf.Variable = 1.0,
         power: float = 1.0,
+        topn: int | None = None,
         dtype: Any = None,
         ragged: bool = False,
         name: str | None = "softsort_map_loss",
@@ -464,6 +551,22 @@ class FastSortPrecisionLoss(MeasureLoss):
         reduction: str | None = "sum_over_batch_size",
     ) -> None: ...
 
+class FastSortRecallLoss(MeasureLoss):
+    """1 - R@K of the FastSort ranking."""
+
+    def __init__(
+        self,
+        *,
+        regularization_strength: float | tf.Variable = 1.0,
+        regularization: str = "l2",
+        beta: float = 10.0,
+        topn: int | None = 10,
+        dtype: Any = None,
+        ragged: bool = False,
+        name: str | None = "fastsort_recall_loss",
+        reduction: str | None = "sum_over_batch_size",
+    ) -> None: ...
+
 class FastSortMAPLoss(MeasureLoss):
     """1 - average precision of the FastSort ranking."""
 
@@ -473,6 +576,7 @@ class FastSortMAPLoss(MeasureLoss):
         regularization_strength: float | tf.Variable = 1.0,
         regularization: str = "l2",
         beta: float = 10.0,
+        topn: int | None = None,
         dtype: Any = None,
         ragged: bool = False,
         name: str | None = "fastsort_map_loss",
@@ -548,6 +652,23 @@ class SinkhornPrecisionLoss(MeasureLoss):
         reduction: str | None = "sum_over_batch_size",
     ) -> None: ...
 
+class SinkhornRecallLoss(MeasureLoss):
+    """1 - R@K of the Sinkhorn (optimal transport) ranking."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | tf.Variable = 0.1,
+        threshold: float = 0.001,
+        max_iterations: int = 2000,
+        beta: float = 10.0,
+        topn: int | None = 10,
+        dtype: Any = None,
+        ragged: bool = False,
+        name: str | None = "sinkhorn_recall_loss",
+        reduction: str | None = "sum_over_batch_size",
+    ) -> None: ...
+
 class SinkhornMAPLoss(MeasureLoss):
     """1 - average precision of the Sinkhorn (optimal transport) ranking."""
 
@@ -558,6 +679,7 @@ class SinkhornMAPLoss(MeasureLoss):
         threshold: float = 0.001,
         max_iterations: int = 2000,
         beta: float = 10.0,
+        topn: int | None = None,
         dtype: Any = None,
         ragged: bool = False,
         name: str | None = "sinkhorn_map_loss",

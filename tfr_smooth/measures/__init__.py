@@ -1,18 +1,42 @@
 """Measures of a ranking, exact or smooth: pure functions, one value per list. One file per measure.
 
-To add a measure, import its class here and add it to `MEASURES`.
+To add a measure, import its class here and add it to `MEASURES`, or to `EXACT_ONLY` if it should have no losses.
 """
 
+from tfr_smooth.measures.alpha_dcg import AlphaDCG as AlphaDCG
 from tfr_smooth.measures.average_precision import AveragePrecision as AveragePrecision
+from tfr_smooth.measures.average_relevance_position import AverageRelevancePosition as AverageRelevancePosition
+from tfr_smooth.measures.dcg import DCG as DCG
 from tfr_smooth.measures.expected_reciprocal_rank import ExpectedReciprocalRank as ExpectedReciprocalRank
+from tfr_smooth.measures.hits import Hits as Hits
 from tfr_smooth.measures.measure import BinaryMeasure, Measure
 from tfr_smooth.measures.ndcg import NDCG as NDCG
 from tfr_smooth.measures.ndcg import ideal_dcg
+from tfr_smooth.measures.ordered_pair_accuracy import OrderedPairAccuracy as OrderedPairAccuracy
 from tfr_smooth.measures.precision import Precision as Precision
+from tfr_smooth.measures.precision_ia import PrecisionIA as PrecisionIA
+from tfr_smooth.measures.recall import Recall as Recall
 from tfr_smooth.measures.reciprocal_rank import ReciprocalRank as ReciprocalRank
+from tfr_smooth.measures.subtopics import SubtopicMeasure
 
 # The measures, in the order of the tables.
-MEASURES: tuple[type[Measure], ...] = (NDCG, Precision, AveragePrecision, ReciprocalRank, ExpectedReciprocalRank)
+MEASURES: tuple[type[Measure], ...] = (
+    NDCG,
+    Precision,
+    Recall,
+    AveragePrecision,
+    ReciprocalRank,
+    ExpectedReciprocalRank,
+)
+# Those that have a metric of the exact ranking, but no losses and smooth metrics.
+EXACT_ONLY: tuple[type[Measure], ...] = (
+    Hits,
+    DCG,
+    AverageRelevancePosition,
+    OrderedPairAccuracy,
+    AlphaDCG,
+    PrecisionIA,
+)
 
-__all__ = ["MEASURES", "BinaryMeasure", "Measure", "ideal_dcg"]
-__all__ += [measure.__name__ for measure in MEASURES]
+__all__ = ["EXACT_ONLY", "MEASURES", "BinaryMeasure", "Measure", "SubtopicMeasure", "ideal_dcg"]
+__all__ += [measure.__name__ for measure in (*MEASURES, *EXACT_ONLY)]

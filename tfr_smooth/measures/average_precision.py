@@ -7,21 +7,28 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about
+from tfr_smooth import _about, _arguments
 from tfr_smooth.measures.measure import BinaryMeasure
 from tfr_smooth.rankings import Ranking
 
 
 @dataclasses.dataclass(frozen=True)
 class AveragePrecision(BinaryMeasure):
-    r"""AP of each list: $\mathrm{AP} = \frac{1}{R} \sum_{K=1}^N y_K \, \mathrm{P@}K$.
+    r"""AP@K of each list: $\mathrm{AP@}K = \frac{1}{R} \sum_{r=1}^K y_r \, \mathrm{P@}r$.
 
-    $y_K$ is 1 if the document at rank K is relevant (label >= 1), or $\sum_j rel_j I^K_j$ under a smooth ranking; R
-    is the number of relevant documents (Eq. 2 and 11 of arXiv:2105.00942). Under a position-based ranking the sum is
-    over documents, $\frac{1}{R} \sum_j \frac{rel_j}{\pi_j} (1 + \sum_i rel_i A_{ji})$, where $A_{ji}$ is the degree to
-    which document i precedes document j (Qin, Liu, Li 2010).
+    $y_r$ is 1 if the document at rank r is relevant (label >= 1), or $\sum_j rel_j I^r_j$ under a smooth ranking; R
+    is the number of relevant documents in the list (Eq. 2 and 11 of arXiv:2105.00942, for K = N). As in trec_eval, the
+    divisor is R even if it is larger than K. Under a position-based ranking the sum is over documents,
+    $\frac{1}{R} \sum_j \frac{rel_j}{\pi_j} (1 + \sum_i rel_i A_{ji})$, where $A_{ji}$ is the degree to which document i
+    precedes document j (Qin, Liu, Li 2010); each term is weighted by the degree to which j is within the first K.
 
-    Time and memory O(N) per list in addition to the ranking; O(N^2) under a position-based ranking.
+    Args:
+      topn: The cutoff K, >= 1; None for the whole list.
+
+    Raises:
+      ValueError: If `topn` is not an integer >= 1 or None.
+
+    Time and memory O(K) per list in addition to the ranking; O(N^2) under a position-based ranking.
 
     Example:
       >>> import tensorflow as tf
@@ -34,18 +41,26 @@ class AveragePrecision(BinaryMeasure):
     about: ClassVar = _about.AboutMeasure(
         suffix="MAP",
         title="average precision",
-        formula=r"\frac{1}{R} \sum_{K=1}^N y_K \frac{1}{K} \sum_{r=1}^K y_r",
-        position_formula=r"\frac{1}{R} \sum_j \frac{rel_j}{\pi_j} \left(1 + \sum_i rel_i A_{ji}\right)",
+        formula=r"\frac{1}{R} \sum_{r=1}^K y_r \frac{1}{r} \sum_{l=1}^r y_l",
+        position_formula=r"\frac{1}{R} \sum_j \frac{rel_j}{\pi_j} "
+        + _about.WITHIN
+        + r" \left(1 + \sum_i rel_i A_{ji}\right)",
         citation="Thonet et al. 2021, Eq. 2 and 11",
         exact="MeanAveragePrecisionMetric",
         example=0.5833,
     )
 
+    topn: int | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        object.__setattr__(self, "topn", _arguments.topn(self.topn))
+
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         relevance = self.relevance(labels)
-        steps = ranking.steps(scores, relevance, mask)
+        steps = ranking.steps(scores, relevance, mask, self.topn)
         # A document's own relevance is 0 or 1 and therefore equals its square.
         precisions = (steps.relevance + steps.relevance_before()) / steps.ranks
-        total = tf.reduce_sum(steps.relevance * precisions, axis=1)
+        total = tf.reduce_sum(steps.within * steps.relevance * precisions, axis=1)
         return tf.math.divide_no_nan(total, tf.reduce_sum(relevance, axis=1))

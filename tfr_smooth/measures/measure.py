@@ -17,12 +17,12 @@ class Measure(abc.ABC):
     """Base class of the measures: pure functions of labels, scores and a ranking.
 
     The same formula computes the exact measure with `rankings.ExactRanking()` and the differentiable measure with a
-    smooth ranking. Exact values are in [0, 1]. Smooth values may be slightly above 1, as a smooth ranking may place a
-    document at more than one rank.
+    smooth ranking. Exact values are in [0, 1], except those of `DCG`, `AlphaDCG` and `AverageRelevancePosition`. Smooth
+    values may be slightly higher, as a smooth ranking may place a document at more than one rank.
 
-    A subclass overrides `compute`, and `is_relevant` if not every label above 0 is relevant. To save models with a
-    measure of your own, make it a frozen dataclass with a `get_config` and register it with
-    `tf.keras.utils.register_keras_serializable`.
+    A subclass overrides `compute`, `is_relevant` if not every label above 0 is relevant, and `list_weights` if lists
+    differ in weight. To save models with a measure of your own, make it a frozen dataclass with a `get_config` and
+    register it with `tf.keras.utils.register_keras_serializable`.
 
     Example:
       >>> import tensorflow as tf
@@ -38,6 +38,8 @@ class Measure(abc.ABC):
 
     # Of the measures of the library.
     about: ClassVar[_about.AboutMeasure]
+    # Read by Keras 3's callbacks with mode="auto".
+    lower_is_better: ClassVar[bool] = False
 
     # AutoGraph has nothing to convert here, and needs seconds to detect that.
     @tf.autograph.experimental.do_not_convert
@@ -64,8 +66,12 @@ class Measure(abc.ABC):
         Raises:
           ValueError: If the shapes do not match or the scores are not floats.
         """
-        batch = _lists.clean(labels, scores, mask)
+        batch = self.clean(labels, scores, mask)
         return batch.validity * self.compute(batch.labels, batch.scores, batch.mask, ranking or ExactRanking())
+
+    def clean(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -> _lists.Batch:
+        """Returns clean lists of the inputs of `__call__`."""
+        return _lists.clean(labels, scores, mask)
 
     @abc.abstractmethod
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
@@ -103,6 +109,20 @@ class Measure(abc.ABC):
           [batch] bool.
         """
         return tf.reduce_any(tf.logical_and(self.is_relevant(labels), mask), axis=1)
+
+    def list_weights(self, sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns the weight of each list in the mean over lists; by default, that of `losses.list_weights`.
+
+        Args:
+          sample_weight: A number, one weight per list ([batch] or [batch, 1]) or one per document ([batch, list]). None
+            uses 1.
+          labels: [batch, list] floats, >= 0; 0 at padding.
+          mask: [batch, list] bool, False for padding.
+
+        Returns:
+          [batch], in the type of the labels.
+        """
+        return _lists.list_weights(sample_weight, labels, mask)
 
 
 class BinaryMeasure(Measure):

@@ -55,7 +55,13 @@ class Precision(BinaryMeasure):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        relevance = self.relevance(labels)
-        gain = NDCGGain.of("linear", relevance)
-        total = ranking.discounted_gain(scores, relevance, mask, discount=tf.ones_like, topn=self.topn, gain=gain)
-        return total / (_lists.count(mask, total.dtype)[:, 0] if self.topn is None else self.topn)
+        found = relevance_found(self.relevance(labels), scores, mask, ranking, self.topn)
+        return found / (_lists.count(mask, found.dtype)[:, 0] if self.topn is None else self.topn)
+
+
+def relevance_found(
+    relevance: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking, topn: int | None
+) -> tf.Tensor:
+    """Returns the sum of the relevance of the first K documents, [batch], given that of each document."""
+    gain = NDCGGain.of("linear", relevance)
+    return ranking.discounted_gain(scores, relevance, mask, discount=tf.ones_like, topn=topn, gain=gain)

@@ -3,12 +3,21 @@
 from tfr_smooth.metrics import measure_metrics
 from tfr_smooth.metrics.mean_over_lists import MeanOverLists
 from tfr_smooth.metrics.measure_metrics import *  # noqa: F403
-from tfr_smooth.metrics.metric_table import NAMES, TABLE, deserialize, get, hyperparameters, serialize
+from tfr_smooth.metrics.metric_table import (
+    NAMES,
+    TABLE,
+    RankingMetricKey,
+    deserialize,
+    get,
+    hyperparameters,
+    serialize,
+)
 
 __all__ = [
     "NAMES",
     "TABLE",
     "MeanOverLists",
+    "RankingMetricKey",
     "deserialize",
     "get",
     "hyperparameters",

@@ -18,7 +18,7 @@ class MeanOverLists(tf.keras.metrics.Metric):
     """The weighted mean over lists of a measure of a ranking.
 
     Empty lists are always excluded. NaN among the real labels or scores of a list makes the result NaN. Keras 3
-    callbacks with `mode="auto"` maximize the metric.
+    callbacks with `mode="auto"` maximize the metric, unless lower values of the measure are better.
 
     Args:
       ranking: A ranking, such as `rankings.ExactRanking()` or `rankings.SmoothI(alpha=10.0)`.
@@ -42,9 +42,6 @@ class MeanOverLists(tf.keras.metrics.Metric):
       >>> print(round(float(metric.result()), 4))
       0.3333
     """
-
-    # Read by Keras 3's callbacks with mode="auto".
-    _direction = "up"
 
     def __init__(
         self,
@@ -75,6 +72,11 @@ class MeanOverLists(tf.keras.metrics.Metric):
         """The measure of `ranking`."""
         return self._measure
 
+    @property
+    def _direction(self) -> str:
+        """Read by Keras 3's callbacks with mode="auto"."""
+        return "down" if self._measure.lower_is_better else "up"
+
     # AutoGraph has nothing to convert here, and needs seconds to detect that.
     @tf.autograph.experimental.do_not_convert
     def update_state(
@@ -84,7 +86,7 @@ class MeanOverLists(tf.keras.metrics.Metric):
 
         Args:
           y_true: Labels [batch, list], float or int, >= 0; negative labels mark padding. Or a dict of "labels" and
-            "mask" [batch, list], False for padding.
+            "mask" [batch, list], False for padding. A `measures.SubtopicMeasure` takes labels [batch, list, subtopics].
           y_pred: Scores [batch, list] or [batch, list, 1], any float type. Their Keras mask, if any, marks padding too.
           sample_weight: A number, one weight per list ([batch] or [batch, 1]) or one per document ([batch, list]; the
             list's weight is sum(w y) / sum(y), as in TF-Ranking). None uses 1.
@@ -92,13 +94,14 @@ class MeanOverLists(tf.keras.metrics.Metric):
         Raises:
           ValueError: If the shapes do not match or the scores are not floats.
         """
-        batch = _lists.from_keras(y_true, y_pred, ragged=self._ragged, dtype=None)
+        batch = _lists.from_keras(y_true, y_pred, ragged=self._ragged, dtype=None, clean=self._measure.clean)
         values = batch.validity * self._measure.compute(batch.labels, batch.scores, batch.mask, self._ranking)
         counts = tf.reduce_any(batch.mask, axis=1)
         if self._no_relevant == "skip":
             has_relevant = self._measure.has_relevant(batch.labels, batch.mask)
             counts = tf.logical_and(counts, tf.logical_or(has_relevant, tf.math.is_nan(batch.validity)))
-        weights = _lists.list_weights(_lists.dense_weights(sample_weight, y_true), batch.labels, batch.mask)
+        weights = _lists.dense_weights(sample_weight, y_true)
+        weights = self._measure.list_weights(weights, batch.labels, batch.mask)
         weights, values = (_lists.fill(tf.cast(tensor, tf.float64), counts, 0.0) for tensor in (weights, values))
         self._total.assign_add(tf.reduce_sum(weights * values))
         self._count.assign_add(tf.reduce_sum(weights))

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tfr_smooth import _classes, registry
+from tfr_smooth._about import AboutMeasure
 from tfr_smooth.measures import Measure
 from tfr_smooth.metrics.mean_over_lists import MeanOverLists
 from tfr_smooth.rankings import ExactRanking
@@ -20,19 +22,17 @@ ragged: Whether labels and scores are `tf.RaggedTensor`s.
 name: Name of the metric; {name}.
 dtype: Type of the result; the mean is accumulated in float64. None uses Keras's default."""
 _RAISES = "If an argument is out of range or the shapes do not match."
-_TIES = (
-    "Tied documents are ranked by descending index in the list, which is trec_eval's rule for documents named by index."
-)
 
 
-def _example(metric: str, arguments: str, value: float) -> str:
+def _example(metric: str, measure: AboutMeasure, arguments: Mapping[str, Any]) -> str:
+    shown = ", ".join(f"{key}={value}" for key, value in {**arguments, **measure.example_arguments}.items())
     return f"""\
 >>> import tensorflow as tf
 >>> from tfr_smooth import metrics
->>> metric = metrics.{metric}({arguments})
->>> metric.update_state(tf.constant([[0, 2, 1, -1]]), tf.constant([[3.0, 2.0, 1.0, 0.0]]))
+>>> metric = metrics.{metric}({shown})
+>>> metric.update_state(tf.constant([{measure.example_labels}]), tf.constant([[3.0, 2.0, 1.0, 0.0]]))
 >>> print(round(float(metric.result()), 2))
-{value:.2f}""".rstrip("0")
+{round(measure.example, 2)}"""
 
 
 def _config_of(*parts: Any, common: dict[str, Any]) -> dict[str, Any]:
@@ -52,7 +52,6 @@ def _smooth_metric(name: str, pair: registry.Pair) -> type[MeanOverLists]:
         return _config_of(self.ranking, self.measure, common=self._common_config())
 
     ranking, measure = pair.ranking.about, pair.measure.about
-    sharp = ", ".join(f"{key}={value}" for key, value in ranking.sharp.items())
     arguments = [
         _classes.argument_docs(pair.ranking, pair.measure),
         _COMMON_DOCS.format(name=f'by default "{name}"'),
@@ -71,7 +70,7 @@ def _smooth_metric(name: str, pair: registry.Pair) -> type[MeanOverLists]:
             arguments="\n".join(arguments),
             raises=_RAISES,
             cost=pair.cost,
-            example=_example(f"{pair.stem}Metric", sharp, measure.example),
+            example=_example(f"{pair.stem}Metric", measure, ranking.sharp),
         ),
     )
 
@@ -100,18 +99,18 @@ def _exact_metric(name: str, measure: type[Measure]) -> type[MeanOverLists]:
         doc=_classes.docstring(
             f"Mean {about.title}.",
             f"$${about.formula}$$",
-            f"({about.citation}.)\n{_TIES}",
+            f"({about.citation}.)\n{about.note}",
             arguments="\n".join(filter(None, arguments)),
             raises=_RAISES,
-            cost=("N log N", "N"),
-            example=_example(about.exact, "", about.example),
+            cost=about.cost,
+            example=_example(about.exact, about, {}),
         ),
     )
 
 
 # Name -> class. Smooth metrics have the names of their losses.
 CLASSES: dict[str, type[MeanOverLists]] = {
-    **{name: _exact_metric(name, measure) for name, measure in registry.MEASURES.items()},
+    **{name: _exact_metric(name, measure) for name, measure in registry.EXACT.items()},
     **{name: _smooth_metric(name, pair) for name, pair in registry.PAIRS.items()},
 }
 

@@ -4,21 +4,27 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth.metrics.mean_over_lists import MeanOverLists
-from tfr_smooth.rankings.dcg import Discount
+from tfr_smooth.rankings.dcg import Discount, TensorFunction
 
 CLASSES: dict[str, type[MeanOverLists]]
 __all__ = [
+    "ARPMetric",
+    "AlphaDCGMetric",
     "ApproxERRMetric",
     "ApproxMAPMetric",
     "ApproxMRRMetric",
     "ApproxNDCGMetric",
     "ApproxPrecisionMetric",
+    "ApproxRecallMetric",
+    "DCGMetric",
     "ERRMetric",
     "FastSortERRMetric",
     "FastSortMAPMetric",
     "FastSortMRRMetric",
     "FastSortNDCGMetric",
     "FastSortPrecisionMetric",
+    "FastSortRecallMetric",
+    "HitsMetric",
     "MRRMetric",
     "MeanAveragePrecisionMetric",
     "NDCGMetric",
@@ -27,27 +33,35 @@ __all__ = [
     "NeuralSortMRRMetric",
     "NeuralSortNDCGMetric",
     "NeuralSortPrecisionMetric",
+    "NeuralSortRecallMetric",
+    "OPAMetric",
+    "PrecisionIAMetric",
     "PrecisionMetric",
+    "RecallMetric",
     "SinkhornERRMetric",
     "SinkhornMAPMetric",
     "SinkhornMRRMetric",
     "SinkhornNDCGMetric",
     "SinkhornPrecisionMetric",
+    "SinkhornRecallMetric",
     "SmoothIERRMetric",
     "SmoothIMAPMetric",
     "SmoothIMRRMetric",
     "SmoothINDCGMetric",
     "SmoothIPrecisionMetric",
+    "SmoothIRecallMetric",
     "SoftERRMetric",
     "SoftMAPMetric",
     "SoftMRRMetric",
     "SoftNDCGMetric",
     "SoftPrecisionMetric",
+    "SoftRecallMetric",
     "SoftSortERRMetric",
     "SoftSortMAPMetric",
     "SoftSortMRRMetric",
     "SoftSortNDCGMetric",
     "SoftSortPrecisionMetric",
+    "SoftSortRecallMetric",
 ]
 
 class NDCGMetric(MeanOverLists):
@@ -78,12 +92,26 @@ class PrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class RecallMetric(MeanOverLists):
+    """Mean R@K."""
+
+    def __init__(
+        self,
+        *,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
 class MeanAveragePrecisionMetric(MeanOverLists):
     """Mean average precision."""
 
     def __init__(
         self,
         *,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = None,
@@ -111,6 +139,87 @@ class ERRMetric(MeanOverLists):
         *,
         topn: int | None = None,
         max_grade: float = 4.0,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
+class HitsMetric(MeanOverLists):
+    """Mean Hits@K."""
+
+    def __init__(
+        self,
+        *,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
+class DCGMetric(MeanOverLists):
+    """Mean DCG@K."""
+
+    def __init__(
+        self,
+        *,
+        topn: int | None = None,
+        gain_fn: TensorFunction | None = None,
+        rank_discount_fn: TensorFunction | None = None,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
+class ARPMetric(MeanOverLists):
+    """Mean average relevance position."""
+
+    def __init__(
+        self,
+        *,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
+class OPAMetric(MeanOverLists):
+    """Mean ordered pair accuracy."""
+
+    def __init__(
+        self,
+        *,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
+class AlphaDCGMetric(MeanOverLists):
+    """Mean alpha-DCG@K."""
+
+    def __init__(
+        self,
+        *,
+        topn: int | None = None,
+        alpha: float = 0.5,
+        rank_discount_fn: TensorFunction | None = None,
+        seed: int | None = None,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
+class PrecisionIAMetric(MeanOverLists):
+    """Mean P-IA@K."""
+
+    def __init__(
+        self,
+        *,
+        topn: int | None = 10,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = None,
@@ -153,6 +262,23 @@ class SmoothIPrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class SmoothIRecallMetric(MeanOverLists):
+    """Mean R@K of the SmoothI ranking; see `losses.SmoothIRecallLoss`."""
+
+    def __init__(
+        self,
+        *,
+        alpha: float | tf.Variable = 1.0,
+        delta: float = 0.1,
+        stop_gradient: bool = True,
+        shift: bool = True,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "smoothi_recall",
+        dtype: Any = None,
+    ) -> None: ...
+
 class SmoothIMAPMetric(MeanOverLists):
     """Mean average precision of the SmoothI ranking; see `losses.SmoothIMAPLoss`."""
 
@@ -163,6 +289,7 @@ class SmoothIMAPMetric(MeanOverLists):
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "smoothi_map",
@@ -236,6 +363,21 @@ class ApproxPrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class ApproxRecallMetric(MeanOverLists):
+    """Mean R@K of the Approx ranking; see `losses.ApproxRecallLoss`."""
+
+    def __init__(
+        self,
+        *,
+        alpha: float | tf.Variable = 10.0,
+        beta: float = 10.0,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "approx_recall",
+        dtype: Any = None,
+    ) -> None: ...
+
 class ApproxMAPMetric(MeanOverLists):
     """Mean average precision of the Approx ranking; see `losses.ApproxMAPLoss`."""
 
@@ -244,6 +386,7 @@ class ApproxMAPMetric(MeanOverLists):
         *,
         alpha: float | tf.Variable = 10.0,
         beta: float = 10.0,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "approx_map",
@@ -311,6 +454,20 @@ class SoftPrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class SoftRecallMetric(MeanOverLists):
+    """Mean R@K of the SoftRank ranking; see `losses.SoftRecallLoss`."""
+
+    def __init__(
+        self,
+        *,
+        sigma: float | tf.Variable = 1.0,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "soft_recall",
+        dtype: Any = None,
+    ) -> None: ...
+
 class SoftMAPMetric(MeanOverLists):
     """Mean average precision of the SoftRank ranking; see `losses.SoftMAPLoss`."""
 
@@ -318,6 +475,7 @@ class SoftMAPMetric(MeanOverLists):
         self,
         *,
         sigma: float | tf.Variable = 1.0,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "soft_map",
@@ -383,6 +541,20 @@ class NeuralSortPrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class NeuralSortRecallMetric(MeanOverLists):
+    """Mean R@K of the NeuralSort ranking; see `losses.NeuralSortRecallLoss`."""
+
+    def __init__(
+        self,
+        *,
+        temperature: float | tf.Variable = 1.0,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "neuralsort_recall",
+        dtype: Any = None,
+    ) -> None: ...
+
 class NeuralSortMAPMetric(MeanOverLists):
     """Mean average precision of the NeuralSort ranking; see `losses.NeuralSortMAPLoss`."""
 
@@ -390,6 +562,7 @@ class NeuralSortMAPMetric(MeanOverLists):
         self,
         *,
         temperature: float | tf.Variable = 1.0,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "neuralsort_map",
@@ -457,6 +630,21 @@ class SoftSortPrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class SoftSortRecallMetric(MeanOverLists):
+    """Mean R@K of the SoftSort ranking; see `losses.SoftSortRecallLoss`."""
+
+    def __init__(
+        self,
+        *,
+        temperature: float | tf.Variable = 1.0,
+        power: float = 1.0,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "softsort_recall",
+        dtype: Any = None,
+    ) -> None: ...
+
 class SoftSortMAPMetric(MeanOverLists):
     """Mean average precision of the SoftSort ranking; see `losses.SoftSortMAPLoss`."""
 
@@ -465,6 +653,7 @@ class SoftSortMAPMetric(MeanOverLists):
         *,
         temperature: float | tf.Variable = 1.0,
         power: float = 1.0,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "softsort_map",
@@ -536,6 +725,22 @@ class FastSortPrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class FastSortRecallMetric(MeanOverLists):
+    """Mean R@K of the FastSort ranking; see `losses.FastSortRecallLoss`."""
+
+    def __init__(
+        self,
+        *,
+        regularization_strength: float | tf.Variable = 1.0,
+        regularization: str = "l2",
+        beta: float = 10.0,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "fastsort_recall",
+        dtype: Any = None,
+    ) -> None: ...
+
 class FastSortMAPMetric(MeanOverLists):
     """Mean average precision of the FastSort ranking; see `losses.FastSortMAPLoss`."""
 
@@ -545,6 +750,7 @@ class FastSortMAPMetric(MeanOverLists):
         regularization_strength: float | tf.Variable = 1.0,
         regularization: str = "l2",
         beta: float = 10.0,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "fastsort_map",
@@ -620,6 +826,23 @@ class SinkhornPrecisionMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class SinkhornRecallMetric(MeanOverLists):
+    """Mean R@K of the Sinkhorn (optimal transport) ranking; see `losses.SinkhornRecallLoss`."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | tf.Variable = 0.1,
+        threshold: float = 0.001,
+        max_iterations: int = 2000,
+        beta: float = 10.0,
+        topn: int | None = 10,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "sinkhorn_recall",
+        dtype: Any = None,
+    ) -> None: ...
+
 class SinkhornMAPMetric(MeanOverLists):
     """Mean average precision of the Sinkhorn (optimal transport) ranking; see `losses.SinkhornMAPLoss`."""
 
@@ -630,6 +853,7 @@ class SinkhornMAPMetric(MeanOverLists):
         threshold: float = 0.001,
         max_iterations: int = 2000,
         beta: float = 10.0,
+        topn: int | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "sinkhorn_map",

@@ -15,21 +15,43 @@ TABLE: dict[str, type[MeanOverLists]] = CLASSES
 NAMES: tuple[str, ...] = tuple(TABLE)
 
 
-@overload
-def get(identifier: None, /) -> None: ...
+class RankingMetricKey:
+    """The names of the exact metrics, as constants. Those of TF-Ranking's class have the same values.
+
+    Example:
+      >>> from tfr_smooth import metrics
+      >>> metrics.get(metrics.RankingMetricKey.NDCG, topn=5).name
+      'ndcg_5'
+    """
+
+    MRR = "mrr"
+    ARP = "arp"
+    NDCG = "ndcg"
+    DCG = "dcg"
+    PRECISION = "precision"
+    RECALL = "recall"
+    MAP = "map"
+    ERR = "err"
+    PRECISION_IA = "precision_ia"
+    ORDERED_PAIR_ACCURACY = "ordered_pair_accuracy"
+    ALPHA_DCG = "alpha_dcg"
+    HITS = "hits"
 
 
 @overload
-def get(identifier: str | Mapping[str, Any] | MeanOverLists, /, **arguments: Any) -> MeanOverLists: ...
+def get(key: None) -> None: ...
 
 
-def get(identifier: Any, /, **arguments: Any) -> MeanOverLists | None:
+@overload
+def get(key: str | Mapping[str, Any] | MeanOverLists, **arguments: Any) -> MeanOverLists: ...
+
+
+def get(key: Any, **arguments: Any) -> MeanOverLists | None:
     """Returns a metric by name, config or instance, like `keras.metrics.get` for Keras metrics.
 
     Args:
-      identifier: A name in `TABLE` ("ndcg"; smooth metrics have the names of their losses, such as "smoothi_ndcg") or
-        of a class ("NDCGMetric"), with an optional cutoff ("ndcg@10"); a config returned by `serialize`; a metric; or
-        None.
+      key: A name in `TABLE` ("ndcg"; smooth metrics have the names of their losses, such as "smoothi_ndcg") or of a
+        class ("NDCGMetric"), with an optional cutoff ("ndcg@10"); a config returned by `serialize`; a metric; or None.
       **arguments: Constructor arguments; only valid with a name.
 
     Returns:
@@ -44,7 +66,7 @@ def get(identifier: Any, /, **arguments: Any) -> MeanOverLists | None:
       >>> tfr_smooth.metrics.get("ndcg@10").name
       'ndcg_10'
     """
-    return _lookup.get(identifier, arguments, CLASSES, MeanOverLists, deserialize)
+    return _lookup.get(key, arguments, CLASSES, MeanOverLists, deserialize, argument="key")
 
 
 def serialize(metric: MeanOverLists) -> dict[str, Any]:
@@ -104,4 +126,4 @@ def hyperparameters(name: str, /) -> dict[str, Any]:
     registry.check_name("name", name, TABLE)
     if name in registry.PAIRS:
         return registry.PAIRS[name].hyperparameters
-    return registry.defaults(registry.MEASURES[name])
+    return registry.defaults(registry.EXACT[name])

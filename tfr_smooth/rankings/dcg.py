@@ -65,7 +65,8 @@ def exponential_gain(relevance: tf.Tensor, shift: tf.Tensor | float = 0.0) -> tf
     return tf.math.expm1(log2 * (relevance - shift)) - tf.math.expm1(-log2 * shift)
 
 
-Discount: TypeAlias = "str | ShallowDiscount | Callable[[tf.Tensor], tf.Tensor] | Sequence[float] | np.ndarray"
+TensorFunction: TypeAlias = Callable[[tf.Tensor], tf.Tensor]
+Discount: TypeAlias = "str | ShallowDiscount | TensorFunction | Sequence[float] | np.ndarray"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,10 +100,7 @@ class ShallowDiscount:
 
     def __post_init__(self) -> None:
         """Checks the argument."""
-        alpha = _arguments.real("alpha", self.alpha)
-        if abs(alpha) > 1.0:
-            raise ValueError(f"`alpha` must be a number in [-1, 1], got {self.alpha!r}.")
-        object.__setattr__(self, "alpha", alpha)
+        object.__setattr__(self, "alpha", _arguments.real("alpha", self.alpha, least=-1.0, most=1.0))
 
     def at(self, ranks: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
         """Returns the discount at each rank.

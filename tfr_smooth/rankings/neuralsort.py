@@ -63,8 +63,8 @@ class NeuralSort(Ranking):
         searched={"temperature": _about.POWERS},
         sharp={"temperature": 1e-3},
         sharp_error=0.0,
-        costs={"ndcg": ("N log N + K N", "K N"), "map": ("N^2", "N^2")},
-        not_monotone=("ndcg", "precision", "map", "mrr", "err"),
+        costs={"ndcg": ("N log N + K N", "K N")},
+        not_monotone=("ndcg", "precision", "recall", "map", "mrr", "err"),
     )
 
     temperature: float | tf.Variable = 1.0

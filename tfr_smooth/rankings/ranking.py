@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable
 from typing import ClassVar, TypeAlias
 
 import tensorflow as tf
 
 from tfr_smooth import _about, _lists
 from tfr_smooth.rankings import dcg
-from tfr_smooth.rankings.dcg import Discount
+from tfr_smooth.rankings.dcg import Discount, TensorFunction
 from tfr_smooth.rankings.steps import DocumentSteps, RankSteps, Steps
 
-Gain: TypeAlias = Callable[[tf.Tensor], tf.Tensor]
+Gain: TypeAlias = TensorFunction
 
 
 class Ranking:

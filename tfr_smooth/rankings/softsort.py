@@ -66,8 +66,8 @@ class SoftSort(Ranking):
         searched={"temperature": _about.POWERS, "power": (1.0, 2.0)},
         sharp={"temperature": 1e-3},
         sharp_error=0.0,
-        costs={"ndcg": ("N log N + K N", "K N"), "map": ("N^2", "N^2")},
-        not_monotone=("ndcg", "precision", "map", "mrr", "err"),
+        costs={"ndcg": ("N log N + K N", "K N")},
+        not_monotone=("ndcg", "precision", "recall", "map", "mrr", "err"),
     )
 
     temperature: float | tf.Variable = 1.0

@@ -85,8 +85,8 @@ class SmoothI(Ranking):
         citation="Thonet et al. 2021 (arXiv:2105.00942), Eq. 7 and 9",
         searched={"alpha": _about.POWERS, "delta": (0.1,)},
         sharp={"alpha": 1e4},
-        costs={"ndcg": ("min(K, 80) N", "N + K"), "map": ("min(N, 200) N", "N")},
-        not_monotone=("ndcg", "precision", "map", "mrr", "err"),
+        costs={"ndcg": ("min(K, 80) N", "N + K"), "map": ("min(K, 200) N", "N + K")},
+        not_monotone=("ndcg", "precision", "recall", "map", "mrr", "err"),
     )
 
     alpha: float | tf.Variable = 1.0

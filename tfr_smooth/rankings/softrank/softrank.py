@@ -72,10 +72,7 @@ class SoftRank(DocumentRanking):
         sharp={"sigma": 1e-3},
         costs={
             "ndcg": ("20 N^2; with a cutoff K N^2", "N^2"),
-            "precision": ("K N^2", "N^2 + (N / 16 + 16) K N"),
-            "map": ("N^3", "N^2.5"),
-            "mrr": ("K N^2", "N^2 + (N / 16 + 16) K N"),
-            "err": ("K N^2", "N^2 + (N / 16 + 16) K N"),
+            **dict.fromkeys(("precision", "recall", "map", "mrr", "err"), ("K N^2", "N^2 + (N / 16 + 16) K N")),
         },
         not_monotone=("map", "mrr"),
     )

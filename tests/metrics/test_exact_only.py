@@ -1,0 +1,275 @@
+"""The measures that have no losses: values by hand, references, relations to other measures, and labels by subtopic."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import references
+from tests.helpers import UNKNOWN_SHAPES
+from tfr_smooth import losses, measures, metrics, rankings
+
+NAN = math.nan
+
+
+def value(metric, *batch):
+    metric.update_state(*batch)
+    return float(metric.result())
+
+
+def random_lists(seed=0, lists=16, documents=9):
+    """Returns labels and scores without ties, with padding and a relevant document in every list."""
+    random = np.random.RandomState(seed)
+    labels = random.randint(0, 4, (lists, documents)).astype(np.float32)
+    labels[random.rand(lists, documents) < 0.3] = -1.0
+    labels[:, 2] = 1.0
+    scores = random.rand(lists, documents).argsort(axis=1).astype(np.float32)
+    return labels, scores
+
+
+def random_subtopics(seed=0, lists=16, documents=9, subtopics=3):
+    """Returns labels by subtopic, where lists have different numbers of documents and subtopics, and scores."""
+    random = np.random.RandomState(seed)
+    labels = random.randint(0, 3, (lists, documents, subtopics)).astype(np.float32)
+    for row in range(lists):
+        labels[row, :, 1 + row % subtopics :] = -1.0
+        labels[row, 2 + row % (documents - 1) :] = -1.0
+        labels[row, 0, 0] = 1.0
+    return labels, random.randn(lists, documents).astype(np.float32)
+
+
+# ---- Values.
+
+
+@pytest.mark.parametrize(
+    ("metric", "labels", "scores", "expected"),
+    [
+        (metrics.RecallMetric(topn=2), [0, 1, 1], [3, 1, 2], 1 / 2),
+        (metrics.RecallMetric(topn=2), [1, 1, 1, 1], [4, 3, 2, 1], 1 / 2),
+        (metrics.MeanAveragePrecisionMetric(topn=2), [0, 1, 1], [3, 1, 2], 1 / 2 / 2),
+        (metrics.HitsMetric(topn=1), [0, 1, 1], [3, 1, 2], 0.0),
+        (metrics.HitsMetric(topn=2), [0, 1, 1], [3, 1, 2], 1.0),
+        (metrics.DCGMetric(), [0, 1, 1], [3, 1, 2], 1 / math.log2(3) + 1 / 2),
+        (metrics.DCGMetric(topn=2), [2, 0, 1], [1, 2, 3], 1.0),
+        (metrics.ARPMetric(), [0, 1, 1], [3, 1, 2], (2 + 3) / 2),
+        (metrics.ARPMetric(), [1, 0, 3], [1, 2, 3], (3 * 1 + 1 * 3) / 4),
+        (metrics.OPAMetric(), [0, 1, 2], [3, 1, 2], 1 / 3),
+        (metrics.OPAMetric(), [0, 1, 1], [2, 2, 3], 1 / 2),
+        (metrics.PrecisionIAMetric(topn=None), [[0, 1], [1, 0], [1, 1]], [3, 1, 2], 4 / (2 * 3)),
+        (metrics.PrecisionIAMetric(topn=2), [[0, 1], [1, 0], [1, 1]], [3, 1, 2], 3 / (2 * 2)),
+        (metrics.PrecisionIAMetric(topn=4), [[0, 1], [1, 0], [1, 1]], [3, 1, 2], 4 / (2 * 4)),
+        (metrics.AlphaDCGMetric(), [[0, 1], [1, 0], [1, 1]], [3, 1, 2], 1 + 1.5 / math.log2(3) + 0.5 / 2),
+        (metrics.AlphaDCGMetric(alpha=1.0), [[0, 1], [1, 0], [1, 1]], [3, 1, 2], 1 + 1 / math.log2(3)),
+    ],
+    ids=repr,
+)
+def test_values_by_hand(metric, labels, scores, expected):
+    assert value(metric, tf.constant([labels]), tf.constant([scores], tf.float32)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_means_of_arp_and_opa_are_over_documents_and_pairs():
+    labels = tf.constant([[0, 1, -1], [1, 2, 0], [0, 0, 0]])
+    scores = tf.constant([[2.0, 1.0, 9.0], [2.0, 5.0, 4.0], [1.0, 2.0, 3.0]])
+    assert value(metrics.ARPMetric(), labels, scores) == pytest.approx((1 * 2 + 2 * 1 + 1 * 3) / (1 + 2 + 1))
+    assert value(metrics.OPAMetric(), labels, scores) == pytest.approx((0 + 2) / (1 + 3))
+    weights = tf.constant([3.0, 2.0, 7.0])
+    assert value(metrics.ARPMetric(), labels, scores, weights) == pytest.approx((3 * 2 + 2 * (2 + 3)) / (3 * 1 + 2 * 3))
+    assert value(metrics.OPAMetric(), labels, scores, weights) == pytest.approx(2 * 2 / (3 * 1 + 2 * 3))
+
+
+def test_relations_between_measures():
+    labels, scores = random_lists()
+    relevant = (labels >= 1.0).sum(axis=1)
+    for topn in (1, 3, 20):
+        recall, precision, hits, rank = (
+            measure(topn=topn)(labels, scores).numpy()
+            for measure in (measures.Recall, measures.Precision, measures.Hits, measures.ReciprocalRank)
+        )
+        np.testing.assert_allclose(recall * relevant, precision * topn, rtol=1e-6)
+        np.testing.assert_array_equal(hits, rank > 0.0)
+        ideal = measures.ideal_dcg(np.maximum(labels, 0.0), labels >= 0.0, topn)
+        dcg = measures.DCG(topn=topn)(labels, scores)
+        np.testing.assert_allclose(dcg / ideal, measures.NDCG(topn=topn)(labels, scores), rtol=1e-6)
+        one = labels[..., np.newaxis]
+        linear = measures.DCG(topn=topn, gain_fn=tf.identity)(labels, scores)
+        for of_subtopic in (one, labels):
+            alpha_dcg = measures.AlphaDCG(topn=topn, alpha=0.0)(of_subtopic, scores)
+            np.testing.assert_allclose(alpha_dcg, linear, rtol=1e-6)
+        np.testing.assert_allclose(measures.PrecisionIA(topn=topn)(one, scores), precision, rtol=1e-6)
+    accuracy = measures.OrderedPairAccuracy()
+    has_pairs = [len(references.pairs_of(row[row >= 0.0])) > 0 for row in labels]
+    np.testing.assert_allclose(accuracy(labels, scores) + accuracy(labels, -scores), has_pairs, rtol=1e-6)
+
+
+def test_measures_of_ranks_are_defined_for_smooth_rankings():
+    labels, scores = random_lists()
+    ranking = rankings.SoftSort(temperature=0.01)
+    for measure in (measures.Hits(topn=2), measures.DCG(topn=3), measures.AverageRelevancePosition()):
+        np.testing.assert_allclose(measure(labels, scores, ranking=ranking), measure(labels, scores), rtol=1e-5)
+
+
+@pytest.mark.parametrize("measure", [measures.OrderedPairAccuracy(), measures.AlphaDCG(), measures.PrecisionIA()])
+def test_measures_without_a_smooth_variant_refuse_smooth_rankings(measure):
+    with pytest.raises(
+        ValueError, match=r"`ranking` must be an instance of tfr_smooth.rankings.ExactRanking, got Appr"
+    ):
+        measure(*random_lists(), ranking=rankings.Approx())
+
+
+# ---- Functions of labels and ranks.
+
+
+@tf.keras.utils.register_keras_serializable(package="tests")
+def odd_gain(labels):
+    return 2.0 * labels + 1.0
+
+
+@tf.keras.utils.register_keras_serializable(package="tests")
+def linear_discount(ranks):
+    return tf.maximum(0.0, tf.constant(8.0) - ranks)  # float32, like TF-Ranking's functions
+
+
+@tf.keras.utils.register_keras_serializable(package="tests")
+def reciprocal_discount(ranks):
+    return 1.0 / (1.0 + ranks)
+
+
+def test_padding_has_no_gain_also_if_the_label_0_has_one():
+    for dtype in (np.float32, np.float64):
+        measure = measures.DCG(gain_fn=odd_gain, rank_discount_fn=linear_discount)
+        found = measure(tf.constant([[1, -1, 0, -1]]), tf.constant([[1.0, 4.0, 2.0, 9.0]], dtype))
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, [7.0 * 1.0 + 6.0 * 3.0])
+
+
+@pytest.mark.slow
+def test_a_keras_file_restores_functions_of_labels_and_ranks(tmp_path):
+    labels, scores = random_lists()
+    model = tf.keras.Sequential([tf.keras.Input([9]), tf.keras.layers.Activation("linear")])
+    metric = metrics.DCGMetric(topn=3, gain_fn=odd_gain, rank_discount_fn=linear_discount, name="dcg")
+    ndcg = metrics.NDCGMetric(discount=reciprocal_discount, name="ndcg")
+    model.compile("sgd", losses.ListNetLoss(), metrics=[metric, ndcg])
+    expected = model.evaluate(scores, labels, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(loaded.evaluate(scores, labels, verbose=0), expected, rtol=1e-6)
+    again = tf.keras.metrics.deserialize(json.loads(json.dumps(tf.keras.metrics.serialize(metric))))
+    assert again.measure == metric.measure and value(again, labels, scores) == pytest.approx(expected[1])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: measures.DCG(gain_fn="linear"), "`gain_fn` must be a function or None, got 'linear'."),
+        (lambda: measures.DCG(rank_discount_fn=2), "`rank_discount_fn` must be a function or None, got 2."),
+        (lambda: measures.AlphaDCG(alpha=1.5), "`alpha` must be a number in [0, 1], got 1.5."),
+        (lambda: measures.AlphaDCG(seed=-1), "`seed` must be an integer >= 0 or None, got -1."),
+        (lambda: measures.Recall(topn=0), "`topn` must be an integer >= 1 or None, got 0."),
+        (lambda: metrics.get("ndgc", topn=5), "`key` must be one of 'ndcg', "),
+    ],
+)
+def test_invalid_arguments_raise(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value).startswith(message)
+
+
+# ---- Labels by subtopic.
+
+
+SUBTOPIC_MEASURES = {
+    "alpha_dcg": (measures.AlphaDCG(), references.alpha_dcg),
+    "alpha_dcg@3": (measures.AlphaDCG(topn=3, alpha=0.2), lambda y, s: references.alpha_dcg(y, s, 3, 0.2)),
+    "precision_ia": (measures.PrecisionIA(topn=None), lambda y, s: references.precision_ia(y, s, None)),
+    "precision_ia@3": (measures.PrecisionIA(topn=3), lambda y, s: references.precision_ia(y, s, 3)),
+}
+every_subtopic_measure = pytest.mark.parametrize("name", SUBTOPIC_MEASURES)
+
+
+@every_subtopic_measure
+def test_subtopic_measures_equal_the_reference(name):
+    measure, reference = SUBTOPIC_MEASURES[name]
+    labels, scores = random_subtopics()
+    expected = []
+    for of_documents, row in zip(labels, scores, strict=True):
+        real = (of_documents >= 0.0).any(axis=1)
+        expected.append(reference(of_documents[real][:, (of_documents >= 0.0).any(axis=0)], row[real]))
+    np.testing.assert_allclose(measure(labels, scores), expected, rtol=1e-6)
+    unknown = tf.function(measure, input_signature=[tf.TensorSpec([None] * 3), tf.TensorSpec([None, None])])
+    np.testing.assert_allclose(unknown(labels, scores), expected, rtol=1e-6)
+
+
+@every_subtopic_measure
+def test_padding_of_documents_and_subtopics_changes_nothing(name):
+    measure, _ = SUBTOPIC_MEASURES[name]
+    labels, scores = random_subtopics()
+    expected = measure(labels, scores)
+    more = np.pad(labels, [(0, 0), (2, 1), (1, 2)], constant_values=-1.0)
+    np.testing.assert_array_equal(measure(more, np.pad(scores, [(0, 0), (2, 1)], constant_values=NAN)), expected)
+    junk = np.pad(labels, [(0, 0), (0, 2), (0, 0)], constant_values=3.0)
+    mask = np.pad(np.ones(scores.shape, bool), [(0, 0), (0, 2)])
+    np.testing.assert_array_equal(measure(junk, np.pad(scores, [(0, 0), (0, 2)]), mask), expected)
+
+
+@every_subtopic_measure
+def test_nan_makes_its_list_nan(name):
+    measure, _ = SUBTOPIC_MEASURES[name]
+    labels, scores = random_subtopics()
+    expected = measure(labels, scores).numpy()
+    labels[3, 0, 0], scores[5, 0] = NAN, NAN
+    expected[[3, 5]] = NAN
+    np.testing.assert_array_equal(measure(labels, scores), expected)
+
+
+@pytest.mark.parametrize("metric", [metrics.AlphaDCGMetric, metrics.PrecisionIAMetric])
+def test_ragged_labels_by_subtopic_equal_padded_labels(metric):
+    rows = [[[0.0, 0.0], [1.0, 0.0]], [[1.0, 1.0], [0.0, 2.0], [1.0, 0.0]]]
+    scores = [[2.0, 1.0], [2.0, 5.0, 4.0]]
+    padded = [rows[0] + [[-1.0, -1.0]], rows[1]], [scores[0] + [7.0], scores[1]]
+    expected = value(metric(), tf.constant(padded[0]), tf.constant(padded[1]))
+    for inner in ({"inner_shape": (2,)}, {}):
+        ragged = tf.ragged.constant(rows, ragged_rank=None if not inner else 1, **inner)
+        assert value(metric(ragged=True), ragged, tf.ragged.constant(scores)) == expected
+    weights = tf.ragged.constant([[1.0, 2.0], [3.0, 3.0, 3.0]])
+    by_list = value(metric(), tf.constant(padded[0]), tf.constant(padded[1]), tf.constant([2.0, 3.0]))
+    # The second document of the first list is its only relevant one.
+    assert value(metric(ragged=True), ragged, tf.ragged.constant(scores), weights) == pytest.approx(by_list)
+
+
+@pytest.mark.parametrize("metric", [metrics.AlphaDCGMetric, metrics.PrecisionIAMetric])
+def test_lists_without_a_relevant_subtopic_count_as_zero_or_are_skipped(metric):
+    labels = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.5], [0.0, 0.0]], [[-1.0, -1.0]] * 2])
+    scores = np.ones([3, 2])
+    one = value(metric(), labels[:1], scores[:1])
+    assert one > 0.0 and value(metric(no_relevant="skip"), labels, scores) == pytest.approx(one)
+    assert value(metric(), np.floor(labels), scores) == pytest.approx(one / 2.0)
+
+
+def test_labels_by_subtopic_must_fit_the_scores():
+    with pytest.raises(ValueError, match=r"`labels` must have the shape of the scores, \(2, 3\), got \(2, 4\)"):
+        metrics.AlphaDCGMetric().update_state(tf.zeros([2, 4, 2]), tf.zeros([2, 3]))
+    with pytest.raises(ValueError, match=r"`labels` must have the shape of the scores, \(2, 3\), got \(2, 3, 2\)"):
+        metrics.DCGMetric().update_state(tf.zeros([2, 3, 2]), tf.zeros([2, 3]))
+
+
+# ---- Names.
+
+
+def test_the_constants_are_the_names_of_the_exact_metrics():
+    keys = {name: key for name, key in vars(metrics.RankingMetricKey).items() if name.isupper()}
+    assert keys == {
+        key.upper(): key for key in metrics.NAMES if type(metrics.get(key).ranking) is rankings.ExactRanking
+    }
+
+
+def test_the_argument_of_get_may_be_named_as_in_tf_ranking():
+    metric = metrics.get(key="ndcg", topn=5, name="metric/ndcg_5", dtype="float64")
+    assert metric.get_config() == metrics.NDCGMetric(topn=5, name="metric/ndcg_5", dtype="float64").get_config()
+
+
+def test_graphs_of_unknown_shapes_compute_pairs():
+    labels, scores = random_lists()
+    function = tf.function(measures.OrderedPairAccuracy(), jit_compile=True, **UNKNOWN_SHAPES)
+    np.testing.assert_allclose(function(labels, scores), measures.OrderedPairAccuracy()(labels, scores), rtol=1e-6)

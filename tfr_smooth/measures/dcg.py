@@ -1,0 +1,84 @@
+"""Discounted cumulative gain."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import tensorflow as tf
+
+from tfr_smooth import _about, _arguments, _lists
+from tfr_smooth.measures.measure import Measure
+from tfr_smooth.rankings import Ranking
+from tfr_smooth.rankings.dcg import Discount, TensorFunction, exponential_gain
+
+
+@dataclasses.dataclass(frozen=True)
+class DCG(Measure):
+    r"""DCG@K of each list, without `NDCG`'s division by the value of the ideal order.
+
+    $$\mathrm{DCG@}K = \sum_{r=1}^K g(y_r) \, D(r)$$
+
+    where $y_r$ is the label of the document at rank r.
+
+    To save models with functions of your own, register them with `tf.keras.utils.register_keras_serializable`.
+
+    Args:
+      topn: The cutoff K, >= 1; None for the whole list.
+      gain_fn: The gain g, an elementwise function of labels. None for $2^y - 1$.
+      rank_discount_fn: The discount D, an elementwise function of float32 ranks, which start at 1. None for
+        $1 / \log_2(r + 1)$.
+
+    Raises:
+      ValueError: If an argument is out of range.
+
+    Time and memory O(K) per list in addition to the ranking.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import measures
+      >>> labels, scores = tf.constant([[0.0, 2.0, 1.0]]), tf.constant([[2.0, 1.0, 0.0]])
+      >>> print(measures.DCG()(labels, scores).numpy().round(4))
+      [2.3928]
+      >>> reciprocal = measures.DCG(gain_fn=tf.identity, rank_discount_fn=tf.math.reciprocal)
+      >>> print(reciprocal(labels, scores).numpy().round(4))
+      [1.3333]
+    """
+
+    about: ClassVar = _about.AboutMeasure(
+        suffix="DCG",
+        title="DCG@K",
+        formula=r"\sum_{r=1}^K \frac{2^{y_r} - 1}{\log_2(r + 1)}",
+        citation="Jarvelin, Kekalainen 2002",
+        exact="DCGMetric",
+        example=2.39,
+    )
+
+    topn: int | None = None
+    gain_fn: TensorFunction | None = None
+    rank_discount_fn: TensorFunction | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        object.__setattr__(self, "topn", _arguments.topn(self.topn))
+        _arguments.function_or_none("gain_fn", self.gain_fn)
+        _arguments.function_or_none("rank_discount_fn", self.rank_discount_fn)
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        gains = tf.cast((self.gain_fn or exponential_gain)(labels), labels.dtype)
+        return ranking.discounted_gain(
+            scores,
+            _lists.fill(gains, mask, 0.0),  # The gain of the label 0 may be another number.
+            mask,
+            discount=discount_of(self.rank_discount_fn),
+            topn=self.topn,
+            gain=tf.identity,
+        )
+
+
+def discount_of(rank_discount_fn: TensorFunction | None) -> Discount:
+    """Returns the discount of a function of ranks that start at 1; None for NDCG's."""
+    if rank_discount_fn is None:
+        return "log2"
+    return lambda ranks: rank_discount_fn(tf.cast(ranks + 1.0, tf.float32))

@@ -1,0 +1,65 @@
+"""Ordered pair accuracy."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import tensorflow as tf
+
+from tfr_smooth import _about, _arguments, _lists
+from tfr_smooth.measures.measure import Measure
+from tfr_smooth.rankings import ExactRanking, Ranking
+
+
+@dataclasses.dataclass(frozen=True)
+class OrderedPairAccuracy(Measure):
+    r"""OPA of each list: the share of the pairs with different labels that the scores order correctly.
+
+    $$\mathrm{OPA} = \frac{\sum_{i, j} [y_i > y_j] \, [s_i > s_j]}{\sum_{i, j} [y_i > y_j]}$$
+
+    Tied scores are not correct. In the mean over lists, the weight of a list is multiplied by the number of its pairs,
+    as in TF-Ranking: the mean is over all pairs of the data set. Lists without a pair therefore do not count. The only
+    ranking is `rankings.ExactRanking()`.
+
+    Time and memory O(N^2) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import measures
+      >>> opa = measures.OrderedPairAccuracy()
+      >>> print(opa(tf.constant([[0.0, 2.0, 1.0]]), tf.constant([[2.0, 1.0, 0.0]])).numpy().round(4))
+      [0.3333]
+    """
+
+    about: ClassVar = _about.AboutMeasure(
+        suffix="OrderedPairAccuracy",
+        title="ordered pair accuracy",
+        formula=r"\frac{\sum_{i, j} [y_i > y_j] \, [s_i > s_j]}{\sum_{i, j} [y_i > y_j]}",
+        citation="TF-Ranking 0.5.5",
+        exact="OPAMetric",
+        example=0.33,
+        cost=("N^2", "N^2"),
+        note="Tied scores are not correct. The weight of a list is multiplied by the number of its pairs.",
+    )
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        _arguments.instance("ranking", ranking, ExactRanking)
+        pairs, (higher, lower) = _pairs(labels, mask), _lists.pairs(scores)
+        return tf.math.divide_no_nan(_count(tf.logical_and(pairs, higher > lower), scores), _count(pairs, scores))
+
+    def list_weights(self, sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns the weight of each list times the number of its pairs, [batch]."""
+        return super().list_weights(sample_weight, labels, mask) * _count(_pairs(labels, mask), labels)
+
+
+def _pairs(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Returns [batch, list, list] bool: True if the first document has the higher label."""
+    higher, lower = _lists.pairs(labels)
+    return tf.logical_and(higher > lower, _lists.real_pairs(mask))
+
+
+def _count(pairs: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
+    """Returns the number of pairs of each list, [batch], in the type of `like`."""
+    return tf.reduce_sum(tf.cast(pairs, like.dtype), axis=[1, 2])
