@@ -54,8 +54,9 @@ def test_arguments_reach_the_loss():
 
 
 def test_metrics_have_the_names_and_the_cutoffs_of_tf_ranking():
-    for key in ("ndcg", "mrr", "precision", "map"):
-        assert tfr.keras.metrics.get(key=key).get_config().get("topn") is None
+    for key in (value for name, value in vars(tfr.keras.metrics.RankingMetricKey).items() if name.isupper()):
+        ours = tfr.keras.metrics.get(key=key)
+        assert type(ours) is metrics.TABLE[key] and ours.get_config().get("topn") is None
     for arguments in ({"topn": 3}, {"name": "mine"}, {}):
         ours, expected = tfr.keras.metrics.get(key="ndcg", **arguments), metrics.get("ndcg", **arguments)
         assert ours.name == expected.name and value(ours) == value(expected)
@@ -63,6 +64,14 @@ def test_metrics_have_the_names_and_the_cutoffs_of_tf_ranking():
     for function, gain in ((utils.pow_minus_1, "exponential"), (utils.identity, "linear"), (None, "exponential")):
         ours = tfr.keras.metrics.get("ndcg", topn=4, gain_fn=function, rank_discount_fn=utils.log2_inverse)
         assert value(ours) == value(metrics.NDCGMetric(topn=4, gain=gain))
+
+
+def test_dcg_takes_any_gain_and_discount():
+    utils = tfr.keras.utils
+    metric = tfr.keras.metrics.get("dcg", gain_fn=utils.identity, rank_discount_fn=utils.inverse)
+    again = metrics.deserialize(metrics.serialize(metric))
+    ranks = 1.0 + np.argsort(np.argsort(-SCORES, axis=1), axis=1)
+    assert value(again) == pytest.approx(np.mean(np.sum(LABELS / ranks, axis=1)), rel=1e-6)
 
 
 def test_default_metrics_have_the_names_of_tf_ranking():
