@@ -150,7 +150,7 @@ class EASE(Baseline):
     Raises:
       ValueError: If `strength` is not > 0; from `fit`, if it is too small for float32.
 
-    Time O(items^3), and memory 4 bytes * items^2: 6 s and 37 MB for 3,000 items, 7 GB for 41,000.
+    Time O(items^3); memory 4 bytes * items^2, which is 6.7 GB for 41,000 items.
 
     Example:
       >>> from tfr_smooth import recommendation

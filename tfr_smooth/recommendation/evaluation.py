@@ -10,7 +10,7 @@ import numpy as np
 
 from tfr_smooth.evaluation.rows import Estimate, estimate
 from tfr_smooth.evaluation.trec import checked_measures
-from tfr_smooth.recommendation.interactions import Interactions
+from tfr_smooth.recommendation.interactions import Interactions, counted, named_pair
 from tfr_smooth.recommendation.ranking import CatalogOrder, Scorer
 
 DEFAULT_MEASURES = (
@@ -119,8 +119,8 @@ def evaluate(
       ValueError: If an argument is invalid, `seen` has a test item of the same user, no user has test items, or scores
         are not finite or have another shape.
 
-    Time is that of scoring, and O(users * items * log(items)). Memory is about 150 MB, whatever the number of users, plus
-    that of one user for a catalog of more than 4 million items.
+    Time is that of scoring, and O(users * items * log(items)). Users are scored in blocks, so memory does not grow with
+    their number, except for the result.
 
     Example:
       >>> from tfr_smooth import recommendation
@@ -168,9 +168,8 @@ def _check_disjoint(test: Interactions, seen: Interactions) -> None:
     test.check_same_ids("seen", seen, "test")
     both = test.matrix.multiply(seen.matrix).tocoo()
     if both.nnz:
-        user, item = test.user_ids[both.row[0]], test.item_ids[both.col[0]]
-        more = f" and {both.nnz - 1:,} other pairs" * (both.nnz > 1)
-        raise ValueError(f"`test` must have no pairs of `seen`, got user {user!r} with item {item!r}{more}.")
+        pair = named_pair(test.user_ids, test.item_ids, both.row[0], both.col[0])
+        raise ValueError(f"`test` must have no pairs of `seen`, got {counted(both.nnz, 'pair')}, such as {pair}.")
 
 
 def _cutoff(name: str) -> int:

@@ -230,6 +230,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
+def named_pair(user_ids: np.ndarray, item_ids: np.ndarray, user: int, item: int) -> str:
+    """Returns the ids of a pair for messages."""
+    return f"user {user_ids[[user]].tolist()[0]!r} and item {item_ids[[item]].tolist()[0]!r}"
+
+
 def checked_ids(name: str, ids: Any, count: int | None) -> np.ndarray:
     """Returns unique ids as int64, or strings as objects; None is 0, 1, ..."""
     if ids is None:

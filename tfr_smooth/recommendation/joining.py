@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tfr_smooth.recommendation.interactions import Interactions, checked_ids, sparse
+from tfr_smooth.recommendation.interactions import Interactions, checked_ids, counted, named_pair, sparse
 
 # An integer whose text is the only one of its value, so that the text can be restored.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -105,9 +105,8 @@ def joined(sources: Sequence[Pairs], users: IdTable, items: IdTable) -> Any:
         if len(both):
             user, item = divmod(int(both[0]), len(item_ids))
             place = second.place(int(np.argmax(final_users == user)), int(np.argmax(final_items == item)))
-            pair = f"user {user_ids[user]!r} and item {item_ids[item]!r}"
-            more = f", as are {len(both) - 1:,} more pairs" * (len(both) > 1)
-            raise ValueError(f"{place}: {pair} are also in {first.name}{more}")
+            pair = named_pair(user_ids, item_ids, user, item)
+            raise ValueError(f"{place}: {pair} are also in {first.name} ({counted(len(both), 'pair')} in both)")
     found = []
     for source, pairs, chosen in zip(sources, keys, unique, strict=True):
         rows, columns = np.divmod(chosen, len(item_ids))
