@@ -11,8 +11,8 @@ import numpy as np
 from tfr_smooth import _arguments, _extras
 from tfr_smooth.recommendation.interactions import Interactions, sparse
 
-# Co-occurrences that are dense at once, which bounds memory.
-_BLOCK = 2**24
+# Pairs of items whose common users are counted at once, which bounds memory.
+_BLOCK = 2**22
 
 B = TypeVar("B", bound="Baseline")
 
@@ -103,7 +103,7 @@ class ItemKNN(Baseline):
     Raises:
       ValueError: If an argument is out of its range.
 
-    Time O(items^2) plus that of the sparse product; memory O(items * neighbors).
+    Time is that of the sparse product and of sorting its values; memory O(items * neighbors).
 
     Example:
       >>> from tfr_smooth import recommendation
@@ -120,14 +120,12 @@ class ItemKNN(Baseline):
         roots = np.sqrt(interactions.users_per_item.astype(np.float32))
         parts = []
         for start, common in _co_occurrences(interactions):
-            rows = np.arange(len(common))
-            common[rows, start + rows] = 0.0  # not a neighbor of itself
-            scale = np.outer(roots[start : start + len(common)], roots) + np.float32(self._shrinkage)
-            similar = np.divide(common, scale, out=common, where=common > 0.0)
-            if self._neighbors < similar.shape[1]:
-                others = np.argpartition(similar, -self._neighbors, axis=1)[:, : -self._neighbors]
-                np.put_along_axis(similar, others, 0.0, axis=1)
-            parts.append(sparse.csr_array(similar))
+            rows = np.repeat(np.arange(common.shape[0]), np.diff(common.indptr))
+            similar = common.data / (roots[start + rows] * roots[common.indices] + np.float32(self._shrinkage))
+            similar[start + rows == common.indices] = 0.0  # not a neighbor of itself
+            order = np.lexsort([-similar, rows])
+            nearest = order[np.arange(len(order)) - common.indptr[rows] < self._neighbors]
+            parts.append(sparse.csr_array((similar[nearest], (rows[nearest], common.indices[nearest])), common.shape))
         self._weights = sparse.vstack(parts, format="csr").T.tocsr()
         self._matrix = interactions.matrix
 
@@ -168,7 +166,7 @@ class EASE(Baseline):
         count = interactions.num_items
         gram = np.empty([count, count], np.float32)
         for start, common in _co_occurrences(interactions):
-            gram[start : start + len(common)] = common
+            gram[start : start + common.shape[0]] = common.toarray()
         gram[np.diag_indices(count)] += self._strength
         # In place: LAPACK's columns are the rows of this symmetric matrix.
         factor, failed = lapack.spotrf(gram.T, lower=True, clean=False, overwrite_a=True)
@@ -249,9 +247,9 @@ class IALS(Baseline):
         return self._users[users] @ self._items.T
 
 
-def _co_occurrences(interactions: Interactions) -> Iterator[tuple[int, np.ndarray]]:
-    """Yields blocks of rows of X^T X: the first item, and the numbers of common users, float32 [block, items]."""
+def _co_occurrences(interactions: Interactions) -> Iterator[tuple[int, Any]]:
+    """Yields blocks of rows of X^T X: the first item, and the numbers of common users as a CSR array [block, items]."""
     by_item = interactions.matrix.T.tocsr()
     size = max(1, _BLOCK // max(interactions.num_items, 1))
     for start in range(0, interactions.num_items, size):
-        yield start, (by_item[start : start + size] @ interactions.matrix).toarray()
+        yield start, by_item[start : start + size] @ interactions.matrix
