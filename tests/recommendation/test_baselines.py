@@ -117,12 +117,11 @@ def test_personal_baselines_find_groups_of_users_and_popularity_does_not():
     group = np.repeat([0, 1], 40)
     dense = (random.random((80, 30)) < 0.5) & (group[:, np.newaxis] == np.repeat([0, 1], 15))
     train, test = recommendation.hold_out(recommendation.Interactions(dense), items=2)
-    found = {
-        type(each).__name__: recommendation.evaluate(each.fit(train), test, seen=train, measures="recall_5")
-        for each in (recommendation.Popularity(), recommendation.ItemKNN(), recommendation.EASE(), recommendation.IALS())
-    }
-    means = {name: each.means["recall_5"].mean for name, each in found.items()}
-    assert min(means["ItemKNN"], means["EASE"]) > means["Popularity"] + 0.1, means
+    means, ials = [], recommendation.IALS(factors=4, strength=5.0)
+    for each in (recommendation.Popularity(), recommendation.ItemKNN(), recommendation.EASE(), ials):
+        found = recommendation.evaluate(each.fit(train), test, seen=train, measures="recall_5")
+        means.append(found.means["recall_5"].mean)
+    assert min(means[1:]) > means[0] + 0.1, means
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ def test_any_matrix_becomes_ones(form):
 
 
 def test_repeated_and_unsorted_entries_are_one_interaction_and_the_given_matrix_is_unchanged():
-    given = sparse.csr_array((np.array([2.0, 1.0, 1.0, 0.0]), np.array([2, 0, 2, 1]), np.array([0, 3, 4])), shape=(2, 3))
+    parts = np.array([2.0, 1.0, 1.0, 0.0]), np.array([2, 0, 2, 1]), np.array([0, 3, 4])
+    given = sparse.csr_array(parts, shape=(2, 3))
     found = recommendation.Interactions(given)
     assert found.matrix.indices.tolist() == [0, 2] and found.matrix.data.tolist() == [1, 1]
     assert given.indices.tolist() == [2, 0, 2, 1] and given.data.tolist() == [2, 1, 1, 0]

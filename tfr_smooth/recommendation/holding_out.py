@@ -48,7 +48,7 @@ def hold_out(
     keys = [random.random(interactions.num_interactions)]
     if by == "time":
         if interactions.times is None:
-            raise ValueError("`interactions` must have times for `by=\"time\"`, got none.")
+            raise ValueError('`interactions` must have times for `by="time"`, got none.')
         keys.append(interactions.times)
     order = np.lexsort([*keys, np.repeat(np.arange(len(counts)), counts)])
     # The places before the end of each row that are held out.

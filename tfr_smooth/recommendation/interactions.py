@@ -12,7 +12,7 @@ import numpy as np
 from tfr_smooth import _extras
 
 with _extras.needed("scipy", extra="recommendation", by="tfr_smooth.recommendation"):
-    from scipy import sparse
+    from scipy import sparse as sparse
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -25,8 +25,8 @@ class Interactions:
       matrix: [users, items], a SciPy sparse array or matrix, or a dense array. Values other than 0 are interactions.
       user_ids: The id of each user, [users], unique integers or strings. None: 0, 1, ...
       item_ids: The id of each item, [items], unique integers or strings. None: 0, 1, ...
-      times: The time of each interaction, [interactions], finite numbers in the order of `matrix.indices`, for splits by
-        time. `matrix` must then be in CSR format, with ascending indices in each row. None: no times.
+      times: The time of each interaction, for splits by time: [interactions], finite numbers in the order of
+        `matrix.indices`. `matrix` must then be in CSR format, with ascending indices in each row. None: no times.
       duplicates: Number of further interactions of the same user and item that a reader merged into one.
       below_rating: Number of interactions that a reader dropped because of a low rating.
 
@@ -106,8 +106,8 @@ class Interactions:
     def __str__(self) -> str:
         """Returns the counts, and what a reader merged or dropped."""
         counts = [counted(self.num_users, "user"), counted(self.num_items, "item")]
-        cells = max(self.num_users * self.num_items, 1)
-        counts.append(f"{counted(self.num_interactions, 'interaction')} (density {100 * self.num_interactions / cells:.3g}%)")
+        density = 100 * self.num_interactions / max(self.num_users * self.num_items, 1)
+        counts.append(f"{counted(self.num_interactions, 'interaction')} (density {density:.3g}%)")
         notes = [", ".join(counts)]
         for number, singular, what in (
             (int((self.items_per_user == 0).sum()), "user", "without items"),

@@ -125,7 +125,7 @@ class CatalogOrder:
     ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yields blocks of users: their places, scores float32 and keys uint64 [block, items]; 0 for seen items."""
         size = max(1, _BLOCK // max(len(self._rank), 1))
-        score = getattr(scorer, "scores", scorer)
+        score: Any = getattr(scorer, "scores", scorer)
         for start in range(0, len(users), size):
             block = users[start : start + size]
             scores = self._checked(score(block), block)

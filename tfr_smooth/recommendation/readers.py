@@ -203,9 +203,7 @@ def _read(
     return joined([_file_pairs(expand_paths(each, "files"), lines, *tables) for each in files], *tables)
 
 
-def _file_pairs(
-    paths: Sequence[str], lines: Callable[[str], Iterator[_Line]], users: IdTable, items: IdTable
-) -> Pairs:
+def _file_pairs(paths: Sequence[str], lines: Callable[[str], Iterator[_Line]], users: IdTable, items: IdTable) -> Pairs:
     """Reads the files of one part."""
     # Arrays of numbers: lists of Python objects would take several times the memory.
     found = array.array("q"), array.array("q")
@@ -233,8 +231,8 @@ def _file_pairs(
                     return f"{path}:{number}"
         raise AssertionError(f"no pair {pair}")
 
-    columns = [np.frombuffer(each, np.int64) for each in found]
-    return Pairs(paths[0], *columns, np.frombuffer(times) if times else None, below_rating, place)
+    user_numbers, item_numbers = (np.frombuffer(each, np.int64) for each in found)
+    return Pairs(paths[0], user_numbers, item_numbers, np.frombuffer(times) if times else None, below_rating, place)
 
 
 def _list_lines(path: str) -> Iterator[_Line]:
