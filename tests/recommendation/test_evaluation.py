@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tfr_smooth import evaluation, recommendation
 from tfr_smooth.recommendation import ranking
@@ -70,7 +71,10 @@ def test_values_of_one_user_by_hand():
     seen = recommendation.Interactions([[1, 0, 0, 0, 0]])
     scores = [[9.0, 2.0, 4.0, 1.0, 3.0]]  # the test items are at ranks 3 and 4 of the unseen items
     found = recommendation.evaluate(
-        lambda users: scores, test, seen=seen, measures=["recall_3", "ndcg_cut_3", "success_2", "map", "coverage_2"]
+        lambda users: tf.constant(scores),
+        test,
+        seen=seen,
+        measures=["recall_3", "ndcg_cut_3", "success_2", "map", "coverage_2"],
     )
     ideal = 1.0 + 1.0 / np.log2(3.0)
     assert {name: values.tolist() for name, values in found.values.items()} == {
