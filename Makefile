@@ -19,7 +19,7 @@ APART = tests/rankings tests/measures tests/losses tests/metrics tests/test_mode
 WITHOUT_KERAS = tests/rankings tests/measures tests/data tests/evaluation tests/test_packaging.py tests/test_project.py
 # These use Keras in few places, so their fast tests run only on the stack with Keras 3. All losses share a base class,
 # which tests/test_modes.py and tests/test_keras_users.py run with Keras 2.
-BARELY_KERAS = tests/benchmarks tests/examples tests/losses tests/study tests/test_docs.py \
+BARELY_KERAS = tests/benchmarks tests/examples tests/losses tests/recommendation tests/study tests/test_docs.py \
 	tests/test_extras.py tests/test_guide.py tests/test_numerics.py tests/test_program_cache.py \
 	$(filter-out tfr_smooth/tf_ranking,$(wildcard tfr_smooth/[a-z]*))
 LEFT_OUT = $(if $(filter $*,ranking),$(WITHOUT_KERAS) $(if $(findstring or,$(MARKS)),,$(BARELY_KERAS)))

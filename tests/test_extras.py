@@ -11,8 +11,9 @@ from tests import documents
 from tfr_smooth import _keras
 
 KERAS_3 = pytest.mark.skipif(not _keras.IS_KERAS_3, reason="text reranking needs Keras 3")
-OPTIONAL = ["Stemmer", "bm25s", "jinja2", "keras_hub", "lightgbm", "matplotlib", "optuna", "pandas", "pytrec_eval"]
-OPTIONAL += ["safetensors", "scipy", "tabulate", "tensorflow_ranking", "tensorflow_serving", "tensorflow_text"]
+OPTIONAL = ["Stemmer", "bm25s", "implicit", "jinja2", "keras_hub", "lightgbm", "matplotlib", "optuna", "pandas"]
+OPTIONAL += ["pytrec_eval", "safetensors", "scipy", "tabulate", "tensorflow_ranking", "tensorflow_serving"]
+OPTIONAL += ["tensorflow_text", "threadpoolctl"]
 
 PROGRAM = """
 import importlib, json, sys
@@ -45,6 +46,7 @@ calls = {{
     "trec_eval_by_query": lambda: tfr_smooth.evaluation.trec_eval_by_query([query]),
     "plot": lambda: tfr_smooth.evaluation.plot_training_curves(folder + "/curves.png", {{"loss": [0.5]}}),
     "collect": lambda: study.collect(None),
+    "recommendation": lambda: importlib.import_module("tfr_smooth.recommendation"),
     "lambdamart": lambda: study.RANKERS["lambdamart"].fit(None, {{}}, 0),
     "warmup": lambda: tfr_smooth.serving.export_ranker(model, folder + "/export", num_features=3),
     "no_warmup": lambda: tfr_smooth.serving.export_ranker(
@@ -102,6 +104,7 @@ def needs(name, packages, extra):
         ("trec_eval_by_query", needs("`trec_eval`", "pytrec_eval-terrier", "evaluation")),
         ("plot", needs("`plot_training_curves`", "matplotlib", "evaluation")),
         ("collect", needs("`collect`", "pandas", "study")),
+        ("recommendation", needs("tfr_smooth.recommendation", "scipy", "recommendation")),
         ("lambdamart", needs("The ranker 'lambdamart'", "lightgbm", "study")),
         pytest.param("bm25", needs("`bm25`", "bm25s and PyStemmer", "text"), marks=KERAS_3),
         pytest.param("load_encoder", needs("`load_encoder`", "keras-hub", "text"), marks=KERAS_3),

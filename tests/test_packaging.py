@@ -102,7 +102,8 @@ def test_wheel_declares_every_imported_package(metadata):
     # `compression` is in the standard library of newer Python versions.
     # scikit-learn itself calls the method that imports it.
     outside = imported - set(sys.stdlib_module_names) - {"compression", "sklearn", "tfr_smooth"}
-    extras = [declared(metadata, extra) for extra in ("evaluation", "serving", "study", "text", "ranking", "zstd")]
+    names = ("evaluation", "recommendation", "serving", "study", "text", "ranking", "zstd")
+    extras = [declared(metadata, extra) for extra in names]
     needed = {other_names.get(name, name.replace("_", "-")) for name in outside}
     # Only the examples import tqdm, and only KerasHub safetensors.
     assert needed == declared(metadata).union(*extras) - {"tfr_smooth", "tqdm", "safetensors"}
@@ -175,7 +176,7 @@ LAYERS = [
     {"_table_inputs"},
     {"_ranker_file"},
     {"ranker"},
-    {"study"},
+    {"recommendation", "study"},
     {"keras_ranking"},
 ]
 LAYERED = set().union(*LAYERS)

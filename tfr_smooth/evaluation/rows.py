@@ -65,10 +65,11 @@ def evaluate_rows(
 
 def estimates(by_query: dict[str, dict[str, float]]) -> dict[str, Estimate]:
     """Returns the mean and standard error of each measure over queries."""
-    values = {name: np.array([each[name] for each in by_query.values()]) for name in next(iter(by_query.values()))}
-    return {
-        name: Estimate(
-            float(each.mean()), float(each.std(ddof=1) / math.sqrt(len(each))) if len(each) > 1 else math.nan
-        )
-        for name, each in values.items()
-    }
+    names = next(iter(by_query.values()))
+    return {name: estimate(np.array([each[name] for each in by_query.values()])) for name in names}
+
+
+def estimate(values: np.ndarray) -> Estimate:
+    """Returns the mean and standard error of the values of queries."""
+    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return Estimate(float(values.mean()), float(error))

@@ -127,7 +127,7 @@ def trec_eval_by_query(
     """
     with _extras.needed("pytrec_eval-terrier", extra="evaluation", by="`trec_eval`"):
         import pytrec_eval
-    names = _checked_measures(measures)
+    names = checked_measures(measures)
     run, labels = _from_queries(queries) if qrels is None else _from_run(queries, qrels)
     results = pytrec_eval.RelevanceEvaluator(labels, names).evaluate(run)
     # A query without documents in the run has no result.
@@ -205,11 +205,12 @@ def document_names(doc_ids: Sequence[str | bytes]) -> list[str]:
     return [f"{position:0{digits}d}" for position in range(len(names))]
 
 
-def _checked_measures(measures: str | Iterable[str]) -> list[str]:
+def checked_measures(measures: str | Iterable[str], *, more: str = "") -> list[str]:
+    """Returns the names of measures; raises a `ValueError`, which also lists `more` names, for unknown ones."""
     names = [measures] if isinstance(measures, str) else list(measures)
     for name in names:
         if not isinstance(name, str) or _MEASURE.fullmatch(name) is None:
-            raise ValueError(f"`measures` must be {_MEASURES}, got {name!r}.")
+            raise ValueError(f"`measures` must be {_MEASURES}{more}, got {name!r}.")
     if not names:
         raise ValueError("`measures` must name at least one measure, got none.")
     return names

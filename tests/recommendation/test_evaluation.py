@@ -1,0 +1,193 @@
+"""Evaluation over all unseen items: equal to trec_eval, also for ties; hand-computed values; bad input."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth import evaluation, recommendation
+from tfr_smooth.recommendation import ranking
+
+MEASURES = ["map", "ndcg", "recip_rank", "Rprec"]
+MEASURES += [f"{name}_{k}" for name in ("P", "map_cut", "ndcg_cut", "recall", "success") for k in (1, 3, 20, 1000)]
+
+
+def random_split(seed=0, users=25, items=40, text_ids=False):
+    """Returns training and test items; some users have no training items and some no test items."""
+    random = np.random.default_rng(seed)
+    parts = random.choice(3, (users, items), p=[0.7, 0.15, 0.15])
+    parts[0][parts[0] == 1] = 0
+    parts[1][parts[1] == 2] = 0
+    ids = [f"i{each}" for each in random.permutation(items)] if text_ids else random.permutation(items)
+    return [recommendation.Interactions(parts == part, item_ids=ids) for part in (1, 2)]
+
+
+def by_trec_eval(scores, test, seen, measures=MEASURES):
+    """Returns trec_eval's values of a run with all unseen items, named by their ids, by user."""
+    names, seen = [str(each) for each in test.item_ids.tolist()], seen.matrix.toarray() > 0
+    labels, queries = test.matrix.toarray().astype(int), []
+    for user in np.flatnonzero(test.items_per_user):
+        unseen = np.flatnonzero(~seen[user])
+        doc_ids = [names[item] for item in unseen]
+        queries.append(evaluation.ScoredQuery(str(user), doc_ids, labels[user, unseen], scores[user, unseen]))
+    return evaluation.trec_eval_by_query(queries, measures)
+
+
+def check_like_trec_eval(scores, test, seen):
+    found = recommendation.evaluate(lambda users: scores[users], test, seen=seen, measures=MEASURES)
+    expected = by_trec_eval(scores, test, seen)
+    assert list(map(str, found.user_ids)) == list(expected)
+    for measure in MEASURES:
+        values = [each[measure] for each in expected.values()]
+        np.testing.assert_allclose(found.values[measure], values, rtol=0, atol=1e-12, err_msg=measure)
+        assert found.means[measure].mean == pytest.approx(np.mean(values), abs=1e-12)
+
+
+@pytest.mark.parametrize("text_ids", [False, True])
+@pytest.mark.parametrize("kind", ["normal", "ties", "all tied", "float64", "large", "zeros"])
+def test_values_are_those_of_trec_eval(kind, text_ids):
+    train, test = random_split(text_ids=text_ids)
+    random = np.random.default_rng(1)
+    scores = {
+        "normal": lambda shape: random.normal(size=shape).astype(np.float32),
+        "ties": lambda shape: random.integers(-2, 3, shape).astype(np.float32),
+        "all tied": np.zeros,
+        "float64": lambda shape: 1.0 + 1e-8 * random.integers(0, 20, shape),  # ties in float32
+        "large": lambda shape: random.choice([-3e38, -1e30, -1e-45, 1e-45, 1e30, 3e38], shape),
+        "zeros": lambda shape: random.choice([-0.0, 0.0, 1.0], shape),
+    }[kind](test.matrix.shape)
+    check_like_trec_eval(scores, test, train)
+
+
+def test_values_are_those_of_trec_eval_in_blocks_of_few_users(monkeypatch):
+    train, test = random_split(users=40)
+    monkeypatch.setattr(ranking, "_BLOCK", 3 * test.num_items)
+    check_like_trec_eval(np.random.default_rng(1).integers(0, 9, test.matrix.shape), test, train)
+
+
+def test_values_of_one_user_by_hand():
+    test = recommendation.Interactions([[0, 1, 0, 1, 0]])
+    seen = recommendation.Interactions([[1, 0, 0, 0, 0]])
+    scores = [[9.0, 2.0, 4.0, 1.0, 3.0]]  # the test items are at ranks 3 and 4 of the unseen items
+    found = recommendation.evaluate(
+        lambda users: tf.constant(scores),
+        test,
+        seen=seen,
+        measures=["recall_3", "ndcg_cut_3", "success_2", "map", "coverage_2"],
+    )
+    ideal = 1.0 + 1.0 / np.log2(3.0)
+    assert {name: values.tolist() for name, values in found.values.items()} == {
+        "recall_3": [0.5],
+        "ndcg_cut_3": [pytest.approx(0.5 / ideal)],
+        "success_2": [0.0],
+        "map": [pytest.approx((1 / 3 + 2 / 4) / 2)],
+    }
+    assert found.coverage == {"coverage_2": 0.4}
+
+
+def test_the_best_scores_have_the_value_1_and_without_seen_all_items_are_ranked():
+    train, test = random_split()
+    best = recommendation.evaluate(lambda users: test.dense(users), test, seen=train)
+    measures = [name for name in best.values if name.startswith(("ndcg", "map"))]
+    assert {best.means[name].mean for name in measures} == {1.0}
+    both = train.matrix + test.matrix
+    found = recommendation.evaluate(lambda users: both[users].toarray() + train.dense(users), test, measures="P_1")
+    has_train = train.items_per_user[test.items_per_user > 0] > 0
+    assert found.values["P_1"].tolist() == (~has_train).astype(float).tolist()
+
+
+def test_coverage_counts_unseen_items_of_all_blocks(monkeypatch):
+    monkeypatch.setattr(ranking, "_BLOCK", 1)
+    train, test = random_split()
+    scores = np.random.default_rng(1).normal(size=test.matrix.shape)
+    found = recommendation.evaluate(lambda users: scores[users], test, seen=train, measures=["coverage_2"])
+    users = np.flatnonzero(test.items_per_user)
+    top = recommendation.top_items(lambda users: scores[users], train, users, topn=2)
+    assert found.coverage["coverage_2"] == len(set(top.items.ravel().tolist())) / 40
+    assert found.values == {} and str(found) == f"coverage_2  {found.coverage['coverage_2']:.4f}"
+    everything = recommendation.evaluate(lambda users: scores[users], test, seen=train, measures="coverage_999")
+    assert everything.coverage == {"coverage_999": 1.0}
+
+
+def test_values_by_user_can_be_compared():
+    train, test = random_split(users=200)
+    scores = np.random.default_rng(1).normal(size=test.matrix.shape)
+    worse = recommendation.evaluate(lambda users: scores[users], test, seen=train)
+    better = recommendation.evaluate(lambda users: scores[users] + test.dense(users), test, seen=train)
+    a, b = (each.by_user("ndcg_cut_20") for each in (better, worse))
+    assert list(a) == np.flatnonzero(test.items_per_user).tolist()
+    comparison = evaluation.randomization_test(a, b, samples=1000)
+    assert comparison.p_value < 0.01 and comparison.queries == len(a)
+    means = [each.means["ndcg_cut_20"].mean for each in (better, worse)]
+    assert comparison.mean_difference == pytest.approx(means[0] - means[1])
+    with pytest.raises(ValueError, match="`measure` must be one of recall_20, .*, map, got 'ndcg'."):
+        worse.by_user("ndcg")
+
+
+@pytest.mark.parametrize(
+    "scores, message",
+    [
+        (np.zeros([2, 2]), "`scorer` must return numbers [users, items] of shape (2, 3), got float64 of shape (2, 2)."),
+        (np.full([2, 3], "a"), "of shape (2, 3), got <U1 of shape (2, 3)."),
+        ([[0, 0, 0], [0, np.nan, 0]], "`scorer` must return scores that are finite in float32, got others for user 2."),
+        ([[0, 0, -np.inf], [0, 0, 0]], "finite in float32, got others for user 0."),
+        ([[0, 0, 1e39], [0, 0, 0]], "finite in float32, got others for user 0."),
+    ],
+)
+def test_bad_scores_are_refused(scores, message):
+    test = recommendation.Interactions([[1, 0, 0], [0, 0, 0], [0, 1, 0]])
+    with pytest.raises(ValueError, match=re.escape(message)):
+        recommendation.evaluate(lambda users: scores, test)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        recommendation.top_items(lambda users: scores, test, [0, 2], topn=1)
+
+
+@pytest.mark.parametrize(
+    "test, seen, message",
+    [
+        ([[0, 0]], None, "`test` must have a user with items, got none."),
+        ([[1, 1], [0, 1]], [[1, 0], [0, 1]], "`test` must have no pairs of `seen`, got 2 pairs, such as user 0 and"),
+        ([[1, 0]], [[0, 1, 0]], "`seen` must have the same `item_ids` as `test`: read both with one call."),
+        ([[1, 0]], [[0, 1], [1, 1]], "`seen` must have the same `user_ids` as `test`: read both with one call."),
+    ],
+)
+def test_bad_test_items_are_refused(test, seen, message):
+    seen = None if seen is None else recommendation.Interactions(seen)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        recommendation.evaluate(lambda users: [[0, 0]], recommendation.Interactions(test), seen=seen)
+
+
+@pytest.mark.parametrize("measures", ["recall@20", "coverage", ["coverage_5", "hits_5"], ["map", 5], []])
+def test_bad_measures_are_refused(measures):
+    message = "`measures` must (be map, .* or coverage_k, got|name at least one measure, got none)"
+    with pytest.raises(ValueError, match=message):
+        recommendation.evaluate(lambda users: [[0]], recommendation.Interactions([[1]]), measures=measures)
+
+
+# The best items.
+
+
+@pytest.mark.parametrize("exclude_seen", [False, True])
+def test_top_items_are_those_of_a_stable_sort(exclude_seen):
+    train, _ = random_split(text_ids=True)
+    scores = np.random.default_rng(1).integers(0, 4, train.matrix.shape).astype(np.float32)
+    users, names = [3, 0, 3], train.item_ids.tolist()
+    found = recommendation.top_items(lambda users: scores[users], train, users, topn=39, exclude_seen=exclude_seen)
+    for row, user in enumerate(users):
+        allowed = [item for item in range(40) if not (exclude_seen and train.matrix.toarray()[user, item])]
+        best = sorted(allowed, key=lambda item: (scores[user, item], names[item]), reverse=True)[:39]  # noqa: B023
+        assert found.items[row].tolist() == best + [-1] * (39 - len(best))
+        assert found.scores[row].tolist() == scores[user, best].tolist() + [-np.inf] * (39 - len(best))
+    assert found.items.dtype == np.int32 and found.scores.dtype == np.float32
+
+
+def test_top_items_of_a_small_catalog_and_of_no_users():
+    interactions = recommendation.Interactions([[1, 0]])
+    found = recommendation.top_items(lambda users: [[2, 1]], interactions, [0], topn=5)
+    assert found.items.tolist() == [[1, -1, -1, -1, -1]]
+    assert recommendation.top_items(lambda users: [[2, 1]], interactions, [], topn=5).items.shape == (0, 5)
+    with pytest.raises(ValueError, match="`topn` must be an integer >= 1, got 0."):
+        recommendation.top_items(lambda users: [[2, 1]], interactions, [0], topn=0)
+    with pytest.raises(ValueError, match="`exclude_seen` must be True or False, got 1."):
+        recommendation.top_items(lambda users: [[2, 1]], interactions, [0], topn=1, exclude_seen=1)

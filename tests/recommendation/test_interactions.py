@@ -1,0 +1,205 @@
+"""Interactions, splits of each user's items, and batches of users."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy import sparse
+
+from tfr_smooth import recommendation
+
+
+def random_interactions(seed=0, users=30, items=20, density=0.3):
+    """Returns random interactions with times; the first user has no items and the second one item."""
+    random = np.random.default_rng(seed)
+    dense = random.random((users, items)) < density
+    dense[:2] = False
+    dense[1, 3] = True
+    return recommendation.Interactions(sparse.csr_array(dense), times=random.integers(0, 5, dense.sum()))
+
+
+# The matrix and the ids.
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_matrix, sparse.coo_array, sparse.csc_array])
+def test_any_matrix_becomes_ones(form):
+    found = recommendation.Interactions(form([[0, 2.5, 0], [-1, 0, 3]]))
+    assert found.matrix.format == "csr" and found.matrix.dtype == np.float32
+    assert found.matrix.toarray().tolist() == [[0, 1, 0], [1, 0, 1]]
+    assert found.items_per_user.tolist() == [1, 2] and found.users_per_item.tolist() == [1, 1, 1]
+    assert found.user_ids.tolist() == [0, 1] and found.item_ids.tolist() == [0, 1, 2]
+
+
+def test_repeated_and_unsorted_entries_are_one_interaction_and_the_given_matrix_is_unchanged():
+    parts = np.array([2.0, 1.0, 1.0, 0.0]), np.array([2, 0, 2, 1]), np.array([0, 3, 4])
+    given = sparse.csr_array(parts, shape=(2, 3))
+    found = recommendation.Interactions(given)
+    assert found.matrix.indices.tolist() == [0, 2] and found.matrix.data.tolist() == [1, 1]
+    assert given.indices.tolist() == [2, 0, 2, 1] and given.data.tolist() == [2, 1, 1, 0]
+
+
+def test_dense_and_padded_items_of_users():
+    found = random_interactions()
+    users = np.array([5, 0, 1, 5])
+    np.testing.assert_array_equal(found.dense(users), found.matrix.toarray()[users] > 0)
+    padded = found.padded(users)
+    assert padded.dtype == np.int32 and padded.shape == (4, found.items_per_user[5])
+    for row, user in zip(padded, users, strict=True):
+        items = np.flatnonzero(found.matrix.toarray()[user])
+        assert row.tolist() == items.tolist() + [-1] * (padded.shape[1] - len(items))
+    assert found.padded([0]).shape == (1, 0) and found.padded([]).shape == (0, 0) and found.dense([]).shape == (0, 20)
+
+
+def test_ids_are_found_in_any_order():
+    found = recommendation.Interactions(np.eye(3), user_ids=["b", "a", "c"], item_ids=np.array([7, 5, 6]))
+    assert found.user_indices(["c", "b"]).tolist() == [2, 0] and found.item_indices(np.array([5, 5])).tolist() == [1, 1]
+    with pytest.raises(ValueError, match="`ids` must be ids of users, got 'd', which is unknown."):
+        found.user_indices(["a", "d"])
+    with pytest.raises(ValueError, match="`ids` must be ids of items, got '5', which is unknown."):
+        found.item_indices(["5"])
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"user_ids": ["a"]}, "`user_ids` must have one id for each of 2, got 1."),
+        ({"item_ids": [1, 2, 1]}, "`item_ids` must be unique, got 1 twice."),
+        ({"item_ids": [1, None, 2]}, "`item_ids` must be integers or strings, got NoneType, int."),
+        ({"times": [1.0, 2.0]}, "`times` must be 3 finite numbers, one per interaction, got"),
+        ({"times": [1.0, 2.0, np.nan]}, "`times` must be 3 finite numbers, one per interaction, got"),
+    ],
+)
+def test_bad_ids_and_times_are_refused(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        recommendation.Interactions([[1, 0, 1], [0, 0, 1]], **options)
+
+
+def test_times_need_a_matrix_in_their_order():
+    matrix = sparse.csr_array((np.ones(2), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
+    with pytest.raises(ValueError, match="`matrix` must be in CSR format with ascending indices and no zeros"):
+        recommendation.Interactions(matrix, times=[1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "users, message",
+    [
+        ([30], "`users` must be indices below 30, got 30."),
+        ([0, -1], "`users` must be indices below 30, got -1."),
+        ([0.0], "`users` must be indices of users, [batch], got float64 of shape (1,)."),
+        (["a"], "`users` must be indices of users, [batch], got <U1 of shape (1,)."),
+        (3, "`users` must be indices of users, [batch], got int64 of shape ()."),
+    ],
+)
+def test_bad_users_are_refused(users, message):
+    for function in (random_interactions().dense, random_interactions().padded, random_interactions().rows):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            function(users)
+
+
+# Splits.
+
+
+@pytest.mark.parametrize("by", ["random", "time"])
+@pytest.mark.parametrize("items", [0.1, 0.5, 1, 3, 100])
+def test_a_split_divides_the_items_of_each_user_and_leaves_one(items, by):
+    whole = random_interactions()
+    train, held = recommendation.hold_out(whole, items=items, by=by)
+    np.testing.assert_array_equal((train.matrix + held.matrix).toarray(), whole.matrix.toarray())
+    counts = whole.items_per_user
+    expected = np.floor(items * counts + 0.5) if items < 1 else np.full(len(counts), items)
+    np.testing.assert_array_equal(held.items_per_user, np.minimum(expected, np.maximum(counts - 1, 0)))
+    assert held.user_ids is train.user_ids or held.user_ids.tolist() == whole.user_ids.tolist()
+
+
+def test_a_split_by_time_holds_out_the_latest_items():
+    whole = random_interactions()
+    train, held = recommendation.hold_out(whole, items=0.4, by="time")
+    for user in np.flatnonzero(held.items_per_user):
+        early, late = (each.times[slice(*each.matrix.indptr[user : user + 2])] for each in (train, held))
+        assert early.max() <= late.min()
+    # The parts have the times of their pairs.
+    both = [sparse.csr_array((each.times, each.matrix.indices, each.matrix.indptr)) for each in (train, held, whole)]
+    np.testing.assert_array_equal((both[0] + both[1]).toarray(), both[2].toarray())
+
+
+@pytest.mark.parametrize("by", ["random", "time"])
+def test_a_split_depends_only_on_the_seed(by):
+    whole = random_interactions()
+    first, again, other = (recommendation.hold_out(whole, by=by, seed=seed)[1] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.matrix.toarray(), again.matrix.toarray())
+    assert (first.matrix != other.matrix).nnz > 0
+
+
+def test_each_item_is_held_out_equally_often():
+    whole = recommendation.Interactions(np.ones([4000, 5]))
+    held = recommendation.hold_out(whole, items=2)[1].users_per_item
+    np.testing.assert_allclose(held / 4000, 0.4, atol=0.04)  # five standard deviations
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"items": 0}, "`items` must be an integer >= 1, got 0."),
+        ({"items": 1.0}, "`items` must be a number in (0, 1), got 1.0."),
+        ({"items": True}, "`items` must be an integer >= 1, got True."),
+        ({"by": "user"}, "`by` must be one of 'random', 'time', got 'user'."),
+        ({"by": "time"}, '`interactions` must have times for `by="time"`, got none.'),
+        ({"seed": -1}, "`seed` must be an integer >= 0, got -1."),
+    ],
+)
+def test_bad_splits_are_refused(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        recommendation.hold_out(recommendation.Interactions(np.eye(3)), **options)
+
+
+# Batches.
+
+
+def epochs(interactions, **options):
+    """Returns the users of all batches."""
+    return [users.numpy().tolist() for users, _ in recommendation.user_batches(interactions, **options)]
+
+
+def test_batches_have_each_user_with_items_once_per_epoch():
+    whole = random_interactions(density=0.5)
+    assert np.flatnonzero(whole.items_per_user == 0).tolist() == [0]
+    plain = epochs(whole, batch_size=8, shuffle=False)
+    assert sum(plain, []) == list(range(1, 30)) and list(map(len, plain)) == [8, 8, 8, 5]
+    shuffled = epochs(whole, batch_size=8, num_epochs=2, seed=1)
+    first, second = sum(shuffled[:4], []), sum(shuffled[4:], [])
+    assert sorted(first) == sorted(second) == list(range(1, 30)) and first != second
+    assert epochs(whole, batch_size=8, num_epochs=1, first_epoch=1, seed=1) == shuffled[4:]
+    assert epochs(whole, batch_size=8, seed=2) != shuffled[:4]
+    endless = recommendation.user_batches(whole, batch_size=8, num_epochs=None, seed=1)
+    assert [users.numpy().tolist() for users, _ in endless.take(8)] == shuffled
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_dense_labels_of_batches_are_the_rows_of_the_matrix(jit):
+    whole = random_interactions()
+    labels = tf.function(lambda items: recommendation.dense_labels(items, num_items=20), jit_compile=jit)
+    for users, items in recommendation.user_batches(whole, batch_size=16):
+        np.testing.assert_array_equal(labels(items), whole.matrix.toarray()[users.numpy()])
+        assert labels(items).dtype == tf.float32
+
+
+def test_dense_labels_of_users_without_items_are_0():
+    assert recommendation.dense_labels(tf.zeros([2, 0], tf.int32), 3).numpy().tolist() == [[0.0] * 3] * 2
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"batch_size": 0}, "`batch_size` must be an integer >= 1, got 0."),
+        ({"batch_size": 2, "shuffle": 1}, "`shuffle` must be True or False, got 1."),
+        ({"batch_size": 2, "num_epochs": 0}, "`num_epochs` must be an integer >= 1 or None, got 0."),
+        ({"batch_size": 2, "first_epoch": -1}, "`first_epoch` must be an integer >= 0, got -1."),
+        ({"batch_size": 2, "seed": None}, "`seed` must be an integer >= 0, got None."),
+    ],
+)
+def test_bad_options_of_batches_are_refused(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        recommendation.user_batches(random_interactions(), **options)
+    with pytest.raises(ValueError, match="`interactions` must have a user with items, got none."):
+        recommendation.user_batches(recommendation.Interactions(np.zeros([2, 2])), batch_size=1)

@@ -1,0 +1,227 @@
+"""Readers of interactions: shared numbers of users and items, merged pairs, and errors with their line."""
+
+import gzip
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tfr_smooth import recommendation
+
+
+def write(folder, name, text):
+    path = folder / name
+    (gzip.open if name.endswith(".gz") else open)(path, "wb").write(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def pairs(interactions):
+    """Returns the pairs of ids."""
+    coo = interactions.matrix.tocoo()
+    users, items = interactions.user_ids[coo.row], interactions.item_ids[coo.col]
+    return set(zip(users.tolist(), items.tolist(), strict=True))
+
+
+# Files with the items of each user.
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_parts_share_the_numbers_of_users_and_items(tmp_path, suffix):
+    train = write(tmp_path, "train.txt" + suffix, "2 10 7\n0 7\n")
+    test = write(tmp_path, "test.txt" + suffix, "0 9\n5 10")
+    train, test = recommendation.read_lists(train, test)
+    assert train.user_ids.tolist() == test.user_ids.tolist() == [0, 2, 5]
+    assert train.item_ids.tolist() == test.item_ids.tolist() == [7, 9, 10]
+    assert pairs(train) == {(2, 10), (2, 7), (0, 7)} and pairs(test) == {(0, 9), (5, 10)}
+    assert (train.num_users, train.num_items, train.num_interactions) == (3, 3, 3)
+
+
+def test_a_part_may_have_several_files_and_a_user_several_lines(tmp_path):
+    write(tmp_path, "part-1", "0 1 2\n\n1 2\r\n"), write(tmp_path, "part-2", "\ufeff0 3\n1\t3  1 \n2\n")
+    found = recommendation.read_lists(tmp_path / "part-*")
+    assert pairs(found) == {(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)}
+    assert found.user_ids.tolist() == [0, 1, 2]
+    assert str(found).endswith("; 1 user without items")
+
+
+def test_ids_that_are_not_all_integers_remain_text(tmp_path):
+    found = recommendation.read_lists(write(tmp_path, "lists", "9 é 10 007 7\n10 é"))
+    assert found.user_ids.tolist() == [9, 10] and found.user_ids.dtype == np.int64
+    assert found.item_ids.tolist() == ["007", "10", "7", "é"]
+
+
+def test_duplicate_pairs_are_merged_and_counted(tmp_path):
+    found = recommendation.read_lists(write(tmp_path, "lists", "0 1 1 2\n0 1\n"))
+    assert (found.num_interactions, found.duplicates) == (2, 2)
+    assert found.matrix.data.tolist() == [1.0, 1.0]
+    assert str(found) == "1 user, 2 items, 2 interactions (density 100%); 2 duplicates merged"
+
+
+def test_given_ids_keep_their_order_and_others_are_refused(tmp_path):
+    path = write(tmp_path, "lists", "0 5\n1 7 5\n")
+    found = recommendation.read_lists(path, users=[1, 0], items=["7", "6", "5"])
+    assert found.item_ids.tolist() == ["7", "6", "5"]
+    assert found.dense([0, 1]).tolist() == [[True, False, True], [False, False, True]]
+    assert str(found).endswith("; 1 item without users")
+    with pytest.raises(ValueError, match="^" + re.escape(f"{path}:2: item '7' is not in `items`") + "$"):
+        recommendation.read_lists(path, items=range(7))
+
+
+def test_a_pair_in_two_parts_is_refused_with_its_line(tmp_path):
+    train, test = write(tmp_path, "train", "a 1 2 3\n"), write(tmp_path, "test", "b 1\na 4 2 3\n")
+    message = f"{test}:2: user 'a' and item 2 are also in {train} (2 pairs in both)"
+    with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
+        recommendation.read_lists(train, test)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "7\n8\n"])
+def test_a_file_without_pairs_is_refused(text, tmp_path):
+    path = write(tmp_path, "empty", text)
+    with pytest.raises(ValueError, match="^" + re.escape(f"{path}: no pairs of a user and an item") + "$"):
+        recommendation.read_lists(path)
+    with pytest.raises(ValueError, match="empty: no pairs"):
+        recommendation.read_lists(write(tmp_path, "train", "1 2\n"), path)
+
+
+def test_missing_damaged_and_binary_files_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="`files` must match files, got '.*none'"):
+        recommendation.read_lists(tmp_path / "none")
+    with pytest.raises(ValueError, match="`files` must contain at least one file, got none"):
+        recommendation.read_lists()
+    damaged = tmp_path / "lists.gz"
+    damaged.write_bytes(gzip.compress(b"0 1\n" * 100)[:-9])
+    with pytest.raises(ValueError, match=r"lists\.gz:\d+: truncated or damaged gzip data"):
+        recommendation.read_lists(damaged)
+    with pytest.raises(ValueError, match=r"bytes:2: not UTF-8 text: invalid start byte"):
+        recommendation.read_lists(write(tmp_path, "bytes", b"0 1\n1 \xff\n"))
+
+
+# Files of ratings.
+
+RATINGS = ["ann", "up", "5", "30"], ["ann", "heat", "2", "10"], ["bob", "up", "3.5", "20"], ["ann", "up", "4", "40"]
+
+
+@pytest.mark.parametrize("separator", ["::", "\t", ",", ";", " "])
+def test_ratings_with_any_separator(separator, tmp_path):
+    path = write(tmp_path, "ratings.gz", "\n".join(separator.join(row) for row in RATINGS))
+    found = recommendation.read_ratings(path, separator=separator)
+    assert pairs(found) == {("ann", "up"), ("ann", "heat"), ("bob", "up")}
+    assert (found.duplicates, found.below_rating) == (1, 0)
+    # In the order of the matrix; the latest time of a duplicate.
+    assert found.times.tolist() == [10.0, 40.0, 20.0]
+    high = recommendation.read_ratings(path, separator=separator, least_rating=3.5)
+    assert pairs(high) == {("ann", "up"), ("bob", "up")} and high.item_ids.tolist() == ["up"]
+    assert (high.duplicates, high.below_rating, high.times.tolist()) == (1, 1, [40.0, 20.0])
+    assert "; 1 interaction dropped because of a low rating" in str(high)
+
+
+def test_columns_of_ratings_may_be_in_any_order_after_a_header(tmp_path):
+    path = write(tmp_path, "log.csv", "time,page,note,reader\n3,p1,x,7\n\n4,p2,,8\n")
+    found = recommendation.read_ratings(path, columns=["time", "item", None, "user"], header=True)
+    assert pairs(found) == {(7, "p1"), (8, "p2")} and found.times.tolist() == [3.0, 4.0]
+    found = recommendation.read_ratings(path, columns=[None, "item", None, "user"], header=True)
+    assert found.times is None
+
+
+def test_parts_of_ratings_share_their_items(tmp_path):
+    base, test = write(tmp_path, "base", "1,2,5,0\n2,3,1,0\n"), write(tmp_path, "test", "2,4,5,0\n1,3,1,0\n")
+    base, test = recommendation.read_ratings(base, test, least_rating=4, users=[1, 2])
+    assert base.item_ids.tolist() == test.item_ids.tolist() == [2, 4]
+    assert pairs(base) == {(1, 2)} and pairs(test) == {(2, 4)} and base.below_rating == test.below_rating == 1
+
+
+@pytest.mark.parametrize(
+    "text, options, message",
+    [
+        ("1,2,3\n", {}, "1: expected 'user,item,rating,time', 4 fields, got 3"),
+        ("1,2,3,4\n1\t2\t3\t4\n", {}, "2: expected 'user,item,rating,time', 4 fields, got 1"),
+        ("1,2,3,4\n1,,3,4\n", {}, "2: the item is empty"),
+        (" ,2,3,4\n", {}, "1: the user is empty"),
+        ("user,item,rating,time\n", {}, "1: time 'time' is not a finite number (`header=True` skips the first line)"),
+        ("1,2,3,4\n1,2,x,4\n", {"least_rating": 1}, "2: rating 'x' is not a finite number"),
+        ("1,2,3,1_0\n", {}, "1: time '1_0' is not a finite number"),
+        ("1,2,3,4\n1,2,3,nan\n", {}, "2: time 'nan' is not a finite number"),
+        ("1,2,3,4\n1,2,nan,4\n", {"least_rating": 1}, "2: rating 'nan' is not a finite number"),
+        ("1,2,1,4\n1,3,2,4\n", {"least_rating": 4}, " no pairs of a user and an item with a high enough"),
+    ],
+)
+def test_bad_ratings_are_refused_with_their_line(text, options, message, tmp_path):
+    path = write(tmp_path, "ratings", text)
+    with pytest.raises(ValueError, match="^" + re.escape(f"{path}:{message}")):
+        recommendation.read_ratings(path, **options)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"separator": ""}, "`separator` must be a non-empty string, got ''."),
+        ({"columns": ["user", "rating"]}, "`columns` must be 'user', 'item' and, optionally, "),
+        ({"columns": ["user", "item", "item"]}, "`columns` must be 'user', 'item' and, optionally, "),
+        ({"columns": ["user", "item", "stars"]}, "got ['user', 'item', 'stars']."),
+        ({"header": 1}, "`header` must be True or False, got 1."),
+        ({"least_rating": "4"}, "`least_rating` must be a finite number, got '4'."),
+        ({"columns": ["user", "item"], "least_rating": 4}, "`least_rating` must be None without ratings, got 4."),
+        ({"items": [1, 1]}, "`items` must be unique, got 1 twice."),
+        ({"users": [1, "a"]}, "`users` must be integers or strings, got int, str."),
+        ({"users": [1.0]}, "`users` must be integers or strings, got float."),
+    ],
+)
+def test_bad_arguments_are_refused(options, message, tmp_path):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        recommendation.read_ratings(write(tmp_path, "ratings", "1,1,1,1\n"), **options)
+
+
+# DataFrames.
+
+
+def frame(**columns):
+    names = {"who": ["bob", "ann", "ann"], "what": [7, 9, 7], "stars": [5, 1, 4], "when": [30, 20, 10]}
+    return pd.DataFrame({**names, **columns})
+
+
+def test_a_frame_has_the_values_of_the_file():
+    found = recommendation.from_dataframe(frame(), user="who", item="what", rating="stars", time="when", least_rating=4)
+    assert pairs(found) == {("ann", 7), ("bob", 7)}
+    assert (found.times.tolist(), found.below_rating) == ([10.0, 30.0], 1)
+    assert found.user_ids.tolist() == ["ann", "bob"] and found.item_ids.tolist() == [7]
+
+
+def test_frames_share_their_numbers_and_may_have_timestamps_and_categories():
+    later = frame(who=pd.Categorical(["cid", "cid", "ann"]), what=[7, 8, 8])
+    later["when"] = pd.to_datetime(["1970-01-01T00:00:01.5", "1970-01-02", "1970-01-01"], format="ISO8601")
+    first, second = recommendation.from_dataframe(frame(), later, user="who", item="what", time="when")
+    assert first.user_ids.tolist() == second.user_ids.tolist() == ["ann", "bob", "cid"]
+    assert pairs(second) == {("cid", 7), ("cid", 8), ("ann", 8)}
+    assert second.times.tolist() == [0.0, 1.5, 86400.0]
+    utc = later.assign(when=later["when"].dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"))
+    found = recommendation.from_dataframe(utc, user="who", item="what", time="when")
+    assert found.times.tolist() == [0.0, 1.5, 86400.0]
+
+
+@pytest.mark.parametrize(
+    "columns, options, message",
+    [
+        ({"what": [7, None, 8]}, {}, "frame, row 1: column 'what' has no value"),
+        ({"what": [7, 8, 8.5]}, {}, "frame, row 0: column 'what' must have integers or strings, got 7.0"),
+        ({"what": [True, False, True]}, {}, "frame, row 0: column 'what' must have integers or strings, got True"),
+        ({"what": ["a", "", "b"]}, {}, "frame, row 1: the item is empty"),
+        ({"what": [7, 2**64 - 1, 8]}, {}, "`items` must be integers of 64 bits or strings, got longer ones."),
+        ({"stars": list("abc")}, {"rating": "stars", "least_rating": 1}, "frame: column 'stars' must have"),
+        ({"when": [1, 2, np.inf]}, {"time": "when"}, "frame, row 2: column 'when' is not finite"),
+        ({}, {"time": "date"}, "frame: no column 'date' among ['who', 'what', 'stars', 'when']"),
+        ({}, {"rating": "stars", "least_rating": 6}, "frame: no pairs of a user and an item with a high enough rating"),
+        ({}, {"least_rating": 6}, "`least_rating` must be None without ratings, got 6."),
+        ({}, {"items": [7, 8]}, "frame, row 1: item 9 is not in `items`"),
+    ],
+)
+def test_bad_frames_are_refused_with_their_row(columns, options, message):
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
+        recommendation.from_dataframe(frame(**columns), user="who", item="what", **options)
+
+
+def test_a_pair_in_two_frames_is_refused_with_its_row():
+    with pytest.raises(ValueError, match="^frame 1, row 2: user 'ann' and item 9 are also in frame 0 "):
+        recommendation.from_dataframe(frame(), frame(what=[8, 8, 9]), user="who", item="what")
+    with pytest.raises(ValueError, match="`frames` must contain at least one table, got none"):
+        recommendation.from_dataframe(user="who", item="what")

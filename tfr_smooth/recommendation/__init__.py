@@ -1,0 +1,29 @@
+"""Recommendation: which items of a catalog a user wants, learned from interactions."""
+
+from tfr_smooth.recommendation.baselines import EASE, IALS, Baseline, ItemKNN, Popularity
+from tfr_smooth.recommendation.batches import dense_labels, user_batches
+from tfr_smooth.recommendation.evaluation import CatalogEvaluation, evaluate
+from tfr_smooth.recommendation.holding_out import hold_out
+from tfr_smooth.recommendation.interactions import Interactions
+from tfr_smooth.recommendation.ranking import TopItems, UserScorer, top_items
+from tfr_smooth.recommendation.readers import from_dataframe, read_lists, read_ratings
+
+__all__ = [
+    "EASE",
+    "IALS",
+    "Baseline",
+    "CatalogEvaluation",
+    "Interactions",
+    "ItemKNN",
+    "Popularity",
+    "TopItems",
+    "UserScorer",
+    "dense_labels",
+    "evaluate",
+    "from_dataframe",
+    "hold_out",
+    "read_lists",
+    "read_ratings",
+    "top_items",
+    "user_batches",
+]

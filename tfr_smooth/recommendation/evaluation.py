@@ -1,0 +1,197 @@
+"""Evaluation of recommenders: all unseen items of the catalog are ranked."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from tfr_smooth.evaluation.rows import Estimate, estimate
+from tfr_smooth.evaluation.trec import checked_measures
+from tfr_smooth.recommendation.interactions import Interactions, counted, named_pair
+from tfr_smooth.recommendation.ranking import CatalogOrder, Scorer
+
+DEFAULT_MEASURES = (
+    "recall_20",
+    "ndcg_cut_10",
+    "ndcg_cut_20",
+    "ndcg_cut_100",
+    "success_20",
+    "map",
+    "coverage_20",
+)
+_COVERAGE = re.compile(r"coverage_[1-9][0-9]{0,8}")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CatalogEvaluation:
+    """The result of `evaluate`.
+
+    Args:
+      user_ids: The ids of the evaluated users, [users].
+      values: For each measure, float64 [users], each in [0, 1].
+      coverage: For each `coverage_k`, the fraction of the catalog that is among the first k items of an evaluated user.
+
+    Example:
+      >>> from tfr_smooth import recommendation
+      >>> test = recommendation.Interactions([[1, 0, 0], [0, 1, 0]], user_ids=["ann", "bob"])
+      >>> result = recommendation.evaluate(lambda users: [[3, 2, 1]] * len(users), test, measures=["P_1", "coverage_2"])
+      >>> print(result)
+      P_1         0.5000 ± 0.5000
+      coverage_2  0.6667
+      >>> result.by_user("P_1")
+      {'ann': 1.0, 'bob': 0.0}
+    """
+
+    user_ids: np.ndarray
+    values: dict[str, np.ndarray]
+    coverage: dict[str, float]
+
+    @property
+    def means(self) -> dict[str, Estimate]:
+        """The mean over users and its standard error, by measure."""
+        return {name: estimate(values) for name, values in self.values.items()}
+
+    def by_user(self, measure: str) -> dict[int | str, float]:
+        """Returns the values of a measure by user, as `evaluation.randomization_test` takes them.
+
+        Args:
+          measure: A measure of `values`.
+
+        Returns:
+          User id to value.
+
+        Raises:
+          ValueError: If the measure was not computed.
+        """
+        if measure not in self.values:
+            raise ValueError(f"`measure` must be one of {', '.join(self.values)}, got {measure!r}.")
+        return dict(zip(self.user_ids.tolist(), self.values[measure].tolist(), strict=True))
+
+    def __str__(self) -> str:
+        """Returns one line per measure."""
+        shown = {name: str(each) for name, each in self.means.items()}
+        shown |= {name: f"{each:.4f}" for name, each in self.coverage.items()}
+        width = max(map(len, shown))
+        return "\n".join(f"{name:{width}}  {each}" for name, each in shown.items())
+
+
+def evaluate(
+    scorer: Scorer,
+    test: Interactions,
+    *,
+    seen: Interactions | None = None,
+    measures: str | Iterable[str] = DEFAULT_MEASURES,
+) -> CatalogEvaluation:
+    r"""Ranks all unseen items for each user with test items, and computes trec_eval's measures.
+
+    With the ranks $r_1 < r_2 < \dots < r_R$ of a user's R test items among all items that are not in `seen`:
+
+    $$
+    \begin{aligned}
+    \mathrm{recall}_k &= |\{j : r_j \le k\}| / R &
+    \mathrm{ndcg\_cut}_k &= \sum_{r_j \le k} \tfrac{1}{\log_2(1 + r_j)} \Big/
+      \sum_{i=1}^{\min(k, R)} \tfrac{1}{\log_2(1 + i)} \\
+    P_k &= |\{j : r_j \le k\}| / k &
+    \mathrm{map} &= \tfrac{1}{R} \sum_j j / r_j \\
+    \mathrm{success}_k &= [r_1 \le k] &
+    \mathrm{recip\_rank} &= 1 / r_1
+    \end{aligned}
+    $$
+
+    `success_k` is also known as hit rate. The values are those of trec_eval for runs with all unseen items, named by
+    their ids: scores are rounded to float32, and ties are in decreasing order of the ids as text.
+
+    Args:
+      scorer: An object with a method `scores`, or such a function: indices of users [batch] to finite scores
+        [batch, items].
+      test: The test items of users. Users without test items are not evaluated.
+      seen: Interactions whose items are not ranked, with the users and items of `test`: those of the training, and of
+        the validation for a model that was trained on them too. None ranks all items.
+      measures: Names among those of `evaluation.trec_eval` and "coverage_k"; or one such name.
+
+    Returns:
+      The values of each user, and their means.
+
+    Raises:
+      ValueError: If an argument is invalid, `seen` has a test item of the same user, no user has test items, or scores
+        are not finite or have another shape.
+
+    Time is that of scoring, and O(users * items * log(items)). Users are scored in blocks, so memory does not grow with
+    their number, except for the result.
+
+    Example:
+      >>> from tfr_smooth import recommendation
+      >>> train = recommendation.Interactions([[1, 0, 0, 0], [0, 1, 0, 0]])
+      >>> test = recommendation.Interactions([[0, 0, 1, 0], [1, 0, 0, 1]])
+      >>> popularity = recommendation.Popularity().fit(train)
+      >>> result = recommendation.evaluate(popularity, test, seen=train, measures=["recall_1", "map"])
+      >>> {name: round(each.mean, 4) for name, each in result.means.items()}
+      {'recall_1': 0.25, 'map': 0.6667}
+    """
+    given = [measures] if isinstance(measures, str) else list(measures)
+    coverage = {each: 0.0 for each in given if isinstance(each, str) and _COVERAGE.fullmatch(each)}
+    others = [each for each in given if each not in coverage]
+    names = [] if coverage and not others else checked_measures(others, more=" or coverage_k")
+    if seen is not None:
+        _check_disjoint(test, seen)
+    users = np.flatnonzero(test.items_per_user)
+    if len(users) == 0:
+        raise ValueError("`test` must have a user with items, got none.")
+
+    order = CatalogOrder(test.item_ids)
+    depths = {name: min(_cutoff(name), test.num_items) for name in coverage}
+    shown = {name: np.zeros(test.num_items, bool) for name in coverage}
+    counts = test.items_per_user[users]
+    ranks = np.empty(counts.sum(), np.int64)
+    filled = 0
+    for block, _, keys in order.blocks(scorer, users, seen):
+        relevant = test.rows(users[block])
+        ascending = np.sort(keys, axis=1)
+        for row, (start, end) in enumerate(zip(relevant.indptr[:-1], relevant.indptr[1:], strict=True)):
+            places = np.searchsorted(ascending[row], keys[row, relevant.indices[start:end]])
+            ranks[filled : filled + len(places)] = np.sort(test.num_items - places)
+            filled += len(places)
+        for name, depth in depths.items():
+            best = ascending[:, test.num_items - depth :]
+            shown[name][order.items(best[best > 0])] = True
+    return CatalogEvaluation(
+        test.user_ids[users],
+        {name: _values(name, ranks, counts) for name in names},
+        {name: float(each.mean()) for name, each in shown.items()},
+    )
+
+
+def _check_disjoint(test: Interactions, seen: Interactions) -> None:
+    test.check_same_ids("seen", seen, "test")
+    both = test.matrix.multiply(seen.matrix).tocoo()
+    if both.nnz:
+        pair = named_pair(test.user_ids, test.item_ids, both.row[0], both.col[0])
+        raise ValueError(f"`test` must have no pairs of `seen`, got {counted(both.nnz, 'pair')}, such as {pair}.")
+
+
+def _cutoff(name: str) -> int:
+    digits = name.rpartition("_")[2]
+    return int(digits) if digits.isdigit() else 2**31
+
+
+def _values(name: str, ranks: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Returns a measure for each user, given the ascending ranks of the test items of each user, and their numbers."""
+    starts = np.cumsum(counts) - counts
+    measure, k = name.rstrip("0123456789").rstrip("_"), _cutoff(name)
+    if measure == "recip_rank":
+        return 1.0 / ranks[starts]
+    within = ranks <= (np.repeat(counts, counts) if measure == "Rprec" else k)
+    if measure in ("ndcg", "ndcg_cut"):
+        discounts = 1.0 / np.log2(1.0 + np.arange(1, counts.max() + 1))
+        ideal = np.cumsum(discounts)[np.minimum(counts, k) - 1]
+        return np.add.reduceat(within / np.log2(1.0 + ranks), starts) / ideal
+    if measure in ("map", "map_cut"):
+        position = np.arange(1, len(ranks) + 1) - np.repeat(starts, counts)
+        return np.add.reduceat(within * position / ranks, starts) / counts
+    found = np.add.reduceat(within.astype(np.float64), starts)
+    return {"recall": found / counts, "Rprec": found / counts, "P": found / k, "success": np.minimum(found, 1.0)}[
+        measure
+    ]

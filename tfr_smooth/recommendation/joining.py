@@ -1,0 +1,122 @@
+"""Numbers the users and items of several sources together, and merges their pairs."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfr_smooth.recommendation.interactions import Interactions, checked_ids, counted, named_pair, sparse
+
+# An integer whose text is the only one of its value, so that the text can be restored.
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+
+class IdTable:
+    """Numbers ids in the order of their first use, or by their place in a fixed list.
+
+    Args:
+      name: What the ids name: "users" or "items".
+      fixed: All possible ids, in their order; None for any.
+      from_text: Whether ids are given as bytes of a file, which become integers if all are integers.
+    """
+
+    def __init__(self, name: str, fixed: Iterable[Any] | None, *, from_text: bool) -> None:
+        self._name, self._from_text = name, from_text
+        self._fixed = None if fixed is None else checked_ids(name, fixed, None)
+        known = [] if self._fixed is None else self._fixed.tolist()
+        self.numbers: dict[Hashable, int] = {
+            (str(each).encode() if from_text else each): number for number, each in enumerate(known)
+        }
+
+    def number(self, value: Hashable) -> int:
+        """Returns the number of an id; raises a `ValueError` if it cannot be an id."""
+        number = self.numbers.get(value)
+        return self._add(value) if number is None else number
+
+    def _add(self, value: Any) -> int:
+        shown = value
+        if self._from_text:
+            try:
+                shown = value.decode()
+            except UnicodeDecodeError as error:
+                raise ValueError(f"not UTF-8 text: {error.reason}") from None
+        if shown == "":
+            raise ValueError(f"the {self._name[:-1]} is empty")
+        if self._fixed is not None:
+            raise ValueError(f"{self._name[:-1]} {shown!r} is not in `{self._name}`")
+        number = self.numbers[value] = len(self.numbers)
+        return number
+
+    def finish(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the ids, ascending if they are not fixed, and the final number of each number."""
+        if self._fixed is not None:
+            return self._fixed, np.arange(len(self._fixed))
+        ids: list[Any] = list(self.numbers)
+        if self._from_text:
+            ids = [each.decode() for each in ids]
+            if all(_INTEGER.fullmatch(each) for each in ids):
+                ids = [int(each) for each in ids]
+        checked_ids(self._name, ids, None)  # before sorting, which fails for mixed types
+        order = sorted(range(len(ids)), key=ids.__getitem__)
+        final = np.empty(len(ids), np.int64)
+        final[order] = np.arange(len(ids))
+        return checked_ids(self._name, [ids[place] for place in order], None), final
+
+
+@dataclasses.dataclass
+class Pairs:
+    """The pairs of a source, with the numbers of an `IdTable`.
+
+    Args:
+      name: The source, for messages.
+      users: int [pairs].
+      items: int [pairs].
+      times: float64 [pairs], or None.
+      below_rating: Number of pairs that were dropped because of a low rating.
+      place: Returns the place of a pair in the source, such as `path:line`, from its numbers.
+    """
+
+    name: str
+    users: Any
+    items: Any
+    times: Any
+    below_rating: int
+    place: Callable[[int, int], str]
+
+
+def joined(sources: Sequence[Pairs], users: IdTable, items: IdTable) -> Any:
+    """Returns the interactions of a source, or of each of several sources, which must be disjoint."""
+    for source in sources:
+        if len(source.items) == 0:
+            dropped = f" with a high enough rating among {source.below_rating:,}" if source.below_rating else ""
+            raise ValueError(f"{source.name}: no pairs of a user and an item{dropped}")
+    user_ids, final_users = users.finish()
+    item_ids, final_items = items.finish()
+    # One number per pair, which fits int64 for any number of users and items that fit into memory.
+    keys = [final_users[source.users] * len(item_ids) + final_items[source.items] for source in sources]
+    unique = [np.unique(each) for each in keys]
+    for (first, a), (second, b) in itertools.combinations(zip(sources, unique, strict=True), 2):
+        both = np.intersect1d(a, b, assume_unique=True)
+        if len(both):
+            user, item = divmod(int(both[0]), len(item_ids))
+            place = second.place(int(np.argmax(final_users == user)), int(np.argmax(final_items == item)))
+            pair = named_pair(user_ids, item_ids, user, item)
+            raise ValueError(f"{place}: {pair} are also in {first.name} ({counted(len(both), 'pair')} in both)")
+    found = []
+    for source, pairs, chosen in zip(sources, keys, unique, strict=True):
+        rows, columns = np.divmod(chosen, len(item_ids))
+        ends = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(user_ids)))])
+        ones = np.ones(len(chosen), np.float32)
+        times = None
+        if source.times is not None:  # the latest time of each pair
+            times = np.full(len(chosen), -np.inf)
+            np.maximum.at(times, np.searchsorted(chosen, pairs), source.times)
+        matrix = sparse.csr_array((ones, columns, ends), shape=(len(user_ids), len(item_ids)))
+        counts = {"duplicates": len(pairs) - len(chosen), "below_rating": source.below_rating}
+        found.append(Interactions(matrix, user_ids, item_ids, times, **counts))
+    return tuple(found) if len(found) > 1 else found[0]

@@ -1,0 +1,161 @@
+"""Ranks the items of a catalog by scores, in blocks of users and in the order of trec_eval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from tfr_smooth import _arguments
+from tfr_smooth.recommendation.interactions import Interactions
+
+# Scores of a block of users, which bounds memory: about 30 bytes each.
+_BLOCK = 2**22
+
+
+class UserScorer(Protocol):
+    """Scores the items of a catalog for users, as the baselines do.
+
+    Example:
+      >>> import numpy as np
+      >>> from tfr_smooth import recommendation
+      >>> class ByIndex:
+      ...     def scores(self, users):
+      ...         return np.tile(np.arange(3.0), [len(users), 1])
+      >>> interactions = recommendation.Interactions([[0, 0, 1]])
+      >>> recommendation.top_items(ByIndex(), interactions, [0], topn=2).items.tolist()
+      [[1, 0]]
+    """
+
+    def scores(self, users: np.ndarray) -> Any:
+        """Scores all items.
+
+        Args:
+          users: int64 [batch], indices of users.
+
+        Returns:
+          Finite numbers [batch, items]; higher is better.
+        """
+
+
+Scorer: TypeAlias = "UserScorer | Callable[[np.ndarray], Any]"
+
+
+class TopItems(NamedTuple):
+    """The best items of users.
+
+    Attributes:
+      items: int32 [users, topn], indices of items, best first; -1 after the last item.
+      scores: float32 [users, topn]; -inf after the last item.
+
+    Example:
+      >>> from tfr_smooth import recommendation
+      >>> interactions = recommendation.Interactions([[1, 0, 0]])
+      >>> top = recommendation.top_items(lambda users: [[0.5, 0.25, 0.75]], interactions, [0], topn=3)
+      >>> top.items.tolist(), top.scores.tolist()
+      ([[2, 1, -1]], [[0.75, 0.25, -inf]])
+    """
+
+    items: np.ndarray
+    scores: np.ndarray
+
+
+def top_items(
+    scorer: Scorer, interactions: Interactions, users: Any, *, topn: int, exclude_seen: bool = True
+) -> TopItems:
+    """Returns the items with the highest scores for each user.
+
+    Args:
+      scorer: An object with a method `scores`, or such a function: indices of users [batch] to scores [batch, items].
+      interactions: The interactions, usually those of the training.
+      users: Indices of users, [users].
+      topn: Items per user, >= 1.
+      exclude_seen: Whether to exclude the items that a user interacted with.
+
+    Returns:
+      The items and their scores. Ties are in the order of `evaluate`.
+
+    Raises:
+      ValueError: If an argument is invalid, or scores are not finite or have another shape.
+
+    Time is that of scoring, and linear in users times items. Memory, except for the result, does not grow with the
+    number of users.
+
+    Example:
+      >>> from tfr_smooth import recommendation
+      >>> interactions = recommendation.Interactions([[0, 1, 0]], item_ids=["up", "heat", "alien"])
+      >>> top = recommendation.top_items(lambda users: [[0.1, 0.3, 0.2]], interactions, [0], topn=2)
+      >>> interactions.item_ids[top.items].tolist()
+      [['alien', 'up']]
+    """
+    topn = _arguments.integer("topn", topn, least=1)
+    users = interactions.checked_users(users)
+    seen = interactions if _arguments.boolean("exclude_seen", exclude_seen) else None
+    order = CatalogOrder(interactions.item_ids)
+    count = min(topn, interactions.num_items)
+    items = np.full([len(users), topn], -1, np.int32)
+    values = np.full([len(users), topn], -np.inf, np.float32)
+    for block, scores, keys in order.blocks(scorer, users, seen):
+        best = np.sort(np.partition(keys, keys.shape[1] - count, axis=1)[:, keys.shape[1] - count :], axis=1)[:, ::-1]
+        chosen, is_unseen = order.items(best), best > 0
+        items[block, :count] = np.where(is_unseen, chosen, -1)
+        values[block, :count] = np.where(is_unseen, np.take_along_axis(scores, chosen, axis=1), -np.inf)
+    return TopItems(items, values)
+
+
+class CatalogOrder:
+    """The order of trec_eval: by decreasing float32 score, ties by decreasing id, as text.
+
+    The pair of an item's score and the rank of its id is one integer, its key. Keys of a user are all different, so
+    that sorting them ranks the items, without special cases for ties.
+
+    Args:
+      item_ids: The ids of the items, [items].
+    """
+
+    def __init__(self, item_ids: np.ndarray) -> None:
+        names = [str(each) for each in item_ids.tolist()]
+        self._by_name = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
+        self._rank = np.empty(len(names), np.uint64)
+        self._rank[self._by_name] = np.arange(len(names), dtype=np.uint64)
+
+    def blocks(
+        self, scorer: Scorer, users: np.ndarray, seen: Interactions | None
+    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """Yields blocks of users: their places, scores float32 and keys uint64 [block, items]; 0 for seen items."""
+        size = max(1, _BLOCK // max(len(self._rank), 1))
+        score: Any = getattr(scorer, "scores", scorer)
+        for start in range(0, len(users), size):
+            block = users[start : start + size]
+            scores = self._checked(score(block), block)
+            keys = self._keys(scores)
+            if seen is not None:
+                keys[seen.dense(block)] = 0
+            yield slice(start, start + len(block)), scores, keys
+
+    def items(self, keys: np.ndarray) -> np.ndarray:
+        """Returns the indices of the items of keys; any index for a seen item."""
+        return self._by_name[(keys & 0xFFFFFFFF).astype(np.int64)]
+
+    def _checked(self, scores: Any, users: np.ndarray) -> np.ndarray:
+        expected = len(users), len(self._rank)
+        scores = np.asarray(scores)
+        if scores.shape != expected or scores.dtype.kind not in "biuf":
+            raise ValueError(
+                f"`scorer` must return numbers [users, items] of shape {expected}, got {scores.dtype} of shape"
+                f" {scores.shape}."
+            )
+        with np.errstate(over="ignore"):
+            scores = scores.astype(np.float32, copy=False)
+        finite = np.isfinite(scores).all(axis=1)
+        if not finite.all():
+            user = int(users[finite.argmin()])
+            raise ValueError(f"`scorer` must return scores that are finite in float32, got others for user {user}.")
+        return scores
+
+    def _keys(self, scores: np.ndarray) -> np.ndarray:
+        # The bits of positive floats increase with the float, those of negative ones decrease. Adding 0 makes -0 a 0.
+        bits = (scores + np.float32(0.0)).view(np.int32)
+        ascending = np.where(bits < 0, ~bits, bits | np.int32(-(2**31))).view(np.uint32)
+        return (ascending.astype(np.uint64) << np.uint64(32)) | self._rank
