@@ -1,0 +1,116 @@
+"""Trains and evaluates a recommender on the whole catalog.
+
+    python examples/recommend.py --train=train.txt --test=test.txt --output_dir=output/movies
+    python examples/recommend.py --train=ratings.csv --least_rating=4 --output_dir=output/ratings
+
+Files contain lines `user item item ...`, or, if their names end in .csv, .dat or .data (also with .gz), one rating per
+line, `user,item,rating,time`, separated by commas, `::` or tabs. Without --test, a fifth of the items of each user is
+the test part. The same command resumes after the last finished epoch. OUTPUT_DIR contains
+    metrics.json     measures of the test items, of the recommender and the baselines
+    recommender.npz  the recommender, which tfr_smooth.recommendation.Recommender.load reads
+    training/        the checkpoints for resuming
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+from typing import Any
+
+import startup
+
+# isort: split
+from absl import flags
+from command_line import errors_in_one_line
+
+from tfr_smooth import recommendation, study
+
+_TRAIN = flags.DEFINE_string("train", None, "Training file: a path or a glob pattern.", required=True)
+_TEST = flags.DEFINE_string("test", None, "Test file. Default: a random fifth of the items of each user.")
+_LEAST_RATING = flags.DEFINE_float("least_rating", None, "Lower ratings are dropped.")
+_LOSS = flags.DEFINE_string(
+    "loss", "smoothi_ndcg", "NAME or NAME:HYPERPARAMETER=VALUE:.. of a loss, or none for the softmax loss only."
+)
+_DIM = flags.DEFINE_integer("dim", 256, "Dimension of the factors.", lower_bound=1)
+_TEMPERATURE = flags.DEFINE_float("temperature", 0.15, "Divisor of the cosines of users and items.")
+_WARM_START_EPOCHS = flags.DEFINE_integer("warm_start_epochs", 60, "Most epochs with the softmax loss.", lower_bound=1)
+_EPOCHS = flags.DEFINE_integer("epochs", 10, "Most epochs with the loss.", lower_bound=1)
+_LEARNING_RATE = flags.DEFINE_float("learning_rate", 3e-4, "Learning rate with the loss.")
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 64, "Users per batch with the loss.", lower_bound=1)
+_SEED = flags.DEFINE_integer("seed", 0, "Seed of all random numbers.", lower_bound=0)
+_BASELINES = flags.DEFINE_string("baselines", "popularity ease", "Baselines: some of popularity, item_knn, ease, ials.")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/recommend", "Folder for all output.")
+
+BASELINES = {
+    "popularity": recommendation.Popularity,
+    "item_knn": recommendation.ItemKNN,
+    "ease": recommendation.EASE,
+    "ials": recommendation.IALS,
+}
+SHORT = {"ndcg_cut": "ndcg", "success": "hit_rate"}
+
+
+def main(argv: list[str]) -> None:
+    with errors_in_one_line(ImportError, OSError, TypeError, ValueError):
+        if len(argv) > 1:
+            raise ValueError(f"Unknown argument {argv[1]!r}. Flags start with --.")
+        if unknown := set(_BASELINES.value.split()) - set(BASELINES):
+            raise ValueError(f"--baselines must be some of {', '.join(BASELINES)}, got {sorted(unknown)}.")
+        train, test = read()
+        print(f"train: {train}\n test: {test}")
+        output = pathlib.Path(_OUTPUT_DIR.value)
+        output.mkdir(parents=True, exist_ok=True)
+        recommender = make().fit(train, checkpoint_dir=output / "training")
+        recommender.save(output / "recommender.npz")
+        measured = {"recommender": measure("recommender", recommender, train, test)}
+        for name in _BASELINES.value.split():
+            measured[name] = measure(name, BASELINES[name]().fit(train), train, test)
+    # Written last and renamed: if this file exists, the output is complete.
+    unfinished = output / ".unfinished-metrics.json"
+    unfinished.write_text(json.dumps({**measured.pop("recommender"), "baselines": measured}, indent=2) + "\n")
+    unfinished.replace(output / "metrics.json")
+    print(f"Output: {output}")
+
+
+def read() -> tuple[recommendation.Interactions, recommendation.Interactions]:
+    files = [path for path in (_TRAIN.value, _TEST.value) if path]
+    ratings = re.search(r"\.(csv|dat|data)(\.gz)?$", _TRAIN.value)
+    if ratings is None:
+        if _LEAST_RATING.value is not None:
+            raise ValueError("--least_rating needs files of ratings, whose names end in .csv, .dat or .data.")
+        found = recommendation.read_lists(*files)
+    else:
+        separator = {"csv": ",", "dat": "::", "data": "\t"}[ratings[1]]
+        found = recommendation.read_ratings(*files, separator=separator, least_rating=_LEAST_RATING.value)
+    return found if _TEST.value else recommendation.hold_out(found, seed=_SEED.value)
+
+
+def make() -> recommendation.Recommender:
+    loss, options = (None, {}) if _LOSS.value == "none" else study.parse_label(_LOSS.value)
+    return recommendation.Recommender(
+        loss=loss,
+        dim=_DIM.value,
+        temperature=_TEMPERATURE.value,
+        warm_start_epochs=_WARM_START_EPOCHS.value,
+        epochs=_EPOCHS.value,
+        learning_rate=_LEARNING_RATE.value,
+        batch_size=_BATCH_SIZE.value,
+        seed=_SEED.value,
+        **options,
+    )
+
+
+def measure(name: str, scorer: Any, train: Any, test: Any) -> dict[str, float]:
+    result = recommendation.evaluate(scorer, test, seen=train)
+    means = {measure: each.mean for measure, each in result.means.items()} | result.coverage
+    found = {}
+    for long, value in means.items():
+        measure, _, cutoff = long.rpartition("_")
+        found[f"{SHORT.get(measure, measure)}_{cutoff}" if measure else long] = value
+    print(f"{name:>11}: " + "  ".join(f"{measure} {value:.4f}" for measure, value in found.items()))
+    return found
+
+
+if __name__ == "__main__":
+    startup.run(main, resume="The same command resumes after the last finished epoch.")

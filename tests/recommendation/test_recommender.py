@@ -1,0 +1,138 @@
+"""Matrix factorization: scores, training by parts, recommendations, files."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.recommendation.groups import GROUPS, likes
+from tfr_smooth import losses, recommendation
+
+SMALL = {"dim": 8, "warm_start_epochs": 16, "warm_start_batch_size": 4, "verbose": False}
+
+
+def interactions(seed=0):
+    """Users who like the items of their group, with ids."""
+    matrix = likes(seed)
+    ids = [f"user {user}" for user in range(len(matrix))], [f"item {item}" for item in range(matrix.shape[1])]
+    return recommendation.Interactions(matrix, *ids)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return recommendation.Recommender(**SMALL, loss=None).fit(interactions())
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_scores_are_similarities_divided_by_the_temperature(similarity):
+    model = recommendation.CatalogFactors(num_users=5, num_items=7, dim=3, similarity=similarity, temperature=0.5)
+    users, items = (np.asarray(weights, np.float64) for weights in model.get_weights())
+    expected = users @ items.T
+    if similarity == "cosine":
+        expected /= np.linalg.norm(users, axis=1)[:, None] * np.linalg.norm(items, axis=1)
+    np.testing.assert_allclose(model(tf.constant([3, 1])), expected[[3, 1]] / 0.5, rtol=1e-5)
+    np.testing.assert_allclose(model.user_vectors() @ tf.transpose(model.item_vectors()), expected, rtol=1e-5)
+    again = recommendation.CatalogFactors.from_config(model.get_config())
+    np.testing.assert_array_equal(again.get_weights()[0], model.get_weights()[0])
+
+
+def test_users_get_unseen_items_of_their_group(fitted):
+    train = interactions()
+    top = fitted.recommend(train.user_ids, topn=2)
+    seen = train.dense(np.arange(train.num_users))
+    items = train.item_indices(top.items.ravel()).reshape(-1, 2)
+    assert not np.take_along_axis(seen, items, axis=1).any()
+    has_unseen = (~seen & (GROUPS[0][:, None] == GROUPS[1])).any(axis=1)
+    assert has_unseen.sum() > 10 and (GROUPS[1][items[has_unseen, 0]] == GROUPS[0][has_unseen]).mean() > 0.9
+    assert (np.diff(top.scores, axis=1) <= 0.0).all()
+    with_seen = fitted.recommend(["user 0"], topn=4, exclude_seen=False).items[0]
+    assert set(GROUPS[1][train.item_indices(with_seen)]) == {GROUPS[0][0]}
+    np.testing.assert_allclose(fitted.scores([0, 5]), fitted.model_(tf.constant([0, 5])), rtol=1e-5, atol=1e-6)
+
+
+def test_the_second_part_continues_with_the_loss():
+    train, held_out = recommendation.hold_out(interactions(), items=2)
+    for loss in (losses.ListNetLoss(temperature=0.5), "list_net"):
+        recommender = recommendation.Recommender(**SMALL, loss=loss, epochs=2, learning_rate=0.05, refit=False)
+        recommender.fit(train, validation=held_out)
+        assert len(recommender.best_epochs_) == len(recommender.validation_) == 2
+        assert 1 <= recommender.best_epochs_[0] <= 16 and 1 <= recommender.best_epochs_[1] <= 2
+        found = recommendation.evaluate(recommender, held_out, seen=train, measures="ndcg_cut_20")
+        assert found.means["ndcg_cut_20"].mean == pytest.approx(recommender.validation_[1], abs=1e-6)
+        assert recommender.interactions_ is train
+    popularity = recommendation.Popularity().fit(train)
+    assert (
+        recommender.validation_[0]
+        > recommendation.evaluate(popularity, held_out, seen=train, measures="ndcg_cut_20").means["ndcg_cut_20"].mean
+    )
+
+
+def test_the_final_training_has_all_items(fitted):
+    everything = interactions()
+    assert (fitted.interactions_.matrix != everything.matrix).nnz == 0
+    other = recommendation.Recommender(**SMALL, loss=None, refit=False).fit(everything)
+    assert other.interactions_.num_interactions < everything.num_interactions
+    assert other.best_epochs_ == fitted.best_epochs_ and other.validation_ == fitted.validation_
+
+
+def test_training_repeats_and_resumes(fitted, tmp_path, monkeypatch):
+    steps = {"count": 0}
+    evaluate = recommendation.Recommender._quality
+
+    def interrupted(*args):
+        steps["count"] += 1
+        if steps["count"] == 4:
+            raise KeyboardInterrupt
+        return evaluate(*args)
+
+    make = lambda: recommendation.Recommender(**SMALL, loss=None)  # noqa: E731
+    monkeypatch.setattr(recommendation.Recommender, "_quality", staticmethod(interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        make().fit(interactions(), checkpoint_dir=tmp_path)
+    resumed = make().fit(interactions(), checkpoint_dir=tmp_path)
+    assert steps["count"] == 4 + 16 - 3  # the interrupted epoch is repeated
+    assert resumed.best_epochs_ == fitted.best_epochs_
+    np.testing.assert_allclose(resumed.scores([0, 7]), fitted.scores([0, 7]), rtol=1e-4, atol=1e-5)
+
+
+def test_files_keep_recommendations(fitted, tmp_path):
+    fitted.save(tmp_path / "recommender.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["recommender.npz"]
+    loaded = recommendation.Recommender.load(tmp_path / "recommender.npz")
+    for ours, saved in zip(loaded.recommend(["user 3"], topn=5), fitted.recommend(["user 3"], topn=5), strict=True):
+        np.testing.assert_array_equal(ours, saved)
+    train = recommendation.Interactions(likes(), user_ids=None, item_ids=np.arange(100, 124))
+    numbered = recommendation.Recommender(**SMALL, loss=None).fit(train)
+    numbered.save(tmp_path / "numbered.npz")
+    assert recommendation.Recommender.load(tmp_path / "numbered.npz").recommend([2], topn=1).items.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda fitted: recommendation.Recommender(dim=0), "`dim` must be an integer >= 1, got 0"),
+        (lambda fitted: recommendation.Recommender(similarity="l2"), "`similarity` must be one of 'cosine', 'dot'"),
+        (lambda fitted: recommendation.Recommender(warm_start_epochs=0), "`warm_start_epochs` must be an integer >= 1"),
+        (lambda fitted: recommendation.Recommender(learning_rate=0.0), "`learning_rate` must be a finite number > 0"),
+        (lambda fitted: recommendation.Recommender(batch_size=0), "`batch_size` must be an integer >= 1, got 0"),
+        (lambda fitted: recommendation.Recommender(loss="ndgc"), "`identifier` must be one of .*, got 'ndgc'"),
+        (
+            lambda fitted: recommendation.Recommender(loss=3),
+            "`loss` must be an instance of .*RankingLoss or None, got 3",
+        ),
+        (lambda fitted: recommendation.Recommender().scores([0]), "`fit` must be called first"),
+        (lambda fitted: fitted.recommend(["nobody"]), "nobody"),
+        (lambda fitted: fitted.recommend(["user 0"], topn=0), "`topn` must be an integer >= 1, got 0"),
+        (
+            lambda fitted: fitted.fit(interactions(), validation=recommendation.Interactions(likes())),
+            "`validation` must have the same `user_ids` as `interactions`",
+        ),
+    ],
+)
+def test_errors_name_the_argument(fitted, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(fitted)
+
+
+def test_hyperparameters_without_the_name_of_a_loss_are_refused():
+    with pytest.raises(TypeError, match="hyperparameters need the name of a loss"):
+        recommendation.Recommender(loss=None, alpha=1.0)
