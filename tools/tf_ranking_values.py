@@ -4,8 +4,8 @@
     python tools/tf_ranking_values.py --clone=ranking
 
 Runs TF-Ranking's tests of the losses and metrics that both libraries have, and calls this library's version with the
-same inputs. Prints how many values are equal to five decimal places and, for the others, the reason and the tests. The
-exit status is 1 if a value differs for an unknown reason, or a test fails.
+same inputs. Prints how many values are equal to five decimal places (above 1, relatively) and, for the others, the
+reason and the tests. The exit status is 1 if a value differs for an unknown reason, or a test fails.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from absl import app, flags
 
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 
+import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import losses, metrics
@@ -37,7 +38,16 @@ _CLONE = flags.DEFINE_string("clone", None, "Path of a clone of TF-Ranking's rep
 
 # TF-Ranking's Keras metrics call those of metrics_impl.
 FILES = ("keras/losses_test.py", "keras/metrics_test.py", "metrics_impl_test.py")
-LOSSES = (tfr.keras.losses.ApproxNDCGLoss, tfr.keras.losses.ListMLELoss)
+# All but those with random numbers.
+LOSSES = tuple(
+    getattr(tfr.keras.losses, f"{name}Loss")
+    for name in (
+        *("ApproxNDCG", "ListMLE", "Softmax", "CalibratedSoftmax", "UniqueSoftmax", "SigmoidCrossEntropy"),
+        *("PairwiseLogistic", "PairwiseHinge", "PairwiseSoftZeroOne", "PairwiseMSE", "MeanSquared"),
+        *("Ordinal", "ClickEM", "MixtureEM"),
+    )
+)
+LISTWISE = ("ApproxNDCGLoss", "ListMLELoss", "UniqueSoftmaxLoss", "MixtureEMLoss")
 METRICS = {
     getattr(metrics_impl, name): getattr(metrics, name)
     for name in (
@@ -48,7 +58,8 @@ METRICS = {
 
 NO_RELEVANT = "a list without a relevant document counts in the mean"
 TIES = "tied labels are in random order"
-POSITION_AWARE = "p-ListMLE's weights are not divided by the first"
+PADDING = "padding counts in the divisor"
+ONE_LABEL = "a list with one distinct label counts in the mean"
 DOCUMENT_WEIGHTS = "weights of documents"
 SHORT = "lists with fewer than `topn` documents"
 GAIN = "the gain is neither linear nor exponential"
@@ -64,18 +75,50 @@ class NegatedNDCGLoss(losses.ApproxNDCGLoss):
 
 def our_loss(theirs: Any, labels: Any, scores: Any, weights: Any) -> tuple[tf.Tensor, str]:
     """Returns this library's value, and the reason why it may differ."""
-    config = theirs.get_config()
-    rows = labels.to_list() if isinstance(labels, tf.RaggedTensor) else labels
-    options = {"reduction": theirs.reduction, "ragged": config["ragged"]}
-    if isinstance(theirs, tfr.keras.losses.ApproxNDCGLoss):
-        ours: Any = NegatedNDCGLoss(alpha=1.0 / config["temperature"], **options)
-        why = NO_RELEVANT if any(max(row) <= 0.0 for row in rows) else UNKNOWN
-    else:
-        weighted = config["lambda_weight"] is not None
-        ours = losses.ListMLELoss(position_aware=weighted, **options)
-        tied = any(len(set(row)) < len(row) for row in rows)
-        why = TIES if tied else POSITION_AWARE if weighted else UNKNOWN
-    return ours(labels, scores, sample_weight=weights), why
+    name, config = type(theirs).__name__, theirs.get_config()
+    options: dict[str, Any] = {"reduction": theirs.reduction, "ragged": config["ragged"]}
+    ours: Any = NegatedNDCGLoss if name == "ApproxNDCGLoss" else getattr(losses, name)
+    known = set(inspect.signature(ours).parameters)
+    options |= {key: config[key] for key in ("temperature", "exam_loss_weight", "rel_loss_weight") if key in known}
+    if name == "ApproxNDCGLoss":
+        options["alpha"] = 1.0 / config["temperature"]
+    elif name == "CalibratedSoftmaxLoss":
+        options["virtual_label"] = theirs._virtual_label
+    elif name == "MixtureEMLoss":
+        options |= {"alpha": config["alpha"], "temperature": 1.0}
+    elif name == "OrdinalLoss":
+        options |= {key: getattr(theirs._loss, f"_{key}") for key in ("ordinal_size", "use_fraction_label")}
+    weight = getattr(theirs, "_lambda_weight", None)
+    # Their losses ignore weights of other kinds.
+    needed = {"ListMLELoss": "ListMLELambdaWeight", "SoftmaxLoss": "DCGLambdaWeight"}.get(name, "_LambdaWeight")
+    if "lambda_weight" in known and weight is not None and needed in [each.__name__ for each in type(weight).__mro__]:
+        options["lambda_weight"] = our_weight(weight)
+    return ours(**options)(labels, scores, sample_weight=weights), why_different(name, labels, weights)
+
+
+def our_weight(theirs: Any) -> Any:
+    """Returns this library's weights of pairs."""
+    ours = getattr(losses, type(theirs).__name__)
+    names = ("topn", "gain_fn", "rank_discount_fn", "normalized", "smooth_fraction", "positive_fn")
+    known = set(inspect.signature(ours).parameters)
+    return ours(**{name: getattr(theirs, f"_{name}") for name in names if name in known})
+
+
+def why_different(name: str, labels: Any, weights: Any) -> str:
+    """Returns the reason why the losses of this name may differ."""
+    rows = labels.to_list() if isinstance(labels, tf.RaggedTensor) else np.asarray(labels).tolist()
+    real = [[label for label in row if label >= 0.0] for row in rows]
+    is_pairwise, is_listwise = name.startswith("Pairwise"), name in LISTWISE or "Softmax" in name
+    by_document = isinstance(weights, tf.RaggedTensor) or (np.ndim(weights) == 2 and np.shape(weights)[1] > 1)
+    if name not in LISTWISE and weights is not None and by_document:
+        return DOCUMENT_WEIGHTS
+    if name == "ListMLELoss" and any(len(set(row)) < len(row) for row in real):
+        return TIES
+    if not is_listwise and len({len(row) for row in real} | {len(row) for row in rows}) > 1:
+        return PADDING
+    if is_pairwise or name == "UniqueSoftmaxLoss":
+        return ONE_LABEL if any(len(set(row)) < 2 for row in real) else UNKNOWN
+    return NO_RELEVANT if is_listwise and any(max(row, default=0.0) <= 0.0 for row in real) else UNKNOWN
 
 
 def our_metric(theirs: Any, labels: Any, scores: Any, weights: Any, mask: Any) -> tuple[tf.Tensor, str]:
@@ -123,7 +166,7 @@ class Values(unittest.TestResult):
         self._test = f"{type(test).__name__}.{test._testMethodName}"
 
     def add(self, name: str, theirs: tf.Tensor, ours: tf.Tensor, why: str) -> None:
-        if abs(float(theirs) - float(ours)) < 5e-6:
+        if abs(float(theirs) - float(ours)) < 5e-6 * max(1.0, abs(float(theirs))):
             self.equal[name] += 1
         else:
             self.others[name][why].append(self._test)
