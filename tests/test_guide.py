@@ -73,9 +73,9 @@ def run(tree, *arguments):
 
 
 def check_properties(tree, *more):
-    """Runs the fast property tests of the new ranking, and those of the tables and the stubs."""
+    """Runs the property tests of the new ranking, and those of the tables."""
     tests = ["tests/losses/test_properties.py", "tests/rankings/test_rankings.py", "tests/metrics/test_properties.py"]
-    chosen = ["-k", "successive", "-m", "not slow", "-p", "no:cacheprovider", "-q", *more]
+    chosen = ["-k", "successive", "-p", "no:cacheprovider", "-q", *more]
     return run(tree, "-m", "pytest", *tests, *chosen)
 
 
