@@ -17,6 +17,8 @@ _PAIRS += [f"smoothi_{measure}" for measure in registry.MEASURES if not any(meas
 # The other baselines share their code with one of these.
 _SHARING = ("calibrated_softmax", "pairwise_hinge", "pairwise_soft_zero_one", "gumbel_approx_ndcg", "list_net")
 SAMPLE = (*_PAIRS, *(name for name in BASELINES if name not in _SHARING))
+# Losses with noise, which other processes draw anew.
+RANDOM = tuple(name for name in BASELINES if "seed" in losses.hyperparameters(name))
 # Measures that are equal for all orders of a list that is not longer than the cutoff.
 NEED_A_CUTOFF = ("precision", "recall")
 # The losses of the fast tests.

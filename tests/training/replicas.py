@@ -36,7 +36,11 @@ if _keras.IS_KERAS_3:  # Its LossScaleOptimizer fails on several replicas: githu
     del VARIANTS["smoothi_ndcg, mixed_float16"]
 # The lists have up to eight documents, and no gradient if all of them are above the cutoff of precision or recall.
 CASES = {
-    **{name: (name, {"topn": 2} if name.endswith(modes.NEED_A_CUTOFF) else {}, "float32") for name in modes.SAMPLE},
+    **{
+        name: (name, {"topn": 2} if name.endswith(modes.NEED_A_CUTOFF) else {}, "float32")
+        for name in modes.SAMPLE
+        if name not in modes.RANDOM
+    },
     **VARIANTS,
 }
 
