@@ -19,7 +19,7 @@ class PairwiseLoss(RankingLoss):
     """Base class of weighted sums over pairs with different labels; lists without such pairs are excluded."""
 
     def __init__(
-        self, *, lambda_weight: LambdaWeight | None, temperature: float, **options: Unpack[LossOptions]
+        self, *, lambda_weight: LambdaWeight | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(**options)
         self.lambda_weight = _arguments.instance("lambda_weight", lambda_weight, LambdaWeight, optional=True)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import tensorflow as tf
 
 from tfr_smooth import _about
-from tfr_smooth.losses.lambda_weights import LambdaWeight
 from tfr_smooth.losses.pairwise import PairwiseLoss
-from tfr_smooth.losses.ranking_loss import LossOptions
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class PairwiseHingeLoss(PairwiseLoss):
@@ -48,11 +43,6 @@ class PairwiseHingeLoss(PairwiseLoss):
     """
 
     about: ClassVar = _about.AboutLoss(name="pairwise_hinge", citation="Joachims 2002", cost=("N^2", "N^2"))
-
-    def __init__(
-        self, *, lambda_weight: LambdaWeight | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]
-    ) -> None:
-        super().__init__(lambda_weight=lambda_weight, temperature=temperature, **options)
 
     def pair_losses(self, behind: tf.Tensor) -> tf.Tensor:
         """Returns the loss of pairs of which the first document should be ranked above the second, elementwise."""

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import tensorflow as tf
 
 from tfr_smooth import _about, _lists
-from tfr_smooth.losses.lambda_weights import LambdaWeight
 from tfr_smooth.losses.mean_squared import squares
 from tfr_smooth.losses.pairwise import PairwiseLoss
-from tfr_smooth.losses.ranking_loss import LossOptions
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class PairwiseMSELoss(PairwiseLoss):
@@ -49,11 +44,6 @@ class PairwiseMSELoss(PairwiseLoss):
     """
 
     about: ClassVar = _about.AboutLoss(name="pairwise_mse", citation="TF-Ranking's PairwiseMSELoss", cost=("N", "N"))
-
-    def __init__(
-        self, *, lambda_weight: LambdaWeight | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]
-    ) -> None:
-        super().__init__(lambda_weight=lambda_weight, temperature=temperature, **options)
 
     def pair_losses(self, behind: tf.Tensor) -> tf.Tensor:
         """Returns the squares of the differences of two errors, [batch, list, list]."""
