@@ -1,11 +1,14 @@
-"""Error reporting of the scripts: one line per error."""
+"""Errors of the scripts in one line, and files that are complete once they exist."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import pathlib
 import re
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import tensorflow as tf
 
@@ -26,3 +29,10 @@ def errors_in_one_line(*kinds: type[Exception]) -> Iterator[None]:
                 raise
             message = raised[1]
         sys.exit(f"error: {message}")
+
+
+def write_json(path: pathlib.Path, values: Any) -> None:
+    """Writes values to a file, which is renamed into place."""
+    unfinished = path.with_name(f".unfinished-{path.name}")
+    unfinished.write_text(json.dumps(values, indent=2) + "\n")
+    unfinished.replace(path)

@@ -13,7 +13,6 @@ the test part. The same command resumes after the last finished epoch. OUTPUT_DI
 
 from __future__ import annotations
 
-import json
 import pathlib
 import re
 from typing import Any
@@ -22,7 +21,7 @@ import startup
 
 # isort: split
 from absl import flags
-from command_line import errors_in_one_line
+from command_line import errors_in_one_line, write_json
 
 from tfr_smooth import recommendation, study
 
@@ -66,10 +65,8 @@ def main(argv: list[str]) -> None:
         measured = {"recommender": measure("recommender", recommender, train, test)}
         for name in _BASELINES.value.split():
             measured[name] = measure(name, BASELINES[name]().fit(train), train, test)
-    # Written last and renamed: if this file exists, the output is complete.
-    unfinished = output / ".unfinished-metrics.json"
-    unfinished.write_text(json.dumps({**measured.pop("recommender"), "baselines": measured}, indent=2) + "\n")
-    unfinished.replace(output / "metrics.json")
+    # Written last: if this file exists, the output is complete.
+    write_json(output / "metrics.json", {**measured.pop("recommender"), "baselines": measured})
     print(f"Output: {output}")
 
 

@@ -16,7 +16,6 @@ the last finished epoch. OUTPUT_DIR contains
 
 from __future__ import annotations
 
-import json
 import math
 import pathlib
 from typing import Any
@@ -27,7 +26,7 @@ import startup
 import format_flags
 import ranker_flags
 from absl import flags
-from command_line import errors_in_one_line
+from command_line import errors_in_one_line, write_json
 
 import tfr_smooth
 from tfr_smooth import data, evaluation, serving, training
@@ -128,10 +127,8 @@ def report(ranker: Any, files: dict[str, list[str]], train: data.LetorSummary, o
     about["features"] = f"LETOR's {first} to {first + train.num_features - 1}, in this order"
     about |= {"queries": train.queries, "documents": train.documents}
     ranker.export(output / "export", card=serving.ModelCard(data=about, metrics=measured))
-    # Written last and renamed: if this file exists, the output is complete.
-    unfinished = output / ".unfinished-metrics.json"
-    unfinished.write_text(json.dumps(measured, indent=2) + "\n")
-    unfinished.replace(output / "metrics.json")
+    # Written last: if this file exists, the output is complete.
+    write_json(output / "metrics.json", measured)
     print(f"Output: {output}")
 
 

@@ -77,17 +77,6 @@ def topn(value: Any) -> int | None:
     return integer_or_none("topn", value, least=1)
 
 
-def fraction(name: str, value: Any) -> float:
-    """Returns `value` as a float if it is a number in [0, 1]."""
-    try:
-        number = real(name, value, least=0.0)
-    except ValueError:
-        number = math.inf
-    if number > 1.0:
-        _refuse(name, "a number in [0, 1]", value)
-    return number
-
-
 def function(name: str, value: T, *, optional: bool = False) -> T:
     """Returns `value` if it is callable, or None if it is optional."""
     if not callable(value) and not (optional and value is None):
@@ -99,13 +88,6 @@ def boolean(name: str, value: Any) -> bool:
     """Returns `value` if it is True or False."""
     if not isinstance(value, bool):
         _refuse(name, "True or False", value)
-    return value
-
-
-def function_or_none(name: str, value: T) -> T:
-    """Returns `value` if it is a function or None."""
-    if value is not None and not callable(value):
-        _refuse(name, "a function or None", value)
     return value
 
 

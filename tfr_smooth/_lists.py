@@ -333,6 +333,12 @@ def real_pairs(mask: tf.Tensor) -> tf.Tensor:
     return tf.logical_and(*pairs(mask))
 
 
+def preferences(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Returns [batch, list, list] bool: True at (i, j) if both documents are real and i has the higher label."""
+    rows, columns = pairs(labels)
+    return tf.logical_and(rows > columns, real_pairs(mask))
+
+
 class Neighbors:
     """Runs of neighbors in [batch, list] values.
 

@@ -6,21 +6,22 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists
+from tfr_smooth import _arguments
 from tfr_smooth.losses.multi_score import MultiScoreLoss
+from tfr_smooth.losses.pointwise import PointwiseLoss
 from tfr_smooth.losses.ranking_loss import LossOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class ClickEMLoss(MultiScoreLoss):
+class ClickEMLoss(PointwiseLoss, MultiScoreLoss):
     r"""Expectation maximization for clicks with the probability $\sigma(e_i) \, \sigma(s_i)$.
 
     $$\frac{1}{N} \sum_i \left[w_e \, H\big(P(E_i = 1 \mid c_i), \sigma(e_i)\big)
       + w_s \, H\big(P(R_i = 1 \mid c_i), \sigma(s_i)\big)\right]$$
 
-    (Wang et al., "Position Bias Estimation for Unbiased Learning to Rank in Personal Search", WSDM 2018, Eq. 2;
+    (Wang et al., "Position Bias Estimation for Unbiased Learning to Rank in Personal Search", WSDM 2018;
     TF-Ranking's `ClickEMLoss`.) $e_i$ is the logit of the examination of document i and $s_i$ that of its relevance. H
     is the binary cross entropy. The targets are the posterior probabilities by the current scores, constant to the
     gradient: 1 for a click, else $P(E_i = 1 \mid 0) = \sigma(e_i - \log(1 + e^{s_i}))$, and
@@ -58,8 +59,8 @@ class ClickEMLoss(MultiScoreLoss):
         self.exam_loss_weight = _arguments.real("exam_loss_weight", exam_loss_weight, least=0.0)
         self.rel_loss_weight = _arguments.real("rel_loss_weight", rel_loss_weight, least=0.0)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    def document_losses(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns the loss of each document, [batch, list], from clean lists."""
         exam, relevance = tf.unstack(scores, axis=2)
         clicked = labels >= 1.0
 
@@ -68,10 +69,6 @@ class ClickEMLoss(MultiScoreLoss):
             targets = tf.stop_gradient(tf.where(clicked, tf.ones_like(posterior), posterior))
             return tf.nn.sigmoid_cross_entropy_with_logits(targets, logits)
 
-        losses = self.exam_loss_weight * cross_entropy(exam, relevance)
-        losses += self.rel_loss_weight * cross_entropy(relevance, exam)
-        return tf.reduce_sum(_lists.fill(losses, mask, 0.0) / _lists.count(mask, labels.dtype), axis=1)
-
-    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] bool: False for empty lists."""
-        return tf.reduce_any(mask, axis=1)
+        return self.exam_loss_weight * cross_entropy(exam, relevance) + self.rel_loss_weight * cross_entropy(
+            relevance, exam
+        )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lookup, _serialization
+from tfr_smooth import _arguments, _lists, _lookup, _serialization
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class SampledLoss(RankingLoss):
         shape = tf.shape(noisy)
         noisy = tf.reshape(noisy, [-1, shape[2]])
         labels, mask = (tf.repeat(tensor, self.sample_size, axis=0) for tensor in (labels, mask))
-        values = self.loss.compute(labels, tf.where(mask, noisy, tf.zeros_like(noisy)), mask)
+        values = self.loss.compute(labels, _lists.fill(noisy, mask, 0.0), mask)
         return tf.reduce_mean(tf.reshape(values, shape[:2]), axis=1)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -51,7 +51,7 @@ class SampledLoss(RankingLoss):
 class GumbelLoss(SampledLoss):
     r"""Mean of a loss over scores with Gumbel noise: $\frac{1}{S} \sum_{a=1}^S L(y, (s + \epsilon^a) / \beta)$.
 
-    (Bruch et al., "A Stochastic Treatment of Learning to Rank Scoring Functions", WSDM 2020, Eq. 8 and 9.) The
+    (Bruch et al., "A Stochastic Treatment of Learning to Rank Scoring Functions", WSDM 2020.) The
     $\epsilon^a$ are independent samples of the standard Gumbel distribution, drawn at each call, so the orders of the
     noisy scores are samples of the Plackett-Luce distribution of the scores. The gradient is that of the sampled
     losses. The lists that the loss excludes are excluded.

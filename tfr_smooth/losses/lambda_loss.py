@@ -167,7 +167,7 @@ def _weights(
 ) -> tf.Tensor:
     """Returns the weights of the pairs, [batch, list, list], given the cumulative sums of `_rank_discounts`."""
     rows, columns = _lists.pairs(gains)
-    chosen = tf.where(is_loss1, _lists.different_pairs(mask), pairwise.preferences(labels, mask))
+    chosen = tf.where(is_loss1, _lists.different_pairs(mask), _lists.preferences(labels, mask))
     differences = rows - tf.where(is_loss1, tf.zeros_like(columns), columns)
     return _lists.fill(differences * pair_ranks.over_orders_of_ties(sums, scores, mask), chosen, 0.0)
 

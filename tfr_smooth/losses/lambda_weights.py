@@ -242,7 +242,7 @@ class DCGLambdaWeight(_Serializable, _DCGWeight):
     def __post_init__(self) -> None:
         """Checks the arguments."""
         super().__post_init__()
-        _arguments.fraction("smooth_fraction", self.smooth_fraction)
+        _arguments.real("smooth_fraction", self.smooth_fraction, least=0.0, most=1.0)
 
     def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:
         """Returns the mixture of the discounts of LambdaLoss and LambdaMART."""

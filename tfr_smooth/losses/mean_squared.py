@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 import tensorflow as tf
 
 from tfr_smooth import _about, _lists
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.pointwise import PointwiseLoss
+from tfr_smooth.losses.ranking_loss import LossOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class MeanSquaredLoss(RankingLoss):
+class MeanSquaredLoss(PointwiseLoss):
     r"""Mean squared error of the scores as estimates of the labels: $\frac{1}{N} \sum_j (y_j - s_j)^2$.
 
     (The pointwise regression of Cossock and Zhang, "Subset Ranking Using Regression", COLT 2006.) The mean is over the
@@ -45,14 +46,9 @@ class MeanSquaredLoss(RankingLoss):
     def __init__(self, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
-        count = _lists.count(mask, scores.dtype)
-        return tf.reduce_sum(squares(labels - scores, count), axis=1) / count[:, 0]
-
-    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] bool: False for empty lists."""
-        return tf.reduce_any(mask, axis=1)
+    def document_losses(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns the loss of each document, [batch, list], from clean lists."""
+        return squares(labels - scores, _lists.count(mask, scores.dtype))
 
 
 def squares(errors: tf.Tensor, terms: tf.Tensor) -> tf.Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -32,14 +31,11 @@ class MultiScoreLoss(RankingLoss):
         count = y_pred.shape[2] if y_pred.shape.rank == 3 else None
         if count is None or count < 1 or self.num_scores not in (None, count):
             raise ValueError(f"`scores` must have the shape [batch, list, {expected}], got {y_pred.shape}.")
-        keras_mask = getattr(y_pred, "_keras_mask", None)
-        if keras_mask is not None:
-            labels = y_true if isinstance(y_true, Mapping) else {"labels": y_true}
-            keras_mask = tf.cast(tf.convert_to_tensor(keras_mask), tf.bool)
-            if "mask" in labels:
-                keras_mask = tf.logical_and(keras_mask, tf.cast(_lists.squeezed(labels["mask"]), tf.bool))
-            y_true = {**labels, "mask": keras_mask}
-        batches = [super(MultiScoreLoss, self)._clean(y_true, y_pred[:, :, place]) for place in range(count)]
-        scores = tf.stack([batch.scores for batch in batches], axis=2)
-        validity = tf.reduce_prod(tf.stack([batch.validity for batch in batches]), axis=0)
-        return batches[0]._replace(scores=scores, validity=validity)
+        return _lists.from_keras(y_true, y_pred, ragged=self.ragged, dtype=self._computed_in, clean=_clean_each)
+
+
+def _clean_each(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None) -> _lists.Batch:
+    """Returns clean lists with scores [batch, list, scores]."""
+    batches = [_lists.clean(labels, each, mask) for each in tf.unstack(scores, axis=2)]
+    validity = tf.reduce_prod(tf.stack([batch.validity for batch in batches]), axis=0)
+    return batches[0]._replace(scores=tf.stack([batch.scores for batch in batches], axis=2), validity=validity)

@@ -6,21 +6,22 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists
+from tfr_smooth import _arguments
 from tfr_smooth.losses.multi_score import MultiScoreLoss
+from tfr_smooth.losses.pointwise import PointwiseLoss
 from tfr_smooth.losses.ranking_loss import LossOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class OrdinalLoss(MultiScoreLoss):
+class OrdinalLoss(PointwiseLoss, MultiScoreLoss):
     r"""Mean over documents of the binary cross entropies of "the label is at least k", for k = 1, ..., M.
 
     $$-\frac{1}{N} \sum_i \sum_{k=1}^M \left[t_{ik} \log \sigma(s_{ik}) + (1 - t_{ik}) \log (1 - \sigma(s_{ik}))\right],
       \qquad t_{ik} = [y_i \geq k]$$
 
-    (Niu et al., "Ordinal Regression with Multiple Output CNN for Age Estimation", CVPR 2016, Section 3.2; TF-Ranking's
+    (Niu et al., "Ordinal Regression with Multiple Output CNN for Age Estimation", CVPR 2016; TF-Ranking's
     `OrdinalLoss`.) The sum of $\sigma(s_{ik})$ over k estimates the label. The mean is over the N real documents of
     each list; TF-Ranking's mean is over all documents of the batch, including padding. Lists without a relevant
     document are included, as their labels of 0 are targets too; empty lists are excluded. The loss is at least 0.
@@ -53,13 +54,8 @@ class OrdinalLoss(MultiScoreLoss):
         self.ordinal_size = self.num_scores = _arguments.integer("ordinal_size", ordinal_size, least=1)
         self.use_fraction_label = _arguments.boolean("use_fraction_label", use_fraction_label)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    def document_losses(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns the loss of each document, [batch, list], from clean lists."""
         above = labels[:, :, tf.newaxis] - tf.range(self.ordinal_size, dtype=labels.dtype)  # y - k + 1
         targets = tf.clip_by_value(above, 0.0, 1.0) if self.use_fraction_label else tf.cast(above >= 1.0, labels.dtype)
-        losses = tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(targets, scores), axis=2)
-        return tf.reduce_sum(_lists.fill(losses, mask, 0.0) / _lists.count(mask, labels.dtype), axis=1)
-
-    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] bool: False for empty lists."""
-        return tf.reduce_any(mask, axis=1)
+        return tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(targets, scores), axis=2)

@@ -31,7 +31,7 @@ class PairwiseLoss(RankingLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        weights = tf.cast(preferences(labels, mask), scores.dtype)
+        weights = tf.cast(_lists.preferences(labels, mask), scores.dtype)
         if self.lambda_weight is not None:
             weights *= self.lambda_weight.pair_weights(labels, scores, mask)
         behind = scaled_differences(scores, tf.convert_to_tensor(1.0 / self.temperature, scores.dtype))
@@ -43,12 +43,6 @@ class PairwiseLoss(RankingLoss):
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with only one distinct label."""
         return has_preferences(labels, mask)
-
-
-def preferences(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Returns [batch, list, list] bool: True at (i, j) if both documents are real and i has the higher label."""
-    rows, columns = _lists.pairs(labels)
-    return tf.logical_and(rows > columns, _lists.real_pairs(mask))
 
 
 def has_preferences(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

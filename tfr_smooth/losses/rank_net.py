@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments
+from tfr_smooth import _about, _arguments, _lists
 from tfr_smooth.losses import pairwise
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 
@@ -52,7 +52,7 @@ class RankNetLoss(RankingLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        pairs = tf.cast(pairwise.preferences(labels, mask), scores.dtype)
+        pairs = tf.cast(_lists.preferences(labels, mask), scores.dtype)
         total = tf.reduce_sum(pairs * pairwise.logistic(scores, self.sigma), axis=[1, 2])
         return tf.math.divide_no_nan(total, tf.reduce_sum(pairs, axis=[1, 2]))
 

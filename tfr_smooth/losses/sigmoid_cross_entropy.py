@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _lists
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth import _about
+from tfr_smooth.losses.pointwise import PointwiseLoss
+from tfr_smooth.losses.ranking_loss import LossOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class SigmoidCrossEntropyLoss(RankingLoss):
+class SigmoidCrossEntropyLoss(PointwiseLoss):
     r"""Mean binary cross entropy of the labels and the sigmoids of the scores.
 
     $$-\frac{1}{N} \sum_j \left[y_j \log \sigma(s_j) + (1 - y_j) \log (1 - \sigma(s_j))\right]$$
@@ -49,12 +50,6 @@ class SigmoidCrossEntropyLoss(RankingLoss):
     def __init__(self, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
-        losses = tf.nn.sigmoid_cross_entropy_with_logits(labels, scores)
-        # Divided before they are summed, so that the sum does not overflow.
-        return tf.reduce_sum(_lists.fill(losses, mask, 0.0) / _lists.count(mask, scores.dtype), axis=1)
-
-    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] bool: False for empty lists."""
-        return tf.reduce_any(mask, axis=1)
+    def document_losses(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns the loss of each document, [batch, list], from clean lists."""
+        return tf.nn.sigmoid_cross_entropy_with_logits(labels, scores)

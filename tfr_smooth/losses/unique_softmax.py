@@ -53,7 +53,7 @@ class UniqueSoftmaxLoss(RankingLoss):
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         behind = pairwise.scaled_differences(scores, tf.convert_to_tensor(1.0 / self.temperature, scores.dtype))
-        lower = pairwise.preferences(labels, mask)
+        lower = _lists.preferences(labels, mask)
         behind = _lists.fill(behind, lower, scores.dtype.min / 4.0)
         terms = tf.nn.softplus(tf.reduce_logsumexp(behind, axis=2))
         return tf.reduce_sum(NDCGGain.of("exponential", labels)(labels) * terms, axis=1)

@@ -65,7 +65,7 @@ class AlphaDCG(SubtopicMeasure):
         """Checks the arguments."""
         object.__setattr__(self, "topn", _arguments.topn(self.topn))
         object.__setattr__(self, "alpha", _arguments.real("alpha", self.alpha, least=0.0, most=1.0))
-        _arguments.function_or_none("rank_discount_fn", self.rank_discount_fn)
+        _arguments.function("rank_discount_fn", self.rank_discount_fn, optional=True)
         object.__setattr__(self, "seed", _arguments.integer_or_none("seed", self.seed, least=0))
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:

@@ -61,8 +61,8 @@ class DCG(Measure):
     def __post_init__(self) -> None:
         """Checks the arguments."""
         object.__setattr__(self, "topn", _arguments.topn(self.topn))
-        _arguments.function_or_none("gain_fn", self.gain_fn)
-        _arguments.function_or_none("rank_discount_fn", self.rank_discount_fn)
+        _arguments.function("gain_fn", self.gain_fn, optional=True)
+        _arguments.function("rank_discount_fn", self.rank_discount_fn, optional=True)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         """Returns [batch] from clean lists."""

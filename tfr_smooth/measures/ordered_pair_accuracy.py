@@ -46,18 +46,12 @@ class OrderedPairAccuracy(Measure):
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         _arguments.instance("ranking", ranking, ExactRanking)
-        pairs, (higher, lower) = _pairs(labels, mask), _lists.pairs(scores)
+        pairs, (higher, lower) = _lists.preferences(labels, mask), _lists.pairs(scores)
         return tf.math.divide_no_nan(_count(tf.logical_and(pairs, higher > lower), scores), _count(pairs, scores))
 
     def list_weights(self, sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the weight of each list times the number of its pairs, [batch]."""
-        return super().list_weights(sample_weight, labels, mask) * _count(_pairs(labels, mask), labels)
-
-
-def _pairs(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Returns [batch, list, list] bool: True if the first document has the higher label."""
-    higher, lower = _lists.pairs(labels)
-    return tf.logical_and(higher > lower, _lists.real_pairs(mask))
+        return super().list_weights(sample_weight, labels, mask) * _count(_lists.preferences(labels, mask), labels)
 
 
 def _count(pairs: tf.Tensor, like: tf.Tensor) -> tf.Tensor:

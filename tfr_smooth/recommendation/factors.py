@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _serialization
@@ -66,6 +67,21 @@ class CatalogFactors(tf.keras.Model):
         """Returns the scores [batch, items] for indices of users [batch]."""
         vectors = self._normalized(tf.gather(tf.convert_to_tensor(self._users), users))
         return tf.matmul(vectors, self.item_vectors(), transpose_b=True) / self._config["temperature"]
+
+    def catalog_scores(self, users: np.ndarray) -> np.ndarray:
+        """Returns the scores of all items, from a graph that is traced once.
+
+        Args:
+          users: Indices of users, [batch], integers.
+
+        Returns:
+          [batch, items], float32.
+        """
+        return self._graph(tf.constant(users, tf.int32)).numpy()
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
+    def _graph(self, users: tf.Tensor) -> tf.Tensor:
+        return self(users)
 
     def item_vectors(self) -> tf.Tensor:
         """Returns the vectors of the items, [items, dim], normalized for the cosine: the input of a search index."""

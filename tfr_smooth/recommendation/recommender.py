@@ -227,7 +227,7 @@ class Recommender:
 
     @staticmethod
     def _quality(model: CatalogFactors, train: Interactions, validation: Interactions) -> float:
-        result = evaluate(_scorer(model), validation, seen=train, measures="ndcg_cut_20")
+        result = evaluate(model.catalog_scores, validation, seen=train, measures="ndcg_cut_20")
         return result.means["ndcg_cut_20"].mean
 
     def scores(self, users: Any) -> np.ndarray:
@@ -244,7 +244,7 @@ class Recommender:
         """
         if not hasattr(self, "model_"):
             raise ValueError("`fit` must be called first.")
-        return _scorer(self.model_)(self.interactions_.checked_users(users))
+        return self.model_.catalog_scores(self.interactions_.checked_users(users))
 
     def recommend(self, users: Any, *, topn: int = 10, exclude_seen: bool = True) -> ranking.TopItems:
         """Returns the best items of users.
@@ -314,8 +314,3 @@ def _inputs(users: tf.Tensor, items: tf.Tensor, num_items: int, equal_users: boo
     """Returns users, labels and, for equal shares of users in a sum over their items, weights."""
     labels = dense_labels(items, num_items)
     return (users, labels, 1.0 / tf.reduce_sum(labels, axis=1)) if equal_users else (users, labels)
-
-
-def _scorer(model: CatalogFactors) -> Any:
-    scores = tf.function(model, input_signature=[tf.TensorSpec([None], tf.int32)])
-    return lambda users: scores(tf.constant(users, tf.int32)).numpy()
