@@ -53,9 +53,11 @@ class PairwiseMSELoss(PairwiseLoss):
         """Returns [batch] from clean lists."""
         count = _lists.count(mask, scores.dtype)
         limit = scores.dtype.max / 8.0 * min(self.temperature, 1.0)
-        errors = tf.clip_by_value(scores, -limit, limit) / self.temperature - labels  # 0 at padding
+        # No quotients: TensorFlow also computes their derivatives by the divisor, which overflow.
+        errors = tf.clip_by_value(scores, -limit, limit) * (1.0 / self.temperature) - labels  # 0 at padding
         if self.lambda_weight is None:
-            centered = _lists.fill(errors - tf.reduce_sum(errors / count, axis=1, keepdims=True), mask, 0.0)
+            mean = tf.reduce_sum(errors * tf.math.reciprocal(count), axis=1, keepdims=True)
+            centered = _lists.fill(errors - mean, mask, 0.0)
             return 2.0 * tf.reduce_sum(squares(centered, count), axis=1)
         rows, columns = _lists.pairs(errors)
         weights = _lists.fill(self.lambda_weight.pair_weights(labels, scores, mask), _lists.different_pairs(mask), 0.0)
