@@ -121,6 +121,10 @@ def test_files_keep_recommendations(fitted, tmp_path):
         ),
         (lambda fitted: recommendation.Recommender().scores([0]), "`fit` must be called first"),
         (lambda fitted: fitted.recommend(["nobody"]), "nobody"),
+        (lambda fitted: fitted.recommend(), "One of `users` and `histories` must be given, got none"),
+        (lambda fitted: fitted.recommend(["user 0"], histories=[[]]), "One of `users` and `histories` .* got both"),
+        (lambda fitted: fitted.recommend(histories=[["item 99"]]), "'item 99', which is unknown"),
+        (lambda fitted: recommendation.Recommender().export("x"), "`fit` must be called first"),
         (lambda fitted: fitted.recommend(["user 0"], topn=0), "`topn` must be an integer >= 1, got 0"),
         (
             lambda fitted: fitted.fit(interactions(), validation=recommendation.Interactions(likes())),

@@ -8,8 +8,12 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _serialization
+from tfr_smooth.recommendation.batches import dense_labels
 
 SIMILARITIES = ("cosine", "dot")
+
+# Of the gradient ascent of `history_vectors`. On MovieLens-1M, more steps change NDCG by less than 0.001.
+_STEPS, _MOMENTUM = 20, 0.9
 
 
 @tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)
@@ -65,8 +69,8 @@ class CatalogFactors(tf.keras.Model):
 
     def call(self, users: tf.Tensor) -> tf.Tensor:
         """Returns the scores [batch, items] for indices of users [batch]."""
-        vectors = self._normalized(tf.gather(tf.convert_to_tensor(self._users), users))
-        return tf.matmul(vectors, self.item_vectors(), transpose_b=True) / self._config["temperature"]
+        # Keras calls saved models with floats.
+        return self.vector_scores(self.user_vectors(tf.cast(users, tf.int32)))
 
     def catalog_scores(self, users: np.ndarray) -> np.ndarray:
         """Returns the scores of all items, from a graph that is traced once.
@@ -83,13 +87,63 @@ class CatalogFactors(tf.keras.Model):
     def _graph(self, users: tf.Tensor) -> tf.Tensor:
         return self(users)
 
+    def vector_scores(self, vectors: tf.Tensor) -> tf.Tensor:
+        """Scores all items for vectors of users.
+
+        Args:
+          vectors: float32 [batch, dim], from `user_vectors` or `history_vectors`.
+
+        Returns:
+          float32 [batch, items].
+        """
+        return tf.matmul(vectors, self.item_vectors(), transpose_b=True) / self._config["temperature"]
+
     def item_vectors(self) -> tf.Tensor:
         """Returns the vectors of the items, [items, dim], normalized for the cosine: the input of a search index."""
         return self._normalized(tf.convert_to_tensor(self._items))
 
-    def user_vectors(self) -> tf.Tensor:
-        """Returns the vectors of the users, [users, dim], normalized for the cosine."""
-        return self._normalized(tf.convert_to_tensor(self._users))
+    def user_vectors(self, users: tf.Tensor | None = None) -> tf.Tensor:
+        """Returns the vectors of users, normalized for the cosine.
+
+        Args:
+          users: Indices of users, [batch]. None: all users.
+
+        Returns:
+          float32 [batch, dim].
+        """
+        vectors = tf.convert_to_tensor(self._users)
+        return self._normalized(vectors if users is None else tf.gather(vectors, users))
+
+    def history_vectors(self, items: tf.Tensor) -> tf.Tensor:
+        r"""Returns vectors of users who are not in the training, from their items.
+
+        The vector p of a user with the items H has the greatest likelihood
+
+        $$\frac{1}{|H|} \sum_{i \in H} \log \frac{e^{s_i(p)}}{\sum_j e^{s_j(p)}}$$
+
+        among vectors with the mean norm of the users' vectors, which is 1 for the cosine. It is approached in 20 steps
+        of projected gradient ascent with momentum.
+
+        Args:
+          items: Indices of items, int32 [batch, longest], in any order; below 0 for padding.
+
+        Returns:
+          float32 [batch, dim]. Users without items get the mean of the users' vectors, with this norm.
+
+        Time O(items * dim) per user and step, memory O(items) per user.
+        """
+        vectors, users = self.item_vectors(), self.user_vectors()
+        relevant = dense_labels(items, self._config["num_items"])
+        mean = tf.matmul(tf.math.divide_no_nan(relevant, tf.reduce_sum(relevant, axis=1, keepdims=True)), vectors)
+        is_empty = tf.reduce_all(relevant == 0.0, axis=1, keepdims=True)
+        norm, scale = (tf.reduce_mean(tf.norm(each, axis=1)) for each in (users, vectors))
+        direction, velocity = tf.math.l2_normalize(mean, axis=1), tf.zeros_like(mean)
+        for _ in range(_STEPS):
+            expected = tf.matmul(tf.nn.softmax(self.vector_scores(norm * direction)), vectors)
+            velocity = _MOMENTUM * velocity + (mean - expected) / scale
+            direction = tf.math.l2_normalize(direction + velocity, axis=1)
+        typical = tf.math.l2_normalize(tf.reduce_mean(users, axis=0, keepdims=True), axis=1)
+        return norm * tf.where(is_empty, typical, direction)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

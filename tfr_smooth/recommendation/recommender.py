@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _files, losses, training
-from tfr_smooth.recommendation import ranking
+from tfr_smooth import _arguments, _files, losses, serving, training
+from tfr_smooth.recommendation import ranking, servable
 from tfr_smooth.recommendation.batches import dense_labels, user_batches
 from tfr_smooth.recommendation.evaluation import evaluate
 from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors
@@ -230,6 +231,10 @@ class Recommender:
         result = evaluate(model.catalog_scores, validation, seen=train, measures="ndcg_cut_20")
         return result.means["ndcg_cut_20"].mean
 
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise ValueError("`fit` must be called first.")
+
     def scores(self, users: Any) -> np.ndarray:
         """Scores all items.
 
@@ -242,28 +247,103 @@ class Recommender:
         Raises:
           ValueError: If the recommender is not fitted, or an index is not one of a user.
         """
-        if not hasattr(self, "model_"):
-            raise ValueError("`fit` must be called first.")
+        self._check_fitted()
         return self.model_.catalog_scores(self.interactions_.checked_users(users))
 
-    def recommend(self, users: Any, *, topn: int = 10, exclude_seen: bool = True) -> ranking.TopItems:
+    def recommend(
+        self, users: Any = None, *, histories: Any = None, topn: int = 10, exclude_seen: bool = True
+    ) -> ranking.TopItems:
         """Returns the best items of users.
 
         Args:
-          users: Ids of users, [users].
+          users: Ids of users of the training, [users].
+          histories: Instead of `users`, the ids of the items of each user, a sequence of sequences, for users who are
+            not in the training; see `CatalogFactors.history_vectors`.
           topn: Items per user, >= 1.
-          exclude_seen: Whether to exclude the items that the recommender was trained with.
+          exclude_seen: Whether to exclude the items that the recommender was trained with, or those of the histories.
 
         Returns:
           The ids of the items, [users, topn], best first, and their scores. With fewer unseen items than `topn`, the
-          last scores are -inf.
+          last ids are -1, or "" if ids are strings, and the last scores -inf.
 
         Raises:
-          ValueError: If a user is unknown, or `topn` is out of range.
+          ValueError: If a user or item is unknown, not one of `users` and `histories` is given, or `topn` is out of
+            range.
         """
-        indices = self.interactions_.user_indices(users)
-        top = ranking.top_items(self.scores, self.interactions_, indices, topn=topn, exclude_seen=exclude_seen)
-        return top._replace(items=self.interactions_.item_ids[top.items])
+        self._check_fitted()
+        if (users is None) == (histories is None):
+            raise ValueError(
+                "One of `users` and `histories` must be given, got " + ("none." if users is None else "both.")
+            )
+        if histories is None:
+            seen, scorer = self.interactions_, cast(ranking.Scorer, self)
+            indices = seen.user_indices(users)
+        else:
+            seen, scorer = self._histories(histories)
+            indices = np.arange(seen.num_users)
+        top = ranking.top_items(scorer, seen, indices, topn=topn, exclude_seen=exclude_seen)
+        ids = np.append(self.interactions_.item_ids, servable.no_item(self.interactions_.item_ids))
+        return top._replace(items=ids[top.items])
+
+    def _histories(self, histories: Any) -> tuple[Interactions, ranking.Scorer]:
+        """Returns the interactions of histories, and the scores of all items for their indices."""
+        items = [self.interactions_.item_indices(each) for each in histories]
+        splits = np.cumsum([0, *map(len, items)])
+        indices = np.concatenate([np.zeros(0, np.int64), *items])
+        matrix = sparse.csr_array(
+            (np.ones(len(indices)), indices, splits), shape=(len(items), len(self.interactions_.item_ids))
+        )
+        seen, model = Interactions(matrix, item_ids=self.interactions_.item_ids), self.model_
+        return seen, lambda users: model.vector_scores(model.history_vectors(seen.padded(users))).numpy()
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        topn: int = 100,
+        exclude_seen: bool = True,
+        version: int | None = None,
+        card: serving.ModelCard | None = None,
+    ) -> Path:
+        """Exports the recommender for TF Serving, with the ids of users and items.
+
+        The signatures are
+
+        - "users", also the default one: "users", ids [batch]. Unknown users get recommendations that do not depend on
+          the user, like empty histories.
+        - "histories": "histories", ids of items [batch, longest], padded by -1 or "". Unknown items are ignored.
+        - "item_vectors": no inputs; "items", ids [items], and "vectors" [items, dim], for an index of nearest neighbors
+          such as ScaNN or FAISS, with the inner product as similarity.
+
+        The first two return "items", ids [batch, topn], best first, their "scores" [batch, topn], and the "vectors" of
+        the users [batch, dim] that query such an index. With fewer unseen items than `topn`, the last ids are -1 or "",
+        and their scores `models.PADDING_SCORE`.
+
+        Args:
+          path: The directory of the versions.
+          topn: Items per user, >= 1; fewer if the catalog is smaller.
+          exclude_seen: Whether to exclude the items of the training, which are then part of the export, or those of the
+            histories.
+          version: The version, >= 1. None: the next one.
+          card: Further content of the model card.
+
+        Returns:
+          The directory PATH/VERSION.
+
+        Raises:
+          ValueError: If the recommender is not fitted, an argument is out of range, the version exists, or -1 is the id
+            of an item.
+        """
+        self._check_fitted()
+        return servable.export(
+            path,
+            self.model_,
+            self.interactions_,
+            topn=min(_arguments.integer("topn", topn, least=1), self.interactions_.num_items),
+            exclude_seen=_arguments.boolean("exclude_seen", exclude_seen),
+            version=version,
+            card=card or serving.ModelCard(loss=self._loss),
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the factors, ids and seen items to one file.

@@ -1,0 +1,122 @@
+"""A recommender as a SavedModel: ids of users or items in, ids and scores of the best items out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _files
+from tfr_smooth.models import PADDING_SCORE
+from tfr_smooth.recommendation.batches import dense_labels
+from tfr_smooth.recommendation.factors import CatalogFactors
+from tfr_smooth.recommendation.interactions import Interactions
+from tfr_smooth.serving import ModelCard, model_card, signature_names, versions
+
+Tensors = dict[str, tf.Tensor]
+
+
+def export(
+    path: str | os.PathLike[str],
+    model: CatalogFactors,
+    interactions: Interactions,
+    *,
+    topn: int,
+    exclude_seen: bool,
+    version: int | None,
+    card: ModelCard,
+) -> Path:
+    """Creates PATH/VERSION with the signatures "users", "histories" and "item_vectors", and returns it."""
+    servable = Servable(model, interactions, topn=topn, exclude_seen=exclude_seen)
+
+    def write(folder: Path, number: int) -> None:
+        signatures = {
+            "serving_default": servable.users,
+            "users": servable.users,
+            "histories": servable.histories,
+            "item_vectors": servable.item_vectors,
+        }
+        tf.saved_model.save(servable, os.fspath(folder), signatures=signatures)
+        (folder / "assets.extra").mkdir()
+        content = card.complete(
+            model={"class": type(model).__name__, "version": number, **model.get_config()},
+            signatures=signature_names.describe(folder),
+            special_values={"id after the last item": servable.no_item, "its score": PADDING_SCORE},
+        )
+        _files.write_text(folder / "assets.extra" / "model_card.json", [model_card.to_json(content)])
+        _files.write_text(folder / "assets.extra" / "model_card.md", [model_card.to_markdown(content)])
+
+    return versions.publish(path, version, write)
+
+
+class Servable(tf.Module):
+    """Factors with the ids of users and items and the seen items.
+
+    Args:
+      model: The factors.
+      interactions: The ids and the seen items.
+      topn: Items per user, at most the size of the catalog.
+      exclude_seen: Whether to exclude the seen items of users, and the items of histories.
+    """
+
+    def __init__(self, model: CatalogFactors, interactions: Interactions, *, topn: int, exclude_seen: bool) -> None:
+        super().__init__()
+        self._model, self._topn, self._exclude_seen = model, topn, exclude_seen
+        self.no_item = no_item(interactions.item_ids)
+        if self.no_item in interactions.item_ids.tolist():
+            raise ValueError(f"`item_ids` must not contain {self.no_item!r}, which is the id after the last item.")
+        ids = [*interactions.item_ids.tolist(), self.no_item]
+        self._item_ids = tf.Variable(ids, trainable=False, dtype=_dtype(interactions.item_ids))
+        self._user_table, self._item_table = _table(interactions.user_ids), _table(interactions.item_ids)
+        matrix = interactions.matrix
+        self._seen = tf.Variable(matrix.indices.astype(np.int32), trainable=False)
+        self._row_splits = tf.Variable(matrix.indptr.astype(np.int64), trainable=False)
+        users = tf.TensorSpec([None], _dtype(interactions.user_ids), name="users")
+        histories = tf.TensorSpec([None, None], _dtype(interactions.item_ids), name="histories")
+        self.users = tf.function(self._users, input_signature=[users])
+        self.histories = tf.function(self._histories, input_signature=[histories])
+        self.item_vectors = tf.function(self._item_vectors, input_signature=[])
+
+    def _users(self, users: tf.Tensor) -> Tensors:
+        rows = self._user_table.lookup(users)
+        is_known = rows >= 0
+        rows = tf.maximum(rows, 0)
+        seen = tf.gather(tf.RaggedTensor.from_row_splits(self._seen, self._row_splits, validate=False), rows)
+        seen = tf.where(is_known[:, tf.newaxis], seen.to_tensor(-1), -1)
+        # Unknown users get what users without items get.
+        unknown = self._model.history_vectors(tf.constant([[-1]]))
+        return self._best(tf.where(is_known[:, tf.newaxis], self._model.user_vectors(rows), unknown), seen)
+
+    def _histories(self, histories: tf.Tensor) -> Tensors:
+        items = tf.cast(self._item_table.lookup(histories), tf.int32)
+        return self._best(self._model.history_vectors(items), items)
+
+    def _item_vectors(self) -> Tensors:
+        return {"items": self._item_ids[:-1], "vectors": self._model.item_vectors()}
+
+    def _best(self, vectors: tf.Tensor, seen: tf.Tensor) -> Tensors:
+        scores = self._model.vector_scores(vectors)
+        if self._exclude_seen:
+            scores = tf.where(dense_labels(seen, self._item_ids.shape[0] - 1) > 0.0, PADDING_SCORE, scores)
+        best, items = tf.math.top_k(scores, self._topn)
+        items = tf.where(best > PADDING_SCORE, items, self._item_ids.shape[0] - 1)
+        return {"items": tf.gather(self._item_ids, items), "scores": best, "vectors": vectors}
+
+
+def no_item(item_ids: np.ndarray) -> Any:
+    """Returns the id after the last item: "" or -1, like the padding of histories."""
+    return "" if item_ids.dtype == object else -1
+
+
+def _dtype(ids: np.ndarray) -> tf.DType:
+    return tf.string if ids.dtype == object else tf.int64
+
+
+def _table(ids: np.ndarray) -> tf.lookup.StaticHashTable:
+    keys = tf.constant(ids.tolist(), _dtype(ids))
+    return tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(keys, tf.range(len(ids), dtype=tf.int64)), default_value=-1
+    )
