@@ -33,12 +33,17 @@ _LOSS = flags.DEFINE_string(
 )
 _DIM = flags.DEFINE_integer("dim", 256, "Dimension of the factors.", lower_bound=1)
 _TEMPERATURE = flags.DEFINE_float("temperature", 0.15, "Divisor of the cosines of users and items.")
-_WARM_START_EPOCHS = flags.DEFINE_integer("warm_start_epochs", 60, "Most epochs with the softmax loss.", lower_bound=1)
+_WARM_START_EPOCHS = flags.DEFINE_integer("warm_start_epochs", 60, "Most epochs with the softmax loss.", lower_bound=0)
 _EPOCHS = flags.DEFINE_integer("epochs", 10, "Most epochs with the loss.", lower_bound=1)
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 3e-4, "Learning rate with the loss.")
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 64, "Users per batch with the loss.", lower_bound=1)
+_NEGATIVES = flags.DEFINE_integer(
+    "negatives", None, "Sampled items per batch. Default: the whole catalog.", lower_bound=1
+)
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of all random numbers.", lower_bound=0)
-_BASELINES = flags.DEFINE_string("baselines", "popularity ease", "Baselines: some of popularity, item_knn, ease, ials.")
+_BASELINES = flags.DEFINE_string(
+    "baselines", "popularity ease", "Baselines: some of popularity, item_knn, ease, ials, bpr."
+)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/recommend", "Folder for all output.")
 
 BASELINES = {
@@ -46,6 +51,7 @@ BASELINES = {
     "item_knn": recommendation.ItemKNN,
     "ease": recommendation.EASE,
     "ials": recommendation.IALS,
+    "bpr": recommendation.BPR,
 }
 SHORT = {"ndcg_cut": "ndcg", "success": "hit_rate"}
 
@@ -93,6 +99,7 @@ def make() -> recommendation.Recommender:
         epochs=_EPOCHS.value,
         learning_rate=_LEARNING_RATE.value,
         batch_size=_BATCH_SIZE.value,
+        negatives=_NEGATIVES.value,
         seed=_SEED.value,
         **options,
     )

@@ -92,7 +92,13 @@ def test_ials_depends_only_on_the_seed(train):
     assert not np.array_equal(first, other)
 
 
-ALL = [recommendation.Popularity(), recommendation.ItemKNN(), recommendation.EASE(), recommendation.IALS(factors=4)]
+ALL = [
+    recommendation.Popularity(),
+    recommendation.ItemKNN(),
+    recommendation.EASE(),
+    recommendation.IALS(factors=4),
+    recommendation.BPR(factors=4),
+]
 
 
 @pytest.mark.parametrize("baseline", ALL, ids=lambda each: type(each).__name__)
@@ -117,8 +123,9 @@ def test_personal_baselines_find_groups_of_users_and_popularity_does_not():
     group = np.repeat([0, 1], 40)
     dense = (random.random((80, 30)) < 0.5) & (group[:, np.newaxis] == np.repeat([0, 1], 15))
     train, test = recommendation.hold_out(recommendation.Interactions(dense), items=2)
-    means, ials = [], recommendation.IALS(factors=4, strength=5.0)
-    for each in (recommendation.Popularity(), recommendation.ItemKNN(), recommendation.EASE(), ials):
+    factors = [recommendation.BPR(factors=4), recommendation.IALS(factors=4, strength=5.0)]
+    means = []
+    for each in (recommendation.Popularity(), recommendation.ItemKNN(), recommendation.EASE(), *factors):
         found = recommendation.evaluate(each.fit(train), test, seen=train, measures="recall_5")
         means.append(found.means["recall_5"].mean)
     assert min(means[1:]) > means[0] + 0.1, means
@@ -135,6 +142,11 @@ def test_personal_baselines_find_groups_of_users_and_popularity_does_not():
         (lambda: recommendation.IALS(confidence=0.0), "`confidence` must be a finite number > 0, got 0.0."),
         (lambda: recommendation.IALS(iterations=0), "`iterations` must be an integer >= 1, got 0."),
         (lambda: recommendation.IALS(seed=-1), "`seed` must be an integer >= 0, got -1."),
+        (lambda: recommendation.BPR(factors=0), "`factors` must be an integer >= 1, got 0."),
+        (lambda: recommendation.BPR(learning_rate=0.0), "`learning_rate` must be a finite number > 0, got 0.0."),
+        (lambda: recommendation.BPR(strength=-1.0), "`strength` must be a finite number >= 0, got -1.0."),
+        (lambda: recommendation.BPR(iterations=0), "`iterations` must be an integer >= 1, got 0."),
+        (lambda: recommendation.BPR(seed=-1), "`seed` must be an integer >= 0, got -1."),
     ],
 )
 def test_bad_arguments_are_refused(make, message):

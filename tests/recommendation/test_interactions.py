@@ -203,3 +203,52 @@ def test_bad_options_of_batches_are_refused(options, message):
         recommendation.user_batches(random_interactions(), **options)
     with pytest.raises(ValueError, match="`interactions` must have a user with items, got none."):
         recommendation.user_batches(recommendation.Interactions(np.zeros([2, 2])), batch_size=1)
+
+
+# Batches with sampled items.
+
+
+def test_candidates_are_the_items_of_the_batch_and_a_sample_of_the_others():
+    whole = random_interactions(items=40)
+    for inputs, labels in recommendation.candidate_batches(whole, negatives=5, batch_size=4, num_epochs=3):
+        users, items = inputs["users"].numpy(), inputs["items"].numpy()
+        assert (items == items[0]).all() and inputs["items"].shape == labels.shape == inputs["offsets"].shape
+        real = labels.numpy()[0] >= 0.0
+        assert ((labels.numpy() >= 0.0) == real).all() and len(labels[0]) == 512 + real[512:].sum()
+        found = items[0][real]
+        assert len(set(found)) == len(found)
+        dense = whole.dense(users)
+        np.testing.assert_array_equal(labels.numpy()[:, real], dense[:, found])
+        others = (~dense.any(axis=0)).sum()
+        assert len(found) == (40 - others) + min(5, others) and set(np.flatnonzero(dense.any(axis=0))) <= set(found)
+
+
+def test_offsets_make_the_sampled_partition_function_unbiased():
+    whole = random_interactions(items=200, density=0.02)
+    exponentials = np.exp(np.random.default_rng(1).normal(size=200))
+    sums = []
+    for inputs, labels in recommendation.candidate_batches(whole, negatives=50, batch_size=8, num_epochs=300):
+        weights = np.exp(inputs["offsets"].numpy()[0]) * (labels.numpy()[0] >= 0.0)
+        sums.append((weights * exponentials[inputs["items"].numpy()[0]]).sum())
+    assert abs(np.mean(sums) - exponentials.sum()) < 4.0 * np.std(sums) / np.sqrt(len(sums))
+    assert np.std(sums) > 0.0
+
+
+def test_candidates_resume_with_the_same_sample():
+    whole = random_interactions(items=40)
+    options = {"negatives": 5, "batch_size": 8, "seed": 3}
+    run = list(recommendation.candidate_batches(whole, num_epochs=2, **options))
+    resumed = list(recommendation.candidate_batches(whole, num_epochs=1, first_epoch=1, **options))
+    assert len(run) == 2 * len(resumed)
+    for (inputs, labels), (again, labels_again) in zip(run[len(resumed) :], resumed, strict=True):
+        np.testing.assert_array_equal(labels, labels_again)
+        for name in inputs:
+            np.testing.assert_array_equal(inputs[name], again[name])
+
+
+@pytest.mark.parametrize("options, name", [({"negatives": 0}, "negatives"), ({"batch_size": 0}, "batch_size")])
+def test_bad_options_of_candidates_are_refused(options, name):
+    with pytest.raises(ValueError, match=f"`{name}` must be an integer >= 1, got 0."):
+        recommendation.candidate_batches(random_interactions(), **{"negatives": 2, "batch_size": 2, **options})
+    with pytest.raises(ValueError, match="`interactions` must have a user with items, got none."):
+        recommendation.candidate_batches(recommendation.Interactions(np.zeros([2, 2])), negatives=1, batch_size=1)

@@ -66,6 +66,38 @@ def test_the_second_part_continues_with_the_loss():
     )
 
 
+def test_a_loss_alone_has_one_part():
+    options = {**SMALL, "warm_start_epochs": 0, "learning_rate": 0.05, "batch_size": 4, "epochs": 12}
+    recommender = recommendation.Recommender(**options, loss="list_net", refit=False).fit(interactions())
+    assert len(recommender.best_epochs_) == 1 and recommender.validation_[0] > 0.5
+
+
+def test_negatives_of_the_whole_catalog_are_the_whole_catalog():
+    """All items are candidates, so the offsets are zero, and only the order of the items differs."""
+    train, held_out = recommendation.hold_out(interactions(), items=2)
+    options = {**SMALL, "epochs": 2, "learning_rate": 0.05, "refit": False, "batch_size": 16}
+    for loss in (None, "smoothi_ndcg"):
+        whole, candidates = (
+            recommendation.Recommender(**options, loss=loss, negatives=negatives).fit(train, validation=held_out)
+            for negatives in (None, train.num_items)
+        )
+        assert candidates.best_epochs_ == whole.best_epochs_
+        # Adam divides small gradients by their size, so rounding is magnified.
+        np.testing.assert_allclose(candidates.scores([0, 9]), whole.scores([0, 9]), rtol=0.02, atol=0.02)
+
+
+def test_training_on_candidates_finds_the_groups():
+    train, held_out = recommendation.hold_out(interactions(), items=2)
+    sampled, whole = (
+        recommendation.Recommender(**SMALL, loss=None, negatives=negatives, refit=False)
+        .fit(train, validation=held_out)
+        .validation_[0]
+        for negatives in (4, None)
+    )
+    popularity = recommendation.evaluate(recommendation.Popularity().fit(train), held_out, seen=train)
+    assert sampled > 0.9 * whole and sampled > 1.2 * popularity.means["ndcg_cut_20"].mean
+
+
 def test_the_final_training_has_all_items(fitted):
     everything = interactions()
     assert (fitted.interactions_.matrix != everything.matrix).nnz == 0
@@ -111,7 +143,15 @@ def test_files_keep_recommendations(fitted, tmp_path):
     [
         (lambda fitted: recommendation.Recommender(dim=0), "`dim` must be an integer >= 1, got 0"),
         (lambda fitted: recommendation.Recommender(similarity="l2"), "`similarity` must be one of 'cosine', 'dot'"),
-        (lambda fitted: recommendation.Recommender(warm_start_epochs=0), "`warm_start_epochs` must be an integer >= 1"),
+        (
+            lambda fitted: recommendation.Recommender(warm_start_epochs=-1),
+            "`warm_start_epochs` must be an integer >= 0, got -1",
+        ),
+        (
+            lambda fitted: recommendation.Recommender(warm_start_epochs=0, loss=None),
+            "`warm_start_epochs` must be an integer >= 1 without a loss",
+        ),
+        (lambda fitted: recommendation.Recommender(negatives=0), "`negatives` must be an integer >= 1"),
         (lambda fitted: recommendation.Recommender(learning_rate=0.0), "`learning_rate` must be a finite number > 0"),
         (lambda fitted: recommendation.Recommender(batch_size=0), "`batch_size` must be an integer >= 1, got 0"),
         (lambda fitted: recommendation.Recommender(loss="ndgc"), "`identifier` must be one of .*, got 'ndgc'"),

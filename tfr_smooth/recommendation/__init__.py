@@ -1,7 +1,7 @@
 """Recommendation: which items of a catalog a user wants, learned from interactions."""
 
-from tfr_smooth.recommendation.baselines import EASE, IALS, Baseline, ItemKNN, Popularity
-from tfr_smooth.recommendation.batches import dense_labels, user_batches
+from tfr_smooth.recommendation.baselines import BPR, EASE, IALS, Baseline, ItemKNN, Popularity
+from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
 from tfr_smooth.recommendation.evaluation import CatalogEvaluation, evaluate
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out
@@ -11,6 +11,7 @@ from tfr_smooth.recommendation.readers import from_dataframe, read_lists, read_r
 from tfr_smooth.recommendation.recommender import Recommender
 
 __all__ = [
+    "BPR",
     "EASE",
     "IALS",
     "Baseline",
@@ -22,6 +23,7 @@ __all__ = [
     "Recommender",
     "TopItems",
     "UserScorer",
+    "candidate_batches",
     "dense_labels",
     "evaluate",
     "from_dataframe",

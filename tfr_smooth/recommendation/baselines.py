@@ -1,4 +1,4 @@
-"""Baselines: popularity, item kNN, EASE and implicit ALS."""
+"""Baselines: popularity, item kNN, EASE, implicit ALS and BPR."""
 
 from __future__ import annotations
 
@@ -241,6 +241,68 @@ class IALS(Baseline):
                 random_state=self._seed,
             )
             model.fit(sparse.csr_matrix(interactions.matrix), show_progress=False)
+        self._users, self._items = model.user_factors, model.item_factors
+
+    def _scores(self, users: np.ndarray) -> np.ndarray:
+        return self._users[users] @ self._items.T
+
+
+class BPR(Baseline):
+    r"""Bayesian personalized ranking (Rendle et al., UAI 2009, Section 4.1), by the package implicit.
+
+    Factors of users and items, and biases of items, minimize
+
+    $$\sum_{(u, i, j)} -\log \sigma(s_{ui} - s_{uj}) + \lambda \|\theta\|^2, \qquad s_{ui} = w_u^\top v_i + b_i$$
+
+    over items i of user u and sampled items j that are not, by stochastic gradient descent.
+
+    Args:
+      factors: The number of factors, >= 1.
+      learning_rate: The learning rate, > 0.
+      strength: $\lambda$, >= 0.
+      iterations: Passes over the interactions, >= 1.
+      seed: Seed of the factors and samples, >= 0. The result also depends on the order of threads.
+
+    Raises:
+      ValueError: If an argument is out of its range.
+      ImportError: From `fit`, if implicit is not installed; the extra `tfr_smooth[recommendation]` includes it.
+
+    Time per iteration O(interactions * factors), on all processors.
+
+    Example:
+      >>> from tfr_smooth import recommendation
+      >>> train = recommendation.Interactions([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]])
+      >>> scores = recommendation.BPR(factors=2, learning_rate=0.5).fit(train).scores([0])
+      >>> bool(scores[0, :2].min() > scores[0, 2:].max())
+      True
+    """
+
+    def __init__(
+        self,
+        *,
+        factors: int = 64,
+        learning_rate: float = 0.05,
+        strength: float = 0.01,
+        iterations: int = 100,
+        seed: int = 0,
+    ) -> None:
+        self._factors = _arguments.integer("factors", factors, least=1)
+        self._learning_rate = _arguments.real("learning_rate", learning_rate, above=0.0)
+        self._strength = _arguments.real("strength", strength, least=0.0)
+        self._iterations = _arguments.integer("iterations", iterations, least=1)
+        self._seed = _arguments.integer("seed", seed, least=0)
+
+    def _fit(self, interactions: Interactions) -> None:
+        with _extras.needed("implicit", extra="recommendation", by="`BPR`"):
+            from implicit.cpu.bpr import BayesianPersonalizedRanking
+        model = BayesianPersonalizedRanking(
+            factors=self._factors,
+            learning_rate=self._learning_rate,
+            regularization=self._strength,
+            iterations=self._iterations,
+            random_state=self._seed,
+        )
+        model.fit(sparse.csr_matrix(interactions.matrix), show_progress=False)
         self._users, self._items = model.user_factors, model.item_factors
 
     def _scores(self, users: np.ndarray) -> np.ndarray:

@@ -11,6 +11,9 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.recommendation.interactions import Interactions
 
+# Numbers of candidates are rounded up to multiples of it.
+_GRANULE = 512
+
 
 def user_batches(
     interactions: Interactions,
@@ -51,19 +54,108 @@ def user_batches(
     seed = _arguments.integer("seed", seed, least=0)
     num_epochs = _arguments.integer_or_none("num_epochs", num_epochs, least=1)
     first = _arguments.integer("first_epoch", first_epoch, least=0)
-    users = np.flatnonzero(interactions.items_per_user).astype(np.int32)
-    if len(users) == 0:
-        raise ValueError("`interactions` must have a user with items, got none.")
 
     def batches() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for epoch in itertools.count(first) if num_epochs is None else range(first, first + num_epochs):
-            order = np.random.default_rng([seed, epoch]).permutation(users) if shuffle else users
-            for start in range(0, len(order), size):
-                batch = order[start : start + size]
-                yield batch, interactions.padded(batch)
+        for _, users in _orders(interactions, size, shuffle, seed, num_epochs, first):
+            yield users, interactions.padded(users)
 
+    _check_users(interactions)
     signature = tf.TensorSpec([None], tf.int32), tf.TensorSpec([None, None], tf.int32)
     return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(2)
+
+
+def candidate_batches(
+    interactions: Interactions,
+    *,
+    negatives: int,
+    batch_size: int,
+    seed: int = 0,
+    num_epochs: int | None = 1,
+    first_epoch: int = 0,
+) -> tf.data.Dataset:
+    r"""Creates a dataset of batches of users with sampled items, for catalogs that are too large to score in each step.
+
+    The candidates of a batch are all items U of its users, and a uniform sample S of the other items without
+    replacement. They are the same for all users of the batch, so an item of one user is a negative of another. For a
+    softmax over a catalog of N items, the offset $\log((N - |U|) / |S|)$ on the scores of S makes the sampled partition
+    function unbiased for the batch,
+
+    $$\mathbb{E} \sum_{i \in U \cup S} e^{s_i + o_i} = \sum_{i=1}^{N} e^{s_i}$$
+
+    which is the correction of sampled softmax (Bengio and Senecal, 2008; "logQ") for this sample.
+
+    Args:
+      interactions: The interactions. Users without items are skipped.
+      negatives: Number of sampled items |S|, >= 1. If fewer items are left, all of them are candidates.
+      batch_size: Users per batch, >= 1. The last batch of an epoch may be smaller.
+      seed: Seed of the order of the users and of the sample, >= 0.
+      num_epochs: Number of epochs, >= 1. None repeats forever.
+      first_epoch: Index of the first epoch, >= 0, so that a resumed training sees the same batches.
+
+    Returns:
+      A dataset of (inputs, labels). Inputs are a dictionary of "users", int32 [batch]; "items", int32 [batch,
+      candidates], the same in each row; and "offsets", float32 [batch, candidates]. Labels are float32 [batch,
+      candidates]: 1 for items of the user, 0 for others, -1 for padding.
+
+    Raises:
+      ValueError: If an argument is invalid, or no user has items.
+
+    Time and memory O(items) per batch, besides batch_size * candidates.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import recommendation
+      >>> interactions = recommendation.Interactions([[1, 0, 0, 0, 0], [0, 0, 1, 0, 0]])
+      >>> inputs, labels = next(iter(recommendation.candidate_batches(interactions, negatives=2, batch_size=2)))
+      >>> inputs["items"].numpy()[0, :2], int(tf.reduce_sum(tf.cast(labels >= 0.0, tf.int32)[0]))
+      (array([0, 2], dtype=int32), 4)
+    """
+    size = _arguments.integer("batch_size", batch_size, least=1)
+    sampled = _arguments.integer("negatives", negatives, least=1)
+    seed = _arguments.integer("seed", seed, least=0)
+    num_epochs = _arguments.integer_or_none("num_epochs", num_epochs, least=1)
+    first = _arguments.integer("first_epoch", first_epoch, least=0)
+    _check_users(interactions)
+
+    def batches() -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
+        for random, users in _orders(interactions, size, True, seed, num_epochs, first):
+            rows = interactions.matrix[users]
+            relevant = np.unique(rows.indices)
+            others = np.delete(np.arange(interactions.num_items), relevant)
+            negative = random.choice(others, min(sampled, len(others)), replace=False)
+            # Few different shapes, so that programs are compiled rarely.
+            padding = -len(relevant) % _GRANULE
+            items = np.concatenate([relevant, np.zeros(padding, np.int64), negative]).astype(np.int32)
+            labels = np.zeros([len(users), len(items)], np.float32)
+            labels[np.repeat(np.arange(len(users)), np.diff(rows.indptr)), np.searchsorted(relevant, rows.indices)] = (
+                1.0
+            )
+            labels[:, len(relevant) : len(relevant) + padding] = -1.0
+            offsets = np.zeros(len(items), np.float32)
+            offsets[len(relevant) + padding :] = np.log(len(others) / max(len(negative), 1)) if len(others) else 0.0
+            inputs = {"users": users, "items": np.tile(items, [len(users), 1])}
+            yield inputs | {"offsets": np.tile(offsets, [len(users), 1])}, labels
+
+    integers, numbers = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.float32)
+    inputs = {"users": tf.TensorSpec([None], tf.int32), "items": integers, "offsets": numbers}
+    return tf.data.Dataset.from_generator(batches, output_signature=(inputs, numbers)).prefetch(2)
+
+
+def _check_users(interactions: Interactions) -> None:
+    if interactions.num_interactions == 0:
+        raise ValueError("`interactions` must have a user with items, got none.")
+
+
+def _orders(
+    interactions: Interactions, size: int, shuffle: bool, seed: int, num_epochs: int | None, first: int
+) -> Iterator[tuple[np.random.Generator, np.ndarray]]:
+    """Yields the users of each batch, int32 [batch], with the random numbers of their epoch."""
+    users = np.flatnonzero(interactions.items_per_user).astype(np.int32)
+    for epoch in itertools.count(first) if num_epochs is None else range(first, first + num_epochs):
+        random = np.random.default_rng([seed, epoch])
+        order = random.permutation(users) if shuffle else users
+        for start in range(0, len(order), size):
+            yield random, order[start : start + size]
 
 
 def dense_labels(items: tf.Tensor, num_items: int) -> tf.Tensor:

@@ -67,10 +67,22 @@ class CatalogFactors(tf.keras.Model):
             factors = self.add_weight(name=what, shape=(count, dim), initializer=initializer)
             setattr(self, f"_{what}", factors)
 
-    def call(self, users: tf.Tensor) -> tf.Tensor:
-        """Returns the scores [batch, items] for indices of users [batch]."""
-        # Keras calls saved models with floats.
-        return self.vector_scores(self.user_vectors(tf.cast(users, tf.int32)))
+    def call(self, inputs: tf.Tensor | dict[str, tf.Tensor]) -> tf.Tensor:
+        """Returns the scores of all items, or of candidates.
+
+        Args:
+          inputs: Indices of users, [batch], or the inputs of `candidate_batches`.
+
+        Returns:
+          float32 [batch, items], or [batch, candidates], of which the offsets are a part.
+        """
+        if not isinstance(inputs, dict):
+            # Keras calls saved models with floats.
+            return self.vector_scores(self.user_vectors(tf.cast(inputs, tf.int32)))
+        # All rows are equal. A replica without rows gets any items.
+        items = tf.maximum(tf.reduce_max(inputs["items"], axis=0), 0)
+        vectors = self._normalized(tf.gather(tf.convert_to_tensor(self._items), items))
+        return self._scores(self.user_vectors(inputs["users"]), vectors) + inputs["offsets"]
 
     def catalog_scores(self, users: np.ndarray) -> np.ndarray:
         """Returns the scores of all items, from a graph that is traced once.
@@ -96,7 +108,7 @@ class CatalogFactors(tf.keras.Model):
         Returns:
           float32 [batch, items].
         """
-        return tf.matmul(vectors, self.item_vectors(), transpose_b=True) / self._config["temperature"]
+        return self._scores(vectors, self.item_vectors())
 
     def item_vectors(self) -> tf.Tensor:
         """Returns the vectors of the items, [items, dim], normalized for the cosine: the input of a search index."""
@@ -148,6 +160,9 @@ class CatalogFactors(tf.keras.Model):
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         return {**self._config, "name": self.name}
+
+    def _scores(self, users: tf.Tensor, items: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(users, items, transpose_b=True) / self._config["temperature"]
 
     def _normalized(self, vectors: tf.Tensor) -> tf.Tensor:
         return tf.math.l2_normalize(vectors, axis=1) if self._config["similarity"] == "cosine" else vectors

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _files, losses, serving, training
 from tfr_smooth.recommendation import ranking, servable
-from tfr_smooth.recommendation.batches import dense_labels, user_batches
+from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
 from tfr_smooth.recommendation.evaluation import evaluate
 from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out
@@ -35,7 +35,7 @@ class _Part(NamedTuple):
     def checked(self) -> _Part:
         """Returns the part if its numbers are valid."""
         start = f"{self.prefix}_" if self.prefix else ""
-        _arguments.integer(f"{start}epochs", self.epochs, least=1)
+        _arguments.integer(f"{start}epochs", self.epochs, least=0 if start else 1)
         _arguments.real(f"{start}learning_rate", self.learning_rate, above=0.0)
         _arguments.integer(f"{start}batch_size", self.batch_size, least=1)
         return self
@@ -54,12 +54,14 @@ class Recommender:
       dim: Dimension of the factors, >= 1.
       similarity: "cosine" or "dot".
       temperature: Divisor of the similarities, > 0.
-      warm_start_epochs: Largest number of epochs with the softmax loss, >= 1.
+      warm_start_epochs: Largest number of epochs with the softmax loss, >= 0.
       epochs: Largest number of epochs with `loss`, >= 1.
       warm_start_learning_rate: Learning rate of Adam in the first part, > 0.
       learning_rate: Learning rate of Adam in the second part, > 0.
       warm_start_batch_size: Users per batch in the first part, >= 1.
       batch_size: Users per batch in the second part, >= 1.
+      negatives: Number of sampled items per batch, >= 1; see `candidate_batches`. None trains on the whole catalog. The
+        offsets correct the softmax loss only; other losses take the candidates as the catalog.
       patience: Epochs without a better NDCG@20 after which a part ends, >= 1.
       validation_fraction: Fraction of each user's items that are held out, in (0, 1).
       refit: Whether to train again with all items.
@@ -104,6 +106,7 @@ class Recommender:
         learning_rate: float = 3e-4,
         warm_start_batch_size: int = 256,
         batch_size: int = 64,
+        negatives: int | None = None,
         patience: int = 5,
         validation_fraction: float = 0.1,
         refit: bool = True,
@@ -124,6 +127,10 @@ class Recommender:
         ]
         part = _Part("", self._loss or softmax, epochs, learning_rate, batch_size).checked()
         self._parts += [] if self._loss is None else [part]
+        self._parts = [part for part in self._parts if part.epochs]
+        if not self._parts:
+            raise ValueError("`warm_start_epochs` must be an integer >= 1 without a loss, got 0.")
+        self._negatives = _arguments.integer_or_none("negatives", negatives, least=1)
         self._patience = _arguments.integer("patience", patience, least=1)
         self._fraction = _arguments.real("validation_fraction", validation_fraction, above=0.0, below=1.0)
         self._refit = _arguments.boolean("refit", refit)
@@ -208,10 +215,14 @@ class Recommender:
 
         def batches(finished: int) -> tf.data.Dataset:
             remaining = part.epochs - finished
-            users = user_batches(
-                train, batch_size=part.batch_size, seed=seed, num_epochs=remaining, first_epoch=finished
-            )
-            return users.map(lambda users, items: _inputs(users, items, train.num_items, is_warm_start))
+            options = {"batch_size": part.batch_size, "seed": seed, "num_epochs": remaining, "first_epoch": finished}
+            if self._negatives is None:
+                dataset = user_batches(train, **options).map(
+                    lambda users, items: (users, dense_labels(items, train.num_items))
+                )
+            else:
+                dataset = candidate_batches(train, negatives=self._negatives, **options)
+            return dataset.map(_with_equal_users if is_warm_start else _without_offsets)
 
         name = f"{part.prefix or 'loss'}_{'all' if validation is None else 'held_out'}"
         training.train(
@@ -221,7 +232,8 @@ class Recommender:
             steps_per_epoch=-(-int((train.items_per_user > 0).sum()) // part.batch_size),
             validation=watched,
             checkpoint_dir=None if checkpoint_dir is None else os.path.join(checkpoint_dir, name),
-            settings={**self._factors, "loss": losses.serialize(part.loss), "learning_rate": part.learning_rate},
+            settings={**self._factors, "loss": losses.serialize(part.loss), "learning_rate": part.learning_rate}
+            | {"negatives": self._negatives},
             callbacks=[training.ProgressLog()] if self._verbose else [],
         )
         return {} if watched is None else {"epoch": watched.best_epoch, "value": watched.best_value}
@@ -390,7 +402,11 @@ class Recommender:
         return recommender
 
 
-def _inputs(users: tf.Tensor, items: tf.Tensor, num_items: int, equal_users: bool) -> tuple[tf.Tensor, ...]:
-    """Returns users, labels and, for equal shares of users in a sum over their items, weights."""
-    labels = dense_labels(items, num_items)
-    return (users, labels, 1.0 / tf.reduce_sum(labels, axis=1)) if equal_users else (users, labels)
+def _with_equal_users(inputs: Any, labels: tf.Tensor) -> tuple[Any, ...]:
+    """Adds the weights that give users equal shares in a sum over their items."""
+    return inputs, labels, 1.0 / tf.reduce_sum(tf.maximum(labels, 0.0), axis=1)
+
+
+def _without_offsets(inputs: Any, labels: tf.Tensor) -> tuple[Any, ...]:
+    """Offsets are for sums over items, not for their ranks."""
+    return (inputs | {"offsets": tf.zeros_like(labels)} if isinstance(inputs, dict) else inputs), labels
