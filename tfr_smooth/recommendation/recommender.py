@@ -42,7 +42,7 @@ class _Part(NamedTuple):
 
 
 class Recommender:
-    r"""Matrix factorization trained on a ranking loss over the whole catalog, without sampled negatives.
+    r"""Matrix factorization trained on a ranking loss over the whole catalog, or over sampled candidates.
 
     Each user is a list with all items as documents, of which the user's items are relevant. Training starts with a
     softmax loss, each user with the same weight, and continues with `loss`, by default 1 - NDCG@50 of SmoothI. Each
