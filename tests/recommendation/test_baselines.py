@@ -123,7 +123,7 @@ def test_personal_baselines_find_groups_of_users_and_popularity_does_not():
     group = np.repeat([0, 1], 40)
     dense = (random.random((80, 30)) < 0.5) & (group[:, np.newaxis] == np.repeat([0, 1], 15))
     train, test = recommendation.hold_out(recommendation.Interactions(dense), items=2)
-    factors = [recommendation.BPR(factors=4), recommendation.IALS(factors=4, strength=5.0)]
+    factors = [recommendation.BPR(factors=4, learning_rate=0.1), recommendation.IALS(factors=4, strength=5.0)]
     means = []
     for each in (recommendation.Popularity(), recommendation.ItemKNN(), recommendation.EASE(), *factors):
         found = recommendation.evaluate(each.fit(train), test, seen=train, measures="recall_5")

@@ -281,7 +281,7 @@ class BPR(Baseline):
         self,
         *,
         factors: int = 64,
-        learning_rate: float = 0.05,
+        learning_rate: float = 0.01,
         strength: float = 0.01,
         iterations: int = 100,
         seed: int = 0,
