@@ -183,7 +183,27 @@ class EASE(Baseline):
         return self._matrix[users] @ self._weights
 
 
-class IALS(Baseline):
+class _Factorization(Baseline):
+    """A model of the package implicit, whose scores are products of factors."""
+
+    @abc.abstractmethod
+    def _model(self) -> Any:
+        """Imports implicit and returns the untrained model."""
+
+    def _fit(self, interactions: Interactions) -> None:
+        with _extras.needed("implicit", extra="recommendation", by=f"`{type(self).__name__}`"):
+            import threadpoolctl
+
+            model = self._model()
+        with threadpoolctl.threadpool_limits(1, "blas"):  # implicit has threads of its own
+            model.fit(sparse.csr_matrix(interactions.matrix), show_progress=False)
+        self._users, self._items = model.user_factors, model.item_factors
+
+    def _scores(self, users: np.ndarray) -> np.ndarray:
+        return self._users[users] @ self._items.T
+
+
+class IALS(_Factorization):
     r"""Implicit alternating least squares (Hu, Koren and Volinsky, ICDM 2008), by the package implicit.
 
     Factors of users and items minimize
@@ -228,26 +248,19 @@ class IALS(Baseline):
         self._iterations = _arguments.integer("iterations", iterations, least=1)
         self._seed = _arguments.integer("seed", seed, least=0)
 
-    def _fit(self, interactions: Interactions) -> None:
-        with _extras.needed("implicit", extra="recommendation", by="`IALS`"):
-            import threadpoolctl
-            from implicit.cpu.als import AlternatingLeastSquares
-        with threadpoolctl.threadpool_limits(1, "blas"):  # implicit has threads of its own
-            model = AlternatingLeastSquares(
-                factors=self._factors,
-                regularization=self._strength,
-                alpha=self._confidence,
-                iterations=self._iterations,
-                random_state=self._seed,
-            )
-            model.fit(sparse.csr_matrix(interactions.matrix), show_progress=False)
-        self._users, self._items = model.user_factors, model.item_factors
+    def _model(self) -> Any:
+        from implicit.cpu.als import AlternatingLeastSquares
 
-    def _scores(self, users: np.ndarray) -> np.ndarray:
-        return self._users[users] @ self._items.T
+        return AlternatingLeastSquares(
+            factors=self._factors,
+            regularization=self._strength,
+            alpha=self._confidence,
+            iterations=self._iterations,
+            random_state=self._seed,
+        )
 
 
-class BPR(Baseline):
+class BPR(_Factorization):
     r"""Bayesian personalized ranking (Rendle et al., UAI 2009, Section 4.1), by the package implicit.
 
     Factors of users and items, and biases of items, minimize
@@ -292,21 +305,16 @@ class BPR(Baseline):
         self._iterations = _arguments.integer("iterations", iterations, least=1)
         self._seed = _arguments.integer("seed", seed, least=0)
 
-    def _fit(self, interactions: Interactions) -> None:
-        with _extras.needed("implicit", extra="recommendation", by="`BPR`"):
-            from implicit.cpu.bpr import BayesianPersonalizedRanking
-        model = BayesianPersonalizedRanking(
+    def _model(self) -> Any:
+        from implicit.cpu.bpr import BayesianPersonalizedRanking
+
+        return BayesianPersonalizedRanking(
             factors=self._factors,
             learning_rate=self._learning_rate,
             regularization=self._strength,
             iterations=self._iterations,
             random_state=self._seed,
         )
-        model.fit(sparse.csr_matrix(interactions.matrix), show_progress=False)
-        self._users, self._items = model.user_factors, model.item_factors
-
-    def _scores(self, users: np.ndarray) -> np.ndarray:
-        return self._users[users] @ self._items.T
 
 
 def _co_occurrences(interactions: Interactions) -> Iterator[tuple[int, Any]]:

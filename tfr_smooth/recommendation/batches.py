@@ -132,7 +132,8 @@ def candidate_batches(
             )
             labels[:, len(relevant) : len(relevant) + padding] = -1.0
             offsets = np.zeros(len(items), np.float32)
-            offsets[len(relevant) + padding :] = np.log(len(others) / max(len(negative), 1)) if len(others) else 0.0
+            if len(negative):
+                offsets[-len(negative) :] = np.log(len(others) / len(negative))
             inputs = {"users": users, "items": np.tile(items, [len(users), 1])}
             yield inputs | {"offsets": np.tile(offsets, [len(users), 1])}, labels
 
