@@ -30,6 +30,8 @@ def start(script, files, *arguments, level=None):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A shell that starts the tests in the background makes them and their children ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
