@@ -62,12 +62,8 @@ class Method:
         return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
 
 
-def softmax(*, negatives: int | None = None, dcg: bool = False, **settings: Any) -> recommendation.Recommender:
-    if not dcg:
-        return _recommender(loss=None, negatives=negatives, **settings)
-    weight = losses.DCGLambdaWeight(topn=20)
-    settings["learning_rate"] = settings.pop("warm_start_learning_rate")
-    return _recommender(loss=losses.SoftmaxLoss(lambda_weight=weight), warm_start_epochs=0, **settings)
+def softmax(**settings: Any) -> recommendation.Recommender:
+    return _recommender(loss=None, **settings)
 
 
 def loss(name: str, **options: Any) -> Callable[..., recommendation.Recommender]:
@@ -95,7 +91,10 @@ _LOSSES = {
 METHODS = {
     "softmax": Method(softmax, _SOFTMAX_GRID),
     "sampled softmax (100 negatives)": Method(functools.partial(softmax, negatives=100), _SOFTMAX_GRID),
-    "softmax (weights of DCG@20)": Method(functools.partial(softmax, dcg=True), _SOFTMAX_GRID),
+    "softmax (weights of DCG@20)": Method(
+        loss("softmax", lambda_weight=losses.DCGLambdaWeight(topn=20)),
+        {"temperature": [0.1, 0.15, 0.2], "learning_rate": _RATES},
+    ),
     "sampled pairs (BPR of implicit)": Method(
         recommendation.BPR, {"learning_rate": [0.01, 0.03, 0.1], "strength": [0.001, 0.01]}
     ),
