@@ -20,17 +20,25 @@ _STEPS, _MOMENTUM = 20, 0.9
 class CatalogFactors(tf.keras.Model):
     r"""Scores of all items for users: $s_{ui} = \cos(p_u, q_i) / \tau$ or $p_u^\top q_i / \tau$.
 
+    The vectors p and q are factors, one per user and item, or outputs of encoders for their features (two towers). An
+    item without interactions then has a vector, too.
+
     Args:
       num_users: Number of users, >= 1.
       num_items: Number of items, >= 1.
-      dim: Dimension of the factors p and q, >= 1.
+      dim: Dimension of the factors, >= 1.
       similarity: "cosine" or "dot".
       temperature: Tau, the divisor of the similarities, > 0.
       seed: Seed of the initial factors, >= 0.
+      user_encoder: A Keras layer or model, float32 [batch, features] to vectors [batch, vector size], instead of
+        factors of the users. The model trains a new layer with the same config. None for factors.
+      item_encoder: The same for items.
+      num_user_features: Features per user, >= 1, with an encoder; `set_features` sets them.
+      num_item_features: Features per item, >= 1, with an encoder.
       name: Name of the model.
 
     Raises:
-      ValueError: If an argument is invalid.
+      ValueError: If an argument is invalid, or the vectors of users and items have different sizes.
 
     Time and memory O(items) per user of a batch, besides the factors.
 
@@ -51,6 +59,10 @@ class CatalogFactors(tf.keras.Model):
         similarity: str = "cosine",
         temperature: float = 0.2,
         seed: int = 0,
+        user_encoder: tf.keras.layers.Layer | None = None,
+        item_encoder: tf.keras.layers.Layer | None = None,
+        num_user_features: int | None = None,
+        num_item_features: int | None = None,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
@@ -62,10 +74,32 @@ class CatalogFactors(tf.keras.Model):
             "temperature": _arguments.real("temperature", temperature, above=0.0),
             "seed": _arguments.integer("seed", seed, least=0),
         }
-        for place, (what, count) in enumerate((("users", num_users), ("items", num_items))):
-            initializer = tf.keras.initializers.RandomNormal(stddev=0.1, seed=2 * seed + place)
-            factors = self.add_weight(name=what, shape=(count, dim), initializer=initializer)
-            setattr(self, f"_{what}", factors)
+        self._users = _Table("users", num_users, dim, 2 * seed, user_encoder, num_user_features)
+        self._items = _Table("items", num_items, dim, 2 * seed + 1, item_encoder, num_item_features)
+        self._config |= {
+            "user_encoder": self._users.encoder_config,
+            "item_encoder": self._items.encoder_config,
+            "num_user_features": num_user_features,
+            "num_item_features": num_item_features,
+        }
+        if self._users.size != self._items.size:
+            raise ValueError(
+                "`user_encoder` and `item_encoder` must return vectors of the same size, that of the factors if one is"
+                f" None, got {self._users.size} for users and {self._items.size} for items."
+            )
+
+    def set_features(self, *, users: np.ndarray | None = None, items: np.ndarray | None = None) -> None:
+        """Sets the features that the encoders take.
+
+        Args:
+          users: Finite numbers [users, features], for a model with `user_encoder`.
+          items: Finite numbers [items, features], for a model with `item_encoder`.
+
+        Raises:
+          ValueError: If features without an encoder are given, an encoder has no features, or their shape is wrong.
+        """
+        self._users.set_features(users)
+        self._items.set_features(items)
 
     def call(self, inputs: tf.Tensor | dict[str, tf.Tensor]) -> tf.Tensor:
         """Returns the scores of all items, or of candidates.
@@ -81,7 +115,7 @@ class CatalogFactors(tf.keras.Model):
             return self.vector_scores(self.user_vectors(tf.cast(inputs, tf.int32)))
         # All rows are equal. A replica without rows gets any items.
         items = tf.maximum(tf.reduce_max(inputs["items"], axis=0), 0)
-        vectors = self._normalized(tf.gather(tf.convert_to_tensor(self._items), items))
+        vectors = self._normalized(self._items.vectors(items))
         return self._scores(self.user_vectors(inputs["users"]), vectors) + inputs["offsets"]
 
     def catalog_scores(self, users: np.ndarray) -> np.ndarray:
@@ -112,7 +146,7 @@ class CatalogFactors(tf.keras.Model):
 
     def item_vectors(self) -> tf.Tensor:
         """Returns the vectors of the items, [items, dim], normalized for the cosine: the input of a search index."""
-        return self._normalized(tf.convert_to_tensor(self._items))
+        return self._normalized(self._items.vectors())
 
     def user_vectors(self, users: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the vectors of users, normalized for the cosine.
@@ -123,8 +157,7 @@ class CatalogFactors(tf.keras.Model):
         Returns:
           float32 [batch, dim].
         """
-        vectors = tf.convert_to_tensor(self._users)
-        return self._normalized(vectors if users is None else tf.gather(vectors, users))
+        return self._normalized(self._users.vectors(users))
 
     def history_vectors(self, items: tf.Tensor) -> tf.Tensor:
         r"""Returns vectors of users who are not in the training, from their items.
@@ -161,8 +194,86 @@ class CatalogFactors(tf.keras.Model):
         """Returns the constructor's arguments."""
         return {**self._config, "name": self.name}
 
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> CatalogFactors:
+        """Returns the model of `get_config`, with new weights."""
+        encoders = {
+            name: tf.keras.utils.deserialize_keras_object(config[name], custom_objects=custom_objects)
+            for name in ("user_encoder", "item_encoder")
+            if config.get(name) is not None
+        }
+        return cls(**{**config, **encoders})
+
     def _scores(self, users: tf.Tensor, items: tf.Tensor) -> tf.Tensor:
         return tf.matmul(users, items, transpose_b=True) / self._config["temperature"]
 
     def _normalized(self, vectors: tf.Tensor) -> tf.Tensor:
         return tf.math.l2_normalize(vectors, axis=1) if self._config["similarity"] == "cosine" else vectors
+
+
+class _Table(tf.keras.layers.Layer):
+    """Vectors of all users or items: factors, or the outputs of an encoder for their features.
+
+    Args:
+      what: "users" or "items".
+      count: Their number.
+      dim: Dimension of the factors.
+      seed: Seed of the factors.
+      encoder: See `CatalogFactors`.
+      num_features: Number of features per row.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        count: int,
+        dim: int,
+        seed: int,
+        encoder: tf.keras.layers.Layer | None,
+        num_features: int | None,
+    ) -> None:
+        super().__init__(name=what)
+        self._what, self._argument, self._shape = what, f"{what[:-1]}_encoder", (count, num_features)
+        _arguments.instance(self._argument, encoder, tf.keras.layers.Layer, optional=True)
+        _arguments.integer_or_none(f"num_{what[:-1]}_features", num_features, least=1)
+        if (encoder is None) != (num_features is None):
+            raise ValueError(
+                f"`num_{what[:-1]}_features` must be given with `{self._argument}`, and only with it,"
+                f" got {num_features}."
+            )
+        self._encoder, self.encoder_config, self.size = None, None, dim
+        if encoder is None:
+            initializer = tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed)
+            self._rows = self.add_weight(name="factors", shape=(count, dim), initializer=initializer)
+            return
+        self.encoder_config = tf.keras.utils.serialize_keras_object(encoder)
+        self._encoder = type(encoder).from_config(encoder.get_config())
+        self._rows = self.add_weight(name="features", shape=(count, num_features), initializer="zeros", trainable=False)
+        shape = self.vectors(tf.zeros([1], tf.int32)).shape
+        if len(shape) != 2 or shape[1] is None:
+            raise ValueError(f"`{self._argument}` must return vectors [batch, size], got shape {tuple(shape)}.")
+        self.size = int(shape[1])
+
+    def vectors(self, rows: tf.Tensor | None = None) -> tf.Tensor:
+        """Returns the vectors of rows, [batch, size]; None: of all rows."""
+        values = tf.convert_to_tensor(self._rows)
+        values = values if rows is None else tf.gather(values, rows)
+        return values if self._encoder is None else self._encoder(values)
+
+    def set_features(self, features: np.ndarray | None) -> None:
+        """Sets the features if they are valid."""
+        name = f"{self._what[:-1]}_features"
+        if self._encoder is None and features is not None:
+            raise ValueError(f"`{name}` must be None without `{self._argument}`.")
+        if self._encoder is None:
+            return
+        found = None if features is None else np.asarray(features)
+        if (
+            found is None
+            or found.shape != self._shape
+            or found.dtype.kind not in "biuf"
+            or not np.isfinite(found).all()
+        ):
+            got = "None" if found is None else f"{found.dtype} of shape {found.shape}"
+            raise ValueError(f"`{name}` must be finite numbers of shape {self._shape}, got {got}.")
+        self._rows.assign(found.astype(np.float32))

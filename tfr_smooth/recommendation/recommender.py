@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -11,8 +9,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _files, losses, serving, training
-from tfr_smooth.recommendation import ranking, servable
+from tfr_smooth import _arguments, losses, serving, training
+from tfr_smooth.recommendation import ranking, recommender_file, servable
 from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
 from tfr_smooth.recommendation.evaluation import evaluate
 from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors
@@ -65,7 +63,10 @@ class Recommender:
       patience: Epochs without a better NDCG@20 after which a part ends, >= 1.
       validation_fraction: Fraction of each user's items that are held out, in (0, 1).
       refit: Whether to train again with all items.
-      seed: Seed of the factors, batches and held-out items, >= 0.
+      seed: Seed of the factors, batches and held-out items, >= 0. Encoders are initialized by their own seeds.
+      user_encoder: A Keras layer or model from the features of users, float32 [batch, features], to their vectors,
+        instead of factors. None for factors.
+      item_encoder: The same for items (two towers).
       verbose: Whether to print the progress.
       **loss_options: Hyperparameters of a loss given by name.
 
@@ -111,6 +112,8 @@ class Recommender:
         validation_fraction: float = 0.1,
         refit: bool = True,
         seed: int = 0,
+        user_encoder: tf.keras.layers.Layer | None = None,
+        item_encoder: tf.keras.layers.Layer | None = None,
         verbose: bool = True,
         **loss_options: Any,
     ) -> None:
@@ -119,6 +122,10 @@ class Recommender:
             "similarity": _arguments.choice("similarity", similarity, SIMILARITIES),
             "temperature": _arguments.real("temperature", temperature, above=0.0),
             "seed": _arguments.integer("seed", seed, least=0),
+        }
+        self._encoders: dict[str, tf.keras.layers.Layer | None] = {
+            name: _arguments.instance(name, encoder, tf.keras.layers.Layer, optional=True)
+            for name, encoder in (("user_encoder", user_encoder), ("item_encoder", item_encoder))
         }
         self._loss = self._checked_loss(loss, loss_options)
         softmax = losses.SoftmaxLoss()
@@ -149,21 +156,26 @@ class Recommender:
         interactions: Interactions,
         *,
         validation: Interactions | None = None,
+        user_features: Any = None,
+        item_features: Any = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
     ) -> Recommender:
-        """Trains the factors.
+        """Trains the factors, or the encoders.
 
         Args:
           interactions: The items of each user. Users and items without interactions keep random factors.
           validation: Further items of the users, which choose the epochs. None holds out `validation_fraction` of the
             items of each user.
+          user_features: Numbers [users, features], in the order of `interactions.user_ids`, with `user_encoder`.
+          item_features: Numbers [items, features], in the order of `interactions.item_ids`, with `item_encoder`.
           checkpoint_dir: Directory of checkpoints. The same call after an interruption resumes. None for none.
 
         Returns:
           The recommender.
 
         Raises:
-          ValueError: If the validation has other users or items or no items, or the checkpoints are of other settings.
+          ValueError: If the validation has other users or items or no items, features and encoders do not fit, or the
+            checkpoints are of other settings.
         """
         train = interactions
         if validation is None:
@@ -172,18 +184,26 @@ class Recommender:
         self.interactions_ = train
         self.best_epochs_: list[int] = []
         self.validation_: list[float] = []
-        model = self._train(train, validation, checkpoint_dir)
+        features = {"users": user_features, "items": item_features}
+        model = self._train(train, validation, features, checkpoint_dir)
         if self._refit:
             everything = Interactions(train.matrix + validation.matrix, train.user_ids, train.item_ids)
             self.interactions_ = everything
-            model = self._train(everything, None, checkpoint_dir)
+            model = self._train(everything, None, features, checkpoint_dir)
         self.model_ = model
         return self
 
     def _train(
-        self, train: Interactions, validation: Interactions | None, checkpoint_dir: str | os.PathLike[str] | None
+        self,
+        train: Interactions,
+        validation: Interactions | None,
+        features: dict[str, Any],
+        checkpoint_dir: str | os.PathLike[str] | None,
     ) -> CatalogFactors:
-        model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **self._factors)
+        columns = {f"num_{what[:-1]}_features": _columns(values) for what, values in features.items()}
+        options: dict[str, Any] = {**self._factors, **self._encoders, **columns}
+        model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
+        model.set_features(**features)
         model(tf.zeros([1], tf.int32))
         for place, part in enumerate(self._parts):
             if validation is None:
@@ -232,7 +252,12 @@ class Recommender:
             steps_per_epoch=-(-int((train.items_per_user > 0).sum()) // part.batch_size),
             validation=watched,
             checkpoint_dir=None if checkpoint_dir is None else os.path.join(checkpoint_dir, name),
-            settings={**self._factors, "loss": losses.serialize(part.loss), "learning_rate": part.learning_rate}
+            settings={
+                **model.get_config(),
+                "name": None,
+                "loss": losses.serialize(part.loss),
+                "learning_rate": part.learning_rate,
+            }
             | {"negatives": self._negatives},
             callbacks=[training.ProgressLog()] if self._verbose else [],
         )
@@ -358,26 +383,16 @@ class Recommender:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the factors, ids and seen items to one file.
+        """Writes the model, ids and seen items to one file.
 
         Args:
           path: The file, which should end in ".npz".
+
+        Raises:
+          ValueError: If the recommender is not fitted.
         """
-        factors = [np.asarray(weights) for weights in self.model_.get_weights()]
-        seen = self.interactions_
-        content = io.BytesIO()
-        np.savez(
-            content,
-            config=json.dumps(self.model_.get_config()),
-            users=factors[0],
-            items=factors[1],
-            user_ids=seen.user_ids.astype("U") if seen.user_ids.dtype == object else seen.user_ids,
-            item_ids=seen.item_ids.astype("U") if seen.item_ids.dtype == object else seen.item_ids,
-            indices=seen.matrix.indices,
-            indptr=seen.matrix.indptr,
-        )
-        with _files.replacing(os.fspath(path)) as unfinished, open(unfinished, "wb") as file:
-            file.write(content.getvalue())
+        self._check_fitted()
+        recommender_file.write(path, self.model_, self.interactions_)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Recommender:
@@ -389,16 +404,8 @@ class Recommender:
         Returns:
           The recommender. Its `fit` trains with the default settings.
         """
-        with np.load(path) as content:
-            config = json.loads(str(content["config"]))
-            model = CatalogFactors(**config)
-            model.set_weights([content["users"], content["items"]])
-            shape = config["num_users"], config["num_items"]
-            indices, indptr = content["indices"], content["indptr"]
-            matrix = sparse.csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=shape)
-            ids = [content[name].tolist() for name in ("user_ids", "item_ids")]
         recommender = cls()
-        recommender.model_, recommender.interactions_ = model, Interactions(matrix, *ids)
+        recommender.model_, recommender.interactions_ = recommender_file.read(path)
         return recommender
 
 
@@ -410,3 +417,8 @@ def _with_equal_users(inputs: Any, labels: tf.Tensor) -> tuple[Any, ...]:
 def _without_offsets(inputs: Any, labels: tf.Tensor) -> tuple[Any, ...]:
     """Offsets are for sums over items, not for their ranks."""
     return (inputs | {"offsets": tf.zeros_like(labels)} if isinstance(inputs, dict) else inputs), labels
+
+
+def _columns(features: Any) -> int | None:
+    """Returns the number of features per row; `set_features` checks the shape."""
+    return None if features is None else max(1, int(np.prod(np.shape(features)[1:])))
