@@ -73,15 +73,11 @@ class CatalogFactors(tf.keras.Model):
             "similarity": _arguments.choice("similarity", similarity, SIMILARITIES),
             "temperature": _arguments.real("temperature", temperature, above=0.0),
             "seed": _arguments.integer("seed", seed, least=0),
-        }
-        self._users = _Table("users", num_users, dim, 2 * seed, user_encoder, num_user_features)
-        self._items = _Table("items", num_items, dim, 2 * seed + 1, item_encoder, num_item_features)
-        self._config |= {
-            "user_encoder": self._users.encoder_config,
-            "item_encoder": self._items.encoder_config,
             "num_user_features": num_user_features,
             "num_item_features": num_item_features,
         }
+        self._users = _Table("users", num_users, dim, 2 * seed, user_encoder, num_user_features)
+        self._items = _Table("items", num_items, dim, 2 * seed + 1, item_encoder, num_item_features)
         if self._users.size != self._items.size:
             raise ValueError(
                 "`user_encoder` and `item_encoder` must return vectors of the same size, that of the factors if one is"
@@ -192,7 +188,8 @@ class CatalogFactors(tf.keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return {**self._config, "name": self.name}
+        encoders = {"user_encoder": self._users.encoder_config(), "item_encoder": self._items.encoder_config()}
+        return {**self._config, **encoders, "name": self.name}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> CatalogFactors:
@@ -241,18 +238,21 @@ class _Table(tf.keras.layers.Layer):
                 f"`num_{what[:-1]}_features` must be given with `{self._argument}`, and only with it,"
                 f" got {num_features}."
             )
-        self._encoder, self.encoder_config, self.size = None, None, dim
+        self._encoder, self.size = None, dim
         if encoder is None:
             initializer = tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed)
             self._rows = self.add_weight(name="factors", shape=(count, dim), initializer=initializer)
             return
-        self.encoder_config = tf.keras.utils.serialize_keras_object(encoder)
         self._encoder = type(encoder).from_config(encoder.get_config())
         self._rows = self.add_weight(name="features", shape=(count, num_features), initializer="zeros", trainable=False)
         shape = self.vectors(tf.zeros([1], tf.int32)).shape
         if len(shape) != 2 or shape[1] is None:
             raise ValueError(f"`{self._argument}` must return vectors [batch, size], got shape {tuple(shape)}.")
         self.size = int(shape[1])
+
+    def encoder_config(self) -> dict[str, Any] | None:
+        """Returns the encoder, serialized by Keras."""
+        return None if self._encoder is None else tf.keras.utils.serialize_keras_object(self._encoder)
 
     def vectors(self, rows: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the vectors of rows, [batch, size]; None: of all rows."""
