@@ -18,6 +18,10 @@ collect_ignore = [] if HAS_TF_RANKING else ["tfr_smooth/tf_ranking", "tests/tf_r
 HAS_KERAS_HUB = importlib.util.find_spec("keras_hub") is not None and not HAS_TF_RANKING
 collect_ignore += [] if HAS_KERAS_HUB else ["tfr_smooth/text", "tests/text", "tests/examples/test_text_reranking.py"]
 
+# Modules in tfr_smooth/ with examples that train models for seconds.
+SLOW_EXAMPLES = {"recommendation/recommender.py", "text/cross_validation.py", "text/reranker_export.py"}
+SLOW_EXAMPLES |= {"text/reranking.py", "tf_ranking/pipeline.py", "training/resuming.py", "training/smoothness.py"}
+SLOW_EXAMPLES |= {"training/temperature_schedule.py", "training/trainer.py", "training/validation.py"}
 PEAKS = pytest.StashKey[dict[str, float]]()
 
 
@@ -41,6 +45,13 @@ def pytest_configure(config: pytest.Config) -> None:
         import tfr_smooth
 
         tfr_smooth.cache_programs(config.cache.mkdir("programs"))
+
+
+@pytest.hookimpl(tryfirst=True)  # before the selection by marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and "/".join(item.path.parts[-2:]) in SLOW_EXAMPLES:
+            item.add_marker("slow")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -87,6 +87,16 @@ def test_every_notebook_is_in_the_site_with_its_outputs(path, site):
     assert text.count('<div class="highlight">') == len(code) + len(plain)
 
 
+WORDS = ["recommender", "implicit feedback", "categorical", "missing values", "which loss", "EarlyStopping", "KerasTuner"]
+WORDS += ["unbiased", "click", "LambdaMART", "DataFrame"]
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_guides_contain_the_words_that_users_search_for(words, site):
+    guides = [text for name, text in site.items() if not name.startswith(("api/", "changelog"))]
+    assert any(words.lower() in re.sub(r"<[^>]+>|\s+", " ", text).lower() for text in guides)
+
+
 @pytest.mark.parametrize(("page", "package"), [("losses/index.html", losses), ("metrics.html", metrics)])
 def test_the_table_lists_every_name(page, package, site):
     assert re.findall(r"<tr>\s*<td><code>(\w+)</code>", site[page]) == list(package.TABLE)

@@ -15,7 +15,7 @@ from tfr_smooth import _keras, rankings, registry
 ROOT = documents.ROOT
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
 # Their snippets print values and train nothing.
-QUICK = {"docs/data.md", "docs/index.md", "docs/losses/baselines.md", "docs/recommendation.md"}
+QUICK = {"docs/data.md", "docs/index.md", "docs/losses/baselines.md"}
 QUICK |= {page for page in PAGES if page.startswith("docs/relaxations/")} - {"docs/relaxations/your_own.md"}
 WITH_SNIPPETS = [page for page in PAGES if documents.snippets(page)]
 
@@ -61,7 +61,7 @@ def test_the_plot_script_draws_the_plots_of_the_pages(tmp_path):
     draw()
     plots = {f"{name}_{plot}" for name in ("approx", "softsort") for plot in ("ranking", "error")}
     files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    images = {f"{name}{variant}.png" for name in plots | {"cost", "trade_off"} for variant in ("", "_dark")}
+    images = {f"{name}{variant}.png" for name in plots | {"cost", "sharpening", "trade_off"} for variant in ("", "_dark")}
     assert set(files) == images | {"errors.csv", "costs.csv"}
     # A second run draws the stored values.
     draw("--plots=error,cost", "--lists=5")

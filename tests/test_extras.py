@@ -10,6 +10,7 @@ import pytest
 from tests import documents
 from tfr_smooth import _keras
 
+pytestmark = pytest.mark.slow
 KERAS_3 = pytest.mark.skipif(not _keras.IS_KERAS_3, reason="text reranking needs Keras 3")
 OPTIONAL = ["Stemmer", "bm25s", "implicit", "jinja2", "keras_hub", "lightgbm", "matplotlib", "optuna", "pandas"]
 OPTIONAL += ["pytrec_eval", "safetensors", "scipy", "tabulate", "tensorflow_ranking", "tensorflow_serving"]

@@ -80,7 +80,7 @@ def test_members_train_as_if_alone(arguments, weights):
     dataset = tf.data.Dataset.from_tensors(data).repeat(3)
     found = []
     for model in (scorer, *singles):
-        model.compile(tf.keras.optimizers.SGD(0.1), losses.SmoothINDCGLoss(), metrics=["ndcg"])
+        model.compile(tf.keras.optimizers.SGD(0.1), losses.ListNetLoss(), metrics=["ndcg"])
         found.append(model.fit(dataset, epochs=2, verbose=0, shuffle=False).history["loss"])
     np.testing.assert_allclose(found[0], np.mean(found[1:], axis=0), rtol=1e-5)
     for together, single, before in zip(alone(scorer), singles, start, strict=True):
@@ -91,13 +91,13 @@ def test_members_train_as_if_alone(arguments, weights):
 
 def test_metrics_are_those_of_the_mean_score():
     scorer = a_scorer()
-    scorer.compile(tf.keras.optimizers.SGD(0.0), "smoothi_ndcg", metrics=["ndcg", "smoothi_ndcg"])
+    scorer.compile(tf.keras.optimizers.SGD(0.0), "softsort_ndcg", metrics=["ndcg", "softsort_ndcg"])
     scores = tf.reduce_mean(scorer(INPUTS, training=True), axis=0)
     logs = scorer.fit(tf.data.Dataset.from_tensors((INPUTS, LABELS)), verbose=0, shuffle=False).history
-    expected = -losses.SmoothINDCGLoss()(LABELS, scores) + 1.0
-    assert logs["smoothi_ndcg"][0] == pytest.approx(float(expected), rel=1e-5)
+    expected = -losses.SoftSortNDCGLoss()(LABELS, scores) + 1.0
+    assert logs["softsort_ndcg"][0] == pytest.approx(float(expected), rel=1e-5)
     evaluated = scorer.evaluate(tf.data.Dataset.from_tensors((INPUTS, LABELS)), verbose=0, return_dict=True)
-    assert evaluated["loss"] == pytest.approx(float(losses.SmoothINDCGLoss()(LABELS, scorer(INPUTS))), rel=1e-5)
+    assert evaluated["loss"] == pytest.approx(float(losses.SoftSortNDCGLoss()(LABELS, scorer(INPUTS))), rel=1e-5)
 
 
 def test_kernels_have_the_variance_of_one_member_and_differ_between_members():

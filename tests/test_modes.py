@@ -136,6 +136,7 @@ def test_labels_and_scores_may_have_different_static_shapes(name):
         assert_same(tf.function(modes.step(loss), input_signature=signature)(labels, scores), expected, str(shapes))
 
 
+@pytest.mark.slow
 @sample
 def test_labels_and_scores_may_have_different_static_shapes_with_xla(name):
     labels, scores = map(tf.constant, modes.batch(lists=2))
@@ -176,6 +177,7 @@ def test_the_metric_of_lists_of_length_0_is_0(name):
     assert metric.result() == 0.0
 
 
+@pytest.mark.slow
 @few_losses
 def test_losses_run_in_vectorized_map(name):
     # In float32, SmoothI chooses its precision in a branch, and TensorFlow cannot vectorize loops in unused branches.
@@ -241,6 +243,7 @@ def test_a_temperature_may_be_a_variable_in_every_mode(ranking, metric):
     assert_variable_is_followed(name, ranking, second, [tf.function])
 
 
+@pytest.mark.slow
 @few_losses
 def test_persistent_and_nested_tapes_around_a_graph_give_the_gradient(name):
     labels, scores = map(tf.constant, modes.batch())
@@ -345,7 +348,7 @@ def test_a_nan_label_makes_a_metric_nan_in_every_mode(name):
 
 
 @pytest.mark.parametrize("score", [1e30, pytest.param(12345.678, marks=pytest.mark.slow)])
-@quick_or_slow(["approx_ndcg", "soft_ndcg", "smoothi_ndcg", "rank_net", "lambda_loss"])
+@quick_or_slow(["approx_ndcg", "soft_ndcg", "smoothi_ndcg", "rank_net", "lambda_loss"], quick=["rank_net"])
 def test_ties_of_any_score_are_ties_in_every_mode(name, score):
     labels, scores = modes.batch(lists=64, documents=130)
     scores[:] = score

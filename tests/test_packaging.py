@@ -110,6 +110,7 @@ def test_wheel_declares_every_imported_package(metadata):
     assert declared(metadata) == {"numpy", "protobuf", "tensorflow", "typing-extensions"}
 
 
+@pytest.mark.slow
 def test_installed_wheel_imports_without_the_source_tree(wheel, tmp_path):
     command = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--target"]
     subprocess.run([*command, str(tmp_path / "site"), str(wheel)], check=True, capture_output=True, timeout=300)
@@ -355,7 +356,11 @@ def test_the_fast_tests_run_in_parts_that_cover_all_folders(machine):
     assert apart and all((ROOT / path).exists() for path in apart)
     assert others == [f"--ignore={path}" for path in apart]
     run(machine, "make", "test-ranking")
-    ranking = " ".join(log(machine))
-    assert "tests/test_modes.py" in ranking and "--ignore=tests/rankings" in ranking
+    (ranking,) = [line for line in log(machine) if line.startswith(".venv/ranking/bin/python -m pytest")]
+    chosen = ranking.partition("not slow ")[2].split()
+    assert "tests/tf_ranking" in chosen and all((ROOT / path.partition("::")[0]).exists() for path in chosen)
+    run(machine, "make", "test-ranking", "MARKS=slow or not slow")
+    *_, everything, others = log(machine)
     # `make test-latest` runs these with the same TensorFlow.
-    assert " tests/rankings" not in ranking and " tests/measures" not in ranking
+    assert "tests/test_modes.py" in everything and " tests/rankings" not in everything
+    assert "--ignore=tests/rankings" in others and "--ignore=tests/study" not in others

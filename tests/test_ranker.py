@@ -174,6 +174,7 @@ def test_a_loss_object_and_its_hyperparameters_survive_a_file(tmp_path):
     assert restored.get_config() == loss.get_config()
 
 
+@pytest.mark.slow
 def test_a_function_of_datasets_trains_like_the_same_arrays():
     features, labels, queries = numbers()
     complete = np.nan_to_num(features).astype(np.float32)
@@ -337,6 +338,7 @@ def test_a_table_that_does_not_fit_names_the_column(case, ranker):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_chosen_features_allow_other_columns():
     fitted = tfr_smooth.Ranker(**{**SMALL, "epochs": 1}).fit(
         FRAME, label="label", query="query", features=["price", "color"]

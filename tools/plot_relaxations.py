@@ -4,6 +4,7 @@ For each relaxation, writes to OUTPUT_DIR
     NAME_ranking.png   the smooth ranking of five documents, from soft to sharp
     NAME_error.png     the difference between smooth and exact metrics, and the norm of the gradient
 and for all relaxations together
+    sharpening.png     exact and smooth NDCG as the score of one document grows
     trade_off.png      error against gradient
     cost.png           the processor time of value and gradient by list length
 each also as *_dark.png for the dark scheme. Values are read from errors.csv and times from costs.csv in OUTPUT_DIR.
@@ -120,7 +121,7 @@ METRICS = {
     "AP": measures.AveragePrecision(),
 }
 PLOTS = ("ranking", "error")
-COMPARISONS = ("trade_off", "cost")
+COMPARISONS = ("sharpening", "trade_off", "cost")
 PERCENTILES = (10, 50, 90)
 # Narrow, so that the text is readable at the width of a phone.
 WIDTH = 5.4
@@ -316,6 +317,23 @@ def draw_error(relaxation: Relaxation, table: pd.DataFrame) -> Figure:
     return figure
 
 
+def draw_sharpening() -> Figure:
+    """The steps of exact NDCG, and the smooth curves of Approx from soft to sharp."""
+    moved = np.linspace(-2.0, 3.0, 1001)
+    others = np.tile([2.0, 1.0, 0.2, -0.7], (len(moved), 1))
+    labels, scores = np.tile([3.0, 1.0, 0.0, 2.0, 0.0], (len(moved), 1)), np.column_stack([moved, others])
+    figure = new_figure(3.4)
+    axes = figure.subplots()
+    axes.plot(moved, measures.NDCG()(labels, scores), color=_plotting.text_color(), label="NDCG: gradient 0")
+    for alpha, color in zip((1.0, 10.0, 100.0), _plotting.COLORS, strict=False):
+        smooth = measures.NDCG()(labels, scores, ranking=rankings.Approx(alpha=alpha))
+        axes.plot(moved, smooth, color=color, linewidth=1.3, label=f"ApproxNDCG, alpha = {alpha:g}")
+    axes.set_xlabel("score of the most relevant of five documents")
+    axes.set_ylabel("NDCG")
+    axes.legend(fontsize=9)
+    return figure
+
+
 def draw_cost(tables: dict[str, pd.DataFrame]) -> Figure:
     figure = new_figure(4.6)
     axes = figure.subplots()
@@ -407,6 +425,8 @@ def main(argv: list[str]) -> None:
                 save(f"{name}_error", draw_error, RELAXATIONS[name], table)
         if "trade_off" in wanted:
             save("trade_off", draw_trade_off, tables)
+    if "sharpening" in wanted:
+        save("sharpening", draw_sharpening)
     if "cost" in wanted:
         save("cost", draw_cost, stored("costs.csv", measured_times))
 

@@ -146,6 +146,7 @@ def test_a_resumed_run_reads_the_batches_of_an_uninterrupted_one(path, cache, bu
         tf.random.set_seed(None)
 
 
+@pytest.mark.slow
 def test_the_order_depends_on_both_seed_and_epoch(path):
     orders = {
         (seed, epoch): tuple(flat(read_letor(path, batch_size=9, shuffle_buffer=50, seed=seed, first_epoch=epoch)))

@@ -43,6 +43,7 @@ def test_tensorflow_logs_nothing_when_it_starts(files, level):
     assert errors.startswith("Compares losses ") and errors.endswith("\nUnknown argument 'stray'.\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "flags", "until", "hint"),
     [
@@ -52,10 +53,9 @@ def test_tensorflow_logs_nothing_when_it_starts(files, level):
             ("stdout", "Compiling the first step ..."),
             "The same command resumes after the last finished epoch.",
         ),
-        pytest.param(
+        (
             *("compare_losses.py", ["--rankers=smoothi_ndcg", "--workers=1"], ("stderr", "search:")),
             "The same command runs the jobs that have no result yet.",
-            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -274,6 +274,7 @@ BAD = [
 ]
 
 
+@pytest.mark.slow
 def test_bad_flags_and_files_are_reported_in_one_line_before_the_first_step(files, tmp_path):
     contents = {
         "wide": "1 qid:a 17:1\n",

@@ -84,6 +84,7 @@ def test_second_derivatives_equal_finite_differences_of_the_gradient(name):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "metric", [measures.NDCG(), pytest.param(measures.AveragePrecision(), marks=pytest.mark.slow)], ids=repr
 )

@@ -66,7 +66,7 @@ def a_model(loss):
     return model, np.stack([labels * 0.3 + scores, scores], axis=-1).astype(np.float32), labels
 
 
-@quick_or_slow(losses.NAMES)
+@quick_or_slow(losses.NAMES, quick=["smoothi_ndcg"])
 def test_fit_lowers_the_loss(name):
     model, features, labels = a_model(checks.SUBJECTS[name].loss())
     weights = np.ones(8, np.float32)

@@ -85,7 +85,7 @@ EACH_RANKING = [
     "softsort relevance",
     "fastsort relevance",
 ]
-EACH_RANKING += ["sinkhorn positions", *FAST]
+EACH_RANKING += FAST
 every_mode = pytest.mark.parametrize(
     "name",
     [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in (*DIFFERENTIABLE, *STOPPED)],

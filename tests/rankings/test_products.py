@@ -47,6 +47,7 @@ def test_later_ranks_after_a_certain_stop_have_no_gradient():
     np.testing.assert_allclose(tape.gradient(value, probabilities), expected, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_second_derivatives_equal_finite_differences_where_factors_are_zero():
     probabilities = tf.constant([[0.2, 1.0, 0.5, 1.0, 0.0, 0.3]], tf.float64)
     weights = np.random.RandomState(0).randn(6)

@@ -42,7 +42,7 @@ def check(scores, relevance, mask, value_error, gradient_error, **arguments):
         assert error <= gradient_error * np.abs(expected_gradient).max() + 1e-7 * gradient_error
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0, 100.0])
 def test_rank_relevance_and_gradient_equal_the_paper(alpha, dtype):
     errors = (1e-6, 1e-5) if dtype == np.float32 else (1e-12, 1e-9)

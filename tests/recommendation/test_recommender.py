@@ -49,6 +49,7 @@ def test_users_get_unseen_items_of_their_group(fitted):
     np.testing.assert_allclose(fitted.scores([0, 5]), fitted.model_(tf.constant([0, 5])), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_second_part_continues_with_the_loss():
     train, held_out = recommendation.hold_out(interactions(), items=2)
     for loss in (losses.ListNetLoss(temperature=0.5), "list_net"):
@@ -72,6 +73,7 @@ def test_a_loss_alone_has_one_part():
     assert len(recommender.best_epochs_) == 1 and recommender.validation_[0] > 0.5
 
 
+@pytest.mark.slow
 def test_negatives_of_the_whole_catalog_are_the_whole_catalog():
     """All items are candidates, so the offsets are zero, and only the order of the items differs."""
     train, held_out = recommendation.hold_out(interactions(), items=2)
@@ -86,6 +88,7 @@ def test_negatives_of_the_whole_catalog_are_the_whole_catalog():
         np.testing.assert_allclose(candidates.scores([0, 9]), whole.scores([0, 9]), rtol=0.02, atol=0.02)
 
 
+@pytest.mark.slow
 def test_training_on_candidates_finds_the_groups():
     train, held_out = recommendation.hold_out(interactions(), items=2)
     sampled, whole = (

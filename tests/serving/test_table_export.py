@@ -115,6 +115,7 @@ def test_missing_numbers_of_a_matrix_reach_the_model(named, tmp_path, protos):
     np.testing.assert_allclose(loaded.predict(serialized)["outputs"], expected, **CLOSE)
 
 
+@pytest.mark.slow
 def test_an_infinite_number_invalidates_its_document_also_with_missing_values(model, tmp_path):
     path = serving.export_ranker(model, tmp_path, warmup_list_sizes=(), **model.export_arguments)
     inputs = tensors()
@@ -138,6 +139,7 @@ def test_an_infinite_number_of_the_list_invalidates_its_documents(model, tmp_pat
     np.testing.assert_allclose(scores[1:], model(inputs).numpy()[1:], **CLOSE)
 
 
+@pytest.mark.slow
 def test_nan_is_invalid_without_missing_values(tmp_path):
     features = np.array([[[1.0, 2.0, 3.0], [np.nan, 2.0, 3.0]]], np.float32)
     model = matrix_model(np.nan_to_num(features))
@@ -215,6 +217,7 @@ def test_the_model_card_lists_the_columns_in_order(model, tmp_path):
     assert "| 3 | new | document | float32 | [] | boolean | 0, 1; nan is missing |" in text
 
 
+@pytest.mark.slow
 def test_the_model_card_lists_the_columns_of_a_matrix_and_few_categories(tmp_path):
     model = matrix_model(np.ones([1, 1, 3], np.float32))
     features, _ = card_of(serving.export_ranker(model, tmp_path / "1", warmup_list_sizes=(), **model.export_arguments))

@@ -1,5 +1,7 @@
 """A small data set, and a completed study of it."""
 
+import os
+
 import pytest
 
 from tfr_smooth import data, study
@@ -34,12 +36,19 @@ def fold(dataset):
 
 
 @pytest.fixture(scope="session")
-def plan(dataset, tmp_path_factory):
+def shared_folder(tmp_path_factory):
+    """A folder that all workers of pytest-xdist share in this run."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session")
+def plan(dataset, shared_folder):
     entries = [study.Entry.parse(label) for label in ("smoothi_ndcg", "list_net", "ridge", "random")]
     plan = study.Study(
         [dataset],
         entries,
-        tmp_path_factory.mktemp("results"),
+        shared_folder / "results_of_studies",  # finished jobs do not run again
         seeds=(0, 1),
         grid=GRID,
         recipe=RECIPE,

@@ -39,6 +39,7 @@ def test_results_depend_only_on_settings_and_seed(fold, plain, changes):
     assert np.abs(first.test - plain.test).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_a_neural_ranker_is_the_ranker_of_the_same_arguments(fold):
     train, valid, test = (fold.parts[part] for part in ("train", "valid", "test"))
     arguments = {**training.RECIPES["paper"], **SETTINGS, "dropout": 0.5, "select_by": "ndcg"}

@@ -99,6 +99,7 @@ def test_head_rate_scales_the_learning_rate_of_the_head(collection, run):
     assert abs(30.0 * float(tf.convert_to_tensor(model.scale)) - 1.0) == pytest.approx(30.0 * 1e-4, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_frozen_layers_are_not_trained_and_their_outputs_are_cached(collection, run, tmp_path):
     encoder, tokenizer = make(frozen_layers=1)
     inputs = text.LateInputs(collection, tokenizer, query_length=6, document_length=12)

@@ -33,6 +33,7 @@ def test_keras_3_is_refused():
     assert "tensorflow.estimator" not in sys.modules
 
 
+@pytest.mark.slow
 @needs_tf_keras
 def test_without_the_variable_the_error_names_it():
     _, error = run("import tf_keras, tfr_smooth.tf_ranking")
@@ -56,12 +57,14 @@ print(tensorflow_ranking is tfr, tf.keras.Model.__module__)
     assert same == "True" and keras.startswith("tf_keras.")
 
 
+@pytest.mark.slow
 @needs_tf_keras
 def test_no_module_is_replaced_if_tf_ranking_is_not_used():
     printed, _ = run("import sys, tfr_smooth; print('tensorflow.estimator' in sys.modules)", TF_USE_LEGACY_KERAS="1")
     assert printed == ["False"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("tf_keras") is None, reason="tf_keras is not installed")
 def test_a_loss_of_another_keras_warns_if_tf_keras_is_imported():
     program = """

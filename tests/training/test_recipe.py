@@ -87,6 +87,7 @@ def test_a_run_of_equal_graphs_traces_nothing():
     assert min(before) > 0 and (loss.calls, metric.calls) == before
 
 
+@pytest.mark.slow
 @keras_3
 def test_a_result_shares_no_variables_with_later_runs():
     first = train()
@@ -103,11 +104,16 @@ def test_a_result_shares_no_variables_with_later_runs():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"dropout": 0.4},
         {"loss": losses.ListNetLoss()},
         *(
             pytest.param(change, marks=pytest.mark.slow)
-            for change in ({"weight_decay": 0.1}, {"loss": "rank_net"}, {"width": 5}, {"watch": [metrics.MRRMetric()]})
+            for change in (
+                {"dropout": 0.4},
+                {"weight_decay": 0.1},
+                {"loss": "rank_net"},
+                {"width": 5},
+                {"watch": [metrics.MRRMetric()]},
+            )
         ),
     ],
     ids=str,
@@ -141,6 +147,7 @@ class Fails(tf.keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_changes_no_later_run():
     first = train()
     with pytest.raises(KeyboardInterrupt):
@@ -149,6 +156,7 @@ def test_an_interrupted_run_changes_no_later_run():
     assert_equal(first, train())
 
 
+@pytest.mark.slow
 def test_runs_at_the_same_time_are_independent():
     expected = [train(seed=seed) for seed in range(2)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

@@ -87,6 +87,7 @@ def test_a_resumed_run_has_the_temperatures_of_an_uninterrupted_one(tmp_path):
     assert_same_weights(resumed, uninterrupted)
 
 
+@pytest.mark.slow
 def test_a_learning_rate_schedule_counts_epochs():
     sigma = variable()
     schedule = tf.keras.optimizers.schedules.ExponentialDecay(10.0, decay_steps=2, decay_rate=0.01)

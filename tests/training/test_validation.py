@@ -66,6 +66,7 @@ def test_keeps_the_best_epoch_and_its_model(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["best.keras"]
 
 
+@pytest.mark.slow
 def test_mode_min_selects_the_lowest_value():
     dataset, _, _ = make_dataset()
     validation = training.ExactValidation(dataset, [Scripted([3.0, 1.0, 2.0])], mode="min")
