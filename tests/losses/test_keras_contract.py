@@ -23,7 +23,7 @@ def both(name):
 def last_dense(**layer):
     """Returns a model whose last layer is Dense(1)."""
     model = tf.keras.Sequential([tf.keras.layers.Dense(1, **layer)])
-    model.compile("sgd", losses.SmoothINDCGLoss(), metrics=[metrics.NDCGMetric()])
+    model.compile("sgd", losses.ListNetLoss(), metrics=[metrics.NDCGMetric()])
     return model
 
 
@@ -37,7 +37,7 @@ def test_fit_takes_a_model_that_ends_with_dense_1():
     model = last_dense()
     features = np.random.RandomState(0).randn(3, 4, 2).astype(np.float32)
     model.fit(features, LABELS, verbose=0)
-    expected = losses.SmoothINDCGLoss()(LABELS, model(features)[:, :, 0])
+    expected = losses.ListNetLoss()(LABELS, model(features)[:, :, 0])
     np.testing.assert_allclose(model.evaluate(features, LABELS, verbose=0)[0], expected, rtol=1e-5)
 
 
@@ -180,7 +180,7 @@ def test_a_gain_may_be_any_function(ranking):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-@quick_or_slow(SAMPLE, quick=("approx_ndcg", "list_mle"))
+@quick_or_slow(SAMPLE, quick=("list_mle",))
 def test_forward_mode_equals_reverse_mode(name):
     subject = checks.SUBJECTS[name]
     labels, scores = (array.astype(np.float64) for array in a_batch(length=6))
