@@ -7,7 +7,7 @@ import tensorflow as tf
 from tests import helpers
 from tfr_smooth import models
 from tfr_smooth.data import read_letor
-from tfr_smooth.models import QueryMinMax, Standardize, SymmetricLog1p, get_normalizer
+from tfr_smooth.models import QueryMinMax, Standardize, get_normalizer
 
 NAMES = ["min_max", "standardize", "log1p"]
 
@@ -376,19 +376,6 @@ def test_a_layer_is_recreated_from_its_config(name):
     assert tuple(layer.compute_output_shape((None, None, 3))) == (None, None, 3)
     registered = tf.keras.utils.get_registered_object(f"tfr_smooth>{type(layer).__name__}")
     assert registered is type(layer)
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("min_max", QueryMinMax), ("standardize", Standardize), ("log1p", SymmetricLog1p)],
-)
-def test_get_normalizer_creates_a_new_layer_by_name(name, kind):
-    assert type(get_normalizer(name)) is kind
-    assert get_normalizer(name) is not get_normalizer(name)
-
-
-def test_none_means_no_normalizer():
-    assert get_normalizer(None) is None
 
 
 @pytest.mark.parametrize("name", ["zscore", "", 3, "Min_Max"])
