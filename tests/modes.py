@@ -21,6 +21,8 @@ SAMPLE = (*_PAIRS, *(name for name in BASELINES if name not in _SHARING))
 RANDOM = tuple(name for name in BASELINES if "seed" in losses.hyperparameters(name))
 # Measures that are equal for all orders of a list that is not longer than the cutoff.
 NEED_A_CUTOFF = ("precision", "recall")
+# One pair of each ranking, and one of each measure with a cheap ranking.
+ONE_OF_EACH = [f"{ranking}_ndcg" for ranking in registry.RANKINGS] + [f"softsort_{each}" for each in registry.MEASURES]
 # The losses of the fast tests.
 QUICK = ("smoothi_ndcg", "list_mle")
 UNKNOWN = [tf.TensorSpec([None, None]), tf.TensorSpec([None, None])]

@@ -70,21 +70,6 @@ def smoothi_ndcg(labels, scores, alpha=1.0, delta=0.1, topn=None):
     return dcg(found) / ideal, upstream @ slopes
 
 
-def smoothi_precision(labels, scores, alpha=1.0, delta=0.1, topn=10):
-    """Returns Eq. 10 and its gradient with respect to the scores under Eq. 9."""
-    found, slopes = relevance_and_slopes(scores, binary(labels), alpha, delta, topn)
-    return found.sum() / topn, slopes.sum(axis=0) / topn
-
-
-def smoothi_map(labels, scores, alpha=1.0, delta=0.1):
-    """Returns Eq. 11 and its gradient with respect to the scores under Eq. 9."""
-    found, slopes = relevance_and_slopes(scores, binary(labels), alpha, delta)
-    ranks, relevant = np.arange(1, len(found) + 1), binary(labels).sum()
-    value = sum(found[k] * found[: k + 1].sum() / (k + 1) for k in range(len(found))) / relevant
-    upstream = np.array([found[: r + 1].sum() / (r + 1) + (found[r:] / ranks[r:]).sum() for r in range(len(found))])
-    return value, upstream / relevant @ slopes
-
-
 def sorted_labels(labels, scores):
     """Returns the labels by decreasing score; ties by decreasing position."""
     order = sorted(range(len(scores)), key=lambda j: (-scores[j], -j))
@@ -119,10 +104,6 @@ def exact_rr(labels, scores, topn=None):
 
 def satisfaction(labels, max_grade=4.0):
     return (2.0 ** np.minimum(labels, max_grade) - 1.0) / 2.0**max_grade
-
-
-def exact_err(labels, scores, topn=None, max_grade=4.0):
-    return cascade(satisfaction(sorted_labels(labels, scores)[:topn], max_grade))
 
 
 def exact_dcg(labels, scores, topn=None, gain_fn=None, rank_discount_fn=None):
@@ -248,49 +229,42 @@ def softsort_indicators(scores, temperature=1.0, power=1.0):
 
 
 def fastsort_positions(scores, regularization_strength=1.0, regularization="l2"):
-    """The projection of arXiv:2002.08871 onto the permutahedron of (n, .., 1), by the minimax formula over all blocks.
-
-    The solution of the isotonic problem at index i is the minimum over a <= i of the maximum over b >= i of the
-    solution for the block a..b.
-    """
-    n = len(scores)
+    """Proposition 3 of arXiv:2002.08871 by pooling adjacent violators, one document at a time."""
     z = -np.asarray(scores, np.float64) / regularization_strength
     order = np.argsort(-z, kind="stable")
-    falling, targets = z[order], np.arange(n, 0, -1.0)
+    falling, targets = z[order], np.arange(len(z), 0, -1.0)
 
-    def of_block(a, b):
-        if regularization == "l2":
-            return np.mean(falling[a : b + 1] - targets[a : b + 1])
-        highest = falling[a]
-        return highest + np.log(np.exp(falling[a : b + 1] - highest).sum() / targets[a : b + 1].sum())
+    def value(block):
+        zs, ws = falling[slice(*block)], targets[slice(*block)]
+        return zs.mean() - ws.mean() if regularization == "l2" else np.logaddexp.reduce(zs) - np.log(ws.sum())
 
-    solution = np.array([min(max(of_block(a, b) for b in range(i, n)) for a in range(i + 1)) for i in range(n)])
-    positions = np.zeros(n)
-    positions[order] = falling - solution if regularization == "l2" else np.exp(falling - solution)
-    return positions
+    blocks = []
+    for i in range(len(z)):
+        blocks.append((i, i + 1))
+        while len(blocks) > 1 and value(blocks[-2]) <= value(blocks[-1]):
+            blocks[-2:] = [(blocks[-2][0], blocks[-1][1])]
+    found = np.empty(len(z))
+    found[order] = falling - np.concatenate([np.full(end - start, value((start, end))) for start, end in blocks])
+    return found if regularization == "l2" else np.exp(found)
 
 
-def sinkhorn_positions(scores, epsilon=0.1, steps=5000):
-    """Sinkhorn ranks of arXiv:1905.11885 by the algorithm of the paper, in log space."""
+def sinkhorn_transport(scores, epsilon=0.1, steps=20000):
+    """The transport [document, rank] of arXiv:1905.11885 by the algorithm of the paper, in log space."""
     n = len(scores)
-    if n == 1:
-        return np.ones(1)
     standardized = (scores - np.mean(scores)) / max(np.std(scores), 1e-6)
-    cost = (sigmoid(math.pi / math.sqrt(3.0) * standardized)[:, None] - np.linspace(1.0, 0.0, n)) ** 2
-    f, g = np.zeros(n), np.zeros(n)
-
-    def log_sum(values, axis):
-        highest = values.max(axis=axis, keepdims=True)
-        return np.log(np.exp(values - highest).sum(axis=axis)) + highest.squeeze(axis)
-
+    squashed = sigmoid(math.pi / math.sqrt(3.0) * standardized)
+    exponents = -((squashed[:, None] - np.linspace(1.0, 0.0, n)) ** 2) / epsilon
+    f, g = np.zeros(n), np.full(n, np.inf)
     for _ in range(steps):
-        g = -epsilon * log_sum((f[:, None] - cost) / epsilon, axis=0)
-        f_next = -epsilon * log_sum((g - cost) / epsilon, axis=1)
-        if np.abs(f_next - f).max() < 1e-13 * epsilon:
+        before, g = g, -np.logaddexp.reduce(exponents + f[:, None], axis=0)
+        f = -np.logaddexp.reduce(exponents + g, axis=1)
+        if np.abs(g - before).max() < 1e-14:
             break
-        f = f_next
-    plan = np.exp((f[:, None] + g - cost) / epsilon)
-    return plan @ np.arange(1.0, n + 1.0)
+    return np.exp(exponents + f[:, None] + g)
+
+
+def sinkhorn_positions(scores, epsilon=0.1):
+    return sinkhorn_transport(scores, epsilon) @ np.arange(1.0, len(scores) + 1.0)
 
 
 # ---- Metrics computed from a ranking.

@@ -111,17 +111,3 @@ def test_nan_at_padding_reaches_no_output_and_no_gradient():
         gradients = tape.gradient(tf.reduce_sum(tf.square(outputs)), [inputs, *layer.trainable_variables])
     np.testing.assert_array_equal(outputs, layer(hidden(), mask=MASK))
     assert all(np.isfinite(each).all() for each in gradients)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"heads": 0}, "`heads` must be an integer >= 1, got 0."),
-        ({"units": 0}, "`units` must be an integer >= 1, got 0."),
-        ({"dropout": 1.0}, "`dropout` must be a number in (0, 1), got 1.0."),
-    ],
-)
-def test_invalid_arguments_raise(arguments, message):
-    with pytest.raises(ValueError) as error:
-        ListAttention(**arguments)
-    assert str(error.value) == message

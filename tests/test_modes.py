@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tests import modes
 from tests.modes import quick_or_slow
-from tfr_smooth import _keras, losses, measures, metrics, models, rankings, registry
+from tfr_smooth import _keras, losses, measures, metrics, rankings, registry
 
 sample = quick_or_slow(modes.SAMPLE)
 few_losses = quick_or_slow(modes.SAMPLE, quick=("approx_ndcg",))
@@ -23,7 +23,7 @@ def assert_same(found, expected, mode="", tolerance=1e-5):
         np.testing.assert_allclose(one, other, rtol=tolerance, atol=0.1 * tolerance, err_msg=mode)
 
 
-class Powered(losses.SmoothINDCGLoss):
+class Powered(losses.ApproxNDCGLoss):
     """A custom loss with an argument that is not in its config."""
 
     def __init__(self, exponent=1.0, **kwargs):
@@ -62,7 +62,7 @@ def with_attribute(part, name, value):
     [
         Powered,
         lambda value: losses.MeasureLoss(with_attribute(Stretched(), "factor", value), measures.NDCG()),
-        lambda value: losses.MeasureLoss(rankings.SmoothI(), with_attribute(PoweredNDCG(), "exponent", value)),
+        lambda value: losses.MeasureLoss(rankings.Approx(), with_attribute(PoweredNDCG(), "exponent", value)),
     ],
     ids=["loss", "ranking", "metric"],
 )
@@ -86,64 +86,38 @@ def test_a_changed_attribute_takes_effect_when_traced_again():
 
 
 def test_a_custom_loss_may_call_python():
-    class Mine(losses.SmoothINDCGLoss):
+    class Mine(losses.ApproxNDCGLoss):
         def compute(self, labels, scores, mask):
             factor = tf.numpy_function(lambda values: np.float32(2.0), [scores], tf.float32)
             return factor * super().compute(labels, scores, mask)
 
-    labels, scores = map(tf.constant, modes.batch(documents=500))
-    expected = losses.SmoothINDCGLoss()(labels, scores)
+    labels, scores = map(tf.constant, modes.batch())
+    expected = losses.ApproxNDCGLoss()(labels, scores)
     np.testing.assert_allclose(tf.function(modes.step(Mine()))(labels, scores)[0], 2.0 * expected, rtol=1e-6)
-
-
-def fit(loss, run_eagerly):
-    labels, _ = modes.batch(lists=8)
-    features = np.random.RandomState(1).randn(*labels.shape, 3).astype(np.float32)
-    tf.keras.utils.set_random_seed(1)
-    model = models.FeedForwardScorer(hidden=[4], batch_norm=False)
-    model.compile(tf.keras.optimizers.SGD(0.5), loss, run_eagerly=run_eagerly)
-    history = model.fit({"features": features, "mask": labels >= 0.0}, labels, epochs=2, batch_size=4, verbose=0)
-    return history.history["loss"], model.get_weights()
-
-
-@pytest.mark.slow
-def test_fit_uses_the_arguments_of_its_loss_instance():
-    found = {}
-    for exponent in (1.0, 4.0):
-        found[exponent], weights = fit(Powered(exponent), run_eagerly=False)
-        expected, expected_weights = fit(Powered(exponent), run_eagerly=True)
-        np.testing.assert_allclose(found[exponent], expected, rtol=1e-5)
-        assert_same(weights, expected_weights)
-    assert np.abs(np.subtract(found[1.0], found[4.0])).min() > 0.01
 
 
 @sample
 def test_every_mode_computes_the_same(name):
+    """Also for ties in list 1, and a NaN label in list 2, which makes only this list NaN."""
     labels, scores = modes.batch()
-    scores[1, :3] = scores[1, 0]
-    results = dict(modes.in_every_mode(losses.get(name), labels, scores))
+    scores[1, :3], labels[2, 1] = scores[1, 0], np.nan
+    results = dict(modes.in_every_mode(losses.get(name, reduction="none"), labels, scores))
+    for array in results["eager"]:
+        np.testing.assert_array_equal(np.isnan(np.reshape(array, [4, -1])).any(axis=1), [False, False, True, False])
     for mode, found in results.items():
         assert_same(found, results["eager"], mode)
 
 
-@sample
-def test_labels_and_scores_may_have_different_static_shapes(name):
+@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
+@few_losses
+def test_labels_and_scores_may_have_different_static_shapes(name, jit_compile):
     labels, scores = map(tf.constant, modes.batch(lists=2))
     loss = losses.get(name)
     expected = modes.step(loss)(labels, scores)
+    step = functools.partial(tf.function, modes.step(loss), jit_compile=jit_compile)
     for shapes in (([2, 7], [None, 7]), ([2, 7], [None, None]), ([None, 7], [2, None]), (None, None), ([2, 7], None)):
         signature = [tf.TensorSpec(shape) for shape in shapes]
-        assert_same(tf.function(modes.step(loss), input_signature=signature)(labels, scores), expected, str(shapes))
-
-
-@pytest.mark.slow
-@sample
-def test_labels_and_scores_may_have_different_static_shapes_with_xla(name):
-    labels, scores = map(tf.constant, modes.batch(lists=2))
-    loss = losses.get(name)
-    signature = [tf.TensorSpec([2, 7]), tf.TensorSpec([None, 7])]
-    found = tf.function(modes.step(loss), input_signature=signature, jit_compile=True)(labels, scores)
-    assert_same(found, modes.step(loss)(labels, scores))
+        assert_same(step(input_signature=signature)(labels, scores), expected, str(shapes))
 
 
 @pytest.mark.parametrize(
@@ -159,15 +133,6 @@ def test_weights_may_have_an_unknown_shape(spec, shape):
     signature = [*modes.UNKNOWN, tf.TensorSpec(spec)]
     found = tf.function(modes.step(loss), input_signature=signature)(labels, scores, weights)
     assert_same(found, modes.step(loss)(labels, scores, weights))
-
-
-@sample
-def test_the_loss_of_lists_of_length_0_is_0(name):
-    nothing = tf.zeros([2, 0])
-    value, gradient = modes.step(losses.get(name))(nothing, nothing)
-    assert value == 0.0 and gradient.shape == (2, 0)
-    value, gradient = tf.function(modes.step(losses.get(name)), input_signature=modes.UNKNOWN)(nothing, nothing)
-    assert value == 0.0 and gradient.shape == (2, 0)
 
 
 @pytest.mark.parametrize("name", sorted(metrics.TABLE))
@@ -279,9 +244,11 @@ class Module(tf.Module):
 
 @few_losses
 def test_a_restored_saved_model_computes_the_same(name, tmp_path):
-    labels, scores = map(tf.constant, modes.batch())
-    expected = modes.step(losses.get(name))(labels, scores)
-    tf.saved_model.save(Module(losses.get(name)), str(tmp_path))
+    labels, scores = modes.batch()
+    labels[2, 1] = np.nan
+    loss, labels, scores = losses.get(name, reduction="none"), tf.constant(labels), tf.constant(scores)
+    expected = modes.step(loss)(labels, scores)
+    tf.saved_model.save(Module(loss), str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))
     assert_same(loaded.value_and_gradient(labels, scores), expected)
     # The gradient of the loaded function.
@@ -293,7 +260,7 @@ def test_keras_2_restores_a_saved_model_whose_layer_adds_a_loss(tmp_path):
     class Adding(tf.keras.layers.Layer):
         def __init__(self, **kwargs):
             super().__init__(**kwargs)
-            self.ranking_loss = losses.SmoothINDCGLoss()
+            self.ranking_loss = losses.ApproxNDCGLoss()
 
         def call(self, inputs):
             labels, scores = inputs
@@ -308,30 +275,10 @@ def test_keras_2_restores_a_saved_model_whose_layer_adds_a_loss(tmp_path):
     model.save(tmp_path / "model", save_format="tf")
     loaded = tf.keras.models.load_model(tmp_path / "model")
     np.testing.assert_allclose(loaded.predict([labels, scores], verbose=0), scores)
-    np.testing.assert_allclose(loaded.evaluate([labels, scores], verbose=0), losses.SmoothINDCGLoss()(labels, scores))
+    np.testing.assert_allclose(loaded.evaluate([labels, scores], verbose=0), losses.ApproxNDCGLoss()(labels, scores))
 
 
-@few_losses
-def test_a_nan_label_or_score_makes_its_list_nan_in_every_mode(name, tmp_path):
-    labels, scores = modes.batch()
-    loss = losses.get(name, reduction="none")
-    expected = loss(labels, scores).numpy()
-    for array in (labels, scores):
-        changed = array.copy()
-        changed[2, 1] = np.nan
-        batch = (changed, scores) if array is labels else (labels, changed)
-        results = dict(modes.in_every_mode(loss, *batch))
-        if array is labels:
-            tf.saved_model.save(Module(loss), str(tmp_path))
-            saved = tf.saved_model.load(str(tmp_path)).value_and_gradient
-            results["saved"] = saved(*map(tf.constant, batch))
-        for mode, (values, gradient) in results.items():
-            np.testing.assert_array_equal(np.isnan(values), [False, False, True, False], err_msg=mode)
-            np.testing.assert_allclose(values[:2], expected[:2], rtol=1e-5, err_msg=mode)
-            np.testing.assert_array_equal(np.isnan(gradient).any(axis=1), [False, False, True, False], err_msg=mode)
-
-
-@quick_or_slow(sorted(metrics.TABLE), quick=("ndcg", "mrr", "smoothi_map", "approx_err", "soft_precision"))
+@quick_or_slow(sorted(metrics.TABLE), quick=("ndcg", "softsort_map"))
 def test_a_nan_label_makes_a_metric_nan_in_every_mode(name):
     labels, scores = modes.batch()
     labels[2, 1] = np.nan
@@ -350,7 +297,7 @@ def test_a_nan_label_makes_a_metric_nan_in_every_mode(name):
 @pytest.mark.parametrize("score", [1e30, pytest.param(12345.678, marks=pytest.mark.slow)])
 @quick_or_slow(["approx_ndcg", "soft_ndcg", "smoothi_ndcg", "rank_net", "lambda_loss"], quick=["rank_net"])
 def test_ties_of_any_score_are_ties_in_every_mode(name, score):
-    labels, scores = modes.batch(lists=64, documents=130)
+    labels, scores = modes.batch(lists=16, documents=130)
     scores[:] = score
     results = dict(modes.in_every_mode(losses.get(name), labels, scores))
     near = losses.get(name)(labels, np.zeros_like(scores))
@@ -372,24 +319,6 @@ def test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2():
     else:
         assert "tf.keras.losses.Reduction" in found["sum_over_batch_size"]
     assert found["sum"] == found["none"] == "right"
-
-
-def test_a_subclass_that_overrides_call_raises():
-    with pytest.raises(TypeError, match="must override `compute"):
-
-        class Mine(losses.RankingLoss):
-            def call(self, y_true, y_pred):
-                return tf.reduce_sum(y_pred, axis=1)
-
-
-@sample
-def test_scores_must_be_floats(name):
-    labels = np.array([[0.0, 2.9]], np.float32)
-    with pytest.raises(ValueError, match="`scores` must be floats, got int32"):
-        losses.get(name)(labels, tf.constant([[1, 2]]))
-    if name in metrics.TABLE:
-        with pytest.raises(ValueError, match="`scores` must be floats, got int32"):
-            metrics.get(name).update_state(labels, tf.constant([[1, 2]]))
 
 
 def test_losses_with_different_hyperparameters_share_programs(monkeypatch):

@@ -1,5 +1,6 @@
 """Numerics: extreme weights, second derivatives, precision, ragged rows, large labels, and no NaN or infinity."""
 
+import functools
 import os
 import pathlib
 import subprocess
@@ -41,22 +42,6 @@ def test_weights_of_skipped_lists_change_nothing(name, weight):
         np.testing.assert_allclose(gradient, expected[1], rtol=1e-4, atol=1e-6)
 
 
-@sample
-def test_infinite_weights_of_skipped_lists_keep_the_model_finite(name):
-    labels, _ = modes.batch(lists=8)
-    labels[3] = -1.0 if counts_all_lists(name) else np.minimum(labels[3], 0.0)
-    features = np.random.RandomState(1).randn(*labels.shape, 3).astype(np.float32)
-    with np.errstate(divide="ignore"):
-        weights = 1.0 / np.maximum(labels, 0.0).sum(axis=1)
-    assert np.isinf(weights[3])
-    model = tf.keras.Sequential(
-        [tf.keras.layers.Dense(4, "relu"), tf.keras.layers.Dense(1), tf.keras.layers.Reshape([-1])]
-    )
-    model.compile(tf.keras.optimizers.SGD(0.1), get(name))
-    model.fit(features, labels, sample_weight=weights.astype(np.float32), epochs=1, verbose=0)
-    assert all(np.isfinite(weight).all() for weight in model.get_weights())
-
-
 def gradient_and_second_derivative(loss, labels, scores, direction):
     """Returns the gradient, and the gradient of its product with a direction."""
     with tf.GradientTape() as outer:
@@ -65,7 +50,7 @@ def gradient_and_second_derivative(loss, labels, scores, direction):
     return gradient, outer.gradient(gradient, scores, direction)
 
 
-@pytest.mark.slow  # tests/rankings/test_derivatives.py has fast tests.
+@pytest.mark.slow  # tests/rankings/test_derivatives.py has fast tests, and those of SmoothI.
 @pytest.mark.parametrize("name", [name for name in modes.SAMPLE if not name.startswith("smoothi")])
 def test_second_derivatives_equal_finite_differences_of_the_gradient(name):
     labels, scores = map(tf.constant, modes.batch(documents=5, dtype=np.float64))
@@ -86,38 +71,6 @@ def test_second_derivatives_equal_finite_differences_of_the_gradient(name):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in modes.SAMPLE if name.startswith("smoothi")])
-def test_second_derivatives_of_smoothi_keep_the_products_constant(name):
-    labels, scores = map(tf.constant, modes.batch(documents=5, dtype=np.float64))
-    direction = tf.constant(modes.batch(seed=1, documents=5, dtype=np.float64)[1])
-
-    class Recursion(rankings.SmoothI):
-        """Eq. 7 and 9, as in the paper."""
-
-        def indicators(self, scores, mask, topn=None):
-            far = tf.where(mask, 0.0, tf.constant(-np.inf, scores.dtype))
-            scores -= tf.reduce_min(tf.where(mask, scores, scores.dtype.max), axis=1, keepdims=True)
-            rows, factors = [], tf.ones_like(scores)
-            for rank in range(topn or scores.shape[1]):
-                row = tf.nn.softmax(self.alpha * scores * tf.stop_gradient(factors) + far)
-                factors *= 1.0 - row - self.delta
-                is_real = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1, keepdims=True) > rank
-                rows.append(tf.where(is_real, row, 0.0))
-            return tf.stack(rows, axis=1)
-
-        rank_relevance = rankings.Ranking.rank_relevance
-        discounted_gain = rankings.Ranking.discounted_gain
-
-    loss = get(name)
-    expected = gradient_and_second_derivative(losses.MeasureLoss(Recursion(), loss.measure), labels, scores, direction)
-    assert np.abs(expected[1]).max() > 1e-3
-    second = tf.function(lambda scores: gradient_and_second_derivative(loss, labels, scores, direction))
-    for found in (second(scores), gradient_and_second_derivative(loss, labels, scores, direction)):
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-10)
-
-
 def test_a_large_offset_of_the_scores_does_not_change_positions():
     scores = tf.constant([[1e5, 1e5 + 0.05, 1e5 + 0.11]])
     mask = tf.ones([1, 3], tf.bool)
@@ -135,7 +88,8 @@ def test_an_offset_of_the_scores_loses_no_precision(name):
     arguments = {"temperature": 0.1} if name == "list_net" else {}
     loss = get(name, **arguments)
     expected = modes.step(loss)(labels, tf.constant(offset.astype(np.float64) - 1024.0))
-    for _, found in modes.in_every_mode(loss, labels, offset):
+    for mode in (lambda step: step, functools.partial(tf.function, jit_compile=True)):
+        found = mode(modes.step(loss))(tf.constant(labels), tf.constant(offset))
         # One minus a metric can be near 0.
         np.testing.assert_allclose(found[0], expected[0], rtol=2e-6, atol=2e-7)
         np.testing.assert_allclose(found[1], expected[1], rtol=1e-3, atol=1e-5 * np.abs(expected[1]).max())
@@ -186,11 +140,12 @@ def test_large_labels_keep_precision(name, highest):
     loss = get(name)
     labels = (highest - differences).astype(np.float32)
     expected = modes.step(loss)(tf.constant(90.0 - differences, tf.float64), tf.constant(scores, tf.float64))
-    for mode, found in modes.in_every_mode(loss, labels, scores):
+    for mode in (lambda step: step, functools.partial(tf.function, jit_compile=True)):
+        found = mode(modes.step(loss))(tf.constant(labels), tf.constant(scores))
         # SmoothI averages labels in float32, whose absolute error grows with the highest label.
-        np.testing.assert_allclose(found[0], expected[0], rtol=1e-6 * highest, err_msg=mode)
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-6 * highest)
         largest = np.abs(expected[1]).max()
-        np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=1e-5 * highest * largest, err_msg=mode)
+        np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=1e-5 * highest * largest)
 
 
 # NeuralSort and SoftSort average labels per rank; 2^y of such a mean is almost 0 relative to 2^128.
@@ -204,7 +159,7 @@ def test_one_large_label_has_a_finite_loss_and_gradient(name):
 
 
 @pytest.mark.parametrize("labels", [[0.0, 128.0, 1.0], [127.0, 128.0, 0.0], [128.0, 3.0, 0.0, 126.0], [64.0, 60.0]])
-@pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("alpha", [0.1, 10.0])
 def test_smoothi_ndcg_of_large_labels_equals_float64(labels, alpha):
     """A mean label far below the highest has almost no gain and almost no gradient, because 2^y is steep."""
     scores = np.array([2.0, 1.0, 0.0, 1.5][: len(labels)])
@@ -213,12 +168,6 @@ def test_smoothi_ndcg_of_large_labels_equals_float64(labels, alpha):
     value, gradient = step(tf.constant([labels]), tf.constant([scores], tf.float32))
     np.testing.assert_allclose(value, 1.0 - ndcg, rtol=1e-6, atol=1e-5 * ndcg)
     np.testing.assert_allclose(gradient[0], -slopes, rtol=1e-3, atol=1e-4 * np.abs(slopes).max() + 1e-37)
-
-
-def test_ndcg_of_large_labels_is_exact():
-    metric = metrics.NDCGMetric()
-    metric.update_state([[0, 200, 100]], [[2.0, 1.0, 0.0]])
-    np.testing.assert_allclose(metric.result(), 1.0 / np.log2(3.0), rtol=1e-6)
 
 
 @pytest.mark.slow

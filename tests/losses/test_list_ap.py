@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers, references
-from tfr_smooth import losses
 
 
 def a_list(seed, length):
@@ -58,17 +57,3 @@ def test_documents_with_extreme_scores_share_the_outer_bins():
     np.testing.assert_allclose(
         helpers.each("list_ap")(labels, near), [0.5], rtol=1e-12
     )  # half of the documents in each of two bins is relevant
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_bins": 1}, "`num_bins` must be an integer >= 2, got 1."),
-        ({"num_bins": 20.0}, "`num_bins` must be an integer >= 2, got 20.0."),
-        ({"temperature": 0.0}, "`temperature` must be a finite number > 0, got 0.0."),
-    ],
-)
-def test_invalid_arguments_raise(arguments, message):
-    with pytest.raises(ValueError) as error:
-        losses.ListAPLoss(**arguments)
-    assert str(error.value) == message

@@ -78,7 +78,7 @@ def test_gumbel_losses_are_gumbel_loss_of_their_loss():
 
 def test_a_weighted_sum_is_the_sum_of_the_losses():
     labels, scores = a_batch()
-    parts = [losses.SoftmaxLoss(temperature=0.5), losses.get("smoothi_ndcg"), losses.MeanSquaredLoss()]
+    parts = [losses.SoftmaxLoss(temperature=0.5), losses.get("softsort_ndcg"), losses.MeanSquaredLoss()]
     weights = [1.0, 3.0, 0.1]
     for reduction in ("none", "sum", "sum_over_batch_size"):
         loss = losses.WeightedSumLoss(parts, weights=weights, reduction=reduction)
@@ -108,7 +108,7 @@ def test_a_part_has_no_share_in_lists_that_it_excludes():
 @pytest.mark.parametrize(
     "loss",
     [
-        losses.WeightedSumLoss(["softmax", losses.get("smoothi_ndcg@3", alpha=2.0)], weights=[0.5, 2.0], name="both"),
+        losses.WeightedSumLoss(["softmax", losses.get("approx_ndcg@3", alpha=2.0)], weights=[0.5, 2.0], name="both"),
         losses.GumbelLoss(losses.ListNetLoss(temperature=0.5), sample_size=3, seed=1),
         losses.GumbelLoss(losses.WeightedSumLoss(["softmax"])),
     ],

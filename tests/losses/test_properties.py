@@ -6,11 +6,12 @@ import tensorflow as tf
 
 from tests import checks, references
 from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
-from tests.modes import BASELINES, QUICK, SAMPLE, quick_or_slow
+from tests.modes import BASELINES, ONE_OF_EACH, SAMPLE, quick_or_slow
 from tfr_smooth import _keras, losses, registry
 
 # The most demanding mode, which the fast tests run.
 HARDEST_MODE = "xla, unknown shapes"
+FAST = {*ONE_OF_EACH, *SAMPLE} - ({*registry.PAIRS} - {*ONE_OF_EACH})
 
 
 def cases():
@@ -21,7 +22,9 @@ def cases():
                 continue  # test_every_ranking_and_baseline_has_a_reference names it
             reason = checks.EXPECTED_FAILURES.get((name, check))
             marks = [] if reason is None else [pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)]
-            if name not in SAMPLE:
+            if name not in FAST and not (
+                check is checks.check_reference and name.startswith(("approx", "smoothi_map"))
+            ):
                 marks.append(pytest.mark.slow)
             found.append(pytest.param(name, check, id=f"{name}-{check.__name__.removeprefix('check_')}", marks=marks))
     return found
@@ -44,7 +47,7 @@ def test_every_hyperparameter_has_a_changed_value(name):
     assert all(subject.changed[key] != default for key, default in subject.hyperparameters.items())
 
 
-@quick_or_slow(losses.NAMES, quick=(*QUICK, "soft_ndcg", "fastsort_map"))
+@quick_or_slow(losses.NAMES, quick=("softsort_ndcg",))  # tests/test_modes.py runs others
 def test_value_and_gradient_with_xla_and_unknown_shapes_equal_eager(name):
     checks.check_mode(checks.SUBJECTS[name], HARDEST_MODE)
 
@@ -66,7 +69,7 @@ def a_model(loss):
     return model, np.stack([labels * 0.3 + scores, scores], axis=-1).astype(np.float32), labels
 
 
-@quick_or_slow(losses.NAMES, quick=["smoothi_ndcg"])
+@quick_or_slow(losses.NAMES, quick=["softsort_ndcg"])
 def test_fit_lowers_the_loss(name):
     model, features, labels = a_model(checks.SUBJECTS[name].loss())
     weights = np.ones(8, np.float32)
@@ -74,7 +77,7 @@ def test_fit_lowers_the_loss(name):
     assert history["loss"][-1] < history["loss"][0]
 
 
-@quick_or_slow(losses.NAMES, quick=("smoothi_ndcg", "approx_err", "list_net"))
+@quick_or_slow(losses.NAMES, quick=("approx_err",))
 def test_a_keras_file_restores_the_loss(name, tmp_path):
     subject = checks.SUBJECTS[name]
     loss = subject.make(**subject.changed)
@@ -222,6 +225,7 @@ def test_ragged_lists_equal_padded_lists(name):
             None,
             r"`scores` must have the shape \[batch, list\] or \[batch, list, 1\], got \(2, 3, 2\)",
         ),
+        ([2], [2, 3], None, r"`labels` must have the shape of the scores, \(2, 3\), got \(2,\)"),
         ([3], [3], None, r"`scores` must have the shape \[batch, list\] or \[batch, list, 1\], got \(3,\)"),
         ([2, 3], [2, 3], [3], r"`sample_weight` must have the shape \[batch\], \[batch, 1\] or \[batch, list\]"),
         ([2, 3], [2, 3], [2, 2], r"`sample_weight` must have the shape"),

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from tests import references
-from tests.helpers import UNKNOWN_SHAPES
 from tfr_smooth import losses, measures, metrics, rankings
 
 NAN = math.nan
@@ -267,9 +266,3 @@ def test_the_constants_are_the_names_of_the_exact_metrics():
 def test_the_argument_of_get_may_be_named_as_in_tf_ranking():
     metric = metrics.get(key="ndcg", topn=5, name="metric/ndcg_5", dtype="float64")
     assert metric.get_config() == metrics.NDCGMetric(topn=5, name="metric/ndcg_5", dtype="float64").get_config()
-
-
-def test_graphs_of_unknown_shapes_compute_pairs():
-    labels, scores = random_lists()
-    function = tf.function(measures.OrderedPairAccuracy(), jit_compile=True, **UNKNOWN_SHAPES)
-    np.testing.assert_allclose(function(labels, scores), measures.OrderedPairAccuracy()(labels, scores), rtol=1e-6)

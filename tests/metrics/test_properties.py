@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tests import checks, references
 from tests.helpers import GRAPH_MODES, a_batch, pad
-from tests.modes import quick_or_slow
+from tests.modes import ONE_OF_EACH, quick_or_slow
 from tfr_smooth import _serialization, losses, measures, metrics, rankings, registry
 
 EXACT = tuple(registry.EXACT)
@@ -84,7 +84,7 @@ def test_exact_values_equal_the_reference_also_with_ties(name, arguments):
     np.testing.assert_allclose(value(metric, labels, scores), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", registry.PAIRS)
+@quick_or_slow(registry.PAIRS, quick=ONE_OF_EACH)
 def test_a_smooth_metric_is_one_minus_its_loss(name):
     subject = checks.SUBJECTS[name]
     labels, scores = subject.batch

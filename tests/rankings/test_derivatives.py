@@ -146,7 +146,7 @@ def test_tapes_inside_a_graph_give_the_same_second_derivative(name):
 
 
 @every_mode
-@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("persistent", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_tapes_around_a_graph_give_the_same_second_derivative(name, persistent):
     function = {**DIFFERENTIABLE, **STOPPED}[name]
     in_graph, scores = tf.function(function), tf.constant(SCORES)

@@ -38,10 +38,6 @@ def test_padding_comes_last():
     np.testing.assert_array_equal(found, [[3.0, 2.0, 0.0, 0.0]])
 
 
-def test_topn_limits_the_ranks():
-    np.testing.assert_array_equal(rank_relevance([[1.0, 3.0, 2.0]], [[1.0, 2.0, 3.0]], topn=2), [[2.0, 3.0]])
-
-
 def test_indicators_are_the_permutation_matrix():
     rows = [np.array([2.0, 0.0, 1.0, 1.0]), np.array([5.0, 7.0])]
     scores, mask = evaluate.padded(rows)

@@ -8,37 +8,11 @@ import tensorflow as tf
 
 from tests import references
 from tests.rankings import evaluate
+from tests.references import fastsort_positions as paper
 from tfr_smooth.rankings import fastsort
 from tfr_smooth.rankings.fastsort import FastSort
 
 every_regularization = pytest.mark.parametrize("regularization", ["l2", "kl"])
-
-
-def paper(scores, strength, regularization="l2"):
-    """Proposition 3 of arXiv:2002.08871 by pooling adjacent violators, one document at a time."""
-    z = -np.asarray(scores, np.float64) / strength
-    order = np.argsort(-z, kind="stable")
-    w = np.arange(len(z), 0, -1.0)
-
-    def value(block):
-        first, last = block
-        zs, ws = z[order][first:last], w[first:last]
-        return zs.mean() - ws.mean() if regularization == "l2" else log_sum_exp(zs) - np.log(ws.sum())
-
-    blocks = []
-    for i in range(len(z)):
-        blocks.append((i, i + 1))
-        while len(blocks) > 1 and value(blocks[-2]) <= value(blocks[-1]):
-            last = blocks.pop()
-            blocks[-1] = (blocks[-1][0], last[1])
-    v = np.concatenate([np.full(b[1] - b[0], value(b)) for b in blocks])
-    found = np.empty(len(z))
-    found[order] = z[order] - v
-    return found if regularization == "l2" else np.exp(found)
-
-
-def log_sum_exp(values):
-    return values.max() + np.log(np.exp(values - values.max()).sum())
 
 
 def positions(ranking, scores):

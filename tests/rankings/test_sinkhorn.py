@@ -6,6 +6,8 @@ import tensorflow as tf
 
 from tests import references
 from tests.rankings import evaluate
+from tests.references import sinkhorn_positions as ranks
+from tests.references import sinkhorn_transport as paper
 from tfr_smooth.rankings.sinkhorn import Sinkhorn
 
 CONVERGED = {"threshold": 1e-13, "max_iterations": 20000}
@@ -14,28 +16,6 @@ CONVERGED = {"threshold": 1e-13, "max_iterations": 20000}
 def squash(scores):
     deviation = max(np.std(scores), 1e-6)
     return 1.0 / (1.0 + np.exp(-(scores - np.mean(scores)) / deviation * np.pi / np.sqrt(3.0)))
-
-
-def log_sum_exp(values, axis):
-    highest = values.max(axis=axis, keepdims=True)
-    return np.log(np.exp(values - highest).sum(axis=axis)) + highest.squeeze(axis)
-
-
-def paper(scores, epsilon):
-    """Returns n P of Sinkhorn's algorithm in log space, started at 0 and run until convergence."""
-    x, y = squash(np.asarray(scores, np.float64)), np.linspace(1.0, 0.0, len(scores))
-    exponents = -((x[:, None] - y) ** 2) / epsilon
-    f, g = np.zeros(len(x)), np.full(len(x), np.inf)
-    for _ in range(20000):
-        before, g = g, -log_sum_exp(exponents + f[:, None], 0)
-        f = -log_sum_exp(exponents + g, 1)
-        if np.abs(g - before).max() < 1e-14:
-            break
-    return np.exp(exponents + f[:, None] + g)
-
-
-def ranks(scores, epsilon):
-    return paper(scores, epsilon) @ np.arange(1.0, len(scores) + 1.0)
 
 
 def transport(ranking, scores):
@@ -78,13 +58,6 @@ def test_rows_and_columns_sum_to_one(epsilon):
     np.testing.assert_allclose(plan.sum(axis=2), 1.0, rtol=1e-12)
     np.testing.assert_allclose(plan.sum(axis=1), 1.0, atol=1e-4)
     assert (plan >= 0.0).all()
-
-
-def test_positions_are_the_mean_ranks_of_the_transport():
-    scores = np.random.RandomState(0).randn(2, 8)
-    np.testing.assert_allclose(
-        transport(Sinkhorn(), scores) @ np.arange(1, 9), positions(Sinkhorn(), scores), rtol=1e-12
-    )
 
 
 def test_padded_documents_have_no_transport():

@@ -145,7 +145,7 @@ def test_rank_distributions_of_a_longer_list_equal_the_recursion():
     assert_near(gradient, expectation_and_slopes(scores, 1.0, tables)[1], 1e-12)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("sigma", SIGMAS)
 def test_expected_log_discount_equals_the_recursion(sigma, dtype):
     rows = [a_list(length + 1, length) for length in (1, 2, 7, 60)]
@@ -154,7 +154,7 @@ def test_expected_log_discount_equals_the_recursion(sigma, dtype):
     check(discounts_of(sigma), rows, tables, value_error, 3e-6, sigma, dtype)
 
 
-@pytest.mark.parametrize("spread", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("spread", [1.0, *(pytest.param(spread, marks=pytest.mark.slow) for spread in (0.01, 100.0))])
 def test_expected_log_discount_of_a_thousand_documents(spread):
     """Only some documents have a weight, so the reference runs the slow recursion only for them."""
     scores, documents = a_list(4, 1000, spread), [0, 1, 500, 998, 999]
@@ -309,14 +309,6 @@ def test_sinkhorn_scaling_approximates_the_ranks_of_noisy_scores_better():
     assert errors[1] < 0.9 * errors[0] < 0.1
 
 
-@pytest.mark.parametrize("topn", [None, 1, 6, 50])
-def test_rank_relevance_equals_rank_distributions_times_relevance(topn):
-    scores, relevance = a_list(21, 20), np.random.RandomState(0).randint(0, 5, 20).astype(np.float32)
-    found = evaluate.value(lambda s, m: SoftRank(0.5).rank_relevance(s, relevance[None], m, topn), scores)
-    expected = relevance @ distributions(scores, 0.5)
-    np.testing.assert_allclose(found, expected[:topn], rtol=1e-6)
-
-
 def largest_tensor(function, length):
     """Returns the number of elements of the largest array in the XLA program of a training step."""
 
@@ -332,7 +324,7 @@ def largest_tensor(function, length):
     return max(math.prod(map(int, shape.split(","))) for shape in shapes)
 
 
-@pytest.mark.parametrize("arguments", [{"discount": "linear"}, {"topn": 3}])
+@pytest.mark.parametrize("arguments", [{"topn": 3}, pytest.param({"discount": "linear"}, marks=pytest.mark.slow)])
 def test_memory_is_quadratic_in_the_list(arguments):
     assert largest_tensor(discounts_of(**arguments), 60) == 60 * 60
 
