@@ -20,7 +20,10 @@ WITHOUT_KERAS = tests/rankings tests/measures tests/data tests/evaluation tests/
 # These use Keras in few places, so their fast tests run only on the stack with Keras 3. All losses share a base class,
 # which tests/test_modes.py and tests/test_keras_users.py run with Keras 2.
 BARELY_KERAS = tests/benchmarks tests/examples tests/losses tests/recommendation tests/study tests/test_docs.py \
-	tests/test_extras.py tests/test_guide.py tests/test_numerics.py tests/test_program_cache.py \
+	tests/test_extras.py tests/test_guide.py tests/test_numerics.py tests/test_plotting.py \
+	tests/test_program_cache.py tests/serving/test_page.py tests/serving/test_table_export.py \
+	tests/serving/test_versions.py tests/training/test_feature_importance.py tests/training/test_scoring.py \
+	tests/training/test_smoothness.py tests/training/test_temperature_schedule.py \
 	$(filter-out tfr_smooth/tf_ranking,$(wildcard tfr_smooth/[a-z]*))
 LEFT_OUT = $(if $(filter $*,ranking),$(WITHOUT_KERAS) $(if $(findstring or,$(MARKS)),,$(BARELY_KERAS)))
 PARTS = $(if $(ARGS),"","$(filter-out $(LEFT_OUT),$(APART)) --dist=worksteal" \

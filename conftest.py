@@ -18,6 +18,26 @@ collect_ignore = [] if HAS_TF_RANKING else ["tfr_smooth/tf_ranking", "tests/tf_r
 HAS_KERAS_HUB = importlib.util.find_spec("keras_hub") is not None and not HAS_TF_RANKING
 collect_ignore += [] if HAS_KERAS_HUB else ["tfr_smooth/text", "tests/text", "tests/examples/test_text_reranking.py"]
 
+# Examples in docstrings that train or export for seconds, like tests marked slow.
+SLOW_EXAMPLES = {
+    "metrics.measure_metrics.SmoothIERRMetric",
+    "metrics.measure_metrics.SmoothINDCGMetric",
+    "ranker.Ranker",
+    "recommendation.recommender.Recommender",
+    "study.report.write_report",
+    "text.cross_validation.CrossValidation",
+    "text.reranker_export.export_reranker",
+    "text.reranking.train",
+    "tf_ranking.pipeline.SimplePipeline",
+    "training.progress.ProgressLog",
+    "training.resuming.ResumableTraining",
+    "training.smoothness.SmoothnessMonitor",
+    "training.temperature_schedule.TemperatureSchedule",
+    "training.trainer.train",
+    "training.validation.ExactValidation",
+    "training.validation.Validation",
+}
+
 PEAKS = pytest.StashKey[dict[str, float]]()
 
 
@@ -41,6 +61,12 @@ def pytest_configure(config: pytest.Config) -> None:
         import tfr_smooth
 
         tfr_smooth.cache_programs(config.cache.mkdir("programs"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.name.removeprefix("tfr_smooth.") in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -15,7 +15,7 @@ from tfr_smooth import _keras, rankings, registry
 ROOT = documents.ROOT
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
 # Their snippets print values and train nothing.
-QUICK = {"docs/data.md", "docs/index.md", "docs/losses/baselines.md", "docs/recommendation.md"}
+QUICK = {"docs/data.md", "docs/index.md", "docs/losses/baselines.md"}
 QUICK |= {page for page in PAGES if page.startswith("docs/relaxations/")} - {"docs/relaxations/your_own.md"}
 WITH_SNIPPETS = [page for page in PAGES if documents.snippets(page)]
 
@@ -39,6 +39,7 @@ def test_snippets_run_in_order_and_print_the_documented_values(page, tmp_path, c
     assert [number for number in claimed if number not in printed] == []
 
 
+@pytest.mark.slow
 def test_the_first_snippet_of_the_readme_runs_without_warnings():
     command = [sys.executable, "-c", documents.snippets("README.md")[0]]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)

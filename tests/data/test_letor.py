@@ -130,7 +130,9 @@ def test_a_small_buffer_shuffles_locally(path):
     assert all(query <= place + 3 for place, query in enumerate(queries))
 
 
-@pytest.mark.parametrize(("cache", "buffer"), [(False, 4), (False, 100), (True, 100)])
+@pytest.mark.parametrize(
+    ("cache", "buffer"), [pytest.param(False, 4, marks=pytest.mark.slow), (False, 100), (True, 100)]
+)
 def test_a_resumed_run_reads_the_batches_of_an_uninterrupted_one(path, cache, buffer):
     kwargs = {"batch_size": 3, "shuffle_buffer": buffer, "seed": 7, "cache": cache}
     whole = order(read_letor(path, num_epochs=4, **kwargs))
@@ -149,10 +151,10 @@ def test_a_resumed_run_reads_the_batches_of_an_uninterrupted_one(path, cache, bu
 def test_the_order_depends_on_both_seed_and_epoch(path):
     orders = {
         (seed, epoch): tuple(flat(read_letor(path, batch_size=9, shuffle_buffer=50, seed=seed, first_epoch=epoch)))
-        for seed in (0, 1, 2**31 - 3, 2**32 - 1)
-        for epoch in (0, 1, 2)
+        for seed in (0, 2**31 - 3, 2**32 - 1)
+        for epoch in (0, 1)
     }
-    assert len(set(orders.values())) == 12
+    assert len(set(orders.values())) == 6
 
 
 def test_passes_over_a_dataset_differ_without_a_seed_and_repeat_with_one(path):

@@ -233,7 +233,8 @@ def start(letor, *arguments):
     return helpers.run_python(CLIENT, f"--data={letor}", "--timeout=60", *arguments)
 
 
-@pytest.mark.parametrize("protocol", ["grpc", pytest.param("rest", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["grpc", "rest"])
 def test_the_program_prints_the_ranking(protocol, letor, features, model, request):
     server = request.getfixturevalue(f"{protocol}_server")
     done = start(letor, f"--server={server}", f"--protocol={protocol}")

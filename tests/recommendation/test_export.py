@@ -20,7 +20,7 @@ IDS = {
 }
 
 
-@pytest.fixture(scope="module", params=list(IDS))
+@pytest.fixture(scope="module", params=["strings", pytest.param("integers", marks=pytest.mark.slow)])
 def exported(request, tmp_path_factory):
     """A recommender, its ids, the id after the last item, and the signatures of its export."""
     users, items, no_item = IDS[request.param]

@@ -34,6 +34,7 @@ def test_keras_3_is_refused():
 
 
 @needs_tf_keras
+@pytest.mark.slow
 def test_without_the_variable_the_error_names_it():
     _, error = run("import tf_keras, tfr_smooth.tf_ranking")
     assert "ImportError: TF-Ranking needs Keras 2, but Keras 3." in error
@@ -57,11 +58,13 @@ print(tensorflow_ranking is tfr, tf.keras.Model.__module__)
 
 
 @needs_tf_keras
+@pytest.mark.slow
 def test_no_module_is_replaced_if_tf_ranking_is_not_used():
     printed, _ = run("import sys, tfr_smooth; print('tensorflow.estimator' in sys.modules)", TF_USE_LEGACY_KERAS="1")
     assert printed == ["False"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("tf_keras") is None, reason="tf_keras is not installed")
 def test_a_loss_of_another_keras_warns_if_tf_keras_is_imported():
     program = """

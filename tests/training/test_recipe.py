@@ -104,10 +104,15 @@ def test_a_result_shares_no_variables_with_later_runs():
     "changes",
     [
         {"dropout": 0.4},
-        {"loss": losses.ListNetLoss()},
         *(
             pytest.param(change, marks=pytest.mark.slow)
-            for change in ({"weight_decay": 0.1}, {"loss": "rank_net"}, {"width": 5}, {"watch": [metrics.MRRMetric()]})
+            for change in (
+                {"loss": losses.ListNetLoss()},
+                {"weight_decay": 0.1},
+                {"loss": "rank_net"},
+                {"width": 5},
+                {"watch": [metrics.MRRMetric()]},
+            )
         ),
     ],
     ids=str,
@@ -149,6 +154,7 @@ def test_an_interrupted_run_changes_no_later_run():
     assert_equal(first, train())
 
 
+@pytest.mark.slow
 def test_runs_at_the_same_time_are_independent():
     expected = [train(seed=seed) for seed in range(2)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

@@ -47,7 +47,7 @@ def test_the_report_matches_the_definitions():
 
 
 @pytest.mark.parametrize(
-    "name", ["smoothi", *(pytest.param(n, marks=pytest.mark.slow) for n in registry.RANKINGS if n != "smoothi")]
+    "name", ["approx", *(pytest.param(n, marks=pytest.mark.slow) for n in registry.RANKINGS if n != "approx")]
 )
 def test_a_sharper_ranking_has_a_smaller_gap_and_finally_no_gradient(name):
     entry = registry.RANKINGS[name].about
@@ -195,7 +195,7 @@ def test_the_model_runs_in_inference_mode():
 )
 def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        diagnose(**{"loss": losses.SmoothINDCGLoss(), **arguments})
+        diagnose(**{"loss": losses.ApproxNDCGLoss(), **arguments})
 
 
 def test_the_monitor_requires_a_metric_loss():
