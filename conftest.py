@@ -18,10 +18,26 @@ collect_ignore = [] if HAS_TF_RANKING else ["tfr_smooth/tf_ranking", "tests/tf_r
 HAS_KERAS_HUB = importlib.util.find_spec("keras_hub") is not None and not HAS_TF_RANKING
 collect_ignore += [] if HAS_KERAS_HUB else ["tfr_smooth/text", "tests/text", "tests/examples/test_text_reranking.py"]
 
-# Modules in tfr_smooth/ with examples that train models for seconds.
-SLOW_EXAMPLES = {"recommendation/recommender.py", "text/cross_validation.py", "text/reranker_export.py"}
-SLOW_EXAMPLES |= {"text/reranking.py", "tf_ranking/pipeline.py", "training/resuming.py", "training/smoothness.py"}
-SLOW_EXAMPLES |= {"training/temperature_schedule.py", "training/trainer.py", "training/validation.py"}
+# Examples in docstrings that train or export for seconds, like tests marked slow.
+SLOW_EXAMPLES = {
+    "metrics.measure_metrics.SmoothIERRMetric",
+    "metrics.measure_metrics.SmoothINDCGMetric",
+    "ranker.Ranker",
+    "recommendation.recommender.Recommender",
+    "study.report.write_report",
+    "text.cross_validation.CrossValidation",
+    "text.reranker_export.export_reranker",
+    "text.reranking.train",
+    "tf_ranking.pipeline.SimplePipeline",
+    "training.progress.ProgressLog",
+    "training.resuming.ResumableTraining",
+    "training.smoothness.SmoothnessMonitor",
+    "training.temperature_schedule.TemperatureSchedule",
+    "training.trainer.train",
+    "training.validation.ExactValidation",
+    "training.validation.Validation",
+}
+
 PEAKS = pytest.StashKey[dict[str, float]]()
 
 
@@ -50,8 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)  # before the selection by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if isinstance(item, pytest.DoctestItem) and "/".join(item.path.parts[-2:]) in SLOW_EXAMPLES:
-            item.add_marker("slow")
+        if isinstance(item, pytest.DoctestItem) and item.name.removeprefix("tfr_smooth.") in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -87,7 +87,15 @@ def test_every_notebook_is_in_the_site_with_its_outputs(path, site):
     assert text.count('<div class="highlight">') == len(code) + len(plain)
 
 
-WORDS = ["recommender", "implicit feedback", "categorical", "missing values", "which loss", "EarlyStopping", "KerasTuner"]
+WORDS = [
+    "recommender",
+    "implicit feedback",
+    "categorical",
+    "missing values",
+    "which loss",
+    "EarlyStopping",
+    "KerasTuner",
+]
 WORDS += ["unbiased", "click", "LambdaMART", "DataFrame"]
 
 

@@ -39,6 +39,7 @@ def test_snippets_run_in_order_and_print_the_documented_values(page, tmp_path, c
     assert [number for number in claimed if number not in printed] == []
 
 
+@pytest.mark.slow
 def test_the_first_snippet_of_the_readme_runs_without_warnings():
     command = [sys.executable, "-c", documents.snippets("README.md")[0]]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
@@ -61,7 +62,9 @@ def test_the_plot_script_draws_the_plots_of_the_pages(tmp_path):
     draw()
     plots = {f"{name}_{plot}" for name in ("approx", "softsort") for plot in ("ranking", "error")}
     files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    images = {f"{name}{variant}.png" for name in plots | {"cost", "sharpening", "trade_off"} for variant in ("", "_dark")}
+    images = {
+        f"{name}{variant}.png" for name in plots | {"cost", "sharpening", "trade_off"} for variant in ("", "_dark")
+    }
     assert set(files) == images | {"errors.csv", "costs.csv"}
     # A second run draws the stored values.
     draw("--plots=error,cost", "--lists=5")

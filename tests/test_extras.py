@@ -36,7 +36,7 @@ report = {{"imported": sorted(set({optional!r}) & set(sys.modules))}}
 
 features = np.random.RandomState(0).randn(8, 5, 3).astype(np.float32)
 model = tfr_smooth.models.FeedForwardScorer(hidden=[4])
-model.compile(optimizer="adam", loss=tfr_smooth.losses.SmoothINDCGLoss(), metrics=[tfr_smooth.metrics.NDCGMetric()])
+model.compile(optimizer="adam", loss=tfr_smooth.losses.ListNetLoss(), metrics=[tfr_smooth.metrics.NDCGMetric()])
 history = model.fit({{"features": features}}, (features[:, :, 0] > 0).astype(np.float32), epochs=2, verbose=0).history
 report["history"] = {{name: list(map(float, values)) for name, values in history.items()}}
 

@@ -33,7 +33,12 @@ def queries(dataset):
     return [query.decode() for inputs, _ in dataset for query in inputs["query_id"].numpy()]
 
 
-@pytest.mark.parametrize("options", [*OPTIONS, {"num_features": 16, "num_epochs": 2}])
+ALL = [*OPTIONS, {"num_features": 16, "num_epochs": 2}]
+
+
+@pytest.mark.parametrize(
+    "options", [pytest.param(each, marks=[] if i in (1, 3, 7) else [pytest.mark.slow]) for i, each in enumerate(ALL)]
+)
 def test_batches_are_those_of_read_letor(letor, shards, options):
     assert_same_batches(
         data.read_tfrecord(shards, batch_size=4, **options), data.read_letor(letor, batch_size=4, **options)
@@ -48,6 +53,7 @@ def test_other_schemas_and_compressed_files_yield_the_same_batches(letor, tmp_pa
     assert_same_batches(found, data.read_letor(letor, batch_size=8, return_ids=True))
 
 
+@pytest.mark.slow
 def test_features_from_records_and_text_are_normalized_equally(letor, shards):
     """The normalization is part of the model, which adapts to either source."""
     sources = data.read_letor(letor, batch_size=8), data.read_tfrecord(shards, batch_size=8)

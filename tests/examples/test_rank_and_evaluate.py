@@ -8,6 +8,9 @@ import pytest
 from tests import helpers
 from tfr_smooth import data, evaluation, models, serving, training
 
+# Each run of a program starts Python and imports TensorFlow.
+pytestmark = pytest.mark.slow
+
 
 def rank(arguments):
     return helpers.run_python("examples/rank_letor.py", *arguments, TF_CPP_MIN_LOG_LEVEL=None)
@@ -49,7 +52,7 @@ def scored(model, files):
     return list(training.score_queries(model, data.read_letor(files["test"], batch_size=4, return_ids=True)))
 
 
-@pytest.mark.parametrize("kind", [pytest.param("best.keras", marks=pytest.mark.slow), "export/1"])
+@pytest.mark.parametrize("kind", ["best.keras", "export/1"])
 def test_a_run_has_the_scores_of_the_model(folder, files, scored, tmp_path, kind):
     output = tmp_path / "test.run"
     rank([str(folder / kind), str(files["test"]), f"--output={output}", "--tag=mine", "--batch_size=4"])
@@ -61,7 +64,6 @@ def test_a_run_has_the_scores_of_the_model(folder, files, scored, tmp_path, kind
         assert found[query.query_id] == {name: pytest.approx(score, abs=1e-4) for name, score in expected.items()}
 
 
-@pytest.mark.slow
 def test_a_csv_table_is_sorted_by_score(folder, files, scored, tmp_path):
     output = tmp_path / "test.csv"
     rank([str(folder / "best.keras"), str(files["test"]), "--to=csv", f"--output={output}"])
@@ -75,7 +77,6 @@ def test_a_csv_table_is_sorted_by_score(folder, files, scored, tmp_path):
     assert scores == sorted(scores, reverse=True)
 
 
-@pytest.mark.slow
 def test_rows_without_labels_keep_their_order_and_get_scores(folder, files, scored, tmp_path):
     """In another format: indices from 0, and a separate file of query sizes."""
     lines, sizes = [], []
@@ -97,7 +98,6 @@ def test_rows_without_labels_keep_their_order_and_get_scores(folder, files, scor
     np.testing.assert_allclose([float(score) for score, _ in rows], expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.slow
 def test_ranking_errors_are_one_line(folder, model, files, tmp_path):
     (tmp_path / "bad.txt").write_text("1 qid:a 1:1\n1 qid:a 1:NULL\n")
     (tmp_path / "wide.txt").write_text("1 qid:a 1:1 17:1\n")
@@ -129,7 +129,6 @@ def runs(scored, tmp_path):
     return [str(tmp_path / name) for name in ("first.run", "second.run", "qrels")], better
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("labels", ["qrels", "letor"])
 def test_the_metrics_of_a_run_are_printed(scored, files, runs, labels):
     (first, _, qrels), _ = runs
@@ -145,7 +144,6 @@ def test_the_metrics_of_a_run_are_printed(scored, files, runs, labels):
     assert printed[0] == f"map\t{query}\t{by_query[query]['map']:.4f}"
 
 
-@pytest.mark.slow
 def test_two_runs_are_compared(scored, runs):
     (first, second, qrels), better = runs
     done = evaluate([second, f"--against={first}", f"--qrels={qrels}", "--measures=ndcg"])
@@ -159,7 +157,6 @@ def test_two_runs_are_compared(scored, runs):
     assert done.stdout == line and p_value < 0.05
 
 
-@pytest.mark.slow
 def test_queries_missing_from_the_run_or_the_labels_are_reported(scored, runs, tmp_path):
     (_, _, qrels), _ = runs
     path = tmp_path / "part.run"
@@ -174,7 +171,6 @@ def test_queries_missing_from_the_run_or_the_labels_are_reported(scored, runs, t
     assert done.stdout == f"ndcg\tall\t{mean:.4f}\n"
 
 
-@pytest.mark.slow
 def test_evaluation_errors_are_one_line(runs, tmp_path):
     (first, _, qrels), _ = runs
     (tmp_path / "real.txt").write_text("0.5 qid:a 1:1\n")

@@ -35,7 +35,8 @@ def start(script, files, *arguments, level=None):
     )
 
 
-@pytest.mark.parametrize("level", [None, pytest.param("2", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [None, "2"])
 def test_tensorflow_logs_nothing_when_it_starts(files, level):
     process = start("compare_losses.py", files, "stray", level=level)
     _, errors = process.communicate(timeout=300)
@@ -54,7 +55,9 @@ def test_tensorflow_logs_nothing_when_it_starts(files, level):
             "The same command resumes after the last finished epoch.",
         ),
         (
-            *("compare_losses.py", ["--rankers=smoothi_ndcg", "--workers=1"], ("stderr", "search:")),
+            "compare_losses.py",
+            ["--rankers=smoothi_ndcg", "--workers=1"],
+            ("stderr", "search:"),
             "The same command runs the jobs that have no result yet.",
         ),
     ],

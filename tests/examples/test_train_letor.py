@@ -48,6 +48,7 @@ def finished(files, tmp_path_factory):
     return output, done.stdout
 
 
+@pytest.mark.slow
 def test_progress_is_printed(finished):
     _, printed = finished
     lines = printed.splitlines()
@@ -59,6 +60,7 @@ def test_progress_is_printed(finished):
     assert lines[8].startswith("Best epoch: ") and "test: ndcg 0." in lines[10] and len(lines) == 12
 
 
+@pytest.mark.slow
 def test_all_output_files_are_written(finished):
     output, _ = finished
     expected = ["best.keras", "curves.png", "export", "metrics.json", "test.run", "training"]
@@ -71,6 +73,7 @@ def test_all_output_files_are_written(finished):
     assert all(0.0 < float(row["val_smoothi_ndcg"]) < 1.0 for row in rows)
 
 
+@pytest.mark.slow
 def test_metrics_are_those_of_the_run_file(finished, files):
     output, _ = finished
     metrics = json.loads((output / "metrics.json").read_text())
@@ -89,6 +92,7 @@ def test_metrics_are_those_of_the_run_file(finished, files):
     assert {name: pytest.approx(value, abs=1e-9) for name, value in again.items()} == metrics["test"]
 
 
+@pytest.mark.slow
 def test_model_and_export_return_the_scores_of_the_run_file(finished, files):
     output, _ = finished
     model = tf.keras.models.load_model(output / "best.keras")
@@ -107,6 +111,7 @@ def test_model_and_export_return_the_scores_of_the_run_file(finished, files):
                     assert ours[row, column] == pytest.approx(score, rel=1e-4, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_model_card_has_data_loss_and_metrics(finished, files):
     output, _ = finished
     card = json.loads((output / "export" / "1" / "assets.extra" / "model_card.json").read_text())

@@ -52,7 +52,7 @@ def model():
     return models.TableScorer(models.TableFeatures(COLUMNS), scorer)
 
 
-@pytest.mark.parametrize("query_columns", [(), ("brand", "day")])
+@pytest.mark.parametrize("query_columns", [pytest.param((), marks=pytest.mark.slow), ("brand", "day")])
 def test_every_signature_returns_the_scores_of_the_model(query_columns, model, tmp_path, protos):
     example, example_list = protos
     model = models.TableScorer(model.table_features, model.scorer, query_columns=query_columns)
@@ -93,7 +93,7 @@ def matrix_model(matrix):
     return models.TableScorer(layer, scorer)
 
 
-@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("named", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_missing_numbers_of_a_matrix_reach_the_model(named, tmp_path, protos):
     example, example_list = protos
     features = np.random.RandomState(1).randn(2, 4, 3).astype(np.float32)
@@ -130,9 +130,16 @@ def test_an_infinite_number_invalidates_its_document_also_with_missing_values(mo
     np.testing.assert_allclose(ranked["scores"].numpy()[~wrong], expected[~wrong], **CLOSE)
 
 
-def test_an_infinite_number_of_the_list_invalidates_its_documents(model, tmp_path):
+@pytest.fixture(scope="module")
+def by_price(model, tmp_path_factory):
+    """A model with the price of the list, and its export."""
     model = models.TableScorer(model.table_features, model.scorer, query_columns=["price"])
-    path = serving.export_ranker(model, tmp_path, warmup_list_sizes=(), **model.export_arguments)
+    folder = tmp_path_factory.mktemp("by_price")
+    return model, serving.export_ranker(model, folder, warmup_list_sizes=(), **model.export_arguments)
+
+
+def test_an_infinite_number_of_the_list_invalidates_its_documents(by_price):
+    model, path = by_price
     inputs = {**tensors(), "price": tf.constant([np.inf, np.nan, 1.0])}
     scores = tf.saved_model.load(str(path)).signatures["serving_default"](**inputs)["scores"].numpy()
     assert (scores[0] == INVALID).all()
@@ -152,10 +159,15 @@ def test_nan_is_invalid_without_missing_values(tmp_path):
     "names",
     [
         ["price (USD)", "größe", "_x", "7"],
-        ["input 2", "input 0", "x y", "input 1"],
-        pytest.param(["class", "from", "mask2", "lambda"], marks=pytest.mark.slow),
-        pytest.param(["a.b", "a_c", "input 0", "input_1"], marks=pytest.mark.slow),
-        pytest.param(["Z", "z", "a/b", "A>b"], marks=pytest.mark.slow),
+        *(
+            pytest.param(names, marks=pytest.mark.slow)
+            for names in (
+                ["input 2", "input 0", "x y", "input 1"],
+                ["class", "from", "mask2", "lambda"],
+                ["a.b", "a_c", "input 0", "input_1"],
+                ["Z", "z", "a/b", "A>b"],
+            )
+        ),
     ],
 )
 def test_columns_keep_any_names(names, tmp_path, protos):
@@ -189,7 +201,7 @@ def test_columns_keep_any_names(names, tmp_path, protos):
     assert set(card["signatures"]["rank"]["inputs"]) == {*names, "mask"}
 
 
-@pytest.mark.parametrize("names", [["self"], ["a b", "a_b"]])
+@pytest.mark.parametrize("names", [["self"], pytest.param(["a b", "a_b"], marks=pytest.mark.slow)])
 def test_columns_by_whose_names_python_cannot_call_are_read_from_protos_only(names, tmp_path):
     layer = models.TableFeatures([data.Column(name=name, kind="number") for name in names])
     model = models.TableScorer(layer, models.FeedForwardScorer(hidden=[2]))
@@ -204,9 +216,8 @@ def card_of(path):
     return json.loads((folder / "model_card.json").read_text())["features"], (folder / "model_card.md").read_text()
 
 
-def test_the_model_card_lists_the_columns_in_order(model, tmp_path):
-    model = models.TableScorer(model.table_features, model.scorer, query_columns=["price"])
-    features, text = card_of(serving.export_ranker(model, tmp_path, warmup_list_sizes=(), **model.export_arguments))
+def test_the_model_card_lists_the_columns_in_order(by_price):
+    features, text = card_of(by_price[1])
     assert [each["name"] for each in features] == ["brand", "price", "day", "new"]
     assert [each["of"] for each in features] == ["document", "list", "document", "document"]
     assert [each["type"] for each in features] == ["string", "float32", "int64", "float32"]

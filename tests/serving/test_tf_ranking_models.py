@@ -56,7 +56,7 @@ SCORERS = {
 }
 
 
-@pytest.mark.parametrize("scorer", ["dnn", pytest.param("gam", marks=pytest.mark.slow), "tasks"])
+@pytest.mark.parametrize("scorer", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("dnn", "gam")), "tasks"])
 def test_scores_are_those_of_tf_rankings_signatures(scorer, lists, tmp_path):
     serialized, flat, mask = lists
     model = build(SCORERS[scorer]())

@@ -66,12 +66,3 @@ def test_a_result_contains_scores_and_their_metrics(dataset, fold, tmp_path):
     assert jobs.read_description(job, tmp_path) == result.description
     (folder,) = {path.parent for path in (tmp_path / "results").rglob("*.npz")}
     assert [path.name for path in folder.iterdir()] == [jobs.result_path(job, tmp_path).name]
-
-
-def test_a_neural_result_contains_learning_curves(plan, dataset):
-    (job, *_) = plan.selected(dataset, "Fold1", plan.entries[0])
-    arrays = study.read_result(job, plan.folder).arrays
-    names = {name for name in arrays if name.startswith("curve_")}
-    assert names == {f"curve_{name}" for name in ("loss", "train_seconds", "valid_ndcg", "valid_smooth", "valid_exact")}
-    assert all(arrays[name].shape == (2,) for name in names)
-    assert (arrays["curve_train_seconds"] > 0).all()

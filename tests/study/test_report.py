@@ -1,4 +1,4 @@
-"""Results as CSV files, tables and an HTML report."""
+"""A completed study, and its results as CSV files, tables and an HTML report."""
 
 import base64
 import re
@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tfr_smooth import evaluation, study
-from tfr_smooth.study import folds, plots
+from tfr_smooth.study import folds, plots, workers
 
 
 def test_results_contain_the_metrics_of_each_query_and_seed(results, plan, dataset):
@@ -20,6 +20,28 @@ def test_results_contain_the_metrics_of_each_query_and_seed(results, plan, datas
             arrays = study.read_result(job, plan.folder).arrays
             mine = mine[mine["seed"] == job.seed].set_index("query").loc[arrays["test_queries"]]
             np.testing.assert_array_equal(mine[list(study.MEASURES)], arrays["test_metrics"])
+
+
+def test_deterministic_rankers_run_with_one_seed(plan, dataset):
+    ridge, chance = plan.entries[2:]
+    assert [job.seed for job in plan.selected(dataset, "Fold1", ridge)] == [0]
+    assert [job.seed for job in plan.selected(dataset, "Fold1", chance)] == [0, 1]
+
+
+def test_a_neural_result_contains_learning_curves(plan, dataset):
+    (job, *_) = plan.selected(dataset, "Fold1", plan.entries[0])
+    arrays = study.read_result(job, plan.folder).arrays
+    names = {name for name in arrays if name.startswith("curve_")}
+    assert names == {f"curve_{name}" for name in ("loss", "train_seconds", "valid_ndcg", "valid_smooth", "valid_exact")}
+    assert all(arrays[name].shape == (2,) for name in names)
+    assert (arrays["curve_train_seconds"] > 0).all()
+
+
+def test_no_process_starts_without_remaining_jobs(plan, dataset, monkeypatch):
+    monkeypatch.setattr(workers, "_start", lambda folder: pytest.fail("A process was started."))
+    done = [job for place in plan.places() for job in plan.selected(*place)]
+    assert done and study.run_jobs(done, plan.folder, workers=2) == []
+    assert plan.run(workers=2) == []
 
 
 def test_the_ensemble_of_one_ranker_is_the_mean_of_its_scores(results, plan, dataset, fold):
@@ -36,7 +58,7 @@ def test_the_ensemble_of_one_ranker_is_the_mean_of_its_scores(results, plan, dat
 def test_every_job_is_listed(results):
     jobs = results.jobs
     mine = jobs[(jobs["ranker"] == "smoothi_ndcg") & (jobs["fold"] == "Fold1")]
-    assert len(mine) == 3 and mine["selected"].sum() == 2  # two alphas, one of them with a second seed
+    assert len(mine) == 3 and mine["selected"].sum() == 2  # two learning rates, one of them with a second seed
     searched = mine[mine["seed"] == 0].set_index("selected")["valid_ndcg"]
     assert searched[True] >= searched[False]
 

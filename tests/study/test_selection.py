@@ -87,12 +87,6 @@ def test_selection_uses_validation_metrics_and_not_test_metrics(dataset, tmp_pat
     assert [job.settings["alpha"] for job in by_map.selected(dataset, "Fold1", entry)] == [1.0]
 
 
-def test_deterministic_rankers_run_with_one_seed(plan, dataset):
-    ridge, chance = plan.entries[2:]
-    assert [job.seed for job in plan.selected(dataset, "Fold1", ridge)] == [0]
-    assert [job.seed for job in plan.selected(dataset, "Fold1", chance)] == [0, 1]
-
-
 @pytest.mark.parametrize("name", study.SWEEPS)
 def test_sweeps_contain_valid_entries(name):
     entries = study.sweep(name, [study.Entry("ridge"), study.Entry("list_net")])

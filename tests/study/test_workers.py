@@ -36,13 +36,6 @@ def test_a_worker_prefers_jobs_that_share_its_graph(dataset):
     assert len(queue) == 1
 
 
-def test_no_process_starts_without_remaining_jobs(plan, dataset, monkeypatch):
-    monkeypatch.setattr(workers, "_start", lambda folder: pytest.fail("A process was started."))
-    done = [job for place in plan.places() for job in plan.selected(*place)]
-    assert done and study.run_jobs(done, plan.folder, workers=2) == []
-    assert plan.run(workers=2) == []
-
-
 @pytest.mark.slow
 def test_results_of_worker_processes_equal_those_of_this_process(plan, dataset, tmp_path):
     selected = [job for place in plan.places() for job in plan.selected(*place)]

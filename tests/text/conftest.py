@@ -60,7 +60,6 @@ FAMILIES = {
     "roberta": (byte_pairs, keras_hub.models.RobertaBackbone),
     "deberta": (sentence_pieces, functools.partial(keras_hub.models.DebertaV3Backbone, bucket_size=6)),
 }
-# Building the graphs of tokenizers takes seconds.
 few_families = pytest.mark.parametrize(
     "family", [pytest.param(family, marks=[pytest.mark.slow] * (family != "bert")) for family in FAMILIES]
 )

@@ -48,7 +48,7 @@ def without_dropout(scorer=text.LateInteraction, **kwargs):
 
 
 def step(model, features, labels, optimizer):
-    model.compile(optimizer=optimizer, loss=losses.SmoothINDCGLoss())
+    model.compile(optimizer=optimizer, loss=losses.ListNetLoss())
     history = model.fit(tf.data.Dataset.from_tensors((features, labels)), verbose=0)
     return history.history["loss"][0], [variable.numpy() for variable in model.variables]
 
@@ -61,7 +61,7 @@ def test_micro_batches_have_the_loss_and_step_of_the_whole_batch(collection, run
     model = without_dropout(micro_batches=micro_batches)
     found, in_parts = step(model, features, labels, tf.keras.optimizers.SGD(1.0))
     assert found == pytest.approx(loss, rel=1e-5)
-    expected = losses.SmoothINDCGLoss()(labels, without_dropout()(features))
+    expected = losses.ListNetLoss()(labels, without_dropout()(features))
     assert loss == pytest.approx(float(expected), rel=1e-5)
     for a, b in zip(weights, in_parts, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
@@ -73,7 +73,7 @@ def test_the_training_graph_is_freed_with_the_model(collection, run):
 
     def loss(labels, scores):
         graphs.append(weakref.ref(scores.graph))
-        return losses.SmoothINDCGLoss()(labels, scores)
+        return losses.ListNetLoss()(labels, scores)
 
     model = late()
     model.compile(optimizer="adam", loss=loss)
@@ -124,7 +124,7 @@ def test_frozen_layers_are_not_trained_and_their_outputs_are_cached(collection, 
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == files  # The trained layers do not matter.
 
 
-@pytest.mark.parametrize("scorer", SCORERS)
+@pytest.mark.parametrize("scorer", ["late", pytest.param("cross", marks=pytest.mark.slow)])
 def test_ranking_returns_the_models_scores(collection, run, scorer):
     encoder, tokenizer = make()
     inputs, model = inputs_of(scorer, tokenizer, collection, run), SCORERS[scorer](encoder)
@@ -174,7 +174,7 @@ def test_padding_has_the_id_in_the_vocabulary(collection):
     assert ids[0, 1, 0] == 0 and not encoder.mask(ids[1, 1]).numpy().any()
 
 
-@pytest.mark.parametrize("scorer", SCORERS)
+@pytest.mark.parametrize("scorer", ["late", pytest.param("cross", marks=pytest.mark.slow)])
 @few_families
 def test_models_are_saved_and_loaded(tmp_path, collection, run, scorer, family):
     encoder, tokenizer = make(family, frozen_layers=1)

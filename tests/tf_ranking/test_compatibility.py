@@ -35,6 +35,7 @@ def test_keras_3_is_refused():
 
 @pytest.mark.slow
 @needs_tf_keras
+@pytest.mark.slow
 def test_without_the_variable_the_error_names_it():
     _, error = run("import tf_keras, tfr_smooth.tf_ranking")
     assert "ImportError: TF-Ranking needs Keras 2, but Keras 3." in error
@@ -59,6 +60,7 @@ print(tensorflow_ranking is tfr, tf.keras.Model.__module__)
 
 @pytest.mark.slow
 @needs_tf_keras
+@pytest.mark.slow
 def test_no_module_is_replaced_if_tf_ranking_is_not_used():
     printed, _ = run("import sys, tfr_smooth; print('tensorflow.estimator' in sys.modules)", TF_USE_LEGACY_KERAS="1")
     assert printed == ["False"]

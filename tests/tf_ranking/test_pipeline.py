@@ -180,7 +180,7 @@ def test_steps_per_epoch_default_to_one_pass(builder, tmp_path):
     [
         ("ndcg_5", {}),
         pytest.param("metric/ndcg_5", {}, marks=pytest.mark.slow),
-        ("loss", {}),
+        pytest.param("loss", {}, marks=pytest.mark.slow),
         pytest.param("arp", {"metrics": ["tfr/arp"]}, marks=pytest.mark.slow),
         pytest.param("ndcg_5", {"best_exporter_metric_higher_better": True}, marks=pytest.mark.slow),
     ],

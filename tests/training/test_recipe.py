@@ -104,11 +104,11 @@ def test_a_result_shares_no_variables_with_later_runs():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"loss": losses.ListNetLoss()},
+        {"dropout": 0.4},
         *(
             pytest.param(change, marks=pytest.mark.slow)
             for change in (
-                {"dropout": 0.4},
+                {"loss": losses.ListNetLoss()},
                 {"weight_decay": 0.1},
                 {"loss": "rank_net"},
                 {"width": 5},
