@@ -15,10 +15,10 @@ def draw_labels(
 ) -> tf.data.Dataset:
     r"""Draws the objective whose labels a list has: stochastic label aggregation.
 
-    Objective k is drawn with the probability $p_k = w_k / \sum_j w_j$, for each list each time that it is in a batch
-    (Carmel et al., "Multi-Objective Ranking Optimization for Product Search Using Stochastic Label Aggregation", WWW
-    2020, who draw once, before the training). Any loss of one label can then train on several: the expected loss and
-    gradient of a list are those of the linear scalarization $\sum_k p_k L(y_k, s)$; see `losses.MultiObjectiveLoss`.
+    Objective k is drawn with the probability $p_k = w_k / \sum_j w_j$, for all documents of a list, each time that the
+    list is in a batch (Carmel et al., "Multi-Objective Ranking Optimization for Product Search Using Stochastic Label
+    Aggregation", WWW 2020). Any loss of one label can then train on several: the expected loss and gradient of a list
+    are those of the linear scalarization $\sum_k p_k L(y_k, s)$; see `losses.MultiObjectiveLoss`.
 
     Args:
       dataset: Batches of (inputs, labels) or (inputs, labels, weights) with labels [batch, list, objectives], such as

@@ -125,7 +125,7 @@ def pareto_front(results: pd.DataFrame) -> pd.DataFrame:
     point = ["ranker", "weight"]
     by_fold = results.groupby([*point, "fold"], sort=False)[labels].mean()
     groups = by_fold.groupby(point, sort=False)
-    points = groups.mean().join(groups.sem(), rsuffix="_error").reset_index()
+    points = groups.mean().join(groups.sem().add_suffix("_error")).reset_index()
 
     def is_optimal(row: Any) -> bool:
         as_good = points[(points[first] >= row[first]) & (points[second] >= row[second])]
