@@ -47,6 +47,7 @@ def test_each_label_is_measured(ranker):
     assert set(ranker.feature_importance(NEW, repeats=1).drops) == set(FEATURES)
 
 
+@pytest.mark.slow
 def test_the_validation_metric_is_the_weighted_mean_over_labels():
     watch = [metrics.MRRMetric()]
     options = {"query": "query", "eval_set": NEW, "watch": watch}
@@ -58,7 +59,8 @@ def test_the_validation_metric_is_the_weighted_mean_over_labels():
     assert isinstance(ranker.loss_, losses.MultiObjectiveLoss) and ranker.loss_.weights == [1.0, 0.3]
 
 
-@pytest.mark.parametrize("aggregation", ["sum", pytest.param("stochastic", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("aggregation", ["sum", "stochastic"])
 def test_weights_1_and_0_train_like_the_first_label_alone(aggregation):
     alone = tfr_smooth.Ranker(**SMALL).fit(FRAME.drop(columns="purchase"), label="relevance", query="query")
     weights = {"relevance": 1.0, "purchase": 0.0}
