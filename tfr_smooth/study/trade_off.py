@@ -41,7 +41,7 @@ def trade_off(
       folds: For each fold, the tables of training, validation and test.
       labels: The columns of both labels.
       query: The column of queries.
-      path: The CSV file of the results.
+      path: The CSV file of the results; its folder is created if missing.
       weights: Weights w of the second label, in [0, 1]. The first label has the weight 1 - w.
       seeds: Seeds of the rankers.
       measure: One of trec_eval's measures, as for `evaluation.trec_eval`.
@@ -82,6 +82,7 @@ def trade_off(
     first, second = labels
     checked = [_arguments.real("weights", weight, least=0.0, most=1.0) for weight in weights]
     path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     columns = [*_KEYS, first, second]
     rows = pd.read_csv(path).to_dict("records") if path.exists() else []
     done = {tuple(row[name] for name in _KEYS) for row in rows}
