@@ -120,3 +120,13 @@ def instance(name: str, value: T, expected: type, *, optional: bool = False) -> 
         described = f"an instance of {expected.__module__.rpartition('.')[0]}.{expected.__name__}"
         _refuse(name, described + " or None" * optional, value)
     return value
+
+
+def weights(name: str, values: Any) -> list[float]:
+    """Returns `values` as floats if they are finite numbers >= 0 and not all 0."""
+    if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
+        _refuse(name, "a sequence of numbers >= 0", values)
+    found = [real(name, value, least=0.0) for value in values]
+    if not any(found):
+        _refuse(name, "numbers >= 0 of which one is above 0", values)
+    return found

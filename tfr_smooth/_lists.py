@@ -138,6 +138,17 @@ def labels_of(y_true: Any) -> Any:
     return y_true["labels"]
 
 
+def by_objective(y_true: Any, count: int) -> list[Any]:
+    """Returns the labels of each objective, in the form of `y_true`: labels [batch, list, objectives], or a dict."""
+    labels = labels_of(y_true)
+    if not isinstance(labels, tf.RaggedTensor):
+        labels = tf.convert_to_tensor(labels)
+    if labels.shape.rank != 3 or labels.shape[2] not in (None, count):
+        raise ValueError(f"`labels` must have the shape [batch, list, {count}], one per objective, got {labels.shape}.")
+    columns = [labels[:, :, place] for place in range(count)]
+    return [{**y_true, "labels": each} for each in columns] if isinstance(y_true, Mapping) else columns
+
+
 def squeezed(values: tf.Tensor) -> tf.Tensor:
     """Returns [batch, list, 1] values, such as those of a last layer `Dense(1)`, as [batch, list]."""
     return values[:, :, 0] if values.shape.rank == 3 and values.shape[2] == 1 else values

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tfr_smooth import data, models, registry
-from tfr_smooth.data.table_rows import TableRows, as_table
+from tfr_smooth.data.table_columns import column_names
+from tfr_smooth.data.table_rows import TableRows, as_table, label_weights
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,15 +19,21 @@ class TableInputs:
 
     Args:
       layer: The layer that prepares the features.
-      roles: By role ("label", "query", "weight"), the columns that are not features.
+      roles: By role ("label", "query", "weight"), the columns that are not features; for labels of several objectives,
+        their weights by name.
       features: The features that the user chose; None for all columns without a role.
       query_features: The features that are the same for all documents of a query.
     """
 
     layer: models.TableFeatures
-    roles: Mapping[str, str]
+    roles: Mapping[str, Any]
     features: Sequence[str] | None
     query_features: Sequence[str]
+
+    @property
+    def label_weights(self) -> dict[str, float] | None:
+        """The weights of the labels of several objectives, by name; None for one label."""
+        return label_weights(self.roles)
 
     @classmethod
     def learn(
@@ -46,11 +53,12 @@ class TableInputs:
     def rows(self, X: Any, y: Any = None, qid: Any = None, group: Any = None) -> TableRows:
         """Returns rows like those of `fit`; a frame may lack the columns of labels, queries and weights."""
         X = as_table(X)
-        columns = getattr(X, "columns", ())
+        columns = set(getattr(X, "columns", ()))
         own = {"label": y, "query": qid if group is None else group}
-        roles = {
-            role: self.roles[role] for role, given in own.items() if given is None and self.roles.get(role) in columns
-        }
+        roles = {role: self.roles[role] for role, given in own.items() if given is None and role in self.roles}
+        roles = {role: names for role, names in roles.items() if columns.issuperset(column_names(names))}
+        if y is not None and self.label_weights is not None:
+            roles["label"] = self.label_weights
         return TableRows.take(X, y, qid=qid, group=group, **roles)
 
     def prepared(self, rows: TableRows) -> np.ndarray:
@@ -64,7 +72,7 @@ class TableInputs:
         if self.layer.stacked:
             raise ValueError(f"`X` must be an array as in `fit`, got a {type(rows.table).__name__}.")
         arrays = data.column_arrays(rows.table, self.layer.columns)
-        extra = data.extra_columns(rows.table, self.layer.columns, allowed=tuple(self.roles.values()))
+        extra = data.extra_columns(rows.table, self.layer.columns, allowed=self._names_of_roles)
         if extra and self.features is None:
             raise ValueError(f"`X` must have only the columns of `fit`, got also {extra[0]!r}.")
         return self.layer(arrays).numpy()
@@ -74,6 +82,10 @@ class TableInputs:
         model = models.TableScorer(self.layer, scorer, query_columns=tuple(self.query_features))
         model.build()
         return model
+
+    @property
+    def _names_of_roles(self) -> list[str]:
+        return [name for role in self.roles.values() for name in column_names(role)]
 
     def state(self) -> dict[str, Any]:
         """Returns what `scorer` does not contain, as JSON values."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _files, _ranker_file, evaluation, metrics, models, serving, training
+from tfr_smooth import _arguments, _files, _ranker_file, data, evaluation, metrics, models, serving, training
 from tfr_smooth._table_inputs import TableInputs
 from tfr_smooth.data.table_columns import to_pandas
 from tfr_smooth.data.table_rows import TableRows
@@ -33,6 +33,9 @@ class Ranker:
 
     Args:
       loss: The name of a loss for `losses.get`, or a Keras loss.
+      label_aggregation: How `fit` trains on several labels: "sum" on the weighted sum of their losses, as
+        `losses.MultiObjectiveLoss`; "stochastic" on one label per list and step, drawn with the weights as
+        probabilities, as `data.draw_labels`. No effect on one label.
       members: Networks whose scores are averaged, >= 1.
       hidden: Widths of the hidden layers, or the name of an architecture of `models.FeedForwardScorer`.
       epochs: Passes over the training queries, >= 1.
@@ -86,6 +89,7 @@ class Ranker:
         self,
         *,
         loss: str | tf.keras.losses.Loss = "smoothi_ndcg",
+        label_aggregation: str = "sum",
         members: int = 3,
         hidden: Sequence[int] | str = (1024,),
         epochs: int = 30,
@@ -142,7 +146,7 @@ class Ranker:
     @property
     def loss_(self) -> tf.keras.losses.Loss:
         """The loss."""
-        return self._recipe.make_loss()
+        return self._recipe_for(getattr(self, "inputs_", None)).make_loss()
 
     def __repr__(self) -> str:
         """Returns the constructor call."""
@@ -158,7 +162,7 @@ class Ranker:
         qid: Any = None,
         group: Any = None,
         sample_weight: Any = None,
-        label: str | None = None,
+        label: str | Mapping[str, float] | None = None,
         query: str | None = None,
         weight: str | None = None,
         features: Sequence[str] | None = None,
@@ -182,11 +186,13 @@ class Ranker:
               data larger than memory; each iteration is an epoch;
             a function from the number of finished epochs to the dataset of all remaining ones, so that a resumed
               training run sees the same batches as an uninterrupted one.
-          y: Labels >= 0, [rows]; or `label`.
+          y: Labels >= 0, [rows], or [rows, labels] for several; or `label`.
           qid: The query of each row, [rows]; or `group` or `query`.
           group: The number of rows of each query, [queries], for rows sorted by query, as in LightGBM.
           sample_weight: Weights >= 0 of the documents, [rows]; or `weight`.
-          label: The column of labels.
+          label: The column of labels; or, to train on several labels, a mapping from their columns to weights >= 0,
+            such as {"relevance": 1.0, "purchase": 0.3}. With `y`, it names the columns of `y`. Validation metrics are
+            then the weighted mean of those of the labels. Not for datasets.
           query: The column of queries.
           weight: The column of weights.
           features: The feature columns. None uses all columns without another role.
@@ -209,24 +215,29 @@ class Ranker:
           ValueError: If an argument or the data is invalid. The message names the column.
         """
         if isinstance(X, tf.data.Dataset) or not hasattr(X, "__len__"):
+            if label is not None:
+                raise ValueError(f"`label` must be None for a dataset, which contains the labels, got {label!r}.")
             lists = (lambda finished: X) if isinstance(X, tf.data.Dataset) else X
             once = lists(0) if steps_per_epoch is None else lists(0).take(steps_per_epoch)
             valid = eval_set
             inputs = None
         else:
-            roles = {"label": label, "query": query, "weight": weight}
-            rows = TableRows.take(X, y, qid=qid, group=group, sample_weight=sample_weight, **roles).checked()
+            rows = TableRows.take(
+                X, y, qid=qid, group=group, sample_weight=sample_weight, label=label, query=query, weight=weight
+            ).checked()
             valid, valid_rows, fraction = None, None, self._params["validation_fraction"]
             if eval_set is None and fraction:
                 rows, valid_rows = rows.split(fraction, self._params["seed"])
             inputs = TableInputs.learn(rows, features, query_features, self._params["max_categories"])
             lists, once, steps_per_epoch = self._batches(rows, inputs)
+            if rows.label_weights is not None:
+                once = once.map(rows.mixed_label)
             if eval_set is not None:
                 valid_rows = inputs.rows(*(eval_set if isinstance(eval_set, tuple) else (eval_set,))).checked()
             if valid_rows is not None:
                 _, valid, _ = self._batches(valid_rows, inputs)
             settings = {**(settings or {}), "columns": [column.name for column in inputs.layer.columns]}
-        trained = self._recipe.train(
+        trained = self._recipe_for(inputs).train(
             lists,
             once,
             valid,
@@ -239,6 +250,11 @@ class Ranker:
         )
         self._take_fitted(inputs, *trained)
         return self
+
+    def _recipe_for(self, inputs: TableInputs | None) -> Recipe:
+        """Returns the recipe with the weights of the labels of the table."""
+        weights = None if inputs is None or inputs.label_weights is None else tuple(inputs.label_weights.values())
+        return dataclasses.replace(self._recipe, label_weights=weights)
 
     def _take_fitted(
         self,
@@ -257,13 +273,18 @@ class Ranker:
         """Returns the function of the finished epochs, the batches of one epoch in order, and their number."""
         p, features = self._params, _prepared(rows, inputs)
         queries = int(rows.query_of_row.max()) + 1
+        steps = math.ceil(queries / p["batch_size"])
 
         def epochs(finished: int) -> tf.data.Dataset:
             order = {"shuffle_buffer": queries, "seed": p["seed"], "first_epoch": finished}
-            return rows.batches(features, batch_size=p["batch_size"], num_epochs=p["epochs"] - finished, **order)
+            batches = rows.batches(features, batch_size=p["batch_size"], num_epochs=p["epochs"] - finished, **order)
+            if rows.label_weights is None or p["label_aggregation"] == "sum":
+                return batches
+            weights = list(rows.label_weights.values())
+            return data.draw_labels(batches, weights, seed=p["seed"], first_batch=finished * steps)
 
         plain = dataclasses.replace(rows, weights=None)
-        return epochs, plain.batches(features, batch_size=p["batch_size"]), math.ceil(queries / p["batch_size"])
+        return epochs, plain.batches(features, batch_size=p["batch_size"]), steps
 
     def _rows(self, X: Any, y: Any = None, qid: Any = None, group: Any = None) -> TableRows:
         self._fitted()
@@ -339,7 +360,8 @@ class Ranker:
           measures: Names of measures, as for `evaluation.trec_eval`.
 
         Returns:
-          The mean over queries and its standard error, by measure.
+          The mean over queries and its standard error, by measure. After training on several labels, of each, by
+          LABEL/MEASURE, such as "purchase/ndcg".
 
         Raises:
           ImportError: If pytrec_eval is not installed; the extra `tfr_smooth[evaluation]` includes it.
@@ -347,10 +369,15 @@ class Ranker:
         if isinstance(X, tf.data.Dataset):
             return estimates(evaluation.trec_eval_by_query(training.score_queries(self._fitted(), X), measures))
         rows = self._rows(X, y, qid, group).checked()
-        return evaluation.evaluate_rows(rows.labels, self._scores(rows), rows.query_of_row, measures)
+        scores, queries = self._scores(rows), rows.query_of_row
+        found = {}
+        for prefix, labels in rows.each_label().items():
+            each = evaluation.evaluate_rows(labels, scores, queries, measures)
+            found.update({f"{prefix}{measure}": estimate for measure, estimate in each.items()})
+        return found
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> float:
-        """Returns the mean NDCG, for scikit-learn's searches.
+        """Returns the mean NDCG, or its weighted mean over several labels, for scikit-learn's searches.
 
         Args:
           X: A table as for `evaluate`.
@@ -358,7 +385,8 @@ class Ranker:
           qid: The query of each row.
           group: The number of rows of each query.
         """
-        return self.evaluate(X, y, qid=qid, group=group, measures=["ndcg"])["ndcg"].mean
+        means = [each.mean for each in self.evaluate(X, y, qid=qid, group=group, measures=["ndcg"]).values()]
+        return float(np.average(means, weights=self._recipe_for(self.inputs_).label_weights))
 
     def feature_importance(
         self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None, repeats: int = 5
@@ -380,7 +408,7 @@ class Ranker:
         if not isinstance(X, tf.data.Dataset):
             _, lists, _ = self._batches(self._rows(X, y, qid, group).checked(), self.inputs_)
             names = None if self.inputs_ is None else self.inputs_.layer.feature_columns
-        metric = metrics.NDCGMetric(gain="linear")
+        (metric,) = self._recipe_for(self.inputs_).of_all_labels([metrics.NDCGMetric(gain="linear")])
         return training.permutation_importance(
             self._scorer, lists, metric, names=names, repeats=repeats, seed=self._params["seed"]
         )
@@ -441,7 +469,8 @@ class Ranker:
         """
         model = self._fitted()
         card = options.pop("card", None) or serving.ModelCard()
-        own = {"training": self._recipe.identity(), "loss": self._recipe.make_loss()}
+        recipe = self._recipe_for(self.inputs_)
+        own = {"training": recipe.identity(), "loss": recipe.make_loss()}
         card = dataclasses.replace(card, **{name: each for name, each in own.items() if getattr(card, name) is None})
         inputs = {"num_features": model.num_features} if self.inputs_ is None else model.export_arguments
         return serving.export_ranker(model, path, card=card, **inputs, **options)

@@ -7,6 +7,7 @@ from tfr_smooth.data.elwc import ElwcSchema, letor_to_tfrecord, tfrecord_to_leto
 from tfr_smooth.data.letor import read_letor, scan_letor
 from tfr_smooth.data.letor_format import LetorFormat
 from tfr_smooth.data.letor_parser import LetorSummary
+from tfr_smooth.data.objectives import draw_labels
 from tfr_smooth.data.splits import scan_split
 from tfr_smooth.data.synthetic import write_synthetic_letor
 from tfr_smooth.data.table_columns import column_arrays, extra_columns, from_matrix, infer_columns
@@ -20,6 +21,7 @@ __all__ = [
     "LetorSummary",
     "column_arrays",
     "digest",
+    "draw_labels",
     "expand_paths",
     "extra_columns",
     "from_arrays",

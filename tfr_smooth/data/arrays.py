@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfr_smooth.data.batches import BatchOptions, InMemory
 from tfr_smooth.data.letor_parser import Query
 from tfr_smooth.data.query_cache import QueryCache
-from tfr_smooth.data.table_columns import to_pandas
+from tfr_smooth.data.table_columns import column_names, to_pandas
 
 
 def from_arrays(
@@ -36,7 +36,8 @@ def from_arrays(
 
     Args:
       features: Finite numbers [rows, num_features].
-      labels: Finite numbers >= 0, [rows]. None for unlabeled documents: all labels are 0.
+      labels: Finite numbers >= 0, [rows], or [rows, objectives] for labels of several objectives. None for unlabeled
+        documents: all labels are 0.
       query_ids: The query of each row, [rows], as numbers or strings. The rows of a query need not be adjacent. They
         keep their order, and queries are ordered by their first row.
       group_sizes: Alternative to `query_ids`: the number of rows per query, integers >= 1, [queries], for rows sorted
@@ -55,7 +56,7 @@ def from_arrays(
 
     Returns:
       A dataset of `(inputs, labels)` as returned by `read_letor`, or of `(inputs, labels, weights)` if `weights` is
-      given.
+      given. The labels of several objectives are [batch, list, objectives], as for `losses.MultiObjectiveLoss`.
 
     Raises:
       ValueError: If an argument is invalid. The message names the row and column of an invalid number.
@@ -94,7 +95,7 @@ def from_dataframe(
     frame: Any,
     *,
     query: str,
-    label: str | None,
+    label: str | Sequence[str] | None,
     features: Sequence[str] | None = None,
     weight: str | None = None,
     **options: Any,
@@ -104,7 +105,7 @@ def from_dataframe(
     Args:
       frame: A pandas DataFrame, or a table with a `to_pandas` method, such as those of Polars and PyArrow.
       query: The column of query ids.
-      label: The column of labels. None for unlabeled documents.
+      label: The column of labels, or those of several objectives. None for unlabeled documents.
       features: The feature columns, in this order. None uses all numeric columns except the query, label and weight
         columns.
       weight: The column of weights. None adds no weights.
@@ -126,12 +127,14 @@ def from_dataframe(
       (TensorShape([2, 2, 1]), [[1.0, 0.0], [2.0, -1.0]])
     """
     frame = to_pandas(frame)
-    named = {"query": query, "label": label, "weight": weight}
-    for argument, column in named.items():
-        if column is not None and column not in frame.columns:
+    given = {"query": query, "label": label, "weight": weight}
+    named = [(name, column) for name, columns in given.items() for column in column_names(columns)]
+    for argument, column in named:
+        if column not in frame.columns:
             raise ValueError(f"`{argument}` must be one of the columns {list(frame.columns)}, got {column!r}.")
     if features is None:
-        features = [name for name in frame.columns if name not in named.values() and _is_number(frame[name].dtype)]
+        others = {column for _, column in named}
+        features = [name for name in frame.columns if name not in others and _is_number(frame[name].dtype)]
     for column in features:
         if column not in frame.columns:
             raise ValueError(f"`features` must be among the columns {list(frame.columns)}, got {column!r}.")
@@ -139,7 +142,7 @@ def from_dataframe(
             raise ValueError(f"`features` must be numeric columns, got {column!r} of type {frame[column].dtype}.")
     return from_arrays(
         frame[list(features)].to_numpy(np.float32, na_value=np.nan),
-        None if label is None else frame[label].to_numpy(),
+        None if label is None else frame[label if isinstance(label, str) else list(label)].to_numpy(),
         frame[query].to_numpy(),
         weights=None if weight is None else frame[weight].to_numpy(),
         **options,
@@ -184,13 +187,14 @@ def _numbers(name: str, values: Any, axes: tuple[str, ...]) -> np.ndarray:
 
 
 def _column(name: str, values: Any, rows: int) -> np.ndarray:
-    """Returns the values as float32 [rows], all >= 0."""
-    array = _numbers(name, values, ("row",))
+    """Returns the values as float32 [rows], all >= 0; labels may be [rows, objectives]."""
+    axes = ("row", "objective") if name == "labels" and np.ndim(values) == 2 else ("row",)
+    array = _numbers(name, values, axes)
     if len(array) != rows:
         raise ValueError(f"`{name}` must have one value for each of the {rows} rows of `features`, got {len(array)}.")
-    wrong = np.flatnonzero(array < 0.0)
+    wrong = np.argwhere(array < 0.0)
     if len(wrong):
-        raise ValueError(f"`{name}` must be >= 0, got {array[wrong[0]]} in row {wrong[0]}.")
+        raise ValueError(f"`{name}` must be >= 0, got {array[tuple(wrong[0])]} in row {wrong[0][0]}.")
     return array
 
 

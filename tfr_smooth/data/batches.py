@@ -99,7 +99,8 @@ class BatchOptions:
         """Pads one batch of queries, ragged tensors by name, and truncates the lists to `list_size`."""
         features = queries["features"]
         features = features.to_tensor(0.0, shape=[None, self.list_size, features.shape[2]])
-        labels = queries["labels"].to_tensor(-1.0, shape=[None, self.list_size])
+        labels = queries["labels"]
+        labels = labels.to_tensor(-1.0, shape=[None, self.list_size, *labels.shape[2:]])
         ids: tuple[tf.Tensor, ...] = ()
         if self.return_ids:
             ids = (queries["query_id"], queries["doc_id"].to_tensor("", shape=[None, self.list_size]))
@@ -111,11 +112,12 @@ class BatchOptions:
         """Returns an element of the dataset from padded arrays."""
         batch = self.batch_size if self.drop_remainder else None
         inputs = {"features": tf.ensure_shape(features, [batch, self.list_size, features.shape[2]])}
-        labels = tf.ensure_shape(labels, [batch, self.list_size])
+        labels = tf.ensure_shape(labels, [batch, self.list_size, *labels.shape[2:]])
         if self.return_ids:
             inputs["query_id"] = tf.ensure_shape(ids[0], [batch])
             inputs["doc_id"] = tf.ensure_shape(ids[1], [batch, self.list_size])
-        inputs["mask"] = labels >= 0.0  # The parser rejects negative labels.
+        # The parser rejects negative labels.
+        inputs["mask"] = (labels if labels.shape.rank == 2 else labels[:, :, 0]) >= 0.0
         return inputs, labels
 
 
@@ -217,9 +219,9 @@ class OnDisk(_Cached):
     @_plain
     def _load(self, places: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
         kinds = [tf.float32, tf.float32] + [tf.string, tf.string] * self._options.return_ids
-        features, *others = tf.numpy_function(self._arrays, [places], kinds, stateful=False)
+        features, labels, *ids = tf.numpy_function(self._arrays, [places], kinds, stateful=False)
         features = tf.ensure_shape(features, [None, None, self._cache.num_features])
-        return self._options.inputs_and_labels(features, *others)
+        return self._options.inputs_and_labels(features, tf.ensure_shape(labels, [None, None]), *ids)
 
     def _arrays(self, places: np.ndarray) -> list[np.ndarray]:
         features, labels, *ids = self._cache.batch(places, self._options.list_size)

@@ -208,6 +208,11 @@ def to_pandas(frame: Any) -> Any:
     return frame.to_pandas()
 
 
+def column_names(role: str | Iterable[str] | None) -> list[str]:
+    """Returns the names of the columns of a role, which may be one name, several, or None."""
+    return [] if role is None else [role] if isinstance(role, str) else list(role)
+
+
 def _infer(name: str, series: Any, max_categories: int) -> Column:
     known = series.notna().to_numpy(bool)
     kinds = _kinds(series, known)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tfr_smooth import _arguments
 from tfr_smooth.data.arrays import from_arrays
-from tfr_smooth.data.table_columns import to_pandas
+from tfr_smooth.data.table_columns import column_names, to_pandas
 
 
 def as_table(table: Any) -> Any:
@@ -30,11 +31,12 @@ class TableRows:
 
     Args:
       table: A DataFrame with the features and possibly further columns, or numbers [rows, num_features].
-      labels: [rows], or None.
+      labels: [rows], [rows, objectives], or None.
       query_ids: [rows], or None.
       group_sizes: Alternative to `query_ids`, [queries], or None.
       weights: [rows], or None.
-      columns: By role ("label", "query", "weight"), the columns of the table that are not features.
+      columns: By role ("label", "query", "weight"), the columns of the table that are not features. For labels of
+        several objectives, their weights by name.
     """
 
     table: Any
@@ -42,7 +44,7 @@ class TableRows:
     query_ids: Any = None
     group_sizes: Any = None
     weights: Any = None
-    columns: dict[str, str] = dataclasses.field(default_factory=dict)
+    columns: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def take(
@@ -53,28 +55,36 @@ class TableRows:
         qid: Any = None,
         group: Any = None,
         sample_weight: Any = None,
-        label: str | None = None,
+        label: str | Mapping[str, float] | None = None,
         query: str | None = None,
         weight: str | None = None,
     ) -> TableRows:
-        """Returns the rows; labels, queries and weights are arrays or the names of columns of the table."""
+        """Returns the rows; labels, queries and weights are arrays or the names of columns of the table.
+
+        A mapping from labels to weights names the columns of the table or, if labels are given, the columns of these.
+        """
         table = as_table(table)
         is_frame = hasattr(table, "iloc")
         given = {"labels": (labels, "label", label), "query_ids": (qid, "query", query)}
         given["weights"] = (sample_weight, "weight", weight)
         found: dict[str, Any] = {}
         columns = {}
+        objectives = _weights(label) if isinstance(label, Mapping) else None
         for field, (values, role, column) in given.items():
-            if column is not None:
-                if not is_frame or column not in table.columns:
+            for name in column_names(column) if objectives is None or values is None else ():
+                if not is_frame or name not in table.columns:
                     known = list(table.columns) if is_frame else "an array"
-                    raise ValueError(f"`{role}` must be a column of the table, got {column!r} for {known}.")
-                columns[role] = column
-                values = table[column].to_numpy() if values is None else values
+                    raise ValueError(f"`{role}` must be a column of the table, got {name!r} for {known}.")
+            if column is not None:
+                columns[role] = column if isinstance(column, str) else objectives
+                if values is None:
+                    values = table[column if isinstance(column, str) else list(column)].to_numpy()
             found[field] = None if values is None else np.asarray(values)
         for name, values in (("y", found["labels"]), ("qid", found["query_ids"]), ("sample_weight", found["weights"])):
-            if values is not None and values.shape != (len(table),):
-                raise ValueError(f"`{name}` must have one value per row, shape ({len(table)},), got {values.shape}.")
+            shape = (len(table), len(objectives)) if name == "y" and objectives else (len(table),)
+            if values is not None and values.shape != shape:
+                of = " and label" if len(shape) > 1 else ""
+                raise ValueError(f"`{name}` must have one value per row{of}, shape {shape}, got {values.shape}.")
         return cls(table, group_sizes=group, columns=columns, **found)
 
     def checked(self) -> TableRows:
@@ -94,6 +104,25 @@ class TableRows:
                 f"`query_features` must be the same in all rows of a query, got {name!r}, which varies in the query of "
                 f"row {row}."
             )
+
+    @property
+    def label_weights(self) -> dict[str, float] | None:
+        """The weights of the labels of several objectives, by name; None for one label."""
+        return label_weights(self.columns)
+
+    def each_label(self) -> dict[str, np.ndarray]:
+        """The labels [rows] by "" for one label, else by "NAME/" for each."""
+        if self.label_weights is None:
+            return {"": self.labels}
+        return {f"{name}/": self.labels[:, place] for place, name in enumerate(self.label_weights)}
+
+    def mixed_label(self, inputs: Any, labels: tf.Tensor) -> tuple[Any, tf.Tensor]:
+        """Returns a batch with the weighted sum of the labels, each in the unit of the first one, -1 for padding."""
+        assert self.label_weights is not None
+        deviations = np.asarray(self.labels, np.float64).std(axis=0)
+        units = np.divide(deviations[0] or 1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0.0)
+        mixed = tf.linalg.matvec(labels, tf.constant(units * list(self.label_weights.values()), labels.dtype))
+        return inputs, tf.where(inputs["mask"], mixed, -1.0)
 
     @property
     def is_frame(self) -> bool:
@@ -134,8 +163,21 @@ class TableRows:
 
     def feature_names(self, chosen: Sequence[str] | None) -> list[str]:
         """Returns the columns that are features: the chosen ones, or all that have no other role."""
-        others = set(self.columns.values())
+        others = {name for role in self.columns.values() for name in column_names(role)}
         names = [name for name in self.table.columns if name not in others] if chosen is None else list(chosen)
         if not names:
             raise ValueError("`features` must name at least one column, got none.")
         return names
+
+
+def label_weights(roles: Mapping[str, Any]) -> dict[str, float] | None:
+    """Returns the weights of the labels of several objectives, by name; None for one label."""
+    label = roles.get("label")
+    return None if isinstance(label, str) else label
+
+
+def _weights(label: Mapping[str, float]) -> dict[str, float]:
+    """Returns the checked weights of labels, by name."""
+    for name, weight in label.items():
+        _arguments.real(f"label[{name!r}]", weight, least=0.0)
+    return dict(zip(label, _arguments.weights("label", list(label.values())), strict=True))

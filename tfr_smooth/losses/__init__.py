@@ -30,6 +30,7 @@ from tfr_smooth.losses.loss_table import (
 )
 from tfr_smooth.losses.measure_losses import *  # noqa: F403
 from tfr_smooth.losses.mixture_em import MixtureEMLoss
+from tfr_smooth.losses.multi_objective import MultiObjectiveLoss
 from tfr_smooth.losses.ordinal import OrdinalLoss
 from tfr_smooth.losses.ranking_loss import MeasureLoss, RankingLoss
 from tfr_smooth.losses.weighted_sum import WeightedSumLoss
@@ -49,6 +50,7 @@ __all__ = [
     "ListMLELambdaWeight",
     "MeasureLoss",
     "MixtureEMLoss",
+    "MultiObjectiveLoss",
     "NDCGLambdaWeight",
     "NDCGLambdaWeightV2",
     "OrdinalLoss",

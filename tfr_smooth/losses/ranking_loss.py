@@ -126,8 +126,7 @@ class RankingLoss(tf.keras.losses.Loss):
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Returns the unweighted loss of each list, [batch]; 0 for excluded lists."""
-        batch = self._clean(y_true, y_pred)
-        return self._of_included(batch, self.compute(batch.labels, batch.scores, batch.mask))[0]
+        return self._per_list(y_true, y_pred, None)[0]
 
     def _clean(self, y_true: Any, y_pred: Any) -> _lists.Batch:
         """Returns clean lists from what Keras passes."""
@@ -138,6 +137,22 @@ class RankingLoss(tf.keras.losses.Loss):
         # Lists with NaN are included, so that NaN propagates.
         counts = tf.logical_or(self.counts(batch.labels, batch.mask), tf.math.is_nan(batch.validity))
         return _lists.fill(batch.validity * losses, counts, 0.0), counts
+
+    def _per_list(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the weighted loss of each list, and its share of what the mean divides by, each [batch]."""
+        return self._weighted(self, y_true, y_pred, sample_weight)
+
+    def _weighted(self, loss: RankingLoss, y_true: Any, y_pred: Any, weight: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the same for a loss, with the options of this one."""
+        batch = self._clean(y_true, y_pred)
+        losses, counts = loss._of_included(batch, loss.compute(batch.labels, batch.scores, batch.mask))
+        shares = tf.cast(counts, losses.dtype)
+        if weight is None:
+            return losses, shares
+        weights = _lists.dense_weights(weight, y_true)
+        # Replace the weights of excluded lists before multiplying: they may be infinite or NaN.
+        weights = _lists.fill(_lists.list_weights(weights, batch.labels, batch.mask), counts, 0.0)
+        return losses * weights, weights if self.reduction == "mean_with_sample_weight" else shares
 
     # AutoGraph has nothing to convert here, and needs seconds to detect that.
     @tf.autograph.experimental.do_not_convert
@@ -160,15 +175,7 @@ class RankingLoss(tf.keras.losses.Loss):
           ValueError: If the shapes do not match or the scores are not floats.
         """
         with tf.name_scope(self.name or type(self).__name__):
-            batch = self._clean(y_true, y_pred)
-            losses, counts = self._of_included(batch, self.compute(batch.labels, batch.scores, batch.mask))
-            shares = tf.cast(counts, losses.dtype)
-            if sample_weight is not None:
-                weights = _lists.dense_weights(sample_weight, y_true)
-                # Replace the weights of excluded lists before multiplying: they may be infinite or NaN.
-                weights = _lists.fill(_lists.list_weights(weights, batch.labels, batch.mask), counts, 0.0)
-                losses *= weights
-                shares = weights if self.reduction == "mean_with_sample_weight" else shares
+            losses, shares = self._per_list(y_true, y_pred, sample_weight)
             if self.reduction == "none":
                 return losses
             if self.reduction == "sum":

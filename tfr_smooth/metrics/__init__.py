@@ -12,11 +12,13 @@ from tfr_smooth.metrics.metric_table import (
     hyperparameters,
     serialize,
 )
+from tfr_smooth.metrics.multi_objective import MultiObjectiveMetric
 
 __all__ = [
     "NAMES",
     "TABLE",
     "MeanOverLists",
+    "MultiObjectiveMetric",
     "RankingMetricKey",
     "deserialize",
     "get",

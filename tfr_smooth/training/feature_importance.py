@@ -140,7 +140,8 @@ def permutation_importance(
     Args:
       model: The model, or any function from a batch's inputs to scores [batch, list].
       dataset: A finite dataset of (inputs, labels), such as the validation or test set. Inputs are a dict with
-        `features` [batch, list, num_features], or the features only; labels [batch, list] are negative for padding.
+        `features` [batch, list, num_features], or the features only; labels [batch, list], or [batch, list, objectives]
+        as the metric takes them, are negative for padding.
       metric: A metric for which higher is better, which is reset. None uses `metrics.NDCGMetric()`.
       names: The name of each feature; features with the same name are shuffled together, such as those of one column.
         None uses "1", "2" and so on, as in LETOR.
@@ -197,7 +198,8 @@ class _Evaluation:
             if features is None or len(features.shape) != 3:
                 shape = "no `features`" if features is None else f"shape {tuple(features.shape)}"
                 raise ValueError(f"`dataset` must have features [batch, list, num_features], got {shape}.")
-            real = np.asarray(labels) >= 0.0
+            # Labels may have an axis of objectives.
+            real = (np.asarray(labels) >= 0.0).reshape([*features.shape[:2], -1]).any(axis=2)
             self._batches.append((np.array(features), others, labels, real))  # a copy, which is modified
         if not self._batches:
             raise ValueError("`dataset` must contain at least one batch, got none.")

@@ -21,6 +21,7 @@ from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import Evaluation, ExactValidation
 
 SELECT_BY = ("smooth", "ndcg")
+LABEL_AGGREGATIONS = ("sum", "stochastic")
 # Arguments of `Ranker` by the name of a recipe. The default recipe was selected on the validation queries of MQ2008 and
 # MQ2007 (docs/results.md); the other one is the SmoothI paper's.
 RECIPES: dict[str, dict[str, Any]] = {
@@ -119,6 +120,9 @@ class Recipe:
     Args:
       loss: The name of a loss for `losses.get`, or a Keras loss.
       loss_options: Hyperparameters of a loss given by its name.
+      label_aggregation: "sum" or "stochastic"; see `Ranker`.
+      label_weights: The weights of labels [batch, list, objectives] of the validation batches and, for "sum", of the
+        training batches. None for labels [batch, list].
       members: Networks whose scores are averaged, >= 1.
       hidden: Widths of the hidden layers, or the name of an architecture of `models.FeedForwardScorer`.
       epochs: Passes over the training queries, >= 1.
@@ -150,6 +154,8 @@ class Recipe:
 
     loss: str | tf.keras.losses.Loss = "smoothi_ndcg"
     loss_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    label_aggregation: str = "sum"
+    label_weights: Sequence[float] | None = None
     members: int = 3
     hidden: Sequence[int] | str = (1024,)
     epochs: int = 30
@@ -172,6 +178,7 @@ class Recipe:
         _arguments.real("learning_rate", self.learning_rate, above=0.0)
         if self.weight_decay != 0.0:
             _arguments.real("weight_decay", self.weight_decay, above=0.0)
+        _arguments.choice("label_aggregation", self.label_aggregation, LABEL_AGGREGATIONS)
         _arguments.choice("select_by", self.select_by, SELECT_BY)
         _arguments.integer_or_none("patience", self.patience, least=1)
         _arguments.integer("seed", self.seed, least=0)
@@ -182,6 +189,14 @@ class Recipe:
 
     def make_loss(self) -> tf.keras.losses.Loss:
         """Returns the loss."""
+        loss = self._loss_of_one_label()
+        if self.label_weights is None or self.label_aggregation == "stochastic":
+            return loss
+        if not isinstance(loss, losses.RankingLoss):
+            raise ValueError(f"`loss` must be a `losses.RankingLoss` for several labels, got {loss!r}.")
+        return losses.MultiObjectiveLoss(loss, weights=self.label_weights)
+
+    def _loss_of_one_label(self) -> tf.keras.losses.Loss:
         if isinstance(self.loss, str):
             known = losses.hyperparameters(registry.check_name("loss", self.loss, losses.NAMES))
             for name in self.loss_options:
@@ -209,14 +224,21 @@ class Recipe:
         optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
         return optimizer
 
-    def _make_metrics(self, loss: tf.keras.losses.Loss) -> list[tf.keras.metrics.Metric]:
+    def _make_metrics(self) -> list[tf.keras.metrics.Metric]:
         """Returns exact NDCG as trec_eval computes it, and the smooth metric if the loss is one minus such a metric."""
+        loss = self._loss_of_one_label()
         made: list[tf.keras.metrics.Metric] = [metrics.NDCGMetric(gain="linear")]
         if isinstance(loss, losses.MeasureLoss):
             name = loss.name.removesuffix("_loss")
             options = {"no_relevant": "skip", "ragged": loss.ragged, "name": name}
             made.append(metrics.MeanOverLists(loss.ranking, loss.measure, **options))
-        return made
+        return self.of_all_labels(made)
+
+    def of_all_labels(self, of_one: Sequence[tf.keras.metrics.Metric]) -> list[tf.keras.metrics.Metric]:
+        """Returns metrics of the labels of the validation batches: weighted means over several labels."""
+        if self.label_weights is None:
+            return list(of_one)
+        return [metrics.MultiObjectiveMetric(metric, weights=self.label_weights) for metric in of_one]
 
     def identity(self) -> dict[str, Any]:
         """Returns the settings that a resumed training run must have in common, as JSON values."""
@@ -244,7 +266,7 @@ class Recipe:
             model, loss = self.make_scorer(), self.make_loss()
             model.compile(optimizer=self._make_optimizer(), loss=loss)
             model.build([None, None, num_features])
-        evaluation, initial = Evaluation(model, [*self._make_metrics(loss), *watch]), []
+        evaluation, initial = Evaluation(model, [*self._make_metrics(), *self.of_all_labels(watch)]), []
         if reusable:
             model.optimizer.build(model.trainable_variables)
             initial = [variable.numpy() for variable in model.optimizer.variables]

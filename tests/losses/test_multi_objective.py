@@ -1,0 +1,161 @@
+"""Losses and metrics of labels of several objectives: weighted sums of those of each label."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.helpers import GRAPH_MODES, a_batch, in_graph, value_and_gradient
+from tfr_smooth import losses, metrics
+
+FIRST, SCORES = a_batch()
+SECOND = (a_batch(seed=1)[0] > 2.0).astype(np.float32)  # binary and rare
+SECOND[0] = 0.0  # a list without a purchase
+FIRST[-1, 5:] = SECOND[-1, 5:] = -1.0
+LABELS = np.stack([FIRST, SECOND], axis=2)
+WEIGHTS = [1.0, 0.3]
+DOCUMENT_WEIGHTS = np.random.default_rng(0).uniform(0.5, 2.0, SCORES.shape).astype(np.float32)
+
+
+def single(name, reduction, labels, weight=None):
+    return value_and_gradient(losses.get(name, reduction=reduction), labels, SCORES, weight)
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "sum_over_batch_size", "mean_with_sample_weight"])
+@pytest.mark.parametrize("sample_weight", [None, DOCUMENT_WEIGHTS], ids=["unweighted", "weighted"])
+def test_weights_1_and_0_are_the_loss_of_one_label_exactly(reduction, sample_weight):
+    for weights, labels in (([1.0, 0.0], FIRST), ([0.0, 1.0], SECOND)):
+        loss = losses.MultiObjectiveLoss("softmax", weights=weights, reduction=reduction)
+        expected = single("softmax", reduction, labels, sample_weight)
+        for found, wanted in zip(value_and_gradient(loss, LABELS, SCORES, sample_weight), expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("names", ["softmax", ["softmax", "mean_squared"]])
+@pytest.mark.parametrize("reduction", ["none", "sum"])
+def test_value_and_gradient_are_the_sums_of_those_of_the_labels(names, reduction):
+    loss = losses.MultiObjectiveLoss(names, weights=WEIGHTS, reduction=reduction)
+    parts = [names] * 2 if isinstance(names, str) else names
+    found = [
+        single(name, reduction, labels, DOCUMENT_WEIGHTS) for name, labels in zip(parts, (FIRST, SECOND), strict=True)
+    ]
+    value, gradient = value_and_gradient(loss, LABELS, SCORES, DOCUMENT_WEIGHTS)
+    np.testing.assert_allclose(value, found[0][0] + 0.3 * found[1][0], rtol=1e-6)
+    np.testing.assert_allclose(gradient, found[0][1] + 0.3 * found[1][1], rtol=1e-5, atol=1e-7)
+
+
+def test_the_mean_is_over_lists_that_any_objective_includes():
+    loss = losses.MultiObjectiveLoss("softmax", weights=WEIGHTS)
+    first, second = single("softmax", "none", FIRST)[0], single("softmax", "none", SECOND)[0]
+    assert second[0] == 0.0 < first[0]
+    np.testing.assert_allclose(float(loss(LABELS, SCORES)), np.mean(first + 0.3 * second), rtol=1e-6)
+    nothing = np.zeros_like(LABELS)
+    value, gradient = value_and_gradient(loss, nothing, SCORES)
+    assert value == 0.0 and not gradient.any()
+
+
+@pytest.mark.parametrize("mode", GRAPH_MODES)
+def test_the_value_is_the_same_in_graphs(mode):
+    loss = losses.MultiObjectiveLoss("softmax", weights=WEIGHTS)
+    options = dict(GRAPH_MODES[mode])
+    if "input_signature" in options:
+        options["input_signature"] = [tf.TensorSpec([None, None, 2]), tf.TensorSpec([None, None])]
+    eager = value_and_gradient(loss, LABELS, SCORES)
+    for found, expected in zip(in_graph(loss, LABELS, SCORES, **options), eager, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_padding_of_one_objective_is_padding_for_it_only():
+    unknown = SECOND.copy()
+    unknown[:, 3] = -1.0
+    labels, scores = np.stack([FIRST, unknown], axis=2), SCORES.copy()
+    loss = losses.MultiObjectiveLoss("softmax", weights=WEIGHTS, reduction="none")
+    expected = single("softmax", "none", FIRST)[0] + 0.3 * single("softmax", "none", unknown)[0]
+    np.testing.assert_allclose(loss(labels, scores), expected, rtol=1e-6)
+    scores[-1, 5:] = np.nan  # padding of both
+    value, gradient = value_and_gradient(loss, labels, scores)
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    assert np.isfinite(gradient).all() and not gradient[-1, 5:].any()
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
+def test_short_floats_and_extreme_scores_have_finite_float32_losses(dtype):
+    loss = losses.MultiObjectiveLoss("approx_ndcg", weights=WEIGHTS)
+    found = loss(LABELS, tf.cast(SCORES, dtype))
+    assert found.dtype == tf.float32
+    np.testing.assert_allclose(found, loss(LABELS, SCORES), rtol=0.05)
+    for scores in (np.zeros_like(SCORES), np.where(SCORES > 0.0, 1e30, -1e30).astype(np.float32)):
+        assert all(np.isfinite(each).all() for each in value_and_gradient(loss, LABELS, scores))
+
+
+def test_permuted_lists_have_permuted_gradients():
+    loss = losses.MultiObjectiveLoss("approx_ndcg", weights=WEIGHTS)
+    order = np.random.default_rng(0).permutation(SCORES.shape[1])
+    value, gradient = value_and_gradient(loss, LABELS, SCORES)
+    permuted = value_and_gradient(loss, LABELS[:, order], SCORES[:, order])
+    np.testing.assert_allclose(permuted[0], value, rtol=1e-5)
+    np.testing.assert_allclose(permuted[1], gradient[:, order], rtol=1e-4, atol=1e-6)
+
+
+def test_ragged_labels_and_dicts_are_those_of_the_padded_batch():
+    loss = losses.MultiObjectiveLoss("softmax", weights=WEIGHTS)
+    real = FIRST >= 0.0
+    ragged = [tf.RaggedTensor.from_row_lengths(each[real], real.sum(axis=1)) for each in (LABELS, SCORES)]
+    expected = float(loss(LABELS, SCORES))
+    found = losses.MultiObjectiveLoss("softmax", weights=WEIGHTS, ragged=True)(*ragged)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    found = loss({"labels": np.maximum(LABELS, 0.0), "mask": real}, SCORES)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_the_metric_is_the_weighted_mean_over_labels():
+    metric = metrics.MultiObjectiveMetric(metrics.NDCGMetric(topn=3), weights=WEIGHTS)
+    assert metric.name == metrics.NDCGMetric(topn=3).name
+    each = [metrics.NDCGMetric(topn=3), metrics.NDCGMetric(topn=3)]
+    for half in (slice(0, 2), slice(2, None)):
+        metric.update_state(LABELS[half], SCORES[half])
+        for of_one, labels in zip(each, (FIRST, SECOND), strict=True):
+            of_one.update_state(labels[half], SCORES[half])
+    first, second = (float(of_one.result()) for of_one in each)
+    np.testing.assert_allclose(float(metric.result()), (first + 0.3 * second) / 1.3, rtol=1e-6)
+    assert [float(of_one.result()) for of_one in metric.objectives] == [first, second]
+    metric.reset_state()
+    assert float(metric.result()) == 0.0
+
+
+def test_keras_trains_with_the_loss_and_saves_both():
+    inputs = np.random.default_rng(0).normal(size=[*SCORES.shape, 3]).astype(np.float32)
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    loss = losses.MultiObjectiveLoss(["softmax", losses.get("approx_ndcg@3", alpha=2.0)], weights=WEIGHTS)
+    metric = metrics.MultiObjectiveMetric(metrics.NDCGMetric(topn=3), weights=WEIGHTS)
+    model.compile("adam", loss, metrics=[metric])
+    history = model.fit(inputs, LABELS, batch_size=2, epochs=2, verbose=0).history
+    assert history["loss"][1] < history["loss"][0] and 0.0 < history[metric.name][1] <= 1.0
+    config = json.loads(json.dumps(losses.serialize(loss)))
+    for again in (losses.deserialize(config), tf.keras.losses.deserialize(config)):
+        assert again.get_config() == loss.get_config() and float(again(LABELS, SCORES)) == float(loss(LABELS, SCORES))
+    again = tf.keras.metrics.deserialize(json.loads(json.dumps(tf.keras.metrics.serialize(metric))))
+    assert again.get_config() == metric.get_config()
+
+
+def call_with(labels):
+    return lambda: losses.MultiObjectiveLoss("softmax", weights=WEIGHTS)(labels, SCORES)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: losses.MultiObjectiveLoss("softmax", weights=[]), r"`weights` must be a sequence of numbers >= 0"),
+        (lambda: losses.MultiObjectiveLoss("softmax", weights=[0.0, 0]), "`weights` must be .* one is above 0, got"),
+        (lambda: losses.MultiObjectiveLoss("softmax", weights=[1.0, -1.0]), "`weights` must be .* >= 0, got -1.0"),
+        (lambda: losses.MultiObjectiveLoss(["softmax"], weights=[1.0, 1.0]), "one entry per loss, 1, got 2"),
+        (call_with(FIRST), r"`labels` must have the shape \[batch, list, 2\], one per objective, got \(5, 9\)"),
+        (call_with(LABELS[:, :, :1]), r"\[batch, list, 2\], one per objective, got \(5, 9, 1\)"),
+        (lambda: metrics.MultiObjectiveMetric("ndcg", weights=[1.0]), "`metric` must be an instance of"),
+        (lambda: metrics.MultiObjectiveMetric(metrics.MRRMetric(), weights="1"), "`weights` must be a sequence"),
+    ],
+)
+def test_bad_arguments_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,153 @@
+"""`tfr_smooth.Ranker` trained on several labels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import tfr_smooth
+from tfr_smooth import _keras, data, evaluation, losses, metrics, study
+
+SMALL = {"loss": "softmax", "hidden": [4], "epochs": 2, "batch_size": 16, "members": 1, "verbose": False}
+LABELS = {"relevance": 1.0, "purchase": 0.3}
+
+
+def table(queries=30, seed=0):
+    """Documents whose labels depend on different features."""
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame({"query": np.repeat(np.arange(queries), 5)})
+    frame["price"], frame["rating"] = random.normal(size=[2, len(frame)])
+    frame["relevance"] = (frame["rating"] > 0.0) * 1 + (frame["rating"] > 1.0)
+    frame["purchase"] = ((frame["price"] < -0.5) & (random.random(len(frame)) < 0.8)) * 1
+    return frame
+
+
+FRAME, NEW = table(), table(12, seed=1)
+FEATURES = ["price", "rating"]
+
+
+@pytest.fixture(scope="module")
+def ranker():
+    return tfr_smooth.Ranker(**SMALL).fit(FRAME, label=LABELS, query="query")
+
+
+def test_each_label_is_measured(ranker):
+    found = ranker.evaluate(NEW, measures=["ndcg", "map"])
+    assert list(found) == ["relevance/ndcg", "relevance/map", "purchase/ndcg", "purchase/map"]
+    for label in LABELS:
+        expected = evaluation.evaluate_rows(NEW[label], ranker.predict(NEW), NEW["query"], ["ndcg", "map"])
+        assert {measure: found[f"{label}/{measure}"] for measure in expected} == expected
+    weighted = (found["relevance/ndcg"].mean + 0.3 * found["purchase/ndcg"].mean) / 1.3
+    assert ranker.score(NEW) == pytest.approx(weighted, rel=1e-12)
+    unlabeled = NEW.drop(columns=["purchase", "relevance"])
+    np.testing.assert_array_equal(ranker.predict(unlabeled), ranker.predict(NEW))
+    np.testing.assert_array_equal(ranker.predict(NEW.drop(columns="purchase")), ranker.predict(NEW))
+    with pytest.raises(ValueError, match="`y` or `label` must define the labels"):
+        ranker.evaluate(unlabeled)
+    assert set(ranker.feature_importance(NEW, repeats=1).drops) == set(FEATURES)
+
+
+@pytest.mark.slow
+def test_the_validation_metric_is_the_weighted_mean_over_labels():
+    watch = [metrics.MRRMetric()]
+    options = {"query": "query", "eval_set": NEW, "watch": watch}
+    ranker = tfr_smooth.Ranker(**{**SMALL, "loss": "approx_ndcg"}, patience=1).fit(FRAME, label=LABELS, **options)
+    assert set(ranker.history_) == {"loss", "val_ndcg", "val_approx_ndcg", "val_mrr"}
+    best = ranker.history_["val_ndcg"][ranker.best_epoch_]
+    assert best == pytest.approx(ranker.score(NEW), rel=1e-5)
+    assert ranker.history_["val_approx_ndcg"][ranker.best_epoch_] == max(ranker.history_["val_approx_ndcg"])
+    assert isinstance(ranker.loss_, losses.MultiObjectiveLoss) and ranker.loss_.weights == [1.0, 0.3]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("aggregation", ["sum", "stochastic"])
+def test_weights_1_and_0_train_like_the_first_label_alone(aggregation):
+    alone = tfr_smooth.Ranker(**SMALL).fit(FRAME.drop(columns="purchase"), label="relevance", query="query")
+    weights = {"relevance": 1.0, "purchase": 0.0}
+    both = tfr_smooth.Ranker(**SMALL, label_aggregation=aggregation).fit(FRAME, label=weights, query="query")
+    assert both.history_ == alone.history_
+    np.testing.assert_array_equal(both.predict(NEW), alone.predict(NEW.drop(columns="purchase")))
+
+
+@pytest.mark.slow
+def test_arrays_train_like_the_table(ranker):
+    arrays = tfr_smooth.Ranker(**SMALL).fit(
+        FRAME[FEATURES].to_numpy(), FRAME[list(LABELS)].to_numpy(), qid=FRAME["query"], label=LABELS
+    )
+    np.testing.assert_allclose(arrays.predict(NEW[FEATURES].to_numpy()), ranker.predict(NEW), rtol=1e-5, atol=1e-6)
+    found = arrays.evaluate(NEW[FEATURES].to_numpy(), NEW[list(LABELS)].to_numpy(), qid=NEW["query"])
+    assert found.keys() == ranker.evaluate(NEW).keys()
+    given = tfr_smooth.Ranker(**SMALL).fit(FRAME, FRAME[list(LABELS)], label=LABELS, query="query")
+    np.testing.assert_array_equal(given.predict(NEW), ranker.predict(NEW))
+
+
+def test_files_restore_the_weights_of_the_labels(ranker, tmp_path):
+    ranker.save(tmp_path / "ranker.keras")
+    again = tfr_smooth.Ranker.load(tmp_path / "ranker.keras")
+    assert again.evaluate(NEW) == ranker.evaluate(NEW) and again.score(NEW) == ranker.score(NEW)
+    assert again.loss_.weights == [1.0, 0.3]
+
+
+@pytest.mark.slow
+def test_a_larger_weight_improves_its_label(tmp_path):
+    results = study.trade_off(
+        {"sum": tfr_smooth.Ranker(**SMALL), "stochastic": tfr_smooth.Ranker(**SMALL, label_aggregation="stochastic")},
+        [(FRAME, NEW, NEW)],
+        labels=("relevance", "purchase"),
+        query="query",
+        path=tmp_path / "results.csv",
+        weights=[0.0, 1.0],
+    )
+    for _, rows in results.groupby("ranker"):
+        by_weight = rows.set_index("weight")
+        assert by_weight["relevance"][0.0] > by_weight["relevance"][1.0] + 0.1
+        assert by_weight["purchase"][1.0] > by_weight["purchase"][0.0] + 0.1
+
+
+@pytest.mark.slow
+def test_a_resumed_training_draws_the_same_labels(tmp_path, monkeypatch):
+    still = {**SMALL, "dropout": 0.5 if _keras.IS_KERAS_3 else 0.0, "label_aggregation": "stochastic"}
+    firsts = []
+    draw = data.draw_labels
+
+    def recorded(dataset, weights, **options):
+        firsts.append(options["first_batch"])
+        return draw(dataset, weights, **options)
+
+    monkeypatch.setattr(data, "draw_labels", recorded)
+
+    def fit(epochs, folder):
+        ranker = tfr_smooth.Ranker(**{**still, "epochs": epochs})
+        return ranker.fit(FRAME, label=LABELS, query="query", checkpoint_dir=tmp_path / folder)
+
+    fit(1, "interrupted")
+    resumed, whole = fit(3, "interrupted"), fit(3, "whole")
+    assert firsts.count(2) == 1  # batches in the first epoch: 24 queries
+    assert resumed.history_ == {name: pytest.approx(values, rel=1e-5) for name, values in whole.history_.items()}
+    with pytest.raises(ValueError, match=r"label_weights=\[1.0, 0.5\] .was \[1.0, 0.3\]"):
+        tfr_smooth.Ranker(**still).fit(
+            FRAME, label={"relevance": 1.0, "purchase": 0.5}, query="query", checkpoint_dir=tmp_path / "whole"
+        )
+
+
+def fit_with(frame=FRAME, y=None, label=None, **options):
+    return lambda: tfr_smooth.Ranker(**{**SMALL, **options}).fit(frame, y, label=label, query="query")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (fit_with(label={"relevance": 1.0, "clicks": 1.0}), "`label` must be a column of the table, got 'clicks'"),
+        (fit_with(label={"relevance": 1.0, "purchase": -1.0}), r"`label\['purchase'\]` must be .* >= 0, got -1.0"),
+        (fit_with(label={"relevance": 0.0, "purchase": 0.0}), "`label` must be .* one is above 0"),
+        (fit_with(label={}), "`label` must be a sequence of numbers"),
+        (fit_with(y=FRAME["relevance"], label=LABELS), r"`y` must have one value per row and label, shape \(150, 2\)"),
+        (fit_with(y=FRAME[list(LABELS)]), r"`y` must have one value per row, shape \(150,\), got \(150, 2\)"),
+        (fit_with(label=LABELS, loss=tf.keras.losses.MeanSquaredError()), "`loss` must be a `losses.RankingLoss`"),
+        (fit_with(label=LABELS, label_aggregation="mean"), "`label_aggregation` must be one of 'sum', 'stochastic'"),
+        (fit_with(frame=tf.data.Dataset.range(1), label=LABELS), "`label` must be None for a dataset"),
+    ],
+)
+def test_bad_arguments_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
