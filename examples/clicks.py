@@ -143,7 +143,9 @@ def table(results: list[dict[str, Any]]) -> str:
     """Returns the mean NDCG@10 over the seeds as a table of methods and numbers of sessions."""
     lines = [f"{'sessions':<22}" + "".join(f"{count:>9}" for count in _SESSIONS.value)]
     for name in [name for name in results[0] if not name.startswith("propensities")]:
-        values = [r[name] if isinstance(r[name], dict) else dict.fromkeys(results[0]["clicks"], r[name]) for r in results]
+        values = [
+            r[name] if isinstance(r[name], dict) else dict.fromkeys(results[0]["clicks"], r[name]) for r in results
+        ]
         means = [np.mean([value[count] for value in values]) for count in values[0]]
         lines.append(f"{name:<22}" + "".join(f"{mean:>9.3f}" for mean in means))
     return "\n".join(lines)

@@ -68,13 +68,13 @@ def test_regression_em_generalizes_over_documents_with_the_same_features(documen
     log = simulated(documents, scores)
     one_hot = np.eye(3)[labels]
     model = clicks.fit_position_based(
-        log.rows, log.positions, log.clicks, features=one_hot, regressor=LinearRegression(), steps=300
+        log.rows, log.positions, log.clicks, features=one_hot, regressor=LinearRegression(), steps=100
     )
     np.testing.assert_allclose(model.propensities, TRUE, atol=0.04)
     np.testing.assert_allclose(model.relevance, USER.attractiveness(labels), atol=0.08)
     # Without the features, the same log does not identify them.
     without = clicks.fit_position_based(log.rows, log.positions, log.clicks, steps=300)
-    assert np.abs(without.propensities - TRUE).max() > 0.1
+    assert np.abs(without.propensities - TRUE).max() > 0.08
 
 
 def test_affine_corrections_remove_trust_bias_and_inverse_propensities_do_not(documents):
@@ -85,9 +85,9 @@ def test_affine_corrections_remove_trust_bias_and_inverse_propensities_do_not(do
     corrected = clicks.relevance_from_clicks(*columns, user.propensities(5), user.offsets(5))
     inverse = clicks.relevance_from_clicks(*columns, USER.propensities(5))
     shown = np.unique(log.rows)
-    first = np.unique(log.rows[log.positions == 1])
+    first = np.unique(log.rows[log.positions == 1])  # only there, as all sessions show one ranking
     assert abs(np.mean(corrected[shown] - truth[shown])) < 0.01
-    assert np.mean(inverse[first] - truth[first]) > 0.2
+    np.testing.assert_allclose(inverse[first], 0.4 * truth[first] + 0.6, atol=0.05)
     # About 3300 sessions per query, and a standard deviation of at most 0.5 / alpha per click.
     assert np.abs(corrected[shown] - truth[shown]).max() < 5.0 * 0.5 / user.propensities(5).min() / np.sqrt(3000.0)
 

@@ -56,14 +56,15 @@ class DualLearningLoss(MultiScoreLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        exam, relevance = tf.unstack(scores, axis=2)
+        # Avoids overflow of the weighted sums.
+        limit = scores.dtype.max / 16.0 / self.max_weight / _lists.count(mask, scores.dtype)[:, :, tf.newaxis]
+        exam, relevance = tf.unstack(tf.clip_by_value(scores, -limit, limit), axis=2)
         clicks = tf.cast(labels > 0.0, scores.dtype)
 
         def weighted(logits: tf.Tensor, others: tf.Tensor) -> tf.Tensor:
             highest = tf.reduce_max(_lists.fill(others, mask, others.dtype.min), axis=1, keepdims=True)
-            # Half of each, as the difference of two large scores overflows.
-            gaps = tf.minimum(highest / 2.0 - others / 2.0, math.log(self.max_weight) / 2.0)
-            weights = tf.stop_gradient(clicks * tf.exp(2.0 * gaps))
+            gaps = tf.minimum(highest - others, math.log(self.max_weight))
+            weights = tf.stop_gradient(clicks * tf.exp(gaps))
             total = tf.reduce_sum(weights, axis=1)
             targets = tf.math.divide_no_nan(weights, total[:, tf.newaxis])
             return total * cross_entropy(targets, logits, mask, 1.0)
