@@ -1,16 +1,18 @@
-"""Trains on simulated clicks: the effect of position bias, and its correction by inverse propensity weights.
+"""Trains on simulated clicks: NDCG on the true labels by the number of sessions, with and without corrections.
 
-    python examples/clicks.py --seeds=3 --output=clicks.json
+    python examples/clicks.py --train=MQ2008/Fold1/train.txt --test=MQ2008/Fold1/test.txt --max_label=2
 
-Simulated users see the top documents of a ranking by one feature, examine position k with probability 1 / k^eta, and
-click examined documents with a probability that depends on the label. Each training method is evaluated on the true
-labels. docs/clicks.md explains the methods.
+A weak ranker, trained on a few labeled queries, ranks the documents of the training queries. Simulated users see its
+first ten documents, examine position k with probability 1 / k^eta, and click depending on the label, with noise. Each
+method trains on the same sessions and is evaluated on the true labels of the test queries. docs/clicks.md explains the
+methods. Without files, the queries are synthetic.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,154 +20,153 @@ import startup
 import tensorflow as tf
 from absl import app, flags
 
-from tfr_smooth import _files, data, losses, metrics, models
+from tfr_smooth import _files, clicks, data, losses, metrics, models
 
+_TRAIN = flags.DEFINE_string("train", None, "LETOR file with the training queries. None for synthetic queries.")
+_TEST = flags.DEFINE_string("test", None, "LETOR file with the test queries.")
+_MAX_LABEL = flags.DEFINE_integer("max_label", 4, "The highest label.", lower_bound=1)
+_LABELED = flags.DEFINE_float("labeled", 0.01, "Fraction of the queries that train the ranker that is shown.")
 _ETA = flags.DEFINE_float("eta", 1.0, "Strength of the position bias; 0 for no bias.", lower_bound=0.0)
-_NOISE = flags.DEFINE_float("noise", 0.05, "Probability of a click on an examined document that is not relevant.")
-_LOGGED_BY = flags.DEFINE_integer("logged_by", 12, "Number of the feature that sorts the rankings.", lower_bound=1)
-_SHOWN = flags.DEFINE_integer("shown", 10, "Documents shown per ranking.", lower_bound=1)
-_SESSIONS = flags.DEFINE_integer("sessions", 20_000, "Number of rankings shown.", lower_bound=1)
-_RANDOMIZED = flags.DEFINE_integer("randomized", 5_000, "Number of random rankings for estimating propensities.")
+_NOISE = flags.DEFINE_float("noise", 0.1, "Probability of a click on an examined document that is not relevant.")
+_SESSIONS = flags.DEFINE_list("sessions", ["1000", "5000", "20000", "80000"], "Numbers of sessions.")
 _CLIP = flags.DEFINE_float("clip", 20.0, "Maximum weight.", lower_bound=1.0)
 _LOSS = flags.DEFINE_enum(
-    "loss", "smoothi_ndcg", sorted(losses.NAMES), "Loss of all methods except the position tower."
+    "loss", "softmax", sorted(losses.NAMES), "Loss of labels and of clicks, without EM and dual learning."
 )
 _STEPS = flags.DEFINE_integer("steps", 400, "Training steps, of 64 sessions each.", lower_bound=1)
 _SEEDS = flags.DEFINE_integer("seeds", 3, "Repetitions of simulation and training.", lower_bound=1)
 _OUTPUT = flags.DEFINE_string("output", None, "JSON file to write the results to.")
 
-NUM_FEATURES = 16
+SHOWN = 10
 
 
 class Documents(NamedTuple):
-    """The training set, one row per document."""
+    """Queries with labels, one row per document."""
 
     features: np.ndarray
     labels: np.ndarray
-    queries: list[np.ndarray]  # the rows of each query
+    queries: np.ndarray
 
 
-class Log(NamedTuple):
-    """The shown documents, one row each; positions count from 1."""
+class Trainer:
+    """Trains a scorer from the same initial weights on each dataset."""
 
-    rows: np.ndarray
-    positions: np.ndarray
-    clicks: np.ndarray
-    sessions: np.ndarray
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
 
+    def batches(self, features: np.ndarray, labels: np.ndarray, queries: np.ndarray, **columns: Any) -> tf.data.Dataset:
+        order = {"batch_size": 64, "shuffle_buffer": 1 << 17, "seed": self.seed, "num_epochs": None}
+        return data.from_arrays(features, labels, queries, **order, **columns)
 
-class PositionTower(tf.keras.Model):
-    """Adds a bias for the position, the last feature, to the score of a document; only in training."""
-
-    def __init__(self, scorer: tf.keras.Model) -> None:
-        super().__init__()
-        self.scorer = scorer
-        self.bias = tf.keras.layers.Embedding(_SHOWN.value + 1, 1, embeddings_initializer="zeros")
-
-    def call(self, inputs: dict[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        features, positions = inputs["features"][..., :-1], inputs["features"][..., -1]
-        scores = self.scorer({"features": features, "mask": inputs["mask"]}, training=training)
-        return scores + self.bias(tf.cast(positions, tf.int32))[..., 0] if training else scores
-
-    def propensities(self) -> np.ndarray:
-        bias = self.bias.get_weights()[0][1:, 0]
-        return np.exp(bias - bias[0])
-
-
-def simulate(documents: Documents, sessions: int, random: np.random.Generator, randomized: bool = False) -> Log:
-    """Clicks of a position-based model: P(click) = P(examine the position) P(click | label)."""
-    attraction = _NOISE.value + (1.0 - _NOISE.value) * (2.0**documents.labels - 1.0) / 15.0
-    shown = []
-    for session in range(sessions):
-        rows = documents.queries[random.integers(len(documents.queries))]
-        sorted_by = random.random(len(rows)) if randomized else documents.features[rows, _LOGGED_BY.value - 1]
-        rows = rows[np.argsort(-sorted_by, kind="stable")][: _SHOWN.value]
-        positions = np.arange(1, len(rows) + 1)
-        clicks = random.random(len(rows)) < attraction[rows] / positions**_ETA.value
-        shown.append((rows, positions, clicks.astype(np.float32), np.full(len(rows), session)))
-    return Log(*(np.concatenate(parts) for parts in zip(*shown, strict=True)))
-
-
-def estimated_propensities(log: Log) -> np.ndarray:
-    """Click-through rates by position in random rankings, relative to the first position."""
-    rates = np.bincount(log.positions, log.clicks)[1:] / np.bincount(log.positions)[1:]
-    return rates / rates[0]
-
-
-def with_sharp_targets(inputs: Any, labels: tf.Tensor) -> tuple[Any, tf.Tensor]:
-    """Raises positive labels, so that ListNet's targets, softmax(labels), are 1 for the clicked document."""
-    return inputs, tf.where(labels > 0.0, 50.0, labels)
-
-
-def read_documents(path: str) -> Documents:
-    features, labels, queries = [], [], []
-    for inputs, batch_labels in data.read_letor(path, batch_size=1, num_features=NUM_FEATURES):
-        queries.append(sum(map(len, labels)) + np.arange(batch_labels.shape[1]))
-        features.append(inputs["features"].numpy()[0])
-        labels.append(batch_labels.numpy()[0])
-    return Documents(np.concatenate(features), np.concatenate(labels), queries)
-
-
-def compare(documents: Documents, test: tf.data.Dataset, seed: int) -> dict[str, Any]:
-    """The exact NDCG@10 of each training method, and the estimated propensities."""
-    random = np.random.default_rng(seed)
-    propensities = estimated_propensities(simulate(documents, _RANDOMIZED.value, random, randomized=True))
-    log = simulate(documents, _SESSIONS.value, random)
-    weights = np.minimum(1.0 / propensities[log.positions - 1], _CLIP.value)
-    features = documents.features[log.rows]
-
-    def batches(features: np.ndarray, labels: np.ndarray, queries: np.ndarray, **kwargs: Any) -> tf.data.Dataset:
-        order = {"batch_size": 64, "shuffle_buffer": _SESSIONS.value, "seed": seed, "num_epochs": None}
-        return data.from_arrays(features, labels, queries, **order, **kwargs)
-
-    def ndcg(dataset: tf.data.Dataset, loss: losses.RankingLoss, tower: bool = False) -> float:
-        tf.keras.utils.set_random_seed(seed)
-        scorer = models.FeedForwardScorer(hidden=[32], normalization="log1p")
-        model = PositionTower(scorer) if tower else scorer
-        model.compile(tf.keras.optimizers.Adam(0.01), loss)
+    def fit(self, dataset: tf.data.Dataset, loss: Any = None, **bias: Any) -> Any:
+        """Returns the model: a scorer, or a `PositionBias` with these arguments."""
+        tf.keras.utils.set_random_seed(self.seed)
+        model = models.FeedForwardScorer(hidden=[32], normalization="log1p", dropout=0.2)
+        if bias:
+            model = models.PositionBias(model, num_positions=SHOWN, **bias)
+        model.compile(tf.keras.optimizers.Adam(0.005), loss or losses.get(_LOSS.value))
         model.fit(dataset, steps_per_epoch=_STEPS.value, verbose=0, shuffle=False)
-        metric = metrics.NDCGMetric(topn=10)
-        for inputs, labels in test:
-            metric.update_state(labels, scorer(inputs, training=False))
-        if tower:
-            found["propensities of the tower"] = model.propensities().tolist()
-        return float(metric.result())
+        return model
 
-    found: dict[str, Any] = {"propensities": propensities.tolist()}
-    loss = losses.get(_LOSS.value)
-    queries = np.repeat(np.arange(len(documents.queries)), [len(rows) for rows in documents.queries])
-    clicks = batches(features, log.clicks, log.sessions)
-    weighted = batches(features, log.clicks, log.sessions, weights=weights)
-    with_positions = batches(np.column_stack([features, log.positions]), log.clicks, log.sessions)
-    found["true labels"] = ndcg(batches(documents.features, documents.labels, queries), loss)
-    found["clicks"] = ndcg(clicks, loss)
-    found["weights of documents"] = ndcg(weighted, loss)
-    found["one list per click"] = ndcg(weighted.map(data.one_list_per_click), loss)
-    per_click = with_positions.map(data.one_list_per_click).map(with_sharp_targets)
-    found["position tower"] = ndcg(per_click, losses.ListNetLoss(), tower=True)
+
+def read(path: str) -> Documents:
+    features, labels, queries = [], [], []
+    for number, (inputs, found) in enumerate(data.read_letor(path, batch_size=1)):
+        features.append(inputs["features"].numpy()[0])
+        labels.append(found.numpy()[0])
+        queries.append(np.full(len(labels[-1]), number))
+    return Documents(*map(np.concatenate, (features, labels, queries)))
+
+
+def ndcg(model: tf.keras.Model, documents: Documents) -> float:
+    metric = metrics.NDCGMetric(topn=10)
+    for inputs, labels in data.from_arrays(*documents, batch_size=256):
+        metric.update_state(labels, model(inputs, training=False))
+    return float(metric.result())
+
+
+def weak_ranker(documents: Documents, trainer: Trainer) -> tf.keras.Model:
+    """Returns a ranker trained on a few queries that have a relevant document."""
+    relevant = np.unique(documents.queries[documents.labels > 0])
+    count = max(round(_LABELED.value * (documents.queries[-1] + 1)), 1)
+    chosen = np.isin(documents.queries, np.random.default_rng(trainer.seed).choice(relevant, count, replace=False))
+    return trainer.fit(trainer.batches(*(column[chosen] for column in documents)))
+
+
+def methods(
+    documents: Documents, log: clicks.ClickLog, user: clicks.PositionBased, trainer: Trainer
+) -> dict[str, Callable[[], Any]]:
+    """Returns functions that train on the click log, by the name of the method."""
+    propensities = user.propensities(SHOWN)
+    weights = np.minimum(1.0 / propensities[log.positions - 1], _CLIP.value)
+
+    def sessions(**columns: Any) -> tf.data.Dataset:
+        return trainer.batches(documents.features[log.rows], log.clicks, log.sessions, **columns)
+
+    positions = {"positions": log.positions}
+    per_click = data.one_list_per_click
+    return {
+        "clicks": lambda: trainer.fit(sessions().map(per_click)),
+        "inverse propensities": lambda: trainer.fit(sessions(weights=weights).map(per_click)),
+        "two towers": lambda: trainer.fit(sessions(**positions).map(per_click), losses.SoftmaxLoss(), additive=True),
+        "dual learning": lambda: trainer.fit(
+            sessions(**positions), losses.DualLearningLoss(max_weight=_CLIP.value), additive=False
+        ),
+        "regression EM": lambda: trainer.fit(sessions(**positions), losses.ClickEMLoss(), additive=False),
+    }
+
+
+def compare(documents: Documents, test: Documents, seed: int) -> dict[str, Any]:
+    """The NDCG@10 of each method by the number of sessions, and the propensities of the joint models."""
+    trainer = Trainer(seed)
+    user = clicks.PositionBased(eta=_ETA.value, noise=_NOISE.value, max_label=_MAX_LABEL.value)
+    shown = weak_ranker(documents, trainer)
+    gains = documents._replace(labels=user.attractiveness(documents.labels) - _NOISE.value)
+    found: dict[str, Any] = {"shown ranking": ndcg(shown, test)}
+    found["true labels"] = ndcg(trainer.fit(trainer.batches(*gains)), test)
+    scores = shown(documents.features[np.newaxis], training=False).numpy()[0]
+    for count in map(int, _SESSIONS.value):
+        log = clicks.simulate(
+            documents.labels, documents.queries, scores, user, num_sessions=count, topn=SHOWN, seed=seed
+        )
+        for name, train in methods(documents, log, user, trainer).items():
+            model = train()
+            found.setdefault(name, {})[count] = ndcg(model, test)
+            if isinstance(model, models.PositionBias):
+                link = "sigmoid" if isinstance(model.loss, losses.ClickEMLoss) else "exp"
+                found.setdefault(f"propensities of {name}", {})[count] = model.propensities(link).tolist()
+            print(f"seed {seed}, {count} sessions, {name}: {found[name][count]:.3f}", flush=True)
     return found
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """Returns the mean NDCG@10 over the seeds as a table of methods and numbers of sessions."""
+    lines = [f"{'sessions':<22}" + "".join(f"{count:>9}" for count in _SESSIONS.value)]
+    for name in [name for name in results[0] if not name.startswith("propensities")]:
+        values = [
+            r[name] if isinstance(r[name], dict) else dict.fromkeys(results[0]["clicks"], r[name]) for r in results
+        ]
+        means = [np.mean([value[count] for value in values]) for count in values[0]]
+        lines.append(f"{name:<22}" + "".join(f"{mean:>9.3f}" for mean in means))
+    return "\n".join(lines)
 
 
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
-    results = []
+    if (_TRAIN.value is None) != (_TEST.value is None):
+        raise app.UsageError("--train and --test must be given together.")
     with tempfile.TemporaryDirectory() as folder:
-        files = data.write_synthetic_letor(
-            folder, num_queries=(300, 2, 200), num_features=NUM_FEATURES, max_documents=40
-        )
-        documents = read_documents(str(files["train"]))
-        test = data.read_letor(files["test"], batch_size=64, num_features=NUM_FEATURES, cache=True)
-        for seed in range(_SEEDS.value):
-            results.append(compare(documents, test, seed))
-            print(
-                {name: round(value, 3) for name, value in results[-1].items() if isinstance(value, float)}, flush=True
-            )
-    print(f"\nNDCG@10 on the true labels, mean of {_SEEDS.value} seeds:")
-    for name in [name for name, value in results[0].items() if isinstance(value, float)]:
-        print(f"{name:<22}{np.mean([result[name] for result in results]):.3f}")
-    if _OUTPUT.value:
-        _files.write_text(_OUTPUT.value, [json.dumps(results, indent=2) + "\n"])
+        files = {"train": _TRAIN.value, "test": _TEST.value}
+        if _TRAIN.value is None:
+            files = data.write_synthetic_letor(folder, num_queries=(300, 2, 200), num_features=16, max_documents=40)
+        documents, test = (read(str(files[name])) for name in ("train", "test"))
+    results = []
+    for seed in range(_SEEDS.value):
+        results.append(compare(documents, test, seed))
+        if _OUTPUT.value:
+            _files.write_text(_OUTPUT.value, [json.dumps(results, indent=1) + "\n"])
+    print(f"\nNDCG@10 on the true labels, mean of {_SEEDS.value} seeds:\n{table(results)}")
 
 
 if __name__ == "__main__":

@@ -159,3 +159,29 @@ def test_a_missing_value_is_named_in_the_error(rows):
 def test_an_object_that_is_not_a_table_is_refused():
     with pytest.raises(ValueError, match="`frame` must be a pandas DataFrame or have a `to_pandas` method, got dict"):
         data.from_dataframe({}, query="qid", label="label", batch_size=2)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_positions_stay_with_their_documents(rows, weighted):
+    features, labels = rows
+    positions = np.arange(1, 9)
+    options = {"weights": positions} if weighted else {}
+    for batch in data.from_arrays(
+        features, labels, QUERIES, positions=positions, batch_size=3, return_ids=True, **options
+    ):
+        inputs, mask = batch[0], batch[0]["mask"].numpy()
+        found = inputs["position"].numpy()
+        assert found.dtype == np.int32 and (found[~mask] == 0).all()
+        np.testing.assert_array_equal(found[mask], inputs["doc_id"].numpy()[mask].astype(int) + 1)
+        if weighted:
+            np.testing.assert_array_equal(batch[2], found)
+    frame = pd.DataFrame(features, columns=list("abc")).assign(qid=QUERIES, label=labels, place=positions)
+    expected = data.from_arrays(features, labels, QUERIES, positions=positions, batch_size=3)
+    assert_same_batches(
+        data.from_dataframe(frame, query="qid", label="label", position="place", batch_size=3), expected
+    )
+
+
+def test_positions_must_be_numbers_of_at_least_0(rows):
+    with pytest.raises(ValueError, match="`positions` must be >= 0, got -1.0 in row 0"):
+        data.from_arrays(*rows, QUERIES, positions=-np.ones(8), batch_size=3)

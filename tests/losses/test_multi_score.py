@@ -11,9 +11,10 @@ from tests.helpers import value_and_gradient
 from tests.modes import quick_or_slow
 from tfr_smooth import losses
 
-NUM_SCORES = {"click_em": 2, "mixture_em": 3, "ordinal": 3}
+NUM_SCORES = {"click_em": 2, "dual_learning": 2, "mixture_em": 3, "ordinal": 3}
 ARGUMENTS = {
     "click_em": {"exam_loss_weight": 0.5, "rel_loss_weight": 2.0},
+    "dual_learning": {"max_weight": 3.0},
     "mixture_em": {"temperature": 0.7, "alpha": 0.5},
     "ordinal": {"ordinal_size": 3, "use_fraction_label": True},
 }
@@ -46,6 +47,14 @@ def click_em(labels, scores, exam_loss_weight, rel_loss_weight):
     return np.mean(found + rel_loss_weight * cross_entropy(relevant, scores[:, 1]))
 
 
+def dual_learning(labels, scores, max_weight):
+    """Ai et al. 2018, the losses of the ranker and of the propensity model, relative to the highest probability."""
+    exam, relevance = references.softmax(scores[:, 0]), references.softmax(scores[:, 1])
+    of_ranker = np.minimum(exam.max() / exam, max_weight) * np.log(relevance)
+    of_examination = np.minimum(relevance.max() / relevance, max_weight) * np.log(exam)
+    return -np.sum(labels * (of_ranker + of_examination))
+
+
 def mixture_em(labels, scores, temperature, alpha):
     of_models = cross_entropy(labels[:, None], scores / temperature).sum(axis=0)
     return (references.softmax(-alpha * of_models) * of_models).sum()
@@ -56,7 +65,7 @@ def ordinal(labels, scores, ordinal_size, use_fraction_label):
     return cross_entropy(targets if use_fraction_label else np.floor(targets), scores).sum(axis=1).mean()
 
 
-REFERENCES = {"click_em": click_em, "mixture_em": mixture_em, "ordinal": ordinal}
+REFERENCES = {"click_em": click_em, "dual_learning": dual_learning, "mixture_em": mixture_em, "ordinal": ordinal}
 
 
 @every_loss
@@ -82,6 +91,10 @@ def test_gradients_keep_the_posterior_probabilities_constant(name):
         targets = sigmoids * (1.0 - sigmoids[:, :, ::-1]) / (1.0 - sigmoids.prod(axis=2, keepdims=True))
         targets = np.where(labels[:, :, None] >= 1.0, 1.0, targets)
         expected = np.array([0.5, 2.0]) * (sigmoids - targets) / 6.0
+    elif name == "dual_learning":
+        shares = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+        weights = np.minimum(shares.max(axis=1, keepdims=True) / shares, 3.0)[:, :, ::-1] * labels[:, :, None]
+        expected = weights.sum(axis=1, keepdims=True) * shares - weights
     else:
         of_models = cross_entropy(labels[:, :, None], scores / 0.7).sum(axis=1)
         models = np.array([references.softmax(-0.5 * row) for row in of_models])
@@ -155,6 +168,20 @@ def test_config(name):
     assert {**loss.get_config(), **ARGUMENTS[name]} == loss.get_config()
 
 
+def test_dual_learning_is_minimal_at_the_expected_clicks_of_the_position_based_model():
+    """At the true propensities and relevance, the expected gradient is 0 (Ai et al. 2018, Theorem 1)."""
+    propensities, relevance = np.array([1.0, 0.6, 0.3, 0.2]), np.array([[0.2, 0.9, 0.4, 0.6], [0.7, 0.1, 0.5, 0.3]])
+    scores = np.log(np.stack([np.tile(propensities, (2, 1)), relevance], axis=2))
+    # The loss is linear in the clicks, so the loss of their probabilities is the expected loss.
+    eye = np.tile(np.eye(4), (2, 1))
+    each = value_and_gradient(
+        losses.DualLearningLoss(reduction="none", max_weight=100.0), eye, scores.repeat(4, axis=0)
+    )
+    probabilities = (propensities * relevance).reshape(8, 1, 1)
+    expected = (probabilities * each[1]).reshape(2, 4, 4, 2).sum(axis=1)
+    np.testing.assert_allclose(expected, 0.0, atol=1e-12)
+
+
 def test_models_with_several_outputs_train():
     labels, _ = batch("ordinal")
     features = np.random.RandomState(2).randn(4, 6, 5).astype(np.float32)
@@ -169,6 +196,7 @@ def test_models_with_several_outputs_train():
     [
         ("click_em", (2, 3), r"`scores` must have the shape \[batch, list, 2\], got \(2, 3\)."),
         ("click_em", (2, 3, 3), r"`scores` must have the shape \[batch, list, 2\], got \(2, 3, 3\)."),
+        ("dual_learning", (2, 3, 1), r"`scores` must have the shape \[batch, list, 2\], got \(2, 3, 1\)."),
         ("mixture_em", (2, 3), r"`scores` must have the shape \[batch, list, scores\], got \(2, 3\)."),
         ("ordinal", (2, 3, 2), r"`scores` must have the shape \[batch, list, 3\], got \(2, 3, 2\)."),
     ],
@@ -183,6 +211,7 @@ def test_scores_of_another_shape_are_refused(name, shape, message):
     [
         ("click_em", "exam_loss_weight", -1.0),
         ("click_em", "rel_loss_weight", None),
+        ("dual_learning", "max_weight", 0.5),
         ("mixture_em", "alpha", -0.1),
         ("mixture_em", "temperature", 0.0),
         ("ordinal", "ordinal_size", 0),

@@ -22,6 +22,7 @@ def from_arrays(
     *,
     group_sizes: Any = None,
     weights: Any = None,
+    positions: Any = None,
     batch_size: int,
     list_size: int | None = None,
     shuffle_buffer: int = 0,
@@ -44,6 +45,8 @@ def from_arrays(
         by query as in LightGBM and XGBoost. Exactly one of `query_ids` and `group_sizes` must be given.
       weights: Finite numbers >= 0, [rows]. They become the third element of each batch, [batch, list], with 0 for
         padding. For one weight per query, repeat it in all rows of the query. None adds no weights.
+      positions: Positions >= 0 at which the documents were shown, [rows], for `models.PositionBias`. They become the
+        input "position", int32 [batch, list], with 0 for padding. None adds no input.
       batch_size: Queries per batch, >= 1.
       list_size: Documents per list, >= 1; longer lists are truncated. None pads to the longest list of each batch.
       shuffle_buffer: Queries in the shuffle buffer, >= 0. 0 keeps the order of the queries.
@@ -77,6 +80,7 @@ def from_arrays(
     rows = len(matrix)
     labels_ = np.zeros(rows, np.float32) if labels is None else _column("labels", labels, rows)
     weights_ = None if weights is None else _column("weights", weights, rows)
+    positions_ = None if positions is None else _column("positions", positions, rows).astype(np.int32)
     groups = list(_groups(query_ids, group_sizes, rows))
     if not groups:
         raise ValueError("`features` must have at least one row, got none.")
@@ -84,11 +88,11 @@ def from_arrays(
         matrix.shape[1],
         (Query(name, matrix[places], labels_[places], [b"%d" % place for place in places]) for name, places in groups),
     )
-    if weights_ is None:
+    if weights_ is None and positions_ is None:
         return InMemory(cache, options).dataset()
-    # The row numbers of the documents index the weights.
+    # The row numbers of the documents index the weights and the positions.
     dataset = InMemory(cache, dataclasses.replace(options, return_ids=True)).dataset()
-    return dataset.map(_Weighted(weights_, return_ids))
+    return dataset.map(_WithColumns(weights_, positions_, return_ids))
 
 
 def from_dataframe(
@@ -98,6 +102,7 @@ def from_dataframe(
     label: str | Sequence[str] | None,
     features: Sequence[str] | None = None,
     weight: str | None = None,
+    position: str | None = None,
     **options: Any,
 ) -> tf.data.Dataset:
     """Creates a dataset of padded query batches from a table with one row per document.
@@ -106,9 +111,10 @@ def from_dataframe(
       frame: A pandas DataFrame, or a table with a `to_pandas` method, such as those of Polars and PyArrow.
       query: The column of query ids.
       label: The column of labels, or those of several objectives. None for unlabeled documents.
-      features: The feature columns, in this order. None uses all numeric columns except the query, label and weight
-        columns.
+      features: The feature columns, in this order. None uses all numeric columns except those of the other
+        arguments.
       weight: The column of weights. None adds no weights.
+      position: The column of positions at which the documents were shown. None adds no input.
       **options: Options of `from_arrays`, such as `batch_size`.
 
     Returns:
@@ -127,7 +133,7 @@ def from_dataframe(
       (TensorShape([2, 2, 1]), [[1.0, 0.0], [2.0, -1.0]])
     """
     frame = to_pandas(frame)
-    given = {"query": query, "label": label, "weight": weight}
+    given = {"query": query, "label": label, "weight": weight, "position": position}
     named = [(name, column) for name, columns in given.items() for column in column_names(columns)]
     for argument, column in named:
         if column not in frame.columns:
@@ -145,23 +151,30 @@ def from_dataframe(
         None if label is None else frame[label if isinstance(label, str) else list(label)].to_numpy(),
         frame[query].to_numpy(),
         weights=None if weight is None else frame[weight].to_numpy(),
+        positions=None if position is None else frame[position].to_numpy(),
         **options,
     )
 
 
-class _Weighted:
-    """Adds weights to batches whose document ids are row numbers."""
+class _WithColumns:
+    """Adds weights and positions to batches whose document ids are row numbers."""
 
-    def __init__(self, weights: np.ndarray, return_ids: bool) -> None:
-        self._weights, self._return_ids = tf.constant(weights), return_ids
+    def __init__(self, weights: np.ndarray | None, positions: np.ndarray | None, return_ids: bool) -> None:
+        self._weights = None if weights is None else tf.constant(weights)
+        self._positions = None if positions is None else tf.constant(positions)
+        self._return_ids = return_ids
 
-    def __call__(
-        self, inputs: dict[str, tf.Tensor], labels: tf.Tensor
-    ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
-        places = tf.where(inputs["mask"], inputs["doc_id"], "0")
-        weights = tf.gather(self._weights, tf.strings.to_number(places, tf.int64))
-        kept = inputs if self._return_ids else {name: inputs[name] for name in ("features", "mask")}
-        return kept, labels, tf.where(inputs["mask"], weights, 0.0)
+    def __call__(self, inputs: dict[str, tf.Tensor], labels: tf.Tensor) -> tuple[Any, ...]:
+        rows = tf.strings.to_number(tf.where(inputs["mask"], inputs["doc_id"], "0"), tf.int64)
+
+        def batch(column: tf.Tensor) -> tf.Tensor:
+            values = tf.gather(column, rows)
+            return tf.where(inputs["mask"], values, tf.zeros_like(values))
+
+        kept = dict(inputs) if self._return_ids else {name: inputs[name] for name in ("features", "mask")}
+        if self._positions is not None:
+            kept["position"] = batch(self._positions)
+        return (kept, labels) if self._weights is None else (kept, labels, batch(self._weights))
 
 
 def _is_number(dtype: Any) -> bool:

@@ -5,6 +5,7 @@ from tfr_smooth.losses import measure_losses
 from tfr_smooth.losses.baselines import *  # noqa: F403
 from tfr_smooth.losses.baselines import BASELINES
 from tfr_smooth.losses.click_em import ClickEMLoss
+from tfr_smooth.losses.dual_learning import DualLearningLoss
 from tfr_smooth.losses.gumbel import GumbelLoss
 from tfr_smooth.losses.lambda_weights import (
     DCGLambdaWeight,
@@ -41,6 +42,7 @@ __all__ = [
     "NAMES",
     "TABLE",
     "ClickEMLoss",
+    "DualLearningLoss",
     "DCGLambdaWeight",
     "DCGLambdaWeightV2",
     "Entry",

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tfr_smooth import _lookup, _serialization, registry
 from tfr_smooth.losses.baselines import BASELINES
 from tfr_smooth.losses.click_em import ClickEMLoss
+from tfr_smooth.losses.dual_learning import DualLearningLoss
 from tfr_smooth.losses.measure_losses import CLASSES
 from tfr_smooth.losses.mixture_em import MixtureEMLoss
 from tfr_smooth.losses.multi_score import MultiScoreLoss
@@ -67,6 +68,7 @@ NAMES: tuple[str, ...] = tuple(TABLE)
 # Losses of models with several scores per document, by name.
 MULTI_SCORE: dict[str, type[MultiScoreLoss]] = {
     "click_em": ClickEMLoss,
+    "dual_learning": DualLearningLoss,
     "mixture_em": MixtureEMLoss,
     "ordinal": OrdinalLoss,
 }

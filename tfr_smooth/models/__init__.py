@@ -8,6 +8,7 @@ from tfr_smooth.models.flatten_list import FlattenList
 from tfr_smooth.models.gam_layer import GAMLayer
 from tfr_smooth.models.list_attention import ListAttention
 from tfr_smooth.models.normalization import QueryMinMax, Standardize, SymmetricLog1p, get_normalizer
+from tfr_smooth.models.position_bias import PositionBias
 from tfr_smooth.models.restore_list import RestoreList
 from tfr_smooth.models.scorer import Scorer
 from tfr_smooth.models.table_features import TableFeatures
@@ -24,6 +25,7 @@ __all__ = [
     "FlattenList",
     "GAMLayer",
     "ListAttention",
+    "PositionBias",
     "QueryMinMax",
     "RestoreList",
     "Scorer",

@@ -1,0 +1,111 @@
+"""`PositionBias`: the logits of positions enter training only, and find the propensities of simulated users."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_smooth import clicks, data, losses, models
+
+USER = clicks.PositionBased(eta=1.0, noise=0.1, max_label=2)
+
+
+def a_scorer():
+    return models.FeedForwardScorer(hidden=[], batch_norm=False, seed=0)
+
+
+def inputs_of(positions, seed=0):
+    positions = tf.constant(positions)
+    features = tf.constant(np.random.default_rng(seed).normal(size=[*positions.shape, 3]), tf.float32)
+    return {"features": features, "mask": positions > 0, "position": positions}
+
+
+@pytest.fixture
+def model():
+    """Logits 1, 2, 3 of three positions."""
+    model = models.PositionBias(a_scorer(), num_positions=3)
+    model.logits.set_weights([np.array([[1.0], [2.0], [3.0]])])
+    return model
+
+
+def test_the_bias_is_added_in_training_and_does_not_reach_inference(model):
+    inputs = inputs_of([[1, 2, 3, 7], [3, 1, 0, 0]])
+    real = inputs["mask"].numpy()
+    scores = model.scorer({name: inputs[name] for name in ("features", "mask")})
+    np.testing.assert_array_equal(model(inputs), scores)
+    np.testing.assert_array_equal(model(inputs, training=False), scores)
+    without = {name: inputs[name] for name in ("features", "mask")}
+    np.testing.assert_array_equal(model(without), scores)
+    added = np.array([[1.0, 2.0, 3.0, 3.0], [3.0, 1.0, 0.0, 0.0]])
+    np.testing.assert_allclose(model(inputs, training=True).numpy()[real], (scores + added)[real], rtol=1e-6)
+    both = models.PositionBias(model.scorer, num_positions=3, additive=False)
+    both.logits.set_weights(model.logits.get_weights())
+    found = both(inputs, training=True).numpy()
+    np.testing.assert_array_equal(found[real][:, 0], added[real])
+    np.testing.assert_array_equal(found[:, :, 1], scores)
+    np.testing.assert_array_equal(both(inputs), scores)
+
+
+def test_propensities_are_relative_to_the_first_position(model):
+    np.testing.assert_allclose(model.propensities(), np.exp([0.0, 1.0, 2.0]))
+    sigmoids = 1.0 / (1.0 + np.exp(-np.array([1.0, 2.0, 3.0])))
+    np.testing.assert_allclose(model.propensities("sigmoid"), sigmoids / sigmoids[0])
+    with pytest.raises(ValueError, match="`link` must be one of 'exp', 'sigmoid', got 'log'"):
+        model.propensities("log")
+
+
+def test_a_saved_model_has_the_same_scores_and_logits(model, tmp_path):
+    inputs = inputs_of([[1, 2, 3]])
+    expected = model(inputs, training=True)
+    model.save(tmp_path / "model.keras")
+    again = tf.keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(again(inputs, training=True), expected, rtol=1e-6)
+    np.testing.assert_array_equal(again.propensities(), model.propensities())
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: models.PositionBias("scorer", num_positions=3), "`scorer` must be an instance of"),
+        (lambda: models.PositionBias(a_scorer(), num_positions=0), "`num_positions` must be an integer >= 1, got 0"),
+        (lambda: models.PositionBias(a_scorer(), num_positions=3, additive=1), "`additive` must be True or False"),
+        (
+            lambda: models.PositionBias(models.FeedForwardScorer(hidden=[2], members=2), num_positions=3)(
+                inputs_of([[1, 2]]), training=True
+            ),
+            r"`scorer` must return scores \[batch, list\] in training, got shape \(2, 1, 2\)",
+        ),
+        (
+            lambda: models.PositionBias(a_scorer(), num_positions=3)({"features": tf.ones([1, 2, 3])}, training=True),
+            r"`inputs` must include 'position' in training, got \['features'\]",
+        ),
+    ],
+)
+def test_bad_arguments_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("loss", "additive", "per_click", "link"),
+    [
+        ("softmax", True, False, "exp"),
+        pytest.param("list_net", True, True, "exp", marks=pytest.mark.slow),
+        pytest.param("dual_learning", False, False, "exp", marks=pytest.mark.slow),
+        pytest.param("click_em", False, False, "sigmoid", marks=pytest.mark.slow),
+    ],
+)
+def test_models_of_random_rankings_find_the_propensities_and_rank_by_relevance(loss, additive, per_click, link):
+    labels, queries = np.tile([0, 0, 1, 2], 20), np.repeat(np.arange(20), 4)
+    log = clicks.simulate(labels, queries, None, USER, num_sessions=3000, topn=4)
+    features = np.eye(3)[labels]
+    options = {"positions": log.positions, "batch_size": 100, "shuffle_buffer": 3000, "seed": 0, "num_epochs": 6}
+    dataset = data.from_arrays(features[log.rows], log.clicks, log.sessions, **options)
+    if per_click:
+        sharp = lambda inputs, labels: (inputs, tf.where(labels > 0.0, 50.0, labels))  # noqa: E731
+        dataset = dataset.map(data.one_list_per_click).map(sharp)
+    model = models.PositionBias(a_scorer(), num_positions=4, additive=additive)
+    model.compile(tf.keras.optimizers.Adam(0.05), losses.get(loss))
+    model.fit(dataset, verbose=0)
+    np.testing.assert_allclose(model.propensities(link), USER.propensities(4), atol=0.12)
+    scores = model.scorer(tf.eye(3)[tf.newaxis])
+    assert (np.diff(scores.numpy()[0]) > 0.3).all()
