@@ -10,6 +10,7 @@ from tfr_smooth.data.letor_parser import LetorSummary
 from tfr_smooth.data.splits import scan_split
 from tfr_smooth.data.synthetic import write_synthetic_letor
 from tfr_smooth.data.table_columns import column_arrays, extra_columns, from_matrix, infer_columns
+from tfr_smooth.data.teacher import labels_from_scores
 from tfr_smooth.data.text_files import digest, expand_paths
 from tfr_smooth.data.tfrecord import read_tfrecord
 
@@ -26,6 +27,7 @@ __all__ = [
     "from_dataframe",
     "from_matrix",
     "infer_columns",
+    "labels_from_scores",
     "letor_to_tfrecord",
     "one_list_per_click",
     "read_letor",
