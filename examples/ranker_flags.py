@@ -38,16 +38,22 @@ _SETTINGS = [
 ]
 
 
-def ranker() -> tfr_smooth.Ranker:
+def ranker(loss: str | None = None, **params: Any) -> tfr_smooth.Ranker:
     """Returns the ranker that the flags describe.
+
+    Args:
+      loss: A loss instead of --loss, in the same form.
+      **params: Arguments that differ from the flags.
 
     Raises:
       ValueError: If a flag has an invalid value.
     """
-    loss, options = study.parse_label(_LOSS.value)
+    loss, options = study.parse_label(_LOSS.value if loss is None else loss)
     given = {flag.name: _parsed(flag.value) for flag in _SETTINGS}
     given["hidden"] = [given["hidden"]] if isinstance(given["hidden"], int) else given["hidden"]
-    return tfr_smooth.Ranker(loss=loss, **{**training.recipe_options(_RECIPE.value, loss), **options, **given})
+    return tfr_smooth.Ranker(
+        loss=loss, **{**training.recipe_options(_RECIPE.value, loss), **options, **given, **params}
+    )
 
 
 def parse(argv: list[str]) -> list[str]:

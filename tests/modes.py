@@ -13,7 +13,9 @@ _PAIRS = [
     *("neuralsort_ndcg", "softsort_mrr", "fastsort_ndcg", "sinkhorn_ndcg"),
 ]
 _PAIRS += [f"{ranking}_ndcg" for ranking in registry.RANKINGS if not any(ranking in name.split("_") for name in _PAIRS)]
-_PAIRS += [f"smoothi_{measure}" for measure in registry.MEASURES if not any(measure in name for name in _PAIRS)]
+for _measure in registry.MEASURES:
+    if not any(_measure in name for name in _PAIRS):
+        _PAIRS.append(next(name for name in registry.PAIRS if name.endswith(f"_{_measure}")))
 # The other baselines share their code with one of these.
 _SHARING = ("calibrated_softmax", "pairwise_hinge", "pairwise_soft_zero_one", "gumbel_approx_ndcg", "list_net")
 SAMPLE = (*_PAIRS, *(name for name in BASELINES if name not in _SHARING))

@@ -149,11 +149,35 @@ def precision_ia(labels, scores, topn=10):
     return np.mean([exact_precision(column, scores, topn or len(labels)) for column in of_subtopics])
 
 
+def average_ranks(values):
+    """Returns the ranks by descending value, from 1 on; ties share the mean of their ranks."""
+    values = np.asarray(values, np.float64)
+    return np.array([1.0 + (values > v).sum() + 0.5 * ((values == v).sum() - 1.0) for v in values])
+
+
+def spearman(labels, scores):
+    """Spearman 1904: Pearson's correlation of average ranks; 0 if there is none."""
+    x, y = average_ranks(labels), average_ranks(scores)
+    norm = x.std() * y.std()
+    return np.mean((x - x.mean()) * (y - y.mean())) / norm if norm else 0.0
+
+
+def kendall_tau(labels, scores):
+    """Kendall 1945, tau-b, over all pairs; 0 if there is none."""
+    pairs = [(i, j) for i in range(len(labels)) for j in range(i)]
+    products = [np.sign(labels[i] - labels[j]) * np.sign(scores[i] - scores[j]) for i, j in pairs]
+    norm = math.sqrt(sum(labels[i] != labels[j] for i, j in pairs) * sum(scores[i] != scores[j] for i, j in pairs))
+    return sum(products) / norm if norm else 0.0
+
+
+# Measures that are undefined for equal labels, and negative for reversed orders.
+CORRELATIONS = ("spearman", "kendall_tau")
 EXACT_ONLY = {
     "hits": lambda labels, scores, topn=10: float(exact_rr(labels, scores, topn) > 0.0),
     "dcg": exact_dcg,
     "arp": average_relevance_position,
     "ordered_pair_accuracy": ordered_pair_accuracy,
+    "kendall_tau": kendall_tau,
     "alpha_dcg": alpha_dcg,
     "precision_ia": precision_ia,
 }
@@ -310,6 +334,10 @@ def metric_of_relevance(metric, found, labels, topn=None, gain="exponential", di
 
 def metric_of_positions(metric, positions, labels, beta=10.0, topn=None, gain="exponential", discount="log2", **others):
     """Returns a metric of the positions of the documents, compared with sigmoids (Qin, Liu, Li 2010)."""
+    if metric == "spearman":
+        ranks, count = average_ranks(labels), len(labels)
+        norm = count * ranks.std() * math.sqrt((count**2 - 1) / 12.0)
+        return np.sum((positions - (count + 1) / 2) * (ranks - ranks.mean())) / norm
     relevance, n = relevance_for(metric, labels, **others), range(len(labels))
     within = np.ones(len(labels)) if topn is None else sigmoid(beta * (topn + 0.5 - positions))
     if metric == "ndcg":
@@ -379,6 +407,8 @@ def exact_metric(metric, labels, scores, **arguments):
     """Returns a metric of the registry computed from the sorted list."""
     if metric in EXACT_ONLY:
         return EXACT_ONLY[metric](np.asarray(labels, np.float64), np.asarray(scores), **arguments)
+    if metric == "spearman":
+        return spearman(labels, scores)
     relevance = relevance_for(metric, labels, **arguments)
     return metric_of_relevance(metric, sorted_labels(relevance, scores), labels, **arguments)
 
@@ -570,11 +600,18 @@ def lambda_loss(labels, scores, sigma=1.0, **arguments):
     return weighted_logistic(lambda_weights(labels, scores, **arguments), scores, sigma)
 
 
+def adr_mse(labels, scores, alpha=1.0):
+    """Schlatt et al. 2024: the squared errors of approximate ranks, discounted by the ranks of the teacher."""
+    ranks = average_ranks(labels)
+    return np.mean((ranks - approx_positions(scores, alpha)) ** 2 / np.log2(1.0 + ranks))
+
+
 def mean_squared(labels, scores):
     return np.mean((np.asarray(labels) - np.asarray(scores)) ** 2)
 
 
 BASELINES = {
+    "adr_mse": adr_mse,
     "calibrated_softmax": calibrated_softmax,
     "list_ap": lambda labels, scores, **arguments: 1.0 - list_ap(labels, scores, **arguments),
     "lambda_loss": lambda_loss,

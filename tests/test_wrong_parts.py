@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests import checks, wrong_parts
+from tests import checks, references, wrong_parts
 from tfr_smooth import registry
 
 
@@ -19,10 +19,14 @@ def test_every_check_rejects_a_wrong_part():
     assert wrong_parts.check_unknown_shapes in rejecting
 
 
-@pytest.mark.parametrize("metric", registry.MEASURES)
-def test_an_offset_of_half_a_rank_is_rejected_with_every_metric(metric):
+@pytest.mark.parametrize("metric", [name for name in registry.MEASURES if name not in references.CORRELATIONS])
+def test_an_offset_of_half_a_rank_is_rejected_with_every_other_measure(metric):
     with pytest.raises(AssertionError):
         checks.check_sharp_limit(wrong_parts.arctan(wrong_parts.ArctanHalfARankOff, metric))
+
+
+def test_a_correlation_does_not_depend_on_an_offset_of_the_positions():
+    checks.check_sharp_limit(wrong_parts.arctan(wrong_parts.ArctanHalfARankOff, "spearman"))
 
 
 def checks_of_unregistered_losses():

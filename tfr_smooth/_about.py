@@ -12,6 +12,11 @@ TIES = (
     "Tied documents are ranked by descending index in the list, which is trec_eval's rule for documents named by index."
 )
 
+_LOSS_NOTE = (
+    "The loss is at most 1. It may be slightly below 0, as a smooth ranking may place a document at\n"
+    "more than one rank. Lists without a relevant document are excluded."
+)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AboutRanking:
@@ -73,6 +78,7 @@ class AboutMeasure:
       example_labels: Labels of the four documents of the example, in ranked order.
       cost: (time, memory) for the exact ranking, in terms of the list length N.
       note: What users of the metric of the exact ranking should know.
+      loss_note: The range of its losses, and the lists that they exclude.
     """
 
     suffix: str
@@ -86,6 +92,7 @@ class AboutMeasure:
     example_labels: str = "[0, 2, 1, -1]"
     cost: Cost = ("N log N", "N")
     note: str = TIES
+    loss_note: str = _LOSS_NOTE
 
     @property
     def name(self) -> str:

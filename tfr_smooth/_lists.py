@@ -323,6 +323,12 @@ def extremes(values: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return lowest, tf.reduce_max(fill(values, mask, values.dtype.min), axis=1)
 
 
+def varies(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Returns [batch] bool: True for lists whose real values are not all equal."""
+    lowest, highest = extremes(values, mask)
+    return lowest < highest
+
+
 def rank_mask(mask: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:
     """Returns [batch, K] bool: False for ranks beyond the real documents."""
     documents = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1, keepdims=True)

@@ -75,7 +75,10 @@ class Pair:
 
 
 PAIRS: dict[str, Pair] = {
-    f"{name}_{of}": Pair(ranking, measure) for name, ranking in RANKINGS.items() for of, measure in MEASURES.items()
+    f"{name}_{of}": Pair(ranking, measure)
+    for name, ranking in RANKINGS.items()
+    for of, measure in MEASURES.items()
+    if issubclass(ranking, measure.ranking_class)
 }
 
 

@@ -258,7 +258,7 @@ def comparison_table(folder: str) -> str:
 def classes(folder: str, ranking: str) -> str:
     from tfr_smooth import registry
 
-    pairs = [registry.PAIRS[f"{ranking}_{measure}"] for measure in registry.MEASURES]
+    pairs = [pair for pair in registry.PAIRS.values() if pair.ranking is registry.RANKINGS[ranking]]
     return "\n".join(f"::: tfr_smooth.{kind}.{pair.stem}{end}" for kind, end in _ENDINGS.items() for pair in pairs)
 
 

@@ -90,6 +90,10 @@ RANK_2_LOSS = 1.0 - 1.0 / math.log2(3.0)  # Difference of the discounts at ranks
         (losses.PairwiseSoftZeroOneLoss(temperature=1e-3), [0, 2, 1], [2, 1, 0], 2 / 3),
         (losses.PairwiseMSELoss(), [2, 0, 1], [0, 0, 0], 2 * (4 + 1 + 1) / 3),
         (losses.CoupledRankDistilLoss(topk=1), [90, 30], [0, 0], LOG2),
+        (losses.ADRMSELoss(), [9, 5], [0, 0], (0.5**2 + 0.5**2 / math.log2(3)) / 2),
+        (losses.ADRMSELoss(alpha=1e3), [9, 7, 5], [1, 2, 0], (1 + 1 / math.log2(3)) / 3),
+        (losses.ADRMSELoss(alpha=1e3), [9, 7, 7], [2, 1, 0], 2 * 0.5**2 / math.log2(3.5) / 3),
+        (losses.ADRMSELoss(), [9, 9], [1, 0], 0.0),
         (losses.LambdaLoss(metric="lambda_rank"), [1, 0], [0, 0], RANK_2_LOSS),
         (losses.LambdaLoss(metric="ndcg_loss2"), [1, 0], [0, 0], RANK_2_LOSS),
         (losses.LambdaLoss(mu=10.0), [1, 0], [0, 0], 11 * RANK_2_LOSS),
@@ -168,6 +172,18 @@ def test_the_minimum_of_list_net_is_the_entropy_of_the_label_distribution():
     value, gradient = value_and_gradient(losses.ListNetLoss(), labels[None], labels[None] + 5.0)
     np.testing.assert_allclose(value, -(target * np.log(target)).sum(), rtol=1e-12)
     np.testing.assert_allclose(gradient, 0.0, atol=1e-15)
+
+
+# ---- ADR-MSE
+
+
+def test_adr_mse_depends_on_the_order_of_the_labels_only():
+    labels, scores = a_list(4, 9)
+    expected = value_and_gradient(losses.ADRMSELoss(), labels[None], scores[None])
+    for other in (np.exp(labels), 0.001 * labels + 5.0):
+        found = value_and_gradient(losses.ADRMSELoss(), other[None], scores[None])
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-12)
 
 
 # ---- ListMLE

@@ -11,6 +11,7 @@ from tfr_smooth.data.objectives import draw_labels
 from tfr_smooth.data.splits import scan_split
 from tfr_smooth.data.synthetic import write_synthetic_letor
 from tfr_smooth.data.table_columns import column_arrays, extra_columns, from_matrix, infer_columns
+from tfr_smooth.data.teacher import labels_from_scores
 from tfr_smooth.data.text_files import digest, expand_paths
 from tfr_smooth.data.tfrecord import read_tfrecord
 
@@ -28,6 +29,7 @@ __all__ = [
     "from_dataframe",
     "from_matrix",
     "infer_columns",
+    "labels_from_scores",
     "letor_to_tfrecord",
     "one_list_per_click",
     "read_letor",

@@ -1,5 +1,6 @@
 """The losses that are not measures of a ranking. To add one, import its class here and add it to `BASELINES`."""
 
+from tfr_smooth.losses.adr_mse import ADRMSELoss as ADRMSELoss
 from tfr_smooth.losses.calibrated_softmax import CalibratedSoftmaxLoss as CalibratedSoftmaxLoss
 from tfr_smooth.losses.coupled_rankdistil import CoupledRankDistilLoss as CoupledRankDistilLoss
 from tfr_smooth.losses.gumbel_approx_ndcg import GumbelApproxNDCGLoss as GumbelApproxNDCGLoss
@@ -20,6 +21,7 @@ from tfr_smooth.losses.unique_softmax import UniqueSoftmaxLoss as UniqueSoftmaxL
 from tfr_smooth.losses.yeti_logistic import YetiLogisticLoss as YetiLogisticLoss
 
 BASELINES: tuple[type[RankingLoss], ...] = (
+    ADRMSELoss,
     CalibratedSoftmaxLoss,
     CoupledRankDistilLoss,
     GumbelApproxNDCGLoss,

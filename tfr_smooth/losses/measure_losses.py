@@ -35,9 +35,7 @@ def _measure_loss(name: str, pair: registry.Pair) -> type[RankingLoss]:
         f"$$1 - {pair.formula}, \\qquad {ranking.formula}$$",
         f"({pair.citation}.)",
         "Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list].\n"
-        'Returns a scalar, or [batch] for the reduction "none".\n'
-        "The loss is at most 1. It may be slightly below 0, as a smooth ranking may place a document at\n"
-        "more than one rank. Lists without a relevant document are excluded.",
+        'Returns a scalar, or [batch] for the reduction "none".\n' + measure.loss_note,
         arguments="\n".join([_classes.argument_docs(pair.ranking, pair.measure), _OPTIONS_DOCS]),
         raises="If an argument is out of range or the shapes do not match.",
         cost=pair.cost,

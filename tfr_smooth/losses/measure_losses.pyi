@@ -14,12 +14,14 @@ __all__ = [
     "ApproxNDCGLoss",
     "ApproxPrecisionLoss",
     "ApproxRecallLoss",
+    "ApproxSpearmanLoss",
     "FastSortERRLoss",
     "FastSortMAPLoss",
     "FastSortMRRLoss",
     "FastSortNDCGLoss",
     "FastSortPrecisionLoss",
     "FastSortRecallLoss",
+    "FastSortSpearmanLoss",
     "NeuralSortERRLoss",
     "NeuralSortMAPLoss",
     "NeuralSortMRRLoss",
@@ -32,6 +34,7 @@ __all__ = [
     "SinkhornNDCGLoss",
     "SinkhornPrecisionLoss",
     "SinkhornRecallLoss",
+    "SinkhornSpearmanLoss",
     "SmoothIERRLoss",
     "SmoothIMAPLoss",
     "SmoothIMRRLoss",
@@ -247,6 +250,20 @@ class ApproxERRLoss(MeasureLoss):
         dtype: Any = None,
         ragged: bool = False,
         name: str | None = "approx_err_loss",
+        reduction: str | None = "sum_over_batch_size",
+    ) -> None: ...
+
+class ApproxSpearmanLoss(MeasureLoss):
+    """1 - Spearman's correlation of the Approx ranking."""
+
+    def __init__(
+        self,
+        *,
+        alpha: float | tf.Variable = 10.0,
+        beta: float = 10.0,
+        dtype: Any = None,
+        ragged: bool = False,
+        name: str | None = "approx_spearman_loss",
         reduction: str | None = "sum_over_batch_size",
     ) -> None: ...
 
@@ -616,6 +633,21 @@ class FastSortERRLoss(MeasureLoss):
         reduction: str | None = "sum_over_batch_size",
     ) -> None: ...
 
+class FastSortSpearmanLoss(MeasureLoss):
+    """1 - Spearman's correlation of the FastSort ranking."""
+
+    def __init__(
+        self,
+        *,
+        regularization_strength: float | tf.Variable = 1.0,
+        regularization: str = "l2",
+        beta: float = 10.0,
+        dtype: Any = None,
+        ragged: bool = False,
+        name: str | None = "fastsort_spearman_loss",
+        reduction: str | None = "sum_over_batch_size",
+    ) -> None: ...
+
 class SinkhornNDCGLoss(MeasureLoss):
     """1 - NDCG@K of the Sinkhorn (optimal transport) ranking."""
 
@@ -718,5 +750,21 @@ class SinkhornERRLoss(MeasureLoss):
         dtype: Any = None,
         ragged: bool = False,
         name: str | None = "sinkhorn_err_loss",
+        reduction: str | None = "sum_over_batch_size",
+    ) -> None: ...
+
+class SinkhornSpearmanLoss(MeasureLoss):
+    """1 - Spearman's correlation of the Sinkhorn (optimal transport) ranking."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | tf.Variable = 0.1,
+        threshold: float = 0.001,
+        max_iterations: int = 2000,
+        beta: float = 10.0,
+        dtype: Any = None,
+        ragged: bool = False,
+        name: str | None = "sinkhorn_spearman_loss",
         reduction: str | None = "sum_over_batch_size",
     ) -> None: ...

@@ -9,6 +9,7 @@ from tfr_smooth.measures.average_relevance_position import AverageRelevancePosit
 from tfr_smooth.measures.dcg import DCG as DCG
 from tfr_smooth.measures.expected_reciprocal_rank import ExpectedReciprocalRank as ExpectedReciprocalRank
 from tfr_smooth.measures.hits import Hits as Hits
+from tfr_smooth.measures.kendall_tau import KendallTau as KendallTau
 from tfr_smooth.measures.measure import BinaryMeasure, Measure
 from tfr_smooth.measures.ndcg import NDCG as NDCG
 from tfr_smooth.measures.ndcg import ideal_dcg
@@ -17,6 +18,7 @@ from tfr_smooth.measures.precision import Precision as Precision
 from tfr_smooth.measures.precision_ia import PrecisionIA as PrecisionIA
 from tfr_smooth.measures.recall import Recall as Recall
 from tfr_smooth.measures.reciprocal_rank import ReciprocalRank as ReciprocalRank
+from tfr_smooth.measures.spearman_correlation import SpearmanCorrelation as SpearmanCorrelation
 from tfr_smooth.measures.subtopics import SubtopicMeasure
 
 # The measures, in the order of the tables.
@@ -27,6 +29,7 @@ MEASURES: tuple[type[Measure], ...] = (
     AveragePrecision,
     ReciprocalRank,
     ExpectedReciprocalRank,
+    SpearmanCorrelation,
 )
 # Those that have a metric of the exact ranking, but no losses and smooth metrics.
 EXACT_ONLY: tuple[type[Measure], ...] = (
@@ -34,6 +37,7 @@ EXACT_ONLY: tuple[type[Measure], ...] = (
     DCG,
     AverageRelevancePosition,
     OrderedPairAccuracy,
+    KendallTau,
     AlphaDCG,
     PrecisionIA,
 )

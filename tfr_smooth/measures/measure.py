@@ -17,8 +17,9 @@ class Measure(abc.ABC):
     """Base class of the measures: pure functions of labels, scores and a ranking.
 
     The same formula computes the exact measure with `rankings.ExactRanking()` and the differentiable measure with a
-    smooth ranking. Exact values are in [0, 1], except those of `DCG`, `AlphaDCG` and `AverageRelevancePosition`. Smooth
-    values may be slightly higher, as a smooth ranking may place a document at more than one rank.
+    smooth ranking. Exact values are in [0, 1], except those of `DCG`, `AlphaDCG` and `AverageRelevancePosition`, and
+    those of the correlations, which are in [-1, 1]. Smooth values may be slightly higher, as a smooth ranking may place
+    a document at more than one rank.
 
     A subclass overrides `compute`, `is_relevant` if not every label above 0 is relevant, and `list_weights` if lists
     differ in weight. To save models with a measure of your own, make it a frozen dataclass with a `get_config` and
@@ -38,6 +39,8 @@ class Measure(abc.ABC):
 
     # Of the measures of the library.
     about: ClassVar[_about.AboutMeasure]
+    # Base class of the smooth rankings from which it can be computed.
+    ranking_class: ClassVar[type[Ranking]] = Ranking
     # Read by Keras 3's callbacks with mode="auto".
     lower_is_better: ClassVar[bool] = False
 

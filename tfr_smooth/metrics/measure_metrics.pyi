@@ -16,6 +16,7 @@ __all__ = [
     "ApproxNDCGMetric",
     "ApproxPrecisionMetric",
     "ApproxRecallMetric",
+    "ApproxSpearmanMetric",
     "DCGMetric",
     "ERRMetric",
     "FastSortERRMetric",
@@ -24,7 +25,9 @@ __all__ = [
     "FastSortNDCGMetric",
     "FastSortPrecisionMetric",
     "FastSortRecallMetric",
+    "FastSortSpearmanMetric",
     "HitsMetric",
+    "KendallTauMetric",
     "MRRMetric",
     "MeanAveragePrecisionMetric",
     "NDCGMetric",
@@ -44,6 +47,7 @@ __all__ = [
     "SinkhornNDCGMetric",
     "SinkhornPrecisionMetric",
     "SinkhornRecallMetric",
+    "SinkhornSpearmanMetric",
     "SmoothIERRMetric",
     "SmoothIMAPMetric",
     "SmoothIMRRMetric",
@@ -62,6 +66,7 @@ __all__ = [
     "SoftSortNDCGMetric",
     "SoftSortPrecisionMetric",
     "SoftSortRecallMetric",
+    "SpearmanMetric",
 ]
 
 class NDCGMetric(MeanOverLists):
@@ -145,6 +150,18 @@ class ERRMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class SpearmanMetric(MeanOverLists):
+    """Mean Spearman's correlation."""
+
+    def __init__(
+        self,
+        *,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
 class HitsMetric(MeanOverLists):
     """Mean Hits@K."""
 
@@ -187,6 +204,18 @@ class ARPMetric(MeanOverLists):
 
 class OPAMetric(MeanOverLists):
     """Mean ordered pair accuracy."""
+
+    def __init__(
+        self,
+        *,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None: ...
+
+class KendallTauMetric(MeanOverLists):
+    """Mean Kendall's correlation."""
 
     def __init__(
         self,
@@ -421,6 +450,20 @@ class ApproxERRMetric(MeanOverLists):
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "approx_err",
+        dtype: Any = None,
+    ) -> None: ...
+
+class ApproxSpearmanMetric(MeanOverLists):
+    """Mean Spearman's correlation of the Approx ranking; see `losses.ApproxSpearmanLoss`."""
+
+    def __init__(
+        self,
+        *,
+        alpha: float | tf.Variable = 10.0,
+        beta: float = 10.0,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "approx_spearman",
         dtype: Any = None,
     ) -> None: ...
 
@@ -790,6 +833,21 @@ class FastSortERRMetric(MeanOverLists):
         dtype: Any = None,
     ) -> None: ...
 
+class FastSortSpearmanMetric(MeanOverLists):
+    """Mean Spearman's correlation of the FastSort ranking; see `losses.FastSortSpearmanLoss`."""
+
+    def __init__(
+        self,
+        *,
+        regularization_strength: float | tf.Variable = 1.0,
+        regularization: str = "l2",
+        beta: float = 10.0,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "fastsort_spearman",
+        dtype: Any = None,
+    ) -> None: ...
+
 class SinkhornNDCGMetric(MeanOverLists):
     """Mean NDCG@K of the Sinkhorn (optimal transport) ranking; see `losses.SinkhornNDCGLoss`."""
 
@@ -892,5 +950,21 @@ class SinkhornERRMetric(MeanOverLists):
         no_relevant: str = "zero",
         ragged: bool = False,
         name: str | None = "sinkhorn_err",
+        dtype: Any = None,
+    ) -> None: ...
+
+class SinkhornSpearmanMetric(MeanOverLists):
+    """Mean Spearman's correlation of the Sinkhorn (optimal transport) ranking; see `losses.SinkhornSpearmanLoss`."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | tf.Variable = 0.1,
+        threshold: float = 0.001,
+        max_iterations: int = 2000,
+        beta: float = 10.0,
+        no_relevant: str = "zero",
+        ragged: bool = False,
+        name: str | None = "sinkhorn_spearman",
         dtype: Any = None,
     ) -> None: ...

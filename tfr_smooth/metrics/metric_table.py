@@ -35,6 +35,8 @@ class RankingMetricKey:
     PRECISION_IA = "precision_ia"
     ORDERED_PAIR_ACCURACY = "ordered_pair_accuracy"
     ALPHA_DCG = "alpha_dcg"
+    SPEARMAN = "spearman"
+    KENDALL_TAU = "kendall_tau"
     HITS = "hits"
 
 

@@ -80,6 +80,26 @@ def descending_order(scores: tf.Tensor, mask: tf.Tensor, ranks: int | tf.Tensor 
     return length - 1 - backwards
 
 
+def average_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Returns the ranks by descending value, from 1 on; tied documents share the mean of their ranks.
+
+    Args:
+      values: [batch, list] finite floats.
+      mask: [batch, list] bool, False for padding.
+
+    Returns:
+      [batch, list], in the type of the values, without a gradient; 0 at padding.
+    """
+    order = descending_order(values, mask)
+    falling = tf.gather(values, order, batch_dims=1)
+    starts = tf.pad(tf.not_equal(falling[:, 1:], falling[:, :-1]), [[0, 0], [1, 0]], constant_values=True)
+    places = tf.gather(mask, order, batch_dims=1)  # padding comes last
+    starts = tf.logical_or(starts, tf.logical_not(places))
+    ranks = tf.broadcast_to(tf.range(1, tf.shape(values)[1] + 1), tf.shape(values))
+    means = _lists.Neighbors(starts).mean(tf.cast(ranks, tf.float64))
+    return unsort(tf.cast(_lists.fill(means, places, 0.0), values.dtype), order)
+
+
 def unsort(values: tf.Tensor, order: tf.Tensor) -> tf.Tensor:
     """Maps values from sorted order to the original order of the documents.
 

@@ -1,0 +1,111 @@
+"""Spearman's and Kendall's correlations: SciPy's values, ties, lists without a correlation, and smooth rankings."""
+
+import numpy as np
+import pytest
+import scipy.stats
+import tensorflow as tf
+
+from tests.helpers import pad, value_and_gradient
+from tfr_smooth import losses, measures, metrics, rankings
+from tfr_smooth.rankings import exact
+
+SCIPY = {
+    "SpearmanCorrelation": lambda labels, scores: scipy.stats.spearmanr(labels, scores).statistic,
+    "KendallTau": lambda labels, scores: scipy.stats.kendalltau(labels, scores).statistic,
+}
+SMOOTH = [rankings.Approx, rankings.FastSort, rankings.Sinkhorn]
+both = pytest.mark.parametrize("name", SCIPY)
+
+
+def lists(length, ties, count=8):
+    random = np.random.RandomState(length)
+    labels, scores = random.rand(count, length), random.randn(count, length)
+    if ties:
+        labels, scores = random.randint(0, 3, labels.shape) + 0.0, np.round(2.0 * scores)
+        labels[:, 0], labels[:, 1], scores[:, 0], scores[:, 1] = 3.0, 0.0, 9.0, 8.0
+    return labels, scores
+
+
+@both
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("length", [2, 3, 10, 60])
+def test_exact_values_equal_scipy_with_real_valued_and_graded_labels_and_ties(name, ties, length):
+    labels, scores = lists(length, ties)
+    expected = [SCIPY[name](*one) for one in zip(labels, scores, strict=True)]
+    found = getattr(measures, name)()(pad(labels, 3, -1.0), pad(scores, 3, np.nan))
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+
+
+def test_average_ranks_equal_scipy_with_padding_between_documents():
+    random = np.random.RandomState(0)
+    values, mask = random.randint(-3, 4, (20, 15)).astype(np.float32), random.rand(20, 15) < 0.7
+    values[values == 0.0] *= random.choice([-1.0, 1.0], (values == 0.0).sum())  # -0.0 equals 0.0
+    found = exact.average_ranks(tf.constant(values), tf.constant(mask)).numpy()
+    for row, real, ranks in zip(values, mask, found, strict=True):
+        np.testing.assert_array_equal(ranks[real], scipy.stats.rankdata(-row[real]))
+        np.testing.assert_array_equal(ranks[~real], 0.0)
+
+
+@both
+def test_lists_without_a_correlation_count_as_zero_or_are_skipped(name):
+    measure = getattr(measures, name)()
+    labels = np.float32([[2, 1, 0], [1, 1, 1], [0, 0, 0], [2, -1, -1], [2, 1, 0]])
+    scores = np.float32([[3, 2, 1], [3, 2, 1], [3, 2, 1], [3, 2, 1], [1, 1, 1]])
+    np.testing.assert_array_equal(measure(labels, scores), [1.0, 0.0, 0.0, 0.0, 0.0])
+    means = {}
+    for no_relevant in ("zero", "skip"):
+        metric = metrics.get(measure.about.name, no_relevant=no_relevant)
+        metric.update_state(labels, scores)
+        means[no_relevant] = float(metric.result())
+    # Tied scores have a correlation of 0 with labels that differ. Equal labels have none.
+    assert means == pytest.approx({"zero": 1.0 / 5.0, "skip": 1.0 / 2.0})
+
+
+@pytest.mark.parametrize("ranking", SMOOTH)
+def test_the_sharp_limit_is_the_exact_correlation_also_with_tied_labels(ranking):
+    labels, scores = lists(12, ties=True)
+    scores = np.argsort(np.random.RandomState(1).rand(*labels.shape), axis=1) + 0.0
+    smooth = measures.SpearmanCorrelation()(labels, scores, ranking=ranking(**ranking.about.sharp))
+    np.testing.assert_allclose(smooth, measures.SpearmanCorrelation()(labels, scores), atol=1e-4)
+
+
+@pytest.mark.parametrize("ranking", SMOOTH)
+def test_softer_positions_move_the_correlation_to_zero_and_reversed_scores_reverse_its_sign(ranking):
+    labels, scores = lists(12, ties=False)
+    softer = {rankings.Approx: [10.0, 1.0, 0.1], rankings.FastSort: [0.1, 1.0, 10.0], rankings.Sinkhorn: [0.01, 0.1, 1]}
+    values = [measures.SpearmanCorrelation()(labels, labels, ranking=ranking(value)) for value in softer[ranking]]
+    assert (np.diff(np.abs(values), axis=0) < 0.0).all() and np.max(values) <= 1.0 + 1e-12
+    one = measures.SpearmanCorrelation()(labels, scores, ranking=ranking())
+    reversed_ = measures.SpearmanCorrelation()(labels, -scores, ranking=ranking())
+    np.testing.assert_allclose(reversed_, -one, atol=1e-3)  # Sinkhorn's threshold
+
+
+@pytest.mark.parametrize("ranking", SMOOTH)
+def test_all_tied_scores_have_the_value_0_and_a_gradient_that_orders_them_by_label(ranking):
+    labels = np.array([[0.2, 2.0, 0.7, 1.1]])
+    loss = losses.MeasureLoss(ranking(), measures.SpearmanCorrelation())
+    value, gradient = value_and_gradient(loss, labels, np.zeros_like(labels))
+    assert value == pytest.approx(1.0)
+    np.testing.assert_array_equal(np.argsort(gradient[0]), np.argsort(-labels[0]))
+
+
+def test_other_rankings_are_refused():
+    labels, scores = lists(4, ties=False)
+    with pytest.raises(ValueError, match="`ranking` must be exact or a rankings.PositionRanking, got SmoothI"):
+        measures.SpearmanCorrelation()(labels, scores, ranking=rankings.SmoothI())
+    with pytest.raises(ValueError, match=r"`ranking` must be an instance of .*ExactRanking, got Approx"):
+        measures.KendallTau()(labels, scores, ranking=rankings.Approx())
+    assert not [name for name in losses.NAMES if name.endswith("spearman") and name.startswith("smoothi")]
+
+
+def test_the_pairwise_soft_zero_one_loss_is_a_smooth_kendall_tau():
+    labels, scores = lists(12, ties=False)
+    for temperature, error in ((1e-4, 1e-6), (0.5, None)):
+        loss = losses.PairwiseSoftZeroOneLoss(temperature=temperature, reduction="none")(labels, scores).numpy()
+        pairs = 12 * 11 / 2
+        smooth = 1.0 - 2.0 * 12 * loss / pairs
+        if error is not None:
+            np.testing.assert_allclose(smooth, measures.KendallTau()(labels, scores), atol=error)
+        gaps = (scores[:, :, None] - scores[:, None]) / temperature
+        signs = np.sign(labels[:, :, None] - labels[:, None])
+        np.testing.assert_allclose(smooth, (np.tanh(gaps / 2.0) * signs).sum(axis=(1, 2)) / (2.0 * pairs), rtol=1e-9)
