@@ -11,8 +11,8 @@ from tfr_smooth.losses import RankingLoss
 class BestItemsLoss(RankingLoss):
     """A loss of each list's relevant documents, its best scored others and its lowest document.
 
-    Other documents get no gradient. The lowest document is included because SmoothI subtracts its score from all others.
-    With as many candidates as documents, this is the loss itself.
+    Other documents get no gradient. The lowest document is included because SmoothI subtracts its score from the
+    others. With as many candidates as documents, this is the loss itself.
 
     Args:
       loss: The loss, which sees the chosen documents as the list.
@@ -31,7 +31,7 @@ class BestItemsLoss(RankingLoss):
         is_lowest = tf.equal(tf.range(tf.shape(scores)[1]), lowest[:, tf.newaxis])
         is_first = tf.logical_and(mask, tf.logical_or(labels > 0.0, is_lowest))
         counts = tf.reduce_sum(tf.cast(is_first, tf.int32), axis=1) + self.candidates
-        size = tf.minimum(tf.reduce_max(tf.pad(counts, [[0, 1]])), tf.shape(scores)[1])
+        size = tf.minimum(tf.reduce_max(tf.pad(counts, [[0, 1]], constant_values=1)), tf.shape(scores)[1])
         order = tf.where(is_first, scores.dtype.max, _lists.fill(scores, mask, scores.dtype.min))
         places = tf.math.top_k(tf.stop_gradient(order), size).indices
         labels, scores, mask = (tf.gather(values, places, batch_dims=1) for values in (labels, scores, mask))

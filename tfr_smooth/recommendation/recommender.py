@@ -61,12 +61,14 @@ class Recommender:
       batch_size: Users per batch in the second part, >= 1.
       negatives: Number of sampled items per batch, >= 1; see `candidate_batches`. None trains on the whole catalog. The
         offsets correct the softmax loss only; other losses take the candidates as the catalog.
-      candidates: In the second part, the loss is over each user's items and this number of other items, >= 1, those with
-        the best scores in the step. None takes all others. All items are scored, so `negatives` is then for the first
-        part only.
+      candidates: In the second part, the loss is over each user's items, this number of other items, >= 1, those with
+        the best scores in the step, and the item with the lowest score. None takes all items. All items are scored, so
+        `negatives` is then for the first part only.
       patience: Epochs without a better NDCG@20 after which a part ends, >= 1.
       validation_fraction: Fraction of each user's items that are held out, in (0, 1).
       refit: Whether to train again with all items.
+      strategy: A `tf.distribute` strategy, such as from `training.get_strategy`. Each replica has a part of the users
+        of a batch. None trains on one device.
       seed: Seed of the factors, batches and held-out items, >= 0. Encoders are initialized by their own seeds.
       user_encoder: A Keras layer or model from the features of users, float32 [batch, features], to their vectors,
         instead of factors. None for factors.
@@ -79,6 +81,7 @@ class Recommender:
       model_: The trained `CatalogFactors`.
       best_epochs_: The numbers of epochs of the two parts.
       validation_: NDCG@20 on held-out items after each part.
+      history_: "loss" and "val_ndcg_cut_20" of each epoch with held-out items, for each part.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -116,6 +119,7 @@ class Recommender:
         patience: int = 5,
         validation_fraction: float = 0.1,
         refit: bool = True,
+        strategy: tf.distribute.Strategy | None = None,
         seed: int = 0,
         user_encoder: tf.keras.layers.Layer | None = None,
         item_encoder: tf.keras.layers.Layer | None = None,
@@ -147,6 +151,7 @@ class Recommender:
         self._patience = _arguments.integer("patience", patience, least=1)
         self._fraction = _arguments.real("validation_fraction", validation_fraction, above=0.0, below=1.0)
         self._refit = _arguments.boolean("refit", refit)
+        self._strategy = _arguments.instance("strategy", strategy, tf.distribute.Strategy, optional=True)
         self._verbose = _arguments.boolean("verbose", verbose)
 
     @staticmethod
@@ -190,6 +195,7 @@ class Recommender:
         self.interactions_ = train
         self.best_epochs_: list[int] = []
         self.validation_: list[float] = []
+        self.history_: list[dict[str, list[float]]] = []
         features = {"users": user_features, "items": item_features}
         model = self._train(train, validation, features, checkpoint_dir)
         if self._refit:
@@ -208,17 +214,22 @@ class Recommender:
     ) -> CatalogFactors:
         columns = {f"num_{what[:-1]}_features": _columns(values) for what, values in features.items()}
         options: dict[str, Any] = {**self._factors, **self._encoders, **columns}
-        model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
-        model.set_features(**features)
-        model(tf.zeros([1], tf.int32))
+        with self._scope():
+            model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
+            model.set_features(**features)
+            model(tf.zeros([1], tf.int32))
         for place, part in enumerate(self._parts):
             if validation is None:
                 self._train_part(model, part._replace(epochs=self.best_epochs_[place]), train, None, checkpoint_dir)
             else:
-                best = self._train_part(model, part, train, validation, checkpoint_dir)
-                self.best_epochs_.append(best["epoch"] + 1)
-                self.validation_.append(best["value"])
+                watched = self._train_part(model, part, train, validation, checkpoint_dir)
+                self.best_epochs_.append(watched.best_epoch + 1)
+                self.validation_.append(watched.best_value)
+                self.history_.append(watched.history)
         return model
+
+    def _scope(self) -> Any:
+        return (self._strategy or tf.distribute.get_strategy()).scope()
 
     def _train_part(
         self,
@@ -227,16 +238,17 @@ class Recommender:
         train: Interactions,
         validation: Interactions | None,
         checkpoint_dir: str | os.PathLike[str] | None,
-    ) -> dict[str, Any]:
-        """Trains a part, and returns its best epoch and value if there is a validation."""
+    ) -> Any:
+        """Trains a part, and returns its `training.Validation` if there is one."""
         seed, is_warm_start = self._factors["seed"], part.prefix != ""
         negatives, loss = self._negatives, part.loss
         if self._candidates is not None and not is_warm_start:
             negatives, loss = None, BestItemsLoss(loss, self._candidates)
-        # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, and sampled
-        # candidates would need a program for each of their numbers.
+        # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, and
+        # samples would need a program for each number of items.
         is_compiled = is_warm_start and negatives is None and not any(self._encoders.values()) and _compiled.has_xla()
-        model.compile(tf.keras.optimizers.Adam(part.learning_rate), loss, jit_compile=is_compiled)
+        with self._scope():
+            model.compile(tf.keras.optimizers.Adam(part.learning_rate), loss, jit_compile=is_compiled)
         watched = None
         if validation is not None:
             watched = training.Validation(
@@ -273,7 +285,7 @@ class Recommender:
             | {"negatives": negatives, "candidates": None if is_warm_start else self._candidates},
             callbacks=[training.ProgressLog()] if self._verbose else [],
         )
-        return {} if watched is None else {"epoch": watched.best_epoch, "value": watched.best_value}
+        return watched
 
     @staticmethod
     def _quality(model: CatalogFactors, train: Interactions, validation: Interactions) -> float:
