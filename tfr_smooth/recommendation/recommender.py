@@ -244,10 +244,16 @@ class Recommender:
         negatives, loss = self._negatives, part.loss
         if self._candidates is not None and not is_warm_start:
             negatives, loss = None, BestItemsLoss(loss, self._candidates)
-        # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, and
-        # samples would need a program for each number of items.
-        is_compiled = is_warm_start and negatives is None and not any(self._encoders.values()) and _compiled.has_xla()
         with self._scope():
+            # The softmax of a catalog is bound by memory, and XLA has fewer arrays. It cannot read the variables of
+            # several replicas. Encoders may not support it, and samples would need a program for each number of items.
+            is_compiled = (
+                is_warm_start
+                and negatives is None
+                and not any(self._encoders.values())
+                and not tf.distribute.has_strategy()
+                and _compiled.has_xla()
+            )
             model.compile(tf.keras.optimizers.Adam(part.learning_rate), loss, jit_compile=is_compiled)
         watched = None
         if validation is not None:
