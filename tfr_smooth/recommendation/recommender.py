@@ -67,8 +67,6 @@ class Recommender:
       patience: Epochs without a better NDCG@20 after which a part ends, >= 1.
       validation_fraction: Fraction of each user's items that are held out, in (0, 1).
       refit: Whether to train again with all items.
-      strategy: A `tf.distribute` strategy, such as from `training.get_strategy`. Each replica has a part of the users
-        of a batch. None trains on one device.
       seed: Seed of the factors, batches and held-out items, >= 0. Encoders are initialized by their own seeds.
       user_encoder: A Keras layer or model from the features of users, float32 [batch, features], to their vectors,
         instead of factors. None for factors.
@@ -119,7 +117,6 @@ class Recommender:
         patience: int = 5,
         validation_fraction: float = 0.1,
         refit: bool = True,
-        strategy: tf.distribute.Strategy | None = None,
         seed: int = 0,
         user_encoder: tf.keras.layers.Layer | None = None,
         item_encoder: tf.keras.layers.Layer | None = None,
@@ -151,7 +148,6 @@ class Recommender:
         self._patience = _arguments.integer("patience", patience, least=1)
         self._fraction = _arguments.real("validation_fraction", validation_fraction, above=0.0, below=1.0)
         self._refit = _arguments.boolean("refit", refit)
-        self._strategy = _arguments.instance("strategy", strategy, tf.distribute.Strategy, optional=True)
         self._verbose = _arguments.boolean("verbose", verbose)
 
     @staticmethod
@@ -214,10 +210,9 @@ class Recommender:
     ) -> CatalogFactors:
         columns = {f"num_{what[:-1]}_features": _columns(values) for what, values in features.items()}
         options: dict[str, Any] = {**self._factors, **self._encoders, **columns}
-        with self._scope():
-            model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
-            model.set_features(**features)
-            model(tf.zeros([1], tf.int32))
+        model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
+        model.set_features(**features)
+        model(tf.zeros([1], tf.int32))
         for place, part in enumerate(self._parts):
             if validation is None:
                 self._train_part(model, part._replace(epochs=self.best_epochs_[place]), train, None, checkpoint_dir)
@@ -227,9 +222,6 @@ class Recommender:
                 self.validation_.append(watched.best_value)
                 self.history_.append(watched.history)
         return model
-
-    def _scope(self) -> Any:
-        return (self._strategy or tf.distribute.get_strategy()).scope()
 
     def _train_part(
         self,
@@ -244,17 +236,10 @@ class Recommender:
         negatives, loss = self._negatives, part.loss
         if self._candidates is not None and not is_warm_start:
             negatives, loss = None, BestItemsLoss(loss, self._candidates)
-        with self._scope():
-            # The softmax of a catalog is bound by memory, and XLA has fewer arrays. It cannot read the variables of
-            # several replicas. Encoders may not support it, and samples would need a program for each number of items.
-            is_compiled = (
-                is_warm_start
-                and negatives is None
-                and not any(self._encoders.values())
-                and not tf.distribute.has_strategy()
-                and _compiled.has_xla()
-            )
-            model.compile(tf.keras.optimizers.Adam(part.learning_rate), loss, jit_compile=is_compiled)
+        # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, and
+        # samples would need a program for each number of items.
+        is_compiled = is_warm_start and negatives is None and not any(self._encoders.values()) and _compiled.has_xla()
+        model.compile(tf.keras.optimizers.Adam(part.learning_rate), loss, jit_compile=is_compiled)
         watched = None
         if validation is not None:
             watched = training.Validation(
