@@ -7,6 +7,9 @@ Files contain lines `user item item ...`, or, if their names end in .csv, .dat o
 line, `user,item,rating,time`, separated by commas, `::` or tabs. Without --test, a fifth of the items of each user is
 the test part. The same command resumes after the last finished epoch. OUTPUT_DIR contains
     metrics.json     measures of the test items, of the recommender and the baselines
+    measures.png     the same as bars
+    softmax.png      training curves of the softmax loss: NDCG@20 of held-out items by epoch
+    loss.png         those of --loss
     recommender.npz  the recommender, which tfr_smooth.recommendation.Recommender.load reads
     training/        the checkpoints for resuming
 """
@@ -23,7 +26,7 @@ import startup
 from absl import flags
 from command_line import errors_in_one_line, write_json
 
-from tfr_smooth import recommendation, study
+from tfr_smooth import _plotting, evaluation, recommendation, study
 
 _TRAIN = flags.DEFINE_string("train", None, "Training file: a path or a glob pattern.", required=True)
 _TEST = flags.DEFINE_string("test", None, "Test file. Default: a random fifth of the items of each user.")
@@ -40,6 +43,9 @@ _BATCH_SIZE = flags.DEFINE_integer("batch_size", 64, "Users per batch with the l
 _NEGATIVES = flags.DEFINE_integer(
     "negatives", None, "Sampled items per batch. Default: the whole catalog.", lower_bound=1
 )
+_CANDIDATES = flags.DEFINE_integer(
+    "candidates", None, "Best scored items per user with the loss. Default: the whole catalog.", lower_bound=1
+)
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of all random numbers.", lower_bound=0)
 _BASELINES = flags.DEFINE_string(
     "baselines", "popularity ease", "Baselines: some of popularity, item_knn, ease, ials, bpr."
@@ -54,6 +60,8 @@ BASELINES = {
     "bpr": recommendation.BPR,
 }
 SHORT = {"ndcg_cut": "ndcg", "success": "hit_rate"}
+# On the plot.
+SHOWN = {"recall_20": "Recall@20", "ndcg_20": "NDCG@20", "hit_rate_20": "hit rate@20", "coverage_20": "coverage@20"}
 
 
 def main(argv: list[str]) -> None:
@@ -71,6 +79,7 @@ def main(argv: list[str]) -> None:
         measured = {"recommender": measure("recommender", recommender, train, test)}
         for name in _BASELINES.value.split():
             measured[name] = measure(name, BASELINES[name]().fit(train), train, test)
+        plot(recommender, measured, output)
     # Written last: if this file exists, the output is complete.
     write_json(output / "metrics.json", {**measured.pop("recommender"), "baselines": measured})
     print(f"Output: {output}")
@@ -100,9 +109,29 @@ def make() -> recommendation.Recommender:
         learning_rate=_LEARNING_RATE.value,
         batch_size=_BATCH_SIZE.value,
         negatives=_NEGATIVES.value,
+        candidates=_CANDIDATES.value,
         seed=_SEED.value,
         **options,
     )
+
+
+def plot(recommender: recommendation.Recommender, measured: dict[str, dict[str, float]], output: pathlib.Path) -> None:
+    """Draws the training curves, and bars of the measures of all recommenders."""
+    from matplotlib.figure import Figure
+
+    parts = ["softmax", "loss"] if _WARM_START_EPOCHS.value else ["loss"]
+    for part, history, epochs in zip(parts, recommender.history_, recommender.best_epochs_, strict=False):
+        evaluation.plot_training_curves(output / f"{part}.png", history, best_epoch=epochs - 1)
+    with _plotting.theme():
+        figure = Figure(figsize=(8.0, 3.5), layout="constrained")
+        axes, width = figure.add_subplot(), 0.8 / len(measured)
+        for place, (name, values) in enumerate(measured.items()):
+            bars = [values[shown] for shown in SHOWN]
+            axes.bar([at + place * width for at in range(len(SHOWN))], bars, width, label=name.replace("_", " "))
+        axes.set_xticks([at + 0.4 - width / 2 for at in range(len(SHOWN))], SHOWN.values())
+        axes.grid(visible=False, axis="x")
+        axes.legend()
+        figure.savefig(output / "measures.png", dpi=150)
 
 
 def measure(name: str, scorer: Any, train: Any, test: Any) -> dict[str, float]:

@@ -43,7 +43,7 @@ def program(function: Callable[..., Any]) -> Callable[..., Any]:
         tensors = [tf.stop_gradient(tf.convert_to_tensor(argument)) for argument in tf.nest.flatten(arguments)]
         specs = _specs(tensors)
         if specs not in traces:
-            traced = tf.function(function, input_signature=specs, jit_compile=_has_xla(), autograph=False)
+            traced = tf.function(function, input_signature=specs, jit_compile=has_xla(), autograph=False)
             operations = traced.get_concrete_function().graph.get_operations()
             if any(operation.type in _NUMERICS_CHECKS for operation in operations):
                 traced = tf.function(function, input_signature=specs, autograph=False)
@@ -138,7 +138,8 @@ def _specs(tensors: Iterable[tf.Tensor]) -> tuple[tf.TensorSpec, ...]:
 
 
 @functools.cache
-def _has_xla() -> bool:
+def has_xla() -> bool:
+    """Returns whether TensorFlow has XLA for the devices of this machine."""
     return not (platform.system() == "Darwin" and tf.config.list_physical_devices("GPU"))
 
 

@@ -34,6 +34,8 @@ def test_files_of_lists(tmp_path):
     found = recommendation.evaluate(loaded, test, seen=train, measures="recall_20")
     assert found.means["recall_20"].mean == pytest.approx(measured["recall_20"])
     assert json.loads((output / "metrics.json").read_text()) == measured
+    for name in ("softmax", "loss", "measures"):
+        assert (output / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
@@ -41,7 +43,10 @@ def test_files_of_lists(tmp_path):
     ("flags", "message"),
     [
         (["--train=none.txt"], "none.txt"),
-        (["--train=x.txt", "--baselines=svd"], "--baselines must be some of popularity, item_knn, ease, ials, got"),
+        (
+            ["--train=x.txt", "--baselines=svd"],
+            "--baselines must be some of popularity, item_knn, ease, ials, bpr, got",
+        ),
         (["--train=x.txt", "--least_rating=3"], "--least_rating needs files of ratings"),
     ],
 )

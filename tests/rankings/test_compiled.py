@@ -27,7 +27,7 @@ def test_a_program_is_traced_once_per_dtype_for_all_sizes():
 
 @pytest.mark.parametrize("has_xla", [True, False])
 def test_a_program_is_compiled_if_tensorflow_has_xla(has_xla, monkeypatch):
-    monkeypatch.setattr(_compiled, "_has_xla", lambda: has_xla)
+    monkeypatch.setattr(_compiled, "has_xla", lambda: has_xla)
     calls = []
     function = tf.function
     monkeypatch.setattr(tf, "function", lambda *args, **kwargs: calls.append(kwargs) or function(*args, **kwargs))

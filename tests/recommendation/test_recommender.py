@@ -152,6 +152,7 @@ def test_files_keep_recommendations(fitted, tmp_path):
             "`warm_start_epochs` must be an integer >= 1 without a loss",
         ),
         (lambda fitted: recommendation.Recommender(negatives=0), "`negatives` must be an integer >= 1"),
+        (lambda fitted: recommendation.Recommender(candidates=0), "`candidates` must be an integer >= 1"),
         (lambda fitted: recommendation.Recommender(learning_rate=0.0), "`learning_rate` must be a finite number > 0"),
         (lambda fitted: recommendation.Recommender(batch_size=0), "`batch_size` must be an integer >= 1, got 0"),
         (lambda fitted: recommendation.Recommender(loss="ndgc"), "`identifier` must be one of .*, got 'ndgc'"),

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, losses, serving, training
+from tfr_smooth import _arguments, _compiled, losses, serving, training
 from tfr_smooth.recommendation import ranking, recommender_file, servable
 from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
+from tfr_smooth.recommendation.best_items import BestItemsLoss
 from tfr_smooth.recommendation.evaluation import evaluate
 from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out
@@ -60,6 +61,9 @@ class Recommender:
       batch_size: Users per batch in the second part, >= 1.
       negatives: Number of sampled items per batch, >= 1; see `candidate_batches`. None trains on the whole catalog. The
         offsets correct the softmax loss only; other losses take the candidates as the catalog.
+      candidates: In the second part, the loss is over each user's items, this number of other items, >= 1, those with
+        the best scores in the step, and the item with the lowest score. None takes all items. All items are scored, so
+        `negatives` is then for the first part only.
       patience: Epochs without a better NDCG@20 after which a part ends, >= 1.
       validation_fraction: Fraction of each user's items that are held out, in (0, 1).
       refit: Whether to train again with all items.
@@ -75,6 +79,7 @@ class Recommender:
       model_: The trained `CatalogFactors`.
       best_epochs_: The numbers of epochs of the two parts.
       validation_: NDCG@20 on held-out items after each part.
+      history_: "loss" and "val_ndcg_cut_20" of each epoch with held-out items, for each part.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -108,6 +113,7 @@ class Recommender:
         warm_start_batch_size: int = 256,
         batch_size: int = 64,
         negatives: int | None = None,
+        candidates: int | None = None,
         patience: int = 5,
         validation_fraction: float = 0.1,
         refit: bool = True,
@@ -138,6 +144,7 @@ class Recommender:
         if not self._parts:
             raise ValueError("`warm_start_epochs` must be an integer >= 1 without a loss, got 0.")
         self._negatives = _arguments.integer_or_none("negatives", negatives, least=1)
+        self._candidates = _arguments.integer_or_none("candidates", candidates, least=1)
         self._patience = _arguments.integer("patience", patience, least=1)
         self._fraction = _arguments.real("validation_fraction", validation_fraction, above=0.0, below=1.0)
         self._refit = _arguments.boolean("refit", refit)
@@ -184,6 +191,7 @@ class Recommender:
         self.interactions_ = train
         self.best_epochs_: list[int] = []
         self.validation_: list[float] = []
+        self.history_: list[dict[str, list[float]]] = []
         features = {"users": user_features, "items": item_features}
         model = self._train(train, validation, features, checkpoint_dir)
         if self._refit:
@@ -209,9 +217,10 @@ class Recommender:
             if validation is None:
                 self._train_part(model, part._replace(epochs=self.best_epochs_[place]), train, None, checkpoint_dir)
             else:
-                best = self._train_part(model, part, train, validation, checkpoint_dir)
-                self.best_epochs_.append(best["epoch"] + 1)
-                self.validation_.append(best["value"])
+                watched = self._train_part(model, part, train, validation, checkpoint_dir)
+                self.best_epochs_.append(watched.best_epoch + 1)
+                self.validation_.append(watched.best_value)
+                self.history_.append(watched.history)
         return model
 
     def _train_part(
@@ -221,9 +230,16 @@ class Recommender:
         train: Interactions,
         validation: Interactions | None,
         checkpoint_dir: str | os.PathLike[str] | None,
-    ) -> dict[str, Any]:
-        """Trains a part, and returns its best epoch and value if there is a validation."""
-        model.compile(tf.keras.optimizers.Adam(part.learning_rate), part.loss)
+    ) -> Any:
+        """Trains a part, and returns its `training.Validation` if there is one."""
+        seed, is_warm_start = self._factors["seed"], part.prefix != ""
+        negatives, loss = self._negatives, part.loss
+        if self._candidates is not None and not is_warm_start:
+            negatives, loss = None, BestItemsLoss(loss, self._candidates)
+        # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, and
+        # samples would need a program for each number of items.
+        is_compiled = is_warm_start and negatives is None and not any(self._encoders.values()) and _compiled.has_xla()
+        model.compile(tf.keras.optimizers.Adam(part.learning_rate), loss, jit_compile=is_compiled)
         watched = None
         if validation is not None:
             watched = training.Validation(
@@ -231,17 +247,16 @@ class Recommender:
                 monitor="ndcg_cut_20",
                 patience=self._patience,
             )
-        seed, is_warm_start = self._factors["seed"], part.prefix != ""
 
         def batches(finished: int) -> tf.data.Dataset:
             remaining = part.epochs - finished
             options = {"batch_size": part.batch_size, "seed": seed, "num_epochs": remaining, "first_epoch": finished}
-            if self._negatives is None:
+            if negatives is None:
                 dataset = user_batches(train, **options).map(
                     lambda users, items: (users, dense_labels(items, train.num_items))
                 )
             else:
-                dataset = candidate_batches(train, negatives=self._negatives, **options)
+                dataset = candidate_batches(train, negatives=negatives, **options)
             return dataset.map(_with_equal_users if is_warm_start else _without_offsets)
 
         name = f"{part.prefix or 'loss'}_{'all' if validation is None else 'held_out'}"
@@ -258,10 +273,10 @@ class Recommender:
                 "loss": losses.serialize(part.loss),
                 "learning_rate": part.learning_rate,
             }
-            | {"negatives": self._negatives},
+            | {"negatives": negatives, "candidates": None if is_warm_start else self._candidates},
             callbacks=[training.ProgressLog()] if self._verbose else [],
         )
-        return {} if watched is None else {"epoch": watched.best_epoch, "value": watched.best_value}
+        return watched
 
     @staticmethod
     def _quality(model: CatalogFactors, train: Interactions, validation: Interactions) -> float:

@@ -1,0 +1,92 @@
+"""A loss of the best scored items: the same list chosen by NumPy, and the limit of all items."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.recommendation.groups import likes
+from tfr_smooth import losses, recommendation
+from tfr_smooth.recommendation.best_items import BestItemsLoss
+
+LOSSES = {
+    "smoothi_ndcg": losses.get("smoothi_ndcg", alpha=3.0, delta=0.01, topn=5, reduction="none"),
+    "list_net": losses.ListNetLoss(reduction="none"),
+    "lambda_loss": losses.get("lambda_loss", reduction="none"),
+}
+
+
+def a_batch(items=60):
+    """Users with 0, 1, 5 and 20 relevant items; distinct scores."""
+    random = np.random.RandomState(0)
+    scores = np.stack([random.permutation(items) for _ in range(4)]).astype(np.float32) / 10.0
+    labels = np.zeros([4, items], np.float32)
+    for row, count in enumerate((0, 1, 5, 20)):
+        labels[row, random.permutation(items)[:count]] = 1.0
+    return labels, scores
+
+
+def value_and_gradient(loss, labels, scores):
+    scores = tf.constant(scores)
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        value = loss(tf.constant(labels), scores)
+    return value.numpy(), tape.gradient(value, scores).numpy()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_all_items_as_candidates_give_the_loss_itself(name):
+    expected = value_and_gradient(LOSSES[name], *a_batch())
+    found = value_and_gradient(BestItemsLoss(LOSSES[name], 60), *a_batch())
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_it_is_the_loss_of_the_chosen_list(name):
+    labels, scores = a_batch()
+    value, gradient = value_and_gradient(BestItemsLoss(LOSSES[name], 7), labels, scores)
+    for row in range(len(labels)):
+        others = [
+            item for item in np.argsort(-scores[row]) if labels[row, item] == 0.0 and item != scores[row].argmin()
+        ]
+        chosen = sorted({*np.flatnonzero(labels[row]), scores[row].argmin(), *others[:7]})
+        expected = value_and_gradient(LOSSES[name], labels[row : row + 1, chosen], scores[row : row + 1, chosen])
+        assert value[row] == pytest.approx(expected[0][0], rel=1e-5)
+        np.testing.assert_allclose(gradient[row, chosen], expected[1][0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_array_equal(np.delete(gradient[row], chosen), 0.0)
+
+
+def test_smoothi_of_the_best_items_approaches_that_of_all():
+    labels, scores = a_batch(items=300)
+    expected = value_and_gradient(LOSSES["smoothi_ndcg"], labels, scores)
+    errors = []
+    for candidates in (5, 20, 40):
+        found = value_and_gradient(BestItemsLoss(LOSSES["smoothi_ndcg"], candidates), labels, scores)
+        errors.append([np.abs(a - b).max() / np.abs(b).max() for a, b in zip(found, expected, strict=True)])
+    assert (np.diff(errors, axis=0) < 0.0).all()
+    assert errors[-1][0] < 2e-3 and errors[-1][1] < 0.05
+
+
+def test_padding_reaches_nothing():
+    labels, scores = a_batch()
+    labels[1, :30], labels[2] = -1.0, -1.0
+    loss = BestItemsLoss(LOSSES["smoothi_ndcg"], 7)
+    expected = value_and_gradient(loss, labels, scores)
+    found = value_and_gradient(loss, labels, np.where(labels < 0.0, np.nan, scores).astype(np.float32))
+    for with_nan, without in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(with_nan, without)
+        assert np.isfinite(without).all()
+    assert expected[0][2] == 0.0 and (expected[1][labels < 0.0] == 0.0).all()
+
+
+@pytest.mark.slow
+def test_all_items_as_candidates_train_like_the_whole_catalog():
+    train, held_out = recommendation.hold_out(recommendation.Interactions(likes()), items=2)
+    options = {"dim": 8, "warm_start_epochs": 8, "warm_start_batch_size": 4, "verbose": False}
+    options |= {"epochs": 2, "learning_rate": 0.01, "batch_size": 16, "refit": False}
+    whole, best, few = (
+        recommendation.Recommender(**options, candidates=candidates).fit(train, validation=held_out)
+        for candidates in (None, train.num_items, 2)
+    )
+    np.testing.assert_allclose(best.scores([0, 9]), whole.scores([0, 9]), rtol=1e-3, atol=1e-3)
+    assert np.abs(few.scores([0, 9]) - whole.scores([0, 9])).max() > 1e-3
