@@ -109,9 +109,3 @@ def test_the_setting_recipe_stands_for_the_defaults_of_the_ranker():
     for name, value in tfr_smooth.Ranker().get_params().items():
         assert default.get_params()[name] == value, name
     assert RANKER.expanded({"recipe": "paper"}) == {}
-
-
-def test_default_grids_contain_the_hyperparameters_of_the_loss():
-    assert RANKER.grid() == {"alpha": (0.1, 1.0, 10.0, 100.0), "learning_rate": (0.01, 0.001)}
-    assert set(RANKERS["list_net"].grid()) == {"learning_rate"}
-    assert set(RANKERS["softsort_ndcg"].grid()) == {"temperature", "learning_rate"}

@@ -85,35 +85,6 @@ def test_towers_are_equal_with_the_same_weights():
     check_equal(*(tower(inputs, training=True) for tower in towers))
 
 
-def test_examples_of_the_docstrings_of_tf_ranking_are_equal():
-    for package in (models, theirs):
-        mask = [[True, True, False], [True, False, False]]
-        context, examples = package.FlattenList()(
-            inputs=({"c": [[1], [0]]}, {"e": [[[1], [0], [-1]], [[0], [1], [0]]]}, mask)
-        )
-        assert context["c"].numpy().ravel().tolist() == [1, 1, 1, 0, 0, 0]
-        assert examples["e"].numpy().ravel().tolist() == [1, 0, 1, 0, 0, 0]
-        logits = [1.0, 0.5, 2.0, 0.0, -1.0, 0.0]
-        np.testing.assert_allclose(package.RestoreList()((logits, mask)), [[1.0, 0.5, LOG], [0.0, LOG, LOG]])
-        scattered = package.RestoreList(by_scatter=True)((logits, mask))
-        np.testing.assert_allclose(scattered, [[1.5, 0.5, LOG], [-1 / 3, LOG, LOG]], rtol=1e-6)
-        mask = [[True, False], [True, True]]
-        # With lists instead of tensors, TF-Ranking's example fails.
-        features = tf.constant([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])
-        inputs = ({"c": tf.constant([[1.0], [2.0]])}, {"e": features}, tf.constant(mask))
-        second = [[2.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
-        for circular, first in ((True, [1.0, 1.0, 0.0]), (False, [1.0, 0.0, 1.0])):
-            outputs = package.ConcatFeatures(circular_padding=circular)(inputs=inputs)
-            assert outputs.numpy().tolist() == [[[1.0, 1.0, 0.0], first], second]
-        documents = [[[1.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]]
-        layer = package.DocumentInteractionAttention(num_heads=1, head_size=64, num_layers=1)
-        mask = tf.constant([[True, True, False], [True, False, False]])
-        assert layer(inputs=(tf.constant(documents), mask), training=False).shape == (2, 3, 64)
-        example, context = tf.constant([[1.0], [0.0], [-1.0]]), tf.constant([[1.0, 2.0], [0.0, 1.0], [-1.0, 1.0]])
-        outputs, parts, weights = package.GAMLayer(2, [3, 2, 1], 2, [3, 2, 1])(([example] * 2, [context] * 2))
-        assert outputs.shape == (3, 1) and len(parts) == 2 and [each.shape for each in weights] == [(3, 2)] * 2
-
-
 # Each test below covers differences that the page lists.
 
 
