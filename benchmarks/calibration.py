@@ -11,13 +11,14 @@ resumes. The table is in Markdown: the mean over test folds and its standard err
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Iterator
+import statistics
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from tfr_smooth import Ranker, evaluation, losses, models
+from tfr_smooth import Ranker, evaluation, losses, training
 from tfr_smooth.study.folds import load_fold
 
 _DATA = flags.DEFINE_string("data", None, "Folder of the folds.", required=True)
@@ -45,7 +46,11 @@ def train(folder: pathlib.Path, output: pathlib.Path) -> None:
     files = {part: [str(next(folder.glob(f"{name}.txt*")))] for part, name in (("train", "train"), ("valid", "vali"))}
     fold = load_fold({**files, "test": [str(next(folder.glob("test.txt*")))]})
     parts = {
-        name: (part.features, (part.labels >= 1.0).astype(np.float32), np.repeat(np.arange(len(part.lengths)), part.lengths))
+        name: (
+            part.features,
+            (part.labels >= 1.0).astype(np.float32),
+            np.repeat(np.arange(len(part.lengths)), part.lengths),
+        )
         for name, part in fold.parts.items()
     }
     for seed in range(_SEEDS.value):
@@ -66,11 +71,52 @@ def train(folder: pathlib.Path, output: pathlib.Path) -> None:
             print(path.stem, flush=True)
 
 
+def measured(labels: np.ndarray, queries: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
+    """Returns NDCG, the calibration error and the log loss of test documents."""
+    inside = np.clip(probabilities.astype(np.float64), 1e-6, 1.0 - 1e-6)
+    return {
+        "NDCG": evaluation.evaluate_rows(labels, probabilities, queries, ["ndcg"])["ndcg"].mean,
+        "ECE": evaluation.reliability(labels, probabilities, bins=_BINS.value).expected_calibration_error,
+        "log loss": float(-np.mean(np.where(labels > 0, np.log(inside), np.log1p(-inside)))),
+    }
+
+
+def evaluate(path: pathlib.Path, name: str) -> dict[str, dict[str, float]]:
+    """Returns the measures of a training, by calibration."""
+    found = np.load(path)
+    scores, test = found["test_scores"], (found["test_labels"], found["test_queries"])
+    # Raw scores have the NDCG of the probabilities without the ties of float32.
+    result = {"": measured(*test, LOSSES[name][1](scores.astype(np.float64)))}
+    for method in ("platt", "isotonic"):
+        calibration = training.fit_calibration(found["valid_labels"], found["valid_scores"], method=method)
+        result[method] = measured(*test, calibration(scores).numpy())
+    return result
+
+
+def table(output: pathlib.Path) -> str:
+    """Returns the table of all finished trainings: the mean over folds, each the mean over seeds."""
+    measures = ("NDCG", "ECE", "log loss")
+    lines = [f"| loss | calibration | {' | '.join(measures)} |", "|---|---|---|---|---|"]
+    for name in LOSSES:
+        folds: dict[str, list[dict[str, dict[str, float]]]] = {}
+        for path in sorted(output.glob(f"*-{name}-*.npz")):
+            folds.setdefault(path.name.partition("-")[0], []).append(evaluate(path, name))
+        for method in ("", "platt", "isotonic"):
+            cells = []
+            for measure in measures:
+                means = [statistics.fmean(each[method][measure] for each in seeds) for seeds in folds.values()]
+                error = statistics.stdev(means) / len(means) ** 0.5 if len(means) > 1 else float("nan")
+                cells.append(f"{statistics.fmean(means):.4f} ± {error:.4f}")
+            lines.append(f"| `{name}` | {method or 'none'} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main(_: list[str]) -> None:
     output = pathlib.Path(_OUTPUT.value)
     output.mkdir(parents=True, exist_ok=True)
     for folder in sorted(pathlib.Path(_DATA.value).glob("Fold*")):
         train(folder, output)
+    print(table(output))
 
 
 if __name__ == "__main__":
