@@ -448,6 +448,14 @@ def sigmoid_cross_entropy(labels, scores):
     return np.mean(-labels * np.log(probabilities) - (1.0 - labels) * np.log(1.0 - probabilities))
 
 
+def regression_compatible(labels, scores, list_weight=0.5):
+    """Bai et al. 2023: SigmoidCE and ListCE, the cross entropy of the labels and the sigmoids, both divided by sums."""
+    odds = 1.0 / (1.0 + np.exp(-np.asarray(scores, np.float64)))
+    total = np.sum(labels)
+    listwise = -(labels / total * np.log(odds / odds.sum())).sum() if total else 0.0
+    return (1.0 - list_weight) * sigmoid_cross_entropy(labels, scores) + list_weight * listwise
+
+
 def list_mle(labels, scores, position_aware=False, lambda_weight=None, temperature=1.0):
     """Xia et al. 2008, Lan et al. 2014; documents with equal labels share their mean score and exponential."""
     labels, scores, n = np.asarray(labels), np.asarray(scores, np.float64) / temperature, len(labels)
@@ -620,6 +628,7 @@ BASELINES = {
     "mean_squared": mean_squared,
     "pairwise_hinge": pairwise_hinge,
     "rank_net": rank_net,
+    "regression_compatible": regression_compatible,
     "sigmoid_cross_entropy": sigmoid_cross_entropy,
     "softmax": softmax_loss,
     "unique_softmax": unique_softmax,

@@ -256,6 +256,53 @@ class Ranker:
         weights = None if inputs is None or inputs.label_weights is None else tuple(inputs.label_weights.values())
         return dataclasses.replace(self._recipe, label_weights=weights)
 
+    def calibrate(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        method: str = "platt",
+        threshold: float | None = 1.0,
+    ) -> Ranker:
+        """Calibrates the scores, which become probabilities of relevance or expected labels.
+
+        The function of the scores is increasing, so documents keep their order up to rounding; "isotonic" makes some
+        of them ties. Predictions, files and exports are calibrated. A second call replaces the calibration, and `fit`
+        removes it.
+
+        Args:
+          X: A table with labels as for `evaluate`, or a dataset, without the queries of the training set.
+          y: The labels.
+          qid: The query of each row; needed for `normalization="min_max"`.
+          group: The number of rows of each query.
+          method: "platt" or "isotonic"; see `training.fit_calibration`.
+          threshold: Documents with labels >= this, > 0, are relevant. None fits the expected label instead, by
+            "isotonic" only.
+
+        Returns:
+          The ranker.
+
+        Raises:
+          ValueError: If an argument is invalid, or `training.fit_calibration` cannot fit the scores.
+          ImportError: If SciPy is not installed; the extra `tfr_smooth[evaluation]` includes it.
+        """
+        self._fitted()
+        scorer = self._scorer.scorer if isinstance(self._scorer, models.CalibratedScorer) else self._scorer
+        if isinstance(X, tf.data.Dataset):
+            model = scorer if self.inputs_ is None else self.inputs_.scorer(scorer)
+            queries = list(training.score_queries(model, X))
+            labels, scores = (np.concatenate([getattr(q, name) for q in queries]) for name in ("labels", "scores"))
+        else:
+            rows = self._rows(X, y, qid, group).with_labels()
+            labels, scores = rows.labels, self._scores(rows, scorer)
+        calibration = training.fit_calibration(labels, scores, method=method, threshold=threshold)
+        calibrated = models.CalibratedScorer(scorer, calibration)
+        calibrated.build((None, None, scorer.num_features))
+        self._take_fitted(self.inputs_, calibrated, self.history_, self.best_epoch_)
+        return self
+
     def _take_fitted(
         self,
         inputs: TableInputs | None,
@@ -310,16 +357,15 @@ class Ranker:
             return np.concatenate([query.scores for query in training.score_queries(self._fitted(), X)])
         return self._scores(self._rows(X, qid=qid, group=group))
 
-    def _scores(self, rows: TableRows) -> np.ndarray:
+    def _scores(self, rows: TableRows, scorer: models.Scorer | None = None) -> np.ndarray:
+        scorer = self._scorer if scorer is None else scorer
         features = _prepared(rows, self.inputs_)
         if self._params["normalization"] == "min_max":
             _ = rows.query_of_row  # raises an error if there are no queries
             options = {"batch_size": self._params["batch_size"], "return_ids": True}
-            return training.score_rows(
-                self._scorer, dataclasses.replace(rows, labels=None).batches(features, **options)
-            )
+            return training.score_rows(scorer, dataclasses.replace(rows, labels=None).batches(features, **options))
         chunks = [features[start : start + _CHUNK] for start in range(0, len(features), _CHUNK)]
-        return np.concatenate([self._scorer(chunk[np.newaxis], training=False).numpy()[0] for chunk in chunks])
+        return np.concatenate([scorer(chunk[np.newaxis], training=False).numpy()[0] for chunk in chunks])
 
     def rank(self, X: Any, *, qid: Any = None, group: Any = None) -> Any:
         """Ranks the rows of a DataFrame within each query.

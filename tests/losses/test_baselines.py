@@ -79,6 +79,9 @@ RANK_2_LOSS = 1.0 - 1.0 / math.log2(3.0)  # Difference of the discounts at ranks
         (losses.ListMLELoss(), [1, 0, 0], [0, 0, 0], math.log(6)),
         (losses.ListMLELoss(position_aware=True), [2, 1, 0], [0, 0, 0], math.log(3) + LOG2 / 3),
         (losses.ListMLELoss(position_aware=True), [1], [3], 0.0),
+        (losses.RegressionCompatibleLoss(list_weight=1.0), [0, 1, 1, 0], [9, 9, 9, 9], 2 * LOG2),
+        (losses.RegressionCompatibleLoss(list_weight=1.0), [1, 0], [0, math.log(3)], math.log(2.5)),  # odds 2 to 3
+        (losses.RegressionCompatibleLoss(list_weight=0.25), [0, 0], [0, 0], 0.75 * LOG2),
         (losses.RankNetLoss(), [2, 1, 1], [0, 0, 0], LOG2),
         (losses.RankNetLoss(sigma=2.0), [0, 1], [0, 3], math.log(1 + math.exp(-6))),
         (losses.RankNetLoss(), [2, 1, 0], [1, 0, 1], (math.log(1 + 1 / math.e) + LOG2 + math.log(1 + math.e)) / 3),
@@ -164,6 +167,19 @@ def test_value_and_gradient_are_finite_for_scores_of_1e30(loss, reference, label
 
 
 # ---- ListNet
+
+
+@pytest.mark.parametrize("list_weight", [0.0, 0.5, 1.0])
+def test_both_terms_of_regression_compatible_are_minimal_at_the_probabilities_of_relevance(list_weight):
+    probabilities = np.array([[0.9, 0.5, 0.2, 0.01]])
+    scores = tf.constant(np.log(probabilities / (1.0 - probabilities)))
+    loss = losses.RegressionCompatibleLoss(list_weight=list_weight)
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        value = loss(probabilities, scores)
+    np.testing.assert_allclose(tape.gradient(value, scores), 0.0, atol=1e-12)
+    for other in np.random.default_rng(0).normal(size=(5, 1, 4)):
+        assert loss(probabilities, scores + other) > value
 
 
 def test_the_minimum_of_list_net_is_the_entropy_of_the_label_distribution():

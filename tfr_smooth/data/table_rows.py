@@ -87,10 +87,15 @@ class TableRows:
                 raise ValueError(f"`{name}` must have one value per row{of}, shape {shape}, got {values.shape}.")
         return cls(table, group_sizes=group, columns=columns, **found)
 
-    def checked(self) -> TableRows:
-        """Returns the rows, which must have labels and queries."""
+    def with_labels(self) -> TableRows:
+        """Returns the rows, which must have labels."""
         if self.labels is None:
             raise ValueError("`y` or `label` must define the labels, got neither.")
+        return self
+
+    def checked(self) -> TableRows:
+        """Returns the rows, which must have labels and queries."""
+        self.with_labels()
         _ = self.query_of_row  # raises an error if there are no queries
         return self
 

@@ -1,5 +1,6 @@
-"""Evaluation: trec_eval's metrics, TREC files, a significance test, and a plot of training runs."""
+"""Evaluation: trec_eval's metrics, TREC files, a significance test, calibration, and plots."""
 
+from tfr_smooth.evaluation.calibration import Reliability, plot_reliability, reliability
 from tfr_smooth.evaluation.rows import Estimate, evaluate_rows
 from tfr_smooth.evaluation.significance import Comparison, randomization_test
 from tfr_smooth.evaluation.training_curves import plot_training_curves
@@ -14,13 +15,16 @@ from tfr_smooth.evaluation.trec_files import read_qrels, read_run, write_qrels, 
 __all__ = [
     "Comparison",
     "Estimate",
+    "Reliability",
     "ScoredQuery",
     "document_names",
     "evaluate_rows",
+    "plot_reliability",
     "plot_training_curves",
     "randomization_test",
     "read_qrels",
     "read_run",
+    "reliability",
     "trec_eval",
     "trec_eval_by_query",
     "write_qrels",

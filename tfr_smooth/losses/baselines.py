@@ -15,6 +15,7 @@ from tfr_smooth.losses.pairwise_mse import PairwiseMSELoss as PairwiseMSELoss
 from tfr_smooth.losses.pairwise_soft_zero_one import PairwiseSoftZeroOneLoss as PairwiseSoftZeroOneLoss
 from tfr_smooth.losses.rank_net import RankNetLoss as RankNetLoss
 from tfr_smooth.losses.ranking_loss import RankingLoss
+from tfr_smooth.losses.regression_compatible import RegressionCompatibleLoss as RegressionCompatibleLoss
 from tfr_smooth.losses.sigmoid_cross_entropy import SigmoidCrossEntropyLoss as SigmoidCrossEntropyLoss
 from tfr_smooth.losses.softmax import SoftmaxLoss as SoftmaxLoss
 from tfr_smooth.losses.unique_softmax import UniqueSoftmaxLoss as UniqueSoftmaxLoss
@@ -35,6 +36,7 @@ BASELINES: tuple[type[RankingLoss], ...] = (
     PairwiseMSELoss,
     PairwiseSoftZeroOneLoss,
     RankNetLoss,
+    RegressionCompatibleLoss,
     SigmoidCrossEntropyLoss,
     SoftmaxLoss,
     UniqueSoftmaxLoss,

@@ -1,6 +1,7 @@
 """Scorers from the learning-to-rank papers and of table columns, and layers of lists, such as TF-Ranking's."""
 
 from tfr_smooth.models.batch_normalization import BatchNormalization
+from tfr_smooth.models.calibration import CalibratedScorer, IsotonicCalibration, PlattCalibration
 from tfr_smooth.models.concat_features import ConcatFeatures
 from tfr_smooth.models.document_interaction_attention import DocumentInteractionAttention
 from tfr_smooth.models.feed_forward import ARCHITECTURES, PADDING_SCORE, FeedForwardScorer
@@ -19,12 +20,15 @@ __all__ = [
     "ARCHITECTURES",
     "PADDING_SCORE",
     "BatchNormalization",
+    "CalibratedScorer",
     "ConcatFeatures",
     "DocumentInteractionAttention",
     "FeedForwardScorer",
     "FlattenList",
     "GAMLayer",
+    "IsotonicCalibration",
     "ListAttention",
+    "PlattCalibration",
     "PositionBias",
     "QueryMinMax",
     "RestoreList",

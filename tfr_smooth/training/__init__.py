@@ -1,5 +1,6 @@
 """Tools for training with `model.fit`: callbacks, diagnostics, scoring and distribution strategies."""
 
+from tfr_smooth.training.calibration import fit_calibration
 from tfr_smooth.training.cluster import is_chief, wait_for_workers
 from tfr_smooth.training.feature_importance import FeatureImportance, permutation_importance
 from tfr_smooth.training.progress import ProgressLog
@@ -27,6 +28,7 @@ __all__ = [
     "Trained",
     "Validation",
     "diagnose_smoothness",
+    "fit_calibration",
     "get_strategy",
     "is_chief",
     "permutation_importance",

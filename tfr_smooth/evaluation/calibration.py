@@ -1,0 +1,141 @@
+"""The calibration of predicted probabilities: a table by bins, the expected calibration error, and a plot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tfr_smooth import _arguments, _extras, _plotting
+from tfr_smooth.evaluation.training_curves import write_png
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_STRATEGIES = ("uniform", "quantile")
+
+
+class Reliability(NamedTuple):
+    """Predicted and observed rates of relevance, by bins of predictions; empty bins are left out.
+
+    Attributes:
+      counts: The documents of each bin, int64 [bins].
+      predicted: The mean prediction of each bin, float64 [bins], increasing.
+      observed: The mean label of each bin, float64 [bins].
+
+    Example:
+      >>> import numpy as np
+      >>> from tfr_smooth import evaluation
+      >>> table = evaluation.Reliability(np.array([3, 1]), np.array([0.2, 0.9]), np.array([0.1, 0.5]))
+      >>> round(table.expected_calibration_error, 3)
+      0.175
+    """
+
+    counts: np.ndarray
+    predicted: np.ndarray
+    observed: np.ndarray
+
+    @property
+    def expected_calibration_error(self) -> float:
+        r"""ECE: $\sum_b \frac{n_b}{n} |\mathrm{observed}_b - \mathrm{predicted}_b|$, >= 0.
+
+        (Naeini et al., "Obtaining Well Calibrated Probabilities Using Bayesian Binning", AAAI 2015.)
+        """
+        return float(np.average(np.abs(self.observed - self.predicted), weights=self.counts))
+
+
+def reliability(labels: Any, predictions: Any, *, bins: int = 10, strategy: str = "uniform") -> Reliability:
+    """Compares predicted and observed rates of relevance.
+
+    Args:
+      labels: Whether each document is relevant, [documents], 0 or 1; or the labels, for predictions of these.
+      predictions: The predicted probabilities, [documents]; in [0, 1] with "uniform".
+      bins: The number of bins, >= 1.
+      strategy: "uniform" for bins of equal width in [0, 1], which contain their lower ends; "quantile" for bins of
+        equally many documents, up to rounding. Equal predictions may then be in different bins, in the order of the
+        documents.
+
+    Returns:
+      The table, for `plot_reliability`, with the property `expected_calibration_error`.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Time O(N), with "quantile" O(N log N).
+
+    Example:
+      >>> from tfr_smooth import evaluation
+      >>> table = evaluation.reliability([0, 1, 1, 1], [0.1, 0.3, 0.8, 0.9], bins=2)
+      >>> table.counts.tolist(), table.observed.tolist(), round(table.expected_calibration_error, 3)
+      ([2, 2], [0.5, 1.0], 0.225)
+    """
+    _arguments.integer("bins", bins, least=1)
+    _arguments.choice("strategy", strategy, _STRATEGIES)
+    labels, predictions = np.asarray(labels, np.float64), np.asarray(predictions, np.float64)
+    uniform = strategy == "uniform"
+    expected = "numbers in [0, 1]" if uniform else "finite numbers"
+    if predictions.ndim != 1 or not predictions.size or not np.isfinite(predictions).all():
+        raise ValueError(f"`predictions` must be {expected} [documents], at least one, got shape {predictions.shape}.")
+    if uniform and (predictions.min() < 0.0 or predictions.max() > 1.0):
+        raise ValueError(f"`predictions` must be {expected}, got {predictions.min():g} to {predictions.max():g}.")
+    if labels.shape != predictions.shape or not (labels >= 0.0).all():
+        raise ValueError(f"`labels` must be {len(predictions)} numbers >= 0, got shape {labels.shape}.")
+    if uniform:
+        places = np.minimum((predictions * bins).astype(np.int64), bins - 1)
+    else:
+        places = np.empty(len(predictions), np.int64)
+        places[np.argsort(predictions, kind="stable")] = np.arange(len(predictions)) * bins // len(predictions)
+    counts = np.bincount(places, minlength=bins)
+    filled = counts > 0
+    sums = [np.bincount(places, values, minlength=bins)[filled] for values in (predictions, labels)]
+    return Reliability(counts[filled], *(each / counts[filled] for each in sums))
+
+
+def plot_reliability(path: str | os.PathLike[str], tables: Mapping[str, Reliability]) -> None:
+    """Plots the observed against the predicted rate of relevance of each bin, with the ideal diagonal.
+
+    Args:
+      path: The PNG file to write (about 820 x 720 pixels), in an existing directory. An existing file is replaced
+        atomically.
+      tables: By the name in the legend, the result of `reliability`; at least one.
+
+    Raises:
+      ValueError: If there are no tables.
+      ImportError: If matplotlib is not installed; the extra `tfr_smooth[evaluation]` includes it.
+
+    Takes about a second. Does not change the global state of matplotlib and needs no display.
+
+    Example:
+      >>> import os, tempfile
+      >>> from tfr_smooth import evaluation
+      >>> table = evaluation.reliability([0, 1, 1, 1], [0.1, 0.3, 0.8, 0.9], bins=2)
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = os.path.join(folder, "reliability.png")
+      ...     evaluation.plot_reliability(path, {"ranker": table})
+      ...     os.path.getsize(path) > 0
+      True
+    """
+    if not tables:
+        raise ValueError("`tables` must have at least one table, got none.")
+    with _extras.needed("matplotlib", extra="evaluation", by="`plot_reliability`"), _plotting.theme():
+        write_png(path, _draw(tables))
+
+
+def _draw(tables: Mapping[str, Reliability]) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.5, 4.8), layout="constrained")
+    axes = figure.subplots()
+    highest = max([1.0, *(float(max(table.predicted.max(), table.observed.max())) for table in tables.values())])
+    axes.plot([0.0, highest], [0.0, highest], color=_plotting.GRAY, linestyle=":", label="ideal")
+    for name, look in _plotting.looks(list(tables)).items():
+        table = tables[name]
+        label = f"{name} (ECE {table.expected_calibration_error:.3f})"
+        axes.plot(table.predicted, table.observed, label=label, markersize=4.5, **look.options)
+    axes.set_title("Reliability")
+    axes.set_xlabel("predicted rate of relevance")
+    axes.set_ylabel("observed rate of relevance")
+    axes.legend(loc="upper left")
+    return figure

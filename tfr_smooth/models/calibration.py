@@ -1,0 +1,178 @@
+"""Increasing functions of scores that turn them into probabilities or expected labels, and a scorer with one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.models.feed_forward import PADDING_SCORE
+from tfr_smooth.models.scorer import Scorer
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+class PlattCalibration(tf.keras.layers.Layer):
+    r"""Platt scaling of scores: $\sigma(a s + b)$.
+
+    (Platt, "Probabilistic Outputs for Support Vector Machines", 1999.) `training.fit_calibration` creates it.
+
+    Args:
+      slope: The slope $a$, > 0.
+      intercept: The intercept $b$.
+      name: Name of the layer. None uses Keras's default.
+
+    Call with scores of any shape. Returns probabilities in [0, 1], float32, in the order of the scores
+    up to rounding.
+
+    Raises:
+      ValueError: If an argument is out of range.
+
+    Time and memory O(N).
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import models
+      >>> print(models.PlattCalibration(slope=2.0, intercept=1.0)(tf.constant([[-0.5, 1.0]])).numpy().round(4))
+      [[0.5    0.9526]]
+    """
+
+    def __init__(self, *, slope: float, intercept: float, name: str | None = None) -> None:
+        super().__init__(name=name, dtype="float32")
+        self.slope = _arguments.real("slope", slope, above=0.0)
+        self.intercept = _arguments.real("intercept", intercept)
+
+    def call(self, scores: tf.Tensor) -> tf.Tensor:
+        """Returns probabilities."""
+        return tf.sigmoid(self.slope * scores + self.intercept)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {"slope": self.slope, "intercept": self.intercept, "name": self.name}
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+class IsotonicCalibration(tf.keras.layers.Layer):
+    """An increasing function of scores that is linear between knots and constant outside of them.
+
+    `training.fit_calibration` creates it by isotonic regression.
+
+    Args:
+      scores: The knots, strictly increasing in float32; at least one.
+      values: The values at the knots, increasing.
+      name: Name of the layer. None uses Keras's default.
+
+    Call with scores of any shape. Returns values, float32. No two scores change their order, but scores within a
+    constant piece become ties.
+
+    Raises:
+      ValueError: If the numbers are not increasing, or not equally many.
+
+    Time O(N log knots), memory O(N).
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import models
+      >>> calibration = models.IsotonicCalibration(scores=[0.0, 1.0, 2.0], values=[0.1, 0.2, 0.8])
+      >>> print(calibration(tf.constant([[-3.0, 0.5, 1.5, 9.0]])).numpy().round(2))
+      [[0.1  0.15 0.5  0.8 ]]
+    """
+
+    def __init__(self, *, scores: Sequence[float], values: Sequence[float], name: str | None = None) -> None:
+        super().__init__(name=name, dtype="float32")
+        self._knots, self._values = np.array(scores, np.float32), np.array(values, np.float32)
+        finite = self._knots.ndim == 1 and self._knots.size and np.isfinite(self._knots).all()
+        if not finite or (np.diff(self._knots) <= 0.0).any():
+            raise ValueError(f"`scores` must be strictly increasing numbers, at least one, got {scores!r}.")
+        same = self._values.shape == self._knots.shape and np.isfinite(self._values).all()
+        if not same or (np.diff(self._values) < 0.0).any():
+            raise ValueError(f"`values` must be {len(self._knots)} increasing numbers, got {values!r}.")
+
+    def call(self, scores: tf.Tensor) -> tf.Tensor:
+        """Returns the interpolated values."""
+        if len(self._knots) == 1:
+            return tf.fill(tf.shape(scores), self._values[0])
+        inside = tf.clip_by_value(scores, self._knots[0], self._knots[-1])
+        # The first knot after the score, or the last knot.
+        after = tf.searchsorted(self._knots[1:-1], tf.reshape(inside, [-1]), side="right")
+        after = tf.reshape(after, tf.shape(scores)) + 1
+        left, right = tf.gather(self._knots, after - 1), tf.gather(self._knots, after)
+        low, high = tf.gather(self._values, after - 1), tf.gather(self._values, after)
+        # The minimum keeps the order where the sum is rounded up.
+        return tf.minimum(low + (high - low) * ((inside - left) / (right - left)), high)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {"scores": self._knots.tolist(), "values": self._values.tolist(), "name": self.name}
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+class CalibratedScorer(Scorer):
+    """A scorer whose scores are calibrated: probabilities of relevance, or expected labels.
+
+    Args:
+      scorer: A model with the inputs and outputs of `FeedForwardScorer`.
+      calibration: The function of its scores, a layer such as `PlattCalibration`.
+      name: Name of the model. None uses Keras's default.
+
+    Call with the inputs of the scorer. Returns calibrated scores [batch, list]; `PADDING_SCORE` at padding.
+
+    Time and memory are those of the scorer and the calibration.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import models
+      >>> calibration = models.PlattCalibration(slope=1.0, intercept=-2.0)
+      >>> scorer = models.CalibratedScorer(models.FeedForwardScorer(hidden=[4]), calibration)
+      >>> scorer({"features": tf.ones([1, 2, 3]), "mask": tf.constant([[True, False]])}).shape
+      TensorShape([1, 2])
+    """
+
+    def __init__(
+        self, scorer: tf.keras.Model, calibration: tf.keras.layers.Layer, *, name: str | None = "calibrated_scorer"
+    ) -> None:
+        super().__init__(name=name, autocast=False)
+        self.scorer = scorer
+        self.calibration = calibration
+
+    @property
+    def num_features(self) -> int | None:
+        """The number of features of the scorer."""
+        return self.scorer.num_features
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the weights of the scorer."""
+        if not self.scorer.built:
+            self.scorer.build(input_shape)
+        self.built = True
+
+    def call(self, inputs: Any, training: bool | None = None) -> tf.Tensor:
+        """Returns calibrated scores [batch, list]."""
+        scores = self.calibration(self.scorer(inputs, training=training))
+        mask = inputs.get("mask") if isinstance(inputs, dict) else None
+        return scores if mask is None else tf.where(tf.cast(mask, tf.bool), scores, PADDING_SCORE)
+
+    def get_build_config(self) -> dict[str, Any]:
+        """Returns the number of features, which `.keras` files store to recreate the weights."""
+        return {"num_features": self.num_features}
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        """Creates the weights of a model loaded from a `.keras` file."""
+        if config["num_features"] is not None:
+            self.build((None, None, config["num_features"]))
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        parts = {"scorer": self.scorer, "calibration": self.calibration}
+        return {
+            **{name: tf.keras.utils.serialize_keras_object(part) for name, part in parts.items()},
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> CalibratedScorer:
+        """Creates the model from the result of `get_config`."""
+        parts = {name: tf.keras.utils.deserialize_keras_object(config[name]) for name in ("scorer", "calibration")}
+        return cls(**{**config, **parts})
