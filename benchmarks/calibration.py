@@ -71,11 +71,13 @@ def train(folder: pathlib.Path, output: pathlib.Path) -> None:
             print(path.stem, flush=True)
 
 
-def measured(labels: np.ndarray, queries: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
-    """Returns NDCG, the calibration error and the log loss of test documents."""
+def measured(
+    labels: np.ndarray, queries: np.ndarray, scores: np.ndarray, probabilities: np.ndarray
+) -> dict[str, float]:
+    """Returns NDCG of the scores, and the calibration error and the log loss of the probabilities."""
     inside = np.clip(probabilities.astype(np.float64), 1e-6, 1.0 - 1e-6)
     return {
-        "NDCG": evaluation.evaluate_rows(labels, probabilities, queries, ["ndcg"])["ndcg"].mean,
+        "NDCG": evaluation.evaluate_rows(labels, scores, queries, ["ndcg"])["ndcg"].mean,
         "ECE": evaluation.reliability(labels, probabilities, bins=_BINS.value).expected_calibration_error,
         "log loss": float(-np.mean(np.where(labels > 0, np.log(inside), np.log1p(-inside)))),
     }
@@ -85,11 +87,12 @@ def evaluate(path: pathlib.Path, name: str) -> dict[str, dict[str, float]]:
     """Returns the measures of a training, by calibration."""
     found = np.load(path)
     scores, test = found["test_scores"], (found["test_labels"], found["test_queries"])
-    # Raw scores have the NDCG of the probabilities without the ties of float32.
-    result = {"": measured(*test, LOSSES[name][1](scores.astype(np.float64)))}
+    # Large scores have equal sigmoids in float32, so the scores themselves are ranked.
+    result = {"": measured(*test, scores, LOSSES[name][1](scores.astype(np.float64)))}
     for method in ("platt", "isotonic"):
         calibration = training.fit_calibration(found["valid_labels"], found["valid_scores"], method=method)
-        result[method] = measured(*test, calibration(scores).numpy())
+        calibrated = calibration(scores).numpy()
+        result[method] = measured(*test, calibrated, calibrated)
     return result
 
 
