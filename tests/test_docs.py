@@ -39,7 +39,6 @@ def test_snippets_run_in_order_and_print_the_documented_values(page, tmp_path, c
     assert [number for number in claimed if number not in printed] == []
 
 
-@pytest.mark.slow
 def test_the_first_snippet_of_the_readme_runs_without_warnings():
     command = [sys.executable, "-c", documents.snippets("README.md")[0]]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)

@@ -46,7 +46,8 @@ def click_patterns():
     "name",
     [
         *("list_net", "rank_net", "mean_squared"),
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("smoothi_ndcg", "approx_mrr", "lambda_loss")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("smoothi_ndcg", "approx_mrr", "soft_ndcg")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("list_mle", "lambda_loss")),
     ],
 )
 def test_the_expected_weighted_loss_does_not_depend_on_positions(name):

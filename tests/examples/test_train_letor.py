@@ -48,7 +48,6 @@ def finished(files, tmp_path_factory):
     return output, done.stdout
 
 
-@pytest.mark.slow
 def test_progress_is_printed(finished):
     _, printed = finished
     lines = printed.splitlines()
@@ -60,7 +59,6 @@ def test_progress_is_printed(finished):
     assert lines[8].startswith("Best epoch: ") and "test: ndcg 0." in lines[10] and len(lines) == 12
 
 
-@pytest.mark.slow
 def test_all_output_files_are_written(finished):
     output, _ = finished
     expected = ["best.keras", "curves.png", "export", "metrics.json", "test.run", "training"]
@@ -73,7 +71,6 @@ def test_all_output_files_are_written(finished):
     assert all(0.0 < float(row["val_smoothi_ndcg"]) < 1.0 for row in rows)
 
 
-@pytest.mark.slow
 def test_metrics_are_those_of_the_run_file(finished, files):
     output, _ = finished
     metrics = json.loads((output / "metrics.json").read_text())
