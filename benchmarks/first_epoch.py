@@ -34,7 +34,10 @@ def snippet(loss: str, folder: str) -> str:
     for old, new in (
         ("import tensorflow as tf\n", "import tensorflow as tf, tfr_smooth, time\ntfr_smooth.cache_programs()\n"),
         ('"/tmp/letor"', repr(folder)),
-        ("tfr_smooth.losses.SmoothINDCGLoss()", f"tfr_smooth.losses.get({loss!r})" if loss != "mse" else "'mse'"),
+        (
+            "tfr_smooth.losses.SmoothINDCGLoss(alpha=10.0)",
+            f"tfr_smooth.losses.get({loss!r})" if loss != "mse" else "'mse'",
+        ),
         ("model.fit(", "before = time.process_time()\nmodel.fit("),
         ("epochs=5", "epochs=1, verbose=0"),
     ):

@@ -115,9 +115,12 @@ def test_labels_and_scores_may_have_different_static_shapes(name, jit_compile):
     loss = losses.get(name)
     expected = modes.step(loss)(labels, scores)
     step = functools.partial(tf.function, modes.step(loss), jit_compile=jit_compile)
-    for shapes in (([2, 7], [None, 7]), ([2, 7], [None, None]), ([None, 7], [2, None]), (None, None), ([2, 7], None)):
-        signature = [tf.TensorSpec(shape) for shape in shapes]
-        assert_same(step(input_signature=signature)(labels, scores), expected, str(shapes))
+    shapes = [([2, 7], [None, 7])]
+    if not jit_compile:
+        shapes += [([2, 7], [None, None]), ([None, 7], [2, None]), (None, None), ([2, 7], None)]
+    for each in shapes:
+        signature = [tf.TensorSpec(shape) for shape in each]
+        assert_same(step(input_signature=signature)(labels, scores), expected, str(each))
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 """The benchmark scripts run without the peers that they compare with, and write their measurements."""
 
 import math
+import re
 
 import pytest
 
+from tests import helpers
 from tests.benchmarks import scripts
+from tfr_smooth import data
 
 pytestmark = pytest.mark.slow
 
@@ -157,3 +160,22 @@ def test_rankers_are_measured_in_processes_of_their_own(tmp_path):
         assert found["train_seconds"] > 0.0 and found["peak_gib"] > 0.1 and found["documents_per_second"] > 100.0
         mean, error = found["ndcg"]
         assert 0.5 < mean < 1.0 and 0.0 < error < 0.2
+
+
+def test_steps_of_each_loss_are_measured_for_each_catalog(tmp_path):
+    report, _ = scripts.run("catalog.py", "--items=60,90", "--topns=5", "--users=4", "--dim=4", folder=tmp_path)
+    results = {(result["method"], result["items"]): result for result in report["results"]}
+    methods = {method for method, _ in results}
+    assert "softmax" in methods and len(results) == 2 * len(methods) == len(report["results"])
+    assert all(result["seconds"] > 0.0 and result["gibibytes"] > 0.1 for result in results.values())
+
+
+def test_calibration_is_measured_for_each_loss_and_method(tmp_path):
+    for fold in (1, 2):
+        sizes = {"num_queries": (20, 12, 12), "num_features": 16, "max_documents": 8}
+        data.write_synthetic_letor(tmp_path / "data" / f"Fold{fold}", seed=fold, **sizes)
+    flags = [f"--data={tmp_path / 'data'}", f"--output={tmp_path / 'scores'}", "--seeds=1", "--hidden=4", "--epochs=2"]
+    printed = helpers.check_run("benchmarks/calibration.py", *flags)
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([\d.]+) ± [\d.]+ \| ([\d.]+) ± [\d.]+ \| ", printed, re.M)
+    assert len(rows) == 4 * 3 and {method for _, method, *_ in rows} == {"none", "platt", "isotonic"}
+    assert all(0.0 < float(ndcg) <= 1.0 and 0.0 <= float(error) <= 1.0 for *_, ndcg, error in rows)

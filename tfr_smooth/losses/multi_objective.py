@@ -62,12 +62,14 @@ class MultiObjectiveLoss(WeightedSumLoss):
         each = [losses] * len(weights) if isinstance(losses, RankingLoss | str) else losses
         super().__init__(each, weights=weights, **options)
 
-    def _per_list(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def _per_list(
+        self, y_true: Any, y_pred: Any, weight: Any, loss: RankingLoss | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         labels = _lists.by_objective(y_true, len(self.weights))
         totals, shares = [], []
-        for loss, weight, own in zip(self.losses, self.weights, labels, strict=True):
-            if weight:
-                values, share = self._weighted(loss, own, y_pred, sample_weight)
-                totals.append(weight * values)
+        for each, factor, own in zip(self.losses, self.weights, labels, strict=True):
+            if factor:
+                values, share = super()._per_list(own, y_pred, weight, each)
+                totals.append(factor * values)
                 shares.append(share)
         return tf.add_n(totals), tf.reduce_max(tf.stack(shares), axis=0)

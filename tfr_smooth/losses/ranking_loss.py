@@ -138,12 +138,14 @@ class RankingLoss(tf.keras.losses.Loss):
         counts = tf.logical_or(self.counts(batch.labels, batch.mask), tf.math.is_nan(batch.validity))
         return _lists.fill(batch.validity * losses, counts, 0.0), counts
 
-    def _per_list(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the weighted loss of each list, and its share of what the mean divides by, each [batch]."""
-        return self._weighted(self, y_true, y_pred, sample_weight)
+    def _per_list(
+        self, y_true: Any, y_pred: Any, weight: Any, loss: RankingLoss | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the weighted loss of each list, and its share of what the mean divides by, each [batch].
 
-    def _weighted(self, loss: RankingLoss, y_true: Any, y_pred: Any, weight: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the same for a loss, with the options of this one."""
+        Of another loss if one is given, with the options of this one.
+        """
+        loss = self if loss is None else loss
         batch = self._clean(y_true, y_pred)
         losses, counts = loss._of_included(batch, loss.compute(batch.labels, batch.scores, batch.mask))
         shares = tf.cast(counts, losses.dtype)

@@ -92,7 +92,8 @@ def average_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """
     order = descending_order(values, mask)
     falling = tf.gather(values, order, batch_dims=1)
-    starts = tf.pad(tf.not_equal(falling[:, 1:], falling[:, :-1]), [[0, 0], [1, 0]], constant_values=True)
+    # `tf.vectorized_map` pads booleans with False whatever the constant is.
+    starts = tf.concat([tf.ones_like(mask[:, :1]), tf.not_equal(falling[:, 1:], falling[:, :-1])], axis=1)
     places = tf.gather(mask, order, batch_dims=1)  # padding comes last
     starts = tf.logical_or(starts, tf.logical_not(places))
     ranks = tf.broadcast_to(tf.range(1, tf.shape(values)[1] + 1), tf.shape(values))
