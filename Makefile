@@ -95,6 +95,7 @@ plots: $(VENV)/latest/.installed  ## redraw the plots of the documentation in do
 	$(VENV)/latest/bin/python tools/plot_relaxations.py $(ARGS)
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_results.py
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_importance.py
+	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_clicks.py
 
 stubs: $(VENV)/latest/.installed  ## write the signatures of the named losses and metrics for editors and type checkers
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/write_stubs.py
