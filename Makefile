@@ -17,14 +17,17 @@ APART = tests/rankings tests/measures tests/losses tests/metrics tests/test_mode
 	tests/test_keras_users.py
 # These do not depend on Keras, so they run on one stack per TensorFlow version.
 WITHOUT_KERAS = tests/rankings tests/measures tests/data tests/evaluation tests/test_packaging.py tests/test_project.py
-# These use Keras in few places, so their fast tests run only on the stack with Keras 3. All losses share a base class,
-# which tests/test_modes.py and tests/test_keras_users.py run with Keras 2.
-BARELY_KERAS = tests/benchmarks tests/examples tests/losses tests/recommendation tests/study tests/test_docs.py \
-	tests/test_extras.py tests/test_guide.py tests/test_numerics.py tests/test_program_cache.py \
-	$(filter-out tfr_smooth/tf_ranking,$(wildcard tfr_smooth/[a-z]*))
-LEFT_OUT = $(if $(filter $*,ranking),$(WITHOUT_KERAS) $(if $(findstring or,$(MARKS)),,$(BARELY_KERAS)))
-PARTS = $(if $(ARGS),"","$(filter-out $(LEFT_OUT),$(APART)) --dist=worksteal" \
-	"$(patsubst %,--ignore=%,$(APART) $(filter-out $(APART),$(LEFT_OUT)))")
+# The fast tests of the stack with Keras 2: what depends on TF-Ranking, and what all losses, models and exports share.
+KERAS_2 = tests/tf_ranking tfr_smooth/tf_ranking tests/metrics tests/test_keras_ranking.py tests/test_keras_users.py \
+	tests/test_models.py tests/test_modes.py tests/serving/test_ranker_export.py tests/serving/test_tf_ranking_models.py \
+	tests/training/test_resuming.py tests/training/test_validation.py \
+	tests/test_ranker.py::test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predict
+LEFT_OUT = $(if $(filter $*,ranking),$(WITHOUT_KERAS))
+ifeq ($(MARKS),not slow)
+PARTS_ranking = "$(KERAS_2)"
+endif
+PARTS = $(if $(ARGS),"",$(or $(PARTS_$*),"$(filter-out $(LEFT_OUT),$(APART)) --dist=worksteal" \
+	"$(patsubst %,--ignore=%,$(APART) $(filter-out $(APART),$(LEFT_OUT)))"))
 BAZEL_TESTS ?= //...
 
 export PYTHON

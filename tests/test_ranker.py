@@ -266,7 +266,7 @@ def test_the_defaults_are_the_default_recipe_and_those_of_training():
     recipe = {field: parameter.default for field, parameter in inspect.signature(training.Recipe).parameters.items()}
     for name, value in training.RECIPES["default"].items():
         assert params[name] == recipe[name] == value, name
-    assert set(recipe) - set(params) == {"loss_options"}
+    assert set(recipe) - set(params) == {"loss_options", "label_weights"}
     assert all(params[name] == recipe[name] for name in set(recipe) & set(params))
     assert set(training.RECIPES["paper"]) == set(training.RECIPES["default"])
     for name in losses.NAMES:

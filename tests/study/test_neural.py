@@ -90,7 +90,7 @@ def test_a_loss_without_a_metric_selects_epochs_by_ndcg(fold):
 
 
 def test_unknown_and_invalid_settings_raise():
-    with pytest.raises(ValueError, match="`settings` of Neural must be among members, hidden, .*, got 'sigma'"):
+    with pytest.raises(ValueError, match="`settings` of Neural must be among .*hidden, .*, got 'sigma'"):
         RANKER.check({"sigma": 1.0})
     with pytest.raises(ValueError, match="`alpha` must be"):
         RANKER.check({"alpha": -1.0})

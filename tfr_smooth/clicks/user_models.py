@@ -223,7 +223,15 @@ class Cascade(UserModel):
         return attractive * np.concatenate([np.ones_like(stays[..., :1]), stays[..., :-1]], axis=-1)
 
     def draw(self, labels: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        """Draws clicks; see `UserModel`."""
+        """Draws clicks.
+
+        Args:
+          labels: [..., positions], as for `click_probabilities`.
+          random: The random numbers.
+
+        Returns:
+          bool [..., positions].
+        """
         attractive = self.attractiveness(labels)
         clicks = random.random(attractive.shape) < attractive
         stops = clicks & (random.random(attractive.shape) < self.stop)

@@ -48,7 +48,7 @@ class MultiObjectiveLoss(WeightedSumLoss):
       >>> relevance, purchases = tf.constant([[2.0, 1.0, 0.0]]), tf.constant([[0.0, 1.0, 0.0]])
       >>> scores = tf.constant([[0.6, 0.8, 0.1]])
       >>> print(loss(tf.stack([relevance, purchases], axis=2), scores).numpy().round(4))
-      3.4096
+      3.3384
     """
 
     def __init__(

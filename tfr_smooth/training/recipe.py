@@ -235,7 +235,14 @@ class Recipe:
         return self.of_all_labels(made)
 
     def of_all_labels(self, of_one: Sequence[tf.keras.metrics.Metric]) -> list[tf.keras.metrics.Metric]:
-        """Returns metrics of the labels of the validation batches: weighted means over several labels."""
+        """Returns metrics of the labels of the validation batches.
+
+        Args:
+          of_one: Metrics of one label.
+
+        Returns:
+          The metrics, for several labels their weighted means over these.
+        """
         if self.label_weights is None:
             return list(of_one)
         return [metrics.MultiObjectiveMetric(metric, weights=self.label_weights) for metric in of_one]
