@@ -109,7 +109,7 @@ class LambdaLoss(RankingLoss):
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with one distinct label (for "precision": relevant or not)."""
-        return pairwise.has_preferences(self._relevance(labels), mask)
+        return _lists.varies(self._relevance(labels), mask)
 
     def _relevance(self, labels: tf.Tensor) -> tf.Tensor:
         return tf.cast(labels >= 1.0, labels.dtype) if self.metric == "precision" else labels

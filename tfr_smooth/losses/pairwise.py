@@ -42,13 +42,7 @@ class PairwiseLoss(RankingLoss):
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with only one distinct label."""
-        return has_preferences(labels, mask)
-
-
-def has_preferences(labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Returns [batch] bool: False for lists with only one distinct label. Takes O(N), as it needs no pairs."""
-    lowest, highest = _lists.extremes(labels, mask)
-    return highest > lowest
+        return _lists.varies(labels, mask)
 
 
 def logistic(scores: tf.Tensor, sigma: float | tf.Tensor) -> tf.Tensor:

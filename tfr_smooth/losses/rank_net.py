@@ -58,4 +58,4 @@ class RankNetLoss(RankingLoss):
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with only one distinct label."""
-        return pairwise.has_preferences(labels, mask)
+        return _lists.varies(labels, mask)

@@ -60,4 +60,4 @@ class UniqueSoftmaxLoss(RankingLoss):
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with only one distinct label."""
-        return pairwise.has_preferences(labels, mask)
+        return _lists.varies(labels, mask)
