@@ -19,8 +19,8 @@ class TableInputs:
 
     Args:
       layer: The layer that prepares the features.
-      roles: By role ("label", "query", "weight"), the columns that are not features; for labels of several objectives,
-        their weights by name.
+      roles: By role ("label", "query", "weight", "propensity"), the columns that are not features; for labels of
+        several objectives, their weights by name.
       features: The features that the user chose; None for all columns without a role.
       query_features: The features that are the same for all documents of a query.
     """
@@ -50,8 +50,13 @@ class TableInputs:
         layer = models.TableFeatures(columns, stacked=not rows.is_frame)
         return cls(layer, rows.columns, None if features is None else list(features), list(query_features))
 
-    def rows(self, X: Any, y: Any = None, qid: Any = None, group: Any = None) -> TableRows:
-        """Returns rows like those of `fit`; a frame may lack the columns of labels, queries and weights."""
+    def rows(
+        self, X: Any, y: Any = None, qid: Any = None, group: Any = None, *, propensity: str | None = None
+    ) -> TableRows:
+        """Returns rows like those of `fit`; a frame may lack the columns of labels, queries, weights and propensities.
+
+        Labels are clicks only if the frame has the column of propensities that is given.
+        """
         X = as_table(X)
         columns = set(getattr(X, "columns", ()))
         own = {"label": y, "query": qid if group is None else group}
@@ -59,6 +64,8 @@ class TableInputs:
         roles = {role: names for role, names in roles.items() if columns.issuperset(column_names(names))}
         if y is not None and self.label_weights is not None:
             roles["label"] = self.label_weights
+        if propensity in columns:
+            roles["propensity"] = propensity
         return TableRows.take(X, y, qid=qid, group=group, **roles)
 
     def prepared(self, rows: TableRows) -> np.ndarray:

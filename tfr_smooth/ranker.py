@@ -165,6 +165,7 @@ class Ranker:
         label: str | Mapping[str, float] | None = None,
         query: str | None = None,
         weight: str | None = None,
+        propensity: str | None = None,
         features: Sequence[str] | None = None,
         query_features: Sequence[str] = (),
         eval_set: Any = None,
@@ -195,6 +196,10 @@ class Ranker:
             then the weighted mean of those of the labels. Not for datasets.
           query: The column of queries.
           weight: The column of weights.
+          propensity: The column of the probability > 0 that the position of a document was examined, such as from
+            `clicks.fit_position_based`. The labels are then clicks, 0 or 1, and the queries are sessions: there is one
+            list per click, weighted by the inverse propensity, as in `data.one_list_per_click`. Sessions without a
+            click are not used. `eval_set` has clicks if it has this column, else labels.
           features: The feature columns. None uses all columns without another role.
           query_features: Feature columns that are the same for all documents of a query; exported models take them once
             per list.
@@ -223,8 +228,17 @@ class Ranker:
             inputs = None
         else:
             rows = TableRows.take(
-                X, y, qid=qid, group=group, sample_weight=sample_weight, label=label, query=query, weight=weight
-            ).checked()
+                X,
+                y,
+                qid=qid,
+                group=group,
+                sample_weight=sample_weight,
+                label=label,
+                query=query,
+                weight=weight,
+                propensity=propensity,
+            )
+            rows = rows.checked().clicked()
             valid, valid_rows, fraction = None, None, self._params["validation_fraction"]
             if eval_set is None and fraction:
                 rows, valid_rows = rows.split(fraction, self._params["seed"])
@@ -233,9 +247,13 @@ class Ranker:
             if rows.label_weights is not None:
                 once = once.map(rows.mixed_label)
             if eval_set is not None:
-                valid_rows = inputs.rows(*(eval_set if isinstance(eval_set, tuple) else (eval_set,))).checked()
+                given = eval_set if isinstance(eval_set, tuple) else (eval_set,)
+                valid_rows = inputs.rows(*given, propensity=propensity).checked().clicked()
             if valid_rows is not None:
-                _, valid, _ = self._batches(valid_rows, inputs)
+                # Without weights of documents, but with those of clicks.
+                valid = dataclasses.replace(valid_rows, weights=None).batches(
+                    _prepared(valid_rows, inputs), batch_size=self._params["batch_size"]
+                )
             settings = {**(settings or {}), "columns": [column.name for column in inputs.layer.columns]}
         trained = self._recipe_for(inputs).train(
             lists,
@@ -317,7 +335,7 @@ class Ranker:
     def _batches(
         self, rows: TableRows, inputs: TableInputs | None
     ) -> tuple[Callable[[int], tf.data.Dataset], tf.data.Dataset, int]:
-        """Returns the function of the finished epochs, the batches of one epoch in order, and their number."""
+        """Returns the function of the finished epochs, one epoch in order without weights, and its batches' number."""
         p, features = self._params, _prepared(rows, inputs)
         queries = int(rows.query_of_row.max()) + 1
         steps = math.ceil(queries / p["batch_size"])
@@ -330,8 +348,7 @@ class Ranker:
             weights = list(rows.label_weights.values())
             return data.draw_labels(batches, weights, seed=p["seed"], first_batch=finished * steps)
 
-        plain = dataclasses.replace(rows, weights=None)
-        return epochs, plain.batches(features, batch_size=p["batch_size"]), steps
+        return epochs, rows.unweighted().batches(features, batch_size=p["batch_size"]), steps
 
     def _rows(self, X: Any, y: Any = None, qid: Any = None, group: Any = None) -> TableRows:
         self._fitted()

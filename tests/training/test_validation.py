@@ -50,6 +50,21 @@ def test_each_list_counts_once_in_unequal_batches():
     assert validation.history == {name: [float(v) for v in values] for name, values in history.items()}
 
 
+def test_lists_have_the_weights_of_the_dataset():
+    _, inputs, labels = make_dataset()
+    weights = np.arange(7.0, dtype=np.float32)
+    model = make_model()
+    validation = training.ExactValidation(
+        tf.data.Dataset.from_tensor_slices((inputs, labels, weights)).batch(3), [metrics.NDCGMetric()]
+    )
+    validation.set_model(model)
+    whole = metrics.NDCGMetric()
+    whole.update_state(labels, model(inputs, training=False), weights)
+    assert validation.evaluate()["ndcg"] == pytest.approx(float(whole.result()), rel=1e-6)
+    whole.update_state(labels, model(inputs, training=False))
+    assert validation.evaluate()["ndcg"] != pytest.approx(float(whole.result()), rel=1e-3)
+
+
 def test_keeps_the_best_epoch_and_its_model(tmp_path):
     dataset, inputs, _ = make_dataset()
     path = tmp_path / "best.keras"

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.data.arrays import from_arrays
+from tfr_smooth.data.clicks import one_list_per_click
 from tfr_smooth.data.table_columns import column_names, to_pandas
 
 
@@ -35,8 +36,9 @@ class TableRows:
       query_ids: [rows], or None.
       group_sizes: Alternative to `query_ids`, [queries], or None.
       weights: [rows], or None.
-      columns: By role ("label", "query", "weight"), the columns of the table that are not features. For labels of
-        several objectives, their weights by name.
+      propensities: [rows], if the labels are clicks, or None.
+      columns: By role ("label", "query", "weight", "propensity"), the columns of the table that are not features. For
+        labels of several objectives, their weights by name.
     """
 
     table: Any
@@ -44,6 +46,7 @@ class TableRows:
     query_ids: Any = None
     group_sizes: Any = None
     weights: Any = None
+    propensities: Any = None
     columns: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -58,6 +61,7 @@ class TableRows:
         label: str | Mapping[str, float] | None = None,
         query: str | None = None,
         weight: str | None = None,
+        propensity: str | None = None,
     ) -> TableRows:
         """Returns the rows; labels, queries and weights are arrays or the names of columns of the table.
 
@@ -67,6 +71,7 @@ class TableRows:
         is_frame = hasattr(table, "iloc")
         given = {"labels": (labels, "label", label), "query_ids": (qid, "query", query)}
         given["weights"] = (sample_weight, "weight", weight)
+        given["propensities"] = (None, "propensity", propensity)
         found: dict[str, Any] = {}
         columns = {}
         objectives = _weights(label) if isinstance(label, Mapping) else None
@@ -156,15 +161,41 @@ class TableRows:
 
     def _where(self, chosen: np.ndarray, queries: np.ndarray) -> TableRows:
         take = lambda values: None if values is None else values[chosen]  # noqa: E731
-        return TableRows(
-            self.table[chosen], take(self.labels), queries[chosen], None, take(self.weights), dict(self.columns)
-        )
+        of_rows = {name: take(getattr(self, name)) for name in ("labels", "weights", "propensities")}
+        return TableRows(self.table[chosen], query_ids=queries[chosen], columns=dict(self.columns), **of_rows)
+
+    def clicked(self) -> TableRows:
+        """Returns the rows of the queries with a click if the labels are clicks with propensities, else all rows."""
+        if self.propensities is None:
+            return self
+        if self.label_weights is not None:
+            raise ValueError(f"`label` must be one column of clicks with `propensity`, got {self.columns['label']}.")
+        bad = np.flatnonzero(~(self.propensities > 0.0))
+        if len(bad):
+            raise ValueError(f"`propensity` must be > 0, got {self.propensities[bad[0]]} in row {bad[0]}.")
+        queries = self.query_of_row
+        has_click = np.isin(queries, queries[self.labels > 0])
+        if not has_click.any():
+            raise ValueError("`label` must have a click with `propensity`, got none.")
+        return self._where(has_click, queries)
 
     def batches(self, features: np.ndarray, **options: Any) -> tf.data.Dataset:
-        """Returns batches as `from_arrays` does, of prepared features [rows, num_features]."""
-        return from_arrays(
-            features, self.labels, self.query_ids, group_sizes=self.group_sizes, weights=self.weights, **options
+        """Returns batches as `from_arrays` does, of prepared features [rows, num_features].
+
+        If the labels are clicks with propensities, there is one list per click, weighted by the inverse propensity.
+        """
+        weights = self.weights
+        if self.propensities is not None:
+            weights = (1.0 if weights is None else weights) / self.propensities
+        lists = from_arrays(
+            features, self.labels, self.query_ids, group_sizes=self.group_sizes, weights=weights, **options
         )
+        return lists if self.propensities is None else lists.map(one_list_per_click)
+
+    def unweighted(self) -> TableRows:
+        """Returns the rows without weights; clicks with propensities become unbiased estimates of the relevance."""
+        labels = self.labels if self.propensities is None else self.labels / self.propensities
+        return dataclasses.replace(self, labels=labels, weights=None, propensities=None)
 
     def feature_names(self, chosen: Sequence[str] | None) -> list[str]:
         """Returns the columns that are features: the chosen ones, or all that have no other role."""

@@ -156,27 +156,29 @@ class Evaluation:
         self._traced: tuple[Any, Any] = (None, None)
 
     def run(self, batches: Any, shared: bool) -> dict[str, float]:
-        """Returns the metrics by name, of batches of (inputs, labels), whose lists replicas share if `shared`."""
+        """Returns the metrics by name, of batches as for `ExactValidation`, whose lists replicas share if `shared`."""
         for metric in self.metrics:
             metric.reset_state()
         if self._traced[0] != batches.element_spec:
             self._traced = (batches.element_spec, self._step(batches.element_spec, shared))
-        for inputs, labels in batches:
-            self._traced[1](inputs, labels)
+        for batch in batches:
+            self._traced[1](*batch)
         return {metric.name: float(metric.result()) for metric in self.metrics}
 
     def _step(self, element_spec: Any, shared: bool) -> Any:
         model, strategy = self.model, self.model.distribute_strategy
 
         @tf.function(input_signature=element_spec, autograph=False)
-        def step(inputs: Any, labels: tf.Tensor) -> None:
+        def step(inputs: Any, *targets: tf.Tensor) -> None:
             if shared:
                 scores = strategy.run(lambda share: model(share, training=False), args=(inputs,))
-                labels, scores = strategy.gather(labels, axis=0), strategy.gather(scores, axis=0)
+                targets = tuple(strategy.gather(target, axis=0) for target in targets)
+                scores = strategy.gather(scores, axis=0)
             else:
                 scores = model(inputs, training=False)
+            labels, *weights = targets
             for metric in self.metrics:
-                metric.update_state(labels, scores)
+                metric.update_state(labels, scores, *weights)
 
         return step
 
@@ -184,15 +186,15 @@ class Evaluation:
 class ExactValidation(Validation):
     """Evaluates exact metrics on a validation set after each epoch, saves the best model, and optionally stops early.
 
-    Each list has the same weight, whatever the batches are. Logs, `best_epoch`, `best_value` and `history` are as in
-    `Validation`.
+    Each list has the same weight, whatever the batches are, or the weight in the dataset. Logs, `best_epoch`,
+    `best_value` and `history` are as in `Validation`.
 
     Under a `tf.distribute` strategy, each replica scores its shard of a batch, and each worker computes the metrics
     over all lists, so all workers have the same values as training on one device. With multiple workers, the chief
     writes.
 
     Args:
-      dataset: A finite dataset of (inputs, labels), such as from `data.read_letor`.
+      dataset: A finite dataset of (inputs, labels) or (inputs, labels, weights), such as from `data.read_letor`.
       metrics: Metrics to compute, such as `metrics.NDCGMetric()`. Do not use them elsewhere.
       monitor: The name of the metric that determines the best epoch. None uses the first metric. NaN is never best.
       mode: "max" if higher is better, "min" if lower is better.

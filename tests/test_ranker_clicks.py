@@ -1,0 +1,99 @@
+"""`Ranker.fit(propensity=)`: training on clicks, corrected for position bias."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tfr_smooth
+from tfr_smooth import clicks
+from tfr_smooth.data.table_rows import TableRows
+
+USER = clicks.PositionBased(eta=1.0, noise=0.1, max_label=2)
+SMALL = {"loss": "softmax", "hidden": [8], "members": 1, "epochs": 3, "verbose": False}
+
+
+def documents(seed):
+    """Labels depend on the column "a" only."""
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame(random.normal(size=[1000, 3]), columns=list("abc"))
+    frame["session"] = np.repeat(np.arange(50), 20)
+    frame["click"] = np.clip(np.round(frame["a"] + 0.5), 0, 2)
+    return frame
+
+
+def click_log():
+    """Clicks on rankings by the column "b", which is not relevant."""
+    frame = documents(0)
+    log = clicks.simulate(frame["click"], frame["session"], frame["b"], USER, num_sessions=1500)
+    shown = frame.iloc[log.rows].reset_index(drop=True)
+    shown["session"], shown["click"] = log.sessions, log.clicks.astype(int)
+    shown["propensity"] = USER.propensities(10)[log.positions - 1]
+    return shown
+
+
+LOG = click_log()
+
+
+def test_propensities_remove_the_bias_of_what_was_shown(tmp_path):
+    test = documents(1)
+    biased = tfr_smooth.Ranker(**SMALL).fit(LOG.drop(columns="propensity"), label="click", query="session")
+    ranker = tfr_smooth.Ranker(**SMALL).fit(LOG, label="click", query="session", propensity="propensity")
+    found = {name: each.evaluate(test)["ndcg"].mean for name, each in {"biased": biased, "ranker": ranker}.items()}
+    assert found["ranker"] > 0.97 > 0.93 > found["biased"]
+    # The propensity is no feature, and true labels can select the epoch.
+    assert [column.name for column in ranker.inputs_.layer.columns] == ["a", "b", "c"]
+    ranker.save(tmp_path / "ranker.keras")
+    loaded = tfr_smooth.Ranker.load(tmp_path / "ranker.keras")
+    np.testing.assert_allclose(loaded.predict(test), ranker.predict(test.drop(columns=["click", "session"])), rtol=1e-5)
+
+
+@pytest.mark.parametrize("weight", [None, "a_weight"])
+def test_batches_have_one_list_per_click_with_its_inverse_propensity(weight):
+    log = LOG[LOG["session"] < 20].assign(a_weight=np.float32(3.0))
+    rows = TableRows.take(log, label="click", query="session", propensity="propensity", weight=weight).checked()
+    rows = rows.clicked()
+    features = rows.table[["a", "b", "c"]].to_numpy()
+    ((inputs, labels, weights),) = rows.batches(features, batch_size=1000)
+    clicked = LOG[(LOG["session"] < 20) & (LOG["click"] == 1)]
+    assert 0 < len(clicked) < 200 and labels.shape[0] == len(clicked)
+    np.testing.assert_array_equal(np.sum(labels == 1.0, axis=1), 1)
+    found = np.column_stack([inputs["features"].numpy()[labels == 1.0], weights])
+    expected = clicked.assign(weight=(3.0 if weight else 1.0) / clicked["propensity"])[["a", "b", "c", "weight"]]
+    np.testing.assert_allclose(np.sort(found, axis=0), np.sort(expected.to_numpy(), axis=0), rtol=1e-6)
+
+
+def test_the_validation_set_has_clicks_with_propensities_or_labels():
+    ranker = tfr_smooth.Ranker(**SMALL, linear_path=None)
+    fit = {"label": "click", "query": "session", "propensity": "propensity"}
+    labels = documents(2)
+    ranker.fit(LOG, **fit, eval_set=labels)
+    best = ranker.history_["val_ndcg"][ranker.best_epoch_]
+    assert best == pytest.approx(ranker.evaluate(labels)["ndcg"].mean, abs=1e-5)
+
+    held = LOG[LOG["session"] >= 1200]
+    ranker.fit(LOG, **fit, eval_set=held)
+    # NDCG of a list with one click is the discount at its rank; the mean is weighted by inverse propensities.
+    scored = held.assign(score=ranker.predict(held))
+    rank = scored.groupby("session")["score"].rank(ascending=False, method="first")
+    clicked = scored["click"] == 1
+    expected = np.average(1.0 / np.log2(1.0 + rank[clicked]), weights=1.0 / scored["propensity"][clicked])
+    assert ranker.history_["val_ndcg"][ranker.best_epoch_] == pytest.approx(expected, abs=1e-5)
+
+
+BAD = {
+    "`propensity` must be > 0, got 0.0 in row 1.": {"propensity": [1.0, 0.0]},
+    "`propensity` must be > 0, got nan in row 0.": {"propensity": [np.nan, 0.0]},
+    "`label` must have a click with `propensity`, got none.": {"click": [0, 0]},
+    "`label` must be one column of clicks with `propensity`, got {'click': 1.0, 'a': 1.0}.": {"a": [0, 1]},
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_clicks_are_reported_in_one_line(message):
+    frame = pd.DataFrame({"x": [0.0, 1.0], "session": [0, 0], "click": [0, 1], "propensity": [1.0, 0.5]})
+    label = {"click": 1.0, "a": 1.0} if "a" in BAD[message] else "click"
+    with pytest.raises(ValueError) as error:
+        tfr_smooth.Ranker(**SMALL).fit(
+            frame.assign(**BAD[message]), label=label, query="session", propensity="propensity"
+        )
+    assert str(error.value) == message
