@@ -217,7 +217,7 @@ def test_other_file_formats_are_read_and_tensorboard_logs_are_written(files, tmp
     arguments = ["--first_index=0", "--missing=NULL=1", "--query_ids=comment", "--num_features=20"]
     done = run(own, tmp_path / "output", "--epochs=1", "--tensorboard", *arguments)
     assert done.returncode == 0, done.stderr
-    assert "20 queries with" in done.stdout and " of 20 features" in done.stdout
+    assert " valid: 20 queries" in done.stdout and ", 20 features" in done.stdout
     assert list((tmp_path / "output" / "tensorboard").rglob("events.out.tfevents.*"))
     card = json.loads((tmp_path / "output" / "export" / "1" / "assets.extra" / "model_card.json").read_text())
     assert card["data"]["features"] == "LETOR's 0 to 19, in this order"

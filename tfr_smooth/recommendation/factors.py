@@ -107,12 +107,12 @@ class CatalogFactors(tf.keras.Model):
           float32 [batch, items], or [batch, candidates], of which the offsets are a part.
         """
         if not isinstance(inputs, dict):
-            # Keras calls saved models with floats.
+            # Keras calls saved models, and models under a strategy, with floats first.
             return self.vector_scores(self.user_vectors(tf.cast(inputs, tf.int32)))
         # All rows are equal. A replica without rows gets any items.
-        items = tf.maximum(tf.reduce_max(inputs["items"], axis=0), 0)
+        items = tf.maximum(tf.reduce_max(tf.cast(inputs["items"], tf.int32), axis=0), 0)
         vectors = self._normalized(self._items.vectors(items))
-        return self._scores(self.user_vectors(inputs["users"]), vectors) + inputs["offsets"]
+        return self._scores(self.user_vectors(tf.cast(inputs["users"], tf.int32)), vectors) + inputs["offsets"]
 
     def catalog_scores(self, users: np.ndarray) -> np.ndarray:
         """Returns the scores of all items, from a graph that is traced once.
@@ -239,6 +239,7 @@ class _Table(tf.keras.layers.Layer):
                 f" got {num_features}."
             )
         self._encoder, self.size = None, dim
+        self.built = True  # the constructor creates all weights
         if encoder is None:
             initializer = tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed)
             self._rows = self.add_weight(name="factors", shape=(count, dim), initializer=initializer)
@@ -257,7 +258,7 @@ class _Table(tf.keras.layers.Layer):
     def vectors(self, rows: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the vectors of rows, [batch, size]; None: of all rows."""
         values = tf.convert_to_tensor(self._rows)
-        values = values if rows is None else tf.gather(values, rows)
+        values = values if rows is None else _gather(values, rows)
         return values if self._encoder is None else self._encoder(values)
 
     def set_features(self, features: np.ndarray | None) -> None:
@@ -277,3 +278,17 @@ class _Table(tf.keras.layers.Layer):
             got = "None" if found is None else f"{found.dtype} of shape {found.shape}"
             raise ValueError(f"`{name}` must be finite numbers of shape {self._shape}, got {got}.")
         self._rows.assign(found.astype(np.float32))
+
+
+@tf.custom_gradient
+def _gather(table: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, Any]:
+    """Returns rows of a table, with a dense gradient.
+
+    TensorFlow's would be `IndexedSlices`. Adam of Keras 3 squares them without summing equal rows, which replicas that
+    share items have, and updates all rows anyway.
+    """
+
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, None]:
+        return tf.math.unsorted_segment_sum(upstream, rows, table.shape[0]), None
+
+    return tf.gather(table, rows), gradient

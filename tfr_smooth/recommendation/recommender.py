@@ -165,6 +165,7 @@ class Recommender:
         validation: Interactions | None = None,
         user_features: Any = None,
         item_features: Any = None,
+        strategy: tf.distribute.Strategy | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
     ) -> Recommender:
         """Trains the factors, or the encoders.
@@ -175,6 +176,8 @@ class Recommender:
             items of each user.
           user_features: Numbers [users, features], in the order of `interactions.user_ids`, with `user_encoder`.
           item_features: Numbers [items, features], in the order of `interactions.item_ids`, with `item_encoder`.
+          strategy: A `tf.distribute` strategy, such as from `training.get_strategy`: the users of each batch are shared
+            by the replicas, each of which has all vectors. None trains on one device.
           checkpoint_dir: Directory of checkpoints. The same call after an interruption resumes. None for none.
 
         Returns:
@@ -193,11 +196,15 @@ class Recommender:
         self.validation_: list[float] = []
         self.history_: list[dict[str, list[float]]] = []
         features = {"users": user_features, "items": item_features}
-        model = self._train(train, validation, features, checkpoint_dir)
+        options: dict[str, Any] = {
+            "strategy": strategy or tf.distribute.get_strategy(),
+            "checkpoint_dir": checkpoint_dir,
+        }
+        model = self._train(train, validation, features, **options)
         if self._refit:
             everything = Interactions(train.matrix + validation.matrix, train.user_ids, train.item_ids)
             self.interactions_ = everything
-            model = self._train(everything, None, features, checkpoint_dir)
+            model = self._train(everything, None, features, **options)
         self.model_ = model
         return self
 
@@ -206,13 +213,21 @@ class Recommender:
         train: Interactions,
         validation: Interactions | None,
         features: dict[str, Any],
+        strategy: tf.distribute.Strategy,
         checkpoint_dir: str | os.PathLike[str] | None,
     ) -> CatalogFactors:
+        """Returns the trained model, outside of the strategy's scope, so that any process can use it."""
         columns = {f"num_{what[:-1]}_features": _columns(values) for what, values in features.items()}
         options: dict[str, Any] = {**self._factors, **self._encoders, **columns}
-        model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
-        model.set_features(**features)
-        model(tf.zeros([1], tf.int32))
+
+        def make_model() -> CatalogFactors:
+            made = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
+            made.set_features(**features)
+            made(tf.zeros([1], tf.int32))
+            return made
+
+        with strategy.scope():
+            model = make_model()
         for place, part in enumerate(self._parts):
             if validation is None:
                 self._train_part(model, part._replace(epochs=self.best_epochs_[place]), train, None, checkpoint_dir)
@@ -221,7 +236,11 @@ class Recommender:
                 self.best_epochs_.append(watched.best_epoch + 1)
                 self.validation_.append(watched.best_value)
                 self.history_.append(watched.history)
-        return model
+        if strategy is tf.distribute.get_strategy():
+            return model
+        trained = make_model()
+        trained.set_weights(model.get_weights())
+        return trained
 
     def _train_part(
         self,
@@ -239,7 +258,9 @@ class Recommender:
         # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, and
         # samples would need a program for each number of items.
         is_compiled = is_warm_start and negatives is None and not any(self._encoders.values()) and _compiled.has_xla()
-        model.compile(tf.keras.optimizers.Adam(part.learning_rate), loss, jit_compile=is_compiled)
+        with model.distribute_strategy.scope():
+            is_compiled = is_compiled and not tf.distribute.has_strategy()  # replicas cannot share a program
+            model.compile(tf.keras.optimizers.Adam(part.learning_rate), loss, jit_compile=is_compiled)
         watched = None
         if validation is not None:
             watched = training.Validation(

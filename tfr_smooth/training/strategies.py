@@ -22,6 +22,8 @@ class _Keras3MultiWorkerStrategy(tf.distribute.MultiWorkerMirroredStrategy):
     """
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | None) -> Any:
+        if isinstance(value, (tuple, list, dict)):  # Keras reduces batches, too, of which TensorFlow takes one tensor
+            return tf.nest.map_structure(lambda each: self.reduce(reduce_op, each, axis), value)
         parts = self.experimental_local_results(value)
         scalars = all(tf.convert_to_tensor(part).shape.rank == 0 for part in parts)
         return super().reduce(reduce_op, value, None if scalars else axis)
