@@ -11,7 +11,7 @@ import numpy as np
 from tfr_smooth.evaluation.rows import Estimate, estimate
 from tfr_smooth.evaluation.trec import checked_measures
 from tfr_smooth.recommendation.interactions import Interactions, counted, named_pair
-from tfr_smooth.recommendation.ranking import CatalogOrder, Scorer
+from tfr_smooth.recommendation.ranking import CatalogOrder, Scorer, highest
 
 DEFAULT_MEASURES = (
     "recall_20",
@@ -119,8 +119,8 @@ def evaluate(
       ValueError: If an argument is invalid, `seen` has a test item of the same user, no user has test items, or scores
         are not finite or have another shape.
 
-    Time is that of scoring, and O(users * items * log(items)). Users are scored in blocks, so memory does not grow with
-    their number, except for the result.
+    Time is that of scoring, and O(users * items) if all measures have a cutoff, else O(users * items * log(items)).
+    Users are scored in blocks, so memory does not grow with their number, except for the result.
 
     Example:
       >>> from tfr_smooth import recommendation
@@ -142,21 +142,24 @@ def evaluate(
         raise ValueError("`test` must have a user with items, got none.")
 
     order = CatalogOrder(test.item_ids)
-    depths = {name: min(_cutoff(name), test.num_items) for name in coverage}
+    depths = {name: min(_cutoff(name), test.num_items) for name in [*names, *coverage]}
+    depth = max(depths.values())
     shown = {name: np.zeros(test.num_items, bool) for name in coverage}
     counts = test.items_per_user[users]
     ranks = np.empty(counts.sum(), np.int64)
     filled = 0
     for block, _, keys in order.blocks(scorer, users, seen):
         relevant = test.rows(users[block])
-        ascending = np.sort(keys, axis=1)
+        ascending = highest(keys, depth)
         for row, (start, end) in enumerate(zip(relevant.indptr[:-1], relevant.indptr[1:], strict=True)):
-            places = np.searchsorted(ascending[row], keys[row, relevant.indices[start:end]])
-            ranks[filled : filled + len(places)] = np.sort(test.num_items - places)
+            own = keys[row, relevant.indices[start:end]]
+            # Below the highest keys, any rank that no measure counts.
+            places = np.where(own < ascending[row, 0], test.num_items, depth - np.searchsorted(ascending[row], own))
+            ranks[filled : filled + len(places)] = np.sort(places)
             filled += len(places)
-        for name, depth in depths.items():
-            best = ascending[:, test.num_items - depth :]
-            shown[name][order.items(best[best > 0])] = True
+        for name, items in shown.items():
+            best = ascending[:, depth - depths[name] :]
+            items[order.items(best[best > 0])] = True
     return CatalogEvaluation(
         test.user_ids[users],
         {name: _values(name, ranks, counts) for name in names},

@@ -97,11 +97,17 @@ def top_items(
     items = np.full([len(users), topn], -1, np.int32)
     values = np.full([len(users), topn], -np.inf, np.float32)
     for block, scores, keys in order.blocks(scorer, users, seen):
-        best = np.sort(np.partition(keys, keys.shape[1] - count, axis=1)[:, keys.shape[1] - count :], axis=1)[:, ::-1]
+        best = highest(keys, count)[:, ::-1]
         chosen, is_unseen = order.items(best), best > 0
         items[block, :count] = np.where(is_unseen, chosen, -1)
         values[block, :count] = np.where(is_unseen, np.take_along_axis(scores, chosen, axis=1), -np.inf)
     return TopItems(items, values)
+
+
+def highest(keys: np.ndarray, count: int) -> np.ndarray:
+    """Returns the highest keys of each row, [rows, count], ascending."""
+    rest = keys.shape[1] - count
+    return np.sort(np.partition(keys, rest, axis=1)[:, rest:] if rest else keys, axis=1)
 
 
 class CatalogOrder:
