@@ -29,6 +29,9 @@ endif
 PARTS = $(if $(ARGS),"",$(or $(PARTS_$*),"$(filter-out $(LEFT_OUT),$(APART)) --dist=worksteal" \
 	"$(patsubst %,--ignore=%,$(APART) $(filter-out $(APART),$(LEFT_OUT)))"))
 BAZEL_TESTS ?= //...
+# The least percentage of lines that the fast tests must cover.
+COVERAGE ?= 90
+VERSION ?=
 
 export PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
@@ -51,7 +54,7 @@ NO_DEPS_ranking = tensorflow-ranking==0.5.5
 INSTALL = $(VENV)/$*/bin/python -m uv pip install --quiet --python $(VENV)/$* $(1) || \
 	$(VENV)/$*/bin/python -m pip install --quiet $(1)
 
-.PHONY: help train test test-all test-latest test-ranking test-ranking-2.15 docs notebooks plots stubs lint wheel check-wheel bazel-test clean
+.PHONY: help train test test-all test-latest test-ranking test-ranking-2.15 coverage docs notebooks plots stubs lint wheel check-wheel release release-notes bazel-test clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -81,6 +84,13 @@ test-latest test-ranking test-ranking-2.15: test-%: $(VENV)/%/.installed  ## run
 	@for part in $(PARTS); do \
 	(set -x; $(VENV)/$*/bin/python -m pytest --numprocesses=$(JOBS) --dist=loadfile -m '$(MARKS)' $$part $(ARGS)) || exit 1; \
 	done
+
+# The file of the data must not exist at first, since the parts of the tests append to it.
+coverage: $(VENV)/latest/.installed  ## run the fast tests on the stack latest, and write their coverage to output/coverage
+	rm -f .coverage
+	$(SUBMAKE) test-latest PYTEST_ADDOPTS="--cov=tfr_smooth --cov-append --cov-report="
+	$(VENV)/latest/bin/python -m coverage html --directory=output/coverage --skip-covered
+	$(VENV)/latest/bin/python -m coverage report --skip-covered --fail-under=$(COVERAGE)
 
 lint: $(VENV)/latest/.installed  ## run ruff and mypy
 	$(VENV)/latest/bin/ruff check .
@@ -113,6 +123,13 @@ check-wheel: wheel  ## check the metadata of both, and run the README's quicksta
 	python=$$($(STACK) python latest) && "$$python" -m venv --clear $(VENV)/wheel
 	$(VENV)/wheel/bin/python -m pip install --quiet "$$(echo dist/*.whl)[study]"
 	$(VENV)/wheel/bin/python -I tools/quickstart.py
+
+release:  ## set the version and date, commit and tag (VERSION=X.Y.Z); pushing the tag publishes the release
+	$(PYTHON) tools/release.py $(VERSION)
+
+release-notes:  ## write the changelog of the current version to output/notes.md
+	mkdir -p output
+	$(PYTHON) tools/release.py --notes > output/notes.md
 
 bazel-test: $(VENV)/latest/.installed  ## build everything and run the tests with Bazel (BAZEL_TESTS=targets)
 	PATH="$(abspath $(VENV))/latest/bin:$$PATH" bazel build $(UNUSED_REPOSITORIES) //...
