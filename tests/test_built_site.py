@@ -133,7 +133,14 @@ def test_links_into_the_repository_lead_to_files(site):
     files = r'href="https://github.com/tfr-smooth/tfr_smooth/blob/main/([^"#]+)'
     links = {link for text in site.values() for link in re.findall(files, text)}
     assert "LICENSE" in links  # from CONTRIBUTING.md, which a page includes
+    links |= {link for text in site.values() for link in re.findall(files.replace("blob", "edit"), text)}
+    assert {"docs/ranker.md", "docs/notebooks/dataframe.ipynb"} <= links
     assert [link for link in links if not (ROOT / link).is_file()] == []
+
+
+def test_every_page_names_the_version(site):
+    pages = [path for path in site if not path.startswith("404")]
+    assert [path for path in pages if f"Version {tfr_smooth.__version__}" not in site[path]] == []
 
 
 def test_every_image_follows_the_color_scheme(site):

@@ -89,7 +89,10 @@ def tidy_parameters(owner: griffe.Object) -> None:
 
 
 def on_config(config: Any) -> None:
-    """Adds the pages of the relaxations to the navigation, after the page that compares them."""
+    """Names the version, and adds the pages of the relaxations to the navigation, after the page that compares them."""
+    from tfr_smooth import __version__
+
+    config.copyright = f"Version {__version__}"
     for section in config.nav:
         for entries in section.values():
             if isinstance(entries, list) and _OVERVIEW in entries:
