@@ -25,6 +25,7 @@ SLOW_EXAMPLES = {
     "ranker.Ranker",
     "recommendation.recommender.Recommender",
     "study.report.write_report",
+    "study.trade_off.trade_off",
     "text.cross_validation.CrossValidation",
     "text.reranker_export.export_reranker",
     "text.reranking.train",

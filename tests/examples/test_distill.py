@@ -23,6 +23,7 @@ def test_students_follow_the_teacher_and_the_best_is_exported(tmp_path):
     assert "serving_default" in exported.signatures
 
 
+@pytest.mark.slow
 def test_an_unknown_loss_is_one_line(tmp_path):
     done = helpers.run_python("examples/distill.py", f"--output_dir={tmp_path}", "--distill=list_nt")
     assert done.returncode == 1 and "Traceback" not in done.stderr
