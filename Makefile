@@ -29,8 +29,6 @@ endif
 PARTS = $(if $(ARGS),"",$(or $(PARTS_$*),"$(filter-out $(LEFT_OUT),$(APART)) --dist=worksteal" \
 	"$(patsubst %,--ignore=%,$(APART) $(filter-out $(APART),$(LEFT_OUT)))"))
 BAZEL_TESTS ?= //...
-# The least percentage of lines that the fast tests must cover.
-COVERAGE ?= 90
 VERSION ?=
 
 export PYTHON
@@ -90,7 +88,7 @@ coverage: $(VENV)/latest/.installed  ## run the fast tests on the stack latest, 
 	rm -f .coverage
 	$(SUBMAKE) test-latest PYTEST_ADDOPTS="--cov=tfr_smooth --cov-append --cov-report="
 	$(VENV)/latest/bin/python -m coverage html --directory=output/coverage --skip-covered
-	$(VENV)/latest/bin/python -m coverage report --skip-covered --fail-under=$(COVERAGE)
+	$(VENV)/latest/bin/python -m coverage report --skip-covered
 
 lint: $(VENV)/latest/.installed  ## run ruff and mypy
 	$(VENV)/latest/bin/ruff check .
