@@ -14,8 +14,7 @@ CHANGELOG = "# Changelog\n\n## [9.8.7] - Unreleased\n\n### Fixed\n\n- A defect.\
 
 
 def git(folder, *arguments):
-    identity = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
-    return subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture

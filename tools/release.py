@@ -12,13 +12,12 @@ import re
 import subprocess
 import sys
 
-# Patterns of the version and of the date of the release, by file.
+# Patterns of the version, by file.
 PLACES = {
     "tfr_smooth/_version.py": r'(?<=__version__ = ").*(?=")',
     "CITATION.cff": r"(?<=\nversion: ).*(?=\n)",
     "docs/citation.md": r"(?<=version = \{).*(?=\})",
 }
-DATES = {"CITATION.cff": r"(?<=\ndate-released: ).*(?=\n)"}
 
 
 class CannotRelease(Exception):
@@ -60,8 +59,7 @@ def release(version: str) -> None:
     today = datetime.date.today().isoformat()
     for path, pattern in PLACES.items():
         replace(path, pattern, version)
-    for path, pattern in DATES.items():
-        replace(path, pattern, today)
+    replace("CITATION.cff", r"(?<=\ndate-released: ).*(?=\n)", today)
     replace("CHANGELOG.md", rf"(?<=## \[{re.escape(version)}\] - ).+", today)
     if git("status", "--porcelain"):
         git("commit", "--all", "--message", f"Release {version}")

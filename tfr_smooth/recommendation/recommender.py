@@ -255,11 +255,11 @@ class Recommender:
         negatives, loss = self._negatives, part.loss
         if self._candidates is not None and not is_warm_start:
             negatives, loss = None, BestItemsLoss(loss, self._candidates)
-        # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, and
-        # samples would need a program for each number of items.
-        is_compiled = is_warm_start and negatives is None and not any(self._encoders.values()) and _compiled.has_xla()
         with model.distribute_strategy.scope():
-            is_compiled = is_compiled and not tf.distribute.has_strategy()  # replicas cannot share a program
+            # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA,
+            # samples would need a program for each number of items, and replicas cannot share a program.
+            is_compiled = is_warm_start and negatives is None and not any(self._encoders.values())
+            is_compiled = is_compiled and _compiled.has_xla() and not tf.distribute.has_strategy()
             model.compile(tf.keras.optimizers.Adam(part.learning_rate), loss, jit_compile=is_compiled)
         watched = None
         if validation is not None:
