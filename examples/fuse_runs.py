@@ -36,16 +36,17 @@ _MEASURES = flags.DEFINE_list("measures", ["ndcg_cut_10", "map"], "trec_eval mea
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the folds and of the training.", lower_bound=0)
 
 Run = Mapping[str, Mapping[str, float]]
-RRF = "reciprocal rank fusion"
+RRF, FUSED = "reciprocal rank fusion", "fused"
 
 
 def main(argv: list[str]) -> None:
     with errors_in_one_line(ImportError, OSError, ValueError):
         if len(argv) < 3:
             raise ValueError(f"Expected at least two run files, got {len(argv) - 1}.")
-        runs = {pathlib.Path(path).stem: evaluation.read_run(path) for path in argv[1:]}
-        if len(runs) < len(argv) - 1:
-            raise ValueError(f"The names of the run files must differ, got {', '.join(argv[1:])}.")
+        paths = {pathlib.Path(path).stem: path for path in argv[1:]}
+        if len({*paths, RRF, FUSED}) < len(argv) + 1:
+            raise ValueError(f"The names of the run files must differ and not be {FUSED!r}, got {', '.join(argv[1:])}.")
+        runs = {name: evaluation.read_run(path) for name, path in paths.items()}
         qrels = evaluation.read_qrels(_QRELS.value)
         frame = documents(runs, qrels)
         judged = frame["query"].isin(qrels).to_numpy()
@@ -55,7 +56,7 @@ def main(argv: list[str]) -> None:
         print(f"{len(runs)} runs, {frame['query'].nunique()} queries, {count} of them judged, {len(frame):,} documents")
         frame["score"] = fused(frame, judged)
         frame["rrf"] = frame.filter(like="rank of ").sum(axis=1)
-        compare({**runs, RRF: as_run(frame, "rrf"), "fused": as_run(frame, "score")}, qrels)
+        compare({**runs, RRF: as_run(frame, "rrf"), FUSED: as_run(frame, "score")}, qrels)
         queries = [
             evaluation.ScoredQuery(query, list(found["doc"]), found["label"].to_numpy(), found["score"].to_numpy())
             for query, found in frame.groupby("query", sort=False)
@@ -123,8 +124,8 @@ def compare(runs: Mapping[str, Run], qrels: Mapping[str, Mapping[str, int]]) -> 
     for name, by_query in found.items():
         line = f"{name:<{width}}"
         for measure in _MEASURES.value:
-            values, best = ({query: each[measure] for query, each in one.items()} for one in (by_query, found["fused"]))
-            test = "" if name == "fused" else f"p = {evaluation.randomization_test(best, values).p_value:.4f}"
+            values, best = ({query: each[measure] for query, each in one.items()} for one in (by_query, found[FUSED]))
+            test = "" if name == FUSED else f"p = {evaluation.randomization_test(best, values).p_value:.4f}"
             line += f"{np.mean(list(values.values())):>10.4f}  {test:<10}"
         print(line.rstrip())
 

@@ -23,7 +23,7 @@ def inputs_of(positions, seed=0):
 def model():
     """Logits 1, 2, 3 of three positions."""
     model = models.PositionBias(a_scorer(), num_positions=3)
-    model.logits.set_weights([np.array([[1.0], [2.0], [3.0]])])
+    model.logits.assign([1.0, 2.0, 3.0])
     return model
 
 
@@ -38,11 +38,21 @@ def test_the_bias_is_added_in_training_and_does_not_reach_inference(model):
     added = np.array([[1.0, 2.0, 3.0, 3.0], [3.0, 1.0, 0.0, 0.0]])
     np.testing.assert_allclose(model(inputs, training=True).numpy()[real], (scores + added)[real], rtol=1e-6)
     both = models.PositionBias(model.scorer, num_positions=3, additive=False)
-    both.logits.set_weights(model.logits.get_weights())
+    both.logits.assign(model.logits)
     found = both(inputs, training=True).numpy()
     np.testing.assert_array_equal(found[real][:, 0], added[real])
     np.testing.assert_array_equal(found[:, :, 1], scores)
     np.testing.assert_array_equal(both(inputs), scores)
+
+
+def test_the_gradient_of_a_position_is_dense_and_the_sum_over_documents(model):
+    # Optimizers that square the gradient would see each document of a position alone in a sparse one.
+    with tf.GradientTape() as tape:
+        output = model(inputs_of([[1, 2, 3, 7], [3, 1, 0, 0]]), training=True)
+        total = tf.reduce_sum(output * [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 0.0, 0.0]])
+    gradient = tape.gradient(total, model.logits)
+    assert isinstance(gradient, tf.Tensor)
+    np.testing.assert_array_equal(gradient, [7.0, 2.0, 12.0])
 
 
 def test_propensities_are_relative_to_the_first_position(model):

@@ -145,9 +145,16 @@ def fit_with(frame=FRAME, y=None, label=None, **options):
         (fit_with(y=FRAME[list(LABELS)]), r"`y` must have one value per row, shape \(150,\), got \(150, 2\)"),
         (fit_with(label=LABELS, loss=tf.keras.losses.MeanSquaredError()), "`loss` must be a `losses.RankingLoss`"),
         (fit_with(label=LABELS, label_aggregation="mean"), "`label_aggregation` must be one of 'sum', 'stochastic'"),
-        (fit_with(frame=tf.data.Dataset.range(1), label=LABELS), "`label` must be None for a dataset"),
     ],
 )
 def test_bad_arguments_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "given", [{"y": [1.0]}, {"label": LABELS}, {"query": "q"}, {"propensity": "p"}, {"query_features": ["q"]}], ids=str
+)
+def test_a_dataset_takes_no_argument_of_tables(given):
+    with pytest.raises(ValueError, match=f"`{next(iter(given))}` must not be given with a dataset"):
+        tfr_smooth.Ranker(**SMALL).fit(tf.data.Dataset.range(1), **given)

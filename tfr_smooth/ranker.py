@@ -219,26 +219,26 @@ class Ranker:
         Raises:
           ValueError: If an argument or the data is invalid. The message names the column.
         """
+        roles = {
+            "qid": qid,
+            "group": group,
+            "sample_weight": sample_weight,
+            "label": label,
+            "query": query,
+            "weight": weight,
+            "propensity": propensity,
+        }
         if isinstance(X, tf.data.Dataset) or not hasattr(X, "__len__"):
-            if label is not None:
-                raise ValueError(f"`label` must be None for a dataset, which contains the labels, got {label!r}.")
+            of_tables = {"y": y, **roles, "features": features, "query_features": tuple(query_features) or None}
+            for name, value in of_tables.items():
+                if value is not None:
+                    raise ValueError(f"`{name}` must not be given with a dataset of lists, got {value!r}.")
             lists = (lambda finished: X) if isinstance(X, tf.data.Dataset) else X
             once = lists(0) if steps_per_epoch is None else lists(0).take(steps_per_epoch)
             valid = eval_set
             inputs = None
         else:
-            rows = TableRows.take(
-                X,
-                y,
-                qid=qid,
-                group=group,
-                sample_weight=sample_weight,
-                label=label,
-                query=query,
-                weight=weight,
-                propensity=propensity,
-            )
-            rows = rows.checked().clicked()
+            rows = TableRows.take(X, y, **roles).checked().clicked()
             valid, valid_rows, fraction = None, None, self._params["validation_fraction"]
             if eval_set is None and fraction:
                 rows, valid_rows = rows.split(fraction, self._params["seed"])

@@ -59,7 +59,8 @@ def test_the_fused_run_is_better_than_each_run_and_contains_all_queries(files, t
     ("arguments", "message"),
     [
         (["first"], "Expected at least two run files, got 1."),
-        (["first", "first"], "The names of the run files must differ"),
+        (["first", "first"], "The names of the run files must differ and not be 'fused', got"),
+        (["first", "fused.run"], "The names of the run files must differ and not be 'fused', got"),
         (["first", "second", "--folds=37"], "--folds must be at most the number of judged queries in the runs, 36."),
         (["first", "qrels"], "{qrels}:1: "),
     ],

@@ -67,8 +67,7 @@ class PositionBias(Scorer):
         self.num_positions = _arguments.integer("num_positions", num_positions, least=1)
         self.additive = _arguments.boolean("additive", additive)
         self.supports_jit = False
-        self.logits = tf.keras.layers.Embedding(num_positions, 1, embeddings_initializer="zeros", dtype="float32")
-        self.logits.build(())
+        self.logits = self.add_weight(name="logits", shape=[num_positions], initializer="zeros", dtype="float32")
 
     def call(self, inputs: dict[str, Any], training: bool | None = None) -> tf.Tensor:
         """Returns scores [batch, list], or in training also the logits of the positions."""
@@ -81,7 +80,8 @@ class PositionBias(Scorer):
         if scores.shape.rank != 2:
             raise ValueError(f"`scorer` must return scores [batch, list] in training, got shape {scores.shape}.")
         places = tf.clip_by_value(tf.cast(inputs["position"], tf.int32) - 1, 0, self.num_positions - 1)
-        logits = self.logits(places)[:, :, 0]
+        # Adam of Keras 3 squares the sparse gradient of `tf.gather` without summing equal positions.
+        logits = tf.linalg.matvec(tf.one_hot(places, self.num_positions), tf.convert_to_tensor(self.logits))
         return scores + logits if self.additive else tf.stack([logits, scores], axis=2)
 
     def propensities(self, link: str = "exp") -> np.ndarray:
@@ -97,7 +97,7 @@ class PositionBias(Scorer):
         Raises:
           ValueError: If `link` is unknown.
         """
-        logits = self.logits.get_weights()[0][:, 0].astype(np.float64)
+        logits = np.asarray(self.logits, np.float64)
         log_rates = logits if _arguments.choice("link", link, _LINKS) == "exp" else -np.logaddexp(0.0, -logits)
         return np.exp(log_rates - log_rates[0])
 
