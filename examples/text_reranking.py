@@ -1,10 +1,12 @@
-"""Reranks BM25's candidates with encoders such as BERT trained with losses of this library, and compares the losses.
+"""Reranks texts with encoders such as BERT trained with losses of this library, and compares the losses.
 
     python examples/text_reranking.py --docs=docs.tsv --queries=queries.tsv --qrels=qrels.txt \
         --model_dir=all-MiniLM-L6-v2 --losses="zero_shot pairwise_hinge approx_ndcg smoothi_ndcg" --seeds=3
+    python examples/text_reranking.py --train=train.tsv --valid=valid.tsv --test=test.tsv --model_dir=all-MiniLM-L6-v2
 
-Cross-validates over the queries and reports BM25, each model, and each model mixed with BM25. When restarted, it runs
-only jobs without a result. docs/text.md describes files, models and results.
+With a collection, it reranks BM25's candidates and cross-validates over the queries. With files of pairs, it reranks
+the documents of each query in the file. Reports the first stage, each model, and each model mixed with the first stage.
+When restarted, it runs only jobs without a result. docs/text.md describes files, models and results.
 """
 
 from __future__ import annotations
@@ -21,15 +23,21 @@ from tfr_smooth import _files, losses, study, text, training
 from tfr_smooth.data.text_files import digest
 from tfr_smooth.study import tables
 
-_DOCS = flags.DEFINE_string("docs", None, "TSV file of documents: doc_id, title, text, with a header.", required=True)
-_QUERIES = flags.DEFINE_string("queries", None, "TSV file of queries: query_id, text, with a header.", required=True)
-_QRELS = flags.DEFINE_string("qrels", None, "TREC qrels file with the judgments.", required=True)
+_DOCS = flags.DEFINE_string("docs", None, "TSV file of documents: doc_id, title, text, with a header.")
+_QUERIES = flags.DEFINE_string("queries", None, "TSV file of queries: query_id, text, with a header.")
+_QRELS = flags.DEFINE_string("qrels", None, "TREC qrels file with the judgments.")
+_TRAIN = flags.DEFINE_string("train", None, "TSV or .jsonl file of pairs: query, document, label.")
+_VALID = flags.DEFINE_string("valid", None, "File of pairs for validation.")
+_TEST = flags.DEFINE_list(
+    "test", [], "Files of pairs for testing; the names of the files are the names in the results."
+)
+_ANSWERED_ONLY = flags.DEFINE_bool("answered_only", False, "Whether to leave out queries without a relevant document.")
 _GAINS = flags.DEFINE_string("gains", None, "Label of each grade, such as '1:4,2:3,3:2,4:1'. Default: the grade.")
 _SOURCE_GRADE = flags.DEFINE_integer(
     "source_grade", None, "Grade of the document from which a query was written, which is neither judged nor ranked."
 )
 _NAME = flags.DEFINE_string(
-    "name", None, "Name of the collection in the results. Default: name of the folder of --docs."
+    "name", None, "Name of the collection in the results. Default: name of the folder of --docs or --train."
 )
 _MODEL_DIR = flags.DEFINE_string(
     "model_dir", None, "Folder of the encoder: a preset of KerasHub or a download from Hugging Face.", required=True
@@ -86,25 +94,22 @@ def main(argv: list[str]) -> None:
             tf.keras.mixed_precision.set_global_policy(f"mixed_{_PRECISION.value}")
         recipe()
         compared = {label: loss_of(label) for label in _LOSSES.value.split()}
-        collection = text.read_collection(
-            _DOCS.value, _QUERIES.value, _QRELS.value, gains=gains(), source_grade=_SOURCE_GRADE.value
-        )
         encoder, tokenizer = load()
         check(encoder)
-        run = text.bm25(collection, depth=_DEPTH.value)
+        source = read()
+    collection, run = source["collection"], source["run"]
     describe(collection, run)
     output = pathlib.Path(_OUTPUT_DIR.value)
     start, settings = starting_point(collection, output, strategy)
     inputs = make_inputs(collection, tokenizer, candidates(collection, run))
     inputs.freeze(encoder, output / "cache", progress=progress)
     plan = text.CrossValidation(
-        _NAME.value or pathlib.Path(_DOCS.value).resolve().parent.name,
-        collection,
-        run,
-        inputs,
-        start,
-        compared,
-        output,
+        _NAME.value or pathlib.Path(_DOCS.value or _TRAIN.value).resolve().parent.name,
+        inputs=inputs,
+        make=start,
+        losses=compared,
+        folder=output,
+        **source,
         folds=_FOLDS.value,
         seeds=_SEEDS.value,
         recipe=recipe(),
@@ -119,6 +124,31 @@ def main(argv: list[str]) -> None:
         job = next((job for job in jobs if job.loss is not None), jobs[0])
         model = job.model(output / "export_training")
         print(f"Exported to {text.export_reranker(model, _EXPORT.value, inputs=inputs)}")
+
+
+def read() -> dict[str, Any]:
+    """Returns the collection, the run of the first stage, and the split, as arguments of `text.CrossValidation`."""
+    collection_flags, pair_flags = (_DOCS, _QUERIES, _QRELS), (_TRAIN, _VALID, _TEST)
+    for given, others in ((collection_flags, pair_flags), (pair_flags, collection_flags)):
+        if all(flag.value for flag in given) and not any(flag.value for flag in others):
+            break
+    else:
+        raise ValueError("Expected --docs, --queries and --qrels, or --train, --valid and --test.")
+    if given is collection_flags:
+        collection = text.read_collection(
+            _DOCS.value, _QUERIES.value, _QRELS.value, gains=gains(), source_grade=_SOURCE_GRADE.value
+        )
+        return {"collection": collection, "run": text.bm25(collection, depth=_DEPTH.value)}
+    if _PRETRAINING.value:
+        raise ValueError("--pretraining_epochs needs documents with titles, which files of pairs do not have.")
+    tests = {pathlib.Path(path).name.partition(".")[0]: path for path in _TEST.value}
+    files = {**tests, "train": _TRAIN.value, "valid": _VALID.value}
+    if len(files) < len(_TEST.value) + 2:
+        raise ValueError(f"The names of the files in --test must differ, and not be train or valid, got {_TEST.value}.")
+    pairs = text.read_pairs(files, answered_only=_ANSWERED_ONLY.value)
+    run = {**text.bm25(pairs.collection, candidates=pairs.candidates), **pairs.scores}
+    first_stage = "first stage" if pairs.scores else "bm25"
+    return {"collection": pairs.collection, "run": run, "split": pairs.parts, "first_stage": first_stage}
 
 
 def gains() -> dict[int, int] | None:
@@ -206,8 +236,9 @@ def starting_point(
     """Returns a function that creates the initial model, and the settings that identify it."""
     names = (_MODEL_DIR, _SCORER, _FROZEN_LAYERS, _LENGTH, _QUERY_LENGTH, _PASSAGES, _HEAD_LEARNING_RATE)
     settings = {flag.name: flag.value for flag in (*names, _DEPTH, _PRETRAINING, _PRECISION, _MICRO_BATCHES)}
-    for flag in (_DOCS, _QUERIES, _QRELS):  # A file with the same name may have other contents.
-        settings[f"content of {flag.name}"] = digest([flag.value])
+    for flag in (_DOCS, _QUERIES, _QRELS, _TRAIN, _VALID):  # A file with the same name may have other contents.
+        settings[f"content of {flag.name}"] = digest([flag.value] if flag.value else [])
+    settings["content of test"], settings["answered_only"] = digest(_TEST.value), _ANSWERED_ONLY.value
     folder = pathlib.Path(_MODEL_DIR.value)
     weights = sorted(str(path) for kind in ("safetensors", "weights.h5") for path in folder.glob(f"model*.{kind}"))
     settings["model_dir"] = digest(weights)
@@ -245,21 +276,24 @@ def report(plan: text.CrossValidation, output: pathlib.Path) -> None:
     """Writes the tables, and prints the main ones."""
     results = plan.results()
     study.write_results(results, output)
-    caption = (
-        f"{plan.name}: test metrics of {plan.folds}-fold cross-validation, mean ± standard error over folds, as "
-        f"trec_eval computes them; means over {plan.seeds} seeds. The best value is marked; † is significantly worse "
-        "than the best (paired t-test over queries, Bonferroni, 5%)."
-    )
-    best = tables.compare(results, plan.name)
-    with_bm25 = tables.compare(results, plan.name, against="bm25")
-    for style, written in tables.STYLES.items():
-        if style != "html":
-            _files.write_text(output / f"{plan.name}{written.suffix}", [tables.format_table(best, style) + "\n"])
-    _files.write_text(output / f"{plan.name}.csv", [best.to_csv(index=False)])
-    _files.write_text(output / f"{plan.name}_against_bm25.csv", [with_bm25.to_csv(index=False)])
-    print(f"\n{caption}\n\n{tables.format_table(best)}\n")
-    print("p-values against BM25: paired t-test / randomization test, with Bonferroni correction\n")
-    print(tables.format_p_values(with_bm25))
+    split = "mean ± standard error over queries"
+    how = split if plan.split else f"{plan.folds}-fold cross-validation, mean ± standard error over folds"
+    first = plan.first_stage
+    for name in plan.tests(0):
+        caption = (
+            f"{name}: test metrics, {how}, as trec_eval computes them; means over {plan.seeds} seeds. The best value "
+            "is marked; † is significantly worse than the best (paired t-test over queries, Bonferroni, 5%)."
+        )
+        best = tables.compare(results, name)
+        with_first = tables.compare(results, name, against=first)
+        for style, written in tables.STYLES.items():
+            if style != "html":
+                _files.write_text(output / f"{name}{written.suffix}", [tables.format_table(best, style) + "\n"])
+        _files.write_text(output / f"{name}.csv", [best.to_csv(index=False)])
+        _files.write_text(output / f"{name}_against_{first.replace(' ', '_')}.csv", [with_first.to_csv(index=False)])
+        print(f"\n{caption}\n\n{tables.format_table(best)}\n")
+        print(f"p-values against {first}: paired t-test / randomization test, with Bonferroni correction\n")
+        print(tables.format_p_values(with_first))
 
 
 def progress(steps: Any, title: str) -> Any:

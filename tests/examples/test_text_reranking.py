@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tests import helpers
 from tests.text.conftest import made_up, write_checkpoint
+from tfr_smooth import study
 
 SCRIPT = "examples/text_reranking.py"
 NOT_SCALED = "Keras 3 does not scale losses on several devices; use --precision=bfloat16."
@@ -46,7 +47,7 @@ def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, scorer)
     flags = [f"--scorer={scorer}", *pretraining, "--losses=zero_shot smoothi_ndcg", f"--output_dir={folder / scorer}"]
     first = run(folder, *flags, f"--export={folder / scorer / 'export'}")
     assert first.returncode == 0, first.stderr[-4000:]
-    for name in ("bm25", "zero_shot + bm25", "smoothi_ndcg + bm25", "p-values against BM25"):
+    for name in ("BM25", "Pretrained model + BM25", "SmoothI-NDCG + BM25", "p-values against bm25"):
         assert name in first.stdout
     outputs = {path.name for path in (folder / scorer).iterdir()}
     assert {"made_up.txt", "made_up.md", "made_up.tex", "made_up.csv", "made_up_against_bm25.csv"} <= outputs
@@ -61,9 +62,42 @@ def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, scorer)
 
 
 @pytest.mark.slow
+def test_files_of_pairs_are_reranked_on_their_split(folder, tmp_path):
+    """One test set has scores of a first stage."""
+    collection = made_up()
+    queries = list(collection.queries)
+    parts = {"train": queries[:8], "valid": queries[8:10], "plain": queries[10:], "scored": queries[10:]}
+    for part, some in parts.items():
+        rows = [
+            {"query": collection.queries[query], "document": document.content, "label": label, "query_id": query}
+            for query in some
+            for name, document in collection.documents.items()
+            for label in [collection.labels[query].get(name, 0)]
+        ]
+        for number, row in enumerate(rows):
+            row |= {"score": -float(number)} if part == "scored" else {}
+        (tmp_path / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    files = [f"--{part}={tmp_path / f'{part}.jsonl'}" for part in ("train", "valid")]
+    tests = f"--test={tmp_path / 'plain.jsonl'},{tmp_path / 'scored.jsonl'}"
+    model = [f"--model_dir={folder / 'bert'}", "--length=16", "--query_length=6", "--epochs=1", "--name=mine"]
+    done = helpers.run_python(SCRIPT, *files, tests, *model, "--losses=smoothi_map", f"--output_dir={tmp_path / 'out'}")
+    assert done.returncode == 0, done.stderr[-4000:]
+    found = study.read_results(tmp_path / "out").queries
+    assert found.groupby("dataset")["query"].nunique().to_dict() == {"plain": len(parts["plain"])} | {
+        "scored": len(parts["scored"])
+    }
+    assert set(found["ranker"]) == {"first stage", "smoothi_map", "smoothi_map + first stage"}
+    # The same documents have the same scores; the first stages differ.
+    by_set = found.pivot_table(index="ranker", columns="dataset", values="map")
+    assert by_set.loc["smoothi_map", "plain"] == by_set.loc["smoothi_map", "scored"]
+    assert by_set.loc["first stage", "plain"] > by_set.loc["first stage", "scored"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
+        ("--train=a --valid=b --test=c", "Expected --docs, --queries and --qrels, or --train, --valid and --test."),
         ("--docs=/nope", "No such file or directory: '/nope'"),
         ("--losses=smooth_ndcg", "Did you mean 'smoothi_ndcg'"),
         ("--gains=1-4", "--gains must be GRADE:LABEL pairs such as '1:4,2:3', got '1-4'."),

@@ -99,7 +99,7 @@ def test_the_report_embeds_its_images_and_contains_only_plots_with_results(writt
 
 def test_sweeps_are_not_in_the_table(written):
     folder, text = written
-    assert "smoothi_ndcg (ensemble)" in text and "smoothi_ndcg:alpha" not in text
+    assert "SmoothI-NDCG (ensemble)" in text and "SmoothI-NDCG (alpha" not in text
     names = {"Small.csv", "Small.md", "Small.tex", "Small.txt", "report.html"}
     assert {path.name for path in folder.iterdir()} == names
     assert (folder / "Small.txt").read_text(encoding="utf-8") in text

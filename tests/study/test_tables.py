@@ -79,9 +79,9 @@ def test_only_significantly_worse_rankers_have_a_dagger():
     comparison = tables.compare(results_of(rankers), "D")
     text = tables.format_table(comparison, "markdown").splitlines()
     cells = {line.split("|")[1].strip(): line.split("|")[8].strip() for line in text[2:]}
-    assert cells["ridge"].startswith("**0.") and "†" not in cells["ridge"]
-    assert cells["random"].endswith("†")
-    assert "†" not in cells["lambdamart"] and "**" not in cells["lambdamart"]
+    assert cells["Ridge regression"].startswith("**0.") and "†" not in cells["Ridge regression"]
+    assert cells["Random order"].endswith("†")
+    assert "†" not in cells["LambdaMART"] and "**" not in cells["LambdaMART"]
 
 
 def test_queries_missing_for_one_ranker_are_excluded():
@@ -92,8 +92,8 @@ def test_queries_missing_for_one_ranker_are_excluded():
 
 
 def test_tables_are_formatted_in_every_style():
-    comparison = tables.compare(results_of({"smoothi_ndcg": BASE, "random": shifted(0.3)}), "D")
-    assert r"smoothi\_ndcg" in tables.format_table(comparison, "latex")
+    comparison = tables.compare(results_of({"smoothi_ndcg:batch_size=8": BASE, "random": shifted(0.3)}), "D")
+    assert r"SmoothI-NDCG (batch\_size=8)" in tables.format_table(comparison, "latex")
     assert r"\textbf{0." in tables.format_table(comparison, "latex")
     assert "<b>0." in tables.format_table(comparison, "html")
     assert "NDCG@10" in tables.format_table(comparison)

@@ -63,6 +63,15 @@ def test_bm25_excludes_sources_and_is_truncated_at_the_depth(collection):
     assert text.bm25(collection, depth=3)["q1"] == dict(list(whole["q1"].items())[:3])
 
 
+def test_bm25_scores_candidates_in_their_order(collection):
+    whole = text.bm25(collection, depth=1000)
+    none = next(name for name in collection.documents if name not in whole["q1"])
+    candidates = {query: [none, *sorted(run)] for query, run in whole.items() if none not in run}
+    run = text.bm25(collection, candidates={**dict.fromkeys(collection.queries, []), **candidates})
+    assert list(run["q1"]) == candidates["q1"]
+    assert run["q1"] == {none: 0.0, **whole["q1"]}
+
+
 def test_bm25_matches_the_formula():
     """Robertson and Walker 1994, with the idf of Lucene, which bm25s computes."""
     import math

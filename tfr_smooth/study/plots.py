@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfr_smooth import _extras, _plotting
-from tfr_smooth.study import tables
 from tfr_smooth.study.jobs import MEASURES
 from tfr_smooth.study.results import Results, is_neural, labels
 from tfr_smooth.study.selection import Entry
+from tfr_smooth.study.titles import measure_title, ranker_title
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,10 +39,10 @@ def metric_by_ranker(results: Results, dataset: str, comparison: pd.DataFrame) -
         for place, ranker in enumerate(rankers):
             mean, error, look = rows["mean"][ranker], rows["stderr"][ranker], _plotting.look(ranker)
             panel.errorbar([mean], [place], xerr=[error], fmt=look.marker, color=look.color, capsize=2, markersize=5)
-        panel.set_yticks(range(len(rankers)), rankers, fontsize=9)
+        panel.set_yticks(range(len(rankers)), [*map(ranker_title, rankers)], fontsize=9)
         panel.tick_params(axis="x", labelsize=9)
         panel.xaxis.set_major_locator(MaxNLocator(3))
-        panel.set_title(tables.title(measure), loc="center")
+        panel.set_title(measure_title(measure), loc="center")
         panel.grid(axis="y", visible=False)
     axes.flat[0].invert_yaxis()
     figure.supxlabel(f"mean and standard error over {'folds' if folds > 1 else 'queries'}", fontsize=10)
@@ -63,7 +63,8 @@ def wins_and_losses(results: Results, dataset: str, comparison: pd.DataFrame) ->
     panel.fill_between(np.arange(len(differences)), differences, step="mid", color=_plotting.COLORS[0], alpha=0.7)
     panel.axhline(0.0, color=_plotting.text_color(), linewidth=0.8)
     wins, draws = int((differences > 0).sum()), int((differences == 0).sum())
-    panel.set_title(f"{first}: {wins} wins, {draws} draws, {len(differences) - wins - draws} losses to {second}")
+    counts = f"{wins} wins, {draws} draws, {len(differences) - wins - draws} losses"
+    panel.set_title(f"{ranker_title(first)}: {counts} to {ranker_title(second)}")
     panel.set_xlabel("test queries, by difference")
     panel.set_ylabel("difference in NDCG")
     return figure
@@ -108,7 +109,7 @@ def epoch_seconds(results: Results, dataset: str) -> Figure | None:
         return None
     figure, axes = _panels(1, 1, 7.5, 1.0 + 0.25 * len(seconds))
     colors = [_plotting.look(ranker).color for ranker in seconds.index]
-    axes.flat[0].barh(list(seconds.index), seconds.to_numpy(), color=colors)
+    axes.flat[0].barh([*map(ranker_title, seconds.index)], seconds.to_numpy(), color=colors)
     axes.flat[0].set_xlabel("processor time per epoch, seconds")
     axes.flat[0].grid(axis="y", visible=False)
     return figure
@@ -155,8 +156,8 @@ def metric_sweep(results: Results, dataset: str) -> Figure | None:
     for (row, column), value in np.ndenumerate(means.to_numpy()):
         ink = _plotting.on_color(image.cmap(image.norm(relative.iat[row, column])))
         panel.text(column, row, f"{value:.3f}", ha="center", va="center", color=ink, fontsize=9)
-    panel.set_yticks(range(len(means)), list(means.index))
-    panel.set_xticks(range(len(MEASURES)), [tables.title(measure) for measure in MEASURES], rotation=45, ha="right")
+    panel.set_yticks(range(len(means)), [*map(ranker_title, means.index)])
+    panel.set_xticks(range(len(MEASURES)), [measure_title(measure) for measure in MEASURES], rotation=45, ha="right")
     panel.grid(visible=False)
     panel.set_ylabel("optimized metric")
     figure.colorbar(image, label="fraction of the best value")
@@ -203,7 +204,7 @@ def _lines(panel: Axes, lines: Mapping[str, Sequence[tuple[float, float]]]) -> N
     for label, look in _plotting.looks(list(lines)).items():
         points = lines[label]
         options = look.options | {"markersize": 4, "markevery": max(1, len(points) // 8), "linewidth": 1.2}
-        panel.plot([x for x, _ in points], [y for _, y in points], **options, label=label)
+        panel.plot([x for x, _ in points], [y for _, y in points], **options, label=ranker_title(label))
 
 
 def _legend(figure: Figure, axes: Any, free: Axes | None = None) -> None:

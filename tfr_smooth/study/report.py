@@ -11,6 +11,7 @@ from typing import Any
 from tfr_smooth import _extras, _files, _plotting
 from tfr_smooth.study import plots, tables
 from tfr_smooth.study.results import Results, labels
+from tfr_smooth.study.titles import ranker_title
 
 _TEMPLATE = "report.html.jinja"
 _P_VALUES = "p-values against the best ranker: paired t-test / randomization test, with Bonferroni correction."
@@ -93,6 +94,6 @@ def _chosen(results: Results, dataset: str) -> list[dict[str, Any]]:
     jobs = results.jobs[(results.jobs["dataset"] == dataset) & results.jobs["selected"]]
     jobs = jobs[jobs["ranker"].isin(labels(results))].drop_duplicates(["ranker", "fold"])
     return [
-        {"ranker": ranker, "folds": [(row.fold, row.settings) for row in rows.itertuples()]}
+        {"ranker": ranker_title(ranker), "folds": [(row.fold, row.settings) for row in rows.itertuples()]}
         for ranker, rows in jobs.groupby("ranker", sort=False)
     ]

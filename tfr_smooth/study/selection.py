@@ -105,11 +105,11 @@ def parse_label(text: str) -> tuple[str, dict[str, Any]]:
       >>> study.parse_label("smoothi_ndcg:topn=10:gain=linear")
       ('smoothi_ndcg', {'topn': 10, 'gain': 'linear'})
     """
-    name, *settings = _split(text)
+    name, *settings = split_label(text)
     return name, dict(map(_setting, settings))
 
 
-def _split(text: str) -> list[str]:
+def split_label(text: str) -> list[str]:
     """Splits at the colons outside of JSON values."""
     pieces: list[str] = []
     for piece in text.split(":"):

@@ -12,11 +12,11 @@ import numpy as np
 from tfr_smooth import _arguments, _extras
 from tfr_smooth.evaluation import randomization_test
 from tfr_smooth.study.results import Results, labels
+from tfr_smooth.study.titles import measure_title, ranker_title
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_NAMES = {"ndcg": "NDCG", "map": "MAP", "recip_rank": "MRR"}
 _LEVEL = 0.05
 
 
@@ -45,17 +45,6 @@ STYLES = {
     "latex": Style("latex_raw", (r"\textbf{", "}"), r"$^\dagger$", r" $\pm$ ", ".tex"),
     "html": Style("unsafehtml", ("<b>", "</b>"), "†", " ± ", ".html"),
 }
-
-
-def title(measure: str) -> str:
-    """Returns the name of a trec_eval measure as papers write it.
-
-    Example:
-      >>> title("ndcg_cut_10"), title("P_5"), title("map")
-      ('NDCG@10', 'P@5', 'MAP')
-    """
-    name, _, cutoff = measure.replace("_cut", "").rpartition("_")
-    return f"{_NAMES.get(name, name)}@{cutoff}" if cutoff.isdigit() else _NAMES.get(measure, measure)
 
 
 def compare(
@@ -151,8 +140,10 @@ def _format(comparison: pd.DataFrame, style: Style, measures: Sequence[str] | No
     rankers = comparison["ranker"].drop_duplicates()
     measures = list(comparison["measure"].drop_duplicates()) if measures is None else measures
     cells = {(row.measure, row.ranker): cell(row) for row in comparison.itertuples()}
-    rows = [[_escaped(ranker, style), *(cells[measure, ranker] for measure in measures)] for ranker in rankers]
-    return tabulate.tabulate(rows, ["", *map(title, measures)], tablefmt=style.tablefmt)
+    rows = [
+        [_escaped(ranker_title(ranker), style), *(cells[measure, ranker] for measure in measures)] for ranker in rankers
+    ]
+    return tabulate.tabulate(rows, ["", *map(measure_title, measures)], tablefmt=style.tablefmt)
 
 
 def _escaped(label: str, style: Style) -> str:
@@ -164,7 +155,7 @@ def _escaped(label: str, style: Style) -> str:
 def caption(results: Results, dataset: str) -> str:
     """Returns a caption for the table of `format_table`."""
     queries = results.queries[results.queries["dataset"] == dataset]
-    select_by = title(results.settings["select_by"])
+    select_by = measure_title(results.settings["select_by"])
     folds, seeds = queries["fold"].nunique(), queries["seed"].nunique()
     over = f"{folds} folds" if folds > 1 else f"{queries['query'].nunique()} queries of a single split"
     return (

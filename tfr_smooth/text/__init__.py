@@ -4,6 +4,7 @@ from tfr_smooth.text.candidates import bm25
 from tfr_smooth.text.collection import Collection, Document, read_collection, title_queries
 from tfr_smooth.text.cross_validation import CrossValidation
 from tfr_smooth.text.encoder import Encoder, load_encoder
+from tfr_smooth.text.pairs import Pairs, read_pairs
 from tfr_smooth.text.reranker_export import export_reranker
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker
 from tfr_smooth.text.reranking import MEASURES, Recipe, best_mix, mix, train
@@ -21,6 +22,7 @@ __all__ = [
     "LateInputs",
     "LateInteraction",
     "PairInputs",
+    "Pairs",
     "Recipe",
     "Reranker",
     "TrainingLists",
@@ -30,6 +32,7 @@ __all__ = [
     "load_encoder",
     "mix",
     "read_collection",
+    "read_pairs",
     "title_queries",
     "train",
 ]

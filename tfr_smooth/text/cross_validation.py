@@ -1,11 +1,11 @@
-"""Cross-validation of losses for rerankers over the queries of a collection."""
+"""Comparison of losses for rerankers, by cross-validation or on a fixed split of the queries."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,27 +20,29 @@ from tfr_smooth.text.rerankers import Reranker
 from tfr_smooth.text.reranking import MEASURES, Recipe, best_mix, mix, train
 from tfr_smooth.text.token_inputs import Inputs, Progress, no_progress
 
-BM25 = "bm25"
-MIXED = " + bm25"
+_FIT = ("train", "valid")
 
 
 @dataclasses.dataclass(frozen=True)
 class CrossValidation:
-    """Cross-validation: trains and tests a reranker for each loss, fold and seed.
+    """Trains and tests a reranker for each loss, fold and seed.
 
-    Split k tests on the queries of fold k, validates on those of the next fold and trains on all others. Queries with a
-    common source document are in the same fold. When restarted, it skips the jobs with a result and resumes an
-    interrupted training.
+    Fold k tests on the queries of part k, validates on those of the next part and trains on all others. Queries with a
+    common source document are in the same part. With `split`, there is one fold, and its parts are given. When
+    restarted, it skips the jobs with a result and resumes an interrupted training.
 
     Args:
       name: Name of the collection in the results.
       collection: The collection.
-      run: For each query id, the candidates with BM25's scores, as `bm25` returns them.
+      run: For each query id, the candidates with the scores of the first stage, such as the return value of `bm25`.
       inputs: The inputs of the models.
       make: Function that creates the initial model.
       losses: The losses to compare by their label in the results. None stands for the initial model without training.
       folder: The folder of results and checkpoints.
-      folds: Number of folds of similar size, >= 3.
+      folds: Number of folds of similar size, >= 3. No effect with `split`.
+      split: The query ids of "train", "valid" and of one or more test sets, by their names in the results. None
+        cross-validates.
+      first_stage: The label of `run` in the results.
       seeds: Number of seeds per loss, >= 1.
       recipe: Training settings.
       settings: Further settings that identify this study, such as the size of the model, as JSON values by name.
@@ -79,6 +81,8 @@ class CrossValidation:
     losses: Mapping[str, RankingLoss | None]
     folder: str | os.PathLike[str]
     folds: int = 5
+    split: Mapping[str, Sequence[str]] | None = None
+    first_stage: str = "bm25"
     seeds: int = 1
     recipe: Recipe = dataclasses.field(default_factory=Recipe)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -89,6 +93,8 @@ class CrossValidation:
         """Checks the arguments."""
         _arguments.integer("folds", self.folds, least=3)
         _arguments.integer("seeds", self.seeds, least=1)
+        if self.split is not None and not {*_FIT} < {*self.split}:
+            raise ValueError(f"`split` must have 'train', 'valid' and a test set, got {sorted(self.split)}.")
 
     def jobs(self) -> list[RerankerJob]:
         """Returns the jobs.
@@ -102,7 +108,7 @@ class CrossValidation:
             for seed in range(self.seeds)
             for label, loss in self.losses.items()
             if loss is not None or seed == 0
-            for fold in range(self.folds)
+            for fold in range(self._fold_count)
         ]
 
     def compute(self, *, progress: Progress = no_progress) -> None:
@@ -119,27 +125,42 @@ class CrossValidation:
             run_job(job, self.folder)
 
     def parts(self, fold: int) -> dict[str, list[str]]:
-        """Returns the query ids of a split.
+        """Returns the query ids of the parts of a fold.
 
         Args:
-          fold: Number of the test fold, from 0 to `folds` - 1.
+          fold: Number of the fold, from 0 to `folds` - 1, or 0 with `split`.
 
         Returns:
-          The query ids of "train", "valid" and "test".
+          The query ids of "train", "valid" and "test", or those of `split`.
 
         Raises:
           ValueError: If the collection has too few queries.
         """
+        if self.split is not None:
+            return {part: list(queries) for part, queries in self.split.items()}
         folds, valid = self._folds, (fold + 1) % self.folds
         training = [query for number, queries in enumerate(folds) if number not in (fold, valid) for query in queries]
         return {"train": training, "valid": folds[valid], "test": folds[fold]}
+
+    def tests(self, fold: int) -> dict[str, list[str]]:
+        """Returns the query ids of the test sets of a fold by their names: `name`, or those of `split`.
+
+        Args:
+          fold: Number of the fold.
+        """
+        parts = {part: queries for part, queries in self.parts(fold).items() if part not in _FIT}
+        return {self.name: parts["test"]} if self.split is None else parts
+
+    @property
+    def _fold_count(self) -> int:
+        return self.folds if self.split is None else 1
 
     @functools.cached_property
     def _folds(self) -> list[list[str]]:
         return fold_queries(self.collection, self.folds)
 
     def results(self, measures: Iterable[str] = MEASURES) -> study.Results:
-        """Collects the results of BM25 and of each loss, without and with BM25's scores mixed in.
+        """Collects the results of the first stage and of each loss, without and with its scores mixed in.
 
         The weight of the mix is selected per fold and seed by the recipe's measure on the validation queries.
 
@@ -159,23 +180,27 @@ class CrossValidation:
         jobs: list[dict[str, Any]] = []
         names = list(measures)
 
-        def add(run: Run, fold: int, label: str, seed: int) -> dict[str, Any]:
-            place = {"dataset": self.name, "fold": fold, "ranker": label, "seed": seed}
+        def add(run: Run, test: str, fold: int, label: str, seed: int) -> dict[str, Any]:
+            place = {"dataset": test, "fold": fold, "ranker": label, "seed": seed}
             by_query = evaluation.trec_eval_by_query(run, names, qrels=self._labels(run))
             rows.extend({**place, "query": query_id, **values} for query_id, values in by_query.items())
             return place
 
-        for fold in range(self.folds):
-            add({query_id: self.run[query_id] for query_id in self.parts(fold)["test"]}, fold, BM25, 0)
+        mixed = f" + {self.first_stage}"
+        for fold in range(self._fold_count):
+            for test, queries in self.tests(fold).items():
+                add({query_id: self.run[query_id] for query_id in queries}, test, fold, self.first_stage, 0)
         for job in self.jobs():
             if is_done(job, self.folder):
                 found = read_description(job, self.folder)
-                valid, test = found["valid"], found["test"]
+                valid = found["valid"]
                 weight = best_mix(valid, self.run, self._labels(valid), self.recipe.select_by)
-                place = add(test, job.fold, job.label, job.seed)
-                add(mix(test, self.run, weight), job.fold, job.label + MIXED, job.seed)
-                jobs.append({**place, "selected": True, "weight": weight, "fit_seconds": found["seconds"]})
-        entries = [BM25, *self.losses, *(label + MIXED for label in self.losses)]
+                for test in self.tests(job.fold):
+                    run = found[test]
+                    place = add(run, test, job.fold, job.label, job.seed)
+                    add(mix(run, self.run, weight), test, job.fold, job.label + mixed, job.seed)
+                    jobs.append({**place, "selected": True, "weight": weight, "fit_seconds": found["seconds"]})
+        entries = [self.first_stage, *self.losses, *(label + mixed for label in self.losses)]
         settings = {"entries": entries, "sweeps": {}, "select_by": self.recipe.select_by, **self.settings}
         return study.Results(pd.DataFrame(rows), pd.DataFrame(jobs), settings)
 
@@ -198,7 +223,7 @@ class RerankerJob(StoredJob):
         """The values that identify this job, as JSON values."""
         plan = self.plan
         training = {} if self.loss is None else {"loss": serialize(self.loss), **dataclasses.asdict(plan.recipe)}
-        place = {"dataset": plan.name, "fold": self.fold, "folds": plan.folds, "seed": self.seed}
+        place = {"dataset": plan.name, "fold": self.fold, "folds": plan._fold_count, "seed": self.seed}
         return {**place, "training": training, "settings": dict(plan.settings)}
 
     @property
@@ -229,7 +254,7 @@ class RerankerJob(StoredJob):
     def compute(self, cache: Path, unfinished: Path) -> study.Result:
         """Ranks the validation and test queries with the model."""
         plan, model, runs = self.plan, self.model(unfinished), {}
-        for part in ("valid", "test"):
-            runs[part] = plan.inputs.rank(model, {query: plan.run[query] for query in plan.parts(self.fold)[part]})
+        for part, queries in {"valid": plan.parts(self.fold)["valid"], **plan.tests(self.fold)}.items():
+            runs[part] = plan.inputs.rank(model, {query: plan.run[query] for query in queries})
         tf.keras.backend.clear_session()
         return study.Result(runs, {})

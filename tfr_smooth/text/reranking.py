@@ -19,7 +19,7 @@ from tfr_smooth.text.token_inputs import Inputs
 from tfr_smooth.text.training_lists import TrainingLists
 
 MEASURES = (
-    *("P_1", "P_5", "P_10", "P_20", "map"),
+    *("P_1", "P_5", "P_10", "P_20", "map", "recip_rank"),
     *("ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "ndcg_cut_20", "ndcg"),
 )
 # Candidate weights of the model's scores in a mix with BM25's.
