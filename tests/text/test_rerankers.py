@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tests.text.conftest import SCORERS, few_families, inputs_of, make, word_piece
 from tfr_smooth import losses, text
+from tfr_smooth.text import token_inputs
 
 IDS = np.int32([[[2, 5, 6, 3, 0], [2, 7, 3, 0, 0], [0, 0, 0, 0, 0]]])
 
@@ -135,6 +136,24 @@ def test_ranking_returns_the_models_scores(collection, run, scorer):
     expected = model({name: tf.constant(array) for name, array in features.items()})[0].numpy()
     assert list(scores["q0"]) == documents
     np.testing.assert_allclose(list(scores["q0"].values()), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("frozen_layers", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scorer", ["late", pytest.param("cross", marks=pytest.mark.slow)])
+def test_inputs_without_common_padding_have_the_same_scores(
+    collection, run, scorer, frozen_layers, tmp_path, monkeypatch
+):
+    encoder, tokenizer = make(frozen_layers=frozen_layers)
+    model, found, lengths = SCORERS[scorer](encoder), {}, {}
+    for step_size in (2, 64):
+        monkeypatch.setattr(token_inputs, "_STEP", step_size)
+        inputs = inputs_of(scorer, tokenizer, collection, run)
+        inputs.freeze(encoder, tmp_path / str(step_size))
+        found[step_size] = np.array([*inputs.rank(model, {"q0": run["q0"]})["q0"].values()])
+        batches = list(text.TrainingLists(["q0", "q1"], collection.labels, run).dataset(inputs, batch_size=1))
+        lengths[step_size] = {features[f"{name}_ids"].shape[-1] for features, _ in batches for name in inputs.ids}
+    assert max(lengths[64]) == max(array.shape[-1] for array in inputs.ids.values()) > min(lengths[2])
+    np.testing.assert_allclose(found[2], found[64], atol=1e-5 if frozen_layers == 0 else 5e-3)
 
 
 @pytest.mark.slow

@@ -100,8 +100,8 @@ def train(
       The model of the best epoch, for one device.
 
     Raises:
-      ValueError: If no training query has both a relevant and another document, or the checkpoints in the folder have
-        other settings.
+      ValueError: If no training query has both a relevant and another document, the inputs are longer than the model
+        allows, or the checkpoints in the folder have other settings.
 
     Example:
       >>> import keras_hub, tempfile
@@ -136,6 +136,7 @@ def train(
     lists = TrainingLists(parts["train"], labels, run, relevant=recipe.relevant, others=recipe.others, seed=seed)
     with strategy.scope():
         model = make()
+        inputs.check(model.encoder)
         model.compile(optimizer=tf.keras.optimizers.Adam(recipe.learning_rate), loss=loss)
 
     valid = {query_id: run[query_id] for query_id in parts["valid"]}

@@ -21,6 +21,7 @@ from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction
 
 Progress = Callable[[Iterable[Any], str], Iterable[Any]]
 _BATCH = 64  # texts encoded in one batch
+_STEP = 16  # lengths of inputs are multiples of this, so that there are few shapes
 _LAID_OUT = 1024  # texts or pairs whose token ids are computed in one batch
 # Pads lists to the longest one with -1.
 padded = functools.partial(tf.keras.utils.pad_sequences, padding="post", value=-1)
@@ -95,10 +96,19 @@ class Inputs(abc.ABC):
                 with _files.replacing(path) as unfinished:
                     shape = (*flat.shape, encoder.width)
                     found = np.lib.format.open_memmap(unfinished, "w+", np.float16, shape)
+                    order = np.argsort(self._lengths(flat), kind="stable")
                     for start in progress(range(0, len(flat), _BATCH), f"Encoding {name} texts"):
-                        found[start : start + _BATCH] = frozen(tf.constant(flat[start : start + _BATCH])).numpy()
+                        rows = order[start : start + _BATCH]
+                        trimmed = self._trimmed(flat[rows])
+                        found[rows, : trimmed.shape[1]] = frozen(tf.constant(trimmed)).numpy()
                     found.flush()
             self.hidden[name] = np.load(path, mmap_mode="r").reshape(*ids.shape, -1)
+
+    def check(self, encoder: Encoder) -> None:
+        """Raises a `ValueError` if the inputs are longer than the encoder allows."""
+        longest = max(array.shape[-1] for array in self.ids.values())
+        if encoder.max_length is not None and longest > encoder.max_length:
+            raise ValueError(f"`inputs` must have at most {encoder.max_length} tokens per text, got {longest}.")
 
     def rows(self, name: str, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Returns model inputs for rows of an array.
@@ -109,15 +119,24 @@ class Inputs(abc.ABC):
 
         Returns:
           `NAME_ids`, int32 [*rows.shape, ..., tokens], and after `freeze` also `NAME_hidden`, float16
-          [*rows.shape, ..., tokens, width].
+          [*rows.shape, ..., tokens, width]. There are as many tokens as the longest text needs.
         """
         there = rows >= 0
         there = there.reshape(*rows.shape, *[1] * (self.ids[name].ndim - 1))
-        ids = np.where(there, self.ids[name][rows], np.int32(self._special.pad))
+        ids = self._trimmed(np.where(there, self.ids[name][rows], np.int32(self._special.pad)))
         inputs = {f"{name}_ids": ids}
         if name in self.hidden:
-            inputs[f"{name}_hidden"] = self.hidden[name][rows]
+            inputs[f"{name}_hidden"] = self.hidden[name][rows][..., : ids.shape[-1], :]
         return inputs
+
+    def _lengths(self, ids: np.ndarray) -> np.ndarray:
+        """Returns the number of tokens up to the last one that is not padding, [...]."""
+        return ((ids != self._special.pad) * np.arange(1, ids.shape[-1] + 1)).max(axis=-1)
+
+    def _trimmed(self, ids: np.ndarray) -> np.ndarray:
+        """Returns the token ids without columns of padding at the end, up to a multiple of `_STEP`."""
+        longest = max(1, int(self._lengths(ids).max(initial=0)))
+        return ids[..., : -(-longest // _STEP) * _STEP]
 
     def signature(self) -> dict[str, tf.TensorSpec]:
         """Returns the specs of the model's token ids for any number of lists of any length.
@@ -246,15 +265,16 @@ class LateInputs(Inputs):
             texts = _tensors(self.rows(name, rows))
             return model.compiled_vectors(texts[f"{name}_ids"], texts.get(f"{name}_hidden"))
 
-        wanted = sorted({self._documents[doc_id] for documents in run.values() for doc_id in documents})
+        wanted = np.unique([self._documents[doc_id] for documents in run.values() for doc_id in documents]).astype(int)
         length, width = self.ids["document"].shape[1], model.encoder.width
         encoded = np.zeros((len(wanted), length, width), np.float32)
+        order = np.argsort(self._lengths(self.ids["document"][wanted]), kind="stable")
         for start in range(0, len(wanted), _BATCH):
-            rows = np.array(wanted[start : start + _BATCH])
+            places = order[start : start + _BATCH]
             # Pad the last batch: batches of the same size share a graph.
-            full = np.pad(rows, (0, _BATCH - len(rows)), constant_values=-1)
+            full = np.pad(wanted[places], (0, _BATCH - len(places)), constant_values=-1)
             found = vectors("document", full).numpy()
-            encoded[start : start + len(rows)] = found[: len(rows)]
+            encoded[places, : found.shape[1]] = found[: len(places)]
         ranked: dict[str, dict[str, float]] = {query_id: {} for query_id in run}
         for query_id, documents in run.items():
             rows = np.array([self._documents[doc_id] for doc_id in documents], np.int64)

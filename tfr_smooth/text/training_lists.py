@@ -113,9 +113,13 @@ class TrainingLists:
                     queries, documents, labels = zip(*lists[start : start + batch_size], strict=True)
                     yield inputs.batch(queries, documents), padded(labels, dtype=np.float32)
 
-        def spec(array: np.ndarray) -> tf.TensorSpec:
-            return tf.TensorSpec([None, None, *array.shape[2:]], array.dtype)
+        def spec(name: str, array: np.ndarray) -> tf.TensorSpec:
+            # All sizes may change except the width of hidden states.
+            width = array.shape[-1] if name.endswith("_hidden") else None
+            return tf.TensorSpec([*[None] * (array.ndim - 1), width], array.dtype)
 
-        signature = tf.nest.map_structure(spec, next(batches()))
+        first, _ = next(batches())
+        specs = {name: spec(name, array) for name, array in first.items()}
+        signature = (specs, tf.TensorSpec([None, None], tf.float32))
         dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
         return share_by_data(dataset.prefetch(1))
