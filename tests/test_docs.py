@@ -70,6 +70,16 @@ def test_the_plot_script_draws_the_plots_of_the_pages(tmp_path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
 
 
+def test_only_the_first_loss_and_the_first_metric_of_a_relaxation_show_the_shared_arguments():
+    pytest.importorskip("mkdocs.config", reason="MkDocs is only in the stack 'latest'")
+    text = runpy.run_path(str(ROOT / "tools" / "mkdocs_hooks.py"))["classes"]("relaxations", "smoothi")
+    entries = dict(re.findall(r"^::: tfr_smooth\.\w+\.(\w+)\n((?: +.*\n)*)", text + "\n", re.MULTILINE))
+    stems = [pair.stem for pair in registry.PAIRS.values() if pair.ranking is rankings.SmoothI]
+    assert list(entries) == [stem + end for end in ("Loss", "Metric") for stem in stems]
+    assert [name for name, options in entries.items() if not options] == ["SmoothINDCGLoss", "SmoothINDCGMetric"]
+    assert "show_docstring_parameters: false" in entries["SmoothIMAPLoss"]
+
+
 def test_a_relaxation_without_a_page_gets_one_with_its_formula_and_plots(monkeypatch, tmp_path):
     @dataclasses.dataclass(frozen=True)
     class NewSort(rankings.Ranking):

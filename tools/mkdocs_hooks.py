@@ -259,10 +259,20 @@ def comparison_table(folder: str) -> str:
 
 
 def classes(folder: str, ranking: str) -> str:
+    """The losses and metrics of a relaxation. What they share is said once, by the first loss and the first metric."""
     from tfr_smooth import registry
 
-    pairs = [pair for pair in registry.PAIRS.values() if pair.ranking is registry.RANKINGS[ranking]]
-    return "\n".join(f"::: tfr_smooth.{kind}.{pair.stem}{end}" for kind, end in _ENDINGS.items() for pair in pairs)
+    stems = [pair.stem for pair in registry.PAIRS.values() if pair.ranking is registry.RANKINGS[ranking]]
+    shared = ("parameters", "raises", "examples")
+    brief = "\n    options:" + "".join(f"\n      show_docstring_{section}: false" for section in shared)
+    measures = posixpath.relpath("api/measures.md", folder or ".")
+    lines = []
+    for kind, end in _ENDINGS.items():
+        first = f"[`{stems[0]}{end}`][tfr_smooth.{kind}.{stems[0]}{end}]"
+        lines += [f"{first} describes the arguments of all {kind}, except those of other [measures]({measures}).", ""]
+        for number, stem in enumerate(stems):
+            lines.append(f"::: tfr_smooth.{kind}.{stem}{end}{brief if number else ''}")
+    return "\n".join(lines)
 
 
 def references(folder: str, kind: str) -> str:
