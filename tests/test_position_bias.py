@@ -22,8 +22,8 @@ def inputs_of(positions, seed=0):
 @pytest.fixture
 def model():
     """Logits 1, 2, 3 of three positions."""
-    model = models.PositionBias(a_scorer(), num_positions=3)
-    model.logits.assign([1.0, 2.0, 3.0])
+    model = models.PositionBias(a_scorer(), num_positions=3, position_rate=2.0)
+    model.positions.assign(np.array([1.0, 2.0, 3.0]) / model.position_rate)
     return model
 
 
@@ -37,8 +37,8 @@ def test_the_bias_is_added_in_training_and_does_not_reach_inference(model):
     np.testing.assert_array_equal(model(without), scores)
     added = np.array([[1.0, 2.0, 3.0, 3.0], [3.0, 1.0, 0.0, 0.0]])
     np.testing.assert_allclose(model(inputs, training=True).numpy()[real], (scores + added)[real], rtol=1e-6)
-    both = models.PositionBias(model.scorer, num_positions=3, additive=False)
-    both.logits.assign(model.logits)
+    both = models.PositionBias(model.scorer, num_positions=3, additive=False, position_rate=2.0)
+    both.positions.assign(model.positions)
     found = both(inputs, training=True).numpy()
     np.testing.assert_array_equal(found[real][:, 0], added[real])
     np.testing.assert_array_equal(found[:, :, 1], scores)
@@ -50,9 +50,9 @@ def test_the_gradient_of_a_position_is_dense_and_the_sum_over_documents(model):
     with tf.GradientTape() as tape:
         output = model(inputs_of([[1, 2, 3, 7], [3, 1, 0, 0]]), training=True)
         total = tf.reduce_sum(output * [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 0.0, 0.0]])
-    gradient = tape.gradient(total, model.logits)
+    gradient = tape.gradient(total, model.positions)
     assert isinstance(gradient, tf.Tensor)
-    np.testing.assert_array_equal(gradient, [7.0, 2.0, 12.0])
+    np.testing.assert_allclose(gradient, np.array([7.0, 2.0, 12.0]) * model.position_rate)
 
 
 def test_propensities_are_relative_to_the_first_position(model):
@@ -78,6 +78,7 @@ def test_a_saved_model_has_the_same_scores_and_logits(model, tmp_path):
         (lambda: models.PositionBias("scorer", num_positions=3), "`scorer` must be an instance of"),
         (lambda: models.PositionBias(a_scorer(), num_positions=0), "`num_positions` must be an integer >= 1, got 0"),
         (lambda: models.PositionBias(a_scorer(), num_positions=3, additive=1), "`additive` must be True or False"),
+        (lambda: models.PositionBias(a_scorer(), num_positions=3, position_rate=0.0), "`position_rate` must be .* > 0"),
         (
             lambda: models.PositionBias(models.FeedForwardScorer(hidden=[2], members=2), num_positions=3)(
                 inputs_of([[1, 2]]), training=True

@@ -31,6 +31,8 @@ class PositionBias(Scorer):
       scorer: A model that returns scores [batch, list], such as `FeedForwardScorer` with one member.
       num_positions: Number of positions with a logit of their own, >= 1. Later positions share the last one.
       additive: Whether the output in training is the sum.
+      position_rate: Factor of the learning rate of the logits, > 0, for Adam and other optimizers whose steps do not
+        depend on the scale of the gradient. The few logits move farther than the many weights of a scorer.
       name: Name of the model. None uses Keras's default.
 
     Call with the inputs of the scorer as a dict and, for training, `position` [batch, list], integers from 1, 0 for
@@ -60,6 +62,7 @@ class PositionBias(Scorer):
         *,
         num_positions: int,
         additive: bool = True,
+        position_rate: float = 5.0,
         name: str | None = "position_bias",
     ) -> None:
         super().__init__(name=name, autocast=False)
@@ -67,7 +70,8 @@ class PositionBias(Scorer):
         self.num_positions = _arguments.integer("num_positions", num_positions, least=1)
         self.additive = _arguments.boolean("additive", additive)
         self.supports_jit = False
-        self.logits = self.add_weight(name="logits", shape=[num_positions], initializer="zeros", dtype="float32")
+        self.position_rate = _arguments.real("position_rate", position_rate, above=0.0)
+        self.positions = self.add_weight(name="positions", shape=[num_positions], initializer="zeros", dtype="float32")
 
     def call(self, inputs: dict[str, Any], training: bool | None = None) -> tf.Tensor:
         """Returns scores [batch, list], or in training also the logits of the positions."""
@@ -81,7 +85,8 @@ class PositionBias(Scorer):
             raise ValueError(f"`scorer` must return scores [batch, list] in training, got shape {scores.shape}.")
         places = tf.clip_by_value(tf.cast(inputs["position"], tf.int32) - 1, 0, self.num_positions - 1)
         # Adam of Keras 3 squares the sparse gradient of `tf.gather` without summing equal positions.
-        logits = tf.linalg.matvec(tf.one_hot(places, self.num_positions), tf.convert_to_tensor(self.logits))
+        logits = self.position_rate * tf.convert_to_tensor(self.positions)
+        logits = tf.linalg.matvec(tf.one_hot(places, self.num_positions), logits)
         return scores + logits if self.additive else tf.stack([logits, scores], axis=2)
 
     def propensities(self, link: str = "exp") -> np.ndarray:
@@ -97,7 +102,7 @@ class PositionBias(Scorer):
         Raises:
           ValueError: If `link` is unknown.
         """
-        logits = np.asarray(self.logits, np.float64)
+        logits = self.position_rate * np.asarray(self.positions, np.float64)
         log_rates = logits if _arguments.choice("link", link, _LINKS) == "exp" else -np.logaddexp(0.0, -logits)
         return np.exp(log_rates - log_rates[0])
 
@@ -107,6 +112,7 @@ class PositionBias(Scorer):
             "scorer": tf.keras.utils.serialize_keras_object(self.scorer),
             "num_positions": self.num_positions,
             "additive": self.additive,
+            "position_rate": self.position_rate,
             "name": self.name,
         }
 
