@@ -129,6 +129,15 @@ class Inputs(abc.ABC):
             inputs[f"{name}_hidden"] = self.hidden[name][rows][..., : ids.shape[-1], :]
         return inputs
 
+    def _batches(self, name: str, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yields the places in `rows` and the rows of each batch, by length; the last batch is padded with -1."""
+        lengths = self._lengths(self.ids[name][rows])
+        order = np.argsort(lengths.reshape(len(rows), -1).max(axis=1, initial=0), kind="stable")
+        for start in range(0, len(rows), _BATCH):
+            places = order[start : start + _BATCH]
+            # Batches of the same size share a graph.
+            yield places, np.pad(rows[places], (0, _BATCH - len(places)), constant_values=-1)
+
     def _lengths(self, ids: np.ndarray) -> np.ndarray:
         """Returns the number of tokens up to the last one that is not padding, [...]."""
         return ((ids != self._special.pad) * np.arange(1, ids.shape[-1] + 1)).max(axis=-1)
@@ -268,12 +277,8 @@ class LateInputs(Inputs):
         wanted = np.unique([self._documents[doc_id] for documents in run.values() for doc_id in documents]).astype(int)
         length, width = self.ids["document"].shape[1], model.encoder.width
         encoded = np.zeros((len(wanted), length, width), np.float32)
-        order = np.argsort(self._lengths(self.ids["document"][wanted]), kind="stable")
-        for start in range(0, len(wanted), _BATCH):
-            places = order[start : start + _BATCH]
-            # Pad the last batch: batches of the same size share a graph.
-            full = np.pad(wanted[places], (0, _BATCH - len(places)), constant_values=-1)
-            found = vectors("document", full).numpy()
+        for places, rows in self._batches("document", wanted):
+            found = vectors("document", rows).numpy()
             encoded[places, : found.shape[1]] = found[: len(places)]
         ranked: dict[str, dict[str, float]] = {query_id: {} for query_id in run}
         for query_id, documents in run.items():
@@ -375,14 +380,14 @@ class PairInputs(Inputs):
         Returns:
           The run: for each query id, a dict of doc id to score.
         """
-        ranked = {}
-        for query_id, documents in run.items():
-            scores: list[float] = []
-            rows = np.array([self._pairs[query_id, doc_id] for doc_id in documents], np.int64)
-            for start in range(0, len(rows), _BATCH):
-                full = np.pad(rows[start : start + _BATCH], (0, max(0, start + _BATCH - len(rows))), constant_values=-1)
-                scores += model.compiled_call(_tensors(self.rows("pair", full[np.newaxis])))[0].numpy().tolist()
-            ranked[query_id] = dict(zip(documents, scores, strict=False))
+        pairs = [(query_id, doc_id) for query_id, documents in run.items() for doc_id in documents]
+        scores = np.zeros(len(pairs), np.float32)
+        for places, rows in self._batches("pair", np.array([self._pairs[pair] for pair in pairs], np.int64)):
+            found = model.compiled_call(_tensors(self.rows("pair", rows[np.newaxis])))
+            scores[places] = found[0, : len(places)].numpy()
+        ranked: dict[str, dict[str, float]] = {query_id: {} for query_id in run}
+        for (query_id, doc_id), score in zip(pairs, scores.tolist(), strict=True):
+            ranked[query_id][doc_id] = score
         return ranked
 
 

@@ -1,0 +1,133 @@
+"""Pairs of texts per second in training and reranking, beside the cross-encoder of sentence-transformers.
+
+python benchmarks/rerankers.py --model_dir=all-MiniLM-L6-v2 --threads=1 --runs=3 --warm_runs=1
+
+Both sides tokenize the same texts, of made-up words, and use the same checkpoint. Training steps have 8 lists of a
+relevant and three other documents, a softmax loss, all layers and Adam. sentence-transformers is used if it is
+installed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import harness
+import numpy as np
+from absl import app, flags
+
+_MODEL_DIR = flags.DEFINE_string("model_dir", None, "Folder of a BERT encoder from Hugging Face.", required=True)
+_QUERIES = flags.DEFINE_integer("queries", 16, "Queries, a multiple of 8.", lower_bound=8)
+_DEPTH = flags.DEFINE_integer("depth", 32, "Documents per query that are reranked.", lower_bound=4)
+_WORDS = flags.DEFINE_integer("words", 60, "Mean number of words per document.", lower_bound=1)
+_LENGTH = flags.DEFINE_integer("length", 128, "Maximum tokens per pair.", lower_bound=8)
+
+LISTS, DOCUMENTS = 8, 4
+
+
+def texts() -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Returns queries, and the documents of each query."""
+    random = np.random.default_rng(0)
+    vocabulary = (pathlib.Path(_MODEL_DIR.value) / "vocab.txt").read_text(encoding="utf-8").split()
+    words = [word for word in vocabulary if word.isascii() and word.isalpha() and len(word) > 2]
+
+    def some(count: int) -> str:
+        return " ".join(random.choice(words, count))
+
+    queries = {f"q{number}": some(6) for number in range(_QUERIES.value)}
+    return queries, {query: [some(random.poisson(_WORDS.value) + 1) for _ in range(_DEPTH.value)] for query in queries}
+
+
+def ours(queries: dict[str, str], documents: dict[str, list[str]]) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """Returns functions that rerank, with the scores as result, and that train."""
+    import tensorflow as tf
+
+    from tfr_smooth import losses, text
+
+    encoder, tokenizer = text.load_encoder(_MODEL_DIR.value)
+    model = text.CrossEncoder(encoder)
+    model.compile(tf.keras.optimizers.Adam(2e-5), losses.SoftmaxLoss())
+    names = {query: [f"{query}_{number}" for number in range(_DEPTH.value)] for query in queries}
+    content = {
+        name: text.Document("", each)
+        for query, found in names.items()
+        for name, each in zip(found, documents[query], strict=True)
+    }
+    labels = {query: {found[0]: 1} for query, found in names.items()}
+    collection = text.Collection(content, queries, labels, {})
+
+    def rerank() -> np.ndarray:
+        inputs = text.PairInputs(collection, tokenizer, names, length=_LENGTH.value)
+        return np.array([list(scores.values()) for scores in inputs.rank(model, names).values()])
+
+    def train() -> None:
+        inputs = text.PairInputs(collection, tokenizer, names, length=_LENGTH.value)
+        run = {query: dict.fromkeys(found, 0.0) for query, found in names.items()}
+        lists = text.TrainingLists(list(queries), labels, run, relevant=1, others=DOCUMENTS - 1)
+        model.fit(lists.dataset(inputs, batch_size=LISTS), verbose=0, shuffle=False)
+
+    return rerank, train
+
+
+def theirs(queries: dict[str, str], documents: dict[str, list[str]]) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """Returns the same functions with sentence-transformers."""
+    torch = harness.torch()
+    from sentence_transformers import CrossEncoder
+
+    peer = CrossEncoder(_MODEL_DIR.value, num_labels=1, max_length=_LENGTH.value, device="cpu")
+    optimizer = torch.optim.Adam(peer.model.parameters(), 2e-5)
+
+    def rerank() -> np.ndarray:
+        pairs = [(queries[query], each) for query, found in documents.items() for each in found]
+        return peer.predict(pairs, batch_size=64, show_progress_bar=False).reshape(len(queries), -1)
+
+    def train() -> None:
+        peer.model.train()
+        names = list(queries)
+        for start in range(0, len(names), LISTS):
+            some = names[start : start + LISTS]
+            pairs = [(queries[query], each) for query in some for each in documents[query][:DOCUMENTS]]
+            inputs = peer.tokenizer(
+                *map(list, zip(*pairs, strict=True)),
+                padding=True,
+                truncation=True,
+                max_length=_LENGTH.value,
+                return_tensors="pt",
+            )
+            logits = peer.model(**inputs).logits.reshape(LISTS, DOCUMENTS)
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(logits, torch.zeros(LISTS, dtype=torch.long)).backward()
+            optimizer.step()
+        peer.model.eval()
+
+    return rerank, train
+
+
+def main(argv: list[str]) -> None:
+    if len(argv) > 1 or _QUERIES.value % LISTS:
+        raise app.UsageError(
+            f"Unknown argument {argv[1]!r}." if len(argv) > 1 else "--queries must be a multiple of 8."
+        )
+    queries, documents = texts()
+    peer = {}
+    if importlib.util.find_spec("sentence_transformers") is None:
+        print("sentence-transformers is not installed.")
+    else:  # before TensorFlow: PyTorch may crash after it
+        peer["sentence-transformers"] = theirs(queries, documents)
+    harness.use_threads()
+    sides = {"ours": ours(queries, documents), **peer}
+    results = []
+    for place, (what, pairs) in enumerate(
+        (("reranking", _QUERIES.value * _DEPTH.value), ("training", _QUERIES.value * DOCUMENTS))
+    ):
+        result = harness.race({name: each[place] for name, each in sides.items()}, what=what, pairs=pairs)
+        results.append(result)
+        rates = {name: f"{1000.0 * pairs / ms:,.0f}" for name, ms in result["milliseconds"].items()}
+        print(f"{what}: pairs per second {rates}", flush=True)
+    harness.report(results, packages=[] if len(sides) == 1 else ["torch", "sentence_transformers"])
+
+
+if __name__ == "__main__":
+    app.run(main)
