@@ -26,6 +26,6 @@ def run(
     environment = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": "-1"}
     output = folder / "report.json"
     command = [sys.executable, str(BENCHMARKS / script), *quick, *arguments, f"--output={output}"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(output.read_text(encoding="utf-8")), done.stdout
