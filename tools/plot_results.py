@@ -21,13 +21,15 @@ def main(argv: list[str]) -> None:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     for folder in sorted(path for path in (DOCS / "results").iterdir() if path.is_dir()):
         results = study.read_results(folder)
-        (dataset,) = results.queries["dataset"].unique()
-        comparison = tables.compare(results, dataset, samples=100)
-        # It is so far below the others that their differences would be invisible.
-        comparison = comparison[comparison["ranker"] != "random"]
-        draw = functools.partial(plots.metric_by_ranker, results, dataset, comparison)
-        for path in _plotting.save_both(DOCS / "images" / f"results_{folder.name}.png", draw):
-            print(path)
+        datasets = results.queries["dataset"].unique()
+        for dataset in datasets:
+            comparison = tables.compare(results, dataset, samples=100)
+            # It is so far below the others that their differences would be invisible.
+            comparison = comparison[comparison["ranker"] != "random"]
+            draw = functools.partial(plots.metric_by_ranker, results, dataset, comparison)
+            name = folder.name if len(datasets) == 1 else f"{folder.name}_{dataset}"
+            for path in _plotting.save_both(DOCS / "images" / f"results_{name}.png", draw):
+                print(path)
 
 
 if __name__ == "__main__":
