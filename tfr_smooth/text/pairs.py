@@ -23,6 +23,12 @@ class Pairs(NamedTuple):
       candidates: For each query id, the doc ids of its candidates, in the order of the file.
       scores: For each query id with scores in the file, its run: a dict of doc id to score.
       parts: The query ids of each file, by the file's name in the call of `read_pairs`.
+
+    Example:
+      >>> from tfr_smooth import text
+      >>> collection = text.Collection({"d1": text.Document("", "lift")}, {"q1": "lift"}, {"q1": {"d1": 1}}, {})
+      >>> text.Pairs(collection, {"q1": ["d1"]}, {}, {"train": ["q1"]}).parts
+      {'train': ['q1']}
     """
 
     collection: Collection

@@ -105,7 +105,14 @@ class Inputs(abc.ABC):
             self.hidden[name] = np.load(path, mmap_mode="r").reshape(*ids.shape, -1)
 
     def check(self, encoder: Encoder) -> None:
-        """Raises a `ValueError` if the inputs are longer than the encoder allows."""
+        """Checks that the encoder allows the length of the inputs.
+
+        Args:
+          encoder: The encoder.
+
+        Raises:
+          ValueError: If the inputs are longer.
+        """
         longest = max(array.shape[-1] for array in self.ids.values())
         if encoder.max_length is not None and longest > encoder.max_length:
             raise ValueError(f"`inputs` must have at most {encoder.max_length} tokens per text, got {longest}.")
