@@ -179,3 +179,16 @@ def test_calibration_is_measured_for_each_loss_and_method(tmp_path):
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([\d.]+) ± [\d.]+ \| ([\d.]+) ± [\d.]+ \| ", printed, re.M)
     assert len(rows) == 4 * 3 and {method for _, method, *_ in rows} == {"none", "platt", "isotonic"}
     assert all(0.0 < float(ndcg) <= 1.0 and 0.0 <= float(error) <= 1.0 for *_, ndcg, error in rows)
+
+
+def test_rerankers_have_a_rate(tmp_path):
+    pytest.importorskip("keras_hub", reason="text reranking needs Keras 3")
+    from tests.text.conftest import VOCABULARY, write_checkpoint
+
+    folder = write_checkpoint(tmp_path / "bert")
+    (folder / "vocab.txt").write_text("\n".join(VOCABULARY))
+    sizes = ["--queries=8", "--depth=4", "--words=4", "--length=16"]
+    report, printed = scripts.run("rerankers.py", f"--model_dir={folder}", *sizes, folder=tmp_path)
+    assert "sentence-transformers is not installed." in printed
+    assert {result["what"]: result["pairs"] for result in report["results"]} == {"reranking": 32, "training": 32}
+    assert all(result["milliseconds"]["ours"] > 0.0 for result in report["results"])
