@@ -122,4 +122,4 @@ def test_an_interrupted_study_resumes(letor, tmp_path, end):
     # Per fold: 2 + 6 jobs of the search, and one more seed of the loss.
     assert len(after) == 18
     assert {path: after[path] for path in before} == before
-    assert "list_net" in done.stdout and (tmp_path / "report.html").is_file()
+    assert "ListNet" in done.stdout and (tmp_path / "report.html").is_file()
