@@ -126,15 +126,17 @@ def main(argv: list[str]) -> None:
         print(f"Exported to {text.export_reranker(model, _EXPORT.value, inputs=inputs)}")
 
 
+def input_files() -> dict[str, Any]:
+    """The given files by flag: those of a collection, or those of pairs."""
+    found = {flag.name: flag.value for flag in (_DOCS, _QUERIES, _QRELS, _TRAIN, _VALID, _TEST) if flag.value}
+    if found.keys() not in ({"docs", "queries", "qrels"}, {"train", "valid", "test"}):
+        raise ValueError("Expected --docs, --queries and --qrels, or --train, --valid and --test.")
+    return found
+
+
 def read() -> dict[str, Any]:
     """Returns the collection, the run of the first stage, and the split, as arguments of `text.CrossValidation`."""
-    collection_flags, pair_flags = (_DOCS, _QUERIES, _QRELS), (_TRAIN, _VALID, _TEST)
-    for given, others in ((collection_flags, pair_flags), (pair_flags, collection_flags)):
-        if all(flag.value for flag in given) and not any(flag.value for flag in others):
-            break
-    else:
-        raise ValueError("Expected --docs, --queries and --qrels, or --train, --valid and --test.")
-    if given is collection_flags:
+    if "docs" in input_files():
         collection = text.read_collection(
             _DOCS.value, _QUERIES.value, _QRELS.value, gains=gains(), source_grade=_SOURCE_GRADE.value
         )
@@ -236,9 +238,10 @@ def starting_point(
     """Returns a function that creates the initial model, and the settings that identify it."""
     names = (_MODEL_DIR, _SCORER, _FROZEN_LAYERS, _LENGTH, _QUERY_LENGTH, _PASSAGES, _HEAD_LEARNING_RATE)
     settings = {flag.name: flag.value for flag in (*names, _DEPTH, _PRETRAINING, _PRECISION, _MICRO_BATCHES)}
-    for flag in (_DOCS, _QUERIES, _QRELS, _TRAIN, _VALID):  # A file with the same name may have other contents.
-        settings[f"content of {flag.name}"] = digest([flag.value] if flag.value else [])
-    settings["content of test"], settings["answered_only"] = digest(_TEST.value), _ANSWERED_ONLY.value
+    for name, value in input_files().items():  # A file with the same name may have other contents.
+        settings[f"content of {name}"] = digest(value if isinstance(value, list) else [value])
+    if _TRAIN.value:
+        settings["answered_only"] = _ANSWERED_ONLY.value
     folder = pathlib.Path(_MODEL_DIR.value)
     weights = sorted(str(path) for kind in ("safetensors", "weights.h5") for path in folder.glob(f"model*.{kind}"))
     settings["model_dir"] = digest(weights)
@@ -276,14 +279,8 @@ def report(plan: text.CrossValidation, output: pathlib.Path) -> None:
     """Writes the tables, and prints the main ones."""
     results = plan.results()
     study.write_results(results, output)
-    split = "mean ± standard error over queries"
-    how = split if plan.split else f"{plan.folds}-fold cross-validation, mean ± standard error over folds"
     first = plan.first_stage
-    for name in plan.tests(0):
-        caption = (
-            f"{name}: test metrics, {how}, as trec_eval computes them; means over {plan.seeds} seeds. The best value "
-            "is marked; † is significantly worse than the best (paired t-test over queries, Bonferroni, 5%)."
-        )
+    for name in plan.tests.values():
         best = tables.compare(results, name)
         with_first = tables.compare(results, name, against=first)
         for style, written in tables.STYLES.items():
@@ -291,7 +288,7 @@ def report(plan: text.CrossValidation, output: pathlib.Path) -> None:
                 _files.write_text(output / f"{name}{written.suffix}", [tables.format_table(best, style) + "\n"])
         _files.write_text(output / f"{name}.csv", [best.to_csv(index=False)])
         _files.write_text(output / f"{name}_against_{first.replace(' ', '_')}.csv", [with_first.to_csv(index=False)])
-        print(f"\n{caption}\n\n{tables.format_table(best)}\n")
+        print(f"\n{tables.caption(results, name)}\n\n{tables.format_table(best)}\n")
         print(f"p-values against {first}: paired t-test / randomization test, with Bonferroni correction\n")
         print(tables.format_p_values(with_first))
 

@@ -142,14 +142,10 @@ class CrossValidation:
         training = [query for number, queries in enumerate(folds) if number not in (fold, valid) for query in queries]
         return {"train": training, "valid": folds[valid], "test": folds[fold]}
 
-    def tests(self, fold: int) -> dict[str, list[str]]:
-        """Returns the query ids of the test sets of a fold by their names: `name`, or those of `split`.
-
-        Args:
-          fold: Number of the fold.
-        """
-        parts = {part: queries for part, queries in self.parts(fold).items() if part not in _FIT}
-        return {self.name: parts["test"]} if self.split is None else parts
+    @property
+    def tests(self) -> dict[str, str]:
+        """The names of the test sets in the results, by part: `name`, or those of `split`."""
+        return {"test": self.name} if self.split is None else {part: part for part in self.split if part not in _FIT}
 
     @property
     def _fold_count(self) -> int:
@@ -188,15 +184,16 @@ class CrossValidation:
 
         mixed = f" + {self.first_stage}"
         for fold in range(self._fold_count):
-            for test, queries in self.tests(fold).items():
-                add({query_id: self.run[query_id] for query_id in queries}, test, fold, self.first_stage, 0)
+            parts = self.parts(fold)
+            for part, test in self.tests.items():
+                add({query_id: self.run[query_id] for query_id in parts[part]}, test, fold, self.first_stage, 0)
         for job in self.jobs():
             if is_done(job, self.folder):
                 found = read_description(job, self.folder)
                 valid = found["valid"]
                 weight = best_mix(valid, self.run, self._labels(valid), self.recipe.select_by)
-                for test in self.tests(job.fold):
-                    run = found[test]
+                for part, test in self.tests.items():
+                    run = found[part]
                     place = add(run, test, job.fold, job.label, job.seed)
                     add(mix(run, self.run, weight), test, job.fold, job.label + mixed, job.seed)
                     jobs.append({**place, "selected": True, "weight": weight, "fit_seconds": found["seconds"]})
@@ -224,6 +221,8 @@ class RerankerJob(StoredJob):
         plan = self.plan
         training = {} if self.loss is None else {"loss": serialize(self.loss), **dataclasses.asdict(plan.recipe)}
         place = {"dataset": plan.name, "fold": self.fold, "folds": plan._fold_count, "seed": self.seed}
+        if plan.split is not None:
+            place["tests"] = list(plan.tests)
         return {**place, "training": training, "settings": dict(plan.settings)}
 
     @property
@@ -253,8 +252,8 @@ class RerankerJob(StoredJob):
 
     def compute(self, cache: Path, unfinished: Path) -> study.Result:
         """Ranks the validation and test queries with the model."""
-        plan, model, runs = self.plan, self.model(unfinished), {}
-        for part, queries in {"valid": plan.parts(self.fold)["valid"], **plan.tests(self.fold)}.items():
-            runs[part] = plan.inputs.rank(model, {query: plan.run[query] for query in queries})
+        plan, model, parts, runs = self.plan, self.model(unfinished), self.plan.parts(self.fold), {}
+        for part in ("valid", *plan.tests):
+            runs[part] = plan.inputs.rank(model, {query: plan.run[query] for query in parts[part]})
         tf.keras.backend.clear_session()
         return study.Result(runs, {})

@@ -133,7 +133,7 @@ class Inputs(abc.ABC):
         ids = self._trimmed(np.where(there, self.ids[name][rows], np.int32(self._special.pad)))
         inputs = {f"{name}_ids": ids}
         if name in self.hidden:
-            inputs[f"{name}_hidden"] = self.hidden[name][rows][..., : ids.shape[-1], :]
+            inputs[f"{name}_hidden"] = self.hidden[name][rows, ..., : ids.shape[-1], :]
         return inputs
 
     def _batches(self, name: str, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
