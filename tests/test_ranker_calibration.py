@@ -69,6 +69,7 @@ def test_the_last_calibration_applies_and_fit_removes_it(plain):
     assert ranker.fit(TRAIN, label="label", query="query").predict(TEST).min() < 0.0
 
 
+@pytest.mark.slow
 def test_datasets_are_calibrated_like_arrays(tmp_path):
     def arrays(frame):
         return frame[["price"]].to_numpy(np.float32), frame["label"].to_numpy(np.float32), frame["query"].to_numpy()

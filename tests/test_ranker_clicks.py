@@ -34,6 +34,7 @@ def click_log():
 LOG = click_log()
 
 
+@pytest.mark.slow
 def test_propensities_remove_the_bias_of_what_was_shown(tmp_path):
     test = documents(1)
     biased = tfr_smooth.Ranker(**SMALL).fit(LOG.drop(columns="propensity"), label="click", query="session")

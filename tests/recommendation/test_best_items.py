@@ -56,6 +56,7 @@ def test_it_is_the_loss_of_the_chosen_list(name):
         np.testing.assert_array_equal(np.delete(gradient[row], chosen), 0.0)
 
 
+@pytest.mark.slow
 def test_smoothi_of_the_best_items_approaches_that_of_all():
     labels, scores = a_batch(items=300)
     expected = value_and_gradient(LOSSES["smoothi_ndcg"], labels, scores)

@@ -83,6 +83,7 @@ def test_factors_cannot_find_items_without_users(cold):
     assert (GROUPS[1][found] == GROUPS[0][:, None]).mean() < 0.9
 
 
+@pytest.mark.slow
 def test_both_parts_train_the_encoders(cold):
     options = {**SMALL, "loss": "list_net", "epochs": 2, "learning_rate": 0.01, "negatives": 5}
     recommender = recommendation.Recommender(**options, user_encoder=encoder(), item_encoder=tower())

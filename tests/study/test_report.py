@@ -10,6 +10,8 @@ import pytest
 from tfr_smooth import evaluation, study
 from tfr_smooth.study import folds, plots, workers
 
+pytestmark = pytest.mark.slow  # trains the rankers of the study, and draws all plots
+
 
 def test_results_contain_the_metrics_of_each_query_and_seed(results, plan, dataset):
     queries = results.queries

@@ -27,6 +27,7 @@ def diagnose(loss, batches=BATCH, values=(2.0,), **arguments):
     return training.diagnose_smoothness(scores_of, batches, loss, values=values, **arguments)
 
 
+@pytest.mark.slow
 def test_the_report_matches_the_definitions():
     values = (0.2, 60.0)
     report = diagnose(losses.SmoothINDCGLoss(topn=3), values=values)

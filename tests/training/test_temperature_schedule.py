@@ -38,6 +38,7 @@ def assert_same_weights(ours, theirs):
         np.testing.assert_allclose(our, their, rtol=2e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_each_epoch_trains_at_its_temperature():
     expected = make_model(losses.ApproxNDCGLoss())
     for value in VALUES:
