@@ -430,6 +430,14 @@ def softmax_loss(labels, scores, temperature=1.0, lambda_weight=None):
     return -(np.asarray(labels) * (logits - np.logaddexp.reduce(logits))).sum()
 
 
+def softmax_at_k(labels, scores, topn=20, weight_temperature=1.0, temperature=1.0):
+    """Yang et al. 2025 ("Breaking the Top-K Barrier"), with the exact quantile of the scores."""
+    scores = np.asarray(scores, np.float64)
+    threshold = sorted(scores, reverse=True)[min(topn, len(scores)) - 1]
+    weights = 1.0 / (1.0 + np.exp(-(scores - threshold) / weight_temperature))
+    return softmax_loss(labels * weights, scores, temperature)
+
+
 def calibrated_softmax(labels, scores, virtual_label=0.0, **arguments):
     """Yan et al. 2022, Eq. 8: a softmax loss with a virtual document."""
     return softmax_loss([*labels, virtual_label], [*scores, 0.0], **arguments)
@@ -621,6 +629,7 @@ def mean_squared(labels, scores):
 BASELINES = {
     "adr_mse": adr_mse,
     "calibrated_softmax": calibrated_softmax,
+    "softmax_at_k": softmax_at_k,
     "list_ap": lambda labels, scores, **arguments: 1.0 - list_ap(labels, scores, **arguments),
     "lambda_loss": lambda_loss,
     "list_mle": list_mle,

@@ -18,6 +18,7 @@ from tfr_smooth.losses.ranking_loss import RankingLoss
 from tfr_smooth.losses.regression_compatible import RegressionCompatibleLoss as RegressionCompatibleLoss
 from tfr_smooth.losses.sigmoid_cross_entropy import SigmoidCrossEntropyLoss as SigmoidCrossEntropyLoss
 from tfr_smooth.losses.softmax import SoftmaxLoss as SoftmaxLoss
+from tfr_smooth.losses.softmax_at_k import SoftmaxAtKLoss as SoftmaxAtKLoss
 from tfr_smooth.losses.unique_softmax import UniqueSoftmaxLoss as UniqueSoftmaxLoss
 from tfr_smooth.losses.yeti_logistic import YetiLogisticLoss as YetiLogisticLoss
 
@@ -38,6 +39,7 @@ BASELINES: tuple[type[RankingLoss], ...] = (
     RankNetLoss,
     RegressionCompatibleLoss,
     SigmoidCrossEntropyLoss,
+    SoftmaxAtKLoss,
     SoftmaxLoss,
     UniqueSoftmaxLoss,
     YetiLogisticLoss,

@@ -74,9 +74,27 @@ def cross_entropy(targets: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, temper
     Returns:
       [batch].
     """
+    return tf.nn.softmax_cross_entropy_with_logits(tf.stop_gradient(targets), _logits(scores, mask, temperature))
+
+
+def log_softmax(scores: tf.Tensor, mask: tf.Tensor, temperature: float) -> tf.Tensor:
+    """Returns the logarithm of the softmax of the scores divided by the temperature.
+
+    Args:
+      scores: [batch, list].
+      mask: [batch, list] bool, False for padding.
+      temperature: Divisor of the scores, > 0.
+
+    Returns:
+      [batch, list], finite, but meaningless at padding.
+    """
+    return tf.nn.log_softmax(_logits(scores, mask, temperature))
+
+
+def _logits(scores: tf.Tensor, mask: tf.Tensor, temperature: float) -> tf.Tensor:
+    """Returns the scores divided by the temperature, up to a constant per list."""
     # The difference first, so that a shift of the scores loses no precision. The clipping avoids overflow.
     highest = tf.reduce_max(_lists.fill(scores, mask, scores.dtype.min), axis=1, keepdims=True)
     lowest = scores.dtype.min / 4.0
     logits = tf.maximum(scores - tf.stop_gradient(highest), lowest * min(temperature, 1.0)) / temperature
-    logits = _lists.fill(logits, mask, lowest)
-    return tf.nn.softmax_cross_entropy_with_logits(tf.stop_gradient(targets), logits)
+    return _lists.fill(logits, mask, lowest)
