@@ -36,6 +36,9 @@ _LOSS = flags.DEFINE_string(
 )
 _DIM = flags.DEFINE_integer("dim", 256, "Dimension of the factors.", lower_bound=1)
 _TEMPERATURE = flags.DEFINE_float("temperature", 0.15, "Divisor of the cosines of users and items.")
+_PROPAGATION_LAYERS = flags.DEFINE_integer(
+    "propagation_layers", 0, "Propagations of the factors over the graph, as in LightGCN.", lower_bound=0
+)
 _WARM_START_EPOCHS = flags.DEFINE_integer("warm_start_epochs", 60, "Most epochs with the softmax loss.", lower_bound=0)
 _EPOCHS = flags.DEFINE_integer("epochs", 10, "Most epochs with the loss.", lower_bound=1)
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 3e-4, "Learning rate with the loss.")
@@ -104,6 +107,7 @@ def make() -> recommendation.Recommender:
         loss=loss,
         dim=_DIM.value,
         temperature=_TEMPERATURE.value,
+        propagation_layers=_PROPAGATION_LAYERS.value,
         warm_start_epochs=_WARM_START_EPOCHS.value,
         epochs=_EPOCHS.value,
         learning_rate=_LEARNING_RATE.value,

@@ -108,11 +108,10 @@ class CatalogFactors(tf.keras.Model):
         """
         if not isinstance(inputs, dict):
             # Keras calls saved models, and models under a strategy, with floats first.
-            return self.vector_scores(self.user_vectors(tf.cast(inputs, tf.int32)))
+            return self._scores(*self._vectors(tf.cast(inputs, tf.int32), None))
         # All rows are equal. A replica without rows gets any items.
         items = tf.maximum(tf.reduce_max(tf.cast(inputs["items"], tf.int32), axis=0), 0)
-        vectors = self._normalized(self._items.vectors(items))
-        return self._scores(self.user_vectors(tf.cast(inputs["users"], tf.int32)), vectors) + inputs["offsets"]
+        return self._scores(*self._vectors(tf.cast(inputs["users"], tf.int32), items)) + inputs["offsets"]
 
     def catalog_scores(self, users: np.ndarray) -> np.ndarray:
         """Returns the scores of all items, from a graph that is traced once.
@@ -201,6 +200,10 @@ class CatalogFactors(tf.keras.Model):
         }
         return cls(**{**config, **encoders})
 
+    def _vectors(self, users: tf.Tensor | None, items: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the vectors of users and items, given by their indices; None: of all."""
+        return self._normalized(self._users.vectors(users)), self._normalized(self._items.vectors(items))
+
     def _scores(self, users: tf.Tensor, items: tf.Tensor) -> tf.Tensor:
         return tf.matmul(users, items, transpose_b=True) / self._config["temperature"]
 
@@ -258,7 +261,7 @@ class _Table(tf.keras.layers.Layer):
     def vectors(self, rows: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the vectors of rows, [batch, size]; None: of all rows."""
         values = tf.convert_to_tensor(self._rows)
-        values = values if rows is None else _gather(values, rows)
+        values = values if rows is None else gather(values, rows)
         return values if self._encoder is None else self._encoder(values)
 
     def set_features(self, features: np.ndarray | None) -> None:
@@ -281,7 +284,7 @@ class _Table(tf.keras.layers.Layer):
 
 
 @tf.custom_gradient
-def _gather(table: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, Any]:
+def gather(table: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, Any]:
     """Returns rows of a table, with a dense gradient.
 
     TensorFlow's would be `IndexedSlices`. Adam of Keras 3 squares them without summing equal rows, which replicas that

@@ -17,6 +17,7 @@ from tfr_smooth.recommendation.evaluation import evaluate
 from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out
 from tfr_smooth.recommendation.interactions import Interactions, sparse
+from tfr_smooth.recommendation.propagation import PropagatedFactors
 
 # Hyperparameters of the default loss.
 _SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
@@ -44,15 +45,19 @@ class Recommender:
     r"""Matrix factorization trained on a ranking loss over the whole catalog, or over sampled candidates.
 
     Each user is a list with all items as documents, of which the user's items are relevant. Training starts with a
-    softmax loss, each user with the same weight, and continues with `loss`, by default 1 - NDCG@50 of SmoothI. Each
-    part ends with its best epoch by NDCG@20 on held-out items. Then both parts are repeated for these numbers of epochs
-    with all items.
+    softmax loss and continues with `loss`, by default 1 - NDCG@50 of SmoothI. Each part ends with its best epoch by
+    NDCG@20 on held-out items. Then both parts are repeated for these numbers of epochs with all items.
 
     Args:
       loss: A name in `losses.TABLE` or a ranking loss for the second part. None trains with the softmax loss only.
       dim: Dimension of the factors, >= 1.
       similarity: "cosine" or "dot".
       temperature: Divisor of the similarities, > 0.
+      propagation_layers: Number of LightGCN's propagations of the factors over the graph of users and items, >= 0, not
+        with encoders: a vector is the mean of the factors of the neighbors at this distance or nearer. Training then
+        needs fewer epochs. The trained model contains the propagated vectors only.
+      user_exponent: In the softmax loss, a user with n items has the weight n ** `user_exponent`, in [0, 1]: with 0,
+        users have the same weight, with 1, interactions have.
       warm_start_epochs: Largest number of epochs with the softmax loss, >= 0.
       epochs: Largest number of epochs with `loss`, >= 1.
       warm_start_learning_rate: Learning rate of Adam in the first part, > 0.
@@ -106,6 +111,8 @@ class Recommender:
         dim: int = 256,
         similarity: str = "cosine",
         temperature: float = 0.15,
+        propagation_layers: int = 0,
+        user_exponent: float = 0.5,
         warm_start_epochs: int = 60,
         epochs: int = 10,
         warm_start_learning_rate: float = 0.01,
@@ -133,6 +140,10 @@ class Recommender:
             name: _arguments.instance(name, encoder, tf.keras.layers.Layer, optional=True)
             for name, encoder in (("user_encoder", user_encoder), ("item_encoder", item_encoder))
         }
+        self._layers = _arguments.integer("propagation_layers", propagation_layers, least=0)
+        if self._layers and any(self._encoders.values()):
+            raise ValueError(f"`propagation_layers` must be 0 with encoders, got {self._layers}.")
+        self._user_exponent = _arguments.real("user_exponent", user_exponent, least=0.0, most=1.0)
         self._loss = self._checked_loss(loss, loss_options)
         softmax = losses.SoftmaxLoss()
         self._parts = [
@@ -221,7 +232,10 @@ class Recommender:
         options: dict[str, Any] = {**self._factors, **self._encoders, **columns}
 
         def make_model() -> CatalogFactors:
-            made = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
+            if self._layers:
+                made: CatalogFactors = PropagatedFactors(train, self._layers, **options)
+            else:
+                made = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
             made.set_features(**features)
             made(tf.zeros([1], tf.int32))
             return made
@@ -236,11 +250,11 @@ class Recommender:
                 self.best_epochs_.append(watched.best_epoch + 1)
                 self.validation_.append(watched.best_value)
                 self.history_.append(watched.history)
-        if strategy is tf.distribute.get_strategy():
-            return model
-        trained = make_model()
-        trained.set_weights(model.get_weights())
-        return trained
+        if strategy is not tf.distribute.get_strategy():
+            trained = make_model()
+            trained.set_weights(model.get_weights())
+            model = trained
+        return _without_graph(model)
 
     def _train_part(
         self,
@@ -256,9 +270,11 @@ class Recommender:
         if self._candidates is not None and not is_warm_start:
             negatives, loss = None, BestItemsLoss(loss, self._candidates)
         with model.distribute_strategy.scope():
-            # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA,
-            # samples would need a program for each number of items, and replicas cannot share a program.
-            is_compiled = is_warm_start and negatives is None and not any(self._encoders.values())
+            # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, the
+            # product with a graph does not, samples would need a program for each number of items, and replicas cannot
+            # share a program.
+            is_table = not any(self._encoders.values()) and not self._layers
+            is_compiled = is_warm_start and negatives is None and is_table
             is_compiled = is_compiled and _compiled.has_xla() and not tf.distribute.has_strategy()
             model.compile(tf.keras.optimizers.Adam(part.learning_rate), loss, jit_compile=is_compiled)
         watched = None
@@ -278,7 +294,7 @@ class Recommender:
                 )
             else:
                 dataset = candidate_batches(train, negatives=negatives, **options)
-            return dataset.map(_with_equal_users if is_warm_start else _without_offsets)
+            return dataset.map(self._with_weights if is_warm_start else _without_offsets)
 
         name = f"{part.prefix or 'loss'}_{'all' if validation is None else 'held_out'}"
         training.train(
@@ -293,15 +309,20 @@ class Recommender:
                 "name": None,
                 "loss": losses.serialize(part.loss),
                 "learning_rate": part.learning_rate,
+                "user_exponent": self._user_exponent if is_warm_start else None,
             }
             | {"negatives": negatives, "candidates": None if is_warm_start else self._candidates},
             callbacks=[training.ProgressLog()] if self._verbose else [],
         )
         return watched
 
+    def _with_weights(self, inputs: Any, labels: tf.Tensor) -> tuple[Any, ...]:
+        """Adds the weights of the users to a loss that is a sum over their items."""
+        return inputs, labels, tf.reduce_sum(tf.maximum(labels, 0.0), axis=1) ** (self._user_exponent - 1.0)
+
     @staticmethod
     def _quality(model: CatalogFactors, train: Interactions, validation: Interactions) -> float:
-        result = evaluate(model.catalog_scores, validation, seen=train, measures="ndcg_cut_20")
+        result = evaluate(_without_graph(model).catalog_scores, validation, seen=train, measures="ndcg_cut_20")
         return result.means["ndcg_cut_20"].mean
 
     def _check_fitted(self) -> None:
@@ -445,9 +466,8 @@ class Recommender:
         return recommender
 
 
-def _with_equal_users(inputs: Any, labels: tf.Tensor) -> tuple[Any, ...]:
-    """Adds the weights that give users equal shares in a sum over their items."""
-    return inputs, labels, 1.0 / tf.reduce_sum(tf.maximum(labels, 0.0), axis=1)
+def _without_graph(model: CatalogFactors) -> CatalogFactors:
+    return model.without_graph() if isinstance(model, PropagatedFactors) else model
 
 
 def _without_offsets(inputs: Any, labels: tf.Tensor) -> tuple[Any, ...]:

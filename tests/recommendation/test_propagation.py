@@ -1,0 +1,86 @@
+"""LightGCN's propagation of the factors."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.recommendation.groups import GROUPS, likes
+from tfr_smooth import recommendation
+from tfr_smooth.recommendation.propagation import PropagatedFactors
+
+
+@pytest.fixture
+def interactions():
+    random = np.random.RandomState(0)
+    matrix = (random.rand(7, 5) < 0.4).astype(np.float32)
+    matrix[3], matrix[:, 2] = 0.0, 0.0  # a user without items, an item without users
+    return recommendation.Interactions(matrix)
+
+
+def propagated(interactions, users, items, layers):
+    """Eqs. 3, 4 and 8 of the LightGCN paper, with dense matrices in float64."""
+    matrix = interactions.matrix.toarray().astype(np.float64)
+    adjacency = np.block([[np.zeros((7, 7)), matrix], [matrix.T, np.zeros((5, 5))]])
+    scale = np.where(adjacency.sum(axis=1) > 0.0, 1.0 / np.sqrt(np.maximum(adjacency.sum(axis=1), 1.0)), 0.0)
+    normalized = scale[:, None] * adjacency * scale
+    found = np.concatenate([users, items]).astype(np.float64)
+    mean = sum(np.linalg.matrix_power(normalized, layer) @ found for layer in range(layers + 1)) / (layers + 1)
+    return mean[:7], mean[7:]
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_vectors_equal_the_paper(interactions, layers):
+    model = PropagatedFactors(interactions, layers, dim=4, similarity="dot", temperature=0.5)
+    users, items = propagated(interactions, *model.get_weights(), layers)
+    np.testing.assert_allclose(model.user_vectors().numpy(), users, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model.item_vectors().numpy(), items, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model(tf.constant([6, 3])), (users @ items.T / 0.5)[[6, 3]], rtol=1e-5, atol=1e-6)
+
+
+def test_the_gradient_equals_finite_differences(interactions):
+    model = PropagatedFactors(interactions, 2, dim=3)
+    weights, step = model.get_weights(), 1e-2
+
+    def value():
+        return tf.reduce_sum(tf.square(model(tf.constant([1, 1, 4]))) * tf.range(5.0))
+
+    with tf.GradientTape() as tape:
+        loss = value()
+    gradients = tape.gradient(loss, model.trainable_variables)
+    for place, gradient in enumerate(gradients):
+        for index in [(0, 0), (4, 1), (1, 2)]:
+            around = []
+            for sign in (1.0, -1.0):
+                moved = [weight.copy() for weight in weights]
+                moved[place][index] += sign * step
+                model.set_weights(moved)
+                around.append(float(value()))
+            assert float(gradient[index]) == pytest.approx((around[0] - around[1]) / (2.0 * step), rel=0.05, abs=0.05)
+            model.set_weights(weights)
+
+
+def test_the_model_without_graph_has_the_same_scores(interactions):
+    model = PropagatedFactors(interactions, 2, dim=4, temperature=0.3)
+    plain = model.without_graph()
+    assert type(plain) is recommendation.CatalogFactors
+    np.testing.assert_allclose(plain.catalog_scores(np.arange(7)), model.catalog_scores(np.arange(7)), rtol=1e-5)
+
+
+def test_the_recommender_finds_groups_and_keeps_no_graph(tmp_path):
+    train = recommendation.Interactions(likes())
+    options = {"dim": 8, "warm_start_epochs": 4, "warm_start_batch_size": 4, "loss": None, "verbose": False}
+    recommender = recommendation.Recommender(propagation_layers=2, **options).fit(train)
+    assert type(recommender.model_) is recommendation.CatalogFactors
+    top = recommender.recommend(topn=1, users=train.user_ids)
+    has_unseen = ((GROUPS[0][:, None] == GROUPS[1]) & ~likes()).any(axis=1)
+    assert (GROUPS[1][top.items[has_unseen, 0]] == GROUPS[0][has_unseen]).mean() > 0.9
+    recommender.save(tmp_path / "recommender.npz")
+    loaded = recommendation.Recommender.load(tmp_path / "recommender.npz")
+    np.testing.assert_array_equal(loaded.scores([0, 9]), recommender.scores([0, 9]))
+    plain = recommendation.Recommender(**options).fit(train)
+    assert recommender.validation_[0] > plain.validation_[0] + 0.1  # Few epochs suffice.
+
+
+def test_encoders_are_refused():
+    with pytest.raises(ValueError, match="`propagation_layers` must be 0 with encoders, got 2."):
+        recommendation.Recommender(propagation_layers=2, item_encoder=tf.keras.layers.Dense(2))
