@@ -81,12 +81,15 @@ def _recommender(**settings: Any) -> recommendation.Recommender:
 
 
 _SOFTMAX_GRID = {"temperature": [0.1, 0.15, 0.2], "warm_start_learning_rate": _RATES}
+# Losses that are quadratic in the catalog see the best scored items.
+_QUADRATIC: dict[str, list[Any]] = {"candidates": [300]}
 # For methods that train all epochs with their loss, and after a softmax loss.
 _LOSSES = {
     "SmoothI-NDCG@50": (loss("smoothi_ndcg", topn=50, delta=0.01), {"loss_alpha": [1.0, 3.0, 10.0]}),
-    "all pairs (BPR)": (loss("pairwise_logistic"), {"loss_temperature": [0.3, 1.0, 3.0]}),
-    "LambdaLoss": (loss("lambda_loss"), {"loss_sigma": [0.3, 1.0, 3.0]}),
-    "ApproxNDCG": (loss("approx_ndcg"), {"loss_alpha": [1.0, 3.0, 10.0]}),
+    "SL@20": (loss("softmax_at_k", topn=20), {"loss_weight_temperature": [1.0, 5.0, 20.0]}),
+    "all pairs (BPR)": (loss("pairwise_logistic"), {"loss_temperature": [0.3, 1.0, 3.0]} | _QUADRATIC),
+    "LambdaLoss": (loss("lambda_loss"), {"loss_sigma": [0.3, 1.0, 3.0]} | _QUADRATIC),
+    "ApproxNDCG": (loss("approx_ndcg"), {"loss_alpha": [1.0, 3.0, 10.0]} | _QUADRATIC),
 }
 METHODS = {
     "softmax": Method(softmax, _SOFTMAX_GRID),

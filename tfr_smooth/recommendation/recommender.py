@@ -121,7 +121,7 @@ class Recommender:
         batch_size: int = 64,
         negatives: int | None = None,
         candidates: int | None = None,
-        patience: int = 5,
+        patience: int = 10,
         validation_fraction: float = 0.1,
         refit: bool = True,
         seed: int = 0,
