@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from tests.recommendation.groups import GROUPS, likes
 from tfr_smooth import losses, recommendation
+from tfr_smooth.recommendation import training_parts
 
 SMALL = {"dim": 8, "warm_start_epochs": 16, "warm_start_batch_size": 4, "verbose": False}
 
@@ -108,16 +109,16 @@ def test_the_final_training_has_all_items(fitted):
 
 def test_training_repeats_and_resumes(fitted, tmp_path, monkeypatch):
     steps = {"count": 0}
-    evaluate = recommendation.Recommender._quality
+    evaluate = training_parts.evaluate
 
-    def interrupted(*args):
+    def interrupted(*args, **options):
         steps["count"] += 1
         if steps["count"] == 4:
             raise KeyboardInterrupt
-        return evaluate(*args)
+        return evaluate(*args, **options)
 
     make = lambda: recommendation.Recommender(**SMALL, loss=None)  # noqa: E731
-    monkeypatch.setattr(recommendation.Recommender, "_quality", staticmethod(interrupted))
+    monkeypatch.setattr(training_parts, "evaluate", interrupted)
     with pytest.raises(KeyboardInterrupt):
         make().fit(interactions(), checkpoint_dir=tmp_path)
     resumed = make().fit(interactions(), checkpoint_dir=tmp_path)

@@ -4,41 +4,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, losses, serving, training
+from tfr_smooth import _arguments, losses, serving
 from tfr_smooth.recommendation import ranking, recommender_file, servable
-from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
-from tfr_smooth.recommendation.best_items import BestItemsLoss
-from tfr_smooth.recommendation.evaluation import evaluate
-from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors
+from tfr_smooth.recommendation.factors import SIMILARITIES
 from tfr_smooth.recommendation.holding_out import hold_out
 from tfr_smooth.recommendation.interactions import Interactions, sparse
-from tfr_smooth.recommendation.propagation import PropagatedFactors
+from tfr_smooth.recommendation.training_parts import Part, Training
 
 # Hyperparameters of the default loss.
 _SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
-
-
-class _Part(NamedTuple):
-    """A part of the training; `prefix` is that of its arguments."""
-
-    prefix: str
-    loss: losses.RankingLoss
-    epochs: int
-    learning_rate: float
-    batch_size: int
-
-    def checked(self) -> _Part:
-        """Returns the part if its numbers are valid."""
-        start = f"{self.prefix}_" if self.prefix else ""
-        _arguments.integer(f"{start}epochs", self.epochs, least=0 if start else 1)
-        _arguments.real(f"{start}learning_rate", self.learning_rate, above=0.0)
-        _arguments.integer(f"{start}batch_size", self.batch_size, least=1)
-        return self
 
 
 class Recommender:
@@ -130,36 +109,40 @@ class Recommender:
         verbose: bool = True,
         **loss_options: Any,
     ) -> None:
-        self._factors: dict[str, Any] = {
-            "dim": _arguments.integer("dim", dim, least=1),
-            "similarity": _arguments.choice("similarity", similarity, SIMILARITIES),
-            "temperature": _arguments.real("temperature", temperature, above=0.0),
-            "seed": _arguments.integer("seed", seed, least=0),
-        }
-        self._encoders: dict[str, tf.keras.layers.Layer | None] = {
+        encoders = {
             name: _arguments.instance(name, encoder, tf.keras.layers.Layer, optional=True)
             for name, encoder in (("user_encoder", user_encoder), ("item_encoder", item_encoder))
         }
-        self._layers = _arguments.integer("propagation_layers", propagation_layers, least=0)
-        if self._layers and any(self._encoders.values()):
-            raise ValueError(f"`propagation_layers` must be 0 with encoders, got {self._layers}.")
-        self._user_exponent = _arguments.real("user_exponent", user_exponent, least=0.0, most=1.0)
+        layers = _arguments.integer("propagation_layers", propagation_layers, least=0)
+        if layers and any(encoders.values()):
+            raise ValueError(f"`propagation_layers` must be 0 with encoders, got {layers}.")
         self._loss = self._checked_loss(loss, loss_options)
         softmax = losses.SoftmaxLoss()
-        self._parts = [
-            _Part("warm_start", softmax, warm_start_epochs, warm_start_learning_rate, warm_start_batch_size).checked()
-        ]
-        part = _Part("", self._loss or softmax, epochs, learning_rate, batch_size).checked()
-        self._parts += [] if self._loss is None else [part]
-        self._parts = [part for part in self._parts if part.epochs]
-        if not self._parts:
+        first = Part(
+            "warm_start", softmax, warm_start_epochs, warm_start_learning_rate, warm_start_batch_size
+        ).checked()
+        second = Part("", self._loss or softmax, epochs, learning_rate, batch_size).checked()
+        parts = [part for part in (first, second) if part.epochs and (part is first or self._loss is not None)]
+        if not parts:
             raise ValueError("`warm_start_epochs` must be an integer >= 1 without a loss, got 0.")
-        self._negatives = _arguments.integer_or_none("negatives", negatives, least=1)
-        self._candidates = _arguments.integer_or_none("candidates", candidates, least=1)
-        self._patience = _arguments.integer("patience", patience, least=1)
+        self._training = Training(
+            parts=parts,
+            factors={
+                "dim": _arguments.integer("dim", dim, least=1),
+                "similarity": _arguments.choice("similarity", similarity, SIMILARITIES),
+                "temperature": _arguments.real("temperature", temperature, above=0.0),
+                "seed": _arguments.integer("seed", seed, least=0),
+            },
+            encoders=encoders,
+            propagation_layers=layers,
+            user_exponent=_arguments.real("user_exponent", user_exponent, least=0.0, most=1.0),
+            negatives=_arguments.integer_or_none("negatives", negatives, least=1),
+            candidates=_arguments.integer_or_none("candidates", candidates, least=1),
+            patience=_arguments.integer("patience", patience, least=1),
+            verbose=_arguments.boolean("verbose", verbose),
+        )
         self._fraction = _arguments.real("validation_fraction", validation_fraction, above=0.0, below=1.0)
         self._refit = _arguments.boolean("refit", refit)
-        self._verbose = _arguments.boolean("verbose", verbose)
 
     @staticmethod
     def _checked_loss(loss: Any, options: dict[str, Any]) -> losses.RankingLoss | None:
@@ -200,130 +183,19 @@ class Recommender:
         """
         train = interactions
         if validation is None:
-            train, validation = hold_out(interactions, items=self._fraction, seed=self._factors["seed"])
+            train, validation = hold_out(interactions, items=self._fraction, seed=self._training.factors["seed"])
         train.check_same_ids("validation", validation, "interactions")
-        self.interactions_ = train
-        self.best_epochs_: list[int] = []
-        self.validation_: list[float] = []
-        self.history_: list[dict[str, list[float]]] = []
         features = {"users": user_features, "items": item_features}
-        options: dict[str, Any] = {
-            "strategy": strategy or tf.distribute.get_strategy(),
-            "checkpoint_dir": checkpoint_dir,
-        }
-        model = self._train(train, validation, features, **options)
+        options = features, strategy or tf.distribute.get_strategy(), checkpoint_dir
+        model, watched = self._training.run(train, validation, *options)
+        self.best_epochs_ = [part.best_epoch + 1 for part in watched]
+        self.validation_ = [part.best_value for part in watched]
+        self.history_ = [part.history for part in watched]
         if self._refit:
-            everything = Interactions(train.matrix + validation.matrix, train.user_ids, train.item_ids)
-            self.interactions_ = everything
-            model = self._train(everything, None, features, **options)
-        self.model_ = model
+            train = Interactions(train.matrix + validation.matrix, train.user_ids, train.item_ids)
+            model, _ = self._training.run(train, None, *options, epochs=self.best_epochs_)
+        self.interactions_, self.model_ = train, model
         return self
-
-    def _train(
-        self,
-        train: Interactions,
-        validation: Interactions | None,
-        features: dict[str, Any],
-        strategy: tf.distribute.Strategy,
-        checkpoint_dir: str | os.PathLike[str] | None,
-    ) -> CatalogFactors:
-        """Returns the trained model, outside of the strategy's scope, so that any process can use it."""
-        columns = {f"num_{what[:-1]}_features": _columns(values) for what, values in features.items()}
-        options: dict[str, Any] = {**self._factors, **self._encoders, **columns}
-
-        def make_model() -> CatalogFactors:
-            if self._layers:
-                made: CatalogFactors = PropagatedFactors(train, self._layers, **options)
-            else:
-                made = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
-            made.set_features(**features)
-            made(tf.zeros([1], tf.int32))
-            return made
-
-        with strategy.scope():
-            model = make_model()
-        for place, part in enumerate(self._parts):
-            if validation is None:
-                self._train_part(model, part._replace(epochs=self.best_epochs_[place]), train, None, checkpoint_dir)
-            else:
-                watched = self._train_part(model, part, train, validation, checkpoint_dir)
-                self.best_epochs_.append(watched.best_epoch + 1)
-                self.validation_.append(watched.best_value)
-                self.history_.append(watched.history)
-        if strategy is not tf.distribute.get_strategy():
-            trained = make_model()
-            trained.set_weights(model.get_weights())
-            model = trained
-        return _without_graph(model)
-
-    def _train_part(
-        self,
-        model: CatalogFactors,
-        part: _Part,
-        train: Interactions,
-        validation: Interactions | None,
-        checkpoint_dir: str | os.PathLike[str] | None,
-    ) -> Any:
-        """Trains a part, and returns its `training.Validation` if there is one."""
-        seed, is_warm_start = self._factors["seed"], part.prefix != ""
-        negatives, loss = self._negatives, part.loss
-        if self._candidates is not None and not is_warm_start:
-            negatives, loss = None, BestItemsLoss(loss, self._candidates)
-        with model.distribute_strategy.scope():
-            # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, the
-            # product with a graph does not, samples would need a program for each number of items, and replicas cannot
-            # share a program.
-            is_table = not any(self._encoders.values()) and not self._layers
-            is_compiled = is_warm_start and negatives is None and is_table
-            is_compiled = is_compiled and _compiled.has_xla() and not tf.distribute.has_strategy()
-            model.compile(tf.keras.optimizers.Adam(part.learning_rate), loss, jit_compile=is_compiled)
-        watched = None
-        if validation is not None:
-            watched = training.Validation(
-                lambda model: {"ndcg_cut_20": self._quality(model, train, validation)},
-                monitor="ndcg_cut_20",
-                patience=self._patience,
-            )
-
-        def batches(finished: int) -> tf.data.Dataset:
-            remaining = part.epochs - finished
-            options = {"batch_size": part.batch_size, "seed": seed, "num_epochs": remaining, "first_epoch": finished}
-            if negatives is None:
-                dataset = user_batches(train, **options).map(
-                    lambda users, items: (users, dense_labels(items, train.num_items))
-                )
-            else:
-                dataset = candidate_batches(train, negatives=negatives, **options)
-            return dataset.map(self._with_weights if is_warm_start else _without_offsets)
-
-        name = f"{part.prefix or 'loss'}_{'all' if validation is None else 'held_out'}"
-        training.train(
-            model,
-            batches,
-            epochs=part.epochs,
-            steps_per_epoch=-(-int((train.items_per_user > 0).sum()) // part.batch_size),
-            validation=watched,
-            checkpoint_dir=None if checkpoint_dir is None else os.path.join(checkpoint_dir, name),
-            settings={
-                **model.get_config(),
-                "name": None,
-                "loss": losses.serialize(part.loss),
-                "learning_rate": part.learning_rate,
-                "user_exponent": self._user_exponent if is_warm_start else None,
-            }
-            | {"negatives": negatives, "candidates": None if is_warm_start else self._candidates},
-            callbacks=[training.ProgressLog()] if self._verbose else [],
-        )
-        return watched
-
-    def _with_weights(self, inputs: Any, labels: tf.Tensor) -> tuple[Any, ...]:
-        """Adds the weights of the users to a loss that is a sum over their items."""
-        return inputs, labels, tf.reduce_sum(tf.maximum(labels, 0.0), axis=1) ** (self._user_exponent - 1.0)
-
-    @staticmethod
-    def _quality(model: CatalogFactors, train: Interactions, validation: Interactions) -> float:
-        result = evaluate(_without_graph(model).catalog_scores, validation, seen=train, measures="ndcg_cut_20")
-        return result.means["ndcg_cut_20"].mean
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
@@ -464,17 +336,3 @@ class Recommender:
         recommender = cls()
         recommender.model_, recommender.interactions_ = recommender_file.read(path)
         return recommender
-
-
-def _without_graph(model: CatalogFactors) -> CatalogFactors:
-    return model.without_graph() if isinstance(model, PropagatedFactors) else model
-
-
-def _without_offsets(inputs: Any, labels: tf.Tensor) -> tuple[Any, ...]:
-    """Offsets are for sums over items, not for their ranks."""
-    return (inputs | {"offsets": tf.zeros_like(labels)} if isinstance(inputs, dict) else inputs), labels
-
-
-def _columns(features: Any) -> int | None:
-    """Returns the number of features per row; `set_features` checks the shape."""
-    return None if features is None else max(1, int(np.prod(np.shape(features)[1:])))

@@ -1,0 +1,193 @@
+"""The training of a `Recommender`: a part with the softmax loss, and a part with its own loss."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _arguments, _compiled, losses, training
+from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
+from tfr_smooth.recommendation.best_items import BestItemsLoss
+from tfr_smooth.recommendation.evaluation import evaluate
+from tfr_smooth.recommendation.factors import CatalogFactors
+from tfr_smooth.recommendation.interactions import Interactions
+from tfr_smooth.recommendation.propagation import PropagatedFactors
+
+
+class Part(NamedTuple):
+    """A part of the training; `prefix` is that of its arguments."""
+
+    prefix: str
+    loss: losses.RankingLoss
+    epochs: int
+    learning_rate: float
+    batch_size: int
+
+    def checked(self) -> Part:
+        """Returns the part if its numbers are valid."""
+        start = f"{self.prefix}_" if self.prefix else ""
+        _arguments.integer(f"{start}epochs", self.epochs, least=0 if start else 1)
+        _arguments.real(f"{start}learning_rate", self.learning_rate, above=0.0)
+        _arguments.integer(f"{start}batch_size", self.batch_size, least=1)
+        return self
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """The settings of a training, which are those of `Recommender`.
+
+    Args:
+      parts: The parts with at least one epoch.
+      factors: Arguments of `CatalogFactors`.
+      encoders: Further ones, by name; None for factors.
+      propagation_layers: See `Recommender`, like the others.
+      user_exponent: The exponent.
+      negatives: The number of items, or None.
+      candidates: The number of items, or None.
+      patience: The number of epochs.
+      verbose: Whether to print the progress.
+    """
+
+    parts: Sequence[Part]
+    factors: dict[str, Any]
+    encoders: dict[str, tf.keras.layers.Layer | None]
+    propagation_layers: int
+    user_exponent: float
+    negatives: int | None
+    candidates: int | None
+    patience: int
+    verbose: bool
+
+    def run(
+        self,
+        train: Interactions,
+        validation: Interactions | None,
+        features: dict[str, Any],
+        strategy: tf.distribute.Strategy,
+        checkpoint_dir: str | os.PathLike[str] | None,
+        epochs: Sequence[int] | None = None,
+    ) -> tuple[CatalogFactors, list[Any]]:
+        """Trains a model.
+
+        Args:
+          train: The interactions to train on.
+          validation: Those that choose the epochs, or None.
+          features: The features of "users" and "items", or None.
+          strategy: A `tf.distribute` strategy.
+          checkpoint_dir: Directory of checkpoints, or None.
+          epochs: The numbers of epochs of the parts without a validation.
+
+        Returns:
+          The model, outside of the strategy's scope, so that any process can use it, and the `training.Validation` of
+          each part.
+        """
+        with strategy.scope():
+            model = self._model(train, features)
+        watched = []
+        for place, part in enumerate(self.parts):
+            part = part if epochs is None else part._replace(epochs=epochs[place])
+            watched.append(self._run_part(model, part, train, validation, checkpoint_dir))
+        if strategy is not tf.distribute.get_strategy():
+            trained = self._model(train, features)
+            trained.set_weights(model.get_weights())
+            model = trained
+        return _without_graph(model), [each for each in watched if each is not None]
+
+    def _model(self, train: Interactions, features: dict[str, Any]) -> CatalogFactors:
+        columns = {f"num_{what[:-1]}_features": _columns(values) for what, values in features.items()}
+        options: dict[str, Any] = {**self.factors, **self.encoders, **columns}
+        if self.propagation_layers:
+            model: CatalogFactors = PropagatedFactors(train, self.propagation_layers, **options)
+        else:
+            model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
+        model.set_features(**features)
+        model(tf.zeros([1], tf.int32))
+        return model
+
+    def _run_part(
+        self,
+        model: CatalogFactors,
+        part: Part,
+        train: Interactions,
+        validation: Interactions | None,
+        checkpoint_dir: str | os.PathLike[str] | None,
+    ) -> training.Validation | None:
+        seed, is_warm_start = self.factors["seed"], part.prefix != ""
+        negatives, loss = self.negatives, part.loss
+        if self.candidates is not None and not is_warm_start:
+            negatives, loss = None, BestItemsLoss(loss, self.candidates)
+        with model.distribute_strategy.scope():
+            # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, the
+            # product with a graph does not, samples would need a program for each number of items, and replicas cannot
+            # share a program.
+            is_table = not any(self.encoders.values()) and not self.propagation_layers
+            is_compiled = is_warm_start and negatives is None and is_table
+            is_compiled = is_compiled and _compiled.has_xla() and not tf.distribute.has_strategy()
+            model.compile(tf.keras.optimizers.Adam(part.learning_rate), loss, jit_compile=is_compiled)
+        watched = None
+        if validation is not None:
+            watched = training.Validation(
+                lambda model: {"ndcg_cut_20": _quality(model, train, validation)},
+                monitor="ndcg_cut_20",
+                patience=self.patience,
+            )
+
+        def batches(finished: int) -> tf.data.Dataset:
+            remaining = part.epochs - finished
+            options = {"batch_size": part.batch_size, "seed": seed, "num_epochs": remaining, "first_epoch": finished}
+            if negatives is None:
+                dataset = user_batches(train, **options).map(
+                    lambda users, items: (users, dense_labels(items, train.num_items))
+                )
+            else:
+                dataset = candidate_batches(train, negatives=negatives, **options)
+            return dataset.map(self._with_weights if is_warm_start else _without_offsets)
+
+        name = f"{part.prefix or 'loss'}_{'all' if validation is None else 'held_out'}"
+        training.train(
+            model,
+            batches,
+            epochs=part.epochs,
+            steps_per_epoch=-(-int((train.items_per_user > 0).sum()) // part.batch_size),
+            validation=watched,
+            checkpoint_dir=None if checkpoint_dir is None else os.path.join(checkpoint_dir, name),
+            settings={
+                **model.get_config(),
+                "name": None,
+                "loss": losses.serialize(part.loss),
+                "learning_rate": part.learning_rate,
+                "user_exponent": self.user_exponent if is_warm_start else None,
+                "negatives": negatives,
+                "candidates": None if is_warm_start else self.candidates,
+            },
+            callbacks=[training.ProgressLog()] if self.verbose else [],
+        )
+        return watched
+
+    def _with_weights(self, inputs: Any, labels: tf.Tensor) -> tuple[Any, ...]:
+        """Adds the weights of the users to a loss that is a sum over their items."""
+        return inputs, labels, tf.reduce_sum(tf.maximum(labels, 0.0), axis=1) ** (self.user_exponent - 1.0)
+
+
+def _quality(model: CatalogFactors, train: Interactions, validation: Interactions) -> float:
+    result = evaluate(_without_graph(model).catalog_scores, validation, seen=train, measures="ndcg_cut_20")
+    return result.means["ndcg_cut_20"].mean
+
+
+def _without_graph(model: CatalogFactors) -> CatalogFactors:
+    return model.without_graph() if isinstance(model, PropagatedFactors) else model
+
+
+def _without_offsets(inputs: Any, labels: tf.Tensor) -> tuple[Any, ...]:
+    """Offsets are for sums over items, not for their ranks."""
+    return (inputs | {"offsets": tf.zeros_like(labels)} if isinstance(inputs, dict) else inputs), labels
+
+
+def _columns(features: Any) -> int | None:
+    """Returns the number of features per row; `set_features` checks the shape."""
+    return None if features is None else max(1, int(np.prod(np.shape(features)[1:])))
