@@ -94,6 +94,10 @@ _LOSSES = {
 METHODS = {
     "softmax": Method(softmax, _SOFTMAX_GRID),
     "sampled softmax (100 negatives)": Method(functools.partial(softmax, negatives=100), _SOFTMAX_GRID),
+    # The control for the losses after softmax, whose learning rates are lower, too.
+    "softmax then softmax": Method(
+        loss("softmax"), {"learning_rate": [1e-4, 2e-4, 3e-4, 5e-4, 1e-3, 2e-3]}, after=True
+    ),
     "softmax (weights of DCG@20)": Method(
         loss("softmax", lambda_weight=losses.DCGLambdaWeight(topn=20)),
         {"temperature": [0.1, 0.15, 0.2], "learning_rate": _RATES},
