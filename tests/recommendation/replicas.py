@@ -27,8 +27,13 @@ def main(folder, name):
     matrix[:, :3] = 1
     interactions = recommendation.Interactions(matrix)
     sizes = {"warm_start_batch_size": BATCH_SIZE, "batch_size": BATCH_SIZE, "dim": 4}
-    found, cases = {}, {"catalog": {}, "negatives": {"negatives": 5}, "candidates": {"candidates": 10}}
-    cases["graph"] = {"propagation_layers": 2, "negatives": 5}
+    cases = {
+        "catalog": {},
+        "negatives": {"negatives": 5},
+        "candidates": {"candidates": 10},
+        "graph": {"propagation_layers": 2, "negatives": 5},
+    }
+    found = {}
     for case, options in cases.items():
         recommender = recommendation.Recommender(**sizes, warm_start_epochs=2, epochs=1, verbose=False, **options)
         recommender.fit(interactions, strategy=strategy, checkpoint_dir=folder / name / case)

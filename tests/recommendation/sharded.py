@@ -10,7 +10,7 @@ import sys
 
 import tensorflow as tf
 
-from tfr_smooth import losses
+from tfr_smooth import losses, training
 
 NUM_USERS = NUM_ITEMS = 40
 BATCH_SIZE, NEGATIVES, DIM = 8, 10, 8
@@ -32,9 +32,7 @@ def batches():
 def main(folder):
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if resolver.task_type != "chief":
-        tf.distribute.Server(
-            resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc"
-        ).join()
+        training.get_strategy("parameter_server")  # serves the chief, and never returns
     partitioner = tf.distribute.experimental.partitioners.FixedShardsPartitioner(2)
     strategy = tf.distribute.ParameterServerStrategy(resolver, variable_partitioner=partitioner)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
@@ -57,7 +55,7 @@ def main(folder):
     def step(iterator):
         return strategy.run(train, args=next(iterator))
 
-    iterator = iter(coordinator.create_per_worker_dataset(lambda: batches()))
+    iterator = iter(coordinator.create_per_worker_dataset(batches))
     values = [coordinator.schedule(step, args=(iterator,)) for _ in range(120)]
     coordinator.join()
     values = [float(value.fetch()) for value in values]

@@ -122,7 +122,7 @@ class Recommender:
             "warm_start", softmax, warm_start_epochs, warm_start_learning_rate, warm_start_batch_size
         ).checked()
         second = Part("", self._loss or softmax, epochs, learning_rate, batch_size).checked()
-        parts = [part for part in (first, second) if part.epochs and (part is first or self._loss is not None)]
+        parts = [part for part in ([first] if self._loss is None else [first, second]) if part.epochs]
         if not parts:
             raise ValueError("`warm_start_epochs` must be an integer >= 1 without a loss, got 0.")
         self._training = Training(
