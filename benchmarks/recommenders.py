@@ -80,7 +80,7 @@ def _recommender(**settings: Any) -> recommendation.Recommender:
     return recommendation.Recommender(verbose=False, **settings)
 
 
-_SOFTMAX_GRID = {"temperature": [0.1, 0.15, 0.2], "warm_start_learning_rate": _RATES}
+_SOFTMAX_GRID = {"temperature": [0.15, 0.2, 0.25], "warm_start_learning_rate": _RATES}
 # Losses that are quadratic in the catalog see the best scored items.
 _QUADRATIC: dict[str, list[Any]] = {"candidates": [300]}
 # For methods that train all epochs with their loss, and after a softmax loss.
@@ -100,7 +100,7 @@ METHODS = {
     ),
     "softmax (weights of DCG@20)": Method(
         loss("softmax", lambda_weight=losses.DCGLambdaWeight(topn=20)),
-        {"temperature": [0.1, 0.15, 0.2], "learning_rate": _RATES},
+        {"temperature": [0.15, 0.2, 0.25], "learning_rate": _RATES},
     ),
     "sampled pairs (BPR of implicit)": Method(
         recommendation.BPR, {"learning_rate": [0.01, 0.03, 0.1], "strength": [0.001, 0.01]}

@@ -35,11 +35,15 @@ _LOSS = flags.DEFINE_string(
     "loss", "smoothi_ndcg", "NAME or NAME:HYPERPARAMETER=VALUE:.. of a loss, or none for the softmax loss only."
 )
 _DIM = flags.DEFINE_integer("dim", 256, "Dimension of the factors.", lower_bound=1)
-_TEMPERATURE = flags.DEFINE_float("temperature", 0.15, "Divisor of the cosines of users and items.")
+_TEMPERATURE = flags.DEFINE_float("temperature", 0.2, "Divisor of the cosines of users and items.")
+_ITEM_BIAS = flags.DEFINE_bool("item_bias", True, "Whether the score of each item has a trained bias.")
 _PROPAGATION_LAYERS = flags.DEFINE_integer(
     "propagation_layers", 0, "Propagations of the factors over the graph, as in LightGCN.", lower_bound=0
 )
 _WARM_START_EPOCHS = flags.DEFINE_integer("warm_start_epochs", 60, "Most epochs with the softmax loss.", lower_bound=0)
+_WARM_START_BATCH_SIZE = flags.DEFINE_integer(
+    "warm_start_batch_size", 256, "Users per batch with the softmax loss.", lower_bound=1
+)
 _EPOCHS = flags.DEFINE_integer("epochs", 10, "Most epochs with the loss.", lower_bound=1)
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 3e-4, "Learning rate with the loss.")
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 64, "Users per batch with the loss.", lower_bound=1)
@@ -107,8 +111,10 @@ def make() -> recommendation.Recommender:
         loss=loss,
         dim=_DIM.value,
         temperature=_TEMPERATURE.value,
+        item_bias=_ITEM_BIAS.value,
         propagation_layers=_PROPAGATION_LAYERS.value,
         warm_start_epochs=_WARM_START_EPOCHS.value,
+        warm_start_batch_size=_WARM_START_BATCH_SIZE.value,
         epochs=_EPOCHS.value,
         learning_rate=_LEARNING_RATE.value,
         batch_size=_BATCH_SIZE.value,

@@ -14,6 +14,7 @@ SMALL = {
     "warm_start_batch_size": 4,
     "loss": None,
     "verbose": False,
+    "refit": False,
 }
 # The group, and noise, so that no two items have equal scores.
 FEATURES = np.eye(4)[GROUPS[0]] + np.random.RandomState(0).normal(0.0, 0.05, [24, 4])
@@ -127,6 +128,12 @@ def test_files_and_exports_have_the_encoders(fitted, cold, tmp_path):
 def test_errors_name_the_argument(cold, options, features, message):
     with pytest.raises(ValueError, match=message):
         recommendation.Recommender(**SMALL, **options).fit(cold, **features)
+
+
+def test_items_with_an_encoder_have_no_bias():
+    options = {"num_users": 2, "num_items": 3, "num_item_features": 4, "item_encoder": encoder(64)}
+    with pytest.raises(ValueError, match="`item_bias` must be False with `item_encoder`, got True"):
+        recommendation.CatalogFactors(item_bias=True, **options)
 
 
 def test_an_encoder_must_be_a_layer():

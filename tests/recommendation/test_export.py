@@ -9,7 +9,7 @@ import tensorflow as tf
 from tests.recommendation.groups import GROUPS, likes
 from tfr_smooth import models, recommendation
 
-SMALL = {"dim": 8, "warm_start_epochs": 8, "warm_start_batch_size": 4, "verbose": False, "loss": None}
+SMALL = {"dim": 8, "warm_start_epochs": 8, "warm_start_batch_size": 4, "verbose": False, "loss": None, "refit": False}
 IDS = {
     "strings": (
         [f"user {user}" for user in range(24)],
@@ -79,7 +79,7 @@ def test_vectors_search_the_catalog(exported):
     assert [each.decode() if isinstance(each, bytes) else each for each in catalog["items"].numpy().tolist()] == items
     vectors = signatures["users"](users=given(users[:5]))["vectors"]
     similarities = vectors @ tf.transpose(catalog["vectors"])
-    np.testing.assert_allclose(similarities / 0.15, recommender.scores(np.arange(5)), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(similarities / 0.2, recommender.scores(np.arange(5)), rtol=1e-5, atol=1e-5)
 
 
 def test_seen_items_can_be_kept_and_the_card_says_what_is_inside(exported, tmp_path):
@@ -92,25 +92,30 @@ def test_seen_items_can_be_kept_and_the_card_says_what_is_inside(exported, tmp_p
     assert card["special_values"]["id after the last item"] == no_item
 
 
+@pytest.mark.parametrize("item_bias", [False, True])
 @pytest.mark.parametrize("similarity", recommendation.factors.SIMILARITIES)
-def test_history_vectors_have_the_greatest_likelihood(similarity):
-    model = recommendation.CatalogFactors(
-        num_users=9, num_items=30, dim=3, similarity=similarity, temperature=0.5, seed=3
-    )
-    vectors, users = model.item_vectors().numpy().astype(float), model.user_vectors().numpy().astype(float)
+def test_history_vectors_have_the_greatest_likelihood(similarity, item_bias):
+    options = {"dim": 3, "similarity": similarity, "temperature": 0.5, "item_bias": item_bias, "seed": 3}
+    model = recommendation.CatalogFactors(num_users=9, num_items=30, **options)
+    bias = np.sin(np.arange(30.0)) * item_bias
+    if item_bias:
+        model.set_weights([*model.get_weights()[:2], bias])
+    vectors, users = (each.numpy().astype(float)[:, :3] for each in (model.item_vectors(), model.user_vectors()))
     norm = np.linalg.norm(users, axis=1).mean()
 
     def likelihood(vector):
-        scores = vectors @ vector / 0.5
+        scores = vectors @ vector / 0.5 + bias
         return scores[[4, 17]].mean() - np.log(np.exp(scores).sum())
 
     found = model.history_vectors(tf.constant([[17, 4, -1], [-1, -1, -1]])).numpy()
+    assert (found[:, 3:] == 1.0).all() and found.shape == (2, 3 + item_bias)
+    found = found[:, :3]
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), norm, rtol=1e-5)
     # On the sphere: all directions of a fine grid.
     longitude, height = (grid.ravel() for grid in np.meshgrid(np.linspace(0, 2 * np.pi, 200), np.linspace(-1, 1, 200)))
     radius = np.sqrt(1 - height**2)
     grid = norm * np.stack([radius * np.cos(longitude), radius * np.sin(longitude), height], axis=1)
-    scores = vectors @ grid.T / 0.5
+    scores = vectors @ grid.T / 0.5 + bias[:, np.newaxis]
     best = (scores[[4, 17]].mean(axis=0) - np.log(np.exp(scores).sum(axis=0))).max()
     assert likelihood(found[0]) > best - 1e-4
     np.testing.assert_allclose(found[1], norm * users.mean(axis=0) / np.linalg.norm(users.mean(axis=0)), rtol=1e-4)

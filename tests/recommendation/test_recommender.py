@@ -23,15 +23,30 @@ def fitted():
     return recommendation.Recommender(**SMALL, loss=None).fit(interactions())
 
 
+@pytest.fixture(scope="module")
+def without_refit():
+    return recommendation.Recommender(**SMALL, loss=None, refit=False).fit(interactions())
+
+
+@pytest.mark.parametrize("item_bias", [False, True])
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
-def test_scores_are_similarities_divided_by_the_temperature(similarity):
-    model = recommendation.CatalogFactors(num_users=5, num_items=7, dim=3, similarity=similarity, temperature=0.5)
-    users, items = (np.asarray(weights, np.float64) for weights in model.get_weights())
-    expected = users @ items.T
+def test_scores_are_similarities_divided_by_the_temperature_and_biases(similarity, item_bias):
+    options = {"dim": 3, "similarity": similarity, "temperature": 0.5, "item_bias": item_bias}
+    model = recommendation.CatalogFactors(num_users=5, num_items=7, **options)
+    bias = np.linspace(-1.0, 2.0, 7)
+    if item_bias:
+        model.set_weights([*model.get_weights()[:2], bias])
+    users, items = (np.asarray(weights, np.float64) for weights in model.get_weights()[:2])
+    expected = users @ items.T / 0.5
     if similarity == "cosine":
         expected /= np.linalg.norm(users, axis=1)[:, None] * np.linalg.norm(items, axis=1)
-    np.testing.assert_allclose(model(tf.constant([3, 1])), expected[[3, 1]] / 0.5, rtol=1e-5)
-    np.testing.assert_allclose(model.user_vectors() @ tf.transpose(model.item_vectors()), expected, rtol=1e-5)
+    expected += bias * item_bias
+    np.testing.assert_allclose(model(tf.constant([3, 1])), expected[[3, 1]], rtol=1e-5, atol=1e-6)
+    products = model.user_vectors() @ tf.transpose(model.item_vectors())
+    np.testing.assert_allclose(products / 0.5, expected, rtol=1e-5, atol=1e-6)
+    candidates = {"users": [4], "items": [[6, 0, 0]], "offsets": [[0.0, 1.0, 0.0]]}
+    found = model({name: tf.constant(value) for name, value in candidates.items()})
+    np.testing.assert_allclose(found, expected[[4]][:, [6, 0, 0]] + [[0.0, 1.0, 0.0]], rtol=1e-5, atol=1e-6)
     again = recommendation.CatalogFactors.from_config(model.get_config())
     np.testing.assert_array_equal(again.get_weights()[0], model.get_weights()[0])
 
@@ -99,15 +114,14 @@ def test_training_on_candidates_finds_the_groups():
     assert sampled > 0.9 * whole and sampled > 1.2 * popularity.means["ndcg_cut_20"].mean
 
 
-def test_the_final_training_has_all_items(fitted):
+def test_the_final_training_has_all_items(fitted, without_refit):
     everything = interactions()
     assert (fitted.interactions_.matrix != everything.matrix).nnz == 0
-    other = recommendation.Recommender(**SMALL, loss=None, refit=False).fit(everything)
-    assert other.interactions_.num_interactions < everything.num_interactions
-    assert other.best_epochs_ == fitted.best_epochs_ and other.validation_ == fitted.validation_
+    assert without_refit.interactions_.num_interactions < everything.num_interactions
+    assert without_refit.best_epochs_ == fitted.best_epochs_ and without_refit.validation_ == fitted.validation_
 
 
-def test_training_repeats_and_resumes(fitted, tmp_path, monkeypatch):
+def test_training_repeats_and_resumes(without_refit, tmp_path, monkeypatch):
     steps = {"count": 0}
     evaluate = training_parts.evaluate
 
@@ -117,14 +131,14 @@ def test_training_repeats_and_resumes(fitted, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return evaluate(*args, **options)
 
-    make = lambda: recommendation.Recommender(**SMALL, loss=None)  # noqa: E731
+    make = lambda: recommendation.Recommender(**SMALL, loss=None, refit=False)  # noqa: E731
     monkeypatch.setattr(training_parts, "evaluate", interrupted)
     with pytest.raises(KeyboardInterrupt):
         make().fit(interactions(), checkpoint_dir=tmp_path)
     resumed = make().fit(interactions(), checkpoint_dir=tmp_path)
     assert steps["count"] == 4 + 16 - 3  # the interrupted epoch is repeated
-    assert resumed.best_epochs_ == fitted.best_epochs_
-    np.testing.assert_allclose(resumed.scores([0, 7]), fitted.scores([0, 7]), rtol=1e-4, atol=1e-5)
+    assert resumed.best_epochs_ == without_refit.best_epochs_
+    np.testing.assert_allclose(resumed.scores([0, 7]), without_refit.scores([0, 7]), rtol=1e-4, atol=1e-5)
 
 
 def test_files_keep_recommendations(fitted, tmp_path):
@@ -134,7 +148,7 @@ def test_files_keep_recommendations(fitted, tmp_path):
     for ours, saved in zip(loaded.recommend(["user 3"], topn=5), fitted.recommend(["user 3"], topn=5), strict=True):
         np.testing.assert_array_equal(ours, saved)
     train = recommendation.Interactions(likes(), user_ids=None, item_ids=np.arange(100, 124))
-    numbered = recommendation.Recommender(**{**SMALL, "warm_start_epochs": 1}, loss=None).fit(train)
+    numbered = recommendation.Recommender(**{**SMALL, "warm_start_epochs": 1}, loss=None, refit=False).fit(train)
     numbered.save(tmp_path / "numbered.npz")
     assert recommendation.Recommender.load(tmp_path / "numbered.npz").recommend([2], topn=1).items.dtype == np.int64
 

@@ -18,10 +18,10 @@ _STEPS, _MOMENTUM = 20, 0.9
 
 @tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)
 class CatalogFactors(tf.keras.Model):
-    r"""Scores of all items for users: $s_{ui} = \cos(p_u, q_i) / \tau$ or $p_u^\top q_i / \tau$.
+    r"""Scores of all items for users: $s_{ui} = \cos(p_u, q_i) / \tau + b_i$ or $p_u^\top q_i / \tau + b_i$.
 
     The vectors p and q are factors, one per user and item, or outputs of encoders for their features (two towers). An
-    item without interactions then has a vector, too.
+    item without interactions then has a vector, too. The biases b are optional.
 
     Args:
       num_users: Number of users, >= 1.
@@ -29,6 +29,8 @@ class CatalogFactors(tf.keras.Model):
       dim: Dimension of the factors, >= 1.
       similarity: "cosine" or "dot".
       temperature: Tau, the divisor of the similarities, > 0.
+      item_bias: Whether each item has a trained bias, initially 0; otherwise biases are 0. Not with `item_encoder`. The
+        vectors that the methods return then have one more component, the last: 1 for users, $\tau b_i$ for items.
       seed: Seed of the initial factors, >= 0.
       user_encoder: A Keras layer or model, float32 [batch, features] to vectors [batch, vector size], instead of
         factors of the users. The model trains a new layer with the same config. None for factors.
@@ -58,6 +60,7 @@ class CatalogFactors(tf.keras.Model):
         dim: int = 64,
         similarity: str = "cosine",
         temperature: float = 0.2,
+        item_bias: bool = False,
         seed: int = 0,
         user_encoder: tf.keras.layers.Layer | None = None,
         item_encoder: tf.keras.layers.Layer | None = None,
@@ -72,6 +75,7 @@ class CatalogFactors(tf.keras.Model):
             "dim": _arguments.integer("dim", dim, least=1),
             "similarity": _arguments.choice("similarity", similarity, SIMILARITIES),
             "temperature": _arguments.real("temperature", temperature, above=0.0),
+            "item_bias": _arguments.boolean("item_bias", item_bias),
             "seed": _arguments.integer("seed", seed, least=0),
             "num_user_features": num_user_features,
             "num_item_features": num_item_features,
@@ -83,6 +87,10 @@ class CatalogFactors(tf.keras.Model):
                 "`user_encoder` and `item_encoder` must return vectors of the same size, that of the factors if one is"
                 f" None, got {self._users.size} for users and {self._items.size} for items."
             )
+        if item_bias and item_encoder is not None:
+            raise ValueError("`item_bias` must be False with `item_encoder`, got True.")
+        if item_bias:
+            self._items.add_bias()
 
     def set_features(self, *, users: np.ndarray | None = None, items: np.ndarray | None = None) -> None:
         """Sets the features that the encoders take.
@@ -132,7 +140,7 @@ class CatalogFactors(tf.keras.Model):
         """Scores all items for vectors of users.
 
         Args:
-          vectors: float32 [batch, dim], from `user_vectors` or `history_vectors`.
+          vectors: float32 [batch, size], from `user_vectors` or `history_vectors`.
 
         Returns:
           float32 [batch, items].
@@ -140,8 +148,8 @@ class CatalogFactors(tf.keras.Model):
         return self._scores(vectors, self.item_vectors())
 
     def item_vectors(self) -> tf.Tensor:
-        """Returns the vectors of the items, [items, dim], normalized for the cosine: the input of a search index."""
-        return self._normalized(self._items.vectors())
+        """Returns the vectors of the items, [items, size], normalized for the cosine: the input of a search index."""
+        return self._of_items(self._items.vectors(), None)
 
     def user_vectors(self, users: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the vectors of users, normalized for the cosine.
@@ -150,9 +158,9 @@ class CatalogFactors(tf.keras.Model):
           users: Indices of users, [batch]. None: all users.
 
         Returns:
-          float32 [batch, dim].
+          float32 [batch, size].
         """
-        return self._normalized(self._users.vectors(users))
+        return self._of_users(self._users.vectors(users))
 
     def history_vectors(self, items: tf.Tensor) -> tf.Tensor:
         r"""Returns vectors of users who are not in the training, from their items.
@@ -161,29 +169,31 @@ class CatalogFactors(tf.keras.Model):
 
         $$\frac{1}{|H|} \sum_{i \in H} \log \frac{e^{s_i(p)}}{\sum_j e^{s_j(p)}}$$
 
-        among vectors with the mean norm of the users' vectors, which is 1 for the cosine. It is approached in 20 steps
-        of projected gradient ascent with momentum.
+        among vectors with the mean norm of the users' vectors, which is 1 for the cosine (without the component of the
+        biases). It is approached in 20 steps of projected gradient ascent with momentum.
 
         Args:
           items: Indices of items, int32 [batch, longest], in any order; below 0 for padding.
 
         Returns:
-          float32 [batch, dim]. Users without items get the mean of the users' vectors, with this norm.
+          float32 [batch, size]. Users without items get the mean of the users' vectors, with this norm.
 
         Time O(items * dim) per user and step, memory O(items) per user.
         """
-        vectors, users = self.item_vectors(), self.user_vectors()
+        catalog = self.item_vectors()
+        vectors, users = catalog[:, : self._users.size], self.user_vectors()[:, : self._users.size]
         relevant = dense_labels(items, self._config["num_items"])
         mean = tf.matmul(tf.math.divide_no_nan(relevant, tf.reduce_sum(relevant, axis=1, keepdims=True)), vectors)
         is_empty = tf.reduce_all(relevant == 0.0, axis=1, keepdims=True)
         norm, scale = (tf.reduce_mean(tf.norm(each, axis=1)) for each in (users, vectors))
         direction, velocity = tf.math.l2_normalize(mean, axis=1), tf.zeros_like(mean)
         for _ in range(_STEPS):
-            expected = tf.matmul(tf.nn.softmax(self.vector_scores(norm * direction)), vectors)
+            scores = self._scores(self._with_last(norm * direction), catalog)
+            expected = tf.matmul(tf.nn.softmax(scores), vectors)
             velocity = _MOMENTUM * velocity + (mean - expected) / scale
             direction = tf.math.l2_normalize(direction + velocity, axis=1)
         typical = tf.math.l2_normalize(tf.reduce_mean(users, axis=0, keepdims=True), axis=1)
-        return norm * tf.where(is_empty, typical, direction)
+        return self._with_last(norm * tf.where(is_empty, typical, direction))
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
@@ -202,7 +212,23 @@ class CatalogFactors(tf.keras.Model):
 
     def _vectors(self, users: tf.Tensor | None, items: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the vectors of users and items, given by their indices; None: of all."""
-        return self._normalized(self._users.vectors(users)), self._normalized(self._items.vectors(items))
+        return self._of_users(self._users.vectors(users)), self._of_items(self._items.vectors(items), items)
+
+    def _of_users(self, factors: tf.Tensor) -> tf.Tensor:
+        """Returns the vectors of users with these factors."""
+        return self._with_last(self._normalized(factors))
+
+    def _of_items(self, factors: tf.Tensor, items: tf.Tensor | None) -> tf.Tensor:
+        """Returns the vectors of the items with these factors."""
+        vectors = self._normalized(factors)
+        if self._items.bias is None:
+            return vectors
+        bias = self._config["temperature"] * tf.convert_to_tensor(self._items.bias)[:, tf.newaxis]
+        return tf.concat([vectors, bias if items is None else gather(bias, items)], axis=1)
+
+    def _with_last(self, vectors: tf.Tensor) -> tf.Tensor:
+        """Appends the component 1 that multiplies the biases."""
+        return vectors if self._items.bias is None else tf.pad(vectors, [[0, 0], [0, 1]], constant_values=1.0)
 
     def _scores(self, users: tf.Tensor, items: tf.Tensor) -> tf.Tensor:
         return tf.matmul(users, items, transpose_b=True) / self._config["temperature"]
@@ -241,7 +267,7 @@ class _Table(tf.keras.layers.Layer):
                 f"`num_{what[:-1]}_features` must be given with `{self._argument}`, and only with it,"
                 f" got {num_features}."
             )
-        self._encoder, self.size = None, dim
+        self._encoder, self.bias, self.size = None, None, dim
         self.built = True  # the constructor creates all weights
         if encoder is None:
             initializer = tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed)
@@ -253,6 +279,10 @@ class _Table(tf.keras.layers.Layer):
         if len(shape) != 2 or shape[1] is None:
             raise ValueError(f"`{self._argument}` must return vectors [batch, size], got shape {tuple(shape)}.")
         self.size = int(shape[1])
+
+    def add_bias(self) -> None:
+        """Creates a bias per row."""
+        self.bias = self.add_weight(name="bias", shape=self._shape[:1], initializer="zeros")
 
     def encoder_config(self) -> dict[str, Any] | None:
         """Returns the encoder, serialized by Keras."""

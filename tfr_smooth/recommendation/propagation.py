@@ -54,13 +54,13 @@ class PropagatedFactors(CatalogFactors):
         """Returns a model with the same vectors as its factors."""
         model = CatalogFactors.from_config(super().get_config())
         model(tf.zeros([1], tf.int32))
-        model.set_weights([table.numpy() for table in self._propagated()])
+        model.set_weights([table.numpy() for table in self._propagated()] + self.get_weights()[2:])
         return model
 
     def _vectors(self, users: tf.Tensor | None, items: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
         pairs = zip(self._propagated(), (users, items), strict=True)
         chosen = [table if rows is None else gather(table, rows) for table, rows in pairs]
-        return self._normalized(chosen[0]), self._normalized(chosen[1])
+        return self._of_users(chosen[0]), self._of_items(chosen[1], items)
 
     def _propagated(self) -> list[tf.Tensor]:
         """Returns the vectors of all users and all items."""

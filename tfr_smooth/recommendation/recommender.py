@@ -32,11 +32,10 @@ class Recommender:
       dim: Dimension of the factors, >= 1.
       similarity: "cosine" or "dot".
       temperature: Divisor of the similarities, > 0.
+      item_bias: Whether the score of each item has a trained bias. Items with an encoder have none.
       propagation_layers: Number of LightGCN's propagations of the factors over the graph of users and items, >= 0, not
         with encoders: a vector is the mean of the factors of the neighbors at this distance or nearer. Training then
         needs fewer epochs. The trained model contains the propagated vectors only.
-      user_exponent: In the softmax loss, a user with n items has the weight n ** `user_exponent`, in [0, 1]: with 0,
-        users have the same weight, with 1, interactions have.
       warm_start_epochs: Largest number of epochs with the softmax loss, >= 0.
       epochs: Largest number of epochs with `loss`, >= 1.
       warm_start_learning_rate: Learning rate of Adam in the first part, > 0.
@@ -89,9 +88,9 @@ class Recommender:
         loss: str | losses.RankingLoss | None = "smoothi_ndcg",
         dim: int = 256,
         similarity: str = "cosine",
-        temperature: float = 0.15,
+        temperature: float = 0.2,
+        item_bias: bool = True,
         propagation_layers: int = 0,
-        user_exponent: float = 0.5,
         warm_start_epochs: int = 60,
         epochs: int = 10,
         warm_start_learning_rate: float = 0.01,
@@ -131,11 +130,11 @@ class Recommender:
                 "dim": _arguments.integer("dim", dim, least=1),
                 "similarity": _arguments.choice("similarity", similarity, SIMILARITIES),
                 "temperature": _arguments.real("temperature", temperature, above=0.0),
+                "item_bias": _arguments.boolean("item_bias", item_bias) and item_encoder is None,
                 "seed": _arguments.integer("seed", seed, least=0),
             },
             encoders=encoders,
             propagation_layers=layers,
-            user_exponent=_arguments.real("user_exponent", user_exponent, least=0.0, most=1.0),
             negatives=_arguments.integer_or_none("negatives", negatives, least=1),
             candidates=_arguments.integer_or_none("candidates", candidates, least=1),
             patience=_arguments.integer("patience", patience, least=1),

@@ -46,7 +46,6 @@ class Training:
       factors: Arguments of `CatalogFactors`.
       encoders: Further ones, by name; None for factors.
       propagation_layers: See `Recommender`, like the others.
-      user_exponent: The exponent.
       negatives: The number of items, or None.
       candidates: The number of items, or None.
       patience: The number of epochs.
@@ -57,7 +56,6 @@ class Training:
     factors: dict[str, Any]
     encoders: dict[str, tf.keras.layers.Layer | None]
     propagation_layers: int
-    user_exponent: float
     negatives: int | None
     candidates: int | None
     patience: int
@@ -146,7 +144,7 @@ class Training:
                 )
             else:
                 dataset = candidate_batches(train, negatives=negatives, **options)
-            return dataset.map(self._with_weights if is_warm_start else _without_offsets)
+            return dataset if is_warm_start else dataset.map(_without_offsets)
 
         name = f"{part.prefix or 'loss'}_{'all' if validation is None else 'held_out'}"
         training.train(
@@ -161,17 +159,12 @@ class Training:
                 "name": None,
                 "loss": losses.serialize(part.loss),
                 "learning_rate": part.learning_rate,
-                "user_exponent": self.user_exponent if is_warm_start else None,
                 "negatives": negatives,
                 "candidates": None if is_warm_start else self.candidates,
             },
             callbacks=[training.ProgressLog()] if self.verbose else [],
         )
         return watched
-
-    def _with_weights(self, inputs: Any, labels: tf.Tensor) -> tuple[Any, ...]:
-        """Adds the weights of the users to a loss that is a sum over their items."""
-        return inputs, labels, tf.reduce_sum(tf.maximum(labels, 0.0), axis=1) ** (self.user_exponent - 1.0)
 
 
 def _quality(model: CatalogFactors, train: Interactions, validation: Interactions) -> float:
