@@ -39,6 +39,7 @@ class Recommender:
       warm_start_epochs: Largest number of epochs with the softmax loss, >= 0.
       epochs: Largest number of epochs with `loss`, >= 1.
       warm_start_learning_rate: Learning rate of Adam in the first part, > 0.
+      warm_start_decay: Factor of this learning rate after each epoch, in (0, 1].
       learning_rate: Learning rate of Adam in the second part, > 0.
       warm_start_batch_size: Users per batch in the first part, >= 1.
       batch_size: Users per batch in the second part, >= 1.
@@ -94,6 +95,7 @@ class Recommender:
         warm_start_epochs: int = 60,
         epochs: int = 10,
         warm_start_learning_rate: float = 0.01,
+        warm_start_decay: float = 1.0,
         learning_rate: float = 3e-4,
         warm_start_batch_size: int = 256,
         batch_size: int = 64,
@@ -118,7 +120,12 @@ class Recommender:
         self._loss = self._checked_loss(loss, loss_options)
         softmax = losses.SoftmaxLoss()
         first = Part(
-            "warm_start", softmax, warm_start_epochs, warm_start_learning_rate, warm_start_batch_size
+            "warm_start",
+            softmax,
+            warm_start_epochs,
+            warm_start_learning_rate,
+            warm_start_batch_size,
+            warm_start_decay,
         ).checked()
         second = Part("", self._loss or softmax, epochs, learning_rate, batch_size).checked()
         parts = [part for part in ([first] if self._loss is None else [first, second]) if part.epochs]
