@@ -30,7 +30,7 @@ def plain():
     return tfr_smooth.Ranker(**SMALL).fit(TRAIN, label="label", query="query")
 
 
-@pytest.fixture(params=["platt", "isotonic"])
+@pytest.fixture(params=[pytest.param("platt", marks=pytest.mark.slow), "isotonic"])
 def calibrated(plain, request):
     return pickle.loads(pickle.dumps(plain)).calibrate(VALID, method=request.param)
 
