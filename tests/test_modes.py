@@ -96,7 +96,7 @@ def test_a_custom_loss_may_call_python():
     np.testing.assert_allclose(tf.function(modes.step(Mine()))(labels, scores)[0], 2.0 * expected, rtol=1e-6)
 
 
-@sample
+@quick_or_slow(modes.SAMPLE, quick=("smoothi_ndcg",))
 def test_every_mode_computes_the_same(name):
     """Also for ties in list 1, and a NaN label in list 2, which makes only this list NaN."""
     labels, scores = modes.batch()

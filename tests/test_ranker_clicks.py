@@ -63,6 +63,7 @@ def test_batches_have_one_list_per_click_with_its_inverse_propensity(weight):
     np.testing.assert_allclose(np.sort(found, axis=0), np.sort(expected.to_numpy(), axis=0), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_validation_set_has_clicks_with_propensities_or_labels():
     ranker = tfr_smooth.Ranker(**SMALL, linear_path=None)
     fit = {"label": "click", "query": "session", "propensity": "propensity"}

@@ -86,7 +86,8 @@ def context(worker, workers):
     return tf.distribute.InputContext(num_input_pipelines=workers, input_pipeline_id=worker)
 
 
-@pytest.mark.parametrize("workers", [*(pytest.param(workers, marks=pytest.mark.slow) for workers in (1, 2, 4)), 3])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_each_worker_reads_its_own_shards(letor, shards, workers):
     parts = []
     for worker in range(workers):

@@ -324,7 +324,8 @@ def largest_tensor(function, length):
     return max(math.prod(map(int, shape.split(","))) for shape in shapes)
 
 
-@pytest.mark.parametrize("arguments", [{"topn": 3}, pytest.param({"discount": "linear"}, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [{"topn": 3}, {"discount": "linear"}])
 def test_memory_is_quadratic_in_the_list(arguments):
     assert largest_tensor(discounts_of(**arguments), 60) == 60 * 60
 

@@ -92,6 +92,7 @@ def test_both_parts_train_the_encoders(cold):
     assert len(recommender.validation_) == 2 and recommender.validation_[1] > 0.6
 
 
+@pytest.mark.slow
 def test_files_and_exports_have_the_encoders(fitted, cold, tmp_path):
     fitted.save(tmp_path / "recommender.npz")
     loaded = recommendation.Recommender.load(tmp_path / "recommender.npz")

@@ -34,7 +34,7 @@ def test_padding_changes_nothing(family):
     assert encoder(ids).shape[-1] == encoder.width == 12
 
 
-@pytest.mark.parametrize("frozen_layers", [1, 2])
+@pytest.mark.parametrize("frozen_layers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_frozen_and_trained_layers_together_are_the_whole_encoder(family, frozen_layers):
     encoder, _ = make(family, frozen_layers=frozen_layers)
     whole, _ = make(family)

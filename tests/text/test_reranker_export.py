@@ -13,7 +13,8 @@ def reranker(family, collection, run, scorer):
     return SCORERS[scorer](encoder), inputs_of(scorer, tokenizer, collection, run)
 
 
-@pytest.mark.parametrize("scorer", ["cross", pytest.param("late", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("scorer", ["cross", "late"])
 @few_families
 def test_texts_get_the_models_scores(family, collection, run, tmp_path, scorer):
     model, inputs = reranker(family, collection, run, scorer)

@@ -42,7 +42,8 @@ class Watched(losses.SmoothINDCGLoss):
         return values
 
 
-@pytest.mark.parametrize("members", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("members", [1, 2])
 def test_a_scorer_trains(policy, members):
     inputs, labels = a_batch()
     loss = Watched()

@@ -101,20 +101,16 @@ def test_a_result_shares_no_variables_with_later_runs():
 
 
 @keras_3
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
         {"dropout": 0.4},
-        *(
-            pytest.param(change, marks=pytest.mark.slow)
-            for change in (
-                {"loss": losses.ListNetLoss()},
-                {"weight_decay": 0.1},
-                {"loss": "rank_net"},
-                {"width": 5},
-                {"watch": [metrics.MRRMetric()]},
-            )
-        ),
+        {"loss": losses.ListNetLoss()},
+        {"weight_decay": 0.1},
+        {"loss": "rank_net"},
+        {"width": 5},
+        {"watch": [metrics.MRRMetric()]},
     ],
     ids=str,
 )
