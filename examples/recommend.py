@@ -44,9 +44,6 @@ _WARM_START_EPOCHS = flags.DEFINE_integer("warm_start_epochs", 60, "Most epochs 
 _WARM_START_BATCH_SIZE = flags.DEFINE_integer(
     "warm_start_batch_size", 256, "Users per batch with the softmax loss.", lower_bound=1
 )
-_WARM_START_DECAY = flags.DEFINE_float(
-    "warm_start_decay", 1.0, "Factor of the learning rate of the softmax loss after each epoch."
-)
 _EPOCHS = flags.DEFINE_integer("epochs", 10, "Most epochs with the loss.", lower_bound=1)
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 3e-4, "Learning rate with the loss.")
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 64, "Users per batch with the loss.", lower_bound=1)
@@ -118,7 +115,6 @@ def make() -> recommendation.Recommender:
         propagation_layers=_PROPAGATION_LAYERS.value,
         warm_start_epochs=_WARM_START_EPOCHS.value,
         warm_start_batch_size=_WARM_START_BATCH_SIZE.value,
-        warm_start_decay=_WARM_START_DECAY.value,
         epochs=_EPOCHS.value,
         learning_rate=_LEARNING_RATE.value,
         batch_size=_BATCH_SIZE.value,

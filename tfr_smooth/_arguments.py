@@ -27,7 +27,7 @@ def real(
 ) -> float:
     """Returns `value` as a float if it is a finite number in (above, below) and in [least, most]."""
     if most < math.inf:
-        expected = f"a number in {f'[{least:g}' if above == -math.inf else f'({above:g}'}, {most:g}]"
+        expected = f"a number in [{least:g}, {most:g}]"
     elif least > -math.inf:
         expected = f"a finite number >= {least:g}"
     elif below < math.inf:

@@ -114,17 +114,6 @@ def test_training_on_candidates_finds_the_groups():
     assert sampled > 0.9 * whole and sampled > 1.2 * popularity.means["ndcg_cut_20"].mean
 
 
-def test_the_learning_rate_decays_after_each_epoch():
-    """With a tiny factor, only the first epoch changes the factors."""
-    options = {**SMALL, "loss": None, "refit": False, "warm_start_decay": 1e-6}
-    one, three = (
-        recommendation.Recommender(**{**options, "warm_start_epochs": epochs}).fit(interactions()) for epochs in (1, 3)
-    )
-    start = recommendation.CatalogFactors(num_users=24, num_items=24, dim=8, item_bias=True).get_weights()[0]
-    assert np.abs(one.model_.get_weights()[0] - start).max() > 0.01
-    np.testing.assert_allclose(three.scores([0, 9]), one.scores([0, 9]), atol=1e-4)
-
-
 def test_the_final_training_has_all_items(fitted, without_refit):
     everything = interactions()
     assert (fitted.interactions_.matrix != everything.matrix).nnz == 0
@@ -180,10 +169,6 @@ def test_files_keep_recommendations(fitted, tmp_path):
         (lambda fitted: recommendation.Recommender(negatives=0), "`negatives` must be an integer >= 1"),
         (lambda fitted: recommendation.Recommender(candidates=0), "`candidates` must be an integer >= 1"),
         (lambda fitted: recommendation.Recommender(learning_rate=0.0), "`learning_rate` must be a finite number > 0"),
-        (
-            lambda fitted: recommendation.Recommender(warm_start_decay=1.5),
-            r"`warm_start_decay` must be a number in \(0, 1\], got 1.5",
-        ),
         (lambda fitted: recommendation.Recommender(batch_size=0), "`batch_size` must be an integer >= 1, got 0"),
         (lambda fitted: recommendation.Recommender(loss="ndgc"), "`identifier` must be one of .*, got 'ndgc'"),
         (

@@ -39,7 +39,6 @@ class Recommender:
       warm_start_epochs: Largest number of epochs with the softmax loss, >= 0.
       epochs: Largest number of epochs with `loss`, >= 1.
       warm_start_learning_rate: Learning rate of Adam in the first part, > 0.
-      warm_start_decay: Factor of this learning rate after each epoch, in (0, 1].
       learning_rate: Learning rate of Adam in the second part, > 0.
       warm_start_batch_size: Users per batch in the first part, >= 1.
       batch_size: Users per batch in the second part, >= 1.
@@ -95,7 +94,6 @@ class Recommender:
         warm_start_epochs: int = 60,
         epochs: int = 10,
         warm_start_learning_rate: float = 0.01,
-        warm_start_decay: float = 1.0,
         learning_rate: float = 3e-4,
         warm_start_batch_size: int = 256,
         batch_size: int = 64,
@@ -120,12 +118,7 @@ class Recommender:
         self._loss = self._checked_loss(loss, loss_options)
         softmax = losses.SoftmaxLoss()
         first = Part(
-            "warm_start",
-            softmax,
-            warm_start_epochs,
-            warm_start_learning_rate,
-            warm_start_batch_size,
-            warm_start_decay,
+            "warm_start", softmax, warm_start_epochs, warm_start_learning_rate, warm_start_batch_size
         ).checked()
         second = Part("", self._loss or softmax, epochs, learning_rate, batch_size).checked()
         parts = [part for part in ([first] if self._loss is None else [first, second]) if part.epochs]
@@ -284,12 +277,12 @@ class Recommender:
         - "users", also the default one: "users", ids [batch]. Unknown users get recommendations that do not depend on
           the user, like empty histories.
         - "histories": "histories", ids of items [batch, longest], padded by -1 or "". Unknown items are ignored.
-        - "item_vectors": no inputs; "items", ids [items], and "vectors" [items, dim], for an index of nearest neighbors
-          such as ScaNN or FAISS, with the inner product as similarity.
+        - "item_vectors": no inputs; "items", ids [items], and "vectors" [items, size], for an index of nearest
+          neighbors such as ScaNN or FAISS, with the inner product as similarity.
 
         The first two return "items", ids [batch, topn], best first, their "scores" [batch, topn], and the "vectors" of
-        the users [batch, dim] that query such an index. With fewer unseen items than `topn`, the last ids are -1 or "",
-        and their scores `models.PADDING_SCORE`.
+        the users [batch, size] that query such an index. The size is `dim`, and with biases one more. With fewer unseen
+        items than `topn`, the last ids are -1 or "", and their scores `models.PADDING_SCORE`.
 
         Args:
           path: The directory of the versions.

@@ -27,7 +27,6 @@ class Part(NamedTuple):
     epochs: int
     learning_rate: float
     batch_size: int
-    decay: float = 1.0
 
     def checked(self) -> Part:
         """Returns the part if its numbers are valid."""
@@ -35,7 +34,6 @@ class Part(NamedTuple):
         _arguments.integer(f"{start}epochs", self.epochs, least=0 if start else 1)
         _arguments.real(f"{start}learning_rate", self.learning_rate, above=0.0)
         _arguments.integer(f"{start}batch_size", self.batch_size, least=1)
-        _arguments.real(f"{start}decay", self.decay, above=0.0, most=1.0)
         return self
 
 
@@ -119,10 +117,6 @@ class Training:
     ) -> training.Validation | None:
         seed, is_warm_start = self.factors["seed"], part.prefix != ""
         negatives, loss = self.negatives, part.loss
-        steps = -(-int((train.items_per_user > 0).sum()) // part.batch_size)
-        rate: Any = part.learning_rate
-        if part.decay != 1.0:
-            rate = tf.keras.optimizers.schedules.ExponentialDecay(rate, steps, part.decay, staircase=True)
         if self.candidates is not None and not is_warm_start:
             negatives, loss = None, BestItemsLoss(loss, self.candidates)
         with model.distribute_strategy.scope():
@@ -132,7 +126,7 @@ class Training:
             is_table = not any(self.encoders.values()) and not self.propagation_layers
             is_compiled = is_warm_start and negatives is None and is_table
             is_compiled = is_compiled and _compiled.has_xla() and not tf.distribute.has_strategy()
-            model.compile(tf.keras.optimizers.Adam(rate), loss, jit_compile=is_compiled)
+            model.compile(tf.keras.optimizers.Adam(part.learning_rate), loss, jit_compile=is_compiled)
         watched = None
         if validation is not None:
             watched = training.Validation(
@@ -157,7 +151,7 @@ class Training:
             model,
             batches,
             epochs=part.epochs,
-            steps_per_epoch=steps,
+            steps_per_epoch=-(-int((train.items_per_user > 0).sum()) // part.batch_size),
             validation=watched,
             checkpoint_dir=None if checkpoint_dir is None else os.path.join(checkpoint_dir, name),
             settings={
@@ -165,7 +159,6 @@ class Training:
                 "name": None,
                 "loss": losses.serialize(part.loss),
                 "learning_rate": part.learning_rate,
-                "decay": part.decay,
                 "negatives": negatives,
                 "candidates": None if is_warm_start else self.candidates,
             },
