@@ -68,16 +68,17 @@ def test_the_model_without_graph_has_the_same_scores(interactions):
 
 
 def test_the_recommender_finds_groups_and_keeps_no_graph(tmp_path):
-    train = recommendation.Interactions(likes())
+    train = recommendation.Interactions(likes(), item_ids=np.arange(100, 124))
     options = {"dim": 8, "warm_start_epochs": 4, "warm_start_batch_size": 4, "loss": None, "verbose": False}
     recommender = recommendation.Recommender(propagation_layers=2, **options).fit(train)
     assert type(recommender.model_) is recommendation.CatalogFactors
     top = recommender.recommend(topn=1, users=train.user_ids)
     has_unseen = ((GROUPS[0][:, None] == GROUPS[1]) & ~likes()).any(axis=1)
-    assert (GROUPS[1][top.items[has_unseen, 0]] == GROUPS[0][has_unseen]).mean() > 0.9
+    assert (GROUPS[1][top.items[has_unseen, 0] - 100] == GROUPS[0][has_unseen]).mean() > 0.9
     recommender.save(tmp_path / "recommender.npz")
     loaded = recommendation.Recommender.load(tmp_path / "recommender.npz")
     np.testing.assert_array_equal(loaded.scores([0, 9]), recommender.scores([0, 9]))
+    assert loaded.recommend([2], topn=1).items.dtype == np.int64
     plain = recommendation.Recommender(refit=False, **options).fit(train)
     assert recommender.validation_[0] > plain.validation_[0] + 0.1  # Few epochs suffice.
 

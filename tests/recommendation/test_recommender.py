@@ -147,10 +147,6 @@ def test_files_keep_recommendations(fitted, tmp_path):
     loaded = recommendation.Recommender.load(tmp_path / "recommender.npz")
     for ours, saved in zip(loaded.recommend(["user 3"], topn=5), fitted.recommend(["user 3"], topn=5), strict=True):
         np.testing.assert_array_equal(ours, saved)
-    train = recommendation.Interactions(likes(), user_ids=None, item_ids=np.arange(100, 124))
-    numbered = recommendation.Recommender(**{**SMALL, "warm_start_epochs": 1}, loss=None, refit=False).fit(train)
-    numbered.save(tmp_path / "numbered.npz")
-    assert recommendation.Recommender.load(tmp_path / "numbered.npz").recommend([2], topn=1).items.dtype == np.int64
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,9 @@ def test_padding_has_the_default_value_of_a_feature(tmp_path, protos):
     assert found.tolist() == [[10.5, 7.0, 8.5], [4.0 + 5.0, PADDING, PADDING]]
 
 
-@pytest.mark.parametrize("default", ["scores", "predict", "regress"])
+@pytest.mark.parametrize(
+    "default", ["scores", *(pytest.param(name, marks=pytest.mark.slow) for name in ("predict", "regress"))]
+)
 def test_the_default_signature_can_be_chosen(default, tmp_path):
     path = serving.export_ranker(small_model(), tmp_path, num_features=3, serving_default=default, warmup_list_sizes=())
     signature = tf.saved_model.load(str(path)).signatures["serving_default"]
