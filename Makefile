@@ -17,7 +17,7 @@ APART = tests/rankings tests/measures tests/losses tests/metrics tests/test_mode
 	tests/test_keras_users.py
 # These do not depend on Keras, so they run on one stack per TensorFlow version.
 WITHOUT_KERAS = tests/rankings tests/measures tests/data tests/evaluation tests/test_packaging.py tests/test_project.py
-# The fast tests of the stack with Keras 2: what depends on TF-Ranking, and what all losses, models and exports share.
+# The fast tests of the stack with Keras 2: what depends on TF-Ranking or on the version of Keras.
 KERAS_2 = tests/tf_ranking tfr_smooth/tf_ranking tests/metrics/test_properties.py tests/test_keras_ranking.py \
 	tests/test_keras_users.py tests/test_models.py tests/serving/test_tf_ranking_models.py tests/training/test_resuming.py \
 	tests/test_ranker.py::test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predict

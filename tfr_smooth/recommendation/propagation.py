@@ -54,7 +54,8 @@ class PropagatedFactors(CatalogFactors):
         """Returns a model with the same vectors as its factors."""
         model = CatalogFactors.from_config(super().get_config())
         model(tf.zeros([1], tf.int32))
-        model.set_weights([table.numpy() for table in self._propagated()] + self.get_weights()[2:])
+        biases = self.get_weights()[2:]  # after the factors of users and items
+        model.set_weights([table.numpy() for table in self._propagated()] + biases)
         return model
 
     def _vectors(self, users: tf.Tensor | None, items: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
