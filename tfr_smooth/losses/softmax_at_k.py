@@ -64,12 +64,14 @@ class SoftmaxAtKLoss(RankingLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        size = tf.minimum(self.topn, _lists.length(scores))
+        size = _lists.num_ranks(scores, self.topn)
         ranked = tf.math.top_k(tf.stop_gradient(_lists.fill(scores, mask, scores.dtype.min)), size).values
-        is_real = tf.sequence_mask(tf.reduce_sum(tf.cast(mask, tf.int32), axis=1), size)
-        lowest = tf.reduce_min(_lists.fill(ranked, is_real, scores.dtype.max), axis=1, keepdims=True)
-        # Tied documents share the gradient of the threshold.
-        is_at_k = tf.cast(tf.logical_and(mask, tf.equal(scores, lowest)), scores.dtype)
-        threshold = tf.reduce_sum(scores * tf.math.divide_no_nan(is_at_k, tf.reduce_sum(is_at_k, 1, True)), 1, True)
+        lowest = _lists.extremes(ranked, _lists.rank_mask(mask, size))[0][:, tf.newaxis]
+        # Tied documents share the gradient of the threshold. Their differences from it are 0, because TensorFlow also
+        # multiplies them by the gradient of the number of ties, and products of huge scores would overflow.
+        is_at_k = tf.logical_and(mask, tf.equal(scores, lowest))
+        differences = tf.where(is_at_k, scores, lowest) - lowest
+        ties = _lists.count(is_at_k, scores.dtype)
+        threshold = lowest + tf.reduce_sum(differences, axis=1, keepdims=True) / ties
         weights = tf.sigmoid((scores - threshold) / self.weight_temperature)
         return -tf.reduce_sum(labels * weights * log_softmax(scores, mask, self.temperature), axis=1)
