@@ -11,8 +11,8 @@ ARGS ?=
 JOBS ?= 2
 # The tests to run. Tests that only `make test-all` runs are marked slow.
 MARKS ?= not slow
-# These run first, then all other tests in new processes: graphs that TensorFlow traces and XLA
-# compiles stay in memory until the process ends.
+# Of all tests, these run first, then the others in new processes: graphs that TensorFlow traces and
+# XLA compiles stay in memory until the process ends.
 APART = tests/rankings tests/measures tests/losses tests/metrics tests/test_modes.py tests/test_numerics.py \
 	tests/test_keras_users.py
 # These do not depend on Keras, so they run on one stack per TensorFlow version.
@@ -23,9 +23,10 @@ KERAS_2 = tests/tf_ranking tfr_smooth/tf_ranking tests/metrics/test_properties.p
 	tests/test_ranker.py::test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predict
 LEFT_OUT = $(if $(filter $*,ranking),$(WITHOUT_KERAS))
 ifeq ($(MARKS),not slow)
+PARTS_latest = ""
 PARTS_ranking = "$(KERAS_2)"
 endif
-PARTS = $(if $(ARGS),"",$(or $(PARTS_$*),"$(filter-out $(LEFT_OUT),$(APART)) --dist=worksteal" \
+PARTS = $(if $(ARGS),"",$(or $(PARTS_$*),"$(filter-out $(LEFT_OUT),$(APART))" \
 	"$(patsubst %,--ignore=%,$(APART) $(filter-out $(APART),$(LEFT_OUT)))"))
 BAZEL_TESTS ?= //...
 VERSION ?=
@@ -79,7 +80,7 @@ test-latest test-ranking test-ranking-2.15: export TF_NUM_INTRAOP_THREADS = 1
 test-latest test-ranking test-ranking-2.15: test-%: $(VENV)/%/.installed  ## run the fast tests on this stack (MARKS=markers, JOBS=processes, ARGS=pytest arguments)
 	@echo "== Tests on the stack '$*'"
 	@for part in $(PARTS); do \
-	(set -x; $(VENV)/$*/bin/python -m pytest --numprocesses=$(JOBS) --dist=loadfile -m '$(MARKS)' $$part $(ARGS)) || exit 1; \
+	(set -x; $(VENV)/$*/bin/python -m pytest --numprocesses=$(JOBS) --dist=worksteal -m '$(MARKS)' $$part $(ARGS)) || exit 1; \
 	done
 
 # The file of the data must not exist at first, since the parts of the tests append to it.

@@ -348,14 +348,15 @@ def test_tf_ranking_is_installed_without_its_dependencies_and_pip_installs_what_
     assert log(machine)[:6] == [*installation("ranking"), python, f"{python} with uv", python]
 
 
-def test_the_fast_tests_run_in_parts_that_cover_all_folders(machine):
+def test_the_parts_of_the_tests_cover_all_folders(machine):
     add_python(machine, "python3", 11)
+    pytest_command = ".venv/latest/bin/python -m pytest --numprocesses=2 --dist=worksteal -m "
     assert run(machine, "make", "test-latest").returncode == 0
-    pytest_command = ".venv/latest/bin/python -m pytest --numprocesses=2 --dist=loadfile -m not slow"
-    *parts, others = [line.removeprefix(pytest_command).split() for line in log(machine)[3:]]
-    apart = [path for part in parts for path in part if not path.startswith("--")]
-    assert apart and all((ROOT / path).exists() for path in apart)
-    assert others == [f"--ignore={path}" for path in apart]
+    assert log(machine)[3:] == [f"{pytest_command}not slow"]
+    assert run(machine, "make", "test-latest", "MARKS=slow or not slow").returncode == 0
+    first, others = [line.removeprefix(f"{pytest_command}slow or not slow").split() for line in log(machine)]
+    assert first and all((ROOT / path).exists() for path in first)
+    assert others == [f"--ignore={path}" for path in first]
     run(machine, "make", "test-ranking")
     (ranking,) = [line for line in log(machine) if line.startswith(".venv/ranking/bin/python -m pytest")]
     chosen = ranking.partition("not slow ")[2].split()
