@@ -67,8 +67,8 @@ class SoftmaxAtKLoss(RankingLoss):
         size = _lists.num_ranks(scores, self.topn)
         ranked = tf.math.top_k(tf.stop_gradient(_lists.fill(scores, mask, scores.dtype.min)), size).values
         lowest = _lists.extremes(ranked, _lists.rank_mask(mask, size))[0][:, tf.newaxis]
-        # Tied documents share the gradient of the threshold. Their differences from it are 0, because TensorFlow also
-        # multiplies them by the gradient of the number of ties, and products of huge scores would overflow.
+        # Tied documents share the gradient of the threshold. Their mean difference from it is 0. The mean of the scores
+        # themselves has the same gradient, but TensorFlow also derives it by the number of ties, which would overflow.
         is_at_k = tf.logical_and(mask, tf.equal(scores, lowest))
         differences = tf.where(is_at_k, scores, lowest) - lowest
         ties = _lists.count(is_at_k, scores.dtype)
