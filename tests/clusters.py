@@ -29,7 +29,6 @@ def processes_of(jobs, command, folder):
                 environment = {
                     **os.environ,
                     "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": job, "index": index}}),
-                    "TF_NUM_INTEROP_THREADS": "4",  # with one thread, parameter servers never finish
                     "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
                     "CUDA_VISIBLE_DEVICES": "-1",
                 }

@@ -79,6 +79,8 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
 def _parameter_server_strategy() -> tf.distribute.Strategy:
     # Reports failures of workers and parameter servers to the chief, as TensorFlow's guide recommends.
     os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")
+    # Training hangs with one thread between operations, TensorFlow's default on one core.
+    os.environ.setdefault("TF_NUM_INTEROP_THREADS", str(max(4, os.cpu_count() or 1)))
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if resolver.task_type != "chief":
         tf.distribute.Server(
