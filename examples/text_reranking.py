@@ -19,9 +19,8 @@ import tensorflow as tf
 from absl import flags
 from command_line import errors_in_one_line
 
-from tfr_smooth import _files, losses, study, text, training
+from tfr_smooth import losses, study, text, training
 from tfr_smooth.data.text_files import digest
-from tfr_smooth.study import tables
 
 _DOCS = flags.DEFINE_string("docs", None, "TSV file of documents: doc_id, title, text, with a header.")
 _QUERIES = flags.DEFINE_string("queries", None, "TSV file of queries: query_id, text, with a header.")
@@ -118,7 +117,9 @@ def main(argv: list[str]) -> None:
         verbose=_VERBOSE.value,
     )
     plan.compute(progress=progress)
-    report(plan, output)
+    results = plan.results()
+    study.write_results(results, output)
+    print(study.write_report(results, output, against=plan.first_stage))
     if _EXPORT.value:
         jobs = plan.jobs()
         job = next((job for job in jobs if job.loss is not None), jobs[0])
@@ -273,24 +274,6 @@ def starting_point(
         return started
 
     return make, settings
-
-
-def report(plan: text.CrossValidation, output: pathlib.Path) -> None:
-    """Writes the tables, and prints the main ones."""
-    results = plan.results()
-    study.write_results(results, output)
-    first = plan.first_stage
-    for name in plan.tests.values():
-        best = tables.compare(results, name)
-        with_first = tables.compare(results, name, against=first)
-        for style, written in tables.STYLES.items():
-            if style != "html":
-                _files.write_text(output / f"{name}{written.suffix}", [tables.format_table(best, style) + "\n"])
-        _files.write_text(output / f"{name}.csv", [best.to_csv(index=False)])
-        _files.write_text(output / f"{name}_against_{first.replace(' ', '_')}.csv", [with_first.to_csv(index=False)])
-        print(f"\n{tables.caption(results, name)}\n\n{tables.format_table(best)}\n")
-        print(f"p-values against {first}: paired t-test / randomization test, with Bonferroni correction\n")
-        print(tables.format_p_values(with_first))
 
 
 def progress(steps: Any, title: str) -> Any:

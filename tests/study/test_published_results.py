@@ -9,9 +9,9 @@ from tfr_smooth.study import tables
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 # Folder -> page with its table, and the columns; by default, docs/results.md with all measures.
-TEXT = ("text.md", ("P_1", "P_10", "P_20", "map", "ndcg_cut_10", "ndcg_cut_20", "ndcg"))
+TEXT = ("text_results.md", ("P_1", "P_10", "P_20", "map", "ndcg_cut_10", "ndcg_cut_20", "ndcg"))
 PAGES = {"cranfield": TEXT, "cranfield_cross_encoder": TEXT, "npl": TEXT}
-PAGES["wikiqa"] = ("text.md", ("P_1", "map", "recip_rank", "ndcg_cut_10"))
+PAGES["wikiqa"] = ("text_results.md", ("P_1", "map", "recip_rank", "ndcg_cut_10"))
 FOLDERS = sorted(path for path in (DOCS / "results").iterdir() if path.is_dir())
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tfr_smooth import _extras, _plotting
 from tfr_smooth.study.jobs import MEASURES
-from tfr_smooth.study.results import Results, is_neural, labels
+from tfr_smooth.study.results import Results, labels
 from tfr_smooth.study.selection import Entry
 from tfr_smooth.study.titles import measure_title, ranker_title
 
@@ -72,9 +72,8 @@ def wins_and_losses(results: Results, dataset: str, comparison: pd.DataFrame) ->
 
 def learning_curves(results: Results, dataset: str) -> Figure | None:
     """Draws loss, smooth metric, exact metric and their difference by epoch: means over folds and seeds."""
-    rankers = [label for label in labels(results) if is_neural(label)]
     jobs = results.jobs[(results.jobs["dataset"] == dataset) & results.jobs["selected"]]
-    curves = {label: _mean_curves(jobs[jobs["ranker"] == label]["curves"]) for label in rankers}
+    curves = {label: _mean_curves(jobs[jobs["ranker"] == label]["curves"]) for label in labels(results)}
     curves = {label: found for label, found in curves.items() if found}
     if not curves:
         return None

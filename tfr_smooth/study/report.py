@@ -14,10 +14,10 @@ from tfr_smooth.study.results import Results, labels
 from tfr_smooth.study.titles import ranker_title
 
 _TEMPLATE = "report.html.jinja"
-_P_VALUES = "p-values against the best ranker: paired t-test / randomization test, with Bonferroni correction."
+_P_VALUES = "p-values against {}: paired t-test / randomization test, with Bonferroni correction"
 
 
-def write_report(results: Results, folder: str | os.PathLike[str]) -> str:
+def write_report(results: Results, folder: str | os.PathLike[str], *, against: str | None = None) -> str:
     """Writes the tables and plots of a study.
 
     Writes `DATASET.txt`, `DATASET.md`, `DATASET.tex` and `DATASET.csv` for each data set, where the CSV file contains
@@ -26,6 +26,8 @@ def write_report(results: Results, folder: str | os.PathLike[str]) -> str:
     Args:
       results: The results.
       folder: An existing folder to write to.
+      against: Label of the ranker that the p-values compare the others with, such as the first stage of rerankers; None
+        for the best ranker by each measure.
 
     Returns:
       The tables as text.
@@ -51,22 +53,24 @@ def write_report(results: Results, folder: str | os.PathLike[str]) -> str:
     pages, texts = [], []
     for dataset in results.queries["dataset"].drop_duplicates():
         comparison = tables.compare(results, dataset)
-        caption = tables.caption(results, dataset)
+        tested = comparison if against is None else tables.compare(results, dataset, against=against)
+        caption, title = tables.caption(results, dataset), _P_VALUES.format(against or "the best ranker")
         for style, written in tables.STYLES.items():
             comment = "% " if style == "latex" else ""
             text = f"{comment}{caption}\n\n{tables.format_table(comparison, style)}\n\n"
-            text += f"{comment}{_P_VALUES}\n\n{tables.format_p_values(comparison, style)}\n"
+            text += f"{comment}{title}\n\n{tables.format_p_values(tested, style)}\n"
             if style == "text":
                 texts.append(text)
             if style != "html":
                 _files.write_text(folder / f"{dataset}{written.suffix}", [text])
-        _files.write_text(folder / f"{dataset}.csv", [comparison.to_csv(index=False)])
+        _files.write_text(folder / f"{dataset}.csv", [tested.to_csv(index=False)])
         pages.append(
             {
                 "name": dataset,
                 "caption": caption,
                 "table": tables.format_table(comparison, "html"),
-                "p_values": tables.format_p_values(comparison, "html"),
+                "p_values": tables.format_p_values(tested, "html"),
+                "p_values_title": title,
                 "chosen": _chosen(results, dataset),
                 "plots": list(_plots(results, dataset, comparison)),
             }

@@ -13,7 +13,6 @@ import numpy as np
 from tfr_smooth import _extras, _files, evaluation
 from tfr_smooth.study.folds import load_fold, scored_queries
 from tfr_smooth.study.jobs import MEASURES, Job, is_done, read_result
-from tfr_smooth.study.rankers import RANKERS
 from tfr_smooth.study.selection import Study
 
 if TYPE_CHECKING:
@@ -200,8 +199,3 @@ def labels(results: Results, sweep: str | None = None) -> list[str]:
 
     there = set(results.queries["ranker"])
     return [label for label in with_ensembles() if label in there]
-
-
-def is_neural(label: str) -> bool:
-    """Returns whether an entry with this label is a neural ranker."""
-    return RANKERS[label.partition(":")[0].removesuffix(ENSEMBLE)].is_neural

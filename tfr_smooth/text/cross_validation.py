@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -164,8 +166,8 @@ class CrossValidation:
           measures: Names of trec_eval measures.
 
         Returns:
-          The results, for `study.write_results`. The table of jobs contains the weights. Jobs without a result are
-          skipped.
+          The results, for `study.write_results` and `study.write_report`. The settings of the jobs are the weights.
+          Jobs without a result are skipped.
 
         Raises:
           ImportError: If the extra `tfr_smooth[study]` is not installed.
@@ -196,7 +198,9 @@ class CrossValidation:
                     run = found[part]
                     place = add(run, test, job.fold, job.label, job.seed)
                     add(mix(run, self.run, weight), test, job.fold, job.label + mixed, job.seed)
-                    jobs.append({**place, "selected": True, "weight": weight, "fit_seconds": found["seconds"]})
+                    chosen = {"settings": json.dumps({"weight": weight}), "selected": True}
+                    seconds = {"fit_seconds": found["seconds"], "epoch_seconds": math.nan}
+                    jobs.append({**place, **chosen, **seconds, "curves": "{}"})
         entries = [self.first_stage, *self.losses, *(label + mixed for label in self.losses)]
         settings = {"entries": entries, "sweeps": {}, "select_by": self.recipe.select_by, **self.settings}
         return study.Results(pd.DataFrame(rows), pd.DataFrame(jobs), settings)
