@@ -1,7 +1,7 @@
 """Reranks texts with encoders such as BERT trained with losses of this library, and compares the losses.
 
     python examples/text_reranking.py --docs=docs.tsv --queries=queries.tsv --qrels=qrels.txt \
-        --model_dir=all-MiniLM-L6-v2 --losses="zero_shot pairwise_hinge approx_ndcg smoothi_ndcg" --seeds=3
+        --model_dir=all-MiniLM-L6-v2 --losses="zero_shot softmax approx_ndcg smoothi_ndcg" --seeds=3
     python examples/text_reranking.py --train=train.tsv --valid=valid.tsv --test=test.tsv --model_dir=all-MiniLM-L6-v2
 
 With a collection, it reranks BM25's candidates and cross-validates over the queries. With files of pairs, it reranks
@@ -45,7 +45,7 @@ _SHA256 = flags.DEFINE_string("sha256", None, "Expected SHA-256 hash of model.sa
 _SCORER = flags.DEFINE_enum("scorer", "late", ["late", "cross"], "Late interaction (ColBERT) or cross-encoder.")
 _LOSSES = flags.DEFINE_string(
     "losses",
-    "zero_shot pairwise_hinge approx_ndcg smoothi_ndcg",
+    "zero_shot softmax approx_ndcg smoothi_ndcg",
     "Losses to compare, by name, each with optional hyperparameters, such as smoothi_ndcg:alpha=10.0; zero_shot is the "
     "model before training.",
 )
