@@ -26,8 +26,8 @@ def write_report(results: Results, folder: str | os.PathLike[str], *, against: s
     Args:
       results: The results.
       folder: An existing folder to write to.
-      against: Label of the ranker that the p-values compare the others with, such as the first stage of rerankers; None
-        for the best ranker by each measure.
+      against: Label of the ranker that the p-values compare the others with, such as the first stage of rerankers, also
+        written without rounding to `DATASET_against_LABEL.csv`; None for the best ranker by each measure.
 
     Returns:
       The tables as text.
@@ -63,7 +63,10 @@ def write_report(results: Results, folder: str | os.PathLike[str], *, against: s
                 texts.append(text)
             if style != "html":
                 _files.write_text(folder / f"{dataset}{written.suffix}", [text])
-        _files.write_text(folder / f"{dataset}.csv", [tested.to_csv(index=False)])
+        _files.write_text(folder / f"{dataset}.csv", [comparison.to_csv(index=False)])
+        if against is not None:
+            name = f"{dataset}_against_{against.replace(' ', '_')}.csv"
+            _files.write_text(folder / name, [tested.to_csv(index=False)])
         pages.append(
             {
                 "name": dataset,
