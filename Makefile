@@ -83,12 +83,14 @@ test-latest test-ranking test-ranking-2.15: test-%: $(VENV)/%/.installed  ## run
 	(set -x; $(VENV)/$*/bin/python -m pytest --numprocesses=$(JOBS) --dist=worksteal -m '$(MARKS)' $$part $(ARGS)) || exit 1; \
 	done
 
-# The file of the data must not exist at first, since the parts of the tests append to it.
+# By environment variables instead of a pytest plugin, so that imports and the programs of the tests count, too.
 coverage: $(VENV)/latest/.installed  ## run the fast tests on the stack latest, and write their coverage to output/coverage
-	rm -f .coverage
-	$(SUBMAKE) test-latest PYTEST_ADDOPTS="--cov=tfr_smooth --cov-append --cov-report="
-	$(VENV)/latest/bin/python -m coverage html --directory=output/coverage --skip-covered
-	$(VENV)/latest/bin/python -m coverage report --skip-covered
+	rm -rf output/coverage
+	mkdir -p output/coverage
+	COVERAGE_FILE="$(CURDIR)/output/coverage/.data" COVERAGE_PROCESS_START="$(CURDIR)/pyproject.toml" $(SUBMAKE) test-latest
+	$(VENV)/latest/bin/python -m coverage combine --quiet --data-file=output/coverage/.data output/coverage
+	$(VENV)/latest/bin/python -m coverage html --data-file=output/coverage/.data --directory=output/coverage --skip-covered
+	$(VENV)/latest/bin/python -m coverage report --data-file=output/coverage/.data --skip-covered
 
 lint: $(VENV)/latest/.installed  ## run ruff and mypy
 	$(VENV)/latest/bin/ruff check .

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import zipfile
 
+import coverage
 import pytest
 
 ROOT = pathlib.Path(__file__).absolute().parents[1]
@@ -366,3 +367,15 @@ def test_the_parts_of_the_tests_cover_all_folders(machine):
     # `make test-latest` runs these with the same TensorFlow.
     assert "tests/test_modes.py" in everything and " tests/rankings" not in everything
     assert "--ignore=tests/rankings" in others and "--ignore=tests/study" not in others
+
+
+def test_coverage_counts_the_imports_of_programs_that_tests_start(tmp_path):
+    names = {"COVERAGE_PROCESS_START": str(ROOT / "pyproject.toml"), "COVERAGE_FILE": str(tmp_path / "data")}
+    program = "from tfr_smooth import _version"
+    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, **names}, cwd=tmp_path, text=True)
+    assert done.returncode == 0
+    (path,) = tmp_path.glob("data.*")
+    data = coverage.CoverageData(str(path))
+    data.read()
+    assert 3 in data.lines(str(ROOT / "tfr_smooth" / "_version.py"))
+    assert all("tfr_smooth" in name for name in data.measured_files())
