@@ -232,6 +232,7 @@ def test_configs_create_the_same_layer(with_activation):
     layers += [
         models.RestoreList(by_scatter=True),
         models.DocumentInteractionAttention(2, 4, 3, input_noise_stddev=0.1),
+        models.ListAttention(heads=2, units=4, dropout=0.1),
     ]
     for layer in layers:
         config = tf.keras.layers.serialize(layer)

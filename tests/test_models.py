@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tests import distributed_step, helpers
 from tfr_smooth import _keras, data, losses, metrics, models
+from tfr_smooth.models.ridge_regression import RidgeRegression
 
 NORMALIZATIONS = [None, "min_max", "standardize", "log1p"]
 every_normalization = pytest.mark.parametrize("normalization", NORMALIZATIONS)
@@ -582,6 +583,11 @@ def test_invalid_arguments_raise(arguments, message):
     with pytest.raises(ValueError) as error:
         models.FeedForwardScorer(**arguments)
     assert str(error.value) == message
+
+
+def test_ridge_regression_needs_a_linear_path():
+    with pytest.raises(ValueError, match="`linear_path` must be a number to initialize .*, got None."):
+        models.FeedForwardScorer(hidden=[2]).start_at(RidgeRegression())
 
 
 @pytest.fixture(scope="module", params=distributed_step.MODELS)

@@ -310,7 +310,11 @@ BAD_FITS = {
     "`validation_fraction` must be 0 for fewer than two queries": lambda new, frame: new.fit(
         frame[frame["query"] == "q0"], label="label", query="query"
     ),
+    "`features` must name at least one column, got none": lambda new, frame: new.fit(
+        frame, label="label", query="query", features=[]
+    ),
     "`fit` must be called first": lambda new, frame: new.predict(frame),
+    "`path` must be a file of `Ranker.save`, got ": lambda new, frame: new.load(__file__),
     "`path` must end in '.keras'": lambda new, frame: new.save("model"),
 }
 

@@ -122,6 +122,12 @@ def test_feature_spec_parses_the_written_records(letor, tmp_path):
         np.testing.assert_array_equal(values, next(read_queries([str(letor)], 3)).features)
 
 
+def test_files_without_features_are_refused(tmp_path):
+    (tmp_path / "in.txt").write_text("1 qid:1\n")
+    with pytest.raises(ValueError, match=r"`source` must contain features, got none in .*in\.txt"):
+        data.letor_to_tfrecord(tmp_path / "in.txt", tmp_path / "r")
+
+
 def test_num_features_sets_the_width_of_the_records(letor, tmp_path):
     schema = data.ElwcSchema(features="x")
     (record, *_) = records(data.letor_to_tfrecord(letor, tmp_path / "r", schema=schema, num_features=5))

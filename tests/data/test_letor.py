@@ -268,6 +268,14 @@ def test_a_deleted_file_raises_an_error(path):
         list(dataset)
 
 
+@pytest.mark.parametrize("options", [{}, {"cache": True}])
+def test_the_first_document_may_have_no_features(tmp_path, options):
+    path = tmp_path / "a.txt"
+    path.write_text("1 qid:1\n0 qid:2 2:0.5\n")
+    ((features, _),) = read_letor(path, batch_size=2, **options)
+    np.testing.assert_array_equal(features["features"], [[[0.0, 0.0]], [[0.0, 0.5]]])
+
+
 def test_files_without_features_are_refused(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("1 qid:1\n")

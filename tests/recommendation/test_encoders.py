@@ -109,8 +109,9 @@ def test_files_and_exports_have_the_encoders(fitted, cold, tmp_path):
 @pytest.mark.parametrize(
     ("options", "features", "message"),
     [
-        ({}, {"item_features": FEATURES}, "`num_item_features` must be given with `item_encoder`"),
-        ({"item_encoder": encoder()}, {}, "`num_item_features` must be given with `item_encoder`"),
+        ({}, {"item_features": FEATURES}, r"^`item_features` must be given with .*, and only with it, got \(24, 4\)"),
+        ({"item_encoder": encoder()}, {}, "^`item_features` must be given with `item_encoder`, .* got None"),
+        ({}, {"user_features": FEATURES}, "^`user_features` must be given with `user_encoder`"),
         (
             {"item_encoder": encoder()},
             {"item_features": FEATURES[:3]},
@@ -129,6 +130,14 @@ def test_files_and_exports_have_the_encoders(fitted, cold, tmp_path):
 def test_errors_name_the_argument(cold, options, features, message):
     with pytest.raises(ValueError, match=message):
         recommendation.Recommender(**SMALL, **options).fit(cold, **features)
+
+
+def test_a_model_checks_its_features():
+    options = {"num_users": 2, "num_items": 3}
+    with pytest.raises(ValueError, match="`num_item_features` must be given with `item_encoder`, .* got None"):
+        recommendation.CatalogFactors(item_encoder=encoder(), **options)
+    with pytest.raises(ValueError, match="`item_features` must be None without `item_encoder`"):
+        recommendation.CatalogFactors(**options).set_features(items=np.ones([3, 4]))
 
 
 def test_items_with_an_encoder_have_no_bias():

@@ -75,6 +75,11 @@ def test_bad_ids_and_times_are_refused(options, message):
         recommendation.Interactions([[1, 0, 1], [0, 0, 1]], **options)
 
 
+def test_a_matrix_has_users_and_items():
+    with pytest.raises(ValueError, match=r"`matrix` must have the shape \[users, items\], got \(3,\)"):
+        recommendation.Interactions(sparse.coo_array([1.0, 0.0, 1.0]))
+
+
 def test_times_need_a_matrix_in_their_order():
     matrix = sparse.csr_array((np.ones(2), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
     with pytest.raises(ValueError, match="`matrix` must be in CSR format with ascending indices and no zeros"):

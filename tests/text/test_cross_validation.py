@@ -27,6 +27,11 @@ def test_too_few_queries_for_the_folds_are_refused(plan):
         dataclasses.replace(plan, collection=made_up(queries=3), folds=5).parts(0)
 
 
+def test_a_split_has_a_test_set(plan):
+    with pytest.raises(ValueError, match="`split` must have 'train', 'valid' and a test set, got .'train', 'valid'."):
+        dataclasses.replace(plan, split={"valid": ["q0"], "train": ["q1"]})
+
+
 def test_mix_averages_standardized_scores():
     first, second = {"q": {"a": 3.0, "b": 1.0, "c": 2.0}}, {"q": {"c": 0.5, "a": 0.5, "b": 0.5}}
     mixed = text.mix(first, second, 0.5)["q"]  # The second run is constant.

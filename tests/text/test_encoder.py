@@ -79,6 +79,10 @@ def test_other_architectures_are_refused():
     small = {"vocabulary_size": 30, "num_layers": 1, "num_heads": 2, "hidden_dim": 4, "intermediate_dim": 4}
     with pytest.raises(ValueError, match="`backbone` must have inputs among .*, with token_ids, got .*decoder_"):
         text.Encoder(keras_hub.models.BartBackbone(**small), words)
+    ids = tf.keras.Input([None], dtype="int32")
+    mean = tf.keras.layers.GlobalAveragePooling1D()(tf.keras.layers.Embedding(30, 4)(ids))
+    with pytest.raises(ValueError, match="`backbone` must return hidden states .texts, tokens, width., got "):
+        text.Encoder(tf.keras.Model({"token_ids": ids}, mean), words)
     albert = keras_hub.models.AlbertBackbone(**small, embedding_dim=4)
     with pytest.raises(ValueError, match="`frozen_layers` must be 0 for AlbertBackbone, .* got 1"):
         text.Encoder(albert, words, frozen_layers=1)

@@ -69,6 +69,7 @@ ROW = {"query": "lift", "document": "a force", "label": 0}
         ("a.tsv", TSV + "heat\t \t1\n", "a.tsv:6: 'document' is missing or empty"),
         ("a.tsv", TSV + "heat\tenergy\t\n", "a.tsv:6: 'label' is missing or empty"),
         ("a.tsv", TSV + "heat\tenergy\t-1\n", "a.tsv:6: 'label' must be an integer >= 0, got '-1'"),
+        ("a.tsv", TSV + "heat\tenergy\thigh\n", "a.tsv:6: 'label' must be an integer >= 0, got 'high'"),
         ("a.jsonl", as_json([ROW]) + "{\n", "a.jsonl:2: expected a JSON object, got b'{"),
         ("a.jsonl", "[1]\n", "a.jsonl:1: 'query' is missing or empty"),
         ("a.jsonl", as_json([{**ROW, "query": 3}]), "a.jsonl:1: 'query' must be a string, got 3"),

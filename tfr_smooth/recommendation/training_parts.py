@@ -97,7 +97,12 @@ class Training:
         return _without_graph(model), [each for each in watched if each is not None]
 
     def _model(self, train: Interactions, features: dict[str, Any]) -> CatalogFactors:
-        columns = {f"num_{what[:-1]}_features": _columns(values) for what, values in features.items()}
+        columns = {}
+        for side, values in (("user", features["users"]), ("item", features["items"])):
+            if (values is None) != (self.encoders[f"{side}_encoder"] is None):
+                got = None if values is None else np.shape(values)
+                raise ValueError(f"`{side}_features` must be given with `{side}_encoder`, and only with it, got {got}.")
+            columns[f"num_{side}_features"] = _columns(values)
         options: dict[str, Any] = {**self.factors, **self.encoders, **columns}
         if self.propagation_layers:
             model: CatalogFactors = PropagatedFactors(train, self.propagation_layers, **options)
