@@ -84,13 +84,14 @@ test-latest test-ranking test-ranking-2.15: test-%: $(VENV)/%/.installed  ## run
 	done
 
 # By environment variables instead of a pytest plugin, so that imports and the programs of the tests count, too.
+coverage: export COVERAGE_FILE = $(CURDIR)/output/coverage/.data
 coverage: $(VENV)/latest/.installed  ## run the fast tests on the stack latest, and write their coverage to output/coverage
 	rm -rf output/coverage
 	mkdir -p output/coverage
-	COVERAGE_FILE="$(CURDIR)/output/coverage/.data" COVERAGE_PROCESS_START="$(CURDIR)/pyproject.toml" $(SUBMAKE) test-latest
-	$(VENV)/latest/bin/python -m coverage combine --quiet --data-file=output/coverage/.data output/coverage
-	$(VENV)/latest/bin/python -m coverage html --data-file=output/coverage/.data --directory=output/coverage --skip-covered
-	$(VENV)/latest/bin/python -m coverage report --data-file=output/coverage/.data --skip-covered
+	COVERAGE_PROCESS_START="$(CURDIR)/pyproject.toml" $(SUBMAKE) test-latest
+	$(VENV)/latest/bin/python -m coverage combine --quiet
+	$(VENV)/latest/bin/python -m coverage html --directory=output/coverage --skip-covered
+	$(VENV)/latest/bin/python -m coverage report --skip-covered
 
 lint: $(VENV)/latest/.installed  ## run ruff and mypy
 	$(VENV)/latest/bin/ruff check .

@@ -372,10 +372,10 @@ def test_the_parts_of_the_tests_cover_all_folders(machine):
 def test_coverage_counts_the_imports_of_programs_that_tests_start(tmp_path):
     names = {"COVERAGE_PROCESS_START": str(ROOT / "pyproject.toml"), "COVERAGE_FILE": str(tmp_path / "data")}
     program = "from tfr_smooth import _version"
-    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, **names}, cwd=tmp_path, text=True)
+    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, **names}, cwd=tmp_path)
     assert done.returncode == 0
     (path,) = tmp_path.glob("data.*")
     data = coverage.CoverageData(str(path))
     data.read()
     assert 3 in data.lines(str(ROOT / "tfr_smooth" / "_version.py"))
-    assert all("tfr_smooth" in name for name in data.measured_files())
+    assert all(pathlib.Path(name).is_relative_to(ROOT / "tfr_smooth") for name in data.measured_files())

@@ -262,11 +262,7 @@ class _Table(tf.keras.layers.Layer):
         self._what, self._argument, self._shape = what, f"{what[:-1]}_encoder", (count, num_features)
         _arguments.instance(self._argument, encoder, tf.keras.layers.Layer, optional=True)
         _arguments.integer_or_none(f"num_{what[:-1]}_features", num_features, least=1)
-        if (encoder is None) != (num_features is None):
-            raise ValueError(
-                f"`num_{what[:-1]}_features` must be given with `{self._argument}`, and only with it,"
-                f" got {num_features}."
-            )
+        check_given_with(f"num_{what[:-1]}_features", num_features, self._argument, encoder)
         self._encoder, self.bias, self.size = None, None, dim
         self.built = True  # the constructor creates all weights
         if encoder is None:
@@ -311,6 +307,12 @@ class _Table(tf.keras.layers.Layer):
             got = "None" if found is None else f"{found.dtype} of shape {found.shape}"
             raise ValueError(f"`{name}` must be finite numbers of shape {self._shape}, got {got}.")
         self._rows.assign(found.astype(np.float32))
+
+
+def check_given_with(name: str, features: Any, argument: str, encoder: tf.keras.layers.Layer | None) -> None:
+    """Raises an error if features, their number or their shape are given without an encoder, or the reverse."""
+    if (features is None) != (encoder is None):
+        raise ValueError(f"`{name}` must be given with `{argument}`, and only with it, got {features}.")
 
 
 @tf.custom_gradient

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from tfr_smooth import _arguments, _compiled, losses, training
 from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
 from tfr_smooth.recommendation.best_items import BestItemsLoss
 from tfr_smooth.recommendation.evaluation import evaluate
-from tfr_smooth.recommendation.factors import CatalogFactors
+from tfr_smooth.recommendation.factors import CatalogFactors, check_given_with
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.propagation import PropagatedFactors
 
@@ -98,11 +99,12 @@ class Training:
 
     def _model(self, train: Interactions, features: dict[str, Any]) -> CatalogFactors:
         columns = {}
-        for side, values in (("user", features["users"]), ("item", features["items"])):
-            if (values is None) != (self.encoders[f"{side}_encoder"] is None):
-                got = None if values is None else np.shape(values)
-                raise ValueError(f"`{side}_features` must be given with `{side}_encoder`, and only with it, got {got}.")
-            columns[f"num_{side}_features"] = _columns(values)
+        for what, values in features.items():
+            name, encoder = f"{what[:-1]}_features", f"{what[:-1]}_encoder"
+            shape = None if values is None else np.shape(values)
+            check_given_with(name, shape, encoder, self.encoders[encoder])
+            # `set_features` checks the shape.
+            columns[f"num_{name}"] = None if shape is None else max(1, math.prod(shape[1:]))
         options: dict[str, Any] = {**self.factors, **self.encoders, **columns}
         if self.propagation_layers:
             model: CatalogFactors = PropagatedFactors(train, self.propagation_layers, **options)
@@ -184,8 +186,3 @@ def _without_graph(model: CatalogFactors) -> CatalogFactors:
 def _without_offsets(inputs: Any, labels: tf.Tensor) -> tuple[Any, ...]:
     """Offsets are for sums over items, not for their ranks."""
     return (inputs | {"offsets": tf.zeros_like(labels)} if isinstance(inputs, dict) else inputs), labels
-
-
-def _columns(features: Any) -> int | None:
-    """Returns the number of features per row; `set_features` checks the shape."""
-    return None if features is None else max(1, int(np.prod(np.shape(features)[1:])))
