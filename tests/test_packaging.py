@@ -371,7 +371,8 @@ def test_the_parts_of_the_tests_cover_all_folders(machine):
 
 def test_coverage_counts_the_imports_of_programs_that_tests_start(tmp_path):
     names = {"COVERAGE_PROCESS_START": str(ROOT / "pyproject.toml"), "COVERAGE_FILE": str(tmp_path / "data")}
-    program = "from tfr_smooth import _version"
+    (tmp_path / "other.py").write_text("x = 1\n")
+    program = "import other; from tfr_smooth import _version"
     done = subprocess.run([sys.executable, "-c", program], env={**os.environ, **names}, cwd=tmp_path)
     assert done.returncode == 0
     (path,) = tmp_path.glob("data.*")
