@@ -20,8 +20,6 @@ collect_ignore += [] if HAS_KERAS_HUB else ["tfr_smooth/text", "tests/text", "te
 
 # Examples in docstrings that train or export for seconds, like tests marked slow.
 SLOW_EXAMPLES = {
-    "metrics.measure_metrics.SmoothIERRMetric",
-    "metrics.measure_metrics.SmoothINDCGMetric",
     "ranker.Ranker",
     "recommendation.recommender.Recommender",
     "study.report.write_report",

@@ -1,4 +1,4 @@
-"""Properties of every loss of the registry, as functions that raise an AssertionError if a loss violates one.
+"""Properties of every named loss, as functions that raise an AssertionError if a loss violates one.
 
 `tests/losses/test_properties.py` runs them on every loss, `tests/test_wrong_parts.py` on deliberately wrong losses.
 """
@@ -17,9 +17,11 @@ import numpy as np
 import tensorflow as tf
 
 from tests import references
+from tests.facts import COMBINATIONS, RELAXATIONS
 from tests.helpers import GRAPH_MODES, a_batch, in_graph, pad, value_and_gradient
 from tests.modes import NEED_A_CUTOFF
-from tfr_smooth import _serialization, losses, registry
+from tfr_smooth import _serialization, losses
+from tfr_smooth._lookup import Combination
 
 # Non-default values of hyperparameters that do not follow from their defaults or from the values searched.
 _CHANGED = {
@@ -81,8 +83,8 @@ class Subject:
       make: Class or function that creates the loss.
       hyperparameters: Default of every hyperparameter.
       changed: Non-default value of every hyperparameter.
-      ranking: Name of the ranking in the registry; None for a baseline.
-      measure: Name of the measure in the registry; None for a baseline.
+      ranking: Name of the ranking; None for a baseline.
+      measure: Name of the measure; None for a baseline.
       sharp: Hyperparameters for which the loss is one minus the exact metric.
       converged: Hyperparameters for full precision.
       reference: Function that computes the value of one list in float64; None if there is no reference.
@@ -128,10 +130,12 @@ class Subject:
         return ("topn", "beta") if self.measure in NEED_A_CUTOFF else ("beta",)
 
 
-def of_pair(name: str, pair: registry.Pair, make: Callable[..., losses.RankingLoss], **overrides: Any) -> Subject:
-    """Returns the subject of a pair of ranking and metric; `overrides` replace its fields."""
+def of_combination(
+    name: str, combination: Combination, make: Callable[..., losses.RankingLoss], **overrides: Any
+) -> Subject:
+    """Returns the subject of a measure of a ranking; `overrides` replace its fields."""
     ranking, measure = name.split("_")
-    about = registry.PAIRS[name].ranking.about  # of the correct part
+    relaxation = RELAXATIONS[ranking]
     gradient = functools.partial(references.smoothi_gradient, measure) if ranking == "smoothi" else None
 
     def reference(*args: Any, **kwargs: Any) -> float:
@@ -140,12 +144,12 @@ def of_pair(name: str, pair: registry.Pair, make: Callable[..., losses.RankingLo
     fields = {
         "name": name,
         "make": make,
-        "hyperparameters": pair.hyperparameters,
-        "changed": changed(pair.hyperparameters, about.searched),
+        "hyperparameters": combination.hyperparameters,
+        "changed": changed(combination.hyperparameters, relaxation.searched),
         "ranking": ranking,
         "measure": measure,
-        "sharp": about.sharp,
-        "converged": about.converged,
+        "sharp": relaxation.sharp,
+        "converged": relaxation.converged,
         "reference": reference if ranking in references.RANKINGS else None,
         "gradient": gradient and (lambda *args, **kwargs: -gradient(*args, **kwargs)),
     }
@@ -154,12 +158,12 @@ def of_pair(name: str, pair: registry.Pair, make: Callable[..., losses.RankingLo
 
 def of_baseline(name: str, make: Callable[..., losses.RankingLoss], **overrides: Any) -> Subject:
     """Returns the subject of a baseline; `overrides` replace its fields."""
-    entry = losses.TABLE[name]
+    defaults = losses.hyperparameters(name)
     fields = {
         "name": name,
         "make": make,
-        "hyperparameters": entry.defaults,
-        "changed": {**changed(entry.defaults, entry.searched), **_CHANGED_OF.get(name, {})},
+        "hyperparameters": defaults,
+        "changed": {**changed(defaults), **_CHANGED_OF.get(name, {})},
         "reference": references.BASELINES.get(name),
         "gradient": _lambda_gradient if name == "lambda_loss" else None,
     }
@@ -172,8 +176,10 @@ def _lambda_gradient(labels: np.ndarray, scores: np.ndarray, sigma: float = 1.0,
 
 
 SUBJECTS: dict[str, Subject] = {
-    name: of_pair(name, registry.PAIRS[name], entry.loss) if name in registry.PAIRS else of_baseline(name, entry.loss)
-    for name, entry in losses.TABLE.items()
+    name: of_combination(name, COMBINATIONS[name], functools.partial(losses.get, name))
+    if name in COMBINATIONS
+    else of_baseline(name, functools.partial(losses.get, name))
+    for name in losses.NAMES
 }
 
 
@@ -384,17 +390,18 @@ def check_reductions(subject: Subject) -> None:
 
 def check_config(subject: Subject) -> None:
     """Every constructor argument is keyword-only and part of the config, which restores the loss."""
-    parameters = list(inspect.signature(subject.make.__init__).parameters.values())[1:]
-    kinds = {parameter.kind for parameter in parameters}
-    assert kinds <= {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD}
     options = {"dtype": "float64", "reduction": "sum", "name": "mine", "ragged": True}
     arguments = {**subject.changed, **options}
-    named = {parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY}
-    assert named | {*options} == {*subject.hyperparameters, *options}
     loss = subject.make(**arguments)
+    if type(loss) is not losses.MeasureLoss:
+        parameters = list(inspect.signature(type(loss).__init__).parameters.values())[1:]
+        kinds = {parameter.kind for parameter in parameters}
+        assert kinds <= {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD}
+        named = {parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY}
+        assert named | {*options} == {*subject.hyperparameters, *options}
     config = loss.get_config()
-    assert config == {
-        name: _serialization.encode(value) for name, value in {**subject.hyperparameters, **arguments}.items()
+    assert arguments_in(config) == {
+        name: _serialization.serialize(value) for name, value in {**subject.hyperparameters, **arguments}.items()
     }
     for package in (losses, tf.keras.losses):
         again = package.deserialize(json.loads(json.dumps(package.serialize(loss))))
@@ -402,7 +409,16 @@ def check_config(subject: Subject) -> None:
     again = type(loss).from_config(config)
     assert again.get_config() == config and repr(again) == repr(loss)
     for name, value in arguments.items():
-        assert f"{name}={value!r}" in repr(loss)
+        values = (value, tuple(value)) if isinstance(value, list) else (value,)
+        assert any(f"{name}={each!r}" in repr(loss) for each in values)
+
+
+def arguments_in(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments in the config of a loss or metric, those of its ranking and measure in place of the two."""
+    flat = dict(config)
+    for part in ("ranking", "measure"):
+        flat |= flat.pop(part, {"config": {}})["config"]
+    return flat
 
 
 def check_invalid_arguments(subject: Subject) -> None:
@@ -447,12 +463,12 @@ def _assert_near(found, expected):
 EXPECTED_FAILURES = {
     **{
         (f"{name}_{measure}", check_raising_the_relevant_document): "a document may occupy several ranks"
-        for name, ranking in registry.RANKINGS.items()
-        for measure in ranking.about.not_monotone
+        for name, relaxation in RELAXATIONS.items()
+        for measure in relaxation.not_monotone
     },
     **{
         (name, check_ties): "the distance of two scores has a kink at 0, where its gradient is defined as 0"
-        for name in registry.PAIRS
+        for name in COMBINATIONS
         if name.startswith("softsort_")
     },
     **{

@@ -37,10 +37,10 @@ def batch():
 
 def cases(name):
     """Yields the name of each case and the function to call."""
-    if name not in {*losses.TABLE, *metrics.TABLE}:
+    if name not in {*losses.NAMES, *metrics.NAMES}:
         raise ValueError(f"`name` must be the name of a loss or metric, got {name!r}.")
     labels, scores = batch()
-    if name in losses.TABLE:
+    if name in losses.NAMES:
         loss = losses.get(name)
 
         def step(scores):
@@ -52,7 +52,7 @@ def cases(name):
         yield "eager", lambda: step(scores)
         yield "float64", lambda: step(tf.cast(scores, tf.float64))
         yield "graph", lambda: tf.function(step, input_signature=[tf.TensorSpec([None, None])])(scores)
-    if name in metrics.TABLE:
+    if name in metrics.NAMES:
         metric = metrics.get(name)
 
         def update():

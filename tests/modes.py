@@ -4,27 +4,29 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import losses, registry
+from tests.facts import BASELINES, COMBINATIONS
+from tfr_smooth import losses, measures, rankings
 
-BASELINES = [name for name in losses.NAMES if name not in registry.PAIRS]
 # One loss per code path; together they use every ranking, measure and baseline.
-_PAIRS = [
+_MEASURES = [
     *("smoothi_ndcg", "smoothi_map", "smoothi_err", "approx_ndcg", "approx_precision", "soft_ndcg", "soft_map"),
     *("neuralsort_ndcg", "softsort_mrr", "fastsort_ndcg", "sinkhorn_ndcg"),
 ]
-_PAIRS += [f"{ranking}_ndcg" for ranking in registry.RANKINGS if not any(ranking in name.split("_") for name in _PAIRS)]
-for _measure in registry.MEASURES:
-    if not any(_measure in name for name in _PAIRS):
-        _PAIRS.append(next(name for name in registry.PAIRS if name.endswith(f"_{_measure}")))
+_MEASURES += [
+    f"{ranking}_ndcg" for ranking in rankings.RANKINGS if not any(ranking in name.split("_") for name in _MEASURES)
+]
+for _measure in measures.MEASURES:
+    if not any(_measure in name for name in _MEASURES):
+        _MEASURES.append(next(name for name in COMBINATIONS if name.endswith(f"_{_measure}")))
 # The other baselines share their code with one of these.
 _SHARING = ("calibrated_softmax", "pairwise_hinge", "pairwise_soft_zero_one", "gumbel_approx_ndcg", "list_net")
-SAMPLE = (*_PAIRS, *(name for name in BASELINES if name not in _SHARING))
+SAMPLE = (*_MEASURES, *(name for name in BASELINES if name not in _SHARING))
 # Losses with noise, which other processes draw anew.
 RANDOM = tuple(name for name in BASELINES if "seed" in losses.hyperparameters(name))
 # Measures that are equal for all orders of a list that is not longer than the cutoff.
 NEED_A_CUTOFF = ("precision", "recall")
-# One pair of each ranking, and one of each measure with a cheap ranking.
-ONE_OF_EACH = [f"{ranking}_ndcg" for ranking in registry.RANKINGS] + [f"softsort_{each}" for each in registry.MEASURES]
+# One measure of each ranking, and one of each measure with a cheap ranking.
+ONE_OF_EACH = [f"{ranking}_ndcg" for ranking in rankings.RANKINGS] + [f"softsort_{each}" for each in measures.MEASURES]
 # The losses of the fast tests.
 QUICK = ("smoothi_ndcg", "list_mle")
 UNKNOWN = [tf.TensorSpec([None, None]), tf.TensorSpec([None, None])]

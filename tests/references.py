@@ -365,7 +365,7 @@ def expected_ndcg(indicators, labels, topn=None, gain="exponential", discount="l
     return gain_of(np.asarray(labels, np.float64), gain) @ expected / (gain_of(ideal, gain) @ at_ranks)
 
 
-# Name in the registry -> function that computes indicators or positions, and the names of its arguments.
+# Name -> function that computes indicators or positions, and the names of its arguments.
 INDICATORS = {
     "smoothi": (smoothi_indicators, ("alpha", "delta", "shift")),
     "soft": (softrank_indicators, ("sigma",)),
@@ -387,7 +387,7 @@ def ranking_of(ranking, scores, **arguments):
 
 
 def smooth_metric(ranking, metric, labels, scores, **arguments):
-    """Returns a metric of the registry computed from a ranking of the registry, for one list."""
+    """Returns a measure of a smooth ranking, for one list."""
     found = ranking_of(ranking, scores, **arguments)
     if ranking in POSITIONS:
         return metric_of_positions(metric, found, labels, **arguments)
@@ -404,7 +404,7 @@ def smoothi_gradient(metric, labels, scores, alpha=1.0, delta=0.1, shift=True, *
 
 
 def exact_metric(metric, labels, scores, **arguments):
-    """Returns a metric of the registry computed from the sorted list."""
+    """Returns a measure of the sorted list."""
     if metric in EXACT_ONLY:
         return EXACT_ONLY[metric](np.asarray(labels, np.float64), np.asarray(scores), **arguments)
     if metric == "spearman":

@@ -95,10 +95,10 @@ def test_metrics_are_those_of_the_mean_score():
     scorer.compile(tf.keras.optimizers.SGD(0.0), "softsort_ndcg", metrics=["ndcg", "softsort_ndcg"])
     scores = tf.reduce_mean(scorer(INPUTS, training=True), axis=0)
     logs = scorer.fit(tf.data.Dataset.from_tensors((INPUTS, LABELS)), verbose=0, shuffle=False).history
-    expected = -losses.SoftSortNDCGLoss()(LABELS, scores) + 1.0
+    expected = -losses.get("softsort_ndcg")(LABELS, scores) + 1.0
     assert logs["softsort_ndcg"][0] == pytest.approx(float(expected), rel=1e-5)
     evaluated = scorer.evaluate(tf.data.Dataset.from_tensors((INPUTS, LABELS)), verbose=0, return_dict=True)
-    assert evaluated["loss"] == pytest.approx(float(losses.SoftSortNDCGLoss()(LABELS, scorer(INPUTS))), rel=1e-5)
+    assert evaluated["loss"] == pytest.approx(float(losses.get("softsort_ndcg")(LABELS, scorer(INPUTS))), rel=1e-5)
 
 
 def test_kernels_have_the_variance_of_one_member_and_differ_between_members():

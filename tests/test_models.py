@@ -305,7 +305,7 @@ def a_compiled_scorer(path, **kwargs):
     scorer.compile(
         optimizer=tf.keras.optimizers.Adam(0.01),
         loss=losses.SmoothINDCGLoss(),
-        metrics=[metrics.NDCGMetric(topn=5), metrics.SmoothINDCGMetric()],
+        metrics=[metrics.NDCGMetric(topn=5), metrics.get("smoothi_ndcg")],
     )
     return scorer
 

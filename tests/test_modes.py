@@ -11,8 +11,9 @@ import pytest
 import tensorflow as tf
 
 from tests import modes
+from tests.facts import RELAXATIONS
 from tests.modes import quick_or_slow
-from tfr_smooth import _keras, losses, measures, metrics, rankings, registry
+from tfr_smooth import _keras, losses, measures, metrics, rankings
 
 sample = quick_or_slow(modes.SAMPLE)
 few_losses = quick_or_slow(modes.SAMPLE, quick=("approx_ndcg",))
@@ -138,7 +139,7 @@ def test_weights_may_have_an_unknown_shape(spec, shape):
     assert_same(found, modes.step(loss)(labels, scores, weights))
 
 
-@pytest.mark.parametrize("name", sorted(metrics.TABLE))
+@pytest.mark.parametrize("name", sorted(metrics.NAMES))
 def test_the_metric_of_lists_of_length_0_is_0(name):
     metric = metrics.get(name)
     metric.update_state(tf.zeros([2, 0]), tf.zeros([2, 0]))
@@ -174,7 +175,7 @@ def test_a_temperature_variable_must_be_a_positive_float(value):
 def assert_variable_is_followed(name, ranking, step, functions):
     """Asserts that functions traced with a variable use its current value."""
     labels, scores = map(tf.constant, modes.batch())
-    temperature = registry.RANKINGS[ranking].about.temperature
+    temperature = RELAXATIONS[ranking].temperature
     variable = tf.Variable(0.5, trainable=False)
     loss = losses.get(name, **{temperature: variable})
     traced = [make(step(loss)) for make in functions]
@@ -186,14 +187,14 @@ def assert_variable_is_followed(name, ranking, step, functions):
             assert_same(function(labels, scores), step(constant)(labels, scores))
 
 
-@pytest.mark.parametrize("ranking", registry.RANKINGS)
+@pytest.mark.parametrize("ranking", RELAXATIONS)
 def test_a_temperature_may_be_a_variable(ranking):
     assert_variable_is_followed(f"{ranking}_ndcg", ranking, modes.step, [tf.function])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", ["ndcg", "map"])
-@pytest.mark.parametrize("ranking", registry.RANKINGS)
+@pytest.mark.parametrize("ranking", RELAXATIONS)
 def test_a_temperature_may_be_a_variable_in_every_mode(ranking, metric):
     def second(loss):
         def of_the_first(labels, scores):
@@ -281,7 +282,7 @@ def test_keras_2_restores_a_saved_model_whose_layer_adds_a_loss(tmp_path):
     np.testing.assert_allclose(loaded.evaluate([labels, scores], verbose=0), losses.ApproxNDCGLoss()(labels, scores))
 
 
-@quick_or_slow(sorted(metrics.TABLE), quick=("ndcg", "softsort_map"))
+@quick_or_slow(sorted(metrics.NAMES), quick=("ndcg", "softsort_map"))
 def test_a_nan_label_makes_a_metric_nan_in_every_mode(name):
     labels, scores = modes.batch()
     labels[2, 1] = np.nan

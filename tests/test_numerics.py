@@ -11,8 +11,9 @@ import pytest
 import tensorflow as tf
 
 from tests import checks, modes, references
+from tests.facts import COMBINATIONS
 from tests.modes import quick_or_slow
-from tfr_smooth import losses, metrics, rankings, registry
+from tfr_smooth import losses, metrics, rankings
 
 sample = quick_or_slow(modes.SAMPLE)
 # With the default cutoff, P@K and R@K of short lists do not depend on the order.
@@ -128,7 +129,7 @@ def test_scores_may_be_longer_than_ragged_labels(scores):
 
 
 # Not with noise, which depends on the labels in these tests.
-NDCG = [name for name in registry.PAIRS if name.endswith("ndcg")] + ["lambda_loss"]
+NDCG = [name for name in COMBINATIONS if name.endswith("ndcg")] + ["lambda_loss"]
 
 
 @quick_or_slow(NDCG)
@@ -176,7 +177,7 @@ def test_no_operation_returns_nan_or_infinity(part):
     """In parts, which run in parallel."""
     script = pathlib.Path(__file__).parent / "finite.py"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
-    command = [sys.executable, script, *sorted({*losses.TABLE, *metrics.TABLE})[part::6]]
+    command = [sys.executable, script, *sorted({*losses.NAMES, *metrics.NAMES})[part::6]]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
     assert run.returncode == 0, run.stderr[-4000:]
     assert run.stdout == ""

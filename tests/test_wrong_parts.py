@@ -3,7 +3,7 @@
 import pytest
 
 from tests import checks, references, wrong_parts
-from tfr_smooth import registry
+from tfr_smooth import measures
 
 
 @pytest.mark.parametrize("wrong", wrong_parts.WRONG_PARTS, ids=lambda wrong: wrong.part.__name__)
@@ -19,7 +19,7 @@ def test_every_check_rejects_a_wrong_part():
     assert wrong_parts.check_unknown_shapes in rejecting
 
 
-@pytest.mark.parametrize("metric", [name for name in registry.MEASURES if name not in references.CORRELATIONS])
+@pytest.mark.parametrize("metric", [name for name in measures.MEASURES if name not in references.CORRELATIONS])
 def test_an_offset_of_half_a_rank_is_rejected_with_every_other_measure(metric):
     with pytest.raises(AssertionError):
         checks.check_sharp_limit(wrong_parts.arctan(wrong_parts.ArctanHalfARankOff, metric))

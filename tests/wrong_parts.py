@@ -12,7 +12,8 @@ from typing import ClassVar
 import tensorflow as tf
 
 from tests import checks
-from tfr_smooth import losses, measures, rankings, registry
+from tests.facts import COMBINATIONS
+from tfr_smooth import losses, measures, rankings
 
 # ---- Rankings.
 
@@ -145,44 +146,44 @@ class PaddingInTheMean(losses.MeanSquaredLoss):
 # ---- Losses.
 
 
-class WeightsIgnored(losses.SoftSortNDCGLoss):
+class WeightsIgnored(losses.ApproxNDCGLoss):
     def __call__(self, y_true, y_pred, sample_weight=None):
         return super().__call__(y_true, y_pred)
 
 
-class NaNReplacedByZero(losses.SoftSortNDCGLoss):
+class NaNReplacedByZero(losses.ApproxNDCGLoss):
     def __call__(self, y_true, y_pred, sample_weight=None):
         return super().__call__(y_true, tf.where(tf.math.is_nan(y_pred), 0.0, y_pred), sample_weight)
 
 
-class NaNSpreadToAllLists(losses.SoftSortNDCGLoss):
+class NaNSpreadToAllLists(losses.ApproxNDCGLoss):
     def __call__(self, y_true, y_pred, sample_weight=None):
         unknown = 0.0 * tf.reduce_sum(tf.where(tf.convert_to_tensor(y_true) >= 0.0, y_pred, 0.0))
         return super().__call__(y_true, y_pred, sample_weight) + unknown
 
 
-class ListsWithoutRelevantDocumentsCount(losses.SoftSortNDCGLoss):
+class ListsWithoutRelevantDocumentsCount(losses.ApproxNDCGLoss):
     def counts(self, labels, mask):
         return tf.reduce_any(mask, axis=1)
 
 
-class ReductionIgnored(losses.SoftSortNDCGLoss):
+class ReductionIgnored(losses.ApproxNDCGLoss):
     def _mean(self, total, count):
         return total
 
 
-class ConfigIncomplete(losses.SoftSortNDCGLoss):
+class ConfigIncomplete(losses.ApproxNDCGLoss):
     def get_config(self):
-        return {key: value for key, value in super().get_config().items() if key != "power"}
+        return {key: value for key, value in super().get_config().items() if key != "beta"}
 
 
-class UnknownArgumentsIgnored(losses.SoftSortNDCGLoss):
+class UnknownArgumentsIgnored(losses.ApproxNDCGLoss):
     def __init__(self, **arguments):
-        known = inspect.signature(losses.SoftSortNDCGLoss).parameters
+        known = inspect.signature(losses.ApproxNDCGLoss).parameters
         super().__init__(**{name: value for name, value in arguments.items() if name in known})
 
 
-class WrongInGraphs(losses.SoftSortNDCGLoss):
+class WrongInGraphs(losses.ApproxNDCGLoss):
     def __call__(self, y_true, y_pred, sample_weight=None):
         factor = 1.0 if tf.executing_eagerly() else 1.001
         return factor * super().__call__(y_true, y_pred, sample_weight)
@@ -208,16 +209,16 @@ class WrongPart:
 
 
 def subject_with(part: type, of: str, **overrides) -> checks.Subject:
-    """Returns the subject of a loss of the registry with one part replaced; `overrides` replace its fields."""
+    """Returns the subject of a named loss with one part replaced; `overrides` replace its fields."""
     if issubclass(part, losses.RankingLoss):
         return dataclasses.replace(checks.SUBJECTS[of], make=part, **overrides)
-    pair = registry.PAIRS[of]
-    pair = dataclasses.replace(pair, **{"ranking" if issubclass(part, rankings.Ranking) else "measure": part})
+    combination = COMBINATIONS[of]._replace(**{"ranking" if issubclass(part, rankings.Ranking) else "measure": part})
 
-    def make(reduction="sum_over_batch_size", **arguments):
-        return losses.MeasureLoss(*pair.parts({**pair.hyperparameters, **arguments}), reduction=reduction)
+    def make(**arguments):
+        ranking, measure, options = combination.make(arguments)
+        return losses.MeasureLoss(ranking, measure, **options)
 
-    return checks.of_pair(of, pair, make, **overrides)
+    return checks.of_combination(of, combination, make, **overrides)
 
 
 def arctan(part: type[Arctan], metric: str) -> checks.Subject:
@@ -250,12 +251,12 @@ WRONG_PARTS = [
     WrongPart(ScoresOverflow, "softsort_ndcg", checks.check_extremes),
     WrongPart(StateSharedByInstances, "approx_err", checks.check_reference),
     WrongPart(ScoresSquared, "softsort_ndcg", checks.check_shift),
-    WrongPart(WeightsIgnored, "softsort_ndcg", checks.check_weights),
-    WrongPart(NaNReplacedByZero, "softsort_ndcg", checks.check_nan),
-    WrongPart(NaNSpreadToAllLists, "softsort_ndcg", checks.check_nan),
-    WrongPart(ListsWithoutRelevantDocumentsCount, "softsort_ndcg", checks.check_skipped_lists),
-    WrongPart(ReductionIgnored, "softsort_ndcg", checks.check_reductions),
-    WrongPart(ConfigIncomplete, "softsort_ndcg", checks.check_config),
-    WrongPart(UnknownArgumentsIgnored, "softsort_ndcg", checks.check_invalid_arguments),
-    WrongPart(WrongInGraphs, "softsort_ndcg", check_unknown_shapes),
+    WrongPart(WeightsIgnored, "approx_ndcg", checks.check_weights),
+    WrongPart(NaNReplacedByZero, "approx_ndcg", checks.check_nan),
+    WrongPart(NaNSpreadToAllLists, "approx_ndcg", checks.check_nan),
+    WrongPart(ListsWithoutRelevantDocumentsCount, "approx_ndcg", checks.check_skipped_lists),
+    WrongPart(ReductionIgnored, "approx_ndcg", checks.check_reductions),
+    WrongPart(ConfigIncomplete, "approx_ndcg", checks.check_config),
+    WrongPart(UnknownArgumentsIgnored, "approx_ndcg", checks.check_invalid_arguments),
+    WrongPart(WrongInGraphs, "approx_ndcg", check_unknown_shapes),
 ]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import tensorflow as tf
 
 T = TypeVar("T")
+# Longer lists of names would hide the rest of an error message.
+_MOST_LISTED = 10
 
 
 def _refuse(name: str, expected: str, value: Any) -> NoReturn:
@@ -96,6 +99,18 @@ def choice(name: str, value: Any, choices: Sequence[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         _refuse(name, "one of " + ", ".join(repr(c) for c in choices), value)
     return value
+
+
+def name(argument: str, value: Any, names: Iterable[str]) -> str:
+    """Returns `value` if it is one of `names`; otherwise, the error suggests similar names."""
+    names = list(names)
+    if value in names:
+        return value
+    near = difflib.get_close_matches(str(value), names, n=3)
+    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    some = ", ".join(map(repr, names[:_MOST_LISTED]))
+    more = f" and {len(names) - _MOST_LISTED} others" if len(names) > _MOST_LISTED else ""
+    raise ValueError(f"`{argument}` must be one of {some}{more}, got {value!r}.{hint}")
 
 
 def float_type(name: str, value: Any) -> tf.DType | None:

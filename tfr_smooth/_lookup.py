@@ -1,23 +1,63 @@
-"""Lookup of losses and metrics by name, config or instance, like Keras's `get`."""
+"""Losses and metrics by name, config or instance, like Keras's `get`; the combinations of rankings and measures."""
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import tensorflow as tf
 
-from tfr_smooth import _serialization, registry
+from tfr_smooth import _arguments, _serialization, measures, rankings
 
 T = TypeVar("T")
+
+
+class Combination(NamedTuple):
+    """The classes of a ranking and of a measure that can be computed from it."""
+
+    ranking: type[rankings.Ranking]
+    measure: type[measures.Measure]
+
+    @property
+    def hyperparameters(self) -> dict[str, Any]:
+        """Arguments of the ranking and the measure, with their defaults."""
+        return {field.name: field.default for part in self for field in dataclasses.fields(part)}
+
+    def make(self, arguments: Mapping[str, Any]) -> tuple[rankings.Ranking, measures.Measure, dict[str, Any]]:
+        """Returns the ranking, the measure, and the arguments that belong to neither."""
+        ranking, measure = self.ranking, self.measure
+        own = [{field.name for field in dataclasses.fields(part)} & set(arguments) for part in self]
+        return (
+            ranking(**{key: arguments[key] for key in own[0]}),
+            measure(**{key: arguments[key] for key in own[1]}),
+            {key: value for key, value in arguments.items() if key not in own[0] | own[1]},
+        )
+
+
+# By name: "smoothi_ndcg", ...
+COMBINATIONS: dict[str, Combination] = {
+    f"{ranking_name}_{measure_name}": Combination(ranking, measure)
+    for ranking_name, ranking in rankings.RANKINGS.items()
+    for measure_name, measure in measures.MEASURES.items()
+    if issubclass(ranking, measure.ranking_class)
+}
+# The names of all measures, those that have only metrics of the exact ranking included.
+MEASURE_NAMES = {measure: name for name, measure in {**measures.MEASURES, **measures.EXACT_ONLY}.items()}
+_NAMES = {combination: name for name, combination in COMBINATIONS.items()}
+
+
+def name_of(ranking: rankings.Ranking, measure: measures.Measure) -> str | None:
+    """Returns the name of a combination; None for user-defined classes."""
+    return _NAMES.get(Combination(type(ranking), type(measure)))
 
 
 def get(
     identifier: Any,
     arguments: Mapping[str, Any],
-    classes: Mapping[str, type[T]],
+    classes: Mapping[str, Callable[..., T]],
     base: type[T],
-    deserialize: Callable[[Mapping[str, Any]], T],
     *,
     argument: str = "identifier",
 ) -> T | None:
@@ -27,9 +67,8 @@ def get(
       identifier: A key of `classes` or a class name, with an optional cutoff ("ndcg@10"); a config, an instance of
         `base`, or None.
       arguments: Constructor arguments; only valid with a name.
-      classes: Name -> class.
+      classes: Name -> class, or function that makes an instance.
       base: The base class.
-      deserialize: Creates an instance from a config.
       argument: Name of the identifier, for error messages.
 
     Returns:
@@ -39,7 +78,7 @@ def get(
       ValueError: If the identifier is unknown, or arguments are given without a name.
     """
     if isinstance(identifier, str):
-        by_class = {each.__name__: each for each in classes.values()}
+        by_class = {each.__name__: each for each in classes.values() if inspect.isclass(each)}
         name, has_cutoff, topn = identifier.removeprefix(f"{_serialization.PACKAGE}>").partition("@")
         if has_cutoff:
             if not topn.isdecimal() or "topn" in arguments:
@@ -47,8 +86,8 @@ def get(
             arguments = {**arguments, "topn": int(topn)}
         # TF-Ranking's names of losses end in "_loss".
         name = name.removesuffix("_loss") if name.removesuffix("_loss") in classes else name
-        found = by_class[name] if name in by_class else classes[registry.check_name(argument, name, classes)]
-        return found(**arguments)
+        make = by_class[name] if name in by_class else classes[_arguments.name(argument, name, classes)]
+        return make(**arguments)
     if arguments:
         raise ValueError(
             f"`arguments` must be empty unless `{argument}` is a name, got {sorted(arguments)} for {identifier!r}."
@@ -56,18 +95,10 @@ def get(
     if identifier is None or isinstance(identifier, base):
         return identifier
     if isinstance(identifier, Mapping):
-        return deserialize(identifier)
+        return deserialize(identifier, base)
     raise ValueError(
         f"`{argument}` must be a name, a config, an instance of {base.__name__} or None, got {identifier!r}."
     )
-
-
-def serialize(configured: Any) -> dict[str, Any]:
-    """Returns the registered name of the class and the config."""
-    return {
-        "class_name": tf.keras.utils.get_registered_name(type(configured)),
-        "config": configured.get_config(),
-    }
 
 
 def deserialize(config: Mapping[str, Any], base: type[T]) -> T:

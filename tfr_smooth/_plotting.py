@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfr_smooth import _files, registry
+from tfr_smooth import _files, rankings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,14 +89,14 @@ def relaxation(name: str) -> str | None:
       ('smoothi', None)
     """
     prefix = name.partition("_")[0]
-    return prefix if prefix in registry.RANKINGS else None
+    return prefix if prefix in rankings.RANKINGS else None
 
 
 def look(name: str) -> Look:
     """Returns the look of a loss, metric or ranker: that of its relaxation, or gray."""
     if (kind := relaxation(name)) is None:
         return Look(GRAY)
-    place, palette = list(registry.RANKINGS).index(kind), (*COLORS, text_color())
+    place, palette = list(rankings.RANKINGS).index(kind), (*COLORS, text_color())
     return Look(palette[place % len(palette)], _MARKERS[place % len(_MARKERS)], _LINES[place // len(palette)])
 
 

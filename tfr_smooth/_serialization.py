@@ -1,32 +1,45 @@
-"""Serialization of rankings, measures and discounts in Keras configs."""
+"""Configs of losses, metrics, rankings and measures: registered classes with `get_config` and `from_config`."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from tfr_smooth import measures, rankings
-
 PACKAGE = "tfr_smooth"
-_OWN = (
-    *rankings.RANKINGS,
-    *measures.MEASURES,
-    *measures.EXACT_ONLY,
-    rankings.ExactRanking,
-    rankings.ShallowDiscount,
-)
-_PARTS: dict[str, type] = {part.__name__: part for part in _OWN}
+T = TypeVar("T", bound="Configurable")
+
+# The class decorator that registers a class of this library with Keras.
+register = tf.keras.utils.register_keras_serializable(package=PACKAGE)
 
 
-def encode(value: Any) -> Any:
-    """Returns the class and arguments of a ranking, measure or discount as a config; other values are unchanged.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Configurable:
+    """Base class of frozen dataclasses that are stored in the configs of Keras objects, as their fields.
 
-    The name of a user-defined class is its registered Keras name. Its arguments come from `get_config` if it has one,
-    otherwise from the dataclass fields. A variable becomes its current value. A function that is registered with Keras
-    is like a class without arguments.
+    Example:
+      >>> from tfr_smooth import rankings
+      >>> rankings.SoftSort.from_config(rankings.SoftSort(temperature=2.0).get_config())
+      SoftSort(temperature=2.0, power=1.0)
+    """
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {field.name: serialize(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+    @classmethod
+    def from_config(cls: type[T], config: dict[str, Any]) -> T:
+        """Creates the object from the result of `get_config`."""
+        return cls(**{name: deserialize(value) for name, value in config.items()})
+
+
+def serialize(value: Any) -> Any:
+    """Returns the registered name and config of an object, or its JSON value.
+
+    A variable becomes its current value. A function that is registered with Keras has an empty config. Other values are
+    unchanged.
     """
     if isinstance(value, tf.Variable):
         with tf.init_scope():  # Keras also calls `get_config` while tracing.
@@ -34,55 +47,44 @@ def encode(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value)
     if hasattr(value, "get_config"):
-        arguments = value.get_config()
-    elif dataclasses.is_dataclass(value):
-        arguments = {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    elif isinstance(value, rankings.Ranking | measures.Measure):
-        arguments = {}
-    elif inspect.isfunction(value) and _registered(tf.keras.utils.get_registered_name(value)) is value:
-        return {"class_name": tf.keras.utils.get_registered_name(value), "config": {}}
-    else:
-        return value
-    part = type(value)
-    is_own = _PARTS.get(part.__name__) is part
-    name = f"{PACKAGE}>{part.__name__}" if is_own else tf.keras.utils.get_registered_name(part)
-    return {"class_name": name, "config": arguments}
+        return {"class_name": tf.keras.utils.get_registered_name(type(value)), "config": value.get_config()}
+    if inspect.isfunction(value):
+        name = tf.keras.utils.get_registered_name(value)
+        if tf.keras.utils.get_registered_object(name) is value:
+            return {"class_name": name, "config": {}}
+    return value
 
 
-def decode(value: Any) -> Any:
-    """Returns the object described by the result of `encode`; other values are unchanged.
+def deserialize(value: Any) -> Any:
+    """Returns the object described by the result of `serialize`; other values are unchanged.
 
     Raises:
-      ValueError: If the class is unknown.
+      ValueError: If the class is not registered.
     """
-    if not _is_part(value):
+    if not _is_config(value):
         return value
-    name = value["class_name"]
-    # The first files of this library name its own classes without the package.
-    part = _registered(name) or _PARTS.get(name.removeprefix(f"{PACKAGE}>"))
-    if part is None:
+    name = value.get("registered_name") or value["class_name"]
+    registered = tf.keras.utils.get_registered_object(name) if isinstance(name, str) else None
+    if registered is None:
         raise ValueError(
-            f"`class_name` must be a ranking or measure of tfr_smooth, or a class registered with "
+            "`class_name` must be a class of tfr_smooth, or one registered with "
             f"tf.keras.utils.register_keras_serializable, got {name!r}."
         )
-    if inspect.isfunction(part):
-        return part
-    arguments = {key: decode(argument) for key, argument in value["config"].items()}
-    return part.from_config(arguments) if hasattr(part, "from_config") else part(**arguments)
-
-
-def _registered(name: str) -> Any:
-    return tf.keras.utils.get_registered_object(name)
+    return registered if inspect.isfunction(registered) else registered.from_config(dict(value["config"]))
 
 
 def representation(configured: Any) -> str:
     """Returns the constructor call of a loss or metric, from its config: `SmoothINDCGLoss(alpha=1.0, ...)`."""
     config = configured.get_config()
-    # The parts themselves, since classes that are not registered cannot be decoded.
-    shown = {name: getattr(configured, name, None) or decode(config[name]) for name in config if _is_part(config[name])}
+    # The objects themselves, since classes that are not registered cannot be restored.
+    shown = {
+        name: getattr(configured, name, None) or deserialize(value)
+        for name, value in config.items()
+        if _is_config(value)
+    }
     arguments = ", ".join(f"{name}={value!r}" for name, value in {**config, **shown}.items())
     return f"{type(configured).__name__}({arguments})"
 
 
-def _is_part(value: Any) -> bool:
-    return isinstance(value, dict) and set(value) == {"class_name", "config"}
+def _is_config(value: Any) -> bool:
+    return isinstance(value, dict) and {"class_name", "config"} <= set(value)

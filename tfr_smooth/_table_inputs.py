@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfr_smooth import data, models, registry
+from tfr_smooth import _arguments, data, models
 from tfr_smooth.data.table_columns import column_names
 from tfr_smooth.data.table_rows import TableRows, as_table, label_weights
 
@@ -45,7 +45,7 @@ class TableInputs:
         else:
             columns = data.from_matrix(rows.table)
         for name in query_features:
-            registry.check_name("query_features", name, [column.name for column in columns])
+            _arguments.name("query_features", name, [column.name for column in columns])
             rows.check_constant(name)
         layer = models.TableFeatures(columns, stacked=not rows.is_frame)
         return cls(layer, rows.columns, None if features is None else list(features), list(query_features))

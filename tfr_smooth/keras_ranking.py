@@ -102,7 +102,7 @@ _FUNCTIONS: dict[str, tuple[str, dict[Any, str]]] = {
 
 def get_metric(
     key: str, name: str | None = None, dtype: Any = None, topn: int | None = None, **kwargs: Any
-) -> metrics.MeanOverLists:
+) -> metrics.MeasureMetric:
     """Creates a metric: `tfr.keras.metrics.get`, with TF-Ranking's arguments and defaults.
 
     Args:
@@ -140,7 +140,7 @@ def get_metric(
     return metrics.get(key, name=name, dtype=dtype, **kwargs)
 
 
-def default_keras_metrics(**kwargs: Any) -> list[metrics.MeanOverLists]:
+def default_keras_metrics(**kwargs: Any) -> list[metrics.MeasureMetric]:
     """Creates the default metrics of TF-Ranking: `tfr.keras.metrics.default_keras_metrics`.
 
     Args:

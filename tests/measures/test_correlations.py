@@ -5,6 +5,7 @@ import pytest
 import scipy.stats
 import tensorflow as tf
 
+from tests import facts
 from tests.helpers import pad, value_and_gradient
 from tfr_smooth import losses, measures, metrics, rankings
 from tfr_smooth.rankings import exact
@@ -54,7 +55,7 @@ def test_lists_without_a_correlation_count_as_zero_or_are_skipped(name):
     np.testing.assert_array_equal(measure(labels, scores), [1.0, 0.0, 0.0, 0.0, 0.0])
     means = {}
     for no_relevant in ("zero", "skip"):
-        metric = metrics.get(measure.about.name, no_relevant=no_relevant)
+        metric = metrics.MeasureMetric(measure, no_relevant=no_relevant)
         metric.update_state(labels, scores)
         means[no_relevant] = float(metric.result())
     # Tied scores have a correlation of 0 with labels that differ. Equal labels have none.
@@ -65,7 +66,7 @@ def test_lists_without_a_correlation_count_as_zero_or_are_skipped(name):
 def test_the_sharp_limit_is_the_exact_correlation_also_with_tied_labels(ranking):
     labels, scores = lists(12, ties=True)
     scores = np.argsort(np.random.RandomState(1).rand(*labels.shape), axis=1) + 0.0
-    smooth = measures.SpearmanCorrelation()(labels, scores, ranking=ranking(**ranking.about.sharp))
+    smooth = measures.SpearmanCorrelation()(labels, scores, ranking=ranking(**facts.of_ranking(ranking()).sharp))
     np.testing.assert_allclose(smooth, measures.SpearmanCorrelation()(labels, scores), atol=1e-4)
 
 

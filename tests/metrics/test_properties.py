@@ -1,4 +1,4 @@
-"""Properties of every metric of the registry."""
+"""Properties of every named metric."""
 
 import functools
 import inspect
@@ -9,11 +9,12 @@ import pytest
 import tensorflow as tf
 
 from tests import checks, references
+from tests.facts import COMBINATIONS, RELAXATIONS
 from tests.helpers import GRAPH_MODES, a_batch, pad
 from tests.modes import ONE_OF_EACH, quick_or_slow
-from tfr_smooth import _serialization, losses, measures, metrics, rankings, registry
+from tfr_smooth import _serialization, measures, metrics, rankings
 
-EXACT = tuple(registry.EXACT)
+EXACT = (*measures.MEASURES, *measures.EXACT_ONLY)
 # Cutoffs for which the order of six documents matters, of metrics with larger default cutoffs.
 TOPN = {"hits": 1, **dict.fromkeys(("precision", "recall", "precision_ia"), 3)}
 UNBOUNDED = ("dcg", "alpha_dcg", "arp")
@@ -57,7 +58,7 @@ OF_ALPHA_DCG = {"alpha": 0.3, "seed": 7}
 def changed_arguments(name):
     """Returns a non-default value for every hyperparameter."""
     hyperparameters = metrics.hyperparameters(name)
-    searched = registry.PAIRS[name].ranking.about.searched if name in registry.PAIRS else {}
+    searched = RELAXATIONS[name.split("_")[0]].searched if name in COMBINATIONS else {}
     others = {**FUNCTIONS, **(OF_ALPHA_DCG if name == "alpha_dcg" else {})}
     others = {key: value for key, value in others.items() if key in hyperparameters}
     return {**checks.changed({key: hyperparameters[key] for key in {*hyperparameters} - {*others}}, searched), **others}
@@ -84,16 +85,16 @@ def test_exact_values_equal_the_reference_also_with_ties(name, arguments):
     np.testing.assert_allclose(value(metric, labels, scores), expected, rtol=1e-6)
 
 
-@quick_or_slow(registry.PAIRS, quick=ONE_OF_EACH)
+@quick_or_slow(COMBINATIONS, quick=ONE_OF_EACH)
 def test_a_smooth_metric_is_one_minus_its_loss(name):
     subject = checks.SUBJECTS[name]
     labels, scores = subject.batch
     labels = np.vstack([labels, np.zeros((1, 6), "f")])
     scores = np.vstack([scores, scores[:1]])
     metric, loss = metrics.get(name), subject.loss()
-    soft = {key: loss.get_config()[key] for key in subject.hyperparameters}
+    soft = {key: checks.arguments_in(loss.get_config())[key] for key in subject.hyperparameters}
     assert metric.name == name
-    assert {key: metric.get_config()[key] for key in soft} == dict(subject.hyperparameters)
+    assert {key: checks.arguments_in(metric.get_config())[key] for key in soft} == dict(subject.hyperparameters)
     found = value(metrics.get(name, no_relevant="skip", **soft), labels, scores)
     np.testing.assert_allclose(found, 1.0 - subject.expected[0].mean(), rtol=1e-5, atol=1e-6)
 
@@ -225,22 +226,29 @@ def test_fit_evaluate_and_a_restored_keras_file_report_the_metric(name, tmp_path
 
 @every_metric
 def test_the_config_contains_every_constructor_argument(name):
-    parameters = list(inspect.signature(type(metrics.get(name)).__init__).parameters.values())[1:]
-    assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
     changed = changed_arguments(name)
     arguments = {**changed, "no_relevant": "skip", "ragged": True, "name": "mine", "dtype": "float64"}
-    assert {parameter.name for parameter in parameters} == set(arguments)
     metric = metrics.get(name, **arguments)
+    if type(metric) is not metrics.MeasureMetric:
+        parameters = list(inspect.signature(type(metric).__init__).parameters.values())[1:]
+        kinds = {parameter.name: parameter.kind for parameter in parameters}
+        assert kinds.pop("options") is inspect.Parameter.VAR_KEYWORD
+        assert {*kinds.values()} <= {inspect.Parameter.KEYWORD_ONLY} and set(kinds) == set(changed)
     config = metric.get_config()
-    assert config == {key: _serialization.encode(argument) for key, argument in arguments.items()}
+    assert checks.arguments_in(config) == {
+        key: _serialization.serialize(argument) for key, argument in arguments.items()
+    }
     for package in (metrics, tf.keras.metrics):
         again = package.deserialize(json.loads(json.dumps(package.serialize(metric))))
         assert type(again) is type(metric) and again.get_config() == config
     assert type(metric).from_config(config).get_config() == config
     for key, argument in arguments.items():
-        assert f"{key}={argument!r}" in repr(metric)
-    assert metrics.hyperparameters(name) == {key: metrics.get(name).get_config()[key] for key in changed}
-    assert metrics.get(type(metric).__name__).get_config() == metrics.get(name).get_config()
+        values = (argument, tuple(argument)) if isinstance(argument, list) else (argument,)
+        assert any(f"{key}={each!r}" in repr(metric) for each in values)
+    defaults = checks.arguments_in(metrics.get(name).get_config())
+    assert metrics.hyperparameters(name) == {key: defaults[key] for key in changed}
+    if type(metric) is not metrics.MeasureMetric:
+        assert metrics.get(type(metric).__name__).get_config() == metrics.get(name).get_config()
 
 
 @every_metric
@@ -259,15 +267,17 @@ def test_invalid_inputs_raise():
     with pytest.raises(ValueError, match="`labels` must have the shape of the scores"):
         metrics.NDCGMetric().update_state(np.ones((2, 4)), np.ones((2, 3)))
     with pytest.raises(ValueError, match="`ranking` must be an instance of tfr_smooth.rankings.Ranking, got 'approx'"):
-        metrics.MeanOverLists("approx", measures.NDCG())
+        metrics.MeasureMetric(measures.NDCG(), ranking="approx")
 
 
-def test_mean_over_lists_of_a_pair_equals_the_named_metric():
+def test_a_measure_of_a_ranking_equals_the_named_metric():
     batch = a_batch(length=6)
-    general = metrics.MeanOverLists(rankings.SoftSort(temperature=0.5), measures.NDCG(topn=2), name="pair")
-    assert value(general, *batch) == value(metrics.SoftSortNDCGMetric(temperature=0.5, topn=2), *batch)
+    general = metrics.MeasureMetric(measures.NDCG(topn=2), ranking=rankings.SoftSort(temperature=0.5), name="mine")
+    assert value(general, *batch) == value(metrics.get("softsort_ndcg@2", temperature=0.5), *batch)
+    exact = metrics.MeasureMetric(measures.NDCG(topn=2))
+    assert exact.name == "ndcg_2" and value(exact, *batch) == value(metrics.NDCGMetric(topn=2), *batch)
     again = tf.keras.metrics.deserialize(json.loads(json.dumps(tf.keras.metrics.serialize(general))))
-    assert type(again) is metrics.MeanOverLists and again.get_config() == general.get_config()
+    assert type(again) is metrics.MeasureMetric and again.get_config() == general.get_config()
 
 
 def test_names_contain_the_cutoff():
@@ -279,11 +289,9 @@ def test_names_contain_the_cutoff():
 
 
 def test_the_table_contains_every_public_metric_and_a_metric_per_metric_loss():
-    public = {c for c in vars(metrics).values() if isinstance(c, type) and issubclass(c, metrics.MeanOverLists)}
-    assert public - {metrics.MeanOverLists} == set(metrics.TABLE.values())
-    assert tuple(metrics.TABLE) == metrics.NAMES
-    of_metrics = {name for name, entry in losses.TABLE.items() if issubclass(entry.loss, losses.MeasureLoss)}
-    assert set(metrics.NAMES) == of_metrics | set(EXACT)
+    public = {c for c in vars(metrics).values() if isinstance(c, type) and issubclass(c, metrics.MeasureMetric)}
+    assert public == {type(metrics.get(name)) for name in metrics.NAMES}
+    assert (*EXACT, *COMBINATIONS) == metrics.NAMES
     assert metrics.get(None) is None
     with pytest.raises(ValueError, match="must be one of 'ndcg'"):
         metrics.get("ndgc")

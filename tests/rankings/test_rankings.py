@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import references
+from tests import facts, references
 from tests.rankings import evaluate
-from tfr_smooth import rankings, registry
+from tfr_smooth import rankings
 from tfr_smooth.rankings import Approx, FastSort, NeuralSort, PositionRanking, Sinkhorn, SmoothI, SoftRank, SoftSort
 from tfr_smooth.rankings.dcg import NDCGGain
 
@@ -20,11 +20,12 @@ RANKS = [FastSort(0.7), FastSort(0.7, "kl"), Sinkhorn(0.1)]
 POSITIONS = [Approx(2.0), *RANKS]
 ALL = ROWS + POSITIONS
 # Rankings without a variant of their own here have their defaults.
-ALL += [kind() for kind in registry.RANKINGS.values() if kind not in map(type, ALL)]
-SHARP = [kind(**kind.about.sharp) for kind in registry.RANKINGS.values()] + [FastSort(1e-3, "kl", beta=1e3)]
+ALL += [kind() for kind in rankings.RANKINGS.values() if kind not in map(type, ALL)]
+SHARP = [kind(**facts.RELAXATIONS[name].sharp) for name, kind in rankings.RANKINGS.items()]
+SHARP.append(FastSort(1e-3, "kl", beta=1e3))
 # Rankings in which far scores do not change near ones, as all documents between them have their exact ranks.
 BY_DIFFERENCES = [NeuralSort(0.7), *ROWS[4:6], *RANKS[:2]]
-BY_DIFFERENCES += [ranking for ranking in SHARP if ranking.about.sharp_error <= 1e-11]
+BY_DIFFERENCES += [ranking for ranking in SHARP if facts.of_ranking(ranking).sharp_error <= 1e-11]
 
 every_ranking = pytest.mark.parametrize("ranking", ALL, ids=str)
 
@@ -175,7 +176,9 @@ def test_sharp_limit_is_the_exact_ranking(ranking):
     expected = evaluate.value(rankings.ExactRanking().indicators, scores)
     if isinstance(ranking, PositionRanking):
         expected = np.arange(1, 13) @ expected
-    np.testing.assert_allclose(evaluate.value(result(ranking), scores), expected, atol=ranking.about.sharp_error)
+    np.testing.assert_allclose(
+        evaluate.value(result(ranking), scores), expected, atol=facts.of_ranking(ranking).sharp_error
+    )
 
 
 @pytest.mark.parametrize("ranking", BY_DIFFERENCES, ids=str)

@@ -59,7 +59,7 @@ def validation_metrics(strategy, folder):
 
     def metrics_of(model):
         dataset = read(folder / "vali.txt")
-        chosen = [metrics.NDCGMetric(topn=5), metrics.MeanAveragePrecisionMetric(), metrics.SmoothINDCGMetric()]
+        chosen = [metrics.NDCGMetric(topn=5), metrics.MeanAveragePrecisionMetric(), metrics.get("smoothi_ndcg")]
         validation = training.ExactValidation(dataset, chosen)
         validation.set_model(model)
         return validation.evaluate()

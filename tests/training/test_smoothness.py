@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 from tests import references
-from tfr_smooth import losses, measures, models, rankings, registry, training
+from tests.facts import RELAXATIONS
+from tfr_smooth import losses, measures, models, rankings, training
 from tfr_smooth.training import smoothness
 
 # List 2 is in its best order, list 3 has no relevant document.
@@ -48,15 +49,16 @@ def test_the_report_matches_the_definitions():
 
 
 @pytest.mark.parametrize(
-    "name", ["approx", *(pytest.param(n, marks=pytest.mark.slow) for n in registry.RANKINGS if n != "approx")]
+    "name", ["approx", *(pytest.param(n, marks=pytest.mark.slow) for n in RELAXATIONS if n != "approx")]
 )
 def test_a_sharper_ranking_has_a_smaller_gap_and_finally_no_gradient(name):
-    entry = registry.RANKINGS[name].about
-    loss = losses.get(f"{name}_ndcg", **{key: value for key, value in entry.sharp.items() if key != entry.temperature})
-    soft, sharp = registry.defaults(registry.RANKINGS[name])[entry.temperature], entry.sharp[entry.temperature]
+    relaxation = RELAXATIONS[name]
+    others = {key: value for key, value in relaxation.sharp.items() if key != relaxation.temperature}
+    loss = losses.get(f"{name}_ndcg", **others)
+    soft, sharp = getattr(loss.ranking, relaxation.temperature), relaxation.sharp[relaxation.temperature]
     separate = [(10.0 * np.argsort(np.argsort(SCORES, axis=1), axis=1).astype(np.float32), LABELS)]
     report = diagnose(loss, separate, values=(sharp, soft))
-    assert report.hyperparameter == entry.temperature
+    assert report.hyperparameter == relaxation.temperature
     assert report.rows[0].gap < 1e-4 and report.rows[0].vanishing_share == 1.0
     assert report.rows[0].gap <= report.rows[1].gap
 

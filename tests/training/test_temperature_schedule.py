@@ -103,10 +103,10 @@ def test_a_learning_rate_schedule_counts_epochs():
 def test_a_smooth_metric_shares_the_temperature():
     alpha = variable()
     model = make_model(losses.SmoothINDCGLoss(alpha=alpha))
-    validation = training.ExactValidation(make_dataset(), [metrics.SmoothINDCGMetric(alpha=alpha)])
+    validation = training.ExactValidation(make_dataset(), [metrics.get("smoothi_ndcg", alpha=alpha)])
     fit(model, epochs=3, callbacks=[training.TemperatureSchedule(alpha, VALUES.__getitem__), validation])
     assert validation.evaluate()["smoothi_ndcg"] == pytest.approx(validation.history["val_smoothi_ndcg"][-1])
-    at_the_last = training.ExactValidation(make_dataset(), [metrics.SmoothINDCGMetric(alpha=VALUES[-1])])
+    at_the_last = training.ExactValidation(make_dataset(), [metrics.get("smoothi_ndcg", alpha=VALUES[-1])])
     at_the_last.set_model(model)
     assert at_the_last.evaluate()["smoothi_ndcg"] == pytest.approx(validation.history["val_smoothi_ndcg"][-1])
 

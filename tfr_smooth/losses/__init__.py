@@ -1,7 +1,6 @@
-"""Keras ranking losses, and a table of all losses by name."""
+"""Keras ranking losses, and all losses by name."""
 
 from tfr_smooth._lists import list_weights
-from tfr_smooth.losses import measure_losses
 from tfr_smooth.losses.baselines import *  # noqa: F403
 from tfr_smooth.losses.baselines import BASELINES
 from tfr_smooth.losses.click_em import ClickEMLoss
@@ -18,34 +17,30 @@ from tfr_smooth.losses.lambda_weights import (
     PrecisionLambdaWeight,
     YetiDCGLambdaWeight,
 )
-from tfr_smooth.losses.loss_table import (
-    MULTI_SCORE,
-    NAMES,
-    TABLE,
-    Entry,
-    RankingLossKey,
-    deserialize,
-    get,
-    hyperparameters,
-    serialize,
-)
-from tfr_smooth.losses.measure_losses import *  # noqa: F403
 from tfr_smooth.losses.mixture_em import MixtureEMLoss
 from tfr_smooth.losses.multi_objective import MultiObjectiveLoss
 from tfr_smooth.losses.ordinal import OrdinalLoss
-from tfr_smooth.losses.ranking_loss import MeasureLoss, RankingLoss
+from tfr_smooth.losses.ranking_loss import RankingLoss
+from tfr_smooth.losses.smooth import (
+    ApproxMRRLoss,
+    ApproxNDCGLoss,
+    MeasureLoss,
+    SmoothIMAPLoss,
+    SmoothINDCGLoss,
+    SmoothIPrecisionLoss,
+    SoftNDCGLoss,
+)
+from tfr_smooth.losses.table import NAMES, RankingLossKey, deserialize, get, hyperparameters, serialize
 from tfr_smooth.losses.weighted_sum import WeightedSumLoss
 
 __all__ = [
-    "BASELINES",
-    "MULTI_SCORE",
     "NAMES",
-    "TABLE",
+    "ApproxMRRLoss",
+    "ApproxNDCGLoss",
     "ClickEMLoss",
-    "DualLearningLoss",
     "DCGLambdaWeight",
     "DCGLambdaWeightV2",
-    "Entry",
+    "DualLearningLoss",
     "GumbelLoss",
     "LabelDiffLambdaWeight",
     "LambdaWeight",
@@ -59,6 +54,10 @@ __all__ = [
     "PrecisionLambdaWeight",
     "RankingLoss",
     "RankingLossKey",
+    "SmoothIMAPLoss",
+    "SmoothINDCGLoss",
+    "SmoothIPrecisionLoss",
+    "SoftNDCGLoss",
     "WeightedSumLoss",
     "YetiDCGLambdaWeight",
     "deserialize",
@@ -67,4 +66,4 @@ __all__ = [
     "list_weights",
     "serialize",
 ]
-__all__ += [*(loss.__name__ for loss in BASELINES), *measure_losses.__all__]
+__all__ += [loss.__name__ for loss in BASELINES.values()]

@@ -1,18 +1,14 @@
-"""Base classes of the ranking losses: inputs, weights, reduction, replicas, config."""
+"""Base class of the ranking losses: inputs, weights, reduction, replicas, config."""
 
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
+import re
+from typing import Any, TypedDict
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _keras, _lists, _serialization
-from tfr_smooth.measures import Measure
-from tfr_smooth.rankings import Ranking
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from tfr_smooth import _arguments, _keras, _lists, _serialization
 
 # Reduction names of both Keras versions -> the reduction used here.
 REDUCTIONS = {
@@ -49,7 +45,7 @@ class RankingLoss(tf.keras.losses.Loss):
       dtype: Type of the computation and the result, float32 or float64. None uses float64 for float64 scores, else
         float32. float16 and bfloat16 mean float32.
       ragged: Whether labels and scores are `tf.RaggedTensor`s.
-      name: Name of the loss. None uses the default.
+      name: Name of the loss. None uses that of the class in snake case, such as "softmax_loss".
       reduction: "sum_over_batch_size", "mean" or "auto" for the weighted sum over lists divided by the number of
         included lists; "mean_with_sample_weight" for the weighted sum divided by the sum of the weights of included
         lists; "sum" for the weighted sum; "none" or None for [batch] losses.
@@ -67,9 +63,6 @@ class RankingLoss(tf.keras.losses.Loss):
       2.0
     """
 
-    # Of the losses of the library that are not measures of a ranking.
-    about: ClassVar[_about.AboutLoss]
-
     def __init__(
         self,
         *,
@@ -81,12 +74,14 @@ class RankingLoss(tf.keras.losses.Loss):
         _keras.warn_of_other_keras()
         if reduction is not None:
             _arguments.choice("reduction", reduction, [known for known in REDUCTIONS if known])
-        if name is None and hasattr(self, "about"):
-            name = self.about.name.removesuffix("_loss") + "_loss"
-        super().__init__(name=name)
+        super().__init__(name=name or self._default_name())
         self.reduction = REDUCTIONS[reduction]
         self.ragged = _arguments.boolean("ragged", ragged)
         self._computed_in = _arguments.float_type("dtype", dtype)
+
+    def _default_name(self) -> str:
+        """Returns the name of the class in snake case."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(self).__name__).lower()
 
     @property
     def dtype(self) -> str | None:
@@ -208,62 +203,13 @@ class RankingLoss(tf.keras.losses.Loss):
         parameters = inspect.signature(type(self).__init__).parameters.values()
         own = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and hasattr(self, each.name)]
         names = dict.fromkeys([*own, *LossOptions.__annotations__])
-        return {name: _serialization.encode(getattr(self, name)) for name in names}
+        return {name: _serialization.serialize(getattr(self, name)) for name in names}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> RankingLoss:
         """Creates the loss from the result of `get_config`."""
-        return cls(**{name: _serialization.decode(value) for name, value in config.items()})
+        return cls(**{name: _serialization.deserialize(value) for name, value in config.items()})
 
     def __repr__(self) -> str:
         """Returns the constructor call."""
         return _serialization.representation(self)
-
-
-@tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)
-class MeasureLoss(RankingLoss):
-    r"""1 - measure for any measure of any ranking: $1 - m(y, s; \mathrm{ranking})$.
-
-    Lists without a relevant document are excluded.
-
-    Args:
-      ranking: A smooth ranking, such as `rankings.SmoothI(alpha=10.0)` or `rankings.Approx()`.
-      measure: A measure, such as `measures.NDCG(topn=10)`.
-      **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
-
-    Raises:
-      ValueError: If an argument is invalid.
-
-    Time and memory are those of the ranking. The config contains the ranking and the measure. To load models with a
-    ranking or measure of your own, give its class a `get_config` and register it with
-    `tf.keras.utils.register_keras_serializable`.
-
-    Attributes:
-      ranking: The ranking.
-      measure: The measure; the loss is one minus its value under `ranking`.
-
-    Example:
-      >>> import tensorflow as tf
-      >>> from tfr_smooth import losses, measures, rankings
-      >>> loss = losses.MeasureLoss(rankings.Approx(alpha=100.0), measures.AveragePrecision())
-      >>> print(round(float(loss(tf.constant([[1, 0, 1]]), tf.constant([[3.0, 2.0, 1.0]]))), 2))
-      0.17
-    """
-
-    def __init__(self, ranking: Ranking, measure: Measure, **options: Unpack[LossOptions]) -> None:
-        super().__init__(**options)
-        self.ranking = _arguments.instance("ranking", ranking, Ranking)
-        self.measure = _arguments.instance("measure", measure, Measure)
-
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch]: 1 - measure."""
-        return 1.0 - self.measure.compute(labels, scores, mask, self.ranking)
-
-    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] bool: False for lists without a relevant document."""
-        return self.measure.has_relevant(labels, mask)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        parts = {"ranking": self.ranking, "measure": self.measure}
-        return {**{name: _serialization.encode(part) for name, part in parts.items()}, **super().get_config()}

@@ -1,6 +1,7 @@
 """Measures of a ranking, exact or smooth: pure functions, one value per list. One file per measure.
 
-To add a measure, import its class here and add it to `MEASURES`, or to `EXACT_ONLY` if it should have no losses.
+To add a measure, import its class here and give it a name in `MEASURES`, or in `EXACT_ONLY` if it should not have
+losses.
 """
 
 from tfr_smooth.measures.alpha_dcg import AlphaDCG as AlphaDCG
@@ -21,26 +22,26 @@ from tfr_smooth.measures.reciprocal_rank import ReciprocalRank as ReciprocalRank
 from tfr_smooth.measures.spearman_correlation import SpearmanCorrelation as SpearmanCorrelation
 from tfr_smooth.measures.subtopics import SubtopicMeasure
 
-# The measures, in the order of the tables.
-MEASURES: tuple[type[Measure], ...] = (
-    NDCG,
-    Precision,
-    Recall,
-    AveragePrecision,
-    ReciprocalRank,
-    ExpectedReciprocalRank,
-    SpearmanCorrelation,
-)
+# The measures by name, the last word of the names of their losses and the name of their metrics.
+MEASURES: dict[str, type[Measure]] = {
+    "ndcg": NDCG,
+    "precision": Precision,
+    "recall": Recall,
+    "map": AveragePrecision,
+    "mrr": ReciprocalRank,
+    "err": ExpectedReciprocalRank,
+    "spearman": SpearmanCorrelation,
+}
 # Those that have a metric of the exact ranking, but no losses and smooth metrics.
-EXACT_ONLY: tuple[type[Measure], ...] = (
-    Hits,
-    DCG,
-    AverageRelevancePosition,
-    OrderedPairAccuracy,
-    KendallTau,
-    AlphaDCG,
-    PrecisionIA,
-)
+EXACT_ONLY: dict[str, type[Measure]] = {
+    "hits": Hits,
+    "dcg": DCG,
+    "arp": AverageRelevancePosition,
+    "ordered_pair_accuracy": OrderedPairAccuracy,
+    "kendall_tau": KendallTau,
+    "alpha_dcg": AlphaDCG,
+    "precision_ia": PrecisionIA,
+}
 
 __all__ = ["EXACT_ONLY", "MEASURES", "BinaryMeasure", "Measure", "SubtopicMeasure", "ideal_dcg"]
-__all__ += [measure.__name__ for measure in (*MEASURES, *EXACT_ONLY)]
+__all__ += [measure.__name__ for measure in (*MEASURES.values(), *EXACT_ONLY.values())]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.measures.dcg import discount_of
-from tfr_smooth.measures.subtopics import EXAMPLE_LABELS, NOTE, SubtopicMeasure
+from tfr_smooth.measures.subtopics import SubtopicMeasure
 from tfr_smooth.rankings import Ranking, dcg
 from tfr_smooth.rankings.dcg import TensorFunction
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class AlphaDCG(SubtopicMeasure):
     r"""Alpha-DCG@K of each list: DCG whose gain falls with each earlier document on the same subtopic.
@@ -44,17 +44,6 @@ class AlphaDCG(SubtopicMeasure):
       >>> print(measures.AlphaDCG()(labels, tf.constant([[3.0, 1.0, 2.0]])).numpy().round(4))
       [2.1964]
     """
-
-    about: ClassVar = _about.AboutMeasure(
-        suffix="AlphaDCG",
-        title="alpha-DCG@K",
-        formula=r"\sum_{r=1}^K \frac{1}{\log_2(r + 1)} \sum_t y_{rt} \, (1 - \alpha)^{\sum_{l<r} y_{lt}}",
-        citation="Clarke et al. 2008",
-        exact="AlphaDCGMetric",
-        example=2.2,
-        example_labels=EXAMPLE_LABELS,
-        note=NOTE,
-    )
 
     topn: int | None = None
     alpha: float = 0.5

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.measures.measure import BinaryMeasure
 from tfr_smooth.rankings import Ranking
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class AveragePrecision(BinaryMeasure):
     r"""AP@K of each list: $\mathrm{AP@}K = \frac{1}{R} \sum_{r=1}^K y_r \, \mathrm{P@}r$.
@@ -37,18 +37,6 @@ class AveragePrecision(BinaryMeasure):
       >>> print(average_precision(tf.constant([[1.0, 0.0, 1.0]]), tf.constant([[2.0, 1.0, 0.0]])).numpy().round(4))
       [0.8333]
     """
-
-    about: ClassVar = _about.AboutMeasure(
-        suffix="MAP",
-        title="average precision",
-        formula=r"\frac{1}{R} \sum_{r=1}^K y_r \frac{1}{r} \sum_{l=1}^r y_l",
-        position_formula=r"\frac{1}{R} \sum_j \frac{rel_j}{\pi_j} "
-        + _about.WITHIN
-        + r" \left(1 + \sum_i rel_i A_{ji}\right)",
-        citation="Thonet et al. 2021, Eq. 2 and 11",
-        exact="MeanAveragePrecisionMetric",
-        example=0.5833,
-    )
 
     topn: int | None = None
 

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about
+from tfr_smooth import _serialization
 from tfr_smooth.measures.measure import Measure
 from tfr_smooth.rankings import Ranking
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class AverageRelevancePosition(Measure):
     r"""ARP of each list: the mean rank of its documents, weighted by label, $\frac{1}{\sum_r y_r} \sum_r r \, y_r$.
@@ -30,15 +31,6 @@ class AverageRelevancePosition(Measure):
       [2.3333]
     """
 
-    about: ClassVar = _about.AboutMeasure(
-        suffix="ARP",
-        title="average relevance position",
-        formula=r"\frac{1}{\sum_r y_r} \sum_r r \, y_r",
-        citation="TF-Ranking 0.5.5",
-        exact="ARPMetric",
-        example=2.33,
-        note="Lower is better. The weight of a list is multiplied by the sum of its labels.\n" + _about.TIES,
-    )
     lower_is_better: ClassVar[bool] = True
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:

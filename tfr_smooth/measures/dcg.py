@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _lists
+from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.measures.measure import Measure
 from tfr_smooth.rankings import Ranking
 from tfr_smooth.rankings.dcg import Discount, TensorFunction, exponential_gain
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class DCG(Measure):
     r"""DCG@K of each list, without `NDCG`'s division by the value of the ideal order.
@@ -44,15 +44,6 @@ class DCG(Measure):
       >>> print(reciprocal(labels, scores).numpy().round(4))
       [1.3333]
     """
-
-    about: ClassVar = _about.AboutMeasure(
-        suffix="DCG",
-        title="DCG@K",
-        formula=r"\sum_{r=1}^K \frac{2^{y_r} - 1}{\log_2(r + 1)}",
-        citation="Jarvelin, Kekalainen 2002",
-        exact="DCGMetric",
-        example=2.39,
-    )
 
     topn: int | None = None
     gain_fn: TensorFunction | None = None

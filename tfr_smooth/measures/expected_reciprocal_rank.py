@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.measures.measure import Measure
 from tfr_smooth.measures.reciprocal_rank import reciprocal_rank
 from tfr_smooth.rankings import Ranking
 from tfr_smooth.rankings.dcg import exponential_gain
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class ExpectedReciprocalRank(Measure):
     r"""ERR@K of each list: the expected reciprocal of the rank at which a user is satisfied.
@@ -41,16 +41,6 @@ class ExpectedReciprocalRank(Measure):
       >>> print(err(tf.constant([[0.0, 2.0, 1.0]]), tf.constant([[2.0, 1.0, 0.0]])).numpy().round(4))
       [0.3958]
     """
-
-    about: ClassVar = _about.AboutMeasure(
-        suffix="ERR",
-        title="expected reciprocal rank",
-        formula=r"\sum_{r=1}^K \frac{1}{r} \, R_r \prod_{l<r} (1 - R_l), \quad R = \frac{2^y - 1}{2^{y_{max}}}",
-        position_formula=r"\sum_j \frac{R_j}{\pi_j} " + _about.WITHIN + r" \prod_i (1 - R_i A_{ji})",
-        citation="Chapelle et al. 2009",
-        exact="ERRMetric",
-        example=0.1107,
-    )
 
     topn: int | None = None
     max_grade: float = 4.0

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.measures.measure import BinaryMeasure
 from tfr_smooth.measures.precision import relevance_found
 from tfr_smooth.rankings import Ranking
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class Hits(BinaryMeasure):
     r"""Hits@K of each list: $\min(1, \sum_{r=1}^K y_r)$, 1 if a relevant document is among the first K, else 0.
@@ -35,16 +35,6 @@ class Hits(BinaryMeasure):
       >>> print(measures.Hits(topn=1)(labels, scores).numpy(), measures.Hits(topn=2)(labels, scores).numpy())
       [0.] [1.]
     """
-
-    about: ClassVar = _about.AboutMeasure(
-        suffix="Hits",
-        title="Hits@K",
-        formula=r"\min\left(1, \sum_{r=1}^K y_r\right)",
-        citation="trec_eval, success_K",
-        exact="HitsMetric",
-        example=1.0,
-        example_arguments={"topn": 2},
-    )
 
     topn: int | None = 10
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _lists
+from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.measures.measure import Measure
 from tfr_smooth.rankings import ExactRanking, Ranking
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class KendallTau(Measure):
     r"""Kendall's rank correlation $\tau_b$ of labels and scores, per list.
@@ -37,18 +37,6 @@ class KendallTau(Measure):
       >>> print(measures.KendallTau()(labels, scores).numpy().round(4))
       [0.6667]
     """
-
-    about: ClassVar = _about.AboutMeasure(
-        suffix="KendallTau",
-        title="Kendall's correlation",
-        formula=r"\frac{\sum_{i < j} \mathrm{sign}(s_i - s_j) \, \mathrm{sign}(y_i - y_j)}"
-        r"{\sqrt{\sum_{i < j} [s_i \ne s_j] \sum_{i < j} [y_i \ne y_j]}}",
-        citation="Kendall 1945",
-        exact="KendallTauMetric",
-        example=-0.33,
-        cost=("N^2", "N^2"),
-        note="Lists with equal labels have no correlation: they are treated as lists without a relevant document.",
-    )
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         """Returns [batch] from clean lists."""

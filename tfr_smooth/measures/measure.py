@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import abc
-import dataclasses
 from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _lists
+from tfr_smooth import _lists, _serialization
 from tfr_smooth.rankings import ExactRanking, Ranking
 
 
-@dataclasses.dataclass(frozen=True)
-class Measure(abc.ABC):
+class Measure(_serialization.Configurable, abc.ABC):
     """Base class of the measures: pure functions of labels, scores and a ranking.
 
     The same formula computes the exact measure with `rankings.ExactRanking()` and the differentiable measure with a
@@ -22,8 +20,8 @@ class Measure(abc.ABC):
     a document at more than one rank.
 
     A subclass overrides `compute`, `is_relevant` if not every label above 0 is relevant, and `list_weights` if lists
-    differ in weight. To save models with a measure of your own, make it a frozen dataclass with a `get_config` and
-    register it with `tf.keras.utils.register_keras_serializable`.
+    differ in weight. To save models with a measure of your own, make it a frozen dataclass and register it with
+    `tf.keras.utils.register_keras_serializable`.
 
     Example:
       >>> import tensorflow as tf
@@ -37,8 +35,6 @@ class Measure(abc.ABC):
       [0.] [0.33]
     """
 
-    # Of the measures of the library.
-    about: ClassVar[_about.AboutMeasure]
     # Base class of the smooth rankings from which it can be computed.
     ranking_class: ClassVar[type[Ranking]] = Ranking
     # Read by Keras 3's callbacks with mode="auto".

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _lists
+from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.measures.measure import Measure
 from tfr_smooth.rankings import Ranking, dcg
 from tfr_smooth.rankings.dcg import Discount, NDCGGain
@@ -19,6 +18,7 @@ _GRADES = 8.0
 _FEW_RANKS = 32
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class NDCG(Measure):
     r"""NDCG@K of each list.
@@ -54,16 +54,6 @@ class NDCG(Measure):
       >>> print(ndcg(tf.constant([[0.0, 1.0, -1.0]]), tf.constant([[2.0, 1.0, 0.0]])).numpy().round(4))
       [0.6309]
     """
-
-    about: ClassVar = _about.AboutMeasure(
-        suffix="NDCG",
-        title="NDCG@K",
-        formula=r"\frac{1}{N_K} \sum_{r=1}^K \frac{2^{y_r} - 1}{\log_2(r + 1)}",
-        position_formula=r"\frac{1}{N_K} \sum_j \frac{2^{rel_j} - 1}{\log_2(1 + \pi_j)} " + _about.WITHIN,
-        citation="Jarvelin, Kekalainen 2002; Thonet et al. 2021, Eq. 3 and 12",
-        exact="NDCGMetric",
-        example=0.659,
-    )
 
     topn: int | None = None
     gain: str = "exponential"

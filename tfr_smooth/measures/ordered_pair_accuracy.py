@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _lists
+from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.measures.measure import Measure
 from tfr_smooth.rankings import ExactRanking, Ranking
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class OrderedPairAccuracy(Measure):
     r"""OPA of each list: the share of the pairs with different labels that the scores order correctly.
@@ -31,17 +31,6 @@ class OrderedPairAccuracy(Measure):
       >>> print(opa(tf.constant([[0.0, 2.0, 1.0]]), tf.constant([[2.0, 1.0, 0.0]])).numpy().round(4))
       [0.3333]
     """
-
-    about: ClassVar = _about.AboutMeasure(
-        suffix="OrderedPairAccuracy",
-        title="ordered pair accuracy",
-        formula=r"\frac{\sum_{i, j} [y_i > y_j] \, [s_i > s_j]}{\sum_{i, j} [y_i > y_j]}",
-        citation="TF-Ranking 0.5.5",
-        exact="OPAMetric",
-        example=0.33,
-        cost=("N^2", "N^2"),
-        note="Tied scores are not correct. The weight of a list is multiplied by the number of its pairs.",
-    )
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         """Returns [batch] from clean lists."""

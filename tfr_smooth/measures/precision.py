@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _lists
+from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.measures.measure import BinaryMeasure
 from tfr_smooth.rankings import Ranking
 from tfr_smooth.rankings.dcg import NDCGGain
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class Precision(BinaryMeasure):
     r"""P@K of each list: $\mathrm{P@}K = \frac{1}{K} \sum_{r=1}^K y_r$.
@@ -36,16 +36,6 @@ class Precision(BinaryMeasure):
       >>> print(precision(tf.constant([[0.0, 2.0, 1.0]]), tf.constant([[2.0, 1.0, 0.0]])).numpy())
       [0.5]
     """
-
-    about: ClassVar = _about.AboutMeasure(
-        suffix="Precision",
-        title="P@K",
-        formula=r"\frac{1}{K} \sum_{r=1}^K y_r",
-        position_formula=r"\frac{1}{K} \sum_j rel_j " + _about.WITHIN,
-        citation="Thonet et al. 2021, Eq. 1 and 10",
-        exact="PrecisionMetric",
-        example=0.2,
-    )
 
     topn: int | None = 10
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _lists
-from tfr_smooth.measures.subtopics import EXAMPLE_LABELS, NOTE, SubtopicMeasure
+from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth.measures.subtopics import SubtopicMeasure
 from tfr_smooth.rankings import Ranking
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class PrecisionIA(SubtopicMeasure):
     r"""Intent-aware P@K of each list: the mean of P@K over the subtopics that have a relevant document.
@@ -37,18 +37,6 @@ class PrecisionIA(SubtopicMeasure):
       >>> print(measures.PrecisionIA(topn=2)(labels, tf.constant([[3.0, 1.0, 2.0]])).numpy())
       [0.75]
     """
-
-    about: ClassVar = _about.AboutMeasure(
-        suffix="PrecisionIA",
-        title="P-IA@K",
-        formula=r"\frac{1}{T K} \sum_t \sum_{r=1}^K y_{rt}",
-        citation="Agrawal et al. 2009; Clarke et al. 2009",
-        exact="PrecisionIAMetric",
-        example=0.75,
-        example_arguments={"topn": 2},
-        example_labels=EXAMPLE_LABELS,
-        note=NOTE,
-    )
 
     topn: int | None = 10
 

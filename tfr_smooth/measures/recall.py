@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.measures.measure import BinaryMeasure
 from tfr_smooth.measures.precision import relevance_found
 from tfr_smooth.rankings import Ranking
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class Recall(BinaryMeasure):
     r"""R@K of each list: $\mathrm{R@}K = \frac{1}{R} \sum_{r=1}^K y_r$.
@@ -36,17 +36,6 @@ class Recall(BinaryMeasure):
       >>> print(recall(tf.constant([[0.0, 2.0, 1.0]]), tf.constant([[2.0, 1.0, 0.0]])).numpy())
       [0.5]
     """
-
-    about: ClassVar = _about.AboutMeasure(
-        suffix="Recall",
-        title="R@K",
-        formula=r"\frac{1}{R} \sum_{r=1}^K y_r",
-        position_formula=r"\frac{1}{R} \sum_j rel_j " + _about.WITHIN,
-        citation="Manning, Raghavan, Schuetze 2008",
-        exact="RecallMetric",
-        example=0.5,
-        example_arguments={"topn": 2},
-    )
 
     topn: int | None = 10
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments
+from tfr_smooth import _arguments, _serialization
 from tfr_smooth.measures.measure import BinaryMeasure
 from tfr_smooth.rankings import Ranking
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class ReciprocalRank(BinaryMeasure):
     r"""RR@K of each list: the reciprocal rank of the first relevant document, 0 if it is not in the first K.
@@ -39,16 +39,6 @@ class ReciprocalRank(BinaryMeasure):
       >>> print(reciprocal_rank(tf.constant([[0.0, 2.0, 1.0]]), tf.constant([[2.0, 1.0, 0.0]])).numpy())
       [0.5]
     """
-
-    about: ClassVar = _about.AboutMeasure(
-        suffix="MRR",
-        title="reciprocal rank",
-        formula=r"\sum_{r=1}^K \frac{1}{r} \, y_r \prod_{l<r} (1 - y_l)",
-        position_formula=r"\sum_j \frac{rel_j}{\pi_j} " + _about.WITHIN + r" \prod_i (1 - rel_i A_{ji})",
-        citation="Voorhees 1999",
-        exact="MRRMetric",
-        example=0.5,
-    )
 
     topn: int | None = None
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _lists
+from tfr_smooth import _lists, _serialization
 from tfr_smooth.measures.measure import Measure
 from tfr_smooth.rankings import ExactRanking, PositionRanking, Ranking, exact
 
@@ -15,6 +15,7 @@ _RANKS = "$r_j$ are the ranks by score and $q_j$ the ranks by label; tied docume
 _EXCLUDED = "Lists with equal labels have no correlation: they are treated as lists without a relevant document."
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class SpearmanCorrelation(Measure):
     r"""Spearman's rank correlation of labels and scores, per list: Pearson's correlation of their ranks.
@@ -50,20 +51,6 @@ class SpearmanCorrelation(Measure):
       [0.8] [0.4]
     """
 
-    about: ClassVar = _about.AboutMeasure(
-        suffix="Spearman",
-        title="Spearman's correlation",
-        formula=r"\frac{\sum_j (r_j - \bar r)(q_j - \bar q)}"
-        r"{\sqrt{\sum_j (r_j - \bar r)^2 \sum_j (q_j - \bar q)^2}}",
-        position_formula=r"\frac{\sum_j (\pi_j - \frac{n + 1}{2})(q_j - \bar q)}"
-        r"{\sqrt{\frac{n (n^2 - 1)}{12} \sum_j (q_j - \bar q)^2}}",
-        citation="Spearman 1904; Blondel et al. 2020 (arXiv:2002.08871), Section 6",
-        exact="SpearmanMetric",
-        example=-0.5,
-        note=f"{_RANKS}\n{_EXCLUDED}",
-        loss_note="$q_j$ are the ranks by label; documents with equal labels share the mean of their ranks.\n"
-        "The loss is in [0, 2], and 1 for tied scores. Lists with equal labels are excluded.",
-    )
     ranking_class: ClassVar[type[Ranking]] = PositionRanking
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:

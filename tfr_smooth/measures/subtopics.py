@@ -6,15 +6,9 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _lists
+from tfr_smooth import _arguments, _lists
 from tfr_smooth.measures.measure import Measure
 from tfr_smooth.rankings import ExactRanking, Ranking
-
-EXAMPLE_LABELS = "[[0, 1], [1, 1], [1, 0], [-1, -1]]"
-NOTE = (
-    "Labels are [batch, list, subtopics]; a negative label marks a subtopic that the list does not have, and a\n"
-    "document with only negative labels is padding.\n" + _about.TIES
-)
 
 
 @dataclasses.dataclass(frozen=True)

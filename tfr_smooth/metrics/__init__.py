@@ -1,28 +1,45 @@
-"""Exact and smooth Keras ranking metrics, and a table of all metrics by name."""
+"""Exact and smooth Keras ranking metrics, and all metrics by name."""
 
-from tfr_smooth.metrics import measure_metrics
-from tfr_smooth.metrics.mean_over_lists import MeanOverLists
-from tfr_smooth.metrics.measure_metrics import *  # noqa: F403
-from tfr_smooth.metrics.metric_table import (
-    NAMES,
-    TABLE,
-    RankingMetricKey,
-    deserialize,
-    get,
-    hyperparameters,
-    serialize,
+from tfr_smooth.metrics.exact import (
+    ARPMetric,
+    DCGMetric,
+    ERRMetric,
+    HitsMetric,
+    KendallTauMetric,
+    MeanAveragePrecisionMetric,
+    MRRMetric,
+    NDCGMetric,
+    OPAMetric,
+    PrecisionMetric,
+    RecallMetric,
+    SpearmanMetric,
 )
+from tfr_smooth.metrics.measure_metric import MeasureMetric
 from tfr_smooth.metrics.multi_objective import MultiObjectiveMetric
+from tfr_smooth.metrics.subtopics import AlphaDCGMetric, PrecisionIAMetric
+from tfr_smooth.metrics.table import NAMES, RankingMetricKey, deserialize, get, hyperparameters, serialize
 
 __all__ = [
     "NAMES",
-    "TABLE",
-    "MeanOverLists",
+    "ARPMetric",
+    "AlphaDCGMetric",
+    "DCGMetric",
+    "ERRMetric",
+    "HitsMetric",
+    "KendallTauMetric",
+    "MRRMetric",
+    "MeanAveragePrecisionMetric",
+    "MeasureMetric",
     "MultiObjectiveMetric",
+    "NDCGMetric",
+    "OPAMetric",
+    "PrecisionIAMetric",
+    "PrecisionMetric",
     "RankingMetricKey",
+    "RecallMetric",
+    "SpearmanMetric",
     "deserialize",
     "get",
     "hyperparameters",
     "serialize",
 ]
-__all__ += measure_metrics.__all__

@@ -93,6 +93,6 @@ def _named(argument: str, ours: Any, theirs: Any, identifier: Any) -> Any:
     with contextlib.suppress(ValueError):
         if callable(theirs.get(identifier)):  # Keras 2 returns some unknown names.
             return identifier
-    near = difflib.get_close_matches(identifier, ours.TABLE, n=1)
+    near = difflib.get_close_matches(identifier, ours.NAMES, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise ValueError(f"`{argument}` must be known to tfr_smooth or Keras by its name, got {identifier!r}.{hint}")

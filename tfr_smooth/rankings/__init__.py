@@ -1,6 +1,6 @@
 """Exact and smooth rankings: functions from scores and a mask to documents at ranks. One file per relaxation.
 
-To add a relaxation, import its class here and add it to `RANKINGS`.
+To add a relaxation, import its class here and give it a name in `RANKINGS`.
 """
 
 from tfr_smooth.rankings.approx import Approx as Approx
@@ -17,8 +17,16 @@ from tfr_smooth.rankings.softrank import rank_distributions, win_probabilities
 from tfr_smooth.rankings.softsort import SoftSort as SoftSort
 from tfr_smooth.rankings.steps import RankSteps, Steps
 
-# The relaxations, in the order of the tables and of the colors of the plots.
-RANKINGS: tuple[type[Ranking], ...] = (SmoothI, Approx, SoftRank, NeuralSort, SoftSort, FastSort, Sinkhorn)
+# The relaxations by name, the first word of the names of their losses.
+RANKINGS: dict[str, type[Ranking]] = {
+    "smoothi": SmoothI,
+    "approx": Approx,
+    "soft": SoftRank,
+    "neuralsort": NeuralSort,
+    "softsort": SoftSort,
+    "fastsort": FastSort,
+    "sinkhorn": Sinkhorn,
+}
 
 __all__ = [
     "RANKINGS",
@@ -33,4 +41,4 @@ __all__ = [
     "smoothi_metric_error_bound",
     "win_probabilities",
 ]
-__all__ += [ranking.__name__ for ranking in RANKINGS]
+__all__ += [ranking.__name__ for ranking in RANKINGS.values()]

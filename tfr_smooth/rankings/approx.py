@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _compiled, _lists
+from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.rankings.ranking import PositionRanking
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class Approx(PositionRanking):
     r"""The Approx ranking: positions from sigmoids of score differences.
@@ -38,16 +38,6 @@ class Approx(PositionRanking):
       >>> print(rankings.Approx(alpha=10.0).positions(scores, scores > 0.0).numpy().round(3))
       [[3. 1. 2.]]
     """
-
-    about: ClassVar = _about.AboutRanking(
-        prefix="Approx",
-        title="Approx",
-        formula=r"\pi_j = 1 + \sum_{i \ne j} \sigma(\alpha (s_i - s_j))",
-        citation="Qin, Liu, Li 2010; Bruch et al. 2019, Eq. 5",
-        searched={"alpha": (0.1, 1.0, 5.0, 10.0, 20.0, 40.0, 100.0), "beta": _about.POWERS},
-        sharp={"alpha": 1e3, "beta": 1e3},
-        costs={"ndcg": ("N^2", "N"), "map": ("N^2", "N^2"), "mrr": ("N^2", "N^2"), "err": ("N^2", "N^2")},
-    )
 
     alpha: float | tf.Variable = 10.0
     beta: float = 10.0

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists
+from tfr_smooth import _arguments, _lists, _serialization
 
 GAINS = ("exponential", "linear")
 
@@ -69,8 +69,9 @@ TensorFunction: TypeAlias = Callable[[tf.Tensor], tf.Tensor]
 Discount: TypeAlias = "str | ShallowDiscount | TensorFunction | Sequence[float] | np.ndarray"
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
-class ShallowDiscount:
+class ShallowDiscount(_serialization.Configurable):
     r"""A training discount that reaches deeper into the list than NDCG's.
 
     $D(r) = (1 - x)(1 + \alpha x)$ with $x = r / n$, where ranks r start at 0 and n is the number of real documents.

@@ -6,10 +6,11 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _lists
+from tfr_smooth import _lists, _serialization
 from tfr_smooth.rankings.ranking import Ranking
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class ExactRanking(Ranking):
     """The exact ranking by descending score: the limit of every smooth ranking, used by the exact metrics.

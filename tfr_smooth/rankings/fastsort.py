@@ -25,11 +25,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _compiled, _lists
+from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.rankings import exact
 from tfr_smooth.rankings.ranking import PositionRanking
 
@@ -41,6 +40,7 @@ _FEW_ROUNDS = 20
 _ROUNDING = 1e-12
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class FastSort(PositionRanking):
     r"""The FastSort ranking: positions by projection onto the permutahedron (arXiv:2002.08871, Section 5).
@@ -68,22 +68,6 @@ class FastSort(PositionRanking):
       >>> print(rankings.FastSort(regularization_strength=1.0).positions(scores, scores > 0.0).numpy().round(3))
       [[2.75 2.25 1.  ]]
     """
-
-    about: ClassVar = _about.AboutRanking(
-        prefix="FastSort",
-        title="FastSort",
-        formula=r"\pi = P_\Psi(-s / \epsilon, (n, .., 1))",
-        citation="Blondel et al. 2020 (arXiv:2002.08871), Section 5",
-        searched={"regularization_strength": _about.STRENGTHS, "regularization": REGULARIZATIONS},
-        sharp={"regularization_strength": 1e-3, "beta": 1e3},
-        sharp_error=1e-11,
-        costs={
-            "ndcg": ("N log N + T N", "N"),
-            "map": ("N^2 + T N", "N^2"),
-            "mrr": ("N^2 + T N", "N^2"),
-            "err": ("N^2 + T N", "N^2"),
-        },
-    )
 
     regularization_strength: float | tf.Variable = 1.0
     regularization: str = "l2"

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _compiled, _lists
+from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.rankings import exact
 from tfr_smooth.rankings.ranking import Ranking
 
@@ -27,6 +26,7 @@ from tfr_smooth.rankings.ranking import Ranking
 _LARGEST_GAP = 800.0
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class NeuralSort(Ranking):
     r"""The NeuralSort ranking: each rank is a softmax over the documents.
@@ -54,18 +54,6 @@ class NeuralSort(Ranking):
         [0. 0. 1.]
         [1. 0. 0.]]]
     """
-
-    about: ClassVar = _about.AboutRanking(
-        prefix="NeuralSort",
-        title="NeuralSort",
-        formula=r"I^r = \mathrm{softmax}[((n + 1 - 2r) s - A \mathbf{1}) / \tau], \quad A_{ij} = |s_i - s_j|",
-        citation="Grover et al. 2019 (arXiv:1903.08850), Eq. 5",
-        searched={"temperature": _about.POWERS},
-        sharp={"temperature": 1e-3},
-        sharp_error=0.0,
-        costs={"ndcg": ("N log N + K N", "K N")},
-        not_monotone=("ndcg", "precision", "recall", "map", "mrr", "err"),
-    )
 
     temperature: float | tf.Variable = 1.0
 

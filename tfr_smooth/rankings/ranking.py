@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _lists
+from tfr_smooth import _lists, _serialization
 from tfr_smooth.rankings import dcg
 from tfr_smooth.rankings.dcg import Discount, TensorFunction
 from tfr_smooth.rankings.steps import DocumentSteps, RankSteps, Steps
@@ -16,12 +16,15 @@ from tfr_smooth.rankings.steps import DocumentSteps, RankSteps, Steps
 Gain: TypeAlias = TensorFunction
 
 
-class Ranking:
+class Ranking(_serialization.Configurable):
     r"""Base class of rankings, from which every measure of `tfr_smooth.measures` can be computed.
 
     A subclass overrides `indicators`, or `rank_relevance` if it does not need the matrix of indicators. Rankings based
     on positions extend `PositionRanking` instead. Subclasses override the other methods for more accurate or faster
     results, such as the expected discount of each document in `SoftRank`.
+
+    Rankings are frozen dataclasses. To save models with one of your own, register it with
+    `tf.keras.utils.register_keras_serializable`. The first field is the temperature.
 
     The inputs of all methods are clean, as the measures prepare them: scores [batch, list] in float32 or float64
     without NaN; relevance [batch, list] of the same type; both 0 at padding; a mask [batch, list] bool, False for
@@ -38,9 +41,6 @@ class Ranking:
       >>> print(measures.Precision(topn=1)(tf.constant([[1, 0]]), tf.zeros([1, 2]), ranking=OneSoftmax()).numpy())
       [0.5]
     """
-
-    # Of the rankings of the library.
-    about: ClassVar[_about.AboutRanking]
 
     def indicators(self, scores: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> tf.Tensor:
         """Returns the rank indicators: the share of each document at ranks 1..K.
@@ -69,7 +69,13 @@ class Ranking:
         Returns:
           [batch, K]; 0 at ranks beyond the real documents.
         """
-        return tf.linalg.matvec(self.indicators(scores, mask, topn), tf.stop_gradient(relevance))
+        indicators, expected = self.indicators(scores, mask, topn), [scores.shape[0], None, scores.shape[1]]
+        if not indicators.shape.is_compatible_with(expected):
+            raise ValueError(
+                f"`{type(self).__name__}.indicators` must return the shape [batch, K, list] for scores of the shape "
+                f"{scores.shape}, got {indicators.shape}."
+            )
+        return tf.linalg.matvec(indicators, tf.stop_gradient(relevance))
 
     def discounted_gain(
         self,

@@ -25,11 +25,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _compiled, _lists
+from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.rankings import exact
 from tfr_smooth.rankings.ranking import PositionRanking
 
@@ -45,6 +44,7 @@ _TOLERANCE = 1e-10
 _RIDGE = 1e-12
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class Sinkhorn(PositionRanking):
     r"""The Sinkhorn ranking: positions by entropic optimal transport (arXiv:1905.11885).
@@ -81,17 +81,6 @@ class Sinkhorn(PositionRanking):
       >>> print(rankings.Sinkhorn(epsilon=0.1).positions(scores, scores > 0.0).numpy().round(2))
       [[2.79 1.06 2.16]]
     """
-
-    about: ClassVar = _about.AboutRanking(
-        prefix="Sinkhorn",
-        title="Sinkhorn (optimal transport)",
-        formula=r"\pi_j = \sum_k k \, Q_{jk}, \quad Q_{jk} = \exp((f_j + g_k - C_{jk}) / \epsilon)",
-        citation="Cuturi et al. 2019 (arXiv:1905.11885)",
-        searched={"epsilon": _about.STRENGTHS},
-        sharp={"epsilon": 1e-4, "beta": 1e3},
-        converged={"threshold": 1e-12},
-        costs={"ndcg": ("T N^2", "N^2")},
-    )
 
     epsilon: float | tf.Variable = 0.1
     threshold: float = 1e-3

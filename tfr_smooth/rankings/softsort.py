@@ -14,11 +14,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _compiled, _lists
+from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.rankings import exact
 from tfr_smooth.rankings.ranking import Ranking
 
@@ -28,6 +27,7 @@ _FARTHEST = 800.0
 _LARGEST_EXPONENT = 80.0
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class SoftSort(Ranking):
     r"""The SoftSort ranking: each rank is a softmax over the distances to its score.
@@ -57,18 +57,6 @@ class SoftSort(Ranking):
         [0. 0. 1.]
         [1. 0. 0.]]]
     """
-
-    about: ClassVar = _about.AboutRanking(
-        prefix="SoftSort",
-        title="SoftSort",
-        formula=r"I^r_j = \mathrm{softmax}_j(-|s_{[r]} - s_j|^p / \tau)",
-        citation="Prillo, Eisenschlos 2020 (arXiv:2006.16038)",
-        searched={"temperature": _about.POWERS, "power": (1.0, 2.0)},
-        sharp={"temperature": 1e-3},
-        sharp_error=0.0,
-        costs={"ndcg": ("N log N + K N", "K N")},
-        not_monotone=("ndcg", "precision", "recall", "map", "mrr", "err"),
-    )
 
     temperature: float | tf.Variable = 1.0
     power: float = 1.0

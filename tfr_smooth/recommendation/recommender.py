@@ -28,7 +28,7 @@ class Recommender:
     NDCG@20 on held-out items. Then both parts are repeated for these numbers of epochs with all items.
 
     Args:
-      loss: A name in `losses.TABLE` or a ranking loss for the second part. None trains with the softmax loss only.
+      loss: A name in `losses.NAMES` or a ranking loss for the second part. None trains with the softmax loss only.
       dim: Dimension of the factors, >= 1.
       similarity: "cosine" or "dot".
       temperature: Divisor of the similarities, > 0.

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_ranking as tfr
 
-from tfr_smooth import losses, metrics, registry
+from tfr_smooth import _arguments, losses, metrics
 
 # Prefix of TF-Ranking's metrics: both libraries have an "ndcg".
 TFR_PREFIX = "tfr/"
@@ -48,7 +48,7 @@ def get(
       'PairwiseLogisticLoss'
     """
     theirs = tfr.keras.losses.RankingLossKey.all_keys()
-    registry.check_name("loss", loss, (*losses.NAMES, *theirs))
+    _arguments.name("loss", loss, (*losses.NAMES, *theirs))
     if loss in losses.NAMES:
         if lambda_weight is not None:
             raise ValueError(f"`lambda_weight` must be None for {loss!r}, got {lambda_weight!r}.")
@@ -96,7 +96,7 @@ def get_metric(metric: str, name: str | None = None, **kwargs: Any) -> tf.keras.
     """
     theirs = [TFR_PREFIX + key for key in _tfr_metrics()]
     key, at, topn = metric.partition("@") if isinstance(metric, str) else (metric, "", "")
-    registry.check_name("metric", key, (*metrics.NAMES, *theirs))
+    _arguments.name("metric", key, (*metrics.NAMES, *theirs))
     if at:
         if not topn.isdigit() or "topn" in kwargs:
             raise ValueError(f"`metric` must end in '@K' for an integer K, without an argument `topn`, got {metric!r}.")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _keras, losses, metrics, models, registry
+from tfr_smooth import _arguments, _keras, losses, metrics, models
 from tfr_smooth.models.feed_forward import checked_arguments
 from tfr_smooth.training.cluster import is_chief
 from tfr_smooth.training.progress import ProgressLog
@@ -68,8 +68,8 @@ def recipe_options(recipe: str, loss: str) -> dict[str, Any]:
       >>> tfr_smooth.training.recipe_options("paper", "smoothi_ndcg")["alpha"]
       1.0
     """
-    registry.check_name("recipe", recipe, RECIPES)
-    known = losses.hyperparameters(registry.check_name("loss", loss, losses.NAMES))
+    _arguments.name("recipe", recipe, RECIPES)
+    known = losses.hyperparameters(_arguments.name("loss", loss, losses.NAMES))
     options = {
         name: value if recipe == "default" else known[name] for name, value in _LOSS_OPTIONS.items() if name in known
     }
@@ -198,7 +198,7 @@ class Recipe:
 
     def _loss_of_one_label(self) -> tf.keras.losses.Loss:
         if isinstance(self.loss, str):
-            known = losses.hyperparameters(registry.check_name("loss", self.loss, losses.NAMES))
+            known = losses.hyperparameters(_arguments.name("loss", self.loss, losses.NAMES))
             for name in self.loss_options:
                 if name not in known:
                     expected = f"an argument of Ranker or a hyperparameter of {self.loss}, such as {', '.join(known)}"
@@ -231,7 +231,7 @@ class Recipe:
         if isinstance(loss, losses.MeasureLoss):
             name = loss.name.removesuffix("_loss")
             options = {"no_relevant": "skip", "ragged": loss.ragged, "name": name}
-            made.append(metrics.MeanOverLists(loss.ranking, loss.measure, **options))
+            made.append(metrics.MeasureMetric(loss.measure, ranking=loss.ranking, **options))
         return self.of_all_labels(made)
 
     def of_all_labels(self, of_one: Sequence[tf.keras.metrics.Metric]) -> list[tf.keras.metrics.Metric]:

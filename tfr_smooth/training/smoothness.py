@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists, registry
+from tfr_smooth import _arguments, _lists
 from tfr_smooth.losses import MeasureLoss
 from tfr_smooth.rankings import ExactRanking, Ranking
 from tfr_smooth.training import scoring
@@ -104,7 +104,8 @@ def diagnose_smoothness(
       dataset: A finite dataset of (inputs, labels), such as the training set.
       loss: A loss that is one minus a smooth metric, such as `losses.SmoothINDCGLoss()`.
       values: The temperatures to compare, each > 0.
-      hyperparameter: The name of the ranking's temperature. None uses the temperature of a ranking of this library.
+      hyperparameter: The name of the ranking's temperature. None uses its first field, which is the temperature of all
+        rankings of this library.
       largest_vanishing_share: The largest accepted share of lists with a vanishing gradient, in (0, 1).
 
     Returns:
@@ -193,11 +194,9 @@ class SmoothnessMonitor(tf.keras.callbacks.Callback):
 
 
 def _temperature_name(ranking: Ranking, name: str | None) -> str:
-    """Returns the checked name of the temperature; for None, that of a ranking of the library."""
-    if name is None and hasattr(ranking, "about"):
-        name = ranking.about.temperature
-    names = [field.name for field in dataclasses.fields(ranking)] if dataclasses.is_dataclass(ranking) else [""]
-    return registry.check_name("hyperparameter", name, names)
+    """Returns the checked name of the temperature; for None, that of the first field."""
+    names = [field.name for field in dataclasses.fields(ranking)]
+    return names[0] if name is None and names else _arguments.name("hyperparameter", name, names)
 
 
 def _measurement(

@@ -24,11 +24,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _compiled, _lists
+from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.rankings import dcg
 from tfr_smooth.rankings.dcg import Discount
 from tfr_smooth.rankings.ranking import Gain, Ranking
@@ -46,6 +46,7 @@ _LARGEST = 1e37
 _STEEPEST = 1e6
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class SmoothI(Ranking):
     r"""The SmoothI ranking: each rank is a softmax that excludes the documents at earlier ranks.
@@ -77,17 +78,6 @@ class SmoothI(Ranking):
         [0. 0. 1.]
         [1. 0. 0.]]]
     """
-
-    about: ClassVar = _about.AboutRanking(
-        prefix="SmoothI",
-        title="SmoothI",
-        formula=r"I^r_j = \mathrm{softmax}_j(\alpha S_j \, \mathrm{sg}[\prod_{l<r} (1 - I^l_j - \delta)])",
-        citation="Thonet et al. 2021 (arXiv:2105.00942), Eq. 7 and 9",
-        searched={"alpha": _about.POWERS, "delta": (0.1,)},
-        sharp={"alpha": 1e4},
-        costs={"ndcg": ("min(K, 80) N", "N + K"), "map": ("min(K, 200) N", "N + K")},
-        not_monotone=("ndcg", "precision", "recall", "map", "mrr", "err"),
-    )
 
     alpha: float | tf.Variable = 1.0
     delta: float = 0.1

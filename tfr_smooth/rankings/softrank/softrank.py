@@ -19,11 +19,10 @@ have the largest products.
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _compiled, _lists
+from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.rankings import dcg
 from tfr_smooth.rankings.dcg import Discount
 from tfr_smooth.rankings.ranking import DocumentRanking
@@ -37,6 +36,7 @@ from tfr_smooth.rankings.softrank.rank_distributions import (
 )
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True)
 class SoftRank(DocumentRanking):
     r"""The SoftRank ranking: the distribution of each document's rank under noisy scores.
@@ -62,20 +62,6 @@ class SoftRank(DocumentRanking):
       >>> print(rankings.SoftRank(sigma=0.1).document_discounts(scores, scores > 0.0).numpy().round(3))
       [[0.5   1.    0.631]]
     """
-
-    about: ClassVar = _about.AboutRanking(
-        prefix="Soft",
-        title="SoftRank",
-        formula=r"y_r = \sum_j rel_j \, p_j(r), \quad \pi_{ij} = \Phi((s_i - s_j) / (\sigma \sqrt 2))",
-        citation="Taylor et al. 2008 (SoftRank), Eq. 9 to 15",
-        searched={"sigma": (1e-4, 1e-3, 1e-2, 0.1, 1.0)},  # Section 4.5: from 1 down to 1e-4.
-        sharp={"sigma": 1e-3},
-        costs={
-            "ndcg": ("20 N^2; with a cutoff K N^2", "N^2"),
-            **dict.fromkeys(("precision", "recall", "map", "mrr", "err"), ("K N^2", "N^2 + (N / 16 + 16) K N")),
-        },
-        not_monotone=("map", "mrr"),
-    )
 
     sigma: float | tf.Variable = 1.0
 

@@ -1,18 +1,48 @@
-"""Table of metrics by name; lookup and serialization."""
+"""All metrics by name; lookup and serialization."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Any, overload
 
-from tfr_smooth import _lookup, registry
-from tfr_smooth.metrics.mean_over_lists import MeanOverLists
-from tfr_smooth.metrics.measure_metrics import CLASSES
+from tfr_smooth import _arguments, _lookup, _serialization, measures
+from tfr_smooth.metrics import exact, subtopics
+from tfr_smooth.metrics.measure_metric import MeasureMetric
 
-# Name -> class. Smooth metrics have the names of their losses.
-TABLE: dict[str, type[MeanOverLists]] = CLASSES
+_EXACT: dict[str, type[MeasureMetric]] = {
+    "ndcg": exact.NDCGMetric,
+    "precision": exact.PrecisionMetric,
+    "recall": exact.RecallMetric,
+    "map": exact.MeanAveragePrecisionMetric,
+    "mrr": exact.MRRMetric,
+    "err": exact.ERRMetric,
+    "spearman": exact.SpearmanMetric,
+    "hits": exact.HitsMetric,
+    "dcg": exact.DCGMetric,
+    "arp": exact.ARPMetric,
+    "ordered_pair_accuracy": exact.OPAMetric,
+    "kendall_tau": exact.KendallTauMetric,
+    "alpha_dcg": subtopics.AlphaDCGMetric,
+    "precision_ia": subtopics.PrecisionIAMetric,
+}
 
-NAMES: tuple[str, ...] = tuple(TABLE)
+
+def _maker(combination: _lookup.Combination) -> Callable[..., MeasureMetric]:
+    def make(**arguments: Any) -> MeasureMetric:
+        ranking, measure, options = combination.make(arguments)
+        return MeasureMetric(measure, ranking=ranking, **options)
+
+    return make
+
+
+_MAKERS: dict[str, Callable[..., MeasureMetric]] = {
+    **_EXACT,
+    **{name: _maker(combination) for name, combination in _lookup.COMBINATIONS.items()},
+}
+
+# Smooth metrics have the names of their losses.
+NAMES: tuple[str, ...] = tuple(_MAKERS)
 
 
 class RankingMetricKey:
@@ -45,14 +75,14 @@ def get(key: None) -> None: ...
 
 
 @overload
-def get(key: str | Mapping[str, Any] | MeanOverLists, **arguments: Any) -> MeanOverLists: ...
+def get(key: str | Mapping[str, Any] | MeasureMetric, **arguments: Any) -> MeasureMetric: ...
 
 
-def get(key: Any, **arguments: Any) -> MeanOverLists | None:
+def get(key: Any, **arguments: Any) -> MeasureMetric | None:
     """Returns a metric by name, config or instance, like `keras.metrics.get` for Keras metrics.
 
     Args:
-      key: A name in `TABLE` ("ndcg"; smooth metrics have the names of their losses, such as "smoothi_ndcg") or of a
+      key: A name in `NAMES` ("ndcg"; smooth metrics have the names of their losses, such as "smoothi_ndcg") or of a
         class ("NDCGMetric"), with an optional cutoff ("ndcg@10"); a config returned by `serialize`; a metric; or None.
       **arguments: Constructor arguments; only valid with a name.
 
@@ -67,11 +97,13 @@ def get(key: Any, **arguments: Any) -> MeanOverLists | None:
       >>> import tfr_smooth
       >>> tfr_smooth.metrics.get("ndcg@10").name
       'ndcg_10'
+      >>> tfr_smooth.metrics.get("smoothi_ndcg", alpha=10.0).ranking.alpha
+      10.0
     """
-    return _lookup.get(key, arguments, CLASSES, MeanOverLists, deserialize, argument="key")
+    return _lookup.get(key, arguments, _MAKERS, MeasureMetric, argument="key")
 
 
-def serialize(metric: MeanOverLists) -> dict[str, Any]:
+def serialize(metric: MeasureMetric) -> dict[str, Any]:
     """Returns the config of a metric.
 
     Args:
@@ -85,10 +117,10 @@ def serialize(metric: MeanOverLists) -> dict[str, Any]:
       >>> metrics.deserialize(metrics.serialize(metrics.NDCGMetric(topn=5))).name
       'ndcg_5'
     """
-    return _lookup.serialize(metric)
+    return _serialization.serialize(metric)
 
 
-def deserialize(config: Mapping[str, Any]) -> MeanOverLists:
+def deserialize(config: Mapping[str, Any]) -> MeasureMetric:
     """Creates a metric from a config.
 
     Args:
@@ -105,14 +137,14 @@ def deserialize(config: Mapping[str, Any]) -> MeanOverLists:
       >>> metrics.deserialize({"class_name": "tfr_smooth>NDCGMetric", "config": {"topn": 5}}).name
       'ndcg_5'
     """
-    return _lookup.deserialize(config, MeanOverLists)
+    return _lookup.deserialize(config, MeasureMetric)
 
 
 def hyperparameters(name: str, /) -> dict[str, Any]:
     """Returns the hyperparameters of a metric with their defaults, without `no_relevant`, `ragged`, `name` and `dtype`.
 
     Args:
-      name: A name in `TABLE`.
+      name: A name in `NAMES`.
 
     Returns:
       Default values by hyperparameter.
@@ -125,7 +157,7 @@ def hyperparameters(name: str, /) -> dict[str, Any]:
       >>> tfr_smooth.metrics.hyperparameters("err")
       {'topn': None, 'max_grade': 4.0}
     """
-    registry.check_name("name", name, TABLE)
-    if name in registry.PAIRS:
-        return registry.PAIRS[name].hyperparameters
-    return registry.defaults(registry.EXACT[name])
+    if _arguments.name("name", name, NAMES) in _lookup.COMBINATIONS:
+        return _lookup.COMBINATIONS[name].hyperparameters
+    measure = {**measures.MEASURES, **measures.EXACT_ONLY}[name]
+    return {field.name: field.default for field in dataclasses.fields(measure)}

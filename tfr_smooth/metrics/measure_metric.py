@@ -1,32 +1,45 @@
-"""The Keras metric of the measures: inputs, weights, running mean, config."""
+"""The Keras metric of any measure of any ranking: inputs, weights, running mean, config."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth import _arguments, _lists, _lookup, _serialization
 from tfr_smooth.measures import Measure
-from tfr_smooth.rankings import Ranking
+from tfr_smooth.rankings import ExactRanking, Ranking
 
 NO_RELEVANT = ("zero", "skip")
 
 
-@tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)
-class MeanOverLists(tf.keras.metrics.Metric):
-    """The weighted mean over lists of a measure of a ranking.
+class MetricOptions(TypedDict, total=False):
+    """The arguments of every metric of a measure; see `MeasureMetric`."""
+
+    no_relevant: str
+    ragged: bool
+    name: str | None
+    dtype: Any
+
+
+@_serialization.register
+class MeasureMetric(tf.keras.metrics.Metric):
+    """The weighted mean over lists of a measure, by default of the exact ranking.
 
     Empty lists are always excluded. NaN among the real labels or scores of a list makes the result NaN. Keras 3
     callbacks with `mode="auto"` maximize the metric, unless lower values of the measure are better.
 
+    Metrics of the rankings and measures of this library also have names: `metrics.get("ndcg@10")`, and
+    `metrics.get("smoothi_ndcg", alpha=10.0)` for the value that the loss of this name optimizes.
+
     Args:
-      ranking: A ranking, such as `rankings.ExactRanking()` or `rankings.SmoothI(alpha=10.0)`.
       measure: A measure, such as `measures.NDCG(topn=10)`.
+      ranking: A ranking, such as `rankings.SmoothI(alpha=10.0)`. None uses `rankings.ExactRanking()`.
       no_relevant: How to treat non-empty lists without a relevant document: "zero" counts them as 0 (trec_eval, the
         papers), "skip" excludes them (as the losses do).
       ragged: Whether labels and scores are `tf.RaggedTensor`s.
-      name: Name of the metric. None uses Keras's default.
+      name: Name of the metric. None uses the name of the measure, with the cutoff ("ndcg_10"), or that of the smooth
+        metric ("smoothi_ndcg").
       dtype: Type of the result; the mean is accumulated in float64. None uses Keras's default.
 
     Raises:
@@ -36,8 +49,8 @@ class MeanOverLists(tf.keras.metrics.Metric):
 
     Example:
       >>> import tensorflow as tf
-      >>> from tfr_smooth import measures, metrics, rankings
-      >>> metric = metrics.MeanOverLists(rankings.ExactRanking(), measures.ReciprocalRank(), name="mrr")
+      >>> from tfr_smooth import measures, metrics
+      >>> metric = metrics.MeasureMetric(measures.ReciprocalRank())
       >>> metric.update_state(tf.constant([[0, 0, 1]]), tf.constant([[3.0, 2.0, 1.0]]))
       >>> print(round(float(metric.result()), 4))
       0.3333
@@ -45,17 +58,19 @@ class MeanOverLists(tf.keras.metrics.Metric):
 
     def __init__(
         self,
-        ranking: Ranking,
         measure: Measure,
         *,
+        ranking: Ranking | None = None,
         no_relevant: str = "zero",
         ragged: bool = False,
-        name: str | None = "mean_over_lists",
+        name: str | None = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(name=name, dtype=dtype)
-        self._ranking = _arguments.instance("ranking", ranking, Ranking)
-        self._measure = _arguments.instance("measure", measure, Measure)
+        measure = _arguments.instance("measure", measure, Measure)
+        ranking = ExactRanking() if ranking is None else _arguments.instance("ranking", ranking, Ranking)
+        super().__init__(name=name or _default_name(measure, ranking), dtype=dtype)
+        self._ranking = ranking
+        self._measure = measure
         self._no_relevant = _arguments.choice("no_relevant", no_relevant, NO_RELEVANT)
         self._ragged = _arguments.boolean("ragged", ragged)
         # In float64, the mean rounds to the same float32 for any number and order of batches and replicas.
@@ -122,17 +137,24 @@ class MeanOverLists(tf.keras.metrics.Metric):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        parts = {"ranking": self._ranking, "measure": self._measure}
-        return {**{name: _serialization.encode(part) for name, part in parts.items()}, **self._common_config()}
+        parts = {"measure": self._measure, "ranking": self._ranking}
+        return {**{name: _serialization.serialize(part) for name, part in parts.items()}, **self._options()}
 
-    def _common_config(self) -> dict[str, Any]:
+    def _options(self) -> dict[str, Any]:
         return {"no_relevant": self._no_relevant, "ragged": self._ragged, "name": self.name, "dtype": self.dtype}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> MeanOverLists:
+    def from_config(cls, config: dict[str, Any]) -> MeasureMetric:
         """Creates the metric from the result of `get_config`."""
-        return cls(**{name: _serialization.decode(value) for name, value in config.items()})
+        return cls(**{name: _serialization.deserialize(value) for name, value in config.items()})
 
     def __repr__(self) -> str:
         """Returns the constructor call."""
         return _serialization.representation(self)
+
+
+def _default_name(measure: Measure, ranking: Ranking) -> str:
+    if not isinstance(ranking, ExactRanking):
+        return _lookup.name_of(ranking, measure) or "measure_metric"
+    name, topn = _lookup.MEASURE_NAMES.get(type(measure), "measure_metric"), getattr(measure, "topn", None)
+    return name if topn is None else f"{name}_{topn}"

@@ -1,77 +1,61 @@
-"""Table of losses by name, with defaults, papers and costs; lookup and serialization."""
+"""All losses by name; lookup and serialization."""
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, overload
 
-import tensorflow as tf
-
-from tfr_smooth import _lookup, _serialization, registry
+from tfr_smooth import _arguments, _lookup, _serialization
 from tfr_smooth.losses.baselines import BASELINES
 from tfr_smooth.losses.click_em import ClickEMLoss
 from tfr_smooth.losses.dual_learning import DualLearningLoss
-from tfr_smooth.losses.measure_losses import CLASSES
 from tfr_smooth.losses.mixture_em import MixtureEMLoss
-from tfr_smooth.losses.multi_score import MultiScoreLoss
 from tfr_smooth.losses.ordinal import OrdinalLoss
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.smooth import (
+    ApproxMRRLoss,
+    ApproxNDCGLoss,
+    MeasureLoss,
+    SmoothIMAPLoss,
+    SmoothINDCGLoss,
+    SmoothIPrecisionLoss,
+    SoftNDCGLoss,
+)
 
-
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """An entry of the table of losses, `losses.TABLE`.
-
-    Args:
-      loss: The loss class.
-      defaults: Hyperparameters with their default values.
-      citation: Papers and equations.
-      time: Time in terms of the list length N, the cutoff K (N without one) and the number of steps T.
-      memory: Memory in the same terms.
-      searched: Values searched in the papers, by hyperparameter.
-
-    Example:
-      >>> import tfr_smooth
-      >>> entry = tfr_smooth.losses.TABLE["smoothi_ndcg"]
-      >>> entry.loss.__name__, entry.defaults["alpha"], entry.searched["alpha"]
-      ('SmoothINDCGLoss', 1.0, (0.1, 1.0, 10.0, 100.0))
-    """
-
-    loss: type[RankingLoss]
-    defaults: Mapping[str, Any]
-    citation: str
-    time: str
-    memory: str
-    searched: Mapping[str, tuple[Any, ...]]
-
-
-def _baseline(loss: type[RankingLoss]) -> Entry:
-    tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)(loss)
-    parameters = list(inspect.signature(loss).parameters.values())
-    own = {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
-    own = {name: default for name, default in own.items() if name not in LossOptions.__annotations__}
-    return Entry(loss, own, loss.about.citation, *loss.about.cost, loss.about.searched)
-
-
-TABLE: dict[str, Entry] = {
-    **{
-        name: Entry(CLASSES[name], pair.hyperparameters, pair.citation, *pair.cost, pair.ranking.about.searched)
-        for name, pair in registry.PAIRS.items()
-    },
-    **{loss.about.name: _baseline(loss) for loss in BASELINES},
+# The combinations of a ranking and a measure that have a class.
+_CLASSES: dict[str, type[RankingLoss]] = {
+    "smoothi_ndcg": SmoothINDCGLoss,
+    "smoothi_precision": SmoothIPrecisionLoss,
+    "smoothi_map": SmoothIMAPLoss,
+    "soft_ndcg": SoftNDCGLoss,
+    "approx_ndcg": ApproxNDCGLoss,
+    "approx_mrr": ApproxMRRLoss,
 }
 
-NAMES: tuple[str, ...] = tuple(TABLE)
 
-# Losses of models with several scores per document, by name.
-MULTI_SCORE: dict[str, type[MultiScoreLoss]] = {
+def _maker(combination: _lookup.Combination) -> Callable[..., RankingLoss]:
+    def make(**arguments: Any) -> RankingLoss:
+        ranking, measure, options = combination.make(arguments)
+        return MeasureLoss(ranking, measure, **options)
+
+    return make
+
+
+# The losses of one score per document.
+_MAKERS: dict[str, Callable[..., RankingLoss]] = {
+    **{name: _CLASSES.get(name) or _maker(combination) for name, combination in _lookup.COMBINATIONS.items()},
+    **BASELINES,
+}
+# The losses of models with several scores per document.
+MULTI_SCORE: dict[str, type[RankingLoss]] = {
     "click_em": ClickEMLoss,
     "dual_learning": DualLearningLoss,
     "mixture_em": MixtureEMLoss,
     "ordinal": OrdinalLoss,
 }
+
+NAMES: tuple[str, ...] = tuple(_MAKERS)
 
 
 class RankingLossKey:
@@ -117,14 +101,15 @@ def get(identifier: str | Mapping[str, Any] | RankingLoss, /, **arguments: Any) 
 def get(identifier: Any, /, **arguments: Any) -> RankingLoss | None:
     """Returns a loss by name, config or instance, like `keras.losses.get` for Keras losses.
 
+    A name of a ranking and a measure, such as "neuralsort_err", is a `MeasureLoss` with the arguments of both.
     `models.FeedForwardScorer` accepts the names in `compile`. Other Keras models only accept the names of Keras losses,
     so use `compile(loss=losses.get("smoothi_ndcg"))`. Keras also accepts configs, such as
     `keras.losses.get(losses.serialize(loss))`.
 
     Args:
-      identifier: A name in `TABLE` ("smoothi_ndcg") or `MULTI_SCORE`, of a class ("SmoothINDCGLoss"), or of TF-Ranking
-        ("softmax_loss"), with an optional cutoff ("smoothi_ndcg@10"); a config returned by `serialize`; a loss; or
-        None.
+      identifier: A name in `NAMES` ("smoothi_ndcg"), of a class ("SmoothINDCGLoss"), or of TF-Ranking ("softmax_loss"),
+        with an optional cutoff ("smoothi_ndcg@10"); a config returned by `serialize`; a loss; or None. The losses of
+        several scores per document have names, too: "click_em", "dual_learning", "mixture_em" and "ordinal".
       **arguments: Constructor arguments; only valid with a name.
 
     Returns:
@@ -138,9 +123,10 @@ def get(identifier: Any, /, **arguments: Any) -> RankingLoss | None:
       >>> import tfr_smooth
       >>> tfr_smooth.losses.get("list_net", temperature=2.0)
       ListNetLoss(temperature=2.0, dtype=None, ragged=False, name='list_net_loss', reduction='sum_over_batch_size')
+      >>> tfr_smooth.losses.get("neuralsort_err@10", temperature=0.5).measure
+      ExpectedReciprocalRank(topn=10, max_grade=4.0)
     """
-    classes = {**{name: entry.loss for name, entry in TABLE.items()}, **MULTI_SCORE}
-    return _lookup.get(identifier, arguments, classes, RankingLoss, deserialize)
+    return _lookup.get(identifier, arguments, {**_MAKERS, **MULTI_SCORE}, RankingLoss)
 
 
 def serialize(loss: RankingLoss) -> dict[str, Any]:
@@ -157,7 +143,7 @@ def serialize(loss: RankingLoss) -> dict[str, Any]:
       >>> losses.deserialize(losses.serialize(losses.ListMLELoss(position_aware=True))).get_config()["position_aware"]
       True
     """
-    return _lookup.serialize(loss)
+    return _serialization.serialize(loss)
 
 
 def deserialize(config: Mapping[str, Any]) -> RankingLoss:
@@ -184,7 +170,7 @@ def hyperparameters(name: str, /) -> dict[str, Any]:
     """Returns the hyperparameters of a loss with their defaults, without those of `RankingLoss`.
 
     Args:
-      name: A name in `TABLE`.
+      name: A name in `NAMES`.
 
     Returns:
       Default values by hyperparameter.
@@ -197,4 +183,11 @@ def hyperparameters(name: str, /) -> dict[str, Any]:
       >>> tfr_smooth.losses.hyperparameters("neuralsort_mrr")
       {'temperature': 1.0, 'topn': None}
     """
-    return dict(TABLE[registry.check_name("name", name, TABLE)].defaults)
+    if _arguments.name("name", name, NAMES) in _lookup.COMBINATIONS:
+        return _lookup.COMBINATIONS[name].hyperparameters
+    parameters = inspect.signature(_MAKERS[name]).parameters.values()
+    return {
+        each.name: each.default
+        for each in parameters
+        if each.kind is each.KEYWORD_ONLY and each.name not in LossOptions.__annotations__
+    }
