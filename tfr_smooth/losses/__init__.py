@@ -2,11 +2,10 @@
 
 from tfr_smooth._lists import list_weights
 from tfr_smooth.losses import measure_losses
-from tfr_smooth.losses.baselines import *  # noqa: F403
 from tfr_smooth.losses.baselines import BASELINES
-from tfr_smooth.losses.click_em import ClickEMLoss
-from tfr_smooth.losses.dual_learning import DualLearningLoss
-from tfr_smooth.losses.gumbel import GumbelLoss
+from tfr_smooth.losses.distillation import ADRMSELoss, CoupledRankDistilLoss
+from tfr_smooth.losses.gumbel import GumbelApproxNDCGLoss, GumbelLoss, YetiLogisticLoss
+from tfr_smooth.losses.lambda_loss import LambdaLoss
 from tfr_smooth.losses.lambda_weights import (
     DCGLambdaWeight,
     DCGLambdaWeightV2,
@@ -18,6 +17,8 @@ from tfr_smooth.losses.lambda_weights import (
     PrecisionLambdaWeight,
     YetiDCGLambdaWeight,
 )
+from tfr_smooth.losses.list_ap import ListAPLoss
+from tfr_smooth.losses.list_mle import ListMLELoss
 from tfr_smooth.losses.loss_table import (
     MULTI_SCORE,
     NAMES,
@@ -30,41 +31,68 @@ from tfr_smooth.losses.loss_table import (
     serialize,
 )
 from tfr_smooth.losses.measure_losses import *  # noqa: F403
-from tfr_smooth.losses.mixture_em import MixtureEMLoss
-from tfr_smooth.losses.multi_objective import MultiObjectiveLoss
-from tfr_smooth.losses.ordinal import OrdinalLoss
+from tfr_smooth.losses.multi_score import ClickEMLoss, DualLearningLoss, MixtureEMLoss, OrdinalLoss
+from tfr_smooth.losses.pairwise import (
+    PairwiseHingeLoss,
+    PairwiseLogisticLoss,
+    PairwiseMSELoss,
+    PairwiseSoftZeroOneLoss,
+    RankNetLoss,
+)
+from tfr_smooth.losses.pointwise import MeanSquaredLoss, RegressionCompatibleLoss, SigmoidCrossEntropyLoss
 from tfr_smooth.losses.ranking_loss import MeasureLoss, RankingLoss
-from tfr_smooth.losses.weighted_sum import WeightedSumLoss
+from tfr_smooth.losses.softmax import CalibratedSoftmaxLoss, ListNetLoss, SoftmaxAtKLoss, SoftmaxLoss, UniqueSoftmaxLoss
+from tfr_smooth.losses.weighted_sum import MultiObjectiveLoss, WeightedSumLoss
 
 __all__ = [
     "BASELINES",
     "MULTI_SCORE",
     "NAMES",
     "TABLE",
+    "ADRMSELoss",
+    "CalibratedSoftmaxLoss",
     "ClickEMLoss",
-    "DualLearningLoss",
+    "CoupledRankDistilLoss",
     "DCGLambdaWeight",
     "DCGLambdaWeightV2",
+    "DualLearningLoss",
     "Entry",
+    "GumbelApproxNDCGLoss",
     "GumbelLoss",
     "LabelDiffLambdaWeight",
+    "LambdaLoss",
     "LambdaWeight",
+    "ListAPLoss",
     "ListMLELambdaWeight",
+    "ListMLELoss",
+    "ListNetLoss",
+    "MeanSquaredLoss",
     "MeasureLoss",
     "MixtureEMLoss",
     "MultiObjectiveLoss",
     "NDCGLambdaWeight",
     "NDCGLambdaWeightV2",
     "OrdinalLoss",
+    "PairwiseHingeLoss",
+    "PairwiseLogisticLoss",
+    "PairwiseMSELoss",
+    "PairwiseSoftZeroOneLoss",
     "PrecisionLambdaWeight",
+    "RankNetLoss",
     "RankingLoss",
     "RankingLossKey",
+    "RegressionCompatibleLoss",
+    "SigmoidCrossEntropyLoss",
+    "SoftmaxAtKLoss",
+    "SoftmaxLoss",
+    "UniqueSoftmaxLoss",
     "WeightedSumLoss",
     "YetiDCGLambdaWeight",
+    "YetiLogisticLoss",
     "deserialize",
     "get",
     "hyperparameters",
     "list_weights",
     "serialize",
 ]
-__all__ += [*(loss.__name__ for loss in BASELINES), *measure_losses.__all__]
+__all__ += measure_losses.__all__

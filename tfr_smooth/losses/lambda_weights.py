@@ -78,13 +78,8 @@ class LambdaWeight(abc.ABC):
         return tf.abs(rows - columns)
 
 
-class _Serializable:
-    """Registers the dataclasses with Keras, so that the configs of losses contain them."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if not cls.__name__.startswith("_"):
-            tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)(cls)
+class _Configured:
+    """Gives the dataclasses a config, so that the configs of losses contain them."""
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments; functions must be registered with Keras to be loaded."""
@@ -92,8 +87,9 @@ class _Serializable:
         return {name: _serialization.encode(getattr(self, name)) for name in fields}
 
 
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LabelDiffLambdaWeight(_Serializable, LambdaWeight):
+class LabelDiffLambdaWeight(_Configured, LambdaWeight):
     r"""The difference of the labels, $w_{ij} = |y_i - y_j|$ (TF-Ranking's `LabelDiffLambdaWeight`).
 
     Example:
@@ -113,8 +109,9 @@ class LabelDiffLambdaWeight(_Serializable, LambdaWeight):
         return 1.0 - tf.eye(tf.shape(ranks)[0], dtype=ranks.dtype)
 
 
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PrecisionLambdaWeight(_Serializable, LambdaWeight):
+class PrecisionLambdaWeight(_Configured, LambdaWeight):
     r"""The change of K P@K if two documents are swapped (TF-Ranking's `PrecisionLambdaWeight`).
 
     $w_{ij} = 1$ if exactly one of the two documents is relevant and exactly one is among the first K, else 0.
@@ -204,8 +201,9 @@ class _DCGWeight(LambdaWeight):
         return super()._differences(labels, mask) * _lists.count(mask, labels.dtype)[:, :, tf.newaxis]
 
 
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DCGLambdaWeight(_Serializable, _DCGWeight):
+class DCGLambdaWeight(_Configured, _DCGWeight):
     r"""The effect of a pair on DCG: $w_{ij} = N |g_i - g_j| \left[(1 - \mu) \, u_{ij} + \mu \, v_{ij}\right]$.
 
     $$u_{ij} = \left|D(|r_i - r_j|) - D(|r_i - r_j| + 1)\right|, \qquad v_{ij} = |D(r_i) - D(r_j)|$$
@@ -254,6 +252,7 @@ class DCGLambdaWeight(_Serializable, _DCGWeight):
         return (1.0 - self.smooth_fraction) * relative + self.smooth_fraction * swapped
 
 
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NDCGLambdaWeight(DCGLambdaWeight):
     r"""The effect of a pair on NDCG: a normalized `DCGLambdaWeight` with the gain and discount of NDCG.
@@ -284,8 +283,9 @@ class NDCGLambdaWeight(DCGLambdaWeight):
     _is_ndcg: ClassVar[bool] = True
 
 
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DCGLambdaWeightV2(_Serializable, _DCGWeight):
+class DCGLambdaWeightV2(_Configured, _DCGWeight):
     r"""The effect of a pair on DCG@K: $w_{ij} = N |g_i - g_j| \, u_{ij} \, m_{ij}$ with u of `DCGLambdaWeight`.
 
     $m_{ij} = 1 / (1 - D(\max(r_i, r_j)))$ if the larger rank is beyond K, else 1. (Jagerman et al., "On Optimizing
@@ -319,6 +319,7 @@ class DCGLambdaWeightV2(_Serializable, _DCGWeight):
         return pair_ranks.distance(self.discount, ranks) * beyond
 
 
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NDCGLambdaWeightV2(DCGLambdaWeightV2):
     r"""The effect of a pair on NDCG@K: `DCGLambdaWeightV2` with the gain and discount of NDCG, normalized.
@@ -346,6 +347,7 @@ class NDCGLambdaWeightV2(DCGLambdaWeightV2):
     _is_ndcg: ClassVar[bool] = True
 
 
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class YetiDCGLambdaWeight(DCGLambdaWeightV2):
     r"""`DCGLambdaWeightV2` with the gain and discount of NDCG, for neighbors in the ranking; 0 for other pairs.
@@ -379,8 +381,9 @@ class YetiDCGLambdaWeight(DCGLambdaWeightV2):
         return _lists.fill(super().of_ranks(ranks), tf.equal(apart, 1.0), 0.0)
 
 
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ListMLELambdaWeight(_Serializable):
+class ListMLELambdaWeight(_Configured):
     r"""Weights $\alpha_i = D(i)$ of the positions in `ListMLELoss` (TF-Ranking's `ListMLELambdaWeight`).
 
     Args:

@@ -7,16 +7,10 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, overload
 
-import tensorflow as tf
-
-from tfr_smooth import _lookup, _serialization, registry
+from tfr_smooth import _lookup, registry
 from tfr_smooth.losses.baselines import BASELINES
-from tfr_smooth.losses.click_em import ClickEMLoss
-from tfr_smooth.losses.dual_learning import DualLearningLoss
 from tfr_smooth.losses.measure_losses import CLASSES
-from tfr_smooth.losses.mixture_em import MixtureEMLoss
-from tfr_smooth.losses.multi_score import MultiScoreLoss
-from tfr_smooth.losses.ordinal import OrdinalLoss
+from tfr_smooth.losses.multi_score import ClickEMLoss, DualLearningLoss, MixtureEMLoss, MultiScoreLoss, OrdinalLoss
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 
 
@@ -48,11 +42,10 @@ class Entry:
 
 
 def _baseline(loss: type[RankingLoss]) -> Entry:
-    tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)(loss)
     parameters = list(inspect.signature(loss).parameters.values())
     own = {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
     own = {name: default for name, default in own.items() if name not in LossOptions.__annotations__}
-    return Entry(loss, own, loss.about.citation, *loss.about.cost, loss.about.searched)
+    return Entry(loss, own, "", "", "", {})
 
 
 TABLE: dict[str, Entry] = {
@@ -60,7 +53,7 @@ TABLE: dict[str, Entry] = {
         name: Entry(CLASSES[name], pair.hyperparameters, pair.citation, *pair.cost, pair.ranking.about.searched)
         for name, pair in registry.PAIRS.items()
     },
-    **{loss.about.name: _baseline(loss) for loss in BASELINES},
+    **{name: _baseline(loss) for name, loss in BASELINES.items()},
 }
 
 NAMES: tuple[str, ...] = tuple(TABLE)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _keras, _lists, _serialization
+from tfr_smooth import _arguments, _keras, _lists, _serialization
 from tfr_smooth.measures import Measure
 from tfr_smooth.rankings import Ranking
 
@@ -67,8 +68,8 @@ class RankingLoss(tf.keras.losses.Loss):
       2.0
     """
 
-    # Of the losses of the library that are not measures of a ranking.
-    about: ClassVar[_about.AboutLoss]
+    # The default of the argument `name`. None stands for the class name in snake case.
+    default_name: ClassVar[str | None] = None
 
     def __init__(
         self,
@@ -81,9 +82,8 @@ class RankingLoss(tf.keras.losses.Loss):
         _keras.warn_of_other_keras()
         if reduction is not None:
             _arguments.choice("reduction", reduction, [known for known in REDUCTIONS if known])
-        if name is None and hasattr(self, "about"):
-            name = self.about.name.removesuffix("_loss") + "_loss"
-        super().__init__(name=name)
+        in_snake_case = re.sub("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(self).__name__).lower()
+        super().__init__(name=name or self.default_name or in_snake_case)
         self.reduction = REDUCTIONS[reduction]
         self.ragged = _arguments.boolean("ragged", ragged)
         self._computed_in = _arguments.float_type("dtype", dtype)
