@@ -118,12 +118,14 @@ def returns_a_value(function):
 
 
 def missing(described):
-    """Returns the missing parts of the docstring of a public class or function."""
+    """Returns the missing parts of the docstring of a public class or function; a base class may describe arguments."""
     docstring = inspect.cleandoc(described.__doc__ or "")
     if not docstring:
         return ["docstring"]
     parts = sections(docstring)
-    found = [name for name in parameters(described) if name not in documented_parameters(docstring)]
+    owners = described.__mro__ if inspect.isclass(described) else [described]
+    documented = set().union(*(documented_parameters(inspect.cleandoc(owner.__doc__ or "")) for owner in owners))
+    found = [name for name in parameters(described) if name not in documented]
     lacking = [f"argument `{name}`" for name in found]
     if not inspect.isclass(described) and returns_a_value(described) and not {"Returns", "Yields"} & set(parts):
         lacking.append("Returns")

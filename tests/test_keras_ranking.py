@@ -118,11 +118,15 @@ def test_features_are_sorted_by_score_with_padding_last():
             TypeError,
             "SoftmaxLoss.__init__() takes 1 positional argument b",
         ),
-        (lambda: tfr.keras.losses.ApproxNDCGLoss("sum"), TypeError, "ApproxNDCGLoss: too many positional arguments."),
+        (
+            lambda: tfr.keras.losses.ApproxNDCGLoss("sum"),
+            TypeError,
+            "ApproxNDCGLoss.__init__() takes 1 positional argument b",
+        ),
         (
             lambda: tfr.keras.losses.ApproxNDCGLoss(temperature=0.1),
             TypeError,
-            "ApproxNDCGLoss: got an unexpected keyword argument 'temperature'.",
+            "__init__() got an unexpected keyword argument 'temperature'",
         ),
         (lambda: tfr.keras.losses.get("hinge"), ValueError, "`identifier` must be one of "),
         (
@@ -131,7 +135,11 @@ def test_features_are_sorted_by_score_with_padding_last():
             "`temperature` must be a finite number > 0, got 0.0.",
         ),
         (lambda: tfr.keras.losses.get("softmax_loss", topn=1), TypeError, "unexpected keyword argument 'topn'"),
-        (lambda: tfr.keras.metrics.NDCGMetric("ndcg"), TypeError, "NDCGMetric: too many positional arguments."),
+        (
+            lambda: tfr.keras.metrics.NDCGMetric("ndcg"),
+            TypeError,
+            "NDCGMetric.__init__() takes 1 positional argument b",
+        ),
         (
             lambda: tfr.keras.metrics.get("ndcg", gain_fn=tfr.keras.utils.inverse),
             ValueError,

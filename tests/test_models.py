@@ -342,10 +342,10 @@ def test_a_loss_is_found_by_name(name):
 )
 def test_metrics_are_found_by_name_wherever_keras_takes_names(structure):
     scorer = models.FeedForwardScorer(hidden=[2])
-    given = structure(["ndcg", "SoftSortMAPMetric", metrics.NDCGMetric(topn=3), "mae", "accuracy"])
+    given = structure(["ndcg", "softsort_map", "ERRMetric", metrics.NDCGMetric(topn=3), "mae", "accuracy"])
     scorer.compile("sgd", "mse", metrics=given, weighted_metrics=["mrr"])
     logs = scorer.evaluate(tf.ones([2, 3, 4]), np.eye(2, 3, dtype=np.float32), verbose=0, return_dict=True)
-    assert sorted(logs) == sorted(["loss", "ndcg", "softsort_map", "ndcg_3", "mae", "accuracy", "mrr"])
+    assert sorted(logs) == sorted(["loss", "ndcg", "softsort_map", "err", "ndcg_3", "mae", "accuracy", "mrr"])
 
 
 def test_metrics_may_be_given_by_position():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -67,7 +66,7 @@ def get(
       identifier: A key of `classes` or a class name, with an optional cutoff ("ndcg@10"); a config, an instance of
         `base`, or None.
       arguments: Constructor arguments; only valid with a name.
-      classes: Name -> class, or function that makes an instance.
+      classes: Name -> class, or `functools.partial` that makes an instance.
       base: The base class.
       argument: Name of the identifier, for error messages.
 
@@ -78,7 +77,7 @@ def get(
       ValueError: If the identifier is unknown, or arguments are given without a name.
     """
     if isinstance(identifier, str):
-        by_class = {each.__name__: each for each in classes.values() if inspect.isclass(each)}
+        by_class = {each.__name__: each for each in classes.values() if hasattr(each, "__name__")}
         name, has_cutoff, topn = identifier.removeprefix(f"{_serialization.PACKAGE}>").partition("@")
         if has_cutoff:
             if not topn.isdecimal() or "topn" in arguments:

@@ -27,7 +27,7 @@ class Configurable:
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return {field.name: serialize(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        return {field.name: serialize(getattr(self, field.name)) for field in dataclasses.fields(self) if field.init}
 
     @classmethod
     def from_config(cls: type[T], config: dict[str, Any]) -> T:

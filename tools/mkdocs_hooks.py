@@ -297,7 +297,7 @@ def names(folder: str, package: str) -> str:
         for pair in registry.PAIRS.values():
             groups.setdefault(pair.ranking.about.title, []).append(pair.stem + _ENDINGS[kind])
     if kind == "losses":
-        groups["Baselines"] = [loss.__name__ for loss in baselines.BASELINES]
+        groups["Baselines"] = [loss.__name__ for loss in baselines.BASELINES.values()]
     elif kind == "metrics":
         groups = {"Exact metrics": [measure.about.exact for measure in registry.EXACT.values()], **groups}
     public = summaries(package)

@@ -156,7 +156,9 @@ def test_measures_with_a_table_of_discounts_are_equal_and_hashable():
     assert measures.NDCG(discount=np.array([1.0, 0.4])) != made[0]
 
 
-@pytest.mark.parametrize("ranking", [kind() for kind in rankings.RANKINGS.values()], ids=lambda ranking: type(ranking).__name__)
+@pytest.mark.parametrize(
+    "ranking", [kind() for kind in rankings.RANKINGS.values()], ids=lambda ranking: type(ranking).__name__
+)
 def test_a_gain_may_be_any_function(ranking):
     """SmoothI computes the gains of NDCG in its loop, and others from the relevance at each rank."""
     labels, scores, mask = tf.constant(LABELS), tf.constant(SCORES), tf.constant(REAL)

@@ -83,7 +83,7 @@ def test_a_weighted_sum_is_the_sum_of_the_losses():
     for reduction in ("none", "sum", "sum_over_batch_size"):
         loss = losses.WeightedSumLoss(parts, weights=weights, reduction=reduction)
         found = [
-            value_and_gradient(type(part)(**{**part.get_config(), "reduction": reduction}), labels, scores)
+            value_and_gradient(type(part).from_config({**part.get_config(), "reduction": reduction}), labels, scores)
             for part in parts
         ]
         value, gradient = value_and_gradient(loss, labels, scores)

@@ -77,7 +77,7 @@ class Success(measures.Measure):
 def test_the_config_restores_ranking_and_metric(form, ranking, metric):
     if isinstance(ranking, rankings.FastSort):
         metric = dataclasses.replace(metric, topn=2) if not isinstance(metric, measures.NDCG) else measures.NDCG()
-    whole = losses.MeasureLoss(ranking, metric) if form == "loss" else metrics.MeanOverLists(ranking, metric)
+    whole = losses.MeasureLoss(ranking, metric) if form == "loss" else metrics.MeasureMetric(metric, ranking=ranking)
     package = tf.keras.losses if form == "loss" else tf.keras.metrics
     described = package.serialize(whole)
     again = package.deserialize(json.loads(json.dumps(described)))
@@ -90,7 +90,9 @@ def test_the_config_restores_ranking_and_metric(form, ranking, metric):
 def test_an_unregistered_metric_in_a_config_raises():
     config = losses.MeasureLoss(rankings.SmoothI(), Success()).get_config()
     assert config["measure"]["class_name"] == "Success"
-    with pytest.raises(ValueError, match="`class_name` must be a ranking or measure of .*, got 'Success'"):
+    with pytest.raises(
+        ValueError, match="`class_name` must be a class of tfr_smooth, or one registered with .*, got 'Success'"
+    ):
         losses.MeasureLoss.from_config(config)
 
 
@@ -100,3 +102,36 @@ def test_a_custom_metric_works_with_every_ranking(name):
     labels, scores = np.array([[1, 0, 1], [0, 1, 0]]), np.array([[3.0, 2.0, 1.0]] * 2, np.float32)
     value = losses.MeasureLoss(ranking, Success(), reduction="none")(labels, scores).numpy()
     assert 0.0 < value[0] < value[1] < 1.0
+
+
+class WrongIndicators(rankings.Ranking):
+    """Forgets the dimension of the documents."""
+
+    def indicators(self, scores, mask, topn=None):
+        return tf.cast(mask, scores.dtype)[:, :topn]
+
+
+class WrongPositions(rankings.PositionRanking):
+    """Compares all documents, but does not add up."""
+
+    beta = 1.0
+
+    def positions(self, scores, mask):
+        return tf.sigmoid(scores[:, :, tf.newaxis] - scores[:, tf.newaxis])
+
+
+@pytest.mark.parametrize("measure", [measures.NDCG(), measures.NDCG(topn=2), measures.ReciprocalRank()], ids=str)
+@pytest.mark.parametrize(
+    ("ranking", "message"),
+    [
+        (
+            WrongIndicators(),
+            r"`WrongIndicators.indicators` must return the shape \[batch, K, list\] .* got \(3, [23]\)",
+        ),
+        (WrongPositions(), r"`WrongPositions.positions` must return the shape \[batch, list\] .* got \(3, 3, 3\)"),
+    ],
+)
+def test_a_custom_ranking_of_a_wrong_shape_raises(ranking, message, measure):
+    labels, scores = np.eye(3), np.arange(9.0).reshape(3, 3)
+    with pytest.raises(ValueError, match=message):
+        losses.MeasureLoss(ranking, measure)(labels, scores)

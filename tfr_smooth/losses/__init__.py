@@ -1,11 +1,9 @@
 """Keras ranking losses, and all losses by name."""
 
 from tfr_smooth._lists import list_weights
-from tfr_smooth.losses.baselines import *  # noqa: F403
-from tfr_smooth.losses.baselines import BASELINES
-from tfr_smooth.losses.click_em import ClickEMLoss
-from tfr_smooth.losses.dual_learning import DualLearningLoss
-from tfr_smooth.losses.gumbel import GumbelLoss
+from tfr_smooth.losses.distillation import ADRMSELoss, CoupledRankDistilLoss
+from tfr_smooth.losses.gumbel import GumbelApproxNDCGLoss, GumbelLoss, YetiLogisticLoss
+from tfr_smooth.losses.lambda_loss import LambdaLoss
 from tfr_smooth.losses.lambda_weights import (
     DCGLambdaWeight,
     DCGLambdaWeightV2,
@@ -17,9 +15,17 @@ from tfr_smooth.losses.lambda_weights import (
     PrecisionLambdaWeight,
     YetiDCGLambdaWeight,
 )
-from tfr_smooth.losses.mixture_em import MixtureEMLoss
-from tfr_smooth.losses.multi_objective import MultiObjectiveLoss
-from tfr_smooth.losses.ordinal import OrdinalLoss
+from tfr_smooth.losses.list_ap import ListAPLoss
+from tfr_smooth.losses.list_mle import ListMLELoss
+from tfr_smooth.losses.multi_score import ClickEMLoss, DualLearningLoss, MixtureEMLoss, OrdinalLoss
+from tfr_smooth.losses.pairwise import (
+    PairwiseHingeLoss,
+    PairwiseLogisticLoss,
+    PairwiseMSELoss,
+    PairwiseSoftZeroOneLoss,
+    RankNetLoss,
+)
+from tfr_smooth.losses.pointwise import MeanSquaredLoss, RegressionCompatibleLoss, SigmoidCrossEntropyLoss
 from tfr_smooth.losses.ranking_loss import RankingLoss
 from tfr_smooth.losses.smooth import (
     ApproxMRRLoss,
@@ -30,40 +36,60 @@ from tfr_smooth.losses.smooth import (
     SmoothIPrecisionLoss,
     SoftNDCGLoss,
 )
+from tfr_smooth.losses.softmax import CalibratedSoftmaxLoss, ListNetLoss, SoftmaxAtKLoss, SoftmaxLoss, UniqueSoftmaxLoss
 from tfr_smooth.losses.table import NAMES, RankingLossKey, deserialize, get, hyperparameters, serialize
-from tfr_smooth.losses.weighted_sum import WeightedSumLoss
+from tfr_smooth.losses.weighted_sum import MultiObjectiveLoss, WeightedSumLoss
 
 __all__ = [
     "NAMES",
+    "ADRMSELoss",
     "ApproxMRRLoss",
     "ApproxNDCGLoss",
+    "CalibratedSoftmaxLoss",
     "ClickEMLoss",
+    "CoupledRankDistilLoss",
     "DCGLambdaWeight",
     "DCGLambdaWeightV2",
     "DualLearningLoss",
+    "GumbelApproxNDCGLoss",
     "GumbelLoss",
     "LabelDiffLambdaWeight",
+    "LambdaLoss",
     "LambdaWeight",
+    "ListAPLoss",
     "ListMLELambdaWeight",
+    "ListMLELoss",
+    "ListNetLoss",
+    "MeanSquaredLoss",
     "MeasureLoss",
     "MixtureEMLoss",
     "MultiObjectiveLoss",
     "NDCGLambdaWeight",
     "NDCGLambdaWeightV2",
     "OrdinalLoss",
+    "PairwiseHingeLoss",
+    "PairwiseLogisticLoss",
+    "PairwiseMSELoss",
+    "PairwiseSoftZeroOneLoss",
     "PrecisionLambdaWeight",
+    "RankNetLoss",
     "RankingLoss",
     "RankingLossKey",
+    "RegressionCompatibleLoss",
+    "SigmoidCrossEntropyLoss",
     "SmoothIMAPLoss",
     "SmoothINDCGLoss",
     "SmoothIPrecisionLoss",
     "SoftNDCGLoss",
+    "SoftmaxAtKLoss",
+    "SoftmaxLoss",
+    "UniqueSoftmaxLoss",
     "WeightedSumLoss",
     "YetiDCGLambdaWeight",
+    "YetiLogisticLoss",
     "deserialize",
     "get",
     "hyperparameters",
     "list_weights",
     "serialize",
 ]
-__all__ += [loss.__name__ for loss in BASELINES.values()]

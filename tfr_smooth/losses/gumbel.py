@@ -1,4 +1,4 @@
-"""The mean of a loss over scores with random noise, which samples rankings."""
+"""Means of a loss over scores with random noise, which samples rankings."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists, _lookup, _serialization
+from tfr_smooth import _arguments, _lists, _lookup, _serialization, measures, rankings
+from tfr_smooth.losses.lambda_weights import LambdaWeight, YetiDCGLambdaWeight
+from tfr_smooth.losses.pairwise import PairwiseLogisticLoss
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.smooth import MeasureLoss
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -47,7 +50,7 @@ class SampledLoss(RankingLoss):
         return self.loss.counts(labels, mask)
 
 
-@tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)
+@_serialization.register
 class GumbelLoss(SampledLoss):
     r"""Mean of a loss over scores with Gumbel noise: $\frac{1}{S} \sum_{a=1}^S L(y, (s + \epsilon^a) / \beta)$.
 
@@ -55,9 +58,6 @@ class GumbelLoss(SampledLoss):
     $\epsilon^a$ are independent samples of the standard Gumbel distribution, drawn at each call, so the orders of the
     noisy scores are samples of the Plackett-Luce distribution of the scores. The gradient is that of the sampled
     losses. The lists that the loss excludes are excluded.
-
-    Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list]. Returns
-    a scalar, or [batch] for the reduction "none".
 
     Args:
       loss: A ranking loss. Its own `dtype`, `ragged` and `reduction` are not used.
@@ -94,12 +94,113 @@ class GumbelLoss(SampledLoss):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return {"loss": _lookup.serialize(self.loss), **super().get_config()}
+        return {"loss": _serialization.serialize(self.loss), **super().get_config()}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> GumbelLoss:
         """Creates the loss from the result of `get_config`."""
         return cls(**{**config, "loss": _lookup.deserialize(config["loss"], RankingLoss)})
+
+
+@_serialization.register
+class GumbelApproxNDCGLoss(SampledLoss):
+    r"""Mean ApproxNDCG loss over scores with Gumbel noise: `GumbelLoss(ApproxNDCGLoss())`.
+
+    $$\frac{1}{S} \sum_{a=1}^S \left(1 - \mathrm{ApproxNDCG}(y, (s + \epsilon^a) / \beta)\right)$$
+
+    (Bruch et al., "A Stochastic Treatment of Learning to Rank Scoring Functions", WSDM 2020; TF-Ranking's
+    `GumbelApproxNDCGLoss` plus 1.) The noise $\epsilon^a$ is drawn at each call. The loss is in [0, 1]. Lists without a
+    relevant document are excluded.
+
+    Args:
+      alpha: Sharpness of the comparison of two scores, > 0; one over TF-Ranking's `temperature`.
+      topn: The cutoff K, >= 1; None for the whole list.
+      gain: "exponential" for 2^y - 1, "linear" for y.
+      discount: The discount of a rank; see `measures.NDCG`.
+      sample_size: The number of samples S, >= 1.
+      gumbel_temperature: $\beta$, the divisor of the noisy scores, > 0.
+      seed: Seed of the noise, >= 0; see `GumbelLoss`.
+      **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Time O(S N^2), memory O(S N) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> value = losses.GumbelApproxNDCGLoss(seed=1)(tf.constant([[1.0, 0.0]]), tf.constant([[0.6, 0.8]]))
+      >>> 0.0 < float(value) < 1.0
+      True
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 10.0,
+        topn: int | None = None,
+        gain: str = "exponential",
+        discount: Any = "log2",
+        sample_size: int = 8,
+        gumbel_temperature: float = 1.0,
+        seed: int | None = None,
+        **options: Unpack[LossOptions],
+    ) -> None:
+        ranking, measure = rankings.Approx(alpha=alpha), measures.NDCG(topn=topn, gain=gain, discount=discount)
+        loss = MeasureLoss(ranking, measure)
+        super().__init__(loss, sample_size=sample_size, gumbel_temperature=gumbel_temperature, seed=seed, **options)
+        self.alpha, self.topn, self.gain, self.discount = ranking.alpha, measure.topn, measure.gain, measure.discount
+
+
+@_serialization.register
+class YetiLogisticLoss(SampledLoss):
+    r"""Mean logistic loss of neighbors in rankings by scores with Gumbel noise.
+
+    $$\frac{1}{S N} \sum_{a=1}^S \sum_{i, j: y_i > y_j} w^a_{ij} \log(1 + e^{-(s^a_i - s^a_j) / \tau}), \qquad
+      s^a = \frac{s + \epsilon^a}{\beta}$$
+
+    (Lyzhin et al., "Which Tricks are Important for Learning to Rank?", ICML 2023, after Gulin et al., "Winning the
+    Transfer Learning Track of Yahoo!'s Learning to Rank Challenge with YetiRank", 2011; TF-Ranking's
+    `YetiLogisticLoss`.) N is the number of documents in the list. $w^a$ is the weight in the ranking by $s^a$, by
+    default 0 except for neighbors. The noise $\epsilon^a$ is drawn at each call. Lists with only one distinct label are
+    excluded.
+
+    Args:
+      lambda_weight: Weights of the pairs. None uses `YetiDCGLambdaWeight()`.
+      temperature: Tau, the divisor of the noisy scores, > 0.
+      sample_size: The number of samples S, >= 1.
+      gumbel_temperature: $\beta$, a divisor of the noisy scores, > 0.
+      seed: Seed of the noise, >= 0; see `GumbelLoss`.
+      **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Time and memory O(S N^2) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> value = losses.YetiLogisticLoss(seed=1)(tf.constant([[1.0, 0.0]]), tf.constant([[0.6, 0.8]]))
+      >>> float(value) > 0.0
+      True
+    """
+
+    def __init__(
+        self,
+        *,
+        lambda_weight: LambdaWeight | None = None,
+        temperature: float = 1.0,
+        sample_size: int = 8,
+        gumbel_temperature: float = 1.0,
+        seed: int | None = None,
+        **options: Unpack[LossOptions],
+    ) -> None:
+        weight = YetiDCGLambdaWeight() if lambda_weight is None else lambda_weight
+        loss = PairwiseLogisticLoss(lambda_weight=weight, temperature=temperature)
+        super().__init__(loss, sample_size=sample_size, gumbel_temperature=gumbel_temperature, seed=seed, **options)
+        self.lambda_weight, self.temperature = lambda_weight, loss.temperature
 
 
 def gumbel_noise(like: tf.Tensor, sample_size: int, seed: int | None) -> tf.Tensor:

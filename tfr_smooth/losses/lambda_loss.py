@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _compiled, _lists
+from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.losses import pair_ranks, pairwise
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 from tfr_smooth.measures import ideal_dcg
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 METRICS = ("ndcg_loss1", "ndcg_loss2", "ndcg_loss2++", "lambda_rank", "precision")
 
 
+@_serialization.register
 class LambdaLoss(RankingLoss):
     r"""Logistic loss over pairs of documents, weighted by the effect of their order on a metric.
 
@@ -49,9 +50,6 @@ class LambdaLoss(RankingLoss):
     The loss is at least 0; "ndcg_loss1" is at least 1 - NDCG@K. Lists with only one distinct label (for "precision":
     with only relevant or only irrelevant documents) are excluded.
 
-    Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list]. Returns
-    a scalar, or [batch] for the reduction "none".
-
     Args:
       metric: One of the names above.
       sigma: Slope of the logistic function, > 0.
@@ -71,12 +69,6 @@ class LambdaLoss(RankingLoss):
       >>> print(losses.LambdaLoss(metric="lambda_rank", reduction="none")(labels, scores).numpy().round(4))
       [0.3691]
     """
-
-    about: ClassVar = _about.AboutLoss(
-        name="lambda_loss",
-        citation="Wang et al. 2018; Jagerman et al. 2022 for the cutoff",
-        cost=("N^2", "N^2"),
-    )
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import tensorflow as tf
 
@@ -16,7 +16,7 @@ from tfr_smooth.rankings.dcg import NDCGGain, exponential_gain, log2_discount
 Function = Callable[[tf.Tensor], tf.Tensor]
 
 
-class LambdaWeight(abc.ABC):
+class LambdaWeight(_serialization.Configurable, abc.ABC):
     r"""Base class of the weights of pairs of documents: $w_{ij} = |g_i - g_j| \, R(r_i, r_j)$.
 
     $r_i$ is the rank of document i by its current score. The weights are constant to the gradient. The weight of a pair
@@ -78,22 +78,9 @@ class LambdaWeight(abc.ABC):
         return tf.abs(rows - columns)
 
 
-class _Serializable:
-    """Registers the dataclasses with Keras, so that the configs of losses contain them."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if not cls.__name__.startswith("_"):
-            tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)(cls)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments; functions must be registered with Keras to be loaded."""
-        fields = [field.name for field in dataclasses.fields(self) if field.init]  # type: ignore[arg-type]
-        return {name: _serialization.encode(getattr(self, name)) for name in fields}
-
-
+@_serialization.register
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LabelDiffLambdaWeight(_Serializable, LambdaWeight):
+class LabelDiffLambdaWeight(LambdaWeight):
     r"""The difference of the labels, $w_{ij} = |y_i - y_j|$ (TF-Ranking's `LabelDiffLambdaWeight`).
 
     Example:
@@ -113,8 +100,9 @@ class LabelDiffLambdaWeight(_Serializable, LambdaWeight):
         return 1.0 - tf.eye(tf.shape(ranks)[0], dtype=ranks.dtype)
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PrecisionLambdaWeight(_Serializable, LambdaWeight):
+class PrecisionLambdaWeight(LambdaWeight):
     r"""The change of K P@K if two documents are swapped (TF-Ranking's `PrecisionLambdaWeight`).
 
     $w_{ij} = 1$ if exactly one of the two documents is relevant and exactly one is among the first K, else 0.
@@ -204,8 +192,9 @@ class _DCGWeight(LambdaWeight):
         return super()._differences(labels, mask) * _lists.count(mask, labels.dtype)[:, :, tf.newaxis]
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DCGLambdaWeight(_Serializable, _DCGWeight):
+class DCGLambdaWeight(_DCGWeight):
     r"""The effect of a pair on DCG: $w_{ij} = N |g_i - g_j| \left[(1 - \mu) \, u_{ij} + \mu \, v_{ij}\right]$.
 
     $$u_{ij} = \left|D(|r_i - r_j|) - D(|r_i - r_j| + 1)\right|, \qquad v_{ij} = |D(r_i) - D(r_j)|$$
@@ -254,6 +243,7 @@ class DCGLambdaWeight(_Serializable, _DCGWeight):
         return (1.0 - self.smooth_fraction) * relative + self.smooth_fraction * swapped
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NDCGLambdaWeight(DCGLambdaWeight):
     r"""The effect of a pair on NDCG: a normalized `DCGLambdaWeight` with the gain and discount of NDCG.
@@ -284,8 +274,9 @@ class NDCGLambdaWeight(DCGLambdaWeight):
     _is_ndcg: ClassVar[bool] = True
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DCGLambdaWeightV2(_Serializable, _DCGWeight):
+class DCGLambdaWeightV2(_DCGWeight):
     r"""The effect of a pair on DCG@K: $w_{ij} = N |g_i - g_j| \, u_{ij} \, m_{ij}$ with u of `DCGLambdaWeight`.
 
     $m_{ij} = 1 / (1 - D(\max(r_i, r_j)))$ if the larger rank is beyond K, else 1. (Jagerman et al., "On Optimizing
@@ -319,6 +310,7 @@ class DCGLambdaWeightV2(_Serializable, _DCGWeight):
         return pair_ranks.distance(self.discount, ranks) * beyond
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NDCGLambdaWeightV2(DCGLambdaWeightV2):
     r"""The effect of a pair on NDCG@K: `DCGLambdaWeightV2` with the gain and discount of NDCG, normalized.
@@ -346,6 +338,7 @@ class NDCGLambdaWeightV2(DCGLambdaWeightV2):
     _is_ndcg: ClassVar[bool] = True
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class YetiDCGLambdaWeight(DCGLambdaWeightV2):
     r"""`DCGLambdaWeightV2` with the gain and discount of NDCG, for neighbors in the ranking; 0 for other pairs.
@@ -379,8 +372,9 @@ class YetiDCGLambdaWeight(DCGLambdaWeightV2):
         return _lists.fill(super().of_ranks(ranks), tf.equal(apart, 1.0), 0.0)
 
 
+@_serialization.register
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ListMLELambdaWeight(_Serializable):
+class ListMLELambdaWeight(_serialization.Configurable):
     r"""Weights $\alpha_i = D(i)$ of the positions in `ListMLELoss` (TF-Ranking's `ListMLELambdaWeight`).
 
     Args:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _lists
+from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+@_serialization.register
 class ListAPLoss(RankingLoss):
     r"""1 - average precision of a histogram of the scores.
 
@@ -28,9 +29,6 @@ class ListAPLoss(RankingLoss):
     $x_j = \tanh((s_j - \bar s) / \tau)$, where $\bar s$ is the mean of the list. So the bins are finest around the
     mean, the loss is invariant to a shift of the scores, and documents farther than a few tau from the mean share the
     outer bins. Lists without a relevant document are excluded.
-
-    Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list]. Returns
-    a scalar, or [batch] for the reduction "none".
 
     Args:
       num_bins: The number of bins M, an integer >= 2; the paper uses 20. More bins are less smooth.
@@ -49,10 +47,6 @@ class ListAPLoss(RankingLoss):
       >>> print(losses.ListAPLoss(num_bins=20, reduction="none")(labels, scores).numpy().round(3))
       [0.181]
     """
-
-    about: ClassVar = _about.AboutLoss(
-        name="list_ap", citation="Revaud et al. 2019 (arXiv:1906.07589)", cost=("M N with M bins", "M N")
-    )
 
     def __init__(self, *, num_bins: int = 20, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _compiled, _lists
+from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.losses.lambda_weights import ListMLELambdaWeight
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _LOG_OF_NOTHING = -1e300
 
 
+@_serialization.register
 class ListMLELoss(RankingLoss):
     r"""ListMLE: $\sum_{i=1}^N \alpha_i \left(\log \sum_{k=i}^N e^{s_{\pi(k)} / \tau} - s_{\pi(i)} / \tau\right)$.
 
@@ -30,9 +31,6 @@ class ListMLELoss(RankingLoss):
     the mean over all orders consistent with the labels (by Jensen's inequality; in survival analysis this is Efron's
     treatment of ties). The loss is at least 0. It is a sum over documents, so longer lists have larger losses. Lists
     without a relevant document are excluded.
-
-    Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list]. Returns
-    a scalar, or [batch] for the reduction "none".
 
     Args:
       position_aware: Whether early positions have larger weights (p-ListMLE).
@@ -52,12 +50,6 @@ class ListMLELoss(RankingLoss):
       >>> print(losses.ListMLELoss(reduction="none")(labels, tf.zeros([1, 4])).numpy().round(4))
       [1.7918]
     """
-
-    about: ClassVar = _about.AboutLoss(
-        name="list_mle",
-        citation="Xia et al. 2008; Lan et al. 2014 for the position-aware form",
-        cost=("N log N", "N"),
-    )
 
     def __init__(
         self,

@@ -1,19 +1,22 @@
-"""The softmax loss: cross entropy between the labels and the softmax of the scores."""
+"""Losses with the softmax of the scores."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from tfr_smooth import _about, _arguments, _lists
+from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth.losses import pairwise
 from tfr_smooth.losses.lambda_weights import DCGLambdaWeight
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.rankings.dcg import NDCGGain
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+@_serialization.register
 class SoftmaxLoss(RankingLoss):
     r"""Softmax cross entropy: $-\sum_j y_j \log \mathrm{softmax}(s / \tau)_j$.
 
@@ -21,9 +24,6 @@ class SoftmaxLoss(RankingLoss):
     Binary Relevance", ICTIR 2019, Eq. 1, where the labels are divided by their sum.) Labels are not normalized, so
     lists with more relevant documents have more weight. Invariant to a shift of the scores. The loss is at least 0.
     Lists without a relevant document are excluded.
-
-    Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list]. Returns
-    a scalar, or [batch] for the reduction "none".
 
     Args:
       lambda_weight: A `DCGLambdaWeight` or `NDCGLambdaWeight`: its $g_j D(r_j)$ replaces the label $y_j$. None uses the
@@ -44,8 +44,6 @@ class SoftmaxLoss(RankingLoss):
       [1.3863]
     """
 
-    about: ClassVar = _about.AboutLoss(name="softmax", citation="Bruch et al. 2019, Eq. 1", cost=("N", "N"))
-
     def __init__(
         self, *, lambda_weight: DCGLambdaWeight | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]
     ) -> None:
@@ -60,6 +58,196 @@ class SoftmaxLoss(RankingLoss):
         total = tf.reduce_sum(labels, axis=1)
         targets = tf.math.divide_no_nan(labels, total[:, tf.newaxis])
         return total * cross_entropy(targets, scores, mask, self.temperature)
+
+
+@_serialization.register
+class CalibratedSoftmaxLoss(SoftmaxLoss):
+    r"""Softmax cross entropy with a virtual document of score 0, which fixes the scale of the scores.
+
+    $$-\sum_j y_j \log \frac{e^{s_j / \tau}}{1 + \sum_l e^{s_l / \tau}}
+      - y_0 \log \frac{1}{1 + \sum_l e^{s_l / \tau}}$$
+
+    (Yan et al., "Scale Calibration of Deep Ranking Models", KDD 2022, Eq. 8; TF-Ranking's `CalibratedSoftmaxLoss`.) At
+    the minimum, $e^{s_j / \tau} = y_j / y_0$. The loss is at least 0. Lists without a relevant document are excluded
+    if `virtual_label` is 0; else they lower their scores.
+
+    Args:
+      virtual_label: The label $y_0$ of the virtual document, >= 0.
+      lambda_weight: Weights of the documents, including the virtual one; see `SoftmaxLoss`. None uses the labels.
+      temperature: Tau, the divisor of the scores, > 0.
+      **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
+
+    Raises:
+      ValueError: If an argument is out of range.
+
+    Time and memory O(N) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> loss = losses.CalibratedSoftmaxLoss(virtual_label=0.1)
+      >>> print(loss(tf.constant([[1.0, 0.0]]), tf.constant([[0.6, 0.8]])).numpy().round(4))
+      1.1808
+    """
+
+    def __init__(
+        self,
+        *,
+        virtual_label: float = 0.0,
+        lambda_weight: DCGLambdaWeight | None = None,
+        temperature: float = 1.0,
+        **options: Unpack[LossOptions],
+    ) -> None:
+        super().__init__(lambda_weight=lambda_weight, temperature=temperature, **options)
+        self.virtual_label = _arguments.real("virtual_label", virtual_label, least=0.0)
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        column = tf.reduce_sum(tf.zeros_like(scores), axis=1, keepdims=True)  # the score of the virtual document
+        labels = tf.concat([column + self.virtual_label, labels], axis=1)
+        return super().compute(labels, tf.concat([column, scores], axis=1), tf.concat([column == 0.0, mask], axis=1))
+
+    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] bool: False for lists that have no gradient."""
+        return tf.reduce_any(mask, axis=1) if self.virtual_label else super().counts(labels, mask)
+
+
+@_serialization.register
+class ListNetLoss(RankingLoss):
+    r"""ListNet: $-\sum_j \mathrm{softmax}(y)_j \log \mathrm{softmax}(s / \tau)_j$.
+
+    (Cao et al., "Learning to Rank: From Pairwise Approach to Listwise Approach", ICML 2007, the top-one case.)
+    Invariant to a shift of the scores. The loss is at least 0; its minimum is the entropy of softmax(y). Lists without
+    a relevant document are excluded.
+
+    Args:
+      temperature: Tau, the divisor of the scores, > 0.
+      **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
+
+    Raises:
+      ValueError: If `temperature` is out of range.
+
+    Time and memory O(N) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> labels, scores = tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[1.0, 0.0, 5.0]])
+      >>> print(losses.ListNetLoss(temperature=1.0, reduction="none")(labels, scores).numpy().round(4))
+      [0.5822]
+    """
+
+    def __init__(self, *, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**options)
+        self.temperature = _arguments.real("temperature", temperature, above=0.0)
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        targets = tf.nn.softmax(_lists.fill(labels, mask, scores.dtype.min / 4.0), axis=1)
+        return cross_entropy(targets, scores, mask, self.temperature)
+
+
+@_serialization.register
+class UniqueSoftmaxLoss(RankingLoss):
+    r"""Softmax cross entropy of each document among itself and the documents with lower labels.
+
+    $$-\sum_j (2^{y_j} - 1) \log \frac{e^{s_j / \tau}}{e^{s_j / \tau} + \sum_{l: y_l < y_j} e^{s_l / \tau}}$$
+
+    (Zhu and Klabjan, "Listwise Learning to Rank by Exploring Unique Ratings", WSDM 2020; TF-Ranking's
+    `UniqueSoftmaxLoss`.) Documents with equal labels are not compared. Invariant to a shift of the scores. The loss is
+    at least 0. Lists with only one distinct label are excluded.
+
+    Args:
+      temperature: Tau, the divisor of the scores, > 0.
+      **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
+
+    Raises:
+      ValueError: If `temperature` is out of range.
+
+    Time and memory O(N^2) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> labels, scores = tf.constant([[1.0, 0.0, 2.0]]), tf.constant([[0.6, 0.8, 0.6]])
+      >>> print(losses.UniqueSoftmaxLoss(reduction="none")(labels, scores).numpy().round(4))
+      [4.3076]
+    """
+
+    def __init__(self, *, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**options)
+        self.temperature = _arguments.real("temperature", temperature, above=0.0)
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        behind = pairwise.scaled_differences(scores, tf.convert_to_tensor(1.0 / self.temperature, scores.dtype))
+        lower = _lists.preferences(labels, mask)
+        behind = _lists.fill(behind, lower, scores.dtype.min / 4.0)
+        terms = tf.nn.softplus(tf.reduce_logsumexp(behind, axis=2))
+        return tf.reduce_sum(NDCGGain.of("exponential", labels)(labels) * terms, axis=1)
+
+    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] bool: False for lists with only one distinct label."""
+        return _lists.varies(labels, mask)
+
+
+@_serialization.register
+class SoftmaxAtKLoss(RankingLoss):
+    r"""SL@K: a softmax loss for NDCG@K, in which relevant documents near or above rank K count most.
+
+    $$-\sum_j y_j \, \sigma\!\left(\frac{s_j - \beta}{\tau_w}\right) \log \mathrm{softmax}(s / \tau)_j$$
+
+    where $\beta$ is the K-th highest score and $\sigma$ the sigmoid (Yang et al., "Breaking the Top-K Barrier", KDD
+    2025). The authors estimate $\beta$ from samples every few epochs, as a constant. Here it is exact, with its
+    gradient, so that a step along the gradient lowers the loss. Invariant to a shift of the scores. The loss is at
+    least 0. Lists without a relevant document are excluded.
+
+    Args:
+      topn: The cutoff K, >= 1. In shorter lists, beta is the lowest score.
+      weight_temperature: $\tau_w$, the divisor of the scores in the weights, > 0. The larger, the nearer to half the
+        `SoftmaxLoss`.
+      temperature: $\tau$, the divisor of the scores, > 0.
+      **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Time O(N log K) and memory O(N) per list.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import losses
+      >>> loss = losses.SoftmaxAtKLoss(topn=1)
+      >>> print(loss(tf.constant([[1.0, 0.0, -1.0]]), tf.constant([[1.0, 1.0, 9.0]])).numpy().round(4))
+      0.3466
+    """
+
+    def __init__(
+        self,
+        *,
+        topn: int = 20,
+        weight_temperature: float = 1.0,
+        temperature: float = 1.0,
+        **options: Unpack[LossOptions],
+    ) -> None:
+        super().__init__(**options)
+        self.topn = _arguments.integer("topn", topn, least=1)
+        self.weight_temperature = _arguments.real("weight_temperature", weight_temperature, above=0.0)
+        self.temperature = _arguments.real("temperature", temperature, above=0.0)
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        size = _lists.num_ranks(scores, self.topn)
+        ranked = tf.math.top_k(tf.stop_gradient(_lists.fill(scores, mask, scores.dtype.min)), size).values
+        lowest = _lists.extremes(ranked, _lists.rank_mask(mask, size))[0][:, tf.newaxis]
+        # Tied documents share the gradient of the threshold. Their mean difference from it is 0. The mean of the scores
+        # themselves has the same gradient, but TensorFlow also derives it by the number of ties, which would overflow.
+        is_at_k = tf.logical_and(mask, tf.equal(scores, lowest))
+        differences = tf.where(is_at_k, scores, lowest) - lowest
+        ties = _lists.count(is_at_k, scores.dtype)
+        threshold = lowest + tf.reduce_sum(differences, axis=1, keepdims=True) / ties
+        weights = tf.sigmoid((scores - threshold) / self.weight_temperature)
+        return -tf.reduce_sum(labels * weights * log_softmax(scores, mask, self.temperature), axis=1)
 
 
 def cross_entropy(targets: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, temperature: float) -> tf.Tensor:

@@ -1,17 +1,30 @@
-"""All losses by name; lookup and serialization."""
+"""All losses by name; lookup and serialization.
+
+To add a loss, import its class here and give it a name in `_OTHERS`.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from tfr_smooth import _arguments, _lookup, _serialization
-from tfr_smooth.losses.baselines import BASELINES
-from tfr_smooth.losses.click_em import ClickEMLoss
-from tfr_smooth.losses.dual_learning import DualLearningLoss
-from tfr_smooth.losses.mixture_em import MixtureEMLoss
-from tfr_smooth.losses.ordinal import OrdinalLoss
+from tfr_smooth.losses.distillation import ADRMSELoss, CoupledRankDistilLoss
+from tfr_smooth.losses.gumbel import GumbelApproxNDCGLoss, YetiLogisticLoss
+from tfr_smooth.losses.lambda_loss import LambdaLoss
+from tfr_smooth.losses.list_ap import ListAPLoss
+from tfr_smooth.losses.list_mle import ListMLELoss
+from tfr_smooth.losses.multi_score import ClickEMLoss, DualLearningLoss, MixtureEMLoss, OrdinalLoss
+from tfr_smooth.losses.pairwise import (
+    PairwiseHingeLoss,
+    PairwiseLogisticLoss,
+    PairwiseMSELoss,
+    PairwiseSoftZeroOneLoss,
+    RankNetLoss,
+)
+from tfr_smooth.losses.pointwise import MeanSquaredLoss, RegressionCompatibleLoss, SigmoidCrossEntropyLoss
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 from tfr_smooth.losses.smooth import (
     ApproxMRRLoss,
@@ -22,6 +35,7 @@ from tfr_smooth.losses.smooth import (
     SmoothIPrecisionLoss,
     SoftNDCGLoss,
 )
+from tfr_smooth.losses.softmax import CalibratedSoftmaxLoss, ListNetLoss, SoftmaxAtKLoss, SoftmaxLoss, UniqueSoftmaxLoss
 
 # The combinations of a ranking and a measure that have a class.
 _CLASSES: dict[str, type[RankingLoss]] = {
@@ -34,21 +48,42 @@ _CLASSES: dict[str, type[RankingLoss]] = {
 }
 
 
-def _maker(combination: _lookup.Combination) -> Callable[..., RankingLoss]:
-    def make(**arguments: Any) -> RankingLoss:
-        ranking, measure, options = combination.make(arguments)
-        return MeasureLoss(ranking, measure, **options)
-
-    return make
+def _measure_loss(combination: _lookup.Combination, /, **arguments: Any) -> MeasureLoss:
+    ranking, measure, options = combination.make(arguments)
+    return MeasureLoss(ranking, measure, **options)
 
 
+# The losses of one score per document that are not a measure of a ranking.
+_OTHERS: dict[str, type[RankingLoss]] = {
+    "adr_mse": ADRMSELoss,
+    "calibrated_softmax": CalibratedSoftmaxLoss,
+    "coupled_rankdistil": CoupledRankDistilLoss,
+    "gumbel_approx_ndcg": GumbelApproxNDCGLoss,
+    "list_ap": ListAPLoss,
+    "lambda_loss": LambdaLoss,
+    "list_mle": ListMLELoss,
+    "list_net": ListNetLoss,
+    "mean_squared": MeanSquaredLoss,
+    "pairwise_hinge": PairwiseHingeLoss,
+    "pairwise_logistic": PairwiseLogisticLoss,
+    "pairwise_mse": PairwiseMSELoss,
+    "pairwise_soft_zero_one": PairwiseSoftZeroOneLoss,
+    "rank_net": RankNetLoss,
+    "regression_compatible": RegressionCompatibleLoss,
+    "sigmoid_cross_entropy": SigmoidCrossEntropyLoss,
+    "softmax_at_k": SoftmaxAtKLoss,
+    "softmax": SoftmaxLoss,
+    "unique_softmax": UniqueSoftmaxLoss,
+    "yeti_logistic": YetiLogisticLoss,
+}
 # The losses of one score per document.
 _MAKERS: dict[str, Callable[..., RankingLoss]] = {
-    **{name: _CLASSES.get(name) or _maker(combination) for name, combination in _lookup.COMBINATIONS.items()},
-    **BASELINES,
+    **{name: functools.partial(_measure_loss, each) for name, each in _lookup.COMBINATIONS.items()},
+    **_CLASSES,
+    **_OTHERS,
 }
 # The losses of models with several scores per document.
-MULTI_SCORE: dict[str, type[RankingLoss]] = {
+_MULTI_SCORE: dict[str, type[RankingLoss]] = {
     "click_em": ClickEMLoss,
     "dual_learning": DualLearningLoss,
     "mixture_em": MixtureEMLoss,
@@ -126,7 +161,7 @@ def get(identifier: Any, /, **arguments: Any) -> RankingLoss | None:
       >>> tfr_smooth.losses.get("neuralsort_err@10", temperature=0.5).measure
       ExpectedReciprocalRank(topn=10, max_grade=4.0)
     """
-    return _lookup.get(identifier, arguments, {**_MAKERS, **MULTI_SCORE}, RankingLoss)
+    return _lookup.get(identifier, arguments, {**_MAKERS, **_MULTI_SCORE}, RankingLoss)
 
 
 def serialize(loss: RankingLoss) -> dict[str, Any]:

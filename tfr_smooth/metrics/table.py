@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, overload
 
@@ -28,17 +29,14 @@ _EXACT: dict[str, type[MeasureMetric]] = {
 }
 
 
-def _maker(combination: _lookup.Combination) -> Callable[..., MeasureMetric]:
-    def make(**arguments: Any) -> MeasureMetric:
-        ranking, measure, options = combination.make(arguments)
-        return MeasureMetric(measure, ranking=ranking, **options)
-
-    return make
+def _smooth_metric(combination: _lookup.Combination, /, **arguments: Any) -> MeasureMetric:
+    ranking, measure, options = combination.make(arguments)
+    return MeasureMetric(measure, ranking=ranking, **options)
 
 
 _MAKERS: dict[str, Callable[..., MeasureMetric]] = {
     **_EXACT,
-    **{name: _maker(combination) for name, combination in _lookup.COMBINATIONS.items()},
+    **{name: functools.partial(_smooth_metric, each) for name, each in _lookup.COMBINATIONS.items()},
 }
 
 # Smooth metrics have the names of their losses.

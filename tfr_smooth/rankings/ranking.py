@@ -235,7 +235,7 @@ class PositionRanking(DocumentRanking, abc.ABC):
         Returns:
           [batch, list]; 0 at padding.
         """
-        positions = _lists.fill(self.positions(scores, mask), mask, 1.0)
+        positions = self._positions(scores, mask)
         of_documents = tf.cast(dcg.discounts_at(discount, positions - 1.0, mask), scores.dtype)
         if topn is not None:
             of_documents *= self._within(positions, topn)
@@ -253,9 +253,19 @@ class PositionRanking(DocumentRanking, abc.ABC):
         Returns:
           The steps.
         """
-        positions = _lists.fill(self.positions(scores, mask), mask, 1.0)
+        positions = self._positions(scores, mask)
         within = tf.ones_like(positions) if topn is None else self._within(positions, topn)
         return DocumentSteps(relevance, positions, within, self.beta)
+
+    def _positions(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns the positions, [batch, list]; 1 at padding."""
+        positions = self.positions(scores, mask)
+        if not positions.shape.is_compatible_with(scores.shape):
+            raise ValueError(
+                f"`{type(self).__name__}.positions` must return the shape [batch, list] of the scores, {scores.shape}, "
+                f"got {positions.shape}."
+            )
+        return _lists.fill(positions, mask, 1.0)
 
     def _within(self, positions: tf.Tensor, topn: int) -> tf.Tensor:
         return tf.sigmoid(self.beta * (topn + 0.5 - positions))

@@ -133,7 +133,7 @@ def diagnose_smoothness(
         raise ValueError("`values` must contain at least one number, got none.")
     rows = []
     for value in values:
-        ranking = dataclasses.replace(loss.ranking, **{name: value})  # type: ignore[type-var]
+        ranking = dataclasses.replace(loss.ranking, **{name: value})
         rows.append(Smoothness(value, **_measurement(model, loss, ranking)(dataset)))
     if any(math.isnan(row.gap) for row in rows):
         raise ValueError("`model` must return finite scores for finite labels, got NaN.")
