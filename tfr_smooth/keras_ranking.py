@@ -6,8 +6,8 @@ is TF-Ranking itself.
 
 from __future__ import annotations
 
-import types
 from collections.abc import Sequence
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import tensorflow as tf
@@ -196,13 +196,7 @@ def sort_by_scores(
 # The namespaces.
 
 
-def _namespace(name: str, **members: Any) -> types.ModuleType:
-    module = types.ModuleType(f"tfr.{name}")
-    vars(module).update(members)
-    return module
-
-
-def _public(module: types.ModuleType) -> dict[str, Any]:
+def _public(module: ModuleType) -> dict[str, Any]:
     return {name: getattr(module, name) for name in module.__all__}
 
 
@@ -216,16 +210,14 @@ _LAYERS = (
     models.create_tower,
 )
 
-keras = _namespace(
-    "keras",
-    layers=_namespace("keras.layers", **{layer.__name__: layer for layer in _LAYERS}),
-    losses=_namespace("keras.losses", **{**_public(losses), "get": get_loss}),
-    metrics=_namespace(
-        "keras.metrics",
+keras = SimpleNamespace(
+    layers=SimpleNamespace(**{layer.__name__: layer for layer in _LAYERS}),
+    losses=SimpleNamespace(**{**_public(losses), "get": get_loss}),
+    metrics=SimpleNamespace(
         **{**_public(metrics), "get": get_metric, "default_keras_metrics": default_keras_metrics},
     ),
-    utils=_namespace("keras.utils", **{function.__name__: function for function in _FUNCTIONS_OF_UTILS}),
+    utils=SimpleNamespace(**{function.__name__: function for function in _FUNCTIONS_OF_UTILS}),
 )
-utils = _namespace("utils", sort_by_scores=sort_by_scores)
+utils = SimpleNamespace(sort_by_scores=sort_by_scores)
 
 __all__ = ["keras", "utils"]

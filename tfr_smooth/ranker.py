@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +21,6 @@ from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.training.recipe import Recipe
 
 _CHUNK = 1 << 14  # rows that are scored at once
-_OF_TABLES = ("validation_fraction", "max_categories")  # the arguments that are not those of `Recipe`
 
 
 class Ranker:
@@ -108,13 +106,28 @@ class Ranker:
         verbose: bool = True,
         **loss_options: Any,
     ) -> None:
-        given = locals()
         # scikit-learn's `clone` requires the given objects themselves.
-        self._params = {name: given[name] for name in _NAMES}
+        of_recipe: dict[str, Any] = {
+            "loss": loss,
+            "label_aggregation": label_aggregation,
+            "members": members,
+            "hidden": hidden,
+            "epochs": epochs,
+            "learning_rate": learning_rate,
+            "batch_size": batch_size,
+            "normalization": normalization,
+            "dropout": dropout,
+            "linear_path": linear_path,
+            "weight_decay": weight_decay,
+            "input_noise": input_noise,
+            "select_by": select_by,
+            "patience": patience,
+            "seed": seed,
+            "verbose": verbose,
+        }
+        self._params = {**of_recipe, "validation_fraction": validation_fraction, "max_categories": max_categories}
         self._loss_options = loss_options
-        self._recipe = Recipe(
-            **{name: value for name, value in self._params.items() if name not in _OF_TABLES}, loss_options=loss_options
-        )
+        self._recipe = Recipe(**of_recipe, loss_options=loss_options)
         if validation_fraction != 0.0:
             _arguments.real("validation_fraction", validation_fraction, above=0.0, below=1.0)
         _arguments.integer("max_categories", max_categories, least=1)
@@ -551,8 +564,3 @@ class Ranker:
 
 def _prepared(rows: TableRows, inputs: TableInputs | None) -> np.ndarray:
     return np.asarray(rows.table, np.float32) if inputs is None else inputs.prepared(rows)
-
-
-_NAMES = tuple(
-    name for name, each in inspect.signature(Ranker.__init__).parameters.items() if each.kind == each.KEYWORD_ONLY
-)
