@@ -1,9 +1,5 @@
 """The pipeline example, run from the command line."""
 
-import pathlib
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -16,17 +12,10 @@ helpers.tf_ranking(module=True)
 # Each run of the program starts Python and imports TensorFlow.
 pytestmark = pytest.mark.slow
 
-ROOT = pathlib.Path(__file__).absolute().parents[2]
-
 
 def run(folder, *arguments):
-    program = [sys.executable, str(ROOT / "examples" / "tf_ranking_pipeline.py"), f"--model_dir={folder}", "--hidden=4"]
-    return subprocess.run(
-        [*program, "--metrics=ndcg@5", "--best=ndcg_5", "--epochs=2", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
+    settings = ["--hidden=4", "--metrics=ndcg@5", "--best=ndcg_5", "--epochs=2"]
+    return helpers.run_python("examples/tf_ranking_pipeline.py", f"--model_dir={folder}", *settings, *arguments)
 
 
 @pytest.mark.parametrize("loss", [["--loss=smoothi_ndcg", '--loss_kwargs={"alpha": 3}'], ["--loss=approx_ndcg_loss"]])

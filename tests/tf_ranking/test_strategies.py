@@ -1,10 +1,7 @@
 """The pipelines on two replicas and in two processes have the weights and metrics of one device."""
 
 import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -26,14 +23,7 @@ def run(strategy, folder):
         with clusters.processes_of({"worker": 2}, command, folder) as processes:
             clusters.finish(processes, folder, timeout=480)
     else:
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            "CUDA_VISIBLE_DEVICES": "-1",
-        }
-        environment.pop("TF_CONFIG", None)
-        done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, timeout=480)
-        assert done.returncode == 0, done.stderr[-4000:]
+        helpers.check_run(*command, TF_CONFIG=None)
     return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
 
 
