@@ -18,14 +18,14 @@ FIRST = tests/rankings tests/measures tests/losses tests/metrics tests/test_mode
 	tests/test_keras_users.py
 # On the stack ranking: what depends on TF-Ranking or on the version of Keras.
 KERAS_2 = tests/tf_ranking tests/serving tests/training tests/metrics/test_properties.py \
-	$(addprefix tests/losses/,test_keras_contract.py \
-	test_properties.py::test_replicas_have_the_gradient_and_the_value_of_one_device) \
-	$(addprefix tests/test_,api_reference.py docs.py extras.py keras_ranking.py keras_users.py list_layers.py \
-	models.py notebooks.py ranker.py ranker_labels.py \
-	modes.py::test_every_mode_computes_the_same modes.py::test_a_restored_saved_model_computes_the_same \
-	modes.py::test_keras_2_restores_a_saved_model_whose_layer_adds_a_loss \
-	modes.py::test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2) \
-	tests/recommendation/test_sharded.py $(addprefix tfr_smooth/,losses metrics tf_ranking)
+	tests/losses/test_keras_contract.py \
+	tests/losses/test_properties.py::test_replicas_have_the_gradient_and_the_value_of_one_device \
+	tests/test_modes.py::test_keras_2_restores_a_saved_model_whose_layer_adds_a_loss \
+	tests/test_modes.py::test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2 \
+	$(patsubst %,tests/test_%.py,api_reference docs extras keras_ranking keras_users list_attention list_layers models \
+	normalization notebooks position_bias ranker ranker_labels table_scorer) \
+	tests/recommendation/test_recommender.py tests/recommendation/test_sharded.py \
+	tfr_smooth/losses tfr_smooth/metrics tfr_smooth/tf_ranking
 PARTS_latest = "$(FIRST)" "$(FIRST:%=--ignore=%)"
 PARTS_ranking = "$(KERAS_2)"
 BAZEL_TESTS ?= //...
