@@ -53,6 +53,8 @@ INSTALL = $(VENV)/$*/bin/python -m uv pip install --quiet --python $(VENV)/$* $(
 
 .PHONY: help train test test-all test-latest test-ranking test-ranking-2.15 coverage docs notebooks plots stubs lint wheel check-wheel release release-notes bazel-test clean
 .DELETE_ON_ERROR:
+# The tests of one stack use all cores.
+.NOTPARALLEL:
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9. -]+:.*## / {printf "%-44s%s\n", $$1, $$2}' Makefile | sort
