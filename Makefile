@@ -1,33 +1,33 @@
 # Requires only make and Python >= 3.10. The packages of each stack are installed in .venv/STACK.
 #   latest        the newest TensorFlow with Keras 3, without TF-Ranking
 #   ranking       the newest TensorFlow with Keras 2 and TF-Ranking
-#   ranking-2.15  TensorFlow 2.15 with TF-Ranking (Python 3.10 or 3.11), only for `make test-all`
-# Without a Python <= 3.11, the last stack does not run, and a note is printed (tools/stack.sh).
+#   ranking-2.15  the oldest TensorFlow with TF-Ranking, for Python 3.10 and 3.11:
+#                 make test-ranking-2.15 PYTHON=python3.11
 
 PYTHON ?= python3
 VENV ?= .venv
+STACKS ?= latest ranking
 OUTPUT ?= output/demo
 ARGS ?=
 JOBS ?= 2
 # The tests to run. Tests that only `make test-all` runs are marked slow.
 MARKS ?= not slow
-# Of all tests, these run first, then the others in new processes: graphs that TensorFlow traces and
-# XLA compiles stay in memory until the process ends.
-APART = tests/rankings tests/measures tests/losses tests/metrics tests/test_modes.py tests/test_numerics.py \
+# On the stack latest, these run first, then the others in new processes: graphs that TensorFlow traces and XLA compiles
+# stay in memory until the process ends.
+FIRST = tests/rankings tests/measures tests/losses tests/metrics tests/test_modes.py tests/test_numerics.py \
 	tests/test_keras_users.py
-# These do not depend on Keras, so they run on one stack per TensorFlow version.
-WITHOUT_KERAS = tests/rankings tests/measures tests/data tests/evaluation tests/test_packaging.py tests/test_project.py
-# The fast tests of the stack with Keras 2: what depends on TF-Ranking or on the version of Keras.
-KERAS_2 = tests/tf_ranking tfr_smooth/tf_ranking tests/metrics/test_properties.py tests/test_keras_ranking.py \
-	tests/test_keras_users.py tests/test_models.py tests/serving/test_tf_ranking_models.py tests/training/test_resuming.py \
-	tests/test_ranker.py::test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predict
-LEFT_OUT = $(if $(filter $*,ranking),$(WITHOUT_KERAS))
-ifeq ($(MARKS),not slow)
-PARTS_latest = ""
+# On the stack ranking: what depends on TF-Ranking or on the version of Keras.
+KERAS_2 = tests/tf_ranking tests/serving tests/training tests/metrics/test_properties.py \
+	tests/losses/test_keras_contract.py \
+	tests/losses/test_properties.py::test_replicas_have_the_gradient_and_the_value_of_one_device \
+	tests/test_modes.py::test_keras_2_restores_a_saved_model_whose_layer_adds_a_loss \
+	tests/test_modes.py::test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2 \
+	$(patsubst %,tests/test_%.py,api_reference docs extras keras_ranking keras_users list_attention list_layers models \
+	normalization notebooks position_bias ranker ranker_labels table_scorer) \
+	tests/recommendation/test_recommender.py tests/recommendation/test_sharded.py \
+	tfr_smooth/losses tfr_smooth/metrics tfr_smooth/tf_ranking
+PARTS_latest = "$(FIRST)" "$(FIRST:%=--ignore=%)"
 PARTS_ranking = "$(KERAS_2)"
-endif
-PARTS = $(if $(ARGS),"",$(or $(PARTS_$*),"$(filter-out $(LEFT_OUT),$(APART))" \
-	"$(patsubst %,--ignore=%,$(APART) $(filter-out $(APART),$(LEFT_OUT)))"))
 BAZEL_TESTS ?= //...
 VERSION ?=
 
@@ -37,7 +37,6 @@ export TF_CPP_MIN_LOG_LEVEL = 2
 # Without compiled files, each start of TensorFlow takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-STACK = sh tools/stack.sh
 SUBMAKE = $(MAKE) --no-print-directory
 # Bazel 4 would download these for Python rules, which do not use them.
 UNUSED_REPOSITORIES = $(foreach name,rules_cc rules_java remote_coverage_tools,\
@@ -54,6 +53,8 @@ INSTALL = $(VENV)/$*/bin/python -m uv pip install --quiet --python $(VENV)/$* $(
 
 .PHONY: help train test test-all test-latest test-ranking test-ranking-2.15 coverage docs notebooks plots stubs lint wheel check-wheel release release-notes bazel-test clean
 .DELETE_ON_ERROR:
+# The tests of one stack use all cores.
+.NOTPARALLEL:
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9. -]+:.*## / {printf "%-44s%s\n", $$1, $$2}' Makefile | sort
@@ -61,16 +62,11 @@ help:  ## list the targets
 train: $(VENV)/latest/.installed  ## train, evaluate and export a ranker (OUTPUT=folder, ARGS=flags)
 	$(VENV)/latest/bin/python examples/train_letor.py --output_dir=$(OUTPUT) $(ARGS)
 
-test:  ## lint, check types, and run the fast tests on every stack this machine can run
-	@stacks=$$($(STACK) list) && \
-	$(SUBMAKE) $$(printf '$(VENV)/%s/.installed ' $$stacks) && $(SUBMAKE) lint && \
-	for stack in $$stacks; do $(SUBMAKE) test-$$stack || exit 1; done && \
-	echo "The tests '$(MARKS)' passed on: $$stacks"
+test: lint $(STACKS:%=test-%)  ## lint, check types, and run the fast tests (STACKS=names of stacks)
 
 # Two light tests show that Bazel can run tests; pytest has run the others.
-test-all:  ## like test, with all tests, the fast tests on TensorFlow 2.15, and Bazel if installed
-	@$(SUBMAKE) test MARKS="slow or not slow"
-	@stacks=$$($(STACK) list all) && case "$$stacks" in *2.15) $(SUBMAKE) test-ranking-2.15 ;; esac
+test-all: MARKS = slow or not slow
+test-all: test  ## like test, with all tests, and Bazel if installed
 	@if command -v bazel >/dev/null; \
 	then $(SUBMAKE) bazel-test BAZEL_TESTS="//:test_packaging //:data_test_dense_text"; \
 	else echo "NOTE: Bazel is not installed; its tests did not run"; fi
@@ -79,7 +75,7 @@ test-all:  ## like test, with all tests, the fast tests on TensorFlow 2.15, and 
 test-latest test-ranking test-ranking-2.15: export TF_NUM_INTRAOP_THREADS = 1
 test-latest test-ranking test-ranking-2.15: test-%: $(VENV)/%/.installed  ## run the fast tests on this stack (MARKS=markers, JOBS=processes, ARGS=pytest arguments)
 	@echo "== Tests on the stack '$*'"
-	@for part in $(PARTS); do \
+	@for part in $(or $(if $(ARGS),,$(PARTS_$*)),""); do \
 	(set -x; $(VENV)/$*/bin/python -m pytest --numprocesses=$(JOBS) --dist=worksteal -m '$(MARKS)' $$part $(ARGS)) || exit 1; \
 	done
 
@@ -121,7 +117,7 @@ wheel: $(VENV)/latest/.installed  ## build the wheel and the source archive in d
 
 check-wheel: wheel  ## check the metadata of both, and run the README's quickstart with the wheel in a new environment
 	$(VENV)/latest/bin/python -m twine check --strict dist/*
-	python=$$($(STACK) python latest) && "$$python" -m venv --clear $(VENV)/wheel
+	$(PYTHON) -m venv --clear $(VENV)/wheel
 	$(VENV)/wheel/bin/python -m pip install --quiet "$$(echo dist/*.whl)[study]"
 	$(VENV)/wheel/bin/python -I tools/quickstart.py
 
@@ -138,9 +134,8 @@ bazel-test: $(VENV)/latest/.installed  ## build everything and run the tests wit
 
 # Always from scratch, with the stamp last, so that an interrupted installation is repeated in full.
 $(VENV)/%/.installed: pyproject.toml
-	@python=$$($(STACK) python $*) && \
-	echo "== Installing the stack '$*' into $(VENV)/$* (a few minutes, once)" && \
-	"$$python" -m venv --clear $(VENV)/$*
+	@echo "== Installing the stack '$*' into $(VENV)/$* (a few minutes, once)"
+	$(PYTHON) -m venv --clear $(VENV)/$*
 	$(VENV)/$*/bin/python -m pip install --quiet uv
 	$(call INSTALL,--editable '.[$(EXTRAS_$*)]')
 	$(if $(NO_DEPS_$*),$(call INSTALL,--no-deps $(NO_DEPS_$*)))

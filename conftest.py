@@ -1,6 +1,5 @@
 """Selects what pytest collects on each stack, keeps compiled programs, and reports the peak memory of processes."""
 
-import importlib.metadata
 import importlib.util
 import os
 import resource
@@ -10,8 +9,8 @@ import pytest
 
 # Collecting the doctests of tfr_smooth.tf_ranking imports TF-Ranking.
 HAS_TF_RANKING = importlib.util.find_spec("tensorflow_ranking") is not None
-if HAS_TF_RANKING and not importlib.metadata.version("tensorflow").startswith("2.15."):
-    # TF-Ranking requires Keras 2, which TensorFlow 2.15 still uses. Programs started by tests inherit this.
+if HAS_TF_RANKING and importlib.util.find_spec("tf_keras") is not None:
+    # TF-Ranking requires Keras 2. Programs started by tests inherit this.
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
 collect_ignore = [] if HAS_TF_RANKING else ["tfr_smooth/tf_ranking", "tests/tf_ranking/pipeline_task.py"]
 # KerasHub requires Keras 3 and Python 3.11.

@@ -9,8 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-# Keras in TensorFlow 2.15 has no `__version__`.
-IS_KERAS_3 = not getattr(tf.keras, "__version__", "2").startswith("2")
+IS_KERAS_3 = hasattr(tf.keras, "ops")
 # The distribution behind `tf.keras`. From TensorFlow 2.16 on, Keras 2 is "tf-keras".
 PACKAGE = tf.keras.Model.__module__.partition(".")[0].replace("_", "-")
 

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests import references
-from tests.helpers import pad, tf_ranking, value_and_gradient
+from tests.helpers import value_and_gradient
 from tfr_smooth import losses, measures
 
 METRICS = ["ndcg_loss1", "ndcg_loss2", "ndcg_loss2++", "lambda_rank", "precision"]
@@ -378,49 +378,3 @@ def test_gradient_steps_raise_ndcg(loss, reference):
     for _ in range(40):
         optimizer.apply_gradients([(step(), scores)])
     assert ndcg(labels, tf.convert_to_tensor(scores)).numpy().mean() > before + 0.05
-
-
-# ---- TF-Ranking
-
-
-@pytest.fixture(scope="module")
-def tfr():
-    return tf_ranking().keras.losses
-
-
-def distinct(seed=0, length=8):
-    random = np.random.RandomState(seed)
-    return np.float32([random.permutation(length)]) / 2.0, np.float32([random.randn(length)])
-
-
-def padded(labels, scores, columns=4, score=0.0):
-    return pad(labels, columns, -1.0), pad(scores, columns, score)
-
-
-def total(loss, labels, scores):
-    return value_and_gradient(loss, np.float32(labels), np.float32(scores))
-
-
-@pytest.mark.parametrize(
-    ("metric", "topn"),
-    [("ndcg_loss2", None), ("ndcg_loss2", 3), ("lambda_rank", None), ("lambda_rank", 3), ("precision", 3)],
-)
-def test_lambda_loss_equals_tf_ranking_up_to_a_factor(tfr, metric, topn):
-    labels, scores = distinct()
-    weights = {
-        "ndcg_loss2": lambda: tfr.NDCGLambdaWeightV2(topn=topn),
-        "lambda_rank": lambda: tfr.NDCGLambdaWeight(topn=topn, smooth_fraction=1.0),
-        "precision": lambda: tfr.PrecisionLambdaWeight(topn=topn),
-    }[metric]()
-    # TF-Ranking multiplies by the length of the padded list (precision: by K) and uses the natural logarithm.
-    scale = LOG2 * (3.0 if metric == "precision" else 8.0)
-    theirs = tfr.PairwiseLogisticLoss(reduction="sum", lambda_weight=weights)
-    expected, expected_gradient = total(theirs, labels, scores)
-    ours = losses.LambdaLoss(metric=metric, topn=topn)
-    value, gradient = total(ours, labels, scores)
-    np.testing.assert_allclose(scale * value, expected, rtol=1e-5)
-    np.testing.assert_allclose(scale * gradient, expected_gradient, rtol=1e-4, atol=1e-5)
-    with_padding = total(theirs, *padded(labels, scores, score=-9.0))[0]
-    # Padding raises the loss of TF-Ranking.
-    np.testing.assert_allclose(with_padding, expected * (1.0 if metric == "precision" else 1.5), rtol=1e-5)
-    np.testing.assert_allclose(total(ours, *padded(labels, scores))[0], value, rtol=1e-6)

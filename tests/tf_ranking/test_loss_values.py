@@ -100,6 +100,27 @@ def test_means_of_pairwise_losses_equal_those_of_tf_ranking_without_padding(name
     assert_near(value_and_gradient(our, labels, scores), value_and_gradient(their, labels, scores))
 
 
+@pytest.mark.parametrize(
+    ("metric", "weight", "arguments"),
+    [
+        ("ndcg_loss2", "NDCGLambdaWeightV2", {}),
+        ("ndcg_loss2", "NDCGLambdaWeightV2", {"topn": 3}),
+        ("lambda_rank", "NDCGLambdaWeight", {"smooth_fraction": 1.0}),
+        ("lambda_rank", "NDCGLambdaWeight", {"smooth_fraction": 1.0, "topn": 3}),
+        ("precision", "PrecisionLambdaWeight", {"topn": 3}),
+    ],
+)
+def test_lambda_loss_equals_pairwise_logistic_with_weights_up_to_a_factor(metric, weight, arguments):
+    random = np.random.RandomState(0)
+    labels, scores = np.float32([random.permutation(8)]) / 2.0, np.float32([random.randn(8)])
+    their = theirs.PairwiseLogisticLoss(reduction="sum", lambda_weight=getattr(theirs, weight)(**arguments))
+    our = losses.LambdaLoss(metric=metric, topn=arguments.get("topn"))
+    # TF-Ranking multiplies by the length of the list (precision: by K) and uses the natural logarithm.
+    factor = np.log(2.0) * (3.0 if metric == "precision" else 8.0)
+    found = [factor * tensor for tensor in value_and_gradient(our, labels, scores)]
+    assert_near(found, value_and_gradient(their, labels, scores), 1e-5)
+
+
 def test_list_mle_with_weights_equals_that_of_tf_ranking_for_distinct_labels():
     labels = np.argsort(np.random.RandomState(1).rand(20, 6)).astype(np.float32)
     scores = np.random.RandomState(2).randn(20, 6).astype(np.float32)

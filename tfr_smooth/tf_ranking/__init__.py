@@ -1,4 +1,4 @@
-"""For users of TF-Ranking: losses and metrics of both libraries, pipelines, dataset builders.
+"""For users of TF-Ranking: losses and metrics of both libraries in its pipelines.
 
 Requires `tensorflow_ranking`. `from tfr_smooth.tf_ranking import tfr` imports TF-Ranking itself, also on TensorFlow
 2.16 and later.
@@ -6,19 +6,8 @@ Requires `tensorflow_ranking`. `from tfr_smooth.tf_ranking import tfr` imports T
 
 # First: the modules below import TF-Ranking.
 from tfr_smooth.tf_ranking.compatibility import tfr
-from tfr_smooth.tf_ranking.datasets import LetorDatasetBuilder, MultiLabelDatasetBuilder, SimpleDatasetBuilder
 from tfr_smooth.tf_ranking.hparams import PipelineHparams
 from tfr_smooth.tf_ranking.names import get, get_metric
 from tfr_smooth.tf_ranking.pipeline import MultiTaskPipeline, SimplePipeline
 
-__all__ = [
-    "LetorDatasetBuilder",
-    "MultiLabelDatasetBuilder",
-    "MultiTaskPipeline",
-    "PipelineHparams",
-    "SimpleDatasetBuilder",
-    "SimplePipeline",
-    "get",
-    "get_metric",
-    "tfr",
-]
+__all__ = ["MultiTaskPipeline", "PipelineHparams", "SimplePipeline", "get", "get_metric", "tfr"]

@@ -1,4 +1,4 @@
-"""Imports TF-Ranking on TensorFlow 2.15 and later. Its last release requires Keras 2 and `tf.estimator`."""
+"""Imports TF-Ranking with and without `tf.estimator`, which its last release imports beside Keras 2."""
 
 from __future__ import annotations
 
@@ -11,13 +11,8 @@ import tensorflow as tf
 
 from tfr_smooth import _keras
 
-_PARENTS = ("tensorflow", "tensorflow.compat.v1")
-_HAS_ESTIMATORS = tuple(map(int, tf.__version__.split(".")[:2])) < (2, 16)
-_INSTALL = (
-    "pip install 'tfr_smooth[ranking]'"
-    if _HAS_ESTIMATORS
-    else "pip install 'tfr_smooth[legacy-keras]', then pip install --no-deps tensorflow-ranking==0.5.5"
-)
+_STAND_INS = () if hasattr(tf, "estimator") else ("tensorflow.estimator", "tensorflow.compat.v1.estimator")
+_INSTALL = "pip install 'tfr_smooth[legacy-keras]', then pip install --no-deps tensorflow-ranking==0.5.5"
 
 
 class ServingInputReceiver(NamedTuple):
@@ -71,8 +66,7 @@ def import_tf_ranking() -> types.ModuleType:
             "variable TF_USE_LEGACY_KERAS=1 before TensorFlow is imported, for example with "
             f"os.environ['TF_USE_LEGACY_KERAS'] = '1' at the top of the program. To install TF-Ranking: {_INSTALL}"
         )
-    names = [] if _HAS_ESTIMATORS else [f"{parent}.estimator" for parent in _PARENTS]
-    missing = [name for name in names if name not in sys.modules]
+    missing = [name for name in _STAND_INS if name not in sys.modules]
     sys.modules.update(dict.fromkeys(missing, _estimator()))
     try:
         return importlib.import_module("tensorflow_ranking")

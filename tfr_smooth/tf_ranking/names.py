@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import tensorflow as tf
 import tensorflow_ranking as tfr
 
-from tfr_smooth import _arguments, losses, metrics
+from tfr_smooth import losses, metrics
 
 # Prefix of TF-Ranking's metrics: both libraries have an "ndcg".
 TFR_PREFIX = "tfr/"
@@ -25,7 +24,7 @@ def get(
 
     Args:
       loss: A name that `tfr_smooth.losses.get` takes ("smoothi_ndcg") or a `tfr.keras.losses.RankingLossKey`
-        ("approx_ndcg_loss").
+        ("approx_ndcg_loss"), which is TF-Ranking's loss.
       reduction: A `tf.keras.losses.Reduction`: "auto" or "sum_over_batch_size", "sum", or "none".
       lambda_weight: A lambda weight of TF-Ranking, for those of its losses that take one; None for no weight.
       name: Name of the loss; None for its default name.
@@ -35,8 +34,8 @@ def get(
       The loss.
 
     Raises:
-      ValueError: If no loss has this name, the loss does not take an argument (TF-Ranking itself ignores some unknown
-        arguments), or an argument is out of its range.
+      ValueError: If no loss has this name, or an argument is out of its range.
+      TypeError: If the loss has no such argument.
 
     Example:
       >>> import tensorflow_ranking as tfr
@@ -44,34 +43,16 @@ def get(
       >>> tf_ranking.get("smoothi_ndcg", alpha=10.0, topn=5).name
       'smoothi_ndcg_loss'
       >>> weight = tfr.keras.losses.NDCGLambdaWeight(topn=5)
-      >>> type(tf_ranking.get("pairwise_logistic_loss", lambda_weight=weight)).__name__
-      'PairwiseLogisticLoss'
+      >>> type(tf_ranking.get("pairwise_logistic_loss", lambda_weight=weight)).__module__
+      'tensorflow_ranking.python.keras.losses'
     """
-    theirs = tfr.keras.losses.RankingLossKey.all_keys()
-    _arguments.name("loss", loss, (*losses.NAMES, *theirs))
-    if loss in losses.NAMES:
-        if lambda_weight is not None:
-            raise ValueError(f"`lambda_weight` must be None for {loss!r}, got {lambda_weight!r}.")
-        _check_names(loss, kwargs, {*losses.hyperparameters(loss), "ragged", "name", "reduction"})
-        return losses.get(loss, reduction=reduction, **_named(name), **kwargs)
-    known = inspect.signature(type(tfr.keras.losses.get(loss))).parameters
-    _check_names(loss, kwargs, set(known) - {"kwargs"})
-    created = tfr.keras.losses.get(loss, reduction, lambda_weight, name, **kwargs)
-    if lambda_weight is not None and not any(value is lambda_weight for value in vars(created).values()):
-        raise ValueError(f"`lambda_weight` must be None for {loss!r}, got {lambda_weight!r}.")
-    return created
+    if loss in tfr.keras.losses.RankingLossKey.all_keys():
+        return tfr.keras.losses.get(loss, reduction, lambda_weight, name, **kwargs)
+    return losses.get(loss, reduction=reduction, **_given(lambda_weight=lambda_weight, name=name), **kwargs)
 
 
-def _named(name: str | None) -> dict[str, str]:
-    """Returns the argument `name`, or no argument for the default name."""
-    return {} if name is None else {"name": name}
-
-
-def _check_names(what: str, given: dict[str, Any], known: set[str]) -> None:
-    unknown = sorted(set(given) - known)
-    if unknown:
-        expected = ", ".join(sorted(known - {"name", "reduction", "lambda_weight"}))
-        raise ValueError(f"`{unknown[0]}` is not an argument of {what!r}, which takes {expected}.")
+def _given(**optional: Any) -> dict[str, Any]:
+    return {name: value for name, value in optional.items() if value is not None}
 
 
 def get_metric(metric: str, name: str | None = None, **kwargs: Any) -> tf.keras.metrics.Metric:
@@ -88,26 +69,19 @@ def get_metric(metric: str, name: str | None = None, **kwargs: Any) -> tf.keras.
 
     Raises:
       ValueError: If no metric has this name, or an argument is invalid.
+      TypeError: If the metric has no such argument.
 
     Example:
       >>> from tfr_smooth import tf_ranking
       >>> [tf_ranking.get_metric(metric).name for metric in ("ndcg@10", "map", "tfr/mrr@5")]
       ['ndcg_10', 'map', 'mrr_5']
     """
-    theirs = [TFR_PREFIX + key for key in _tfr_metrics()]
-    key, at, topn = metric.partition("@") if isinstance(metric, str) else (metric, "", "")
-    _arguments.name("metric", key, (*metrics.NAMES, *theirs))
-    if at:
-        if not topn.isdigit() or "topn" in kwargs:
-            raise ValueError(f"`metric` must end in '@K' for an integer K, without an argument `topn`, got {metric!r}.")
+    if not metric.startswith(TFR_PREFIX):
+        return metrics.get(metric, **_given(name=name), **kwargs)
+    key, has_cutoff, topn = metric.removeprefix(TFR_PREFIX).partition("@")
+    if has_cutoff:
+        if not topn.isdecimal() or "topn" in kwargs:
+            raise ValueError(f"`metric` must be a name, or NAME@K without `topn`, got {metric!r}.")
         kwargs["topn"] = int(topn)
-    if key in metrics.NAMES:
-        _check_names(metric, kwargs, {*metrics.hyperparameters(key), "no_relevant", "ragged", "name", "dtype"})
-        return metrics.get(key, **_named(name), **kwargs)
-    cut = kwargs.get("topn")
-    name = name or key.removeprefix(TFR_PREFIX) + (f"_{cut}" if cut else "")
-    return tfr.keras.metrics.get(key.removeprefix(TFR_PREFIX), name=name, **kwargs)
-
-
-def _tfr_metrics() -> list[str]:
-    return [value for key, value in vars(tfr.keras.metrics.RankingMetricKey).items() if key.isupper()]
+    cutoff = f"_{kwargs['topn']}" if kwargs.get("topn") else ""
+    return tfr.keras.metrics.get(key, name=name or key + cutoff, **kwargs)
