@@ -51,7 +51,7 @@ NO_DEPS_ranking = tensorflow-ranking==0.5.5
 INSTALL = $(VENV)/$*/bin/python -m uv pip install --quiet --python $(VENV)/$* $(1) || \
 	$(VENV)/$*/bin/python -m pip install --quiet $(1)
 
-.PHONY: help train test test-all test-latest test-ranking test-ranking-2.15 coverage docs notebooks plots stubs lint wheel check-wheel release release-notes bazel-test clean
+.PHONY: help train test test-all test-latest test-ranking test-ranking-2.15 coverage docs notebooks plots lint wheel check-wheel release release-notes bazel-test clean
 .DELETE_ON_ERROR:
 # The tests of one stack use all cores.
 .NOTPARALLEL:
@@ -106,9 +106,6 @@ plots: $(VENV)/latest/.installed  ## redraw the plots of the documentation in do
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_results.py
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_importance.py
 	PYTHONPATH=. $(VENV)/latest/bin/python tools/plot_clicks.py
-
-stubs: $(VENV)/latest/.installed  ## write the signatures of the named losses and metrics for editors and type checkers
-	PYTHONPATH=. $(VENV)/latest/bin/python tools/write_stubs.py
 
 # Built from the source archive: building in the tree creates build/, which on macOS collides with BUILD.
 wheel: $(VENV)/latest/.installed  ## build the wheel and the source archive in dist/

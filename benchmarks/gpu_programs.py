@@ -51,7 +51,7 @@ def write(folder: pathlib.Path) -> None:
     tf.config.threading.set_inter_op_parallelism_threads(1)
     folder.mkdir(parents=True, exist_ok=True)
     for name, options in LOSSES.items():
-        loss = losses.TABLE[name].loss(**options, reduction="sum")
+        loss = losses.get(name, **options, reduction="sum")
         for shape in _SHAPES.value:
             labels, scores = harness.a_batch(*harness.shape_of(shape))
             value, gradient = harness.TensorFlowSide(loss, labels, scores)()

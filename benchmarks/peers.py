@@ -99,7 +99,7 @@ def allrank() -> dict[str, Pair]:
         "allRank lambdaLoss, LambdaRank": lambdas("lambdaRank_scheme", "lambda_rank"),
         "allRank lambdaLoss, NDCG-Loss2++": lambdas("ndcgLoss2PP_scheme", "ndcg_loss2++"),
         "allRank neuralNDCG": Pair(
-            losses.NeuralSortNDCGLoss(temperature=1.0, reduction="sum"),
+            losses.get("neuralsort_ndcg", temperature=1.0, reduction="sum"),
             side(theirs.neuralNDCG, temperature=1.0),
             minus_mean,
             "NeuralNDCG scales NeuralSort's matrix by up to 50 Sinkhorn steps and uses the expected gain at a rank; "
@@ -157,7 +157,7 @@ def ptranking() -> dict[str, Pair]:
             "logistic distribution; ours is the paper's expectation of the discount over the distribution of ranks.",
         ),
         "PT-Ranking WassRank": Pair(
-            losses.SinkhornNDCGLoss(reduction="sum"),
+            losses.get("sinkhorn_ndcg", reduction="sum"),
             side(wass, batch_ids=[""]),
             as_it_is,
             "This library has no WassRank, which transports softmax(scores) to softmax(labels) under a cost between "

@@ -142,7 +142,7 @@ def main(_: list[str]) -> None:
     if _CHILD in os.environ:
         name, folder, epochs = json.loads(os.environ[_CHILD])
         return run(name, pathlib.Path(folder), epochs)
-    from tfr_smooth import _files, evaluation
+    from tfr_smooth import evaluation
 
     results = {}
     with tempfile.TemporaryDirectory() as temporary:
@@ -167,7 +167,7 @@ def main(_: list[str]) -> None:
             print(f"{name:11} {seconds:7.1f}  {processor:17.1f}  {speed:11,.0f}  {peak:8.2f}  ", end="")
             print("  ".join(map(str, measured.values())), flush=True)
     if _OUTPUT.value:
-        _files.write_text(_OUTPUT.value, [json.dumps(results, indent=2) + "\n"])
+        pathlib.Path(_OUTPUT.value).write_text(json.dumps(results, indent=2) + "\n")
 
 
 if __name__ == "__main__":

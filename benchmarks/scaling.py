@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from tfr_smooth import _files, losses, models, training
+from tfr_smooth import losses, models, training
 
 _REPLICAS = flags.DEFINE_list("replicas", ["1", "2"], "Numbers of replicas, each a GPU or a logical CPU.")
 _DEVICE = flags.DEFINE_enum("device", "auto", ["auto", "gpu", "cpu"], "auto: GPUs if there are any, else CPUs.")
@@ -33,7 +33,7 @@ _BATCH_SIZE = flags.DEFINE_integer("batch_size", 256, "Queries per global batch.
 _LIST_SIZE = flags.DEFINE_integer("list_size", 100, "Documents per query.", lower_bound=1)
 _NUM_FEATURES = flags.DEFINE_integer("num_features", 136, "Number of features.", lower_bound=1)
 _HIDDEN = flags.DEFINE_string("hidden", "256,128", "Widths of the hidden layers.")
-_LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.TABLE), "Loss to train with.")
+_LOSS = flags.DEFINE_enum("loss", "smoothi_ndcg", sorted(losses.NAMES), "Loss to train with.")
 _STEPS = flags.DEFINE_integer("steps", 20, "Steps per timed epoch; a first epoch is not timed.", lower_bound=1)
 _EPOCHS = flags.DEFINE_integer("epochs", 3, "Timed epochs; the median counts.", lower_bound=1)
 _OUTPUT = flags.DEFINE_string("output", None, "JSON file to write the results to.")
@@ -136,7 +136,7 @@ def main(argv: list[str]) -> None:
         about = {"date": datetime.date.today().isoformat(), "tensorflow": tf.__version__, "settings": settings}
         report = {**about, "cores": os.cpu_count(), "results": results}
         pathlib.Path(_OUTPUT.value).absolute().parent.mkdir(parents=True, exist_ok=True)
-        _files.write_text(_OUTPUT.value, [json.dumps(report, indent=1) + "\n"])
+        pathlib.Path(_OUTPUT.value).write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ methods. Without files, the queries are synthetic.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,8 +18,9 @@ import numpy as np
 import startup
 import tensorflow as tf
 from absl import app, flags
+from command_line import write_json
 
-from tfr_smooth import _files, clicks, data, losses, metrics, models
+from tfr_smooth import clicks, data, losses, metrics, models
 
 _TRAIN = flags.DEFINE_string("train", None, "LETOR file with the training queries. None for synthetic queries.")
 _TEST = flags.DEFINE_string("test", None, "LETOR file with the test queries.")
@@ -165,7 +165,7 @@ def main(argv: list[str]) -> None:
     for seed in range(_SEEDS.value):
         results.append(compare(documents, test, seed))
         if _OUTPUT.value:
-            _files.write_text(_OUTPUT.value, [json.dumps(results, indent=1) + "\n"])
+            write_json(_OUTPUT.value, results)
     print(f"\nNDCG@10 on the true labels, mean of {_SEEDS.value} seeds:\n{table(results)}")
 
 

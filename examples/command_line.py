@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import pathlib
 import re
 import sys
@@ -31,8 +32,18 @@ def errors_in_one_line(*kinds: type[Exception]) -> Iterator[None]:
         sys.exit(f"error: {message}")
 
 
-def write_json(path: pathlib.Path, values: Any) -> None:
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
+    """Yields the name of a file, which is renamed to `path` in the end, or removed after an error."""
+    unfinished = pathlib.Path(path).with_name(f".unfinished-{pathlib.Path(path).name}")
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def write_json(path: str | os.PathLike[str], values: Any) -> None:
     """Writes values to a file, which is renamed into place."""
-    unfinished = path.with_name(f".unfinished-{path.name}")
-    unfinished.write_text(json.dumps(values, indent=2) + "\n")
-    unfinished.replace(path)
+    with replacing(path) as unfinished:
+        unfinished.write_text(json.dumps(values, indent=2) + "\n")

@@ -23,11 +23,12 @@ from absl import flags
 from command_line import errors_in_one_line
 
 from tfr_smooth import data, evaluation, training
-from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
+
+MEASURES = ["ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P_5", "P_10", "map"]
 
 _QRELS = flags.DEFINE_string("qrels", None, "A qrels file.")
 _LETOR = flags.DEFINE_list("letor", None, "LETOR files with the documents of the run: paths or glob patterns.")
-_MEASURES = flags.DEFINE_list("measures", list(DEFAULT_MEASURES), "trec_eval measures.")
+_MEASURES = flags.DEFINE_list("measures", MEASURES, "trec_eval measures.")
 _BY_QUERY = flags.DEFINE_bool("by_query", False, "Also print the values per query.")
 _AGAINST = flags.DEFINE_string("against", None, "Another run file to compare with.")
 _FORMAT = format_flags.FormatFlags(files="the files of --letor")

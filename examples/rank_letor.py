@@ -6,17 +6,19 @@
 The model is a .keras file or the folder of an exported model. --to selects the output format:
     run   a TREC run file: query_id Q0 doc_id rank score tag
     csv   a table: query_id, doc_id, rank, score
-    rows  the input lines in their order, each after its score and a tab
+    rows  the input lines in their order, each after its score and a tab; not for .zst files
 Document ids come from the comments (#docid = ...). If ids are missing or not unique, documents are named by their
 positions in the query. Labels are not read.
 """
 
 from __future__ import annotations
 
+import bz2
+import codecs
 import csv
-import io
+import gzip
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import startup
@@ -25,10 +27,9 @@ import startup
 import format_flags
 import tensorflow as tf
 from absl import flags
-from command_line import errors_in_one_line
+from command_line import errors_in_one_line, replacing
 
-from tfr_smooth import _files, data, evaluation, training
-from tfr_smooth.data.text_files import expand_paths, numbered_lines
+from tfr_smooth import data, evaluation, training
 
 _OUTPUT = flags.DEFINE_string("output", None, "File to write.", required=True)
 _TO = flags.DEFINE_enum("to", "run", ["run", "csv", "rows"], "Output format.")
@@ -38,6 +39,9 @@ _NUM_FEATURES = flags.DEFINE_integer("num_features", None, "Number of features, 
 _FORMAT = format_flags.FormatFlags(without=["labeled"])
 flags.adopt_module_key_flags(format_flags)  # --help shows them too.
 
+# How to open compressed files, by extension.
+OPEN: dict[str, Any] = {".bz2": bz2.open, ".gz": gzip.open}
+
 
 def main(argv: list[str]) -> None:
     with errors_in_one_line(ImportError, OSError, ValueError):
@@ -45,7 +49,7 @@ def main(argv: list[str]) -> None:
             raise ValueError("Expected a model and files: rank_letor.py MODEL FILE .. --output=OUTPUT")
         format = _FORMAT.letor_format(labeled="false")
         model, num_features = load(argv[1], _NUM_FEATURES.value)
-        paths = expand_paths(argv[2:])
+        paths = data.expand_paths(argv[2:])
         dataset = data.read_letor(
             paths, batch_size=_BATCH_SIZE.value, num_features=num_features, return_ids=True, format=format
         )
@@ -77,27 +81,29 @@ def write_run(paths: list[str], queries: Iterator[evaluation.ScoredQuery]) -> No
 
 
 def write_csv(paths: list[str], queries: Iterator[evaluation.ScoredQuery]) -> None:
-    def rows() -> Iterator[Sequence[Any]]:
-        yield "query_id", "doc_id", "rank", "score"
+    with replacing(_OUTPUT.value) as path, open(path, "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["query_id", "doc_id", "rank", "score"])
         for query in queries:
             ranked = sorted(zip(query.scores.tolist(), query.doc_ids, strict=True), reverse=True)
-            for rank, (score, doc_id) in enumerate(ranked, 1):
-                yield query.query_id, doc_id, rank, f"{score:.9g}"
-
-    _files.write_text(_OUTPUT.value, map(as_csv, rows()))
-
-
-def as_csv(row: Sequence[Any]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(row)
-    return text.getvalue()
+            table.writerows(
+                [query.query_id, name, rank, f"{score:.9g}"] for rank, (score, name) in enumerate(ranked, 1)
+            )
 
 
 def write_rows(paths: list[str], queries: Iterator[evaluation.ScoredQuery]) -> None:
-    lines = (line for path in paths for _, line in numbered_lines(path) if line.split(b"#", 1)[0].strip())
     scores = (score for query in queries for score in query.scores.tolist())
-    rows = zip(scores, lines, strict=True)
-    _files.write_bytes(_OUTPUT.value, (b"%.9g\t%s\n" % (score, line.rstrip(b"\r\n")) for score, line in rows))
+    with replacing(_OUTPUT.value) as path, open(path, "wb") as file:
+        for score, line in zip(scores, documents(paths), strict=True):
+            file.write(b"%.9g\t%s\n" % (score, line.rstrip(b"\r\n")))
+
+
+def documents(paths: list[str]) -> Iterator[bytes]:
+    """The lines of the files that are neither empty nor comments."""
+    for path in paths:
+        with OPEN.get(os.path.splitext(path)[1], open)(path, "rb") as file:
+            lines = (line.removeprefix(codecs.BOM_UTF8) for line in file)
+            yield from (line for line in lines if line.split(b"#", 1)[0].strip())
 
 
 if __name__ == "__main__":

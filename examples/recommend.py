@@ -16,6 +16,7 @@ the test part. The same command resumes after the last finished epoch. OUTPUT_DI
 
 from __future__ import annotations
 
+import json
 import pathlib
 import re
 from typing import Any
@@ -26,14 +27,13 @@ import startup
 from absl import flags
 from command_line import errors_in_one_line, write_json
 
-from tfr_smooth import _plotting, evaluation, recommendation, study
+from tfr_smooth import evaluation, recommendation
 
 _TRAIN = flags.DEFINE_string("train", None, "Training file: a path or a glob pattern.", required=True)
 _TEST = flags.DEFINE_string("test", None, "Test file. Default: a random fifth of the items of each user.")
 _LEAST_RATING = flags.DEFINE_float("least_rating", None, "Lower ratings are dropped.")
-_LOSS = flags.DEFINE_string(
-    "loss", "smoothi_ndcg", "NAME or NAME:HYPERPARAMETER=VALUE:.. of a loss, or none for the softmax loss only."
-)
+_LOSS = flags.DEFINE_string("loss", "smoothi_ndcg", "Name of a loss, or none for the softmax loss only.")
+_LOSS_OPTIONS = flags.DEFINE_string("loss_options", "{}", "JSON object of the loss's hyperparameters.")
 _DIM = flags.DEFINE_integer("dim", 256, "Dimension of the factors.", lower_bound=1)
 _TEMPERATURE = flags.DEFINE_float("temperature", 0.2, "Divisor of the cosines of users and items.")
 _ITEM_BIAS = flags.DEFINE_bool("item_bias", True, "Whether the score of each item has a trained bias.")
@@ -106,9 +106,8 @@ def read() -> tuple[recommendation.Interactions, recommendation.Interactions]:
 
 
 def make() -> recommendation.Recommender:
-    loss, options = (None, {}) if _LOSS.value == "none" else study.parse_label(_LOSS.value)
     return recommendation.Recommender(
-        loss=loss,
+        loss=None if _LOSS.value == "none" else _LOSS.value,
         dim=_DIM.value,
         temperature=_TEMPERATURE.value,
         item_bias=_ITEM_BIAS.value,
@@ -121,7 +120,7 @@ def make() -> recommendation.Recommender:
         negatives=_NEGATIVES.value,
         candidates=_CANDIDATES.value,
         seed=_SEED.value,
-        **options,
+        **json.loads(_LOSS_OPTIONS.value),
     )
 
 
@@ -132,16 +131,14 @@ def plot(recommender: recommendation.Recommender, measured: dict[str, dict[str, 
     parts = ["softmax", "loss"] if _WARM_START_EPOCHS.value else ["loss"]
     for part, history, epochs in zip(parts, recommender.history_, recommender.best_epochs_, strict=False):
         evaluation.plot_training_curves(output / f"{part}.png", history, best_epoch=epochs - 1)
-    with _plotting.theme():
-        figure = Figure(figsize=(8.0, 3.5), layout="constrained")
-        axes, width = figure.add_subplot(), 0.8 / len(measured)
-        for place, (name, values) in enumerate(measured.items()):
-            bars = [values[shown] for shown in SHOWN]
-            axes.bar([at + place * width for at in range(len(SHOWN))], bars, width, label=name.replace("_", " "))
-        axes.set_xticks([at + 0.4 - width / 2 for at in range(len(SHOWN))], SHOWN.values())
-        axes.grid(visible=False, axis="x")
-        axes.legend()
-        figure.savefig(output / "measures.png", dpi=150)
+    figure = Figure(figsize=(8.0, 3.5), layout="constrained")
+    axes, width = figure.add_subplot(), 0.8 / len(measured)
+    for place, (name, values) in enumerate(measured.items()):
+        bars = [values[shown] for shown in SHOWN]
+        axes.bar([at + place * width for at in range(len(SHOWN))], bars, width, label=name.replace("_", " "))
+    axes.set_xticks([at + 0.4 - width / 2 for at in range(len(SHOWN))], SHOWN.values())
+    axes.legend()
+    figure.savefig(output / "measures.png", dpi=150)
 
 
 def measure(name: str, scorer: Any, train: Any, test: Any) -> dict[str, float]:

@@ -19,8 +19,7 @@ import tensorflow as tf
 from absl import flags
 from command_line import errors_in_one_line
 
-from tfr_smooth import losses, study, text, training
-from tfr_smooth.data.text_files import digest
+from tfr_smooth import data, losses, study, text, training
 
 _DOCS = flags.DEFINE_string("docs", None, "TSV file of documents: doc_id, title, text, with a header.")
 _QUERIES = flags.DEFINE_string("queries", None, "TSV file of queries: query_id, text, with a header.")
@@ -240,12 +239,12 @@ def starting_point(
     names = (_MODEL_DIR, _SCORER, _FROZEN_LAYERS, _LENGTH, _QUERY_LENGTH, _PASSAGES, _HEAD_LEARNING_RATE)
     settings = {flag.name: flag.value for flag in (*names, _DEPTH, _PRETRAINING, _PRECISION, _MICRO_BATCHES)}
     for name, value in input_files().items():  # A file with the same name may have other contents.
-        settings[f"content of {name}"] = digest(value if isinstance(value, list) else [value])
+        settings[f"content of {name}"] = data.digest(value if isinstance(value, list) else [value])
     if _TRAIN.value:
         settings["answered_only"] = _ANSWERED_ONLY.value
     folder = pathlib.Path(_MODEL_DIR.value)
     weights = sorted(str(path) for kind in ("safetensors", "weights.h5") for path in folder.glob(f"model*.{kind}"))
-    settings["model_dir"] = digest(weights)
+    settings["model_dir"] = data.digest(weights)
     settings["gains"], settings["source_grade"] = _GAINS.value, _SOURCE_GRADE.value
     if not _PRETRAINING.value:
         return lambda: make_model(load()[0]), settings

@@ -13,19 +13,19 @@ folds. Run one process per folder. OUTPUT_DIR contains
 
 from __future__ import annotations
 
-import json
 import pathlib
 import time
 from typing import Any
 
 import startup
+
+# isort: split
+import optuna
 from absl import app, flags
+from command_line import write_json
 
-from tfr_smooth import _extras, _files, losses, study
+from tfr_smooth import study
 from tfr_smooth.study import selection
-
-with _extras.needed("optuna", extra="tune", by="`examples/tune.py`"):
-    import optuna
 
 _DATA = flags.DEFINE_string(
     "data", None, "Folder that contains Fold1 .. FoldK, or LETOR's five parts S1.txt .. S5.txt."
@@ -44,6 +44,16 @@ _SELECT_BY = flags.DEFINE_enum("select_by", "ndcg", study.MEASURES, "Validation 
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the trainings and of the search.", lower_bound=0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/tune", "Folder for all output.")
 
+# By the first word of a loss's name: its temperature, and the least and the largest value that the papers searched.
+TEMPERATURES = {
+    "smoothi": ("alpha", 0.1, 100.0),
+    "approx": ("alpha", 0.1, 100.0),
+    "soft": ("sigma", 1e-4, 1.0),
+    "neuralsort": ("temperature", 0.1, 100.0),
+    "softsort": ("temperature", 0.1, 100.0),
+    "fastsort": ("regularization_strength", 0.01, 10.0),
+    "sinkhorn": ("epsilon", 0.01, 10.0),
+}
 _FINISHED = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
 
 
@@ -115,9 +125,9 @@ def objective(trial: optuna.Trial, dataset: study.Dataset) -> float:
         "learning_rate": trial.suggest_float("learning_rate", low, high, log=True),
         "hidden": [trial.suggest_categorical("hidden", [int(width) for width in _HIDDEN.value])],
     }
-    # The first hyperparameter that the papers searched is the temperature. Its scale differs between losses.
-    for name, values in list(losses.TABLE[loss].searched.items())[:1]:
-        chosen[name] = trial.suggest_float(f"{loss}.{name}", min(values), max(values), log=True)
+    if (kind := loss.partition("_")[0]) in TEMPERATURES:
+        name, least, largest = TEMPERATURES[kind]
+        chosen[name] = trial.suggest_float(f"{loss}.{name}", least, largest, log=True)
     entry = study.Entry(loss, {**selection.parse_settings(_RECIPE.value), **chosen})
     trial.set_user_attr("ranker", entry.label)
     (settings,) = entry.candidates()
@@ -137,8 +147,8 @@ def report(search: optuna.Study, output: pathlib.Path) -> None:
     """Writes all trials and the best trial."""
     best = search.best_trial
     found = {_SELECT_BY.value: best.value, "ranker": best.user_attrs["ranker"], "settings": best.params}
-    _files.write_text(output / "trials.csv", [search.trials_dataframe().to_csv(index=False)])
-    _files.write_text(output / "best.json", [json.dumps(found, indent=2) + "\n"])
+    search.trials_dataframe().to_csv(output / "trials.csv", index=False)
+    write_json(output / "best.json", found)
     print(f"Best trial: {best.number}, with {_SELECT_BY.value} {best.value:.4f}:\n{found['ranker']}\nOutput: {output}")
 
 

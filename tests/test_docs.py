@@ -1,16 +1,13 @@
-"""The snippets and plots of the documentation run, and a new relaxation gets a page."""
+"""The snippets and plots of the documentation run, and the tables list every loss and metric."""
 
-import dataclasses
-import os
+import ast
 import re
 import runpy
-import subprocess
-import sys
 
 import pytest
 
 from tests import documents, helpers
-from tfr_smooth import _keras, rankings, registry
+from tfr_smooth import _keras, losses, metrics
 
 ROOT = documents.ROOT
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
@@ -40,75 +37,53 @@ def test_snippets_run_in_order_and_print_the_documented_values(page, tmp_path, c
 
 
 def test_the_first_snippet_of_the_readme_runs_without_warnings():
-    command = [sys.executable, "-c", documents.snippets("README.md")[0]]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+    done = helpers.run_python("-c", documents.snippets("README.md")[0])
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr and "WARNING:tensorflow" not in done.stderr
     by_rating, by_ranker = map(float, re.findall(r"(0\.\d{4}) ±", done.stdout))
     assert by_ranker > by_rating + 0.05
 
 
+def rows(page):
+    """Returns the arguments with their defaults by name, from the tables whose first column is a name."""
+    found = {}
+    for name, cells in re.findall(r"^\| `(\w+)`(.*)$", documents.read(page), re.M):
+        arguments = re.findall(r"`(\w+)=([^`]+)`", cells)
+        found[name] = {argument: ast.literal_eval(default) for argument, default in arguments}
+    return found
+
+
+def test_the_table_of_losses_has_every_name_with_its_arguments_and_defaults():
+    found = rows("docs/losses/index.md")
+    for name in losses.NAMES:
+        ranking, _, measure = name.partition("_")
+        documented = found[name] if name in found else {**found[ranking], **found[measure]}
+        assert documented == losses.hyperparameters(name), name
+
+
+def test_the_table_of_metrics_has_every_name_that_is_not_a_loss():
+    found = re.findall(r"^\| `(\w+)` \| \[`\w+`\]\[tfr_smooth\.metrics\.", documents.read("docs/metrics.md"), re.M)
+    assert found == [name for name in metrics.NAMES if name not in losses.NAMES]
+
+
+@pytest.mark.parametrize("folder", ["", "citation.md", "losses/", "relaxations/"])
+def test_every_relaxation_has_a_page_to_which_the_pages_about_all_link(folder):
+    page = ROOT / "docs" / (folder if folder.endswith(".md") else f"{folder}index.md")
+    linked = {(page.parent / link).resolve() for link in re.findall(r"\]\(([\w./]+\.md)\)", page.read_text("utf-8"))}
+    pages = {path for path in (ROOT / "docs/relaxations").glob("*.md") if path.stem not in ("index", "your_own")}
+    assert len(pages) == len({name.partition("_")[0] for name in losses.NAMES if name.endswith("_map")})
+    assert pages - linked == set()
+
+
 @pytest.mark.slow
 def test_the_plot_script_draws_the_plots_of_the_pages(tmp_path):
-    command = [sys.executable, "tools/plot_relaxations.py", f"--output_dir={tmp_path}", "--only=approx,softsort"]
-    command += ["--lists=3", "--documents=4", "--per_decade=1", "--runs=1"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-
-    def draw(*more):
-        done = subprocess.run([*command, *more], cwd=ROOT, capture_output=True, text=True, env=environment)
-        assert done.returncode == 0, done.stderr
-
-    draw()
+    command = ["tools/plot_relaxations.py", f"--output_dir={tmp_path}", "--only=approx,softsort", "--lists=3"]
+    command += ["--documents=4", "--per_decade=1", "--runs=1"]
+    helpers.check_run(*command)
     plots = {f"{name}_{plot}" for name in ("approx", "softsort") for plot in ("ranking", "error")}
+    plots |= {"cost", "sharpening", "trade_off"}
     files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    images = {
-        f"{name}{variant}.png" for name in plots | {"cost", "sharpening", "trade_off"} for variant in ("", "_dark")
-    }
+    images = {f"{name}{variant}.png" for name in plots for variant in ("", "_dark")}
     assert set(files) == images | {"errors.csv", "costs.csv"}
-    # A second run draws the stored values.
-    draw("--plots=error,cost", "--lists=5")
+    helpers.check_run(*command, "--plots=error,cost")  # draws the stored values
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
-
-
-def test_only_the_first_loss_and_the_first_metric_of_a_relaxation_show_the_shared_arguments():
-    pytest.importorskip("mkdocs.config", reason="MkDocs is only in the stack 'latest'")
-    text = runpy.run_path(str(ROOT / "tools" / "mkdocs_hooks.py"))["classes"]("relaxations", "smoothi")
-    entries = dict(re.findall(r"^::: tfr_smooth\.\w+\.(\w+)\n((?: +.*\n)*)", text + "\n", re.MULTILINE))
-    stems = [pair.stem for pair in registry.PAIRS.values() if pair.ranking is rankings.SmoothI]
-    assert list(entries) == [stem + end for end in ("Loss", "Metric") for stem in stems]
-    assert [name for name, options in entries.items() if not options] == ["SmoothINDCGLoss", "SmoothINDCGMetric"]
-    assert "show_docstring_parameters: false" in entries["SmoothIMAPLoss"]
-
-
-def test_a_relaxation_without_a_page_gets_one_with_its_formula_and_plots(monkeypatch, tmp_path):
-    @dataclasses.dataclass(frozen=True)
-    class NewSort(rankings.Ranking):
-        """The NewSort ranking: a new kind of indicators."""
-
-        about = dataclasses.replace(rankings.SoftSort.about, prefix="New", title="NewSort", formula="I = s / \\tau")
-        temperature: float = 1.0
-
-    monkeypatch.setitem(registry.RANKINGS, "new", NewSort)
-    config_base = pytest.importorskip("mkdocs.config", reason="MkDocs is only in the stack 'latest'")
-    files = pytest.importorskip("mkdocs.structure.files")
-    hooks = runpy.run_path(str(ROOT / "tools" / "mkdocs_hooks.py"))
-    (tmp_path / "images").mkdir()
-    (tmp_path / "images" / "newsort_error.png").touch()
-    config = config_base.load_config(str(ROOT / "mkdocs.yml"), docs_dir=str(tmp_path))
-    monkeypatch.setattr(config.plugins, "_current_plugin", "hooks", raising=False)  # as in an event of MkDocs
-    pages = files.Files([])
-    hooks["on_files"](pages, config=config)
-    text = pages.get_file_from_path("relaxations/newsort.md").content_string
-    for part in (
-        "# NewSort\n",
-        "$$I = s / \\tau$$",
-        "| `temperature` | `1.0` | 0.1, 1, 10, 100 |",
-        "newsort_error.png",
-    ):
-        assert part in text
-    assert "::: tfr_smooth.rankings.NewSort\n" in text and "<!-- classes: new -->" in text
-    assert "newsort_ranking.png" not in text
-    hooks["on_config"](config)
-    (section,) = (section["Relaxations"] for section in config.nav if "Relaxations" in section)
-    titles = [ranking.__name__ for ranking in registry.RANKINGS.values()]
-    assert [title for entry in section[1:-1] for title in entry] == titles and titles[-1] == "NewSort"

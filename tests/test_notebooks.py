@@ -6,10 +6,10 @@ import runpy
 
 import pytest
 
-from tests import documents
+from tests.documents import ROOT
 from tfr_smooth import _keras
 
-PATHS = sorted((documents.ROOT / "docs" / "notebooks").glob("*.ipynb"))
+PATHS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 NOTEBOOKS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in PATHS}
 WITH_TF_RANKING = {"migration"}
 
@@ -41,5 +41,5 @@ def test_the_stored_outputs_are_those_of_one_run_without_errors_and_private_path
 def test_a_run_has_outputs_of_the_stored_kinds(name, tmp_path):
     if (name in WITH_TF_RANKING) == _keras.IS_KERAS_3:
         pytest.skip(f"runs with {'Keras 2 and TF-Ranking' if _keras.IS_KERAS_3 else 'Keras 3'}")
-    execute = runpy.run_path(str(documents.ROOT / "tools" / "run_notebooks.py"))["execute"]
+    execute = runpy.run_path(str(ROOT / "tools" / "run_notebooks.py"))["execute"]
     assert kinds(execute(name, tmp_path)) == kinds(NOTEBOOKS[name])

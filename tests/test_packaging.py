@@ -1,25 +1,17 @@
-"""The wheel, the version, the imports between the layers of the package, and the environments that `make` creates."""
+"""The wheel, the version, the imports between the parts of the package, and the tests that the Makefile names."""
 
 import ast
 import email
 import functools
-import os
-import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
 
-import coverage
 import pytest
 
-ROOT = pathlib.Path(__file__).absolute().parents[1]
-
-
-def read(path):
-    return (ROOT / path).read_text(encoding="utf-8")
-
+from tests.documents import ROOT, read
 
 VERSION = re.search(r'^__version__ = "(.+)"$', read("tfr_smooth/_version.py"), re.M)[1]
 
@@ -39,8 +31,8 @@ def wheel(tmp_path_factory):
     source = tmp_path_factory.mktemp("source")
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    for name in ("examples", "tests", "tfr_smooth", "tools"):
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in {path.parent for path in ROOT.glob("*/*.py")}:
+        shutil.copytree(folder, source / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
     target = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps"]
     command += ["--no-build-isolation", f"--wheel-dir={target}", str(source)]
@@ -80,17 +72,6 @@ def test_readme_in_the_wheel_has_absolute_links(metadata):
     assert shown.replace(f"{repository}/blob/main/", "").strip() == readme.strip()
 
 
-def declared(metadata, extra=None):
-    """Returns the distributions that the wheel requires, without extras or with this extra."""
-    needs = [need.partition(";") for need in metadata.get_all("Requires-Dist")]
-    marker = "" if extra is None else f'extra == "{extra}"'
-    return {
-        re.match(r"[\w.-]+", need)[0]
-        for need, _, condition in needs
-        if condition.strip().rpartition(" and ")[2] == marker
-    }
-
-
 def test_wheel_declares_every_imported_package(metadata):
     other_names = {
         "PIL": "matplotlib",  # which requires Pillow
@@ -104,33 +85,18 @@ def test_wheel_declares_every_imported_package(metadata):
     # `compression` is in the standard library of newer Python versions.
     # scikit-learn itself calls the method that imports it.
     outside = imported - set(sys.stdlib_module_names) - {"compression", "sklearn", "tfr_smooth"}
-    names = ("evaluation", "recommendation", "serving", "study", "text", "ranking", "zstd")
-    extras = [declared(metadata, extra) for extra in names]
-    needed = {other_names.get(name, name.replace("_", "-")) for name in outside}
-    # Only the examples import tqdm, and only KerasHub and TensorBoard the others.
-    assert needed == declared(metadata).union(*extras) - {"tfr_smooth", "tqdm", "safetensors", "setuptools"}
-    assert declared(metadata) == {"numpy", "protobuf", "tensorflow", "typing-extensions"}
-
-
-@pytest.mark.slow
-def test_installed_wheel_imports_without_the_source_tree(wheel, tmp_path):
-    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
-    command = [sys.executable, "-c", "import tfr_smooth; print(tfr_smooth.__version__, tfr_smooth.__file__)"]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.stdout.split() == [VERSION, str(tmp_path / "site/tfr_smooth/__init__.py")], done.stderr
+    needs = [need.partition(";") for need in metadata.get_all("Requires-Dist")]
+    declared = {re.match(r"[\w.-]+", need)[0] for need, _, _ in needs}
+    assert {other_names.get(name, name.replace("_", "-")) for name in outside} <= declared
+    always = {re.match(r"[\w.-]+", need)[0] for need, _, condition in needs if "extra" not in condition}
+    assert always == {"numpy", "protobuf", "tensorflow", "typing-extensions"}
 
 
 # The version.
 
 
-def test_citations_name_the_version():
-    assert f"\nversion: {VERSION}\n" in read("CITATION.cff")
-    assert f"{{{VERSION}}}" in read("docs/citation.md")
-
-
-def test_changelog_starts_with_the_version():
-    """The heading of a development version names the release and is marked as unreleased."""
+def test_citation_and_changelog_have_the_version():
+    assert f"\nversion: {VERSION}\n" in read("CITATION.cff") and f"{{{VERSION}}}" in read("docs/citation.md")
     number, date = re.search(r"^## \[(.+?)\] - (.+)$", read("CHANGELOG.md"), re.M).groups()
     release, _, development = VERSION.partition(".dev")
     assert number == release
@@ -170,8 +136,7 @@ def imported_parts(part):
 LAYERS = [
     {"rankings"},
     {"measures"},
-    {"registry", "_serialization"},
-    {"_classes", "_lookup", "_plotting"},
+    {"_lookup", "_plotting"},
     {"losses", "metrics"},
     {"models"},  # `compile` accepts names of losses and metrics
     {"training"},
@@ -211,113 +176,9 @@ def test_only_the_tf_ranking_package_imports_tf_ranking():
     assert importers and {path.rpartition("/")[0] for path in importers} == {"tfr_smooth/tf_ranking"}
 
 
-# The Makefile, with a fake Python interpreter.
-
-FAKE_PYTHON = """\
-#!/bin/sh
-case "$*" in
-  "-m venv --clear "*)
-    echo "python3 makes $4" >> log
-    rm -rf "$4"
-    mkdir -p "$4/bin"
-    cp "$0" "$4/bin/python"
-    ;;
-  "-m pip "*)
-    echo "$0 installs" >> log
-    [ ! -e no-network ]
-    ;;
-  "-m uv pip "*)
-    echo "$0 installs with uv" >> log
-    [ ! -e no-index-for-uv ]
-    ;;
-  *) echo "$0 $*" >> log ;;
-esac
-"""
+# The Makefile.
 
 
-@pytest.fixture
-def machine(tmp_path):
-    """Returns a folder with the Makefile and a fake Python."""
-    for name in ("Makefile", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "python3").write_text(FAKE_PYTHON)
-    (tmp_path / "bin" / "python3").chmod(0o755)
-    return tmp_path
-
-
-def run(machine, *command):
-    """Runs a command in the folder, without the environment variables of this process, such as those of make."""
-    return subprocess.run(
-        command,
-        cwd=machine,
-        env={"PATH": f"{machine}/bin:/usr/local/bin:/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-
-
-def log(machine):
-    """Returns and clears the log of the fake interpreters."""
-    path = machine / "log"
-    lines = path.read_text().splitlines() if path.exists() else []
-    path.write_text("")
-    return lines
-
-
-def installation(stack):
-    """Returns the first lines of the log when the stack is installed."""
-    python = f".venv/{stack}/bin/python"
-    return [f"python3 makes .venv/{stack}", f"{python} installs", f"{python} installs with uv"]
-
-
-def test_a_second_run_installs_nothing_and_a_failed_installation_is_repeated_from_scratch(machine):
-    (machine / "no-network").touch()
-    assert run(machine, "make", "train").returncode != 0
-    assert len(log(machine)) == 2
-    (machine / "no-network").unlink()
-    train = ".venv/latest/bin/python examples/train_letor.py --output_dir=output/demo"
-    assert run(machine, "make", "train").returncode == 0
-    assert log(machine) == [*installation("latest"), train]
-    assert run(machine, "make", "train", "ARGS=--loss=map").returncode == 0
-    assert log(machine) == [train + " --loss=map"]
-
-
-def test_tf_ranking_is_installed_without_its_dependencies_and_pip_installs_what_uv_cannot(machine):
-    (machine / "no-index-for-uv").touch()
-    done = run(machine, "make", "test-ranking")
-    assert done.returncode == 0
-    for installer in ("uv pip install --quiet --python .venv/ranking", "pip install --quiet"):
-        assert f"-m {installer} --no-deps tensorflow-ranking==0.5.5" in done.stdout
-    python = ".venv/ranking/bin/python installs"
-    assert log(machine)[:6] == [*installation("ranking"), python, f"{python} with uv", python]
-
-
-def test_the_parts_of_the_tests_cover_all_folders(machine):
-    def parts(stack, *settings):
-        assert run(machine, "make", f"test-{stack}", *settings).returncode == 0
-        tested = [line.partition(" -m pytest ")[2] for line in log(machine)]
-        return [line.partition("not slow ")[2].split() for line in tested if line]
-
-    first, others = parts("latest")
-    assert first and all((ROOT / path).exists() for path in first)
-    assert others == [f"--ignore={path}" for path in first]
-    (ranking,) = parts("ranking")
-    assert "tests/tf_ranking" in ranking and parts("ranking", "MARKS=slow or not slow") == [ranking]
-    for path, _, test in (name.partition("::") for name in ranking):
-        assert (ROOT / path).exists() and f"def {test}" in ((ROOT / path).read_text() if test else "def ")
-    assert parts("ranking-2.15") == [[]]
-
-
-def test_coverage_counts_the_imports_of_programs_that_tests_start(tmp_path):
-    names = {"COVERAGE_PROCESS_START": str(ROOT / "pyproject.toml"), "COVERAGE_FILE": str(tmp_path / "data")}
-    (tmp_path / "other.py").write_text("x = 1\n")
-    program = "import other; from tfr_smooth import _version"
-    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, **names}, cwd=tmp_path)
-    assert done.returncode == 0
-    (path,) = tmp_path.glob("data.*")
-    data = coverage.CoverageData(str(path))
-    data.read()
-    assert 3 in data.lines(str(ROOT / "tfr_smooth" / "_version.py"))
-    assert all(pathlib.Path(name).is_relative_to(ROOT / "tfr_smooth") for name in data.measured_files())
+def test_the_makefile_names_tests_that_exist():
+    paths = set(re.findall(r"\b(?:tests|tfr_smooth)/[\w/.]+", read("Makefile")))
+    assert paths and [path for path in paths if not (ROOT / path).exists()] == []

@@ -1,5 +1,6 @@
-"""Workflows, and links, commands and extras in the documentation."""
+"""Workflows, and links, commands and extras in the documentation; what the scripts import."""
 
+import ast
 import itertools
 import re
 import sys
@@ -7,21 +8,14 @@ import sys
 import pytest
 import yaml
 
-from tests import documents
+from tests.documents import ROOT, read
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib  # a requirement of pytest
 
-ROOT = documents.ROOT
-
-
-def read(path):
-    return (ROOT / path).read_text(encoding="utf-8")
-
-
-PROJECT = tomllib.loads(read("pyproject.toml"))["project"]
+EXTRAS = set(tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"])
 WORKFLOWS = {path.name: yaml.safe_load(path.read_text()) for path in (ROOT / ".github/workflows").glob("*.yml")}
 JOBS = {f"{file}: {name}": job for file, flow in WORKFLOWS.items() for name, job in flow["jobs"].items()}
 MAKEFILE = read("Makefile")
@@ -31,40 +25,44 @@ OUTSIDE = [".github/pull_request_template.md", "benchmarks/README.md", *(path.na
 GUIDES = [*OUTSIDE, *(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
 
 
-def commands(job):
-    """Yields the shell commands of the job for each value of the matrix."""
-    matrix = {name: values for name, values in job.get("strategy", {}).get("matrix", {}).items() if name != "exclude"}
-    for step, values in itertools.product(job["steps"], itertools.product(*matrix.values())):
-        filled = dict(zip(matrix, values, strict=True))
-        for line in step.get("run", "").splitlines():
-            yield re.sub(r"\$\{\{ matrix\.(\w+) \}\}", lambda found, filled=filled: filled[found[1]], line)
-
-
 @pytest.mark.parametrize("job", JOBS)
 def test_workflows_run_only_make_targets_with_known_variables(job):
-    for command in commands(JOBS[job]):
-        program, target, *variables = command.split()
-        assert program == "make" and target in TARGETS, command
-        assert all(f"{variable.partition('=')[0]} ?=" in MAKEFILE for variable in variables), command
+    matrix = {name: values for name, values in JOBS[job].get("strategy", {}).get("matrix", {}).items()}
+    for step, stack in itertools.product(JOBS[job]["steps"], matrix.get("stack", [""])):
+        for command in step.get("run", "").replace("${{ matrix.stack }}", stack).splitlines():
+            program, target, *variables = command.split()
+            assert program == "make" and target in TARGETS, command
+            assert all(f"{variable.partition('=')[0]} ?=" in MAKEFILE for variable in variables), command
 
 
 @pytest.mark.parametrize("page", OUTSIDE)
 def test_relative_links_point_to_existing_files(page):
-    assert documents.broken_links(page) == []
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", read(page), flags=re.M | re.S)  # no code
+    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)", text)
+    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("page", GUIDES)
 def test_documented_make_targets_and_extras_exist(page):
-    text = read(page)
-    named = re.findall(r"(?:`|^)make ((?:[a-z][\w.-]*(?:[ `]|$))+)", text, re.M)
+    named = re.findall(r"(?:`|^)make ((?:[a-z][\w.-]*(?:[ `]|$))+)", read(page), re.M)
     assert {target for names in named for target in names.strip("`").split()} <= TARGETS
-    extras = re.findall(r"(?:'\.|tfr_smooth)\[([\w,-]+)\]", text)
+    extras = re.findall(r"(?:'\.|tfr_smooth)\[([\w,-]+)\]", read(page))
     # `[extra]` is a placeholder.
-    assert {extra for names in extras for extra in names.split(",")} - {"extra"} <= set(
-        PROJECT["optional-dependencies"]
-    )
+    assert {extra for names in extras for extra in names.split(",")} - {"extra"} <= EXTRAS
 
 
 def test_the_installation_page_describes_every_extra():
     described = set(re.findall(r"\[([a-z-]+)\]`?'? ?", read("docs/installation.md")))
-    assert set(PROJECT["optional-dependencies"]) - {"test", "dev", "docs"} <= described
+    assert EXTRAS - {"test", "dev", "docs"} <= described
+
+
+@pytest.mark.parametrize("script", sorted(path.name for path in (ROOT / "examples").glob("*.py")))
+def test_examples_import_public_names_only(script):
+    nodes = list(ast.walk(ast.parse(read(f"examples/{script}"))))
+    origins = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "tfr_smooth"]
+    modules = [f"{node.module}.{name.name}" for node in origins for name in node.names]
+    modules += [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
+    ours = [name for name in modules if name.startswith("tfr_smooth.")]
+    # A public name is that of a package, or one in a package.
+    files = [name for name in ours if (ROOT / name.replace(".", "/")).with_suffix(".py").exists()]
+    assert files == [] and [name for name in ours if "._" in name or name.count(".") > 2] == []

@@ -1,81 +1,118 @@
-"""The built site in headless Chromium: layout, color schemes, links, images, formulas and search."""
+"""The site builds, documents every public name, and its pages render in headless Chromium."""
 
 import functools
-import html.parser
 import http.server
+import json
+import re
 import shutil
 import threading
-import urllib.parse
 
 import pytest
 
-from tests import documents
+import tfr_smooth
+from tests import documents, helpers
 
 pytest.importorskip("mkdocs", reason="MkDocs is only in the stack 'latest'")
-webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is only in the stack 'latest'")
-wait = pytest.importorskip("selenium.webdriver.support.wait")
+pytestmark = pytest.mark.slow  # `make docs` builds it in seconds.
+ROOT = documents.ROOT
+SOURCES = [path for path in (ROOT / "docs").rglob("*") if path.suffix in (".md", ".ipynb")]
+PAGES = sorted(path.relative_to(ROOT / "docs").with_suffix("").as_posix() for path in SOURCES)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Builds the site; warnings of MkDocs, such as broken links and names without documentation, fail the build."""
+    folder = tmp_path_factory.mktemp("site")
+    helpers.check_run("-m", "mkdocs", "build", "--strict", f"--site-dir={folder}", NO_MKDOCS_2_WARNING="1")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def texts(site):
+    """Returns the text of each page of the built site."""
+    return {path.relative_to(site).as_posix(): path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
+
+
+def test_names_are_documented_once(texts):
+    """Each is documented: pages of packages link to all of their names."""
+    anchors = [name for text in texts.values() for name in re.findall(r'<h\d id="(tfr_smooth\.[\w.]+)"', text)]
+    assert len(anchors) > 100 and {name for name in anchors if anchors.count(name) > 1} == set()
+    for package in documents.PACKAGES:
+        if package != "keras_ranking":  # has only namespaces
+            assert f'href="#tfr_smooth.{package}.' in texts[f"api/{package}.html"]
+
+
+def test_every_notebook_is_in_the_site_with_its_outputs(texts):
+    for path in (ROOT / "docs/notebooks").glob("*.ipynb"):
+        text = texts[f"notebooks/{path.stem}.html"]
+        code = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+        formats = [set(output.get("data", ())) for cell in code for output in cell["outputs"]]
+        assert text.count('src="data:image/png') == sum("image/png" in each for each in formats) > 0
+        assert text.count("<table>") == sum("text/html" in each for each in formats) > 0
+        plain = [each for each in formats if not {"image/png", "text/html"} & each]
+        assert text.count('<div class="highlight">') == len(code) + len(plain)
+
+
+def test_pages_name_the_version_mark_formulas_and_load_nothing_from_other_sites(texts):
+    for name, text in texts.items():
+        assert name.startswith("404") or f"Version {tfr_smooth.__version__}" in text, name
+        others = re.sub(r'<(span|div) class="arithmatex">.*?</\1>', "", text, flags=re.S)
+        assert not re.search(r"\\(frac|sum|mathrm|text)\b", others), name
+        assert not re.search(r'<(script|img|iframe)[^>]*src="(https?:)?//|<link[^>]*href="//', text), name
+        assert not re.search(r'<link rel="stylesheet"[^>]*href="https?:', text), name
+    assert 'class="arithmatex"' in texts["relaxations/approx.html"]
+    images = set(re.findall(r"images/(\w+)\.png#only-light", "\n".join(texts.values())))
+    assert images == {path.stem for path in (ROOT / "docs/images").glob("*.png") if not path.stem.endswith("_dark")}
+
+
+def test_links_into_the_repository_lead_to_files(texts):
+    repository = r'href="https://github\.com/tfr-smooth/tfr_smooth/(?:blob|edit)/main/([^"#]+)'
+    files = {file for text in texts.values() for file in re.findall(repository, text)}
+    assert {"LICENSE", "docs/ranker.md", "docs/notebooks/dataframe.ipynb"} <= files
+    assert [file for file in files if not (ROOT / file).is_file()] == []
+
+
+# In a browser.
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs Chromium and chromedriver (Debian: chromium-driver)"),
-]
+IN_BROWSER = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="needs Chromium and chromedriver (Debian: chromium-driver)"
+)
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"]
 FLAGS += ["--disable-background-networking", "--disable-component-update"]
-SOURCES = [path for path in (documents.ROOT / "docs").rglob("*") if path.suffix in (".md", ".ipynb")]
-PAGES = sorted(path.relative_to(documents.ROOT / "docs").with_suffix("").as_posix() for path in SOURCES)
 SCHEMES = {"light": "default", "dark": "slate"}
 
-# Elements wider than the window, except inside scrollable elements.
-OVERFLOW = """
+# Elements wider than the window, except inside scrollable elements; images that are missing or of the other scheme;
+# and formulas that are not rendered.
+DEFECTS = """
     const scrolls = (element) => {
         for (let parent = element.parentElement; parent !== document.body; parent = parent.parentElement)
             if (["auto", "scroll", "hidden"].includes(getComputedStyle(parent).overflowX)) return true
         return false
     }
-    return [...document.querySelectorAll(".md-content *")]
-        .filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !scrolls(element))
-        .map((element) => element.outerHTML.slice(0, 200))
-"""
-MISSING_IMAGES = "return [...document.images].filter((image) => !image.naturalWidth).map((image) => image.src)"
-# Visible images of the other color scheme, and hidden images of this one.
-WRONG_SCHEME = """
     const other = arguments[0] === "dark" ? "#only-light" : "#only-dark"
-    return [...document.images].filter((image) => /#only-/.test(image.src))
-        .filter((image) => image.src.endsWith(other) !== (getComputedStyle(image).display === "none"))
-        .map((image) => image.src)
+    return [
+        ...[...document.querySelectorAll(".md-content *")]
+            .filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !scrolls(element)),
+        ...[...document.images].filter((image) => !image.naturalWidth || /#only-/.test(image.src)
+            && image.src.endsWith(other) !== (getComputedStyle(image).display === "none")),
+        ...[...document.querySelectorAll(".arithmatex")]
+            .filter((formula) => !formula.querySelector(".katex-html")?.getBoundingClientRect().width),
+    ].map((element) => element.outerHTML.slice(0, 200))
 """
-NOT_RENDERED = """
-    return [...document.querySelectorAll(".arithmatex")]
-        .filter((formula) => !formula.querySelector(".katex-html")?.getBoundingClientRect().width)
-        .map((formula) => formula.textContent)
-"""
-FONTS_NOT_LOADED = """
-    const done = arguments[0]
-    document.fonts.ready.then((fonts) =>
-        done([...fonts].filter((font) => font.status === "error").map((font) => font.family)))
-"""
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    return documents.build_site(tmp_path_factory.mktemp("site"))
-
-
-def start(folder):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in [*FLAGS, f"--user-data-dir={folder}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    return webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
 
 
 @pytest.fixture(scope="module", params=SCHEMES)
 def browser(request, tmp_path_factory):
     """Starts one browser per scheme, because the site stores the scheme of the first page."""
-    driver = start(tmp_path_factory.mktemp("profile"))
+    webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is only in the stack 'latest'")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in [*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     driver.scheme = request.param
     scheme = {"name": "prefers-color-scheme", "value": request.param}
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
@@ -83,80 +120,36 @@ def browser(request, tmp_path_factory):
     driver.quit()
 
 
-def resize(driver, width):
+def show(driver, address, width):
     values = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", values)
+    driver.get(address)
 
 
+@IN_BROWSER
 @pytest.mark.parametrize("width", [1300, 400])
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_renders_completely_and_fits_the_window(page, width, browser, site):
-    resize(browser, width)
-    browser.get((site / f"{page}.html").as_uri())
+    show(browser, (site / f"{page}.html").as_uri(), width)
     assert browser.execute_script("return document.body.dataset.mdColorScheme") == SCHEMES[browser.scheme]
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    assert browser.execute_script(OVERFLOW) == []
-    assert browser.execute_script(MISSING_IMAGES) == []
-    assert browser.execute_script(WRONG_SCHEME, browser.scheme) == []
-    assert browser.execute_script(NOT_RENDERED) == []
-    assert browser.execute_async_script(FONTS_NOT_LOADED) == []
+    assert browser.execute_script(DEFECTS, browser.scheme) == []
     assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
-class Links(html.parser.HTMLParser):
-    """Collects the anchors of a page and the addresses of its links, images, scripts and style sheets."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.anchors, self.addresses = set(), set()
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        values = dict(attributes)
-        self.anchors |= {values[key] for key in ("id", "name") if key in values}
-        self.addresses |= {values[key] for key in ("href", "src") if values.get(key)}
-
-
-def test_every_internal_link_has_a_target(site):
-    pages = {path.resolve(): Links(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
-    assert len(pages) > len(PAGES)
-    broken = []
-    for path, page in pages.items():
-        if path.name == "404.html":  # Its addresses are absolute.
-            continue
-        for address in page.addresses:
-            parts = urllib.parse.urlsplit(address)
-            if parts.scheme or parts.netloc:
-                continue
-            target = (path.parent / urllib.parse.unquote(parts.path)).resolve() if parts.path else path
-            anchor = urllib.parse.unquote(parts.fragment)
-            exists = anchor in pages[target].anchors if anchor and target in pages else target.exists()
-            if not exists:
-                broken.append(f"{path.relative_to(site)}: {address}")
-    assert broken == []
-
-
-@pytest.fixture
-def server(site):
-    handler = functools.partial(QuietHandler, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/index.html"
-        server.shutdown()
-
-
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        pass
-
-
+@IN_BROWSER
 @pytest.mark.parametrize("place", ["disk", "server"])
 @pytest.mark.parametrize("browser", ["light"], indirect=True)
-def test_search_for_smoothi_lists_its_page_first(place, browser, site, server):
-    resize(browser, 1300)
-    browser.get((site / "index.html").as_uri() if place == "disk" else server)
-    browser.find_element("name", "query").send_keys("SmoothI")
-    results = wait.WebDriverWait(browser, 60).until(
-        lambda driver: driver.find_elements("css selector", ".md-search-result__item > a")
-    )
+def test_search_for_smoothi_lists_its_page_first(place, browser, site):
+    wait = pytest.importorskip("selenium.webdriver.support.wait")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = (site / "index.html").as_uri() if place == "disk" else f"http://127.0.0.1:{server.server_port}/"
+        show(browser, address, 1300)
+        browser.find_element("name", "query").send_keys("SmoothI")
+        results = wait.WebDriverWait(browser, 60).until(
+            lambda driver: driver.find_elements("css selector", ".md-search-result__item > a")
+        )
+        server.shutdown()
     assert "/relaxations/smoothi.html" in results[0].get_attribute("href")

@@ -29,18 +29,33 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from tfr_smooth import _files, _plotting, measures, rankings, registry
+from tfr_smooth import _plotting, measures, rankings
 
 
 @dataclasses.dataclass(frozen=True)
 class Relaxation:
-    """A ranking, and what to draw of it if that differs from the defaults: see the properties of the same names."""
+    """A ranking, and what to draw of it.
+
+    Args:
+      ranking: The class of the ranking.
+      argument: Name of its temperature.
+      soft: The soft end of the range of the temperature.
+      sharp: The sharp end.
+      searched: The least and the largest value that the papers search.
+      loss: The first word of the names of its losses.
+      shown: Four values in the plot of indicators; without them, the plot shows positions.
+      unit: The unit of the temperature.
+      variants: Other arguments of the ranking, one for each plot of positions.
+    """
 
     ranking: type[rankings.Ranking]
-    soft_end: float | None = None
-    sharp_end: float | None = None
-    unit: str = ""
-    values_shown: tuple[float, ...] = ()
+    argument: str
+    soft: float
+    sharp: float
+    searched: tuple[float, float]
+    loss: str
+    shown: tuple[float, ...] = ()
+    unit: str = "in units of the scores"
     variants: tuple[dict[str, Any], ...] = ({},)
 
     def make(self, value: float, **kwargs: Any) -> Any:
@@ -56,63 +71,33 @@ class Relaxation:
         return self.ranking.__name__
 
     @property
-    def argument(self) -> str:
-        """The temperature."""
-        return self.ranking.about.temperature
-
-    @property
     def look(self) -> _plotting.Look:
-        return _plotting.look(self.ranking.about.name)
+        return _plotting.look(self.loss)
 
     @property
     def default(self) -> float:
-        return registry.defaults(self.ranking)[self.argument]
-
-    @property
-    def searched(self) -> tuple[float, ...]:
-        """The values that the papers search, or the default."""
-        return self.ranking.about.searched.get(self.argument, (self.default,))
-
-    @property
-    def is_inverse(self) -> bool:
-        """Whether a larger value is sharper."""
-        return self.ranking.about.sharp[self.argument] > self.default
-
-    @property
-    def soft(self) -> float:
-        """The soft end of the range: by default, the softest value that the papers search."""
-        return self.soft_end or (min if self.is_inverse else max)(self.searched)
-
-    @property
-    def sharp(self) -> float:
-        """The sharp end of the range: by default, the value for which the ranking is exact."""
-        return self.sharp_end or self.ranking.about.sharp[self.argument]
-
-    @property
-    def shown(self) -> tuple[float, ...]:
-        """Four values in the plot of indicators; the plot of a ranking without indicators shows positions instead."""
-        if self.values_shown or issubclass(self.ranking, rankings.PositionRanking):
-            return self.values_shown
-        low, high = np.log10([self.soft, self.sharp])
-        inward = 1.0 if self.is_inverse else -1.0  # one power of ten
-        return tuple(np.logspace(low + inward, high - inward, 4))
-
-    @property
-    def scale(self) -> str:
-        """The unit of the temperature."""
-        return self.unit or ("per unit of score" if self.is_inverse else "in units of the scores")
+        return getattr(self.ranking(), self.argument)
 
 
+INVERSE = "per unit of score"
 REGULARIZATIONS = ({"regularization": "l2"}, {"regularization": "kl"})
-# By class name, what differs from the defaults.
-SPECIAL: dict[str, dict[str, Any]] = {
-    "SoftRank": {"soft_end": 10.0, "sharp_end": 1e-4, "values_shown": (1.0, 0.3, 0.1, 0.03)},
-    "FastSort": {"soft_end": 100.0, "variants": REGULARIZATIONS},
-    "Sinkhorn": {"sharp_end": 1e-5, "unit": "no unit", "values_shown": (1.0, 0.1, 0.01, 0.001)},
-}
+TEMPERATURES = {"searched": (0.1, 100.0), "shown": (10.0, 1.0, 0.1, 0.01)}
 RELAXATIONS = {
-    ranking.__name__.lower(): Relaxation(ranking, **SPECIAL.get(ranking.__name__, {}))
-    for ranking in registry.RANKINGS.values()
+    relaxation.title.lower(): relaxation
+    for relaxation in (
+        Relaxation(rankings.SmoothI, "alpha", 0.1, 1e4, (0.1, 100.0), "smoothi", (1.0, 10.0, 100.0, 1e3), INVERSE),
+        Relaxation(rankings.Approx, "alpha", 0.1, 1e3, (0.1, 100.0), "approx", unit=INVERSE),
+        Relaxation(rankings.SoftRank, "sigma", 10.0, 1e-4, (1e-4, 1.0), "soft", (1.0, 0.3, 0.1, 0.03)),
+        Relaxation(rankings.NeuralSort, "temperature", 100.0, 1e-3, loss="neuralsort", **TEMPERATURES),
+        Relaxation(rankings.SoftSort, "temperature", 100.0, 1e-3, loss="softsort", **TEMPERATURES),
+        Relaxation(
+            *(rankings.FastSort, "regularization_strength", 100.0, 1e-3, (0.01, 10.0), "fastsort"),
+            variants=REGULARIZATIONS,
+        ),
+        Relaxation(
+            rankings.Sinkhorn, "epsilon", 10.0, 1e-5, (0.01, 10.0), "sinkhorn", (1.0, 0.1, 0.01, 1e-3), "no unit"
+        ),
+    )
 }
 METRICS = {
     "NDCG": measures.NDCG(),
@@ -204,7 +189,7 @@ def stored(name: str, compute: Any) -> dict[str, pd.DataFrame]:
             print(f"{name}: {key} ({done} of {len(_ONLY.value)})", flush=True)
             tables[key] = compute(RELAXATIONS[key]).assign(relaxation=key)
             text = pd.concat(tables.values()).set_index("relaxation").to_csv(float_format="%.6g")
-            _files.write_text(path, [text])
+            path.write_text(text, encoding="utf-8")
     tables = read_tables(path)  # as rounded, so that plots from the file are the same
     return {key: tables[key] for key in _ONLY.value}
 
@@ -304,7 +289,7 @@ def draw_error(relaxation: Relaxation, table: pd.DataFrame) -> Figure:
     for axes in (upper, lower):
         axes.set_yscale("log")
         shade = {"color": _plotting.GRAY, "alpha": 0.15, "linewidth": 0, "zorder": 0}
-        axes.axvspan(min(relaxation.searched), max(relaxation.searched), **shade, label="searched in the papers")
+        axes.axvspan(*relaxation.searched, **shade, label="searched in the papers")
         mark_default(axes, relaxation)
     temperature_axis(lower, relaxation)
     # Below the panels, where it covers no curve.
@@ -391,7 +376,7 @@ def temperature_axis(axes: Axes, relaxation: Relaxation) -> None:
     axes.set_xscale("log")
     axes.set_xlim(relaxation.soft, relaxation.sharp)
     axes.xaxis.set_major_locator(LogLocator(numticks=10))
-    axes.set_xlabel(f"{relaxation.argument}, {relaxation.scale} (sharper to the right)")
+    axes.set_xlabel(f"{relaxation.argument}, {relaxation.unit} (sharper to the right)")
 
 
 def mark_default(axes: Axes, relaxation: Relaxation) -> None:
