@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
+from absl import flags
 
 
 @contextlib.contextmanager
@@ -36,3 +37,16 @@ def write_json(path: pathlib.Path, values: Any) -> None:
     unfinished = path.with_name(f".unfinished-{path.name}")
     unfinished.write_text(json.dumps(values, indent=2) + "\n")
     unfinished.replace(path)
+
+
+def json_flag(name: str, about: str) -> flags.FlagHolder:
+    """Defines a flag whose value is a JSON object, by default an empty one."""
+    return flags.DEFINE(_JsonParser(), name, "{}", about)
+
+
+class _JsonParser(flags.ArgumentParser):
+    def parse(self, argument: str | dict[str, Any]) -> dict[str, Any]:
+        value = json.loads(argument) if isinstance(argument, str) else argument
+        if not isinstance(value, dict):
+            raise ValueError(f"expected a JSON object, got {argument!r}")
+        return value

@@ -26,19 +26,21 @@ from absl import flags
 from command_line import errors_in_one_line
 
 import tfr_smooth
-from tfr_smooth import data, evaluation, measures, study
+from tfr_smooth import data, evaluation, measures
 
 try:
     import lightgbm
     import pandas as pd
+
+    import experiments
 except ImportError:
-    sys.exit("error: examples/distill.py requires the extra `tfr_smooth[study]`.")
+    sys.exit("error: examples/distill.py requires the extra `tfr_smooth[experiments]`.")
 
 _DATA = flags.DEFINE_string("data", None, "Folder of the folds. Default: synthetic data.")
 _DISTILL = flags.DEFINE_list(
     "distill",
     ["list_net", "coupled_rankdistil", "adr_mse", "pairwise_mse", "fastsort_spearman"],
-    "Losses of the teacher's scores, each NAME or NAME:HYPERPARAMETER=VALUE:..; --loss is the loss of the labels.",
+    "Losses of the teacher's scores, by name; --loss is the loss of the labels.",
 )
 _TEMPERATURE = flags.DEFINE_float("teacher_temperature", 1.0, "Divisor of the teacher's scores.")
 _SEEDS = flags.DEFINE_integer("seeds", 1, "Students per loss and fold.", lower_bound=1)
@@ -89,9 +91,9 @@ def main(argv: list[str]) -> None:
 def folds(output: pathlib.Path) -> dict[str, Any]:
     """The files of each part, by fold."""
     if _DATA.value:
-        return dict(study.find_folds(_DATA.value).folds)
+        return dict(experiments.find_folds(_DATA.value).folds)
     files = data.write_synthetic_letor(output / "data")
-    return dict(study.one_split(files["train"], files["valid"], files["test"]).folds)
+    return dict(experiments.one_split(files["train"], files["valid"], files["test"]).folds)
 
 
 def read(files: dict[str, tuple[str, ...]]) -> dict[str, Part]:

@@ -24,16 +24,15 @@ import startup
 
 # isort: split
 from absl import flags
-from command_line import errors_in_one_line, write_json
+from command_line import errors_in_one_line, json_flag, write_json
 
-from tfr_smooth import _plotting, evaluation, recommendation, study
+from tfr_smooth import evaluation, recommendation
 
 _TRAIN = flags.DEFINE_string("train", None, "Training file: a path or a glob pattern.", required=True)
 _TEST = flags.DEFINE_string("test", None, "Test file. Default: a random fifth of the items of each user.")
 _LEAST_RATING = flags.DEFINE_float("least_rating", None, "Lower ratings are dropped.")
-_LOSS = flags.DEFINE_string(
-    "loss", "smoothi_ndcg", "NAME or NAME:HYPERPARAMETER=VALUE:.. of a loss, or none for the softmax loss only."
-)
+_LOSS = flags.DEFINE_string("loss", "smoothi_ndcg", "Name of a loss, or none for the softmax loss only.")
+_LOSS_ARGS = json_flag("loss_args", 'Hyperparameters of the loss as JSON, such as {"topn": 50}.')
 _DIM = flags.DEFINE_integer("dim", 256, "Dimension of the factors.", lower_bound=1)
 _TEMPERATURE = flags.DEFINE_float("temperature", 0.2, "Divisor of the cosines of users and items.")
 _ITEM_BIAS = flags.DEFINE_bool("item_bias", True, "Whether the score of each item has a trained bias.")
@@ -54,17 +53,29 @@ _CANDIDATES = flags.DEFINE_integer(
     "candidates", None, "Best scored items per user with the loss. Default: the whole catalog.", lower_bound=1
 )
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of all random numbers.", lower_bound=0)
-_BASELINES = flags.DEFINE_string(
-    "baselines", "popularity ease", "Baselines: some of popularity, item_knn, ease, ials, bpr."
-)
+_BASELINES = flags.DEFINE_string("baselines", "popularity ease", "Baselines: some of popularity, ease, ials, bpr.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/recommend", "Folder for all output.")
+
+
+def implicit_model(name: str) -> Any:
+    """Returns a model of the package implicit, which the extra `experiments` installs."""
+    from implicit.cpu.als import AlternatingLeastSquares
+    from implicit.cpu.bpr import BayesianPersonalizedRanking
+
+    from experiments.implicit_models import Implicit
+
+    if name == "bpr":
+        return Implicit(BayesianPersonalizedRanking(factors=_DIM.value, random_state=_SEED.value))
+    return Implicit(
+        AlternatingLeastSquares(factors=_DIM.value, regularization=50.0, alpha=5.0, random_state=_SEED.value)
+    )
+
 
 BASELINES = {
     "popularity": recommendation.Popularity,
-    "item_knn": recommendation.ItemKNN,
     "ease": recommendation.EASE,
-    "ials": recommendation.IALS,
-    "bpr": recommendation.BPR,
+    "ials": lambda: implicit_model("ials"),
+    "bpr": lambda: implicit_model("bpr"),
 }
 SHORT = {"ndcg_cut": "ndcg", "success": "hit_rate"}
 # On the plot.
@@ -106,9 +117,8 @@ def read() -> tuple[recommendation.Interactions, recommendation.Interactions]:
 
 
 def make() -> recommendation.Recommender:
-    loss, options = (None, {}) if _LOSS.value == "none" else study.parse_label(_LOSS.value)
     return recommendation.Recommender(
-        loss=loss,
+        loss=None if _LOSS.value == "none" else _LOSS.value,
         dim=_DIM.value,
         temperature=_TEMPERATURE.value,
         item_bias=_ITEM_BIAS.value,
@@ -121,7 +131,7 @@ def make() -> recommendation.Recommender:
         negatives=_NEGATIVES.value,
         candidates=_CANDIDATES.value,
         seed=_SEED.value,
-        **options,
+        **_LOSS_ARGS.value,
     )
 
 
@@ -132,16 +142,15 @@ def plot(recommender: recommendation.Recommender, measured: dict[str, dict[str, 
     parts = ["softmax", "loss"] if _WARM_START_EPOCHS.value else ["loss"]
     for part, history, epochs in zip(parts, recommender.history_, recommender.best_epochs_, strict=False):
         evaluation.plot_training_curves(output / f"{part}.png", history, best_epoch=epochs - 1)
-    with _plotting.theme():
-        figure = Figure(figsize=(8.0, 3.5), layout="constrained")
-        axes, width = figure.add_subplot(), 0.8 / len(measured)
-        for place, (name, values) in enumerate(measured.items()):
-            bars = [values[shown] for shown in SHOWN]
-            axes.bar([at + place * width for at in range(len(SHOWN))], bars, width, label=name.replace("_", " "))
-        axes.set_xticks([at + 0.4 - width / 2 for at in range(len(SHOWN))], SHOWN.values())
-        axes.grid(visible=False, axis="x")
-        axes.legend()
-        figure.savefig(output / "measures.png", dpi=150)
+    figure = Figure(figsize=(8.0, 3.5), layout="constrained")
+    axes, width = figure.add_subplot(), 0.8 / len(measured)
+    for place, (name, values) in enumerate(measured.items()):
+        bars = [values[shown] for shown in SHOWN]
+        axes.bar([at + place * width for at in range(len(SHOWN))], bars, width, label=name.replace("_", " "))
+    axes.set_xticks([at + 0.4 - width / 2 for at in range(len(SHOWN))], SHOWN.values())
+    axes.grid(axis="y")
+    axes.legend()
+    figure.savefig(output / "measures.png", dpi=150)
 
 
 def measure(name: str, scorer: Any, train: Any, test: Any) -> dict[str, float]:
