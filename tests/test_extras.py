@@ -12,8 +12,8 @@ from tfr_smooth import _keras
 
 pytestmark = pytest.mark.slow
 KERAS_3 = pytest.mark.skipif(not _keras.IS_KERAS_3, reason="text reranking needs Keras 3")
-OPTIONAL = ["Stemmer", "bm25s", "implicit", "jinja2", "keras_hub", "lightgbm", "matplotlib", "optuna", "pandas"]
-OPTIONAL += ["pytrec_eval", "safetensors", "scipy", "tabulate", "tensorflow_ranking", "tensorflow_serving"]
+OPTIONAL = ["Stemmer", "bm25s", "implicit", "keras_hub", "lightgbm", "matplotlib", "optuna", "pandas"]
+OPTIONAL += ["pytrec_eval", "safetensors", "scipy", "sklearn", "tabulate", "tensorflow_ranking", "tensorflow_serving"]
 OPTIONAL += ["tensorflow_text", "threadpoolctl"]
 
 PROGRAM = """
@@ -28,7 +28,7 @@ sys.meta_path.insert(0, Blocked())
 
 import numpy as np
 import tfr_smooth
-from tfr_smooth import _keras, study
+from tfr_smooth import _keras
 if _keras.IS_KERAS_3:
     from tfr_smooth import text
 
@@ -47,9 +47,8 @@ calls = {{
     "trec_eval_by_query": lambda: tfr_smooth.evaluation.trec_eval_by_query([query]),
     "plot": lambda: tfr_smooth.evaluation.plot_training_curves(folder + "/curves.png", {{"loss": [0.5]}}),
     "calibration": lambda: tfr_smooth.training.fit_calibration([0, 1], [0.0, 1.0]),
-    "collect": lambda: study.collect(None),
     "recommendation": lambda: importlib.import_module("tfr_smooth.recommendation"),
-    "lambdamart": lambda: study.RANKERS["lambdamart"].fit(None, {{}}, 0),
+    "experiments": lambda: importlib.import_module("experiments"),
     "warmup": lambda: tfr_smooth.serving.export_ranker(model, folder + "/export", num_features=3),
     "no_warmup": lambda: tfr_smooth.serving.export_ranker(
         model, folder + "/plain", num_features=3, warmup_list_sizes=()
@@ -106,9 +105,11 @@ def needs(name, packages, extra):
         ("trec_eval_by_query", needs("`trec_eval`", "pytrec_eval-terrier", "evaluation")),
         ("plot", needs("`plot_training_curves`", "matplotlib", "evaluation")),
         ("calibration", needs("`fit_calibration`", "scipy", "evaluation")),
-        ("collect", needs("`collect`", "pandas", "study")),
         ("recommendation", needs("tfr_smooth.recommendation", "scipy", "recommendation")),
-        ("lambdamart", needs("The ranker 'lambdamart'", "lightgbm", "study")),
+        (
+            "experiments",
+            "`experiments` needs matplotlib, pandas, scipy, sklearn, tabulate: pip install '.[experiments]'",
+        ),
         pytest.param("bm25", needs("`bm25`", "bm25s and PyStemmer", "text"), marks=KERAS_3),
         pytest.param("load_encoder", needs("`load_encoder`", "keras-hub", "text"), marks=KERAS_3),
         pytest.param(

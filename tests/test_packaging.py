@@ -104,11 +104,11 @@ def test_wheel_declares_every_imported_package(metadata):
     # `compression` is in the standard library of newer Python versions.
     # scikit-learn itself calls the method that imports it.
     outside = imported - set(sys.stdlib_module_names) - {"compression", "sklearn", "tfr_smooth"}
-    names = ("evaluation", "recommendation", "serving", "study", "text", "ranking", "zstd")
+    names = ("evaluation", "recommendation", "serving", "text", "ranking", "zstd")
     extras = [declared(metadata, extra) for extra in names]
     needed = {other_names.get(name, name.replace("_", "-")) for name in outside}
-    # Only the examples import tqdm, and only KerasHub safetensors.
-    assert needed == declared(metadata).union(*extras) - {"tfr_smooth", "tqdm", "safetensors"}
+    # Only KerasHub imports safetensors.
+    assert needed == declared(metadata).union(*extras) - {"tfr_smooth", "safetensors"}
     assert declared(metadata) == {"numpy", "protobuf", "tensorflow", "typing-extensions"}
 
 
@@ -179,7 +179,7 @@ LAYERS = [
     {"_table_inputs"},
     {"_ranker_file"},
     {"ranker"},
-    {"recommendation", "study"},
+    {"recommendation"},
     {"keras_ranking"},
 ]
 LAYERED = set().union(*LAYERS)
@@ -366,7 +366,7 @@ def test_the_parts_of_the_tests_cover_all_folders(machine):
     *_, everything, others = log(machine)
     # `make test-latest` runs these with the same TensorFlow.
     assert "tests/test_modes.py" in everything and " tests/rankings" not in everything
-    assert "--ignore=tests/rankings" in others and "--ignore=tests/study" not in others
+    assert "--ignore=tests/rankings" in others and "--ignore=tests/experiments" not in others
 
 
 def test_coverage_counts_the_imports_of_programs_that_tests_start(tmp_path):

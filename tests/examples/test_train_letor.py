@@ -149,7 +149,7 @@ def test_a_killed_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one(
     metrics, expected = (json.loads((folder / "metrics.json").read_text()) for folder in (tmp_path, output))
     for part in ("valid", "test"):
         assert metrics[part] == {name: pytest.approx(value, abs=1e-6) for name, value in expected[part].items()}
-    changed = run(files, tmp_path, "--epochs=4", "--loss=smoothi_ndcg:alpha=2")
+    changed = run(files, tmp_path, "--epochs=4", '--loss_args={"alpha": 2}')
     assert changed.returncode != 0
     assert "loss_options={'alpha': 2} (was {'alpha': 1.0})" in changed.stderr
 
@@ -158,9 +158,14 @@ def test_a_killed_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--loss=smoothi_precision:topn=5:alpha=10:delta=0.2", "--select_by=ndcg", "--patience=1"],
+        [
+            "--loss=smoothi_precision",
+            '--loss_args={"topn": 5, "alpha": 10, "delta": 0.2}',
+            "--select_by=ndcg",
+            "--patience=1",
+        ],
         ["--loss=list_mle"],
-        ["--loss=soft_ndcg:sigma=0.5:topn=5"],
+        ["--loss=soft_ndcg", '--loss_args={"sigma": 0.5, "topn": 5}'],
         ["--loss=smoothi_map", "--strategy=mirrored", "--normalization=standardize", "--hidden=16,8"],
     ],
 )
@@ -247,12 +252,16 @@ BAD = [
     (["--los=x"], "Unknown command line flag 'los'. Did you mean: loss ?"),
     (["--epochs=many"], "`epochs` must be an integer >= 1, got 'many'."),
     (["stray"], "Unknown argument 'stray'. Flags start with --."),
-    (["--loss=list_net:topn=5"], "`topn` must be an argument of Ranker or a hyperparameter of list_net"),
+    (
+        ["--loss=list_net", '--loss_args={"topn": 5}'],
+        "`topn` must be an argument of Ranker or a hyperparameter of list_net",
+    ),
     (["--hidden=B99"], "`hidden` must be one of 'linear', 'B64'"),
     (["--hidden=8,x"], "`hidden` must be one of 'linear', 'B64'"),
     (["--learning_rate=-1"], "`learning_rate` must be a finite number > 0, got -1."),
-    (["--loss=smoothi_ndcg:alpha=-1"], "`alpha` must be a finite number > 0, got -1."),
-    (["--loss=approx_ndcg:topn=0"], "`topn` must be an integer >= 1 or None, got 0."),
+    (['--loss_args={"alpha": -1}'], "`alpha` must be a finite number > 0, got -1."),
+    (["--loss=approx_ndcg", '--loss_args={"topn": 0}'], "`topn` must be an integer >= 1 or None, got 0."),
+    (["--loss_args=[1]"], "flag --loss_args=[1]: expected a JSON object, got '[1]'"),
     (["--patience=0"], "`patience` must be an integer >= 1 or None, got 0."),
     (["--num_features=0"], "`num_features` must be an integer >= 1 or None, got 0."),
     (["--first_index=2"], "`first_index` must be 0 or 1, got '2'."),

@@ -10,9 +10,10 @@ import time
 
 import pytest
 
+import experiments
 from tests import helpers
 from tests.documents import ROOT
-from tfr_smooth import data, study
+from tfr_smooth import data
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,14 @@ def folds(tmp_path_factory):
 
 def command(folds, output, *arguments):
     program = [sys.executable, str(ROOT / "examples" / "tune.py"), f"--data={folds}", f"--output_dir={output}"]
-    return [*program, "--losses=smoothi_ndcg,list_net", "--hidden=4,8", "--trials=2", "--recipe=epochs=2", *arguments]
+    return [
+        *program,
+        "--losses=smoothi_ndcg,list_net",
+        "--hidden=4,8",
+        "--trials=2",
+        '--settings={"epochs": 2}',
+        *arguments,
+    ]
 
 
 def run(*arguments):
@@ -73,14 +81,14 @@ def test_a_killed_search_resumes(finished):
 def test_the_value_of_the_best_trial_is_the_mean_over_the_folds(finished, folds):
     output, _, printed = finished
     best = json.loads((output / "best.json").read_text())
-    assert best["ranker"] in printed
-    entry = study.Entry.parse(best["ranker"])
+    (entry,) = experiments.read_config(output / "config.json")["entries"]
+    assert entry.label in printed and {"ranker": entry.ranker, **entry.settings} == best["settings"]
     assert entry.settings["epochs"] == 2 and entry.settings["hidden"][0] in (4, 8)
     assert 0.0003 <= entry.settings["learning_rate"] <= 0.03
     (settings,) = entry.candidates()
-    dataset = study.find_folds(folds)
-    jobs = [study.Job(dataset, fold, entry.ranker, settings) for fold in ("Fold1", "Fold2")]
-    values = [study.read_result(job, output).description["valid"]["ndcg"] for job in jobs]
+    dataset = experiments.find_folds(folds)
+    jobs = [experiments.Job(dataset, fold, entry.ranker, settings) for fold in ("Fold1", "Fold2")]
+    values = [experiments.read_result(job, output).description["valid"]["ndcg"] for job in jobs]
     assert best["ndcg"] == pytest.approx(sum(values) / 2)
     with open(output / "trials.csv", newline="") as file:
         assert best["ndcg"] == pytest.approx(
