@@ -21,9 +21,6 @@ collect_ignore += [] if HAS_KERAS_HUB else ["tfr_smooth/text", "tests/text", "te
 SLOW_EXAMPLES = {
     "ranker.Ranker",
     "recommendation.recommender.Recommender",
-    "study.report.write_report",
-    "study.trade_off.trade_off",
-    "text.cross_validation.CrossValidation",
     "text.reranker_export.export_reranker",
     "text.reranking.train",
     "tf_ranking.pipeline.SimplePipeline",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import pathlib
 import statistics
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -19,7 +20,9 @@ import tensorflow as tf
 from absl import app, flags
 
 from tfr_smooth import Ranker, evaluation, losses, training
-from tfr_smooth.study.folds import load_fold
+
+sys.path.append(str(pathlib.Path(__file__).absolute().parents[1]))
+import experiments  # noqa: E402
 
 _DATA = flags.DEFINE_string("data", None, "Folder of the folds.", required=True)
 _OUTPUT = flags.DEFINE_string("output", "output/calibration", "Folder of the scores.")
@@ -44,14 +47,10 @@ _PARTS = ("valid", "test")
 def train(folder: pathlib.Path, output: pathlib.Path) -> None:
     """Trains all losses on a fold, and writes the labels, queries and scores of its validation and test documents."""
     files = {part: [str(next(folder.glob(f"{name}.txt*")))] for part, name in (("train", "train"), ("valid", "vali"))}
-    fold = load_fold({**files, "test": [str(next(folder.glob("test.txt*")))]})
+    fold = experiments.load_fold({**files, "test": [str(next(folder.glob("test.txt*")))]})
     parts = {
-        name: (
-            part.features,
-            (part.labels >= 1.0).astype(np.float32),
-            np.repeat(np.arange(len(part.lengths)), part.lengths),
-        )
-        for name, part in fold.parts.items()
+        name: (queries.features, (queries.labels >= 1.0).astype(np.float32), queries.qid)
+        for name, queries in fold._asdict().items()
     }
     for seed in range(_SEEDS.value):
         for name, (loss, _) in LOSSES.items():

@@ -49,11 +49,12 @@ def synthetic(folder: pathlib.Path) -> None:
 
 
 def letor(source: pathlib.Path, folder: pathlib.Path) -> None:
-    from tfr_smooth import study
+    sys.path.append(str(pathlib.Path(__file__).absolute().parents[1]))
+    import experiments
 
     names = {"train": "train.txt", "valid": "vali.txt", "test": "test.txt"}
     files = {part: [str(next(source.glob(f"{name}*")))] for part, name in names.items()}
-    for part, queries in study.folds.load_fold(files).parts.items():
+    for part, queries in experiments.load_fold(files)._asdict().items():
         np.savez(folder / part, features=queries.features, labels=queries.labels, groups=queries.lengths)
 
 

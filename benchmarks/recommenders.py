@@ -16,15 +16,21 @@ import functools
 import itertools
 import pathlib
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from absl import app, flags
+from implicit.cpu.als import AlternatingLeastSquares
+from implicit.cpu.bpr import BayesianPersonalizedRanking
 
 from tfr_smooth import evaluation, losses, recommendation
-from tfr_smooth.study import jobs, workers
+
+sys.path.append(str(pathlib.Path(__file__).absolute().parents[1]))
+import experiments  # noqa: E402
+from experiments.implicit_models import Implicit  # noqa: E402
 
 _TRAIN = flags.DEFINE_string("train", None, "Training file.", required=True)
 _TEST = flags.DEFINE_string("test", None, "Test file.", required=True)
@@ -103,9 +109,13 @@ METHODS = {
         {"temperature": [0.15, 0.2, 0.25], "learning_rate": _RATES},
     ),
     "sampled pairs (BPR of implicit)": Method(
-        recommendation.BPR, {"learning_rate": [0.01, 0.03, 0.1], "strength": [0.001, 0.01]}
+        lambda **settings: Implicit(BayesianPersonalizedRanking(iterations=100, **settings)),
+        {"learning_rate": [0.01, 0.03, 0.1], "regularization": [0.001, 0.01]},
     ),
-    "iALS": Method(recommendation.IALS, {"strength": [10.0, 50.0, 200.0], "confidence": [2.0, 5.0]}),
+    "iALS": Method(
+        lambda **settings: Implicit(AlternatingLeastSquares(**settings)),
+        {"regularization": [10.0, 50.0, 200.0], "alpha": [2.0, 5.0]},
+    ),
     "EASE": Method(recommendation.EASE, {"strength": [30.0, 60.0, 125.0, 250.0, 500.0, 1000.0]}),
 } | {
     f"softmax then {name}" if after else name: Method(make, grid | {"learning_rate": rates}, after)
@@ -115,7 +125,7 @@ METHODS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class RecommenderJob(jobs.StoredJob):
+class RecommenderJob(experiments.StoredJob):
     """A training without the held-out items, or on all training items with an evaluation on the test items."""
 
     files: tuple[str, str, str]
@@ -126,8 +136,9 @@ class RecommenderJob(jobs.StoredJob):
 
     @property
     def description(self) -> dict[str, Any]:
-        part = "search" if self.is_search else "test"
-        return {"dataset": pathlib.Path(self.files[0]).stem, "fold": part, "seed": self.seed} | {
+        step = "search" if self.is_search else "test"
+        return {"dataset": pathlib.Path(self.files[0]).stem, "fold": step, "seed": self.seed} | {
+            "files": experiments.digest(self.files[:2]),
             "method": self.method,
             "settings": self.settings,
         }
@@ -136,19 +147,21 @@ class RecommenderJob(jobs.StoredJob):
     def readable(self) -> str:
         return self.method
 
-    def compute(self, cache: pathlib.Path, unfinished: pathlib.Path) -> jobs.Result:
+    def compute(self, cache: pathlib.Path, unfinished: pathlib.Path) -> experiments.Result:
         train, test = read(*self.files)
         started = time.perf_counter()
         model = METHODS[self.method].make(**self.settings)
         is_ours = isinstance(model, recommendation.Recommender)
         if is_ours and self.is_search:
-            return jobs.Result({"ndcg": model.fit(train).validation_[-1], "epochs": model.best_epochs_}, {})
+            return experiments.Result({"ndcg": model.fit(train).validation_[-1], "epochs": model.best_epochs_}, {})
         if self.is_search:
             train, test = recommendation.hold_out(train, items=0.1, seed=0)
         model.fit(train, **({"checkpoint_dir": unfinished} if is_ours else {}))
         fit_seconds = time.perf_counter() - started
         result = recommendation.evaluate(model, test, seen=train, measures=MEASURES)
-        return jobs.Result({"ndcg": result.means["ndcg_cut_20"].mean, "fit_seconds": fit_seconds}, dict(result.values))
+        return experiments.Result(
+            {"ndcg": result.means["ndcg_cut_20"].mean, "fit_seconds": fit_seconds}, dict(result.values)
+        )
 
 
 @functools.lru_cache(maxsize=1)
@@ -161,7 +174,7 @@ def read(train: str, test: str, separator: str) -> tuple[recommendation.Interact
 def job(method: str, settings: dict[str, Any], *, seed: int = 0, is_search: bool) -> RecommenderJob:
     files = _TRAIN.value, _TEST.value, _SEPARATOR.value
     if method in ("sampled pairs (BPR of implicit)", "iALS"):
-        settings = settings | {"factors": _DIM.value, "seed": seed}
+        settings = settings | {"factors": _DIM.value, "random_state": seed}
     elif method != "EASE":
         settings = settings | {"dim": _DIM.value, "epochs": _EPOCHS.value, "seed": seed, "refit": not is_search}
         settings |= {"batch_size": _BATCH_SIZE.value, "warm_start_batch_size": _BATCH_SIZE.value}
@@ -171,16 +184,18 @@ def job(method: str, settings: dict[str, Any], *, seed: int = 0, is_search: bool
     return RecommenderJob(files, method, settings, is_search, seed)
 
 
-def run(pending: list[RecommenderJob]) -> list[jobs.Result]:
+def run(pending: list[RecommenderJob]) -> list[experiments.Result]:
     """Returns the results of the jobs, which are stored."""
 
-    def say(done: jobs.StoredJob) -> None:
-        print(f"{time.strftime('%H:%M:%S')}  {done.file}", flush=True)
+    def progress(ended: Any, title: str, total: int) -> Any:
+        for each in ended:
+            print(f"{time.strftime('%H:%M:%S')}  {each[0].file}", flush=True)
+            yield each
 
-    failures = workers.run_jobs(pending, _OUTPUT.value, workers=_WORKERS.value, progress=say)
+    failures = experiments.run_jobs(pending, _OUTPUT.value, workers=_WORKERS.value, progress=progress)
     if failures:
         raise RuntimeError(failures[0].message)
-    return [jobs.read_result(each, _OUTPUT.value) for each in pending]
+    return [experiments.read_result(each, _OUTPUT.value) for each in pending]
 
 
 def best(method: str) -> dict[str, Any]:

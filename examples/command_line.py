@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
+from absl import flags
 
 
 @contextlib.contextmanager
@@ -47,3 +48,16 @@ def write_json(path: str | os.PathLike[str], values: Any) -> None:
     """Writes values to a file, which is renamed into place."""
     with replacing(path) as unfinished:
         unfinished.write_text(json.dumps(values, indent=2) + "\n")
+
+
+def json_flag(name: str, about: str) -> flags.FlagHolder:
+    """Defines a flag whose value is a JSON object, by default an empty one."""
+    return flags.DEFINE(_JsonParser(), name, "{}", about)
+
+
+class _JsonParser(flags.ArgumentParser):
+    def parse(self, argument: str | dict[str, Any]) -> dict[str, Any]:
+        value = json.loads(argument) if isinstance(argument, str) else argument
+        if not isinstance(value, dict):
+            raise ValueError(f"expected a JSON object, got {argument!r}")
+        return value

@@ -4,7 +4,7 @@
         --rankers="smoothi_ndcg approx_ndcg list_net lambdamart ridge single_feature random" --seeds=5
 
 For each fold, the validation metric at the first seed selects hyperparameters, which are then trained with all seeds.
-When restarted, the script runs only jobs without a result. docs/study.md describes the output.
+When restarted, the script runs only jobs without a result. docs/study.md describes settings and output.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import os
 import sys
 
 import startup
+
+# isort: split
 from absl import app, flags
 from command_line import errors_in_one_line
 
-from tfr_smooth import study
-from tfr_smooth.study import selection
+import experiments
 
 _DATA = flags.DEFINE_list("data", [], "Folders that contain Fold1 .. FoldK, or LETOR's five parts S1.txt .. S5.txt.")
 _TRAIN = flags.DEFINE_string("train", None, "Training files of a single split: a path or a glob pattern.")
@@ -26,21 +27,22 @@ _TEST = flags.DEFINE_string("test", None, "Test files of a single split.")
 _RANKERS = flags.DEFINE_string(
     "rankers",
     "smoothi_ndcg approx_ndcg list_net list_mle lambda_loss lambdamart ridge single_feature random",
-    "Losses and other rankers to compare, by name, each with optional fixed settings, such as "
-    "smoothi_ndcg:topn=10:hidden=B64.",
+    "Losses and other rankers to compare, by name.",
 )
-_GRID = flags.DEFINE_string(
-    "grid", "", "Values to search instead of the papers', such as 'alpha=[0.1,1,10,100] learning_rate=[0.001]'."
-)
-_RECIPE = flags.DEFINE_string(
-    "recipe",
-    "",
-    "Training settings of all neural rankers that differ from the papers', such as 'epochs=20 dropout=0.3'.",
+_CONFIG = flags.DEFINE_string(
+    "config", None, "JSON file with settings of the rankers, which may replace --rankers (docs/study.md)."
 )
 _SEEDS = flags.DEFINE_integer("seeds", 1, "Number of seeds for training with selected hyperparameters.", lower_bound=1)
-_SELECT_BY = flags.DEFINE_enum("select_by", "ndcg", study.MEASURES, "Validation measure that selects hyperparameters.")
+_SELECT_BY = flags.DEFINE_enum(
+    "select_by", "ndcg", experiments.MEASURES, "Validation measure that selects hyperparameters."
+)
+_RELEVANCE_LEVEL = flags.DEFINE_integer(
+    "relevance_level", 1, "Least label of relevant documents in P@k and MAP, as trec_eval's -l.", lower_bound=1
+)
+_BASELINE = flags.DEFINE_string(
+    "baseline", None, "The ranker that the tests compare the others with. Default: the best one by each measure."
+)
 _WORKERS = flags.DEFINE_integer("workers", os.cpu_count(), "Worker processes, each with one thread.", lower_bound=1)
-_SWEEPS = flags.DEFINE_multi_enum("sweep", [], study.SWEEPS, "Also run the jobs of this plot; may be repeated.")
 _ENSEMBLE = flags.DEFINE_bool("ensemble", False, "Also evaluate the mean scores over all seeds.")
 _REPORT_ONLY = flags.DEFINE_bool("report_only", False, "Only rewrite tables and report, from OUTPUT_DIR's CSV files.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/study", "Folder for all output.")
@@ -54,41 +56,40 @@ def main(argv: list[str]) -> None:
 
 
 def compare() -> None:
+    output = _OUTPUT_DIR.value
     if _REPORT_ONLY.value:
-        print(study.write_report(study.read_results(_OUTPUT_DIR.value), _OUTPUT_DIR.value))
+        print(experiments.write_report(experiments.read_results(output), output, baseline=_BASELINE.value))
         return
-    entries = [study.Entry.parse(label) for label in _RANKERS.value.split()]
-    plan = study.Study(
+    config = experiments.read_config(_CONFIG.value) if _CONFIG.value else {}
+    study = experiments.Study(
         datasets(),
-        entries,
-        _OUTPUT_DIR.value,
+        config.pop("entries", None) or [experiments.Entry(name) for name in _RANKERS.value.split()],
+        output,
         seeds=range(_SEEDS.value),
-        grid=selection.parse_settings(_GRID.value),
-        recipe=selection.parse_settings(_RECIPE.value),
         select_by=_SELECT_BY.value,
-        sweeps={name: study.sweep(name, entries) for name in _SWEEPS.value},
+        relevance_level=_RELEVANCE_LEVEL.value,
+        **config,
     )
-    failures = plan.run(workers=_WORKERS.value, progress=progress_bar)
+    failures = study.run(workers=_WORKERS.value, progress=progress)
     for job, message in failures:
         print(f"FAILED: {job.description}\n{message}", file=sys.stderr)
-    results = study.collect(plan, ensemble=_ENSEMBLE.value)
-    study.write_results(results, _OUTPUT_DIR.value)
-    print(study.write_report(results, _OUTPUT_DIR.value))
-    print(f"Report: {_OUTPUT_DIR.value}/report.html")
+    results = experiments.write_results(experiments.collect(study, ensemble=_ENSEMBLE.value), output)
+    print(experiments.write_report(results, output, baseline=_BASELINE.value))
+    print(f"Report: {output}/report.md")
     sys.exit(1 if failures else 0)
 
 
-def datasets() -> list[study.Dataset]:
+def datasets() -> list[experiments.Dataset]:
     split = [_TRAIN.value, _VALID.value, _TEST.value]
     if any(split) == bool(_DATA.value) or any(split) != all(split):
         raise app.UsageError("Give either --data, or all of --train, --valid and --test.")
-    return [study.one_split(*split)] if all(split) else [study.find_folds(folder) for folder in _DATA.value]
+    return [experiments.one_split(*split)] if all(split) else [experiments.find_folds(path) for path in _DATA.value]
 
 
-def progress_bar(title: str, jobs: int):
+def progress(jobs, title: str, total: int):
     import tqdm
 
-    return tqdm.tqdm(desc=title, total=jobs, unit="job", smoothing=0.1)
+    return tqdm.tqdm(jobs, title, total, unit="job", smoothing=0.1)
 
 
 if __name__ == "__main__":

@@ -23,23 +23,26 @@ import startup
 import numpy as np
 import ranker_flags
 from absl import flags
-from command_line import errors_in_one_line
+from command_line import errors_in_one_line, json_flag
 
 import tfr_smooth
-from tfr_smooth import data, evaluation, measures, study
+from tfr_smooth import data, evaluation, measures
 
 try:
     import lightgbm
     import pandas as pd
+
+    import experiments
 except ImportError:
-    sys.exit("error: examples/distill.py requires the extra `tfr_smooth[study]`.")
+    sys.exit("error: examples/distill.py requires the extra `tfr_smooth[experiments]`.")
 
 _DATA = flags.DEFINE_string("data", None, "Folder of the folds. Default: synthetic data.")
-_DISTILL = flags.DEFINE_list(
+_DISTILL = json_flag(
     "distill",
-    ["list_net", "coupled_rankdistil", "adr_mse", "pairwise_mse", "fastsort_spearman"],
-    "Losses of the teacher's scores, each NAME or NAME:HYPERPARAMETER=VALUE:..; --loss is the loss of the labels.",
+    "Losses of the teacher's scores as JSON: hyperparameters by label, and the name of the loss if it differs, such as "
+    '{"list_net": {}, "flat": {"loss": "adr_mse", "alpha": 1}}. --loss is the loss of the labels.',
 )
+_LOSSES = ("list_net", "coupled_rankdistil", "adr_mse", "pairwise_mse", "fastsort_spearman")
 _TEMPERATURE = flags.DEFINE_float("teacher_temperature", 1.0, "Divisor of the teacher's scores.")
 _SEEDS = flags.DEFINE_integer("seeds", 1, "Students per loss and fold.", lower_bound=1)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/distill", "Folder for all output.")
@@ -56,8 +59,11 @@ def main(argv: list[str]) -> None:
         output = pathlib.Path(_OUTPUT_DIR.value)
         output.mkdir(parents=True, exist_ok=True)
         rankers = {f"labels: {flags.FLAGS.loss}": ranker_flags.ranker(verbose=False)}
-        for loss in _DISTILL.value:  # The labels of the validation queries select the epoch.
-            rankers[f"teacher: {loss}"] = ranker_flags.ranker(loss, select_by="ndcg", verbose=False)
+        for label, args in (_DISTILL.value or dict.fromkeys(_LOSSES, {})).items():
+            args = {"loss": label, **args}
+            # The labels of the validation queries select the epoch.
+            ranker = ranker_flags.ranker(args.pop("loss"), args, select_by="ndcg", verbose=False)
+            rankers[f"teacher: {label}"] = ranker
         found: list[pd.DataFrame] = []
         for fold, files in folds(output).items():
             train, valid, test = read(files).values()
@@ -89,9 +95,9 @@ def main(argv: list[str]) -> None:
 def folds(output: pathlib.Path) -> dict[str, Any]:
     """The files of each part, by fold."""
     if _DATA.value:
-        return dict(study.find_folds(_DATA.value).folds)
+        return dict(experiments.find_folds(_DATA.value).folds)
     files = data.write_synthetic_letor(output / "data")
-    return dict(study.one_split(files["train"], files["valid"], files["test"]).folds)
+    return dict(experiments.one_split(files["train"], files["valid"], files["test"]).folds)
 
 
 def read(files: dict[str, tuple[str, ...]]) -> dict[str, Part]:

@@ -13,14 +13,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import startup
+
+# isort: split
 from absl import app, flags
 from command_line import errors_in_one_line
 
+import experiments
 import tfr_smooth
-from tfr_smooth import _plotting, study
-from tfr_smooth.study.folds import PARTS, load_fold
 
 _DATA = flags.DEFINE_string("data", None, "Folder that contains Fold1 .. FoldK, or S1.txt .. S5.txt.", required=True)
 _FEATURE = flags.DEFINE_integer("feature", 41, "Number of the feature of the second objective.", lower_bound=1)
@@ -44,33 +44,32 @@ def main(argv: list[str]) -> None:
 def compare() -> None:
     folder = Path(_OUTPUT_DIR.value)
     folder.mkdir(parents=True, exist_ok=True)
-    folds = [load_fold(files) for files in study.find_folds(_DATA.value).folds.values()]
+    folds = [experiments.load_fold(files) for files in experiments.find_folds(_DATA.value).folds.values()]
     size = {"hidden": [_HIDDEN.value], "members": _MEMBERS.value, "epochs": _EPOCHS.value, "loss": _LOSS.value}
     rankers = {name: tfr_smooth.Ranker(label_aggregation=name, verbose=False, **size) for name in ("sum", "stochastic")}
-    results = study.trade_off(
+    results = experiments.trade_off(
         rankers,
-        [tuple(table(fold.parts[part]) for part in PARTS) for fold in folds],
+        [tuple(map(table, fold)) for fold in folds],
         labels=("relevance", _NAME.value),
         query="query",
         path=folder / "pareto.csv",
         weights=[float(weight) for weight in _WEIGHTS.value],
         seeds=range(_SEEDS.value),
     )
-    print(study.pareto_front(results).round(4).to_string(index=False))
-    _plotting.save_both(folder / "pareto.png", lambda: study.plot_pareto_front(results))
+    print(experiments.pareto_front(results).round(4).to_string(index=False))
+    experiments.plot_pareto_front(results).savefig(folder / "pareto.png", dpi=150)
     print(f"Plot: {folder / 'pareto.png'}", file=sys.stderr)
 
 
-def table(part: Any) -> Any:
-    """Returns the documents of a part as a table with both labels."""
+def table(queries: experiments.Queries) -> Any:
+    """Returns the documents of queries as a table with both labels."""
     import pandas as pd
 
-    names = [f"feature_{number}" for number in range(1, part.num_features + 1)]
-    frame = pd.DataFrame(part.features, columns=names)
-    queries = np.repeat(np.arange(len(part.lengths)), part.lengths)
-    share = frame.pop(names[_FEATURE.value - 1]).groupby(queries).rank(method="min", pct=True)
-    labels = {"relevance": part.labels.astype(int), _NAME.value: (share > 0.9) * 1 + (share > 0.7)}
-    return frame.assign(query=queries, **labels)
+    names = [f"feature_{number}" for number in range(1, queries.features.shape[1] + 1)]
+    frame = pd.DataFrame(queries.features, columns=names)
+    share = frame.pop(names[_FEATURE.value - 1]).groupby(queries.qid).rank(method="min", pct=True)
+    labels = {"relevance": queries.labels.astype(int), _NAME.value: (share > 0.9) * 1 + (share > 0.7)}
+    return frame.assign(query=queries.qid, **labels)
 
 
 if __name__ == "__main__":

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from typing import Any
 
 from absl import flags
+from command_line import json_flag
 
 import tfr_smooth
-from tfr_smooth import study, training
+from tfr_smooth import training
 
-_ABOUT = dict(re.findall(r"^      (\w+): (.*?)(?=^      \S|^    \S|\Z)", tfr_smooth.Ranker.__doc__, re.M | re.S))
 _OTHER = ("loss", "verbose", "validation_fraction", "max_categories")
 _RECIPE = flags.DEFINE_enum("recipe", "default", training.RECIPES, "Sets the defaults of the flags of the training.")
-_LOSS = flags.DEFINE_string("loss", "smoothi_ndcg", "NAME or NAME:HYPERPARAMETER=VALUE:.. of a loss (docs/losses).")
+_LOSS = flags.DEFINE_string("loss", "smoothi_ndcg", "Name of a loss (docs/losses).")
+_LOSS_ARGS = json_flag("loss_args", 'Hyperparameters of the loss as JSON, such as {"alpha": 1.0, "topn": 10}.')
 
 
 def _parsed(text: str) -> Any:
@@ -32,28 +32,27 @@ def _written(value: Any) -> str:
 
 
 _SETTINGS = [
-    flags.DEFINE_string(name, _written(value), " ".join(_ABOUT[name].split()))
+    flags.DEFINE_string(name, _written(value), f"The argument `{name}` of `tfr_smooth.Ranker` (docs/ranker.md).")
     for name, value in tfr_smooth.Ranker().get_params().items()
-    if name in _ABOUT and name not in _OTHER
+    if name not in _OTHER
 ]
 
 
-def ranker(loss: str | None = None, **params: Any) -> tfr_smooth.Ranker:
+def ranker(loss: str | None = None, loss_args: dict[str, Any] | None = None, **params: Any) -> tfr_smooth.Ranker:
     """Returns the ranker that the flags describe.
 
     Args:
-      loss: A loss instead of --loss, in the same form.
+      loss: The name of a loss instead of --loss.
+      loss_args: Its hyperparameters instead of --loss_args.
       **params: Arguments that differ from the flags.
 
     Raises:
       ValueError: If a flag has an invalid value.
     """
-    loss, options = study.parse_label(_LOSS.value if loss is None else loss)
+    name, args = (_LOSS.value, _LOSS_ARGS.value) if loss is None else (loss, loss_args or {})
     given = {flag.name: _parsed(flag.value) for flag in _SETTINGS}
     given["hidden"] = [given["hidden"]] if isinstance(given["hidden"], int) else given["hidden"]
-    return tfr_smooth.Ranker(
-        loss=loss, **{**training.recipe_options(_RECIPE.value, loss), **options, **given, **params}
-    )
+    return tfr_smooth.Ranker(loss=name, **{**training.recipe_options(_RECIPE.value, name), **args, **given, **params})
 
 
 def parse(argv: list[str]) -> list[str]:

@@ -16,7 +16,6 @@ the test part. The same command resumes after the last finished epoch. OUTPUT_DI
 
 from __future__ import annotations
 
-import json
 import pathlib
 import re
 from typing import Any
@@ -25,7 +24,7 @@ import startup
 
 # isort: split
 from absl import flags
-from command_line import errors_in_one_line, write_json
+from command_line import errors_in_one_line, json_flag, write_json
 
 from tfr_smooth import evaluation, recommendation
 
@@ -33,7 +32,7 @@ _TRAIN = flags.DEFINE_string("train", None, "Training file: a path or a glob pat
 _TEST = flags.DEFINE_string("test", None, "Test file. Default: a random fifth of the items of each user.")
 _LEAST_RATING = flags.DEFINE_float("least_rating", None, "Lower ratings are dropped.")
 _LOSS = flags.DEFINE_string("loss", "smoothi_ndcg", "Name of a loss, or none for the softmax loss only.")
-_LOSS_OPTIONS = flags.DEFINE_string("loss_options", "{}", "JSON object of the loss's hyperparameters.")
+_LOSS_ARGS = json_flag("loss_args", 'Hyperparameters of the loss as JSON, such as {"topn": 50}.')
 _DIM = flags.DEFINE_integer("dim", 256, "Dimension of the factors.", lower_bound=1)
 _TEMPERATURE = flags.DEFINE_float("temperature", 0.2, "Divisor of the cosines of users and items.")
 _ITEM_BIAS = flags.DEFINE_bool("item_bias", True, "Whether the score of each item has a trained bias.")
@@ -54,17 +53,29 @@ _CANDIDATES = flags.DEFINE_integer(
     "candidates", None, "Best scored items per user with the loss. Default: the whole catalog.", lower_bound=1
 )
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of all random numbers.", lower_bound=0)
-_BASELINES = flags.DEFINE_string(
-    "baselines", "popularity ease", "Baselines: some of popularity, item_knn, ease, ials, bpr."
-)
+_BASELINES = flags.DEFINE_string("baselines", "popularity ease", "Baselines: some of popularity, ease, ials, bpr.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/recommend", "Folder for all output.")
+
+
+def implicit_model(name: str) -> Any:
+    """Returns a model of the package implicit, which the extra `experiments` installs."""
+    from implicit.cpu.als import AlternatingLeastSquares
+    from implicit.cpu.bpr import BayesianPersonalizedRanking
+
+    from experiments.implicit_models import Implicit
+
+    if name == "bpr":
+        return Implicit(BayesianPersonalizedRanking(factors=_DIM.value, random_state=_SEED.value))
+    return Implicit(
+        AlternatingLeastSquares(factors=_DIM.value, regularization=50.0, alpha=5.0, random_state=_SEED.value)
+    )
+
 
 BASELINES = {
     "popularity": recommendation.Popularity,
-    "item_knn": recommendation.ItemKNN,
     "ease": recommendation.EASE,
-    "ials": recommendation.IALS,
-    "bpr": recommendation.BPR,
+    "ials": lambda: implicit_model("ials"),
+    "bpr": lambda: implicit_model("bpr"),
 }
 SHORT = {"ndcg_cut": "ndcg", "success": "hit_rate"}
 # On the plot.
@@ -120,7 +131,7 @@ def make() -> recommendation.Recommender:
         negatives=_NEGATIVES.value,
         candidates=_CANDIDATES.value,
         seed=_SEED.value,
-        **json.loads(_LOSS_OPTIONS.value),
+        **_LOSS_ARGS.value,
     )
 
 
@@ -137,6 +148,7 @@ def plot(recommender: recommendation.Recommender, measured: dict[str, dict[str, 
         bars = [values[shown] for shown in SHOWN]
         axes.bar([at + place * width for at in range(len(SHOWN))], bars, width, label=name.replace("_", " "))
     axes.set_xticks([at + 0.4 - width / 2 for at in range(len(SHOWN))], SHOWN.values())
+    axes.grid(axis="y")
     axes.legend()
     figure.savefig(output / "measures.png", dpi=150)
 

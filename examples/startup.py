@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pathlib
 import signal
 import sys
 import types
@@ -75,6 +76,7 @@ def _import_tensorflow() -> None:
         os.close(descriptor)
 
 
+sys.path.append(str(pathlib.Path(__file__).absolute().parents[1]))  # for `import experiments`
 if multiprocessing.parent_process() is None:
     sys.excepthook = _show
 else:

@@ -15,11 +15,15 @@ import pathlib
 from typing import Any
 
 import startup
+
+# isort: split
 import tensorflow as tf
 from absl import flags
-from command_line import errors_in_one_line
+from command_line import errors_in_one_line, json_flag
 
-from tfr_smooth import data, losses, study, text, training
+import experiments
+from experiments.cross_validation import CrossValidation
+from tfr_smooth import losses, text, training
 
 _DOCS = flags.DEFINE_string("docs", None, "TSV file of documents: doc_id, title, text, with a header.")
 _QUERIES = flags.DEFINE_string("queries", None, "TSV file of queries: query_id, text, with a header.")
@@ -45,9 +49,9 @@ _SCORER = flags.DEFINE_enum("scorer", "late", ["late", "cross"], "Late interacti
 _LOSSES = flags.DEFINE_string(
     "losses",
     "zero_shot softmax approx_ndcg smoothi_ndcg",
-    "Losses to compare, by name, each with optional hyperparameters, such as smoothi_ndcg:alpha=10.0; zero_shot is the "
-    "model before training.",
+    "Losses to compare, by name; zero_shot is the model before training.",
 )
+_LOSS_ARGS = json_flag("loss_args", 'Hyperparameters by loss as JSON, such as {"smoothi_ndcg": {"alpha": 10.0}}.')
 _FOLDS = flags.DEFINE_integer("folds", 5, "Number of folds of the queries.", lower_bound=3)
 _SEEDS = flags.DEFINE_integer("seeds", 1, "Number of seeds per loss and fold.", lower_bound=1)
 _DEPTH = flags.DEFINE_integer("depth", 100, "Documents per query that BM25 retrieves.", lower_bound=1)
@@ -91,7 +95,10 @@ def main(argv: list[str]) -> None:
         if _PRECISION.value != "float32":
             tf.keras.mixed_precision.set_global_policy(f"mixed_{_PRECISION.value}")
         recipe()
-        compared = {label: loss_of(label) for label in _LOSSES.value.split()}
+        names = _LOSSES.value.split()
+        if unused := sorted(set(_LOSS_ARGS.value) - set(names)):
+            raise ValueError(f"--loss_args must be for losses of --losses, got {unused}.")
+        compared = {name: loss_of(name) for name in names}
         encoder, tokenizer = load()
         check(encoder)
         source = read()
@@ -101,7 +108,7 @@ def main(argv: list[str]) -> None:
     start, settings = starting_point(collection, output, strategy)
     inputs = make_inputs(collection, tokenizer, candidates(collection, run))
     inputs.freeze(encoder, output / "cache", progress=progress)
-    plan = text.CrossValidation(
+    plan = CrossValidation(
         _NAME.value or pathlib.Path(_DOCS.value or _TRAIN.value).resolve().parent.name,
         inputs=inputs,
         make=start,
@@ -116,9 +123,8 @@ def main(argv: list[str]) -> None:
         verbose=_VERBOSE.value,
     )
     plan.compute(progress=progress)
-    results = plan.results()
-    study.write_results(results, output)
-    print(study.write_report(results, output, against=plan.first_stage))
+    results = experiments.write_results(plan.results(), output)
+    print(experiments.write_report(results, output, baseline=plan.first_stage))
     if _EXPORT.value:
         jobs = plan.jobs()
         job = next((job for job in jobs if job.loss is not None), jobs[0])
@@ -135,7 +141,7 @@ def input_files() -> dict[str, Any]:
 
 
 def read() -> dict[str, Any]:
-    """Returns the collection, the run of the first stage, and the split, as arguments of `text.CrossValidation`."""
+    """Returns the collection, the run of the first stage, and the split, as arguments of `CrossValidation`."""
     if "docs" in input_files():
         collection = text.read_collection(
             _DOCS.value, _QUERIES.value, _QRELS.value, gains=gains(), source_grade=_SOURCE_GRADE.value
@@ -162,9 +168,8 @@ def gains() -> dict[int, int] | None:
         raise ValueError(f"--gains must be GRADE:LABEL pairs such as '1:4,2:3', got {_GAINS.value!r}.") from None
 
 
-def loss_of(label: str) -> losses.RankingLoss | None:
-    name, arguments = study.parse_label(label)
-    return None if name == "zero_shot" else losses.get(name, **arguments)
+def loss_of(name: str) -> losses.RankingLoss | None:
+    return None if name == "zero_shot" else losses.get(name, **_LOSS_ARGS.value.get(name, {}))
 
 
 def check(encoder: text.Encoder) -> None:
@@ -238,13 +243,11 @@ def starting_point(
     """Returns a function that creates the initial model, and the settings that identify it."""
     names = (_MODEL_DIR, _SCORER, _FROZEN_LAYERS, _LENGTH, _QUERY_LENGTH, _PASSAGES, _HEAD_LEARNING_RATE)
     settings = {flag.name: flag.value for flag in (*names, _DEPTH, _PRETRAINING, _PRECISION, _MICRO_BATCHES)}
-    for name, value in input_files().items():  # A file with the same name may have other contents.
-        settings[f"content of {name}"] = data.digest(value if isinstance(value, list) else [value])
     if _TRAIN.value:
         settings["answered_only"] = _ANSWERED_ONLY.value
     folder = pathlib.Path(_MODEL_DIR.value)
     weights = sorted(str(path) for kind in ("safetensors", "weights.h5") for path in folder.glob(f"model*.{kind}"))
-    settings["model_dir"] = data.digest(weights)
+    settings["model_dir"] = experiments.digest(weights)
     settings["gains"], settings["source_grade"] = _GAINS.value, _SOURCE_GRADE.value
     if not _PRETRAINING.value:
         return lambda: make_model(load()[0]), settings
@@ -275,10 +278,10 @@ def starting_point(
     return make, settings
 
 
-def progress(steps: Any, title: str) -> Any:
+def progress(steps: Any, title: str, total: int | None = None) -> Any:
     import tqdm
 
-    return tqdm.tqdm(steps, desc=title, disable=None if _VERBOSE.value else False)
+    return tqdm.tqdm(steps, title, total, disable=None if _VERBOSE.value else False)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python examples/train_letor.py --output_dir=output/demo
     python examples/train_letor.py --train=Fold1/train.txt --valid=Fold1/vali.txt --test=Fold1/test.txt \
-        --loss=smoothi_ndcg:alpha=1:delta=0.1 --learning_rate=0.001 --epochs=50 --output_dir=output/fold1
+        --loss=smoothi_ndcg --loss_args='{"alpha": 1, "delta": 0.1}' --epochs=50 --output_dir=output/fold1
 
 Without files, the script trains on synthetic data, which it writes to OUTPUT_DIR/data. The same command resumes after
 the last finished epoch. OUTPUT_DIR contains

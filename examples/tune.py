@@ -6,7 +6,8 @@
 A trial trains on one fold after the other. It is pruned if its mean is below the median of the earlier trials. When
 restarted, the search resumes: trials are stored in OUTPUT_DIR/trials.db, and an interrupted trial keeps its finished
 folds. Run one process per folder. OUTPUT_DIR contains
-    best.json   the best trial: its value, its settings, and its label for examples/compare_losses.py
+    best.json   the best trial: its value and its settings
+    config.json the best trial for examples/compare_losses.py --config=
     trials.csv  all trials
     results/    the results of each training, as examples/compare_losses.py stores them
 """
@@ -14,18 +15,22 @@ folds. Run one process per folder. OUTPUT_DIR contains
 from __future__ import annotations
 
 import pathlib
+import sys
 import time
 from typing import Any
 
 import startup
 
 # isort: split
-import optuna
 from absl import app, flags
-from command_line import write_json
+from command_line import json_flag, write_json
 
-from tfr_smooth import study
-from tfr_smooth.study import selection
+import experiments
+
+try:
+    import optuna
+except ImportError:
+    sys.exit("error: examples/tune.py requires the extra `tfr_smooth[tune]`.")
 
 _DATA = flags.DEFINE_string(
     "data", None, "Folder that contains Fold1 .. FoldK, or LETOR's five parts S1.txt .. S5.txt."
@@ -36,11 +41,12 @@ _TEST = flags.DEFINE_string("test", None, "Test files of a single split; the sea
 _LOSSES = flags.DEFINE_list("losses", ["smoothi_ndcg", "approx_ndcg", "soft_ndcg"], "Losses to search.")
 _HIDDEN = flags.DEFINE_list("hidden", ["64", "256", "1024"], "Widths to search.")
 _LEARNING_RATE = flags.DEFINE_list("learning_rate", ["0.0003", "0.03"], "Lowest and highest learning rate.")
-_RECIPE = flags.DEFINE_string(
-    "recipe", "recipe=default members=1", "Settings of all trials, such as 'epochs=20 dropout=0.3' (docs/study.md)."
+_SETTINGS = json_flag(
+    "settings",
+    'Settings of all trials as JSON, such as {"epochs": 20}. Default: {"recipe": "default", "members": 1}.',
 )
 _TRIALS = flags.DEFINE_integer("trials", 50, "Total number of trials, including those of earlier runs.", lower_bound=1)
-_SELECT_BY = flags.DEFINE_enum("select_by", "ndcg", study.MEASURES, "Validation measure to maximize.")
+_SELECT_BY = flags.DEFINE_enum("select_by", "ndcg", experiments.MEASURES, "Validation measure to maximize.")
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the trainings and of the search.", lower_bound=0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/tune", "Folder for all output.")
 
@@ -63,7 +69,7 @@ def main(argv: list[str]) -> None:
     split = [_TRAIN.value, _VALID.value, _TEST.value]
     if any(split) == bool(_DATA.value) or any(split) != all(split):
         raise app.UsageError("Give either --data, or all of --train, --valid and --test.")
-    dataset = study.one_split(*split) if all(split) else study.find_folds(_DATA.value)
+    dataset = experiments.one_split(*split) if all(split) else experiments.find_folds(_DATA.value)
     output = pathlib.Path(_OUTPUT_DIR.value)
     output.mkdir(parents=True, exist_ok=True)
     search = open_search(output, dataset)
@@ -83,7 +89,7 @@ def main(argv: list[str]) -> None:
     report(search, output)
 
 
-def open_search(output: pathlib.Path, dataset: study.Dataset) -> optuna.Study:
+def open_search(output: pathlib.Path, dataset: experiments.Dataset) -> optuna.Study:
     """Opens the search of a folder; an interrupted trial is first in its queue."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = optuna.storages.RDBStorage(f"sqlite:///{output.absolute() / 'trials.db'}")
@@ -96,9 +102,9 @@ def open_search(output: pathlib.Path, dataset: study.Dataset) -> optuna.Study:
     )
     # With the same seed in each run, the sampler would draw the same settings again.
     search.sampler = optuna.samplers.TPESampler(seed=_SEED.value + len(search.trials))
-    chosen = (_LOSSES, _HIDDEN, _LEARNING_RATE, _RECIPE, _SELECT_BY, _SEED)
+    chosen = (_LOSSES, _HIDDEN, _LEARNING_RATE, _SETTINGS, _SELECT_BY, _SEED)
     about = {
-        "data": {fold: dataset.sizes(fold) for fold in dataset.folds},
+        "data": {fold: dataset.digests(fold) for fold in dataset.folds},
         **{flag.name: flag.value for flag in chosen},
     }
     before = search.user_attrs.get("about", about)
@@ -117,7 +123,7 @@ def open_search(output: pathlib.Path, dataset: study.Dataset) -> optuna.Study:
     return search
 
 
-def objective(trial: optuna.Trial, dataset: study.Dataset) -> float:
+def objective(trial: optuna.Trial, dataset: experiments.Dataset) -> float:
     """Trains on each fold and returns the mean validation measure."""
     loss = trial.suggest_categorical("loss", _LOSSES.value)
     low, high = map(float, _LEARNING_RATE.value)
@@ -125,18 +131,20 @@ def objective(trial: optuna.Trial, dataset: study.Dataset) -> float:
         "learning_rate": trial.suggest_float("learning_rate", low, high, log=True),
         "hidden": [trial.suggest_categorical("hidden", [int(width) for width in _HIDDEN.value])],
     }
-    if (kind := loss.partition("_")[0]) in TEMPERATURES:
-        name, least, largest = TEMPERATURES[kind]
-        chosen[name] = trial.suggest_float(f"{loss}.{name}", least, largest, log=True)
-    entry = study.Entry(loss, {**selection.parse_settings(_RECIPE.value), **chosen})
+    # The temperature: its name and scale differ between losses.
+    for name, values in experiments.RANKERS[loss].searched.items():
+        if name not in chosen:
+            chosen[name] = trial.suggest_float(f"{loss}.{name}", min(values), max(values), log=True)
+    entry = experiments.Entry(loss, {**(_SETTINGS.value or {"recipe": "default", "members": 1}), **chosen})
     trial.set_user_attr("ranker", entry.label)
+    trial.set_user_attr("settings", {"ranker": loss, **entry.settings})
     (settings,) = entry.candidates()
     results: list[float] = []
     for fold in dataset.folds:
-        job = study.Job(dataset, fold, loss, settings, _SEED.value)
-        for failure in study.run_jobs([job], _OUTPUT_DIR.value, workers=0):
+        job = experiments.Job(dataset, fold, loss, settings, _SEED.value)
+        for failure in experiments.run_jobs([job], _OUTPUT_DIR.value, workers=0):
             raise RuntimeError(failure.message)
-        results.append(study.read_result(job, _OUTPUT_DIR.value).description["valid"][_SELECT_BY.value])
+        results.append(experiments.read_result(job, _OUTPUT_DIR.value).description["valid"][_SELECT_BY.value])
         trial.report(sum(results) / len(results), step=len(results))
         if len(results) < len(dataset.folds) and trial.should_prune():
             raise optuna.TrialPruned
@@ -146,10 +154,11 @@ def objective(trial: optuna.Trial, dataset: study.Dataset) -> float:
 def report(search: optuna.Study, output: pathlib.Path) -> None:
     """Writes all trials and the best trial."""
     best = search.best_trial
-    found = {_SELECT_BY.value: best.value, "ranker": best.user_attrs["ranker"], "settings": best.params}
+    label, settings = (best.user_attrs[name] for name in ("ranker", "settings"))
     search.trials_dataframe().to_csv(output / "trials.csv", index=False)
-    write_json(output / "best.json", found)
-    print(f"Best trial: {best.number}, with {_SELECT_BY.value} {best.value:.4f}:\n{found['ranker']}\nOutput: {output}")
+    write_json(output / "config.json", {"rankers": {label: settings}})
+    write_json(output / "best.json", {_SELECT_BY.value: best.value, "settings": settings})
+    print(f"Best trial: {best.number}, with {_SELECT_BY.value} {best.value:.4f}:\n{label}\nOutput: {output}")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ from tests import helpers
 from tfr_smooth import _keras
 
 pytestmark = pytest.mark.slow
-OPTIONAL = ["Stemmer", "bm25s", "implicit", "jinja2", "keras_hub", "lightgbm", "matplotlib", "optuna", "pandas"]
-OPTIONAL += ["pytrec_eval", "safetensors", "scipy", "tabulate", "tensorflow_ranking", "tensorflow_serving"]
+OPTIONAL = ["Stemmer", "bm25s", "implicit", "keras_hub", "lightgbm", "matplotlib", "optuna", "pandas"]
+OPTIONAL += ["pytrec_eval", "safetensors", "scipy", "sklearn", "tabulate", "tensorflow_ranking", "tensorflow_serving"]
 OPTIONAL += ["tensorflow_text", "threadpoolctl"]
 
 PROGRAM = """
@@ -41,6 +41,7 @@ calls = {
     "plot": lambda: tfr_smooth.evaluation.plot_training_curves(folder + "/curves.png", {"loss": [0.5]}),
     "calibration": lambda: tfr_smooth.training.fit_calibration([0, 1], [0.0, 1.0]),
     "recommendation": lambda: importlib.import_module("tfr_smooth.recommendation"),
+    "experiments": lambda: importlib.import_module("experiments"),
     "warmup": lambda: tfr_smooth.serving.export_ranker(model, folder + "/export", num_features=3),
     "text": lambda: importlib.import_module("tfr_smooth.text"),
 }
@@ -69,6 +70,7 @@ def test_the_library_trains_without_optional_packages_and_errors_name_the_extra(
         "plot": needs("`plot_training_curves`", "matplotlib", "evaluation"),
         "calibration": needs("`fit_calibration`", "scipy", "evaluation"),
         "recommendation": needs("tfr_smooth.recommendation", "scipy", "recommendation"),
+        "experiments": "`experiments` needs matplotlib, pandas, scipy, sklearn, tabulate: pip install '.[experiments]'",
         "warmup": needs("An export with `warmup_list_sizes`", "tensorflow-serving-api", "serving"),
     }
     if _keras.IS_KERAS_3:

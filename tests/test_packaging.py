@@ -144,7 +144,7 @@ LAYERS = [
     {"_table_inputs"},
     {"_ranker_file"},
     {"ranker"},
-    {"recommendation", "study"},
+    {"recommendation"},
     {"keras_ranking"},
 ]
 LAYERED = set().union(*LAYERS)

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
+import experiments
 import tfr_smooth
-from tfr_smooth import _keras, data, evaluation, losses, metrics, study
+from tfr_smooth import _keras, data, evaluation, losses, metrics
 
 SMALL = {"loss": "softmax", "hidden": [4], "epochs": 2, "batch_size": 16, "members": 1, "verbose": False}
 LABELS = {"relevance": 1.0, "purchase": 0.3}
@@ -90,7 +91,7 @@ def test_files_restore_the_weights_of_the_labels(ranker, tmp_path):
 
 @pytest.mark.slow
 def test_a_larger_weight_improves_its_label(tmp_path):
-    results = study.trade_off(
+    results = experiments.trade_off(
         {"sum": tfr_smooth.Ranker(**SMALL), "stochastic": tfr_smooth.Ranker(**SMALL, label_aggregation="stochastic")},
         [(FRAME, NEW, NEW)],
         labels=("relevance", "purchase"),

@@ -10,8 +10,9 @@ import pathlib
 
 from absl import app
 
-from tfr_smooth import _plotting, study
-from tfr_smooth.study import plots, tables
+import experiments
+from experiments import plots, tables
+from tfr_smooth import _plotting
 
 DOCS = pathlib.Path(__file__).absolute().parents[1] / "docs"
 
@@ -21,7 +22,7 @@ def main(argv: list[str]) -> None:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     pages = "".join(path.read_text(encoding="utf-8") for path in DOCS.glob("*.md"))
     for folder in sorted(path for path in (DOCS / "results").iterdir() if path.is_dir()):
-        results = study.read_results(folder)
+        results = experiments.read_results(folder)
         datasets = results.queries["dataset"].unique()
         for dataset in datasets:
             name = folder.name if len(datasets) == 1 else f"{folder.name}_{dataset}"

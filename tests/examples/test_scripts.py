@@ -28,7 +28,7 @@ def test_clicks_compares_all_methods_on_the_true_labels(tmp_path):
 
 
 def test_students_follow_the_teacher_and_the_best_is_exported(tmp_path):
-    arguments = ["--members=1", "--hidden=16", "--dropout=0", "--epochs=6", "--distill=list_net,adr_mse"]
+    arguments = ["--members=1", "--hidden=16", "--dropout=0", "--epochs=6", '--distill={"list_net": {}, "adr_mse": {}}']
     printed = helpers.check_run("examples/distill.py", f"--output_dir={tmp_path}", *arguments)
     assert (tmp_path / "table.md").read_text() in printed
     frame = pd.read_csv(tmp_path / "queries.csv")
@@ -86,7 +86,7 @@ def test_recommend_measures_the_recommender_that_it_saves(tmp_path):
         (tmp_path / f"{name}.txt").write_text("\n".join(lines))
     output = tmp_path / "output"
     flags = [f"--train={tmp_path}/train.txt", f"--test={tmp_path}/test.txt", f"--output_dir={output}", "--dim=4"]
-    flags += ["--warm_start_epochs=4", "--epochs=1", '--loss_options={"alpha": 2.0}', "--baselines=popularity ease"]
+    flags += ["--warm_start_epochs=4", "--epochs=1", '--loss_args={"alpha": 2.0}', "--baselines=popularity ease"]
     helpers.check_run("examples/recommend.py", *flags)
     measured = json.loads((output / "metrics.json").read_text())
     assert set(measured["baselines"]) == {"popularity", "ease"}
@@ -101,11 +101,11 @@ def test_recommend_measures_the_recommender_that_it_saves(tmp_path):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("distill.py --distill=list_nt", "Did you mean 'list_net'"),
+        ('distill.py --distill={"list_nt":{}}', "Did you mean 'list_net'"),
         ("fuse_runs.py first --qrels=none", "Expected at least two run files, got 1."),
         ("fuse_runs.py first fused.run --qrels=none", "The names of the run files must differ and not be 'fused', got"),
         ("recommend.py --train=none.txt", "none.txt"),
-        ("recommend.py --train=x.txt --baselines=svd", "--baselines must be some of popularity, item_knn, ease, ials"),
+        ("recommend.py --train=x.txt --baselines=svd", "--baselines must be some of popularity, ease, ials"),
         ("recommend.py --train=x.txt --least_rating=3", "--least_rating needs files of ratings"),
     ],
 )

@@ -5,9 +5,9 @@ import json
 import pytest
 import tensorflow as tf
 
+import experiments
 from tests import helpers
 from tests.text.conftest import made_up, write_checkpoint
-from tfr_smooth import study
 
 SCRIPT = "examples/text_reranking.py"
 NOT_SCALED = "Keras 3 does not scale losses on several devices; use --precision=bfloat16."
@@ -51,7 +51,7 @@ def test_a_study_is_exported_and_a_second_run_reuses_its_results(folder, scorer)
         assert name in first.stdout
     outputs = {path.name for path in (folder / scorer).iterdir()}
     assert {"made_up.txt", "made_up.md", "made_up.tex", "made_up.csv", "made_up_against_bm25.csv"} <= outputs
-    assert "report.html" in outputs
+    assert "report.md" in outputs
     assert tf.saved_model.contains_saved_model(folder / scorer / "export" / "1")
     results = {path: path.stat().st_mtime_ns for path in (folder / scorer / "results").rglob("*.npz")}
     assert len(results) == 6
@@ -83,7 +83,7 @@ def test_files_of_pairs_are_reranked_on_their_split(folder, tmp_path):
     model = [f"--model_dir={folder / 'bert'}", "--length=16", "--query_length=6", "--epochs=1", "--name=mine"]
     done = helpers.run_python(SCRIPT, *files, tests, *model, "--losses=smoothi_map", f"--output_dir={tmp_path / 'out'}")
     assert done.returncode == 0, done.stderr[-4000:]
-    found = study.read_results(tmp_path / "out").queries
+    found = experiments.read_results(tmp_path / "out").queries
     assert found.groupby("dataset")["query"].nunique().to_dict() == {"plain": len(parts["plain"])} | {
         "scored": len(parts["scored"])
     }

@@ -111,7 +111,7 @@ def test_a_killed_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one(
     metrics, expected = (json.loads((folder / "metrics.json").read_text()) for folder in (tmp_path, output))
     for part in ("valid", "test"):
         assert metrics[part] == {name: pytest.approx(value, abs=1e-6) for name, value in expected[part].items()}
-    changed = run(files, tmp_path, "--epochs=4", "--loss=smoothi_ndcg:alpha=2")
+    changed = run(files, tmp_path, "--epochs=4", '--loss_args={"alpha": 2}')
     assert changed.returncode != 0
     assert "loss_options={'alpha': 2} (was {'alpha': 1.0})" in changed.stderr
 
@@ -120,7 +120,12 @@ def test_a_killed_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--loss=smoothi_precision:topn=5:alpha=10:delta=0.2", "--select_by=ndcg", "--patience=1"],
+        [
+            "--loss=smoothi_precision",
+            '--loss_args={"topn": 5, "alpha": 10, "delta": 0.2}',
+            "--select_by=ndcg",
+            "--patience=1",
+        ],
         ["--loss=smoothi_map", "--strategy=mirrored", "--normalization=standardize", "--hidden=16,8"],
     ],
 )
@@ -169,6 +174,8 @@ BAD = [
     (["--los=x"], "Unknown command line flag 'los'. Did you mean: loss ?"),
     (["stray"], "Unknown argument 'stray'. Flags start with --."),
     (["--learning_rate=-1"], "`learning_rate` must be a finite number > 0, got -1."),
+    (['--loss_args={"alpha": -1}'], "`alpha` must be a finite number > 0, got -1."),
+    (["--loss_args=[1]"], "flag --loss_args=[1]: expected a JSON object, got '[1]'"),
     (["--first_index=2"], "`first_index` must be 0 or 1, got '2'."),
     (["--test="], "--train, --valid and --test must be given together."),
     (["--test=/nope"], "`--test` must match files, got '/nope', which matches none."),

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import experiments
 from tests import helpers
 from tests.documents import ROOT
 from tfr_smooth import data
@@ -24,7 +25,14 @@ def folds(tmp_path_factory):
 
 def command(folds, output, *arguments):
     program = [sys.executable, str(ROOT / "examples" / "tune.py"), f"--data={folds}", f"--output_dir={output}"]
-    return [*program, "--losses=smoothi_ndcg,list_net", "--hidden=4,8", "--trials=2", "--recipe=epochs=2", *arguments]
+    return [
+        *program,
+        "--losses=smoothi_ndcg,list_net",
+        "--hidden=4,8",
+        "--trials=2",
+        '--settings={"epochs": 2}',
+        *arguments,
+    ]
 
 
 def run(*arguments):
@@ -72,7 +80,15 @@ def test_a_killed_search_resumes(finished):
 def test_the_best_trial_is_reported(finished):
     output, _, printed = finished
     best = json.loads((output / "best.json").read_text())
-    assert best["ranker"] in printed
+    (entry,) = experiments.read_config(output / "config.json")["entries"]
+    assert entry.label in printed and {"ranker": entry.ranker, **entry.settings} == best["settings"]
+    assert entry.settings["epochs"] == 2 and entry.settings["hidden"][0] in (4, 8)
+    assert 0.0003 <= entry.settings["learning_rate"] <= 0.03
+    (settings,) = entry.candidates()
+    dataset = experiments.find_folds(folds)
+    jobs = [experiments.Job(dataset, fold, entry.ranker, settings) for fold in ("Fold1", "Fold2")]
+    values = [experiments.read_result(job, output).description["valid"]["ndcg"] for job in jobs]
+    assert best["ndcg"] == pytest.approx(sum(values) / 2)
     with open(output / "trials.csv", newline="") as file:
         assert best["ndcg"] == pytest.approx(
             max(float(trial["value"]) for trial in csv.DictReader(file) if trial["value"])

@@ -1,6 +1,6 @@
 """Recommendation: which items of a catalog a user wants, learned from interactions."""
 
-from tfr_smooth.recommendation.baselines import BPR, EASE, IALS, Baseline, ItemKNN, Popularity
+from tfr_smooth.recommendation.baselines import EASE, Baseline, Popularity
 from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
 from tfr_smooth.recommendation.evaluation import CatalogEvaluation, evaluate
 from tfr_smooth.recommendation.factors import CatalogFactors
@@ -11,14 +11,11 @@ from tfr_smooth.recommendation.readers import from_dataframe, read_lists, read_r
 from tfr_smooth.recommendation.recommender import Recommender
 
 __all__ = [
-    "BPR",
     "EASE",
-    "IALS",
     "Baseline",
     "CatalogEvaluation",
     "CatalogFactors",
     "Interactions",
-    "ItemKNN",
     "Popularity",
     "Recommender",
     "TopItems",

@@ -2,7 +2,6 @@
 
 from tfr_smooth.text.candidates import bm25
 from tfr_smooth.text.collection import Collection, Document, read_collection, title_queries
-from tfr_smooth.text.cross_validation import CrossValidation
 from tfr_smooth.text.encoder import Encoder, load_encoder
 from tfr_smooth.text.pairs import Pairs, read_pairs
 from tfr_smooth.text.reranker_export import export_reranker
@@ -15,7 +14,6 @@ __all__ = [
     "MEASURES",
     "Collection",
     "CrossEncoder",
-    "CrossValidation",
     "Document",
     "Encoder",
     "Inputs",

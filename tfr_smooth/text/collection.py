@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-import numpy as np
-
 from tfr_smooth import evaluation
 
 
@@ -77,8 +75,8 @@ def read_collection(
       gains: Label of each grade, such as {1: 4, 2: 3, 3: 2, 4: 1} for a collection whose best grade is 1. None uses the
         grades as labels, and 0 for negative grades.
       source_grade: Grade of the source documents of a query (the documents from which the query was written). They are
-        neither judged nor ranked, and queries with a common source document are in the same fold (see
-        `CrossValidation`). None if the collection has none.
+        neither judged nor ranked; `Collection.sources` has them, since queries with a common source document belong in
+        the same fold. None if the collection has none.
 
     Returns:
       The collection. Queries without judgments have no labels.
@@ -185,21 +183,3 @@ def title_queries(collection: Collection) -> Collection:
         {doc_id: {doc_id: 1} for doc_id in both},
         {},
     )
-
-
-def fold_queries(collection: Collection, count: int) -> list[list[str]]:
-    """Divides the queries into folds of similar size; queries with a common source document are in the same fold."""
-    groups: list[tuple[set[str], list[str]]] = []  # sources and queries
-    for query_id in collection.queries:
-        sources, queries = set(collection.sources.get(query_id, ())), [query_id]
-        for group in [group for group in groups if group[0] & sources]:
-            groups.remove(group)
-            sources, queries = sources | group[0], group[1] + queries
-        groups.append((sources, queries))
-    if len(groups) < count:
-        raise ValueError(f"`collection` must have at least {count} queries without a common source, got {len(groups)}.")
-    np.random.RandomState(0).shuffle(groups)  # type: ignore[arg-type]
-    folds: list[list[str]] = [[] for _ in range(count)]
-    for _, queries in groups:
-        min(folds, key=len).extend(queries)
-    return folds

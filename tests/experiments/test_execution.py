@@ -1,0 +1,182 @@
+"""Executors: exceptions, killed processes, a cluster, resuming."""
+
+import concurrent.futures as cf
+import dataclasses
+import functools
+import multiprocessing
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import experiments
+from experiments import execution, jobs
+
+ROOT = pathlib.Path(__file__).absolute().parents[2]
+
+
+@dataclasses.dataclass(frozen=True)
+class Deadly(experiments.StoredJob):
+    """A job that kills its process, unless it has done so in this folder before."""
+
+    number: int
+    deaths: str = ""
+    readable = "deadly"
+
+    @property
+    def description(self):
+        return {"dataset": "D", "fold": "Fold1", "seed": self.number, "deaths": self.deaths}
+
+    def compute(self, cache, unfinished):
+        if self.deaths == "always" or (self.deaths and not (pathlib.Path(self.deaths) / "died").exists()):
+            if self.deaths != "always":
+                (pathlib.Path(self.deaths) / "died").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return experiments.Result({"process": os.getpid(), "threads": os.environ.get("TF_NUM_INTRAOP_THREADS")}, {})
+
+
+def random_jobs(dataset, seeds=range(3)):
+    return [experiments.Job(dataset, fold, "random", {}, seed) for fold in ("Fold1", "Fold2") for seed in seeds]
+
+
+def test_a_failing_job_is_reported_and_other_jobs_run(dataset, tmp_path):
+    wrong = experiments.Job(dataset, "Fold1", "single_feature", {"feature": 99})
+    others = random_jobs(dataset)
+    (failure,) = experiments.run_jobs([others[0], wrong, *others[1:]], tmp_path, workers=0)
+    assert failure.job == wrong and "IndexError" in failure.message and "index 98" in failure.message
+    assert all(jobs.is_done(job, tmp_path) for job in others) and not jobs.is_done(wrong, tmp_path)
+
+
+def test_jobs_run_once_on_any_executor_and_those_of_equal_loss_and_data_are_adjacent(dataset, tmp_path):
+    given, ran = random_jobs(dataset), []
+
+    def progress(ended, title, total):
+        for each in ended:
+            ran.append((each[0].fold, each[0].seed))
+            yield each
+        assert (title, total) == ("jobs", 6)
+
+    with cf.ThreadPoolExecutor(1) as pool:
+        assert experiments.run_jobs([*given[::-1], given[0]], tmp_path, executor=pool, progress=progress) == []
+        assert sorted(ran) == [(fold, seed) for fold in ("Fold1", "Fold2") for seed in range(3)]
+        assert experiments.run_jobs(given, tmp_path, executor=pool, progress=pytest.fail) == []
+    experiments.run_jobs(given[::-1], tmp_path / "here", workers=0, progress=progress)
+    assert ran[6:] == [(fold, seed) for fold in ("Fold1", "Fold2") for seed in range(3)]
+
+
+def test_a_broken_executor_fails_the_jobs_without_losing_others(tmp_path):
+    class Breaking(cf.Executor):
+        def submit(self, function, job, folder):
+            if job.number == 2:
+                raise cf.BrokenExecutor("all workers died")
+            future = cf.Future()
+            future.set_result(function(job, folder))
+            return future
+
+    failures = experiments.run_jobs([Deadly(number) for number in range(4)], tmp_path, executor=Breaking())
+    assert sorted(failure.job.number for failure in failures) == [
+        number for number in range(4) if not jobs.is_done(Deadly(number), tmp_path)
+    ]
+    assert 2 in [failure.job.number for failure in failures]
+
+
+@pytest.mark.slow
+def test_a_job_whose_process_dies_runs_once_more_and_nothing_else_is_lost(tmp_path):
+    given = [Deadly(0), Deadly(1, str(tmp_path)), Deadly(2, "always"), *map(Deadly, range(3, 8))]
+    failures = experiments.run_jobs(given, tmp_path, workers=2)
+    assert [failure.job.number for failure in failures] == [2] and "BrokenProcessPool" in failures[0].message
+    assert [job.number for job in given if not jobs.is_done(job, tmp_path)] == [2]
+    found = [experiments.read_result(job, tmp_path).description for job in given if job.number != 2]
+    assert {each["threads"] for each in found} == {"1"} and os.getpid() not in {each["process"] for each in found}
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.slow
+def test_processes_that_never_start_end_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(execution, "_start", functools.partial(os._exit, 1))
+    failures = experiments.run_jobs([Deadly(number) for number in range(8)], tmp_path, workers=1)
+    assert len(failures) == 8
+
+
+@pytest.mark.slow
+def test_results_of_processes_equal_those_of_this_process(plan, dataset, tmp_path):
+    selected = [job for place in plan.places() for job in plan.selected(*place)]
+    assert experiments.run_jobs(selected[::-1], tmp_path, workers=2) == []
+    for job in selected:
+        here, there = (experiments.read_result(job, folder) for folder in (plan.folder, tmp_path))
+        assert here.description["valid"] == there.description["valid"]
+        for name in ("valid_scores", "test_scores", "test_metrics"):
+            np.testing.assert_array_equal(here.arrays[name], there.arrays[name], job.file)
+
+
+@pytest.mark.slow
+def test_a_worker_of_a_dask_cluster_is_killed_and_nothing_is_lost(dataset, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    given = [*random_jobs(dataset, range(6)), Deadly(0, str(tmp_path))]
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+        client.get_executor() as executor,
+    ):
+        assert experiments.run_jobs(given, tmp_path, executor=executor) == []
+    assert (tmp_path / "died").exists() and all(jobs.is_done(job, tmp_path) for job in given)
+
+
+def command(letor, output, *flags):
+    program = [sys.executable, str(ROOT / "examples/compare_losses.py"), f"--data={letor}", f"--output_dir={output}"]
+    return [*program, "--workers=2", "--seeds=2", *flags]
+
+
+def results_in(output):
+    return {path: path.stat().st_mtime_ns for path in (output / "results").rglob("*.npz") if path.name[0] != "."}
+
+
+def children(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not pathlib.Path("/proc").is_dir(), reason="needs /proc to list the workers of a process")
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
+def test_an_interrupted_study_resumes(letor, tmp_path, end):
+    config = '{"rankers": ["list_net", "ridge"], "grid": {"learning_rate": [0.01, 0.1]},'
+    config += '"settings": {"hidden": [8], "epochs": 150, "batch_size": 4}}'
+    (tmp_path / "config.json").write_text(config)
+    program = command(letor, tmp_path, f"--config={tmp_path}/config.json")
+    # In a background process of a shell, SIGINT is ignored by default.
+    heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    running = subprocess.Popen(program, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
+    deadline = time.time() + 300
+    while len(results_in(tmp_path)) < 3 and running.poll() is None and time.time() < deadline:
+        time.sleep(0.05)
+    assert running.poll() is None, running.communicate()[1]
+    started = children(running.pid)
+    running.send_signal(end)
+    printed = running.communicate(timeout=60)[1]
+    assert "Traceback" not in printed
+    while any(pathlib.Path(f"/proc/{pid}").exists() for pid in started) and time.time() < deadline:
+        time.sleep(0.1)
+    assert not any(pathlib.Path(f"/proc/{pid}").exists() for pid in started)
+    before = results_in(tmp_path)
+    assert 3 <= len(before) < 18
+    done = subprocess.run(program, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr
+    # Programs that XLA compiled before are found without a message in the progress bar.
+    assert "XlaSerializedCacheEntry" not in done.stderr
+    after = results_in(tmp_path)
+    # Per fold: 2 + 6 jobs of the search, and one more seed of the loss.
+    assert len(after) == 18
+    assert {path: after[path] for path in before} == before
+    assert "ListNet" in done.stdout and (tmp_path / "report.md").is_file()
+    # Another command in the same folder keeps the rows of the first.
+    more = subprocess.run(
+        command(letor, tmp_path, "--rankers=random", "--baseline=ridge"), capture_output=True, text=True, timeout=500
+    )
+    assert more.returncode == 0 and "ListNet" in more.stdout and "Random order" in more.stdout, more.stderr
+    assert "p-values against ridge" in more.stdout and results_in(tmp_path).items() >= after.items()
+    assert experiments.read_results(tmp_path).labels == ["list_net", "ridge", "random"]

@@ -1,0 +1,75 @@
+"""Data sets, folds and their queries."""
+
+import numpy as np
+import pytest
+
+import experiments
+
+
+def test_folds_are_found_in_numeric_order(tmp_path):
+    for number in (1, 2, 10):
+        for name in ("train.txt", "vali.txt.gz", "test.txt"):
+            (tmp_path / f"Fold{number}").mkdir(exist_ok=True)
+            (tmp_path / f"Fold{number}" / name).touch()
+    found = experiments.find_folds(tmp_path)
+    assert list(found.folds) == ["Fold1", "Fold2", "Fold10"]
+    assert found.folds["Fold2"]["valid"] == (str(tmp_path / "Fold2/vali.txt.gz"),)
+
+
+def test_five_parts_are_rotated_into_folds_like_in_letor(tmp_path):
+    for number in range(1, 6):
+        (tmp_path / f"S{number}.txt.gz").touch()
+    found = experiments.find_folds(tmp_path, name="MQ")
+    numbers = {
+        fold: {part: [int(path[-8]) for path in paths] for part, paths in parts.items()}
+        for fold, parts in found.folds.items()
+    }
+    assert found.name == "MQ"
+    assert numbers["Fold1"] == {"train": [1, 2, 3], "valid": [4], "test": [5]}
+    assert numbers["Fold4"] == {"train": [4, 5, 1], "valid": [2], "test": [3]}
+    for part in ("valid", "test"):
+        assert sorted(fold[part][0] for fold in numbers.values()) == [1, 2, 3, 4, 5]
+
+
+def test_missing_folds_or_files_raise(tmp_path):
+    with pytest.raises(ValueError, match="`folder` must contain Fold1 .. FoldK or S1.txt .. S5.txt, got"):
+        experiments.find_folds(tmp_path)
+    (tmp_path / "Fold1").mkdir()
+    with pytest.raises(ValueError, match="`folder` must contain train.txt, vali.txt and test.txt in each fold, got"):
+        experiments.find_folds(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "../evil", "/etc", "a/b", "a\\b", "..", ".hidden", "a\nb", "<script>"])
+def test_names_that_are_no_folder_are_refused(name, letor):
+    files = [str(letor / "Fold1" / f"{split}.txt") for split in ("train", "vali", "test")]
+    for make in (
+        lambda: experiments.find_folds(letor, name=name),
+        lambda: experiments.one_split(*files, name=name),
+        lambda: experiments.Dataset("good", {name: {}}),
+    ):
+        with pytest.raises(ValueError, match="must be letters, digits, spaces and"):
+            make()
+
+
+def test_queries_have_every_document_once_in_order(fold, dataset):
+    (path,) = dataset.folds["Fold1"]["test"]
+    with open(path) as file:
+        lines = [line.split() for line in file]
+    queries = fold.test
+    assert queries.labels.tolist() == [float(line[0]) for line in lines]
+    assert [queries.query_ids[number] for number in queries.qid] == [line[1].removeprefix("qid:") for line in lines]
+    for row, line in zip(queries.features, lines, strict=True):
+        values = dict(item.split(":") for item in line[2:18])
+        np.testing.assert_allclose(row, [float(values.get(str(index), 0)) for index in range(1, 17)], rtol=1e-6)
+    scored = list(queries.scored(np.arange(len(lines)), relevance_level=2))
+    assert np.concatenate([each.scores for each in scored]).tolist() == list(range(len(lines)))
+    assert np.concatenate([each.labels for each in scored]).tolist() == [float(line[0] >= "2") for line in lines]
+
+
+def test_the_digest_depends_on_the_contents_of_the_files(tmp_path):
+    path = tmp_path / "test.txt"
+    path.write_text("1 qid:1 1:0.5\n")
+    dataset = experiments.Dataset("D", {"Fold1": {"test": (str(path),)}})
+    before = dataset.digests("Fold1")
+    path.write_text("2 qid:1 1:0.5\n")  # of the same size
+    assert dataset.digests("Fold1") != before

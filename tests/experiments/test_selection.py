@@ -1,0 +1,105 @@
+"""Entries, settings from files, and the selection of hyperparameters."""
+
+import json
+
+import numpy as np
+import pytest
+
+import experiments
+from experiments import jobs
+from tfr_smooth import training
+
+MESSAGES = {
+    ("ridg",): "`ranker` must be one of .*, got 'ridg'",
+    ("ridge", "alpha", 1): "`settings` of Ridge must be among strength, got 'alpha'",
+    ("smoothi_ndcg", "recipe", "best"): "`recipe` must be one of .*default.*, got 'best'",
+    ("ridge", "recipe", "default"): "`settings` of Ridge must be among .*, got 'recipe'",
+    ("smoothi_ndcg", "dropout", 2): "`dropout` must be a number in",
+}
+
+
+@pytest.mark.parametrize("given", MESSAGES, ids=str)
+def test_invalid_entries_raise(given):
+    ranker, *setting = given
+    with pytest.raises(ValueError, match=MESSAGES[given]):
+        experiments.Entry(ranker, dict([setting]) if setting else {})
+
+
+def test_candidates_combine_the_grid_with_the_settings_of_the_entry():
+    entry = experiments.Entry("smoothi_ndcg", {"alpha": 1.0})
+    assert entry.label == "smoothi_ndcg (alpha=1.0)"
+    assert entry.candidates(common={"epochs": 3}) == [
+        {"epochs": 3, "alpha": 1.0, "learning_rate": 0.01},
+        {"epochs": 3, "alpha": 1.0, "learning_rate": 0.001},
+    ]
+    assert entry.candidates({"learning_rate": (0.5,), "strength": (1.0,)}) == [{"alpha": 1.0, "learning_rate": 0.5}]
+    ridge = experiments.Entry("ridge").candidates({"strength": (1.0, 2.0)}, {"epochs": 3})
+    assert ridge == [{"strength": 1.0}, {"strength": 2.0}]
+    assert experiments.Entry("random").candidates() == [{}]
+
+
+def test_a_named_recipe_contributes_only_settings_of_the_ranker():
+    (smoothi,) = experiments.Entry("smoothi_ndcg", {"recipe": "default", "members": 2}).candidates()
+    assert smoothi == {**training.RECIPES["default"], "alpha": 10.0, "members": 2}
+    (list_mle,) = experiments.Entry("list_mle", {"recipe": "default"}).candidates()
+    assert list_mle == training.RECIPES["default"]
+
+
+def test_the_settings_of_a_file_are_those_of_a_study(tmp_path, dataset):
+    path = tmp_path / "study.json"
+    rankers = {"Wide": {"ranker": "list_net", "hidden": [64]}, "ridge": {}}
+    path.write_text(json.dumps({"rankers": rankers, "grid": {"strength": [0.5]}, "settings": {"epochs": 3}}))
+    study = experiments.Study([dataset], folder=tmp_path, **experiments.read_config(path))
+    assert [(entry.label, entry.ranker) for entry in study.entries] == [("Wide", "list_net"), ("ridge", "ridge")]
+    wide, _ = study.search(dataset, "Fold1", study.entries[0])
+    assert wide.settings == {"epochs": 3, "hidden": [64], "learning_rate": 0.01}
+    (ridge,) = study.search(dataset, "Fold1", study.entries[1])
+    assert ridge.settings == {"strength": 0.5}
+    path.write_text('{"rankers": ["ridge", "random"]}')
+    assert [entry.label for entry in experiments.read_config(path)["entries"]] == ["ridge", "random"]
+    for wrong in ('{"ranker": []}', "[]"):
+        path.write_text(wrong)
+        with pytest.raises(ValueError, match="study.json must have an object with the keys rankers, grid, settings."):
+            experiments.read_config(path)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("seeds", ()), ("datasets", []), ("entries", []), ("select_by", "loss"), ("relevance_level", 0)],
+)
+def test_invalid_studies_raise(dataset, argument, value):
+    arguments = {"datasets": [dataset], "entries": [experiments.Entry("ridge")], "folder": "there", argument: value}
+    with pytest.raises(ValueError, match=f"`{argument}` must"):
+        experiments.Study(**arguments)
+
+
+def write_fake_result(job, folder, valid, test):
+    path = jobs.result_path(job, folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    description = {"valid": {"ndcg": valid, "map": -valid}}
+    arrays = {"test_metrics": np.full([2, len(experiments.MEASURES)], test)}
+    np.savez(path, description=np.array(json.dumps(description)), **arrays)
+
+
+def test_selection_uses_validation_metrics_and_not_test_metrics(dataset, tmp_path):
+    entry = experiments.Entry("smoothi_ndcg")
+    grid = {"alpha": (1.0, 2.0, 3.0, 4.0), "learning_rate": (0.1,)}
+    plan = experiments.Study([dataset], [entry], tmp_path, seeds=(7, 8), grid=grid)
+    assert plan.selected(dataset, "Fold1", entry) == []
+    search = plan.search(dataset, "Fold1", entry)
+    assert [job.seed for job in search] == [7] * 4
+    # The last job is not done; of the two best on validation, the first is selected.
+    for job, valid, test in zip(search, (0.1, 0.3, 0.3), (0.9, 0.1, 0.9), strict=False):
+        write_fake_result(job, tmp_path, valid, test)
+    chosen = plan.selected(dataset, "Fold1", entry)
+    assert [(job.settings["alpha"], job.seed) for job in chosen] == [(2.0, 7), (2.0, 8)]
+    by_map = experiments.Study([dataset], [entry], tmp_path, grid=grid, seeds=(7,), select_by="map")
+    assert [job.settings["alpha"] for job in by_map.selected(dataset, "Fold1", entry)] == [1.0]
+
+
+def test_rankers_without_chance_run_with_one_seed(dataset, tmp_path):
+    entries = [experiments.Entry("ridge", {"strength": 1.0}), experiments.Entry("random")]
+    study = experiments.Study([dataset], entries, tmp_path, seeds=(3, 4))
+    assert study.run(workers=0) == []
+    seeds = [[job.seed for job in study.selected(dataset, "Fold1", entry)] for entry in entries]
+    assert seeds == [[3], [3, 4]]

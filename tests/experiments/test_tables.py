@@ -1,0 +1,138 @@
+"""Tables: means, standard errors and tests equal hand-computed values and SciPy."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import experiments
+from experiments import RANKERS, tables
+from experiments.titles import measure_title, ranker_title
+
+
+def results_of(values):
+    """Returns results whose measures all equal the given values: {ranker: {fold: {query: [value per seed]}}}."""
+    rows = [
+        {"dataset": "D", "fold": fold, "ranker": ranker, "seed": seed, "query": query}
+        | dict.fromkeys(experiments.MEASURES, value)
+        for ranker, folds in values.items()
+        for fold, queries in folds.items()
+        for query, seeds in queries.items()
+        for seed, value in enumerate(seeds)
+    ]
+    settings = {"entries": list(values), "select_by": "ndcg"}
+    return experiments.Results(pd.DataFrame(rows), pd.DataFrame(), settings)
+
+
+def row(comparison, ranker, measure="ndcg"):
+    (found,) = comparison[(comparison["ranker"] == ranker) & (comparison["measure"] == measure)].to_dict("records")
+    return found
+
+
+RANDOM = np.random.RandomState(0)
+QUERIES = [f"q{i}" for i in range(40)]
+BASE = {fold: {query: RANDOM.rand(2) for query in QUERIES} for fold in ("Fold1", "Fold2", "Fold3")}
+
+
+def shifted(by, noise=0.1):
+    """Returns the values of `BASE`, lower by exactly `by` on average."""
+    return {
+        fold: {query: seeds - by + noise * (-1) ** place for place, (query, seeds) in enumerate(queries.items())}
+        for fold, queries in BASE.items()
+    }
+
+
+def test_means_are_over_seeds_then_queries_then_folds():
+    folds = {"Fold1": {"a": [0.0, 1.0], "b": [0.1, 0.1]}, "Fold2": {"c": [0.9, 0.9]}}
+    found = row(tables.compare(results_of({"ridge": folds, "random": folds}), "D"), "ridge")
+    by_fold = [0.3, 0.9]
+    assert found["mean"] == pytest.approx(0.6)
+    assert found["stderr"] == pytest.approx(np.std(by_fold, ddof=1) / np.sqrt(2))
+
+
+def test_the_standard_error_of_one_fold_is_over_queries():
+    values = {query: [value] for query, value in zip("abcd", (0.1, 0.4, 0.2, 0.9), strict=True)}
+    results = results_of({"ridge": {"Fold1": values}})
+    found = row(tables.compare(results, "D"), "ridge")
+    assert found["stderr"] == pytest.approx(stats.sem([0.1, 0.4, 0.2, 0.9]))
+    assert "over 4 queries of a single split" in tables.caption(results, "D")
+
+
+def test_p_values_equal_the_paired_t_test_with_bonferroni_correction():
+    rankers = {"ridge": BASE, "random": shifted(0.02), "single_feature": BASE}
+    comparison = tables.compare(results_of(rankers), "D")
+    first, second = (
+        [np.mean(rankers[ranker][fold][query]) for fold in BASE for query in QUERIES] for ranker in ("ridge", "random")
+    )
+    found = row(comparison, "random")
+    assert row(comparison, "ridge")["is_best"]
+    assert 0.01 < found["t_test_p"] < 1.0
+    assert found["t_test_p"] == pytest.approx(2 * stats.ttest_rel(first, second).pvalue)
+    # For this many queries, the two tests agree.
+    assert found["randomization_p"] == pytest.approx(found["t_test_p"], abs=0.03)
+    assert np.isnan(row(comparison, "ridge")["t_test_p"])
+    equal = row(comparison, "single_feature")
+    assert equal["t_test_p"] == equal["randomization_p"] == 1.0
+
+
+def test_only_significantly_worse_rankers_have_a_dagger():
+    rankers = {"ridge": BASE, "random": shifted(0.2), "lambdamart": shifted(0.0001)}
+    comparison = tables.compare(results_of(rankers), "D")
+    text = tables.format_table(comparison, "markdown").splitlines()
+    cells = {line.split("|")[1].strip(): line.split("|")[8].strip() for line in text[2:]}
+    assert cells["Ridge regression"].startswith("**0.") and "†" not in cells["Ridge regression"]
+    assert cells["Random order"].endswith("†")
+    assert "†" not in cells["LambdaMART"] and "**" not in cells["LambdaMART"]
+
+
+def test_queries_missing_for_one_ranker_are_excluded():
+    less = {fold: queries for fold, queries in BASE.items() if fold != "Fold3"}
+    comparison = tables.compare(results_of({"ridge": BASE, "random": less}), "D")
+    expected = np.mean([np.mean(list(queries.values())) for queries in less.values()])
+    assert row(comparison, "ridge")["mean"] == pytest.approx(expected)
+
+
+def test_the_others_are_compared_with_a_chosen_baseline():
+    rankers = {"ridge": BASE, "random": shifted(0.02), "single_feature": shifted(0.1)}
+    results = results_of(rankers)
+    comparison = tables.compare(results, "D", baseline="random")
+    first, second = (
+        [np.mean(rankers[ranker][fold][query]) for fold in BASE for query in QUERIES] for ranker in ("ridge", "random")
+    )
+    assert row(comparison, "ridge")["t_test_p"] == pytest.approx(2 * stats.ttest_rel(first, second).pvalue)
+    assert np.isnan(row(comparison, "random")["t_test_p"]) and row(comparison, "ridge")["is_best"]
+
+
+def test_tables_are_formatted_in_every_style():
+    comparison = tables.compare(results_of({"smoothi_ndcg (batch_size=8)": BASE, "random": shifted(0.3)}), "D")
+    assert r"SmoothI-NDCG (batch\_size=8)" in tables.format_table(comparison, "latex")
+    assert r"\textbf{0." in tables.format_table(comparison, "latex")
+    assert "NDCG@10" in tables.format_table(comparison)
+    assert "baseline" in tables.format_p_values(comparison)
+
+
+TITLES = {
+    "smoothi_ndcg": "SmoothI-NDCG",
+    "approx_ndcg (alpha=1.0) + bm25": "ApproxNDCG (alpha=1.0) + BM25",
+    "soft_precision (topn=5)": "SoftPrecision (topn=5)",
+    "softsort_map (ensemble)": "SoftSort-MAP (ensemble)",
+    "lambda_loss": "LambdaLoss",
+    "list_mle": "ListMLE",
+    "lambdamart": "LambdaMART",
+    "my_label + first stage": "my_label + first stage",
+}
+
+
+@pytest.mark.parametrize("label", TITLES)
+def test_rankers_are_named_as_in_papers(label):
+    assert ranker_title(label) == TITLES[label]
+
+
+def test_titles_are_distinct_and_no_identifiers():
+    titles = [*map(ranker_title, RANKERS)]
+    assert len(set(titles)) == len(titles)
+    assert [title for title in titles if "_" in title] == []
+
+
+def test_measures_are_named_as_in_papers():
+    assert [*map(measure_title, ("ndcg", "recip_rank", "P_10"))] == ["NDCG", "MRR", "P@10"]
