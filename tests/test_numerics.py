@@ -1,8 +1,10 @@
 """Numerics: extreme weights, second derivatives, precision, ragged rows, large labels, and no NaN or infinity."""
 
 import functools
+import itertools
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -169,6 +171,73 @@ def test_smoothi_ndcg_of_large_labels_equals_float64(labels, alpha):
     value, gradient = step(tf.constant([labels]), tf.constant([scores], tf.float32))
     np.testing.assert_allclose(value, 1.0 - ndcg, rtol=1e-6, atol=1e-5 * ndcg)
     np.testing.assert_allclose(gradient[0], -slopes, rtol=1e-3, atol=1e-4 * np.abs(slopes).max() + 1e-37)
+
+
+USUAL = np.array([0, 1, 2, 0, 3, 1, -1], np.float32)
+FLAT = np.random.RandomState(0).randn(7).astype(np.float32)
+# The first are in the documented range, the last two beyond it.
+LABELS = [USUAL, *(np.where(USUAL == 3, highest, USUAL) for highest in (31, 127, 200, 1e9)), np.sign(USUAL) * 1e9]
+LABELS += [np.where(USUAL == 3, np.float32(highest), USUAL) for highest in (1e30, 3.4e38)]
+SCORES = [FLAT * factor for factor in (1.0, 100.0, 6e4, 1e15, 1e30, 1e-38)]
+SCORES += [np.sign(FLAT) * 3.4e38, np.where(FLAT > 0.3, FLAT, FLAT * 1e30), np.full(7, -1e30), np.zeros(7)]
+# The divisors of the scores and the factors of scores in all losses.
+SCALES = {"temperature", "alpha", "sigma", "epsilon", "regularization_strength", "weight_temperature"}
+SCALES |= {"gumbel_temperature", "beta"}
+
+
+def check_finite(loss):
+    labels, scores = (np.float32(arrays) for arrays in zip(*itertools.product(LABELS, SCORES), strict=True))
+    for kind in (np.float32, np.float64):
+        value, gradient = modes.step(loss)(tf.constant(labels), tf.constant(scores, kind))
+        assert np.isfinite(value).all(), [(labels[i], scores[i]) for i in np.flatnonzero(~np.isfinite(value))][:3]
+        rows = np.flatnonzero(~np.isfinite(gradient).all(axis=1))
+        assert not rows.size, [(labels[i], scores[i]) for i in rows][:3]
+
+
+FINITE = [name for name in losses.NAMES if name in {*modes.ONE_OF_EACH, *modes.BASELINES}]
+FAST = ["softsort_ndcg", "approx_ndcg", *modes.BASELINES]
+
+
+@quick_or_slow(FINITE, quick=FAST)
+def test_value_and_gradient_are_finite_for_all_finite_labels_and_scores(name):
+    check_finite(get(name, reduction="none"))
+
+
+@quick_or_slow(FINITE, quick=FAST)
+def test_value_and_gradient_are_finite_for_the_extreme_temperatures(name):
+    for scale in SCALES & {*losses.hyperparameters(name)}:
+        for value in (1e-10, 1e10):
+            check_finite(get(name, reduction="none", **{scale: value}))
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_temperatures_beyond_the_range_of_float32_are_refused(name):
+    for scale in SCALES & {*losses.hyperparameters(name)}:
+        for value in (1e-300, 1e-11, 1e11, 1e300):
+            message = f"`{scale}` must be a number in [1e-10, 1e+10], got {value}"
+            with pytest.raises(ValueError, match=re.escape(message)):
+                get(name, **{scale: value})
+
+
+@pytest.mark.parametrize(
+    "weight",
+    [losses.YetiDCGLambdaWeight(), losses.NDCGLambdaWeight(), losses.DCGLambdaWeight(), losses.LabelDiffLambdaWeight()],
+    ids=lambda weight: type(weight).__name__,
+)
+@pytest.mark.parametrize("name", ["pairwise_logistic", "pairwise_hinge", "pairwise_soft_zero_one", "pairwise_mse"])
+def test_value_and_gradient_are_finite_with_weights_of_pairs(name, weight):
+    check_finite(get(name, reduction="none", lambda_weight=weight))
+
+
+def test_half_precision_gradients_are_infinite_only_beyond_their_range():
+    """Keras's loss scaling recognizes an overflow by infinite gradients."""
+    labels, scores = np.float32([[3, 0, 1, 0]]), np.float32([[60000, -60000, 1, 500]])
+    expected = modes.step(losses.PairwiseMSELoss())(labels, tf.constant(scores))[1].numpy()
+    assert np.abs(expected[0, 0]) > np.finfo(np.float16).max > np.abs(expected[0, 2])
+    found = modes.step(losses.PairwiseMSELoss())(labels, tf.constant(scores, tf.float16))[1]
+    np.testing.assert_array_equal(np.isinf(found), np.abs(expected) > np.finfo(np.float16).max)
+    bfloat = modes.step(losses.PairwiseMSELoss())(labels, tf.constant(scores, tf.bfloat16))[1]
+    assert np.isfinite(tf.cast(bfloat, tf.float32)).all()
 
 
 @pytest.mark.slow

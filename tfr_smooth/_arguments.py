@@ -13,6 +13,8 @@ import tensorflow as tf
 T = TypeVar("T")
 # Longer lists of names would hide the rest of an error message.
 _MOST_LISTED = 10
+# With temperatures in this range, all losses are finite in float32.
+SCALES = (1e-10, 1e10)
 
 
 def _refuse(name: str, expected: str, value: Any) -> NoReturn:
@@ -47,14 +49,20 @@ def real(
     return number
 
 
+def scale(name: str, value: Any) -> float:
+    """Returns `value`, a divisor or factor of scores, if it is a number > 0 in the range that float32 allows."""
+    smallest, largest = SCALES
+    return real(name, real(name, value, above=0.0), least=smallest, most=largest)
+
+
 def temperature(name: str, value: Any) -> float | tf.Variable:
-    """Returns `value` if it is a finite number > 0, or a non-trainable variable that contains one."""
+    """Returns `value` if it is a valid `scale`, or a non-trainable variable that contains one."""
     if not isinstance(value, tf.Variable):
-        return real(name, value, above=0.0)
+        return scale(name, value)
     if value.trainable or value.shape.rank != 0 or not value.dtype.is_floating:
         _refuse(name, "a number or a scalar float tf.Variable with trainable=False", value)
     if tf.executing_eagerly():
-        real(name, float(tf.convert_to_tensor(value)), above=0.0)
+        scale(name, float(tf.convert_to_tensor(value)))
     return value
 
 

@@ -75,13 +75,26 @@ def over_lists(
     cores = _cores()
     if cores == 1 or tf.executing_eagerly():
         return program(*shared, *lists)
-    parts = tf.minimum(cores, tf.shape(lists[0])[0])
-    # A loop instead of one call per core: XLA compiles it once if the caller is compiled too.
+    return in_parts(program, shared, lists, results, tf.minimum(cores, tf.shape(lists[0])[0]), parallel=cores)
+
+
+def in_parts(
+    program: Callable[..., tuple[tf.Tensor, ...]],
+    shared: Sequence[tf.Tensor],
+    lists: Sequence[tf.Tensor],
+    results: tuple[tf.DType, ...],
+    parts: tf.Tensor | int,
+    parallel: int = 1,
+) -> tuple[tf.Tensor, ...]:
+    """Runs a program on parts of a batch; arguments as in `over_lists`, and the number of parts (0 means 1)."""
+    if isinstance(parts, int) and parts <= 1:
+        return program(*shared, *lists)
+    # A loop instead of one call per part: XLA compiles it once if the caller is compiled too.
     of_parts = tf.map_fn(
         functools.partial(program, *shared),
-        tuple(_reshaped(tensor, [parts, -1], 1) for tensor in lists),
+        tuple(_reshaped(tensor, [tf.maximum(parts, 1), -1], 1) for tensor in lists),
         fn_output_signature=results,
-        parallel_iterations=cores,
+        parallel_iterations=parallel,
     )
     return tuple(_reshaped(result, [-1], 2) for result in of_parts)
 

@@ -26,6 +26,23 @@ class Batch(NamedTuple):
     validity: tf.Tensor
 
 
+# Losses treat larger labels and scores as these, so that products of labels, scores and factors of scores are finite.
+LARGEST_LABEL, LARGEST_SCORE = 1e9, 1e15
+
+
+def bounded(batch: Batch) -> Batch:
+    """Returns the batch with labels and scores that are not larger than a loss can compute with."""
+    labels = tf.minimum(batch.labels, LARGEST_LABEL)
+    return batch._replace(labels=labels, scores=clipped(batch.scores, LARGEST_SCORE))
+
+
+def clipped(values: tf.Tensor, largest: float | tf.Tensor) -> tf.Tensor:
+    """Returns the finite values clipped to [-largest, largest]; the gradient ignores the clipping."""
+    constant = tf.stop_gradient(values)
+    # In this order: a value much larger than `largest` would absorb it.
+    return tf.clip_by_value(constant, -largest, largest) + (values - constant)
+
+
 def clean(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -> Batch:
     """Returns clean lists.
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.helpers import a_batch, check_run
+from tests.helpers import a_batch, check_run, value_and_gradient
 from tfr_smooth import _compiled, losses
+from tfr_smooth.losses import pairwise
 from tfr_smooth.rankings.smoothi import smoothi
 
 ONE_PASS = [losses.SmoothINDCGLoss(), losses.SmoothIPrecisionLoss(topn=None), losses.SmoothINDCGLoss(topn=10)]
@@ -46,6 +47,28 @@ def test_smoothi_has_few_loops_and_no_array_of_ranks_times_documents(loss, passe
     assert len(re.findall(r" while\(", program)) == loops * passes
     # The ideal order compares each label with eight grades.
     assert largest_array(program) <= 8 * lists * documents < documents * lists * documents
+
+
+def test_yeti_logistic_holds_the_pairs_of_few_samples_at_a_time():
+    documents, samples = 3000, 8
+    assert largest_array(for_xla(losses.YetiLogisticLoss(), 1, documents)) <= 2**25 < samples * documents**2
+
+
+@pytest.mark.parametrize("lists", [1, 5, 8])
+def test_losses_of_pairs_in_parts_equal_those_at_once(lists, monkeypatch):
+    labels, scores = map(tf.constant, a_batch(batch=lists, length=11))
+    mask, gains = labels >= 0.0, tf.nn.relu(labels)
+    sums = losses.NDCGLambdaWeight().rank_sums(16)
+    constants = labels, mask, gains, sums, tf.constant(2.0), tf.constant(False)
+
+    def loss(_, scores, __=None):
+        return pairwise._weighted_logistic.__wrapped__(scores, *constants)  # not the trace that all losses share
+
+    expected = value_and_gradient(loss, labels, scores)
+    monkeypatch.setattr(pairwise, "_MOST_PAIRS", 2 * 16**2)
+    found = value_and_gradient(loss, labels, scores)
+    for ours, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, other, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize(

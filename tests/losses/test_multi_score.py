@@ -138,7 +138,7 @@ def test_one_nan_makes_its_list_nan_and_no_other(name):
 def test_values_and_gradients_are_finite_for_extreme_scores(name, scale):
     labels, scores = batch(name)
     value, gradient = value_and_gradient(get(name), labels, np.sign(scores) * np.float32(scale))
-    assert np.isfinite(value).all() and np.isfinite(gradient).all() and (value > 1e20).all()
+    assert np.isfinite(value).all() and np.isfinite(gradient).all() and (value > 1e13).all()
 
 
 @quick_or_slow(NUM_SCORES, quick=("click_em",))

@@ -110,7 +110,7 @@ class CoupledRankDistilLoss(RankingLoss):
         super().__init__(**options)
         self.sample_size = _arguments.integer("sample_size", sample_size, least=1)
         self.topk = _arguments.integer_or_none("topk", topk, least=1)
-        self.temperature = _arguments.real("temperature", temperature, above=0.0)
+        self.temperature = _arguments.scale("temperature", temperature)
         self.seed = _arguments.integer_or_none("seed", seed, least=0)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

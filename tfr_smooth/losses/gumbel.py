@@ -31,14 +31,13 @@ class SampledLoss(RankingLoss):
         super().__init__(**options)
         self.loss = _arguments.instance("loss", loss, RankingLoss)
         self.sample_size = _arguments.integer("sample_size", sample_size, least=1)
-        self.gumbel_temperature = _arguments.real("gumbel_temperature", gumbel_temperature, above=0.0)
+        self.gumbel_temperature = _arguments.scale("gumbel_temperature", gumbel_temperature)
         self.seed = _arguments.integer_or_none("seed", seed, least=0)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        limit = scores.dtype.max / 8.0 * min(self.gumbel_temperature, 1.0)  # avoids overflow
         noise = gumbel_noise(labels, self.sample_size, self.seed)
-        noisy = (tf.clip_by_value(scores, -limit, limit)[:, tf.newaxis] + noise) / self.gumbel_temperature
+        noisy = _lists.clipped((scores[:, tf.newaxis] + noise) / self.gumbel_temperature, _lists.LARGEST_SCORE)
         shape = tf.shape(noisy)
         noisy = tf.reshape(noisy, [-1, shape[2]])
         labels, mask = (tf.repeat(tensor, self.sample_size, axis=0) for tensor in (labels, mask))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, _lists, _serialization
-from tfr_smooth.losses import pair_ranks, pairwise
+from tfr_smooth.losses import pair_ranks
+from tfr_smooth.losses.pairwise import weighted_logistic
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 from tfr_smooth.measures import ideal_dcg
 from tfr_smooth.rankings.dcg import NDCGGain, log2_discount
@@ -83,8 +84,8 @@ class LambdaLoss(RankingLoss):
         if metric == "precision" and topn is None:
             raise ValueError('`topn` must be an integer >= 1 for the metric "precision", got None.')
         self.metric = _arguments.choice("metric", metric, METRICS)
-        self.sigma = _arguments.real("sigma", sigma, above=0.0)
-        self.mu = _arguments.real("mu", mu, above=0.0)
+        self.sigma = _arguments.scale("sigma", sigma)
+        self.mu = _arguments.scale("mu", mu)
         self.topn = _arguments.topn(topn)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -95,9 +96,9 @@ class LambdaLoss(RankingLoss):
         discounts = _rank_discounts(_compiled.padded_length(_lists.length(scores)), self.metric, self.mu, self.topn)
         sums = pair_ranks.cumulative(discounts)
         # The pairs of NDCG-Loss1 are all pairs, each with the gain of its first document.
-        constants = sums, tf.constant(self.sigma, scores.dtype), tf.constant(self.metric == "ndcg_loss1")
-        losses = _losses(scores, labels, mask, gains, *constants)
-        return tf.ensure_shape(losses, scores.shape[:1]) / math.log(2.0)
+        all_pairs = self.metric == "ndcg_loss1"
+        losses = weighted_logistic(scores, labels, mask, gains, sums, self.sigma, all_pairs=all_pairs)
+        return losses / math.log(2.0)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with one distinct label (for "precision": relevant or not)."""
@@ -105,63 +106,6 @@ class LambdaLoss(RankingLoss):
 
     def _relevance(self, labels: tf.Tensor) -> tf.Tensor:
         return tf.cast(labels >= 1.0, labels.dtype) if self.metric == "precision" else labels
-
-
-def _plain_losses(
-    scores: tf.Tensor,
-    labels: tf.Tensor,
-    mask: tf.Tensor,
-    gains: tf.Tensor,
-    sums: tf.Tensor,
-    sigma: tf.Tensor,
-    is_loss1: tf.Tensor,
-) -> tf.Tensor:
-    weights = _weights(tf.stop_gradient(scores), labels, mask, gains, sums, is_loss1)
-    return tf.reduce_sum(weights * pairwise.logistic(scores, sigma), axis=[1, 2])
-
-
-@_compiled.differentiable(_plain_losses)
-def _losses(
-    scores: tf.Tensor, labels: tf.Tensor, mask: tf.Tensor, gains: tf.Tensor, *constants: tf.Tensor
-) -> _compiled.WithGradient:
-    """Returns the sum over pairs, [batch], and its gradient function; arguments as in `_losses_and_gradient`."""
-    padded = [_compiled.pad(tensor) for tensor in (scores, labels, mask, gains)]
-    losses, gradient = _losses_and_gradient(*padded, *constants)
-    gradient = _compiled.unpad(gradient, scores)
-    return losses[: tf.shape(scores)[0]], lambda upstream: upstream[:, tf.newaxis] * gradient
-
-
-@_compiled.program
-def _losses_and_gradient(
-    scores: tf.Tensor,
-    labels: tf.Tensor,
-    mask: tf.Tensor,
-    gains: tf.Tensor,
-    sums: tf.Tensor,
-    sigma: tf.Tensor,
-    is_loss1: tf.Tensor,
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Computes the sum over pairs, [batch], and its gradient with respect to the scores, [batch, list]."""
-    weights = _weights(scores, labels, mask, gains, sums, is_loss1)
-    behind = pairwise.scaled_differences(scores, sigma)
-    losses = tf.reduce_sum(weights * tf.nn.softplus(behind), axis=[1, 2])
-    derivatives = sigma * weights * tf.sigmoid(behind)
-    return losses, tf.reduce_sum(derivatives, axis=1) - tf.reduce_sum(derivatives, axis=2)
-
-
-def _weights(
-    scores: tf.Tensor,
-    labels: tf.Tensor,
-    mask: tf.Tensor,
-    gains: tf.Tensor,
-    sums: tf.Tensor,
-    is_loss1: tf.Tensor,
-) -> tf.Tensor:
-    """Returns the weights of the pairs, [batch, list, list], given the cumulative sums of `_rank_discounts`."""
-    rows, columns = _lists.pairs(gains)
-    chosen = tf.where(is_loss1, _lists.different_pairs(mask), _lists.preferences(labels, mask))
-    differences = rows - tf.where(is_loss1, tf.zeros_like(columns), columns)
-    return _lists.fill(differences * pair_ranks.over_orders_of_ties(sums, scores, mask), chosen, 0.0)
 
 
 def _normalized_gains(labels: tf.Tensor, mask: tf.Tensor, topn: int | None) -> tf.Tensor:

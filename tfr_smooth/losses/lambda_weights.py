@@ -5,13 +5,13 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, final
 
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.losses import pair_ranks
-from tfr_smooth.rankings.dcg import NDCGGain, exponential_gain, log2_discount
+from tfr_smooth.rankings.dcg import NDCGGain, log2_discount
 
 Function = Callable[[tf.Tensor], tf.Tensor]
 
@@ -58,6 +58,15 @@ class LambdaWeight(_serialization.Configurable, abc.ABC):
           [list, list] >= 0; 0 on the diagonal.
         """
 
+    def pair_gains(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns the gains whose differences are factors of the weights, [batch, list]; arguments as in `gains`."""
+        return self.gains(labels, mask)
+
+    def rank_sums(self, length: tf.Tensor | int) -> tf.Tensor:
+        """Returns the sums of R over the leading rows and columns, [length + 1, length + 1]."""
+        return pair_ranks.cumulative(self.of_ranks(tf.cast(tf.range(1, length + 1), tf.float64)))
+
+    @final
     def pair_weights(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the weights w.
 
@@ -69,13 +78,9 @@ class LambdaWeight(_serialization.Configurable, abc.ABC):
         Returns:
           [batch, list, list] >= 0.
         """
-        ranks = tf.cast(tf.range(1, _lists.length(scores) + 1), tf.float64)
-        sums = pair_ranks.cumulative(self.of_ranks(ranks))
-        return self._differences(labels, mask) * pair_ranks.over_orders_of_ties(sums, tf.stop_gradient(scores), mask)
-
-    def _differences(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        rows, columns = _lists.pairs(self.gains(labels, mask))
-        return tf.abs(rows - columns)
+        rows, columns = _lists.pairs(self.pair_gains(labels, mask))
+        sums = self.rank_sums(_lists.length(scores))
+        return tf.abs(rows - columns) * pair_ranks.over_orders_of_ties(sums, tf.stop_gradient(scores), mask)
 
 
 @_serialization.register
@@ -161,7 +166,7 @@ class _DCGWeight(LambdaWeight):
         if self.gain_fn is not None:
             gain = self.gain_fn
         elif self._is_ndcg:
-            gain = NDCGGain.of("exponential", labels) if self.normalized else exponential_gain
+            gain = NDCGGain.of("exponential", labels)
         else:
             gain = tf.identity
         gains = _lists.fill(gain(labels), mask, 0.0)
@@ -188,8 +193,9 @@ class _DCGWeight(LambdaWeight):
         shared = _lists.Neighbors(starts).mean(tf.broadcast_to(discounts, tf.shape(ranked)))
         return self.gains(labels, mask) * tf.gather(shared, tf.argsort(order, axis=1), batch_dims=1)
 
-    def _differences(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        return super()._differences(labels, mask) * _lists.count(mask, labels.dtype)[:, :, tf.newaxis]
+    def pair_gains(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns the gains times the number of documents in the list."""
+        return self.gains(labels, mask) * _lists.count(mask, labels.dtype)
 
 
 @_serialization.register
@@ -344,7 +350,7 @@ class YetiDCGLambdaWeight(DCGLambdaWeightV2):
     r"""`DCGLambdaWeightV2` with the gain and discount of NDCG, for neighbors in the ranking; 0 for other pairs.
 
     (TF-Ranking's `YetiDCGLambdaWeight`, the weight of `YetiLogisticLoss`; Lyzhin et al., "Which Tricks are Important
-    for Learning to Rank?", ICML 2023.)
+    for Learning to Rank?", ICML 2023.) In lists with labels above 64, the gains are divided by $2^{\max y - 64}$.
 
     Args:
       topn: The cutoff K, >= 1; None for the whole list.

@@ -51,7 +51,7 @@ class ListAPLoss(RankingLoss):
     def __init__(self, *, num_bins: int = 20, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
         self.num_bins = _arguments.integer("num_bins", num_bins, least=2)
-        self.temperature = _arguments.real("temperature", temperature, above=0.0)
+        self.temperature = _arguments.scale("temperature", temperature)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
@@ -71,17 +71,12 @@ class ListAPLoss(RankingLoss):
 
 def _bins(scores: tf.Tensor, real: tf.Tensor, num_bins: int, temperature: float) -> tf.Tensor:
     """Returns the share of each document in each bin, [batch, list, M]; a document is split between two bins."""
-    # The sum of a list's scores must not overflow. Clipped scores are in the outer bins anyway.
-    edge = scores.dtype.max * 1e-8
-    scores = tf.clip_by_value(scores, -edge, edge)
     # Subtract the maximum first, so that a shift of the scores does not change the rounding of the mean.
-    highest = tf.reduce_max(_lists.fill(scores, real > 0.0, -edge), axis=1, keepdims=True)
+    highest = tf.reduce_max(_lists.fill(scores, real > 0.0, scores.dtype.min), axis=1, keepdims=True)
     scores = real * (scores - tf.stop_gradient(highest))
     count = tf.maximum(tf.reduce_sum(real, axis=1, keepdims=True), 1.0)
     mean = tf.reduce_sum(real * scores, axis=1, keepdims=True) / count
-    # Beyond 20 the hyperbolic tangent is 1; no quotient overflows.
-    deviations = tf.clip_by_value(scores - mean, -20.0 * temperature, 20.0 * temperature) / temperature
-    place = (1.0 - tf.tanh(deviations)) * ((num_bins - 1) / 2.0)
+    place = (1.0 - tf.tanh((scores - mean) / temperature)) * ((num_bins - 1) / 2.0)
     upper = tf.stop_gradient(tf.minimum(tf.floor(place), num_bins - 2.0))
     share = (place - upper)[:, :, tf.newaxis]
     first = tf.cast(upper, tf.int32)

@@ -62,7 +62,7 @@ class ListMLELoss(RankingLoss):
         super().__init__(**options)
         self.position_aware = _arguments.boolean("position_aware", position_aware)
         self.lambda_weight = _arguments.instance("lambda_weight", lambda_weight, ListMLELambdaWeight, optional=True)
-        self.temperature = _arguments.real("temperature", temperature, above=0.0)
+        self.temperature = _arguments.scale("temperature", temperature)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""

@@ -159,7 +159,7 @@ class DualLearningLoss(MultiScoreLoss):
     examination, then the relevance. Returns a scalar, or [batch] for the reduction "none".
 
     Args:
-      max_weight: Maximum of the weights, >= 1. Lower values reduce the variance and add bias.
+      max_weight: Maximum of the weights, in [1, 1e10]. Lower values reduce the variance and add bias.
       **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
 
     Raises:
@@ -179,13 +179,11 @@ class DualLearningLoss(MultiScoreLoss):
 
     def __init__(self, *, max_weight: float = 20.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
-        self.max_weight = _arguments.real("max_weight", max_weight, least=1.0)
+        self.max_weight = _arguments.real("max_weight", max_weight, least=1.0, most=1e10)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        # Avoids overflow of the weighted sums.
-        limit = scores.dtype.max / 16.0 / self.max_weight / _lists.count(mask, scores.dtype)[:, :, tf.newaxis]
-        exam, relevance = tf.unstack(tf.clip_by_value(scores, -limit, limit), axis=2)
+        exam, relevance = tf.unstack(scores, axis=2)
         clicks = tf.cast(labels > 0.0, scores.dtype)
 
         def weighted(logits: tf.Tensor, others: tf.Tensor) -> tf.Tensor:
@@ -214,7 +212,7 @@ class MixtureEMLoss(MultiScoreLoss):
 
     Args:
       temperature: Tau, the divisor of the scores, > 0.
-      alpha: Sharpness of the probabilities of the models, >= 0.
+      alpha: Sharpness of the probabilities of the models, in [0, 1e10].
       **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
 
     Raises:
@@ -232,20 +230,18 @@ class MixtureEMLoss(MultiScoreLoss):
 
     def __init__(self, *, temperature: float = 1.0, alpha: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
-        self.temperature = _arguments.real("temperature", temperature, above=0.0)
-        self.alpha = _arguments.real("alpha", alpha, least=0.0)
+        self.temperature = _arguments.scale("temperature", temperature)
+        self.alpha = _arguments.real("alpha", alpha, least=0.0, most=1e10)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        # Avoids overflow of the sums.
-        limit = labels.dtype.max / 16.0 / _lists.count(mask, labels.dtype)[:, :, tf.newaxis]
-        limit = tf.minimum(limit, limit * self.temperature) / max(self.alpha, 1.0)
-        logits = tf.clip_by_value(scores, -limit, limit) / self.temperature
+        logits = scores / self.temperature
         losses = tf.nn.sigmoid_cross_entropy_with_logits(
             tf.broadcast_to(labels[:, :, tf.newaxis], tf.shape(logits)), logits
         )
         of_models = tf.reduce_sum(tf.where(mask[:, :, tf.newaxis], losses, tf.zeros_like(losses)), axis=1)
-        return tf.reduce_sum(tf.stop_gradient(tf.nn.softmax(-self.alpha * of_models)) * of_models, axis=1)
+        gaps = tf.minimum(of_models - tf.reduce_min(of_models, axis=1, keepdims=True), of_models.dtype.max * 1e-11)
+        return tf.reduce_sum(tf.stop_gradient(tf.nn.softmax(-self.alpha * gaps)) * of_models, axis=1)
 
 
 def _clean_each(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None) -> _lists.Batch:

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth import _arguments, _compiled, _lists, _serialization
+from tfr_smooth.losses import pair_ranks
 from tfr_smooth.losses.lambda_weights import LambdaWeight
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+# The pairs of documents of which a program holds a few arrays.
+_MOST_PAIRS = 2**25
 
 
 class PairwiseLoss(RankingLoss):
@@ -23,7 +27,7 @@ class PairwiseLoss(RankingLoss):
     ) -> None:
         super().__init__(**options)
         self.lambda_weight = _arguments.instance("lambda_weight", lambda_weight, LambdaWeight, optional=True)
-        self.temperature = _arguments.real("temperature", temperature, above=0.0)
+        self.temperature = _arguments.scale("temperature", temperature)
 
     @abc.abstractmethod
     def pair_losses(self, behind: tf.Tensor) -> tf.Tensor:
@@ -31,14 +35,13 @@ class PairwiseLoss(RankingLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        weights = tf.cast(_lists.preferences(labels, mask), scores.dtype)
+        count = _lists.count(mask, scores.dtype)[:, :, tf.newaxis]
+        weights = tf.cast(_lists.preferences(labels, mask), scores.dtype) / count
+        behind = scaled_differences(scores, tf.convert_to_tensor(1.0 / self.temperature, scores.dtype))
         if self.lambda_weight is not None:
             weights *= self.lambda_weight.pair_weights(labels, scores, mask)
-        behind = scaled_differences(scores, tf.convert_to_tensor(1.0 / self.temperature, scores.dtype))
-        # Divided before they are summed, so that the sum does not overflow.
-        return tf.reduce_sum(
-            weights / _lists.count(mask, scores.dtype)[:, :, tf.newaxis] * self.pair_losses(behind), axis=[1, 2]
-        )
+            behind = _lists.clipped(behind, _largest_loss(tf.reduce_sum(weights, axis=[1, 2])))
+        return tf.reduce_sum(weights * self.pair_losses(behind), axis=[1, 2])
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with only one distinct label."""
@@ -109,6 +112,14 @@ class PairwiseLogisticLoss(PairwiseLoss):
       [0.3991]
     """
 
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        if self.lambda_weight is None:
+            return super().compute(labels, scores, mask)
+        gains = self.lambda_weight.pair_gains(labels, mask) / _lists.count(mask, labels.dtype)
+        rank_sums = self.lambda_weight.rank_sums(_compiled.padded_length(_lists.length(scores)))
+        return weighted_logistic(scores, labels, mask, gains, rank_sums, 1.0 / self.temperature)
+
     def pair_losses(self, behind: tf.Tensor) -> tf.Tensor:
         """Returns the loss of pairs of which the first document should be ranked above the second, elementwise."""
         return tf.nn.softplus(behind)
@@ -158,7 +169,7 @@ class PairwiseMSELoss(PairwiseLoss):
     w = 1, this is $2 \sum_i (e_i - \bar e)^2$ with the errors $e_i = s_i / \tau - y_i$: the variance of the errors.
     TF-Ranking divides the sum over a batch by its number of documents, including padding; without padding, the losses
     are equal. Lists with fewer than two documents are excluded. Errors are clipped to the largest value with a finite
-    square.
+    sum of squares.
 
     Args:
       lambda_weight: Weights of the pairs, such as `NDCGLambdaWeight()`. None uses 1.
@@ -180,21 +191,20 @@ class PairwiseMSELoss(PairwiseLoss):
 
     def pair_losses(self, behind: tf.Tensor) -> tf.Tensor:
         """Returns the squares of the differences of two errors, [batch, list, list]."""
-        return squares(behind, tf.square(4.0 * tf.cast(_lists.length(behind), behind.dtype)))
+        return tf.square(behind)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         count = _lists.count(mask, scores.dtype)
-        limit = scores.dtype.max / 8.0 * min(self.temperature, 1.0)
-        # No quotients: TensorFlow also computes their derivatives by the divisor, which overflow.
-        errors = tf.clip_by_value(scores, -limit, limit) * (1.0 / self.temperature) - labels  # 0 at padding
+        errors = _lists.clipped(scores / self.temperature - labels, _lists.LARGEST_SCORE)  # 0 at padding
         if self.lambda_weight is None:
-            mean = tf.reduce_sum(errors * tf.math.reciprocal(count), axis=1, keepdims=True)
-            centered = _lists.fill(errors - mean, mask, 0.0)
-            return 2.0 * tf.reduce_sum(squares(centered, count), axis=1)
+            centered = _lists.fill(errors - tf.reduce_sum(errors, axis=1, keepdims=True) / count, mask, 0.0)
+            return 2.0 * tf.reduce_sum(tf.square(centered), axis=1)
         rows, columns = _lists.pairs(errors)
         weights = _lists.fill(self.lambda_weight.pair_weights(labels, scores, mask), _lists.different_pairs(mask), 0.0)
-        return tf.reduce_sum(weights / count[:, :, tf.newaxis] * self.pair_losses(rows - columns), axis=[1, 2])
+        weights /= count[:, :, tf.newaxis]
+        largest = tf.sqrt(_largest_loss(tf.reduce_sum(weights, axis=[1, 2])))
+        return tf.reduce_sum(weights * self.pair_losses(_lists.clipped(rows - columns, largest)), axis=[1, 2])
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with fewer than two documents."""
@@ -231,7 +241,7 @@ class RankNetLoss(RankingLoss):
 
     def __init__(self, *, sigma: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
-        self.sigma = _arguments.real("sigma", sigma, above=0.0)
+        self.sigma = _arguments.scale("sigma", sigma)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
@@ -256,19 +266,105 @@ def logistic(scores: tf.Tensor, sigma: float | tf.Tensor) -> tf.Tensor:
 
 def scaled_differences(scores: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
     r"""Returns [batch, list, list]: $\sigma (s_j - s_i)$ at (i, j)."""
-    # Avoids overflow of the products with sigma.
-    limit = scores.dtype.max / 4.0 / tf.maximum(sigma, 1.0)
-    rows, columns = _lists.pairs(tf.clip_by_value(scores, -limit, limit))
+    rows, columns = _lists.pairs(scores)
     return sigma * (columns - rows)
 
 
-def squares(errors: tf.Tensor, terms: tf.Tensor) -> tf.Tensor:
-    """Returns the squares of errors, clipped to the largest value for which a sum of squares is finite.
+def _largest_loss(weights: tf.Tensor) -> tf.Tensor:
+    """Returns the largest loss of a pair, [batch, 1, 1], whose sum with weights of this total, [batch], is finite."""
+    return (weights.dtype.max / 8.0 / (1.0 + weights))[:, tf.newaxis, tf.newaxis]
+
+
+def weighted_logistic(
+    scores: tf.Tensor,
+    labels: tf.Tensor,
+    mask: tf.Tensor,
+    gains: tf.Tensor,
+    rank_sums: tf.Tensor,
+    sigma: float,
+    *,
+    all_pairs: bool = False,
+) -> tf.Tensor:
+    r"""Returns $\sum_{ij} |g_i - g_j| R(r_i, r_j) \log(1 + e^{-\sigma (s_i - s_j)})$ over the pairs with $y_i > y_j$.
+
+    The $r_i$ are the ranks by the scores, constant to the gradient, with the mean of R over the orders of tied
+    documents. Value and gradient are one program, which holds the pairs of few lists at a time if lists are long.
 
     Args:
-      errors: Floats of any shape.
-      terms: The number of squares in the sum, >= 1, in a shape that broadcasts to that of the errors.
+      scores: [batch, list].
+      labels: [batch, list].
+      mask: [batch, list] bool, False for padding.
+      gains: [batch, list].
+      rank_sums: The result of `pair_ranks.cumulative` for R, of at least `_compiled.padded_length(list)` ranks.
+      sigma: Slope of the logistic function, > 0.
+      all_pairs: Whether the sum is over all pairs, each with $|g_i|$ in place of the difference.
+
+    Returns:
+      [batch].
     """
-    largest = tf.sqrt(errors.dtype.max / 4.0 / terms)
-    # Not errors + stop_gradient(clipped - errors), which rounds to 0 where the error is much larger.
-    return tf.square(tf.grad_pass_through(lambda errors: tf.clip_by_value(errors, -largest, largest))(errors))
+    constants = rank_sums, tf.constant(sigma, scores.dtype), tf.constant(all_pairs)
+    return tf.ensure_shape(_weighted_logistic(scores, labels, mask, gains, *constants), scores.shape[:1])
+
+
+def _plain(
+    scores: tf.Tensor,
+    labels: tf.Tensor,
+    mask: tf.Tensor,
+    gains: tf.Tensor,
+    rank_sums: tf.Tensor,
+    sigma: tf.Tensor,
+    all_pairs: tf.Tensor,
+) -> tf.Tensor:
+    weights, largest = _weights(rank_sums, all_pairs, tf.stop_gradient(scores), labels, mask, gains)
+    losses = tf.nn.softplus(_lists.clipped(scaled_differences(scores, sigma), largest))
+    return tf.reduce_sum(weights * losses, axis=[1, 2])
+
+
+@_compiled.differentiable(_plain)
+def _weighted_logistic(
+    scores: tf.Tensor,
+    labels: tf.Tensor,
+    mask: tf.Tensor,
+    gains: tf.Tensor,
+    rank_sums: tf.Tensor,
+    sigma: tf.Tensor,
+    all_pairs: tf.Tensor,
+) -> _compiled.WithGradient:
+    padded = [_compiled.pad(tensor) for tensor in (scores, labels, mask, gains)]
+    constants = [rank_sums, sigma, all_pairs]
+    lists, length = (size or tf.shape(padded[0])[axis] for axis, size in enumerate(padded[0].shape))
+    parts = lists // _compiled.padded_batch((_MOST_PAIRS // length // length + 1) // 2)
+    losses, gradient = _compiled.in_parts(_losses_and_gradient, constants, padded, (scores.dtype, scores.dtype), parts)
+    gradient = _compiled.unpad(gradient, scores)
+    return losses[: tf.shape(scores)[0]], lambda upstream: upstream[:, tf.newaxis] * gradient
+
+
+@_compiled.program
+def _losses_and_gradient(
+    rank_sums: tf.Tensor,
+    sigma: tf.Tensor,
+    all_pairs: tf.Tensor,
+    scores: tf.Tensor,
+    labels: tf.Tensor,
+    mask: tf.Tensor,
+    gains: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Computes the loss, [batch], and its gradient with respect to the scores, [batch, list]."""
+    weights, largest = _weights(rank_sums, all_pairs, scores, labels, mask, gains)
+    behind = scaled_differences(scores, sigma)
+    losses = tf.reduce_sum(weights * tf.nn.softplus(tf.minimum(behind, largest)), axis=[1, 2])
+    derivatives = sigma * weights * tf.sigmoid(behind)
+    return losses, tf.reduce_sum(derivatives, axis=1) - tf.reduce_sum(derivatives, axis=2)
+
+
+def _weights(
+    rank_sums: tf.Tensor, all_pairs: tf.Tensor, scores: tf.Tensor, labels: tf.Tensor, mask: tf.Tensor, gains: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the weights of the pairs, [batch, list, list], and the largest loss of a pair, [batch, 1, 1]."""
+    rows, columns = _lists.pairs(gains)
+    chosen = tf.where(all_pairs, _lists.different_pairs(mask), _lists.preferences(labels, mask))
+    differences = tf.abs(rows - tf.where(all_pairs, tf.zeros_like(columns), columns))
+    weights = _lists.fill(differences * pair_ranks.over_orders_of_ties(rank_sums, scores, mask), chosen, 0.0)
+    # The mean over orders does not change the total of R.
+    total = 2.0 * tf.reduce_max(tf.abs(gains), axis=1) * tf.cast(rank_sums[-1, -1], gains.dtype)
+    return weights, _largest_loss(total)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _lists, _serialization
-from tfr_smooth.losses.pairwise import squares
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 from tfr_smooth.losses.softmax import cross_entropy
 
@@ -50,7 +49,7 @@ class MeanSquaredLoss(PointwiseLoss):
     (The pointwise regression of Cossock and Zhang, "Subset Ranking Using Regression", COLT 2006.) The mean is over the
     N real documents of each list; TF-Ranking's mean is over all documents of the batch, including padding. Lists
     without a relevant document are included, as their labels of 0 are regression targets too; empty lists are excluded.
-    The loss is at least 0. Errors are clipped to the largest value with a finite square.
+    The loss is at least 0.
 
     The arguments are those of `RankingLoss`. Time and memory O(N) per list.
 
@@ -64,7 +63,7 @@ class MeanSquaredLoss(PointwiseLoss):
 
     def document_losses(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the loss of each document, [batch, list], from clean lists."""
-        return squares(labels - scores, _lists.count(mask, scores.dtype))
+        return tf.square(labels - scores)
 
 
 @_serialization.register

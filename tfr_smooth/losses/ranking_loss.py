@@ -141,7 +141,7 @@ class RankingLoss(tf.keras.losses.Loss):
         Of another loss if one is given, with the options of this one.
         """
         loss = self if loss is None else loss
-        batch = self._clean(y_true, y_pred)
+        batch = _lists.bounded(self._clean(y_true, y_pred))
         losses, counts = loss._of_included(batch, loss.compute(batch.labels, batch.scores, batch.mask))
         shares = tf.cast(counts, losses.dtype)
         if weight is None:

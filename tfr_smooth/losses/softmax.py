@@ -49,7 +49,7 @@ class SoftmaxLoss(RankingLoss):
     ) -> None:
         super().__init__(**options)
         self.lambda_weight = _arguments.instance("lambda_weight", lambda_weight, DCGLambdaWeight, optional=True)
-        self.temperature = _arguments.real("temperature", temperature, above=0.0)
+        self.temperature = _arguments.scale("temperature", temperature)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
@@ -139,7 +139,7 @@ class ListNetLoss(RankingLoss):
 
     def __init__(self, *, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
-        self.temperature = _arguments.real("temperature", temperature, above=0.0)
+        self.temperature = _arguments.scale("temperature", temperature)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
@@ -155,7 +155,8 @@ class UniqueSoftmaxLoss(RankingLoss):
 
     (Zhu and Klabjan, "Listwise Learning to Rank by Exploring Unique Ratings", WSDM 2020; TF-Ranking's
     `UniqueSoftmaxLoss`.) Documents with equal labels are not compared. Invariant to a shift of the scores. The loss is
-    at least 0. Lists with only one distinct label are excluded.
+    at least 0. It is divided by $2^{\max y - 64}$ in lists with labels above 64. Lists with only one distinct label are
+    excluded.
 
     Args:
       temperature: Tau, the divisor of the scores, > 0.
@@ -176,14 +177,14 @@ class UniqueSoftmaxLoss(RankingLoss):
 
     def __init__(self, *, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
-        self.temperature = _arguments.real("temperature", temperature, above=0.0)
+        self.temperature = _arguments.scale("temperature", temperature)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         behind = pairwise.scaled_differences(scores, tf.convert_to_tensor(1.0 / self.temperature, scores.dtype))
         lower = _lists.preferences(labels, mask)
         behind = _lists.fill(behind, lower, scores.dtype.min / 4.0)
-        terms = tf.nn.softplus(tf.reduce_logsumexp(behind, axis=2))
+        terms = _lists.clipped(tf.nn.softplus(tf.reduce_logsumexp(behind, axis=2)), _lists.LARGEST_SCORE)
         return tf.reduce_sum(NDCGGain.of("exponential", labels)(labels) * terms, axis=1)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -232,8 +233,8 @@ class SoftmaxAtKLoss(RankingLoss):
     ) -> None:
         super().__init__(**options)
         self.topn = _arguments.integer("topn", topn, least=1)
-        self.weight_temperature = _arguments.real("weight_temperature", weight_temperature, above=0.0)
-        self.temperature = _arguments.real("temperature", temperature, above=0.0)
+        self.weight_temperature = _arguments.scale("weight_temperature", weight_temperature)
+        self.temperature = _arguments.scale("temperature", temperature)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
@@ -281,8 +282,6 @@ def log_softmax(scores: tf.Tensor, mask: tf.Tensor, temperature: float) -> tf.Te
 
 def _logits(scores: tf.Tensor, mask: tf.Tensor, temperature: float) -> tf.Tensor:
     """Returns the scores divided by the temperature, up to a constant per list."""
-    # The difference first, so that a shift of the scores loses no precision. The clipping avoids overflow.
+    # The difference first, so that a shift of the scores loses no precision.
     highest = tf.reduce_max(_lists.fill(scores, mask, scores.dtype.min), axis=1, keepdims=True)
-    lowest = scores.dtype.min / 4.0
-    logits = tf.maximum(scores - tf.stop_gradient(highest), lowest * min(temperature, 1.0)) / temperature
-    return _lists.fill(logits, mask, lowest)
+    return _lists.fill((scores - tf.stop_gradient(highest)) / temperature, mask, scores.dtype.min / 4.0)

@@ -45,7 +45,7 @@ class Approx(PositionRanking):
     def __post_init__(self) -> None:
         """Checks the arguments."""
         object.__setattr__(self, "alpha", _arguments.temperature("alpha", self.alpha))
-        object.__setattr__(self, "beta", _arguments.real("beta", self.beta, above=0.0))
+        object.__setattr__(self, "beta", _arguments.scale("beta", self.beta))
 
     def positions(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the position of each document.

@@ -75,7 +75,7 @@ class FastSort(PositionRanking):
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        object.__setattr__(self, "beta", _arguments.real("beta", self.beta, above=0.0))
+        object.__setattr__(self, "beta", _arguments.scale("beta", self.beta))
         strength = _arguments.temperature("regularization_strength", self.regularization_strength)
         object.__setattr__(self, "regularization_strength", strength)
         _arguments.choice("regularization", self.regularization, REGULARIZATIONS)

@@ -89,7 +89,7 @@ class Sinkhorn(PositionRanking):
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        object.__setattr__(self, "beta", _arguments.real("beta", self.beta, above=0.0))
+        object.__setattr__(self, "beta", _arguments.scale("beta", self.beta))
         object.__setattr__(self, "epsilon", _arguments.temperature("epsilon", self.epsilon))
         object.__setattr__(self, "threshold", _arguments.real("threshold", self.threshold, above=0.0))
         object.__setattr__(self, "max_iterations", _arguments.integer("max_iterations", self.max_iterations, least=1))

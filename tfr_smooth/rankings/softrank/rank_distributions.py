@@ -56,7 +56,7 @@ def win_probabilities(scores: tf.Tensor, mask: tf.Tensor, *, sigma: float = 1.0)
         [0.24 0.   0.24]
         [0.5  0.76 0.  ]]]
     """
-    return win_probabilities_of(scores, mask, tf.constant(_arguments.real("sigma", sigma, above=0.0), tf.float64))
+    return win_probabilities_of(scores, mask, tf.constant(_arguments.scale("sigma", sigma), tf.float64))
 
 
 def rank_distributions(
