@@ -13,9 +13,10 @@ from tfr_smooth import losses, metrics
 
 
 def batch():
-    """Returns labels and scores, [7, 6].
+    """Returns labels and scores, [9, 6].
 
-    The lists are: ordinary, short, tied, without relevant documents, one document, only padding, with huge scores.
+    The lists are: ordinary, short, tied, without relevant documents, one document, only padding, with huge scores, with
+    huge labels, with both.
     """
     labels = np.array(
         [
@@ -26,12 +27,14 @@ def batch():
             [1, -1, -1, -1, -1, -1],
             [-1, -1, -1, -1, -1, -1],
             [0, 1, 0, 2, 1, -1],
+            [0, 1e9, 127, 200, 3, -1],
+            [0, 1e9, 3e38, 127, 3, 1],
         ],
         np.float32,
     )
     scores = np.random.RandomState(0).randn(*labels.shape).astype(np.float32)
     scores[2] = 0.5
-    scores[6] = [1e30, -1e30, 1e30, 0.0, -3e38, 7.0]
+    scores[[6, 8]] = [1e30, -1e30, 1e30, 0.0, -3e38, 7.0]
     return tf.constant(labels), tf.constant(scores)
 
 

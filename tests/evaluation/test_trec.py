@@ -4,6 +4,8 @@ import itertools
 import math
 import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -366,6 +368,30 @@ def test_a_run_and_qrels_may_differ_in_queries_and_documents():
         "not in the run": {"P_1": 0.0, "P_3": 0.0, "recall_3": 0.0, "recip_rank": 0.0},
     }
     assert trec_eval(run, "P_3", qrels=qrels) == {"P_3": pytest.approx(1 / 6)}
+
+
+ONLY_NEGATIVE = """
+from tfr_smooth import evaluation
+run, qrels = {"q": {"a": 3.0, "b": 2.0}, "r": {"a": 3.0, "b": 2.0}}, {"q": {"a": -2, "b": -1}, "r": {"a": -1, "b": 2}}
+for grade in range(1, 100):  # whether pytrec_eval returns depends on what its memory held before
+    many = {"q": {f"d{place}": place % grade + 1 for place in range(grade)}}
+    evaluation.trec_eval(many, "ndcg", qrels=many)
+    evaluation.trec_eval(run, "ndcg", qrels={"q": qrels["q"]})
+names = ["ndcg", "ndcg_cut_5", "map", "P_1", "recip_rank", "Rprec", "recall_5", "success_1", "map_cut_5"]
+found = evaluation.trec_eval_by_query(run, names, qrels=qrels)
+zero = evaluation.trec_eval_by_query(run, names, qrels={"q": {"a": 0, "b": 0}, "r": {"a": 0, "b": 2}})
+print(found == zero, *found["q"].values(), found["r"]["ndcg_cut_5"])
+"""
+
+
+def test_labels_below_0_are_not_relevant():
+    """In a process of its own, since pytrec_eval may never return for the NDCG of a query with negative labels only."""
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
+    command = [sys.executable, "-c", ONLY_NEGATIVE]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    equal, *values, ndcg = done.stdout.split()
+    assert equal == "True" and values == ["0.0"] * 9
+    assert float(ndcg) == pytest.approx(1.0 / np.log2(3.0))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests import references
-from tfr_smooth import measures, rankings
+from tfr_smooth import measures, metrics, rankings
 from tfr_smooth.rankings.dcg import NDCGGain
 
 
@@ -114,3 +114,21 @@ def test_ndcg_of_the_ideal_order_is_one_in_graphs_of_unknown_length(labels, topn
     """The ideal gain is computed from the numbers of documents per grade, or by sorting other labels."""
     ndcg = tf.function(measures.NDCG(topn=topn), input_signature=[tf.TensorSpec([None, None])] * 2)
     np.testing.assert_allclose(ndcg(np.float32([labels]), np.float32([[3.0, 2.0, 1.0]])), [1.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("label", [101.0, 200.0, 3e38])
+def test_dcg_refuses_labels_whose_gain_overflows(label):
+    labels, scores = tf.constant([[0.0, label, 1.0]]), tf.constant([[1.0, 2.0, 3.0]])
+    with pytest.raises(ValueError, match="at most 100 for the gain 2.* use `gain_fn` for other labels, got"):
+        measures.DCG()(labels, scores)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`labels` must be at most 100"):
+        tf.function(measures.DCG())(labels, scores)
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match="`labels` must be at most 100"):
+        metrics.DCGMetric().update_state(labels, scores)
+    linear = measures.DCG(gain_fn=tf.identity)(labels, scores)
+    np.testing.assert_allclose(linear, [1.0 + label / np.log2(3.0)], rtol=1e-6)
+
+
+def test_dcg_of_the_largest_labels_is_finite():
+    found = measures.DCG()(tf.fill([1, 1000], 100.0), tf.zeros([1, 1000]))
+    np.testing.assert_allclose(found, 2.0**100 * np.sum(1.0 / np.log2(np.arange(2, 1002))), rtol=1e-5)

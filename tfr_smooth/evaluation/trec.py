@@ -73,9 +73,9 @@ def trec_eval(
         are not empty and contain no NUL. With `qrels`: a run, as returned by `read_run`.
       measures: Names among "map", "ndcg", "recip_rank", "Rprec", "P_k", "map_cut_k", "ndcg_cut_k", "recall_k" and
         "success_k", with a whole number k from 1 to 999999999; or one such name.
-      qrels: The labels of a run, as returned by `read_qrels`. Documents without a label are not relevant, queries
-        without labels are ignored, and queries that are missing in the run count as 0, as with `trec_eval -c`. None:
-        `queries` contain labels.
+      qrels: The labels of a run, as returned by `read_qrels`. Documents without a label or with one below 0 are not
+        relevant, queries without labels are ignored, and queries that are missing in the run count as 0, as with
+        `trec_eval -c`. None: `queries` contain labels.
 
     Returns:
       Measure to its mean in [0, 1], in the order of `measures`.
@@ -158,7 +158,8 @@ def _from_run(run: Any, qrels: Qrels) -> tuple[dict[str, dict[str, float]], dict
             if label != int(label) or label > _MAX_LABEL:
                 expected = f"of query {query_id!r} must be whole numbers up to {_MAX_LABEL}"
                 raise ValueError(f"`qrels` {expected}, got {label!r} for document {doc_id!r}.")
-    labels = {query: {doc: int(label) for doc, label in documents.items()} for query, documents in qrels.items()}
+    # No measure distinguishes labels below 0 from 0, and pytrec_eval may never return if there are no others.
+    labels = {query: {doc: max(int(label), 0) for doc, label in docs.items()} for query, docs in qrels.items()}
     scores = {}
     for query_id in labels:
         if query_id in run:

@@ -34,6 +34,9 @@ class LossOptions(TypedDict, total=False):
 class RankingLoss(tf.keras.losses.Loss):
     """Base class of the ranking losses; reduces per-list losses to a Keras loss.
 
+    Value and gradient of the losses of this library are finite for finite labels and scores. Labels above 1e9 count as
+    1e9 and scores beyond 1e15 as these. Temperatures and other factors of scores must be in [1e-10, 1e10].
+
     A subclass overrides `compute`. It also overrides `counts` if lists without a relevant document are included.
     Excluded lists do not contribute to value or gradient, regardless of their weight, nor to the number of lists that
     "sum_over_batch_size" divides by. With "none" their loss is 0. Under a `tf.distribute` strategy, the number of lists
@@ -163,7 +166,7 @@ class RankingLoss(tf.keras.losses.Loss):
             "mask" [batch, list], False for padding.
           y_pred: Scores [batch, list] or [batch, list, 1], any float type. Their Keras mask, if any, marks padding too.
           sample_weight: A number, one weight per list ([batch] or [batch, 1]) or one per document ([batch, list]; the
-            list's weight is sum(w y) / sum(y), as in TF-Ranking). None uses 1.
+            list's weight is sum(w y) / sum(y), as in TF-Ranking). None uses 1. Negative weights are not refused.
 
         Returns:
           A scalar, or [batch] for the reduction "none"; in `dtype`.

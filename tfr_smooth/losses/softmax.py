@@ -284,4 +284,5 @@ def _logits(scores: tf.Tensor, mask: tf.Tensor, temperature: float) -> tf.Tensor
     """Returns the scores divided by the temperature, up to a constant per list."""
     # The difference first, so that a shift of the scores loses no precision.
     highest = tf.reduce_max(_lists.fill(scores, mask, scores.dtype.min), axis=1, keepdims=True)
-    return _lists.fill((scores - tf.stop_gradient(highest)) / temperature, mask, scores.dtype.min / 4.0)
+    # Padding is below all scores, but its product with a sum of labels is finite.
+    return _lists.fill((scores - tf.stop_gradient(highest)) / temperature, mask, -1e26)

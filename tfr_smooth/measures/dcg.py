@@ -11,6 +11,8 @@ from tfr_smooth.measures.measure import Measure
 from tfr_smooth.rankings import Ranking
 from tfr_smooth.rankings.dcg import Discount, TensorFunction, exponential_gain
 
+_LARGEST = 100.0
+
 
 @_serialization.register
 @dataclasses.dataclass(frozen=True)
@@ -25,12 +27,13 @@ class DCG(Measure):
 
     Args:
       topn: The cutoff K, >= 1; None for the whole list.
-      gain_fn: The gain g, an elementwise function of labels. None for $2^y - 1$.
+      gain_fn: The gain g, an elementwise function of labels. None for $2^y - 1$, for labels up to 100.
       rank_discount_fn: The discount D, an elementwise function of float32 ranks, which start at 1. None for
         $1 / \log_2(r + 1)$.
 
     Raises:
-      ValueError: If an argument is out of range.
+      ValueError: If an argument is out of range; in a call, if a label is above 100 without `gain_fn` (in a graph:
+        `tf.errors.InvalidArgumentError`, which XLA leaves out).
 
     Time and memory O(K) per list in addition to the ranking.
 
@@ -57,7 +60,7 @@ class DCG(Measure):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        gains = tf.cast((self.gain_fn or exponential_gain)(labels), labels.dtype)
+        gains = tf.cast(self.gain_fn(labels), labels.dtype) if self.gain_fn else exponential_gain(_small(labels))
         return ranking.discounted_gain(
             scores,
             _lists.fill(gains, mask, 0.0),  # The gain of the label 0 may be another number.
@@ -66,6 +69,17 @@ class DCG(Measure):
             topn=self.topn,
             gain=tf.identity,
         )
+
+
+def _small(labels: tf.Tensor) -> tf.Tensor:
+    """Returns the labels; raises an error if a sum of gains 2^y may exceed the largest float32."""
+    expected = f"`labels` must be at most {_LARGEST:g} for the gain 2^y - 1; use `gain_fn` for other labels"
+    try:
+        check = tf.debugging.assert_less_equal(labels, tf.constant(_LARGEST, labels.dtype), expected)
+    except tf.errors.InvalidArgumentError:
+        raise ValueError(f"{expected}, got {tf.reduce_max(labels).numpy():g}.") from None
+    with tf.control_dependencies([] if check is None else [check]):
+        return tf.identity(labels)
 
 
 def discount_of(rank_discount_fn: TensorFunction | None) -> Discount:
