@@ -27,7 +27,7 @@ _ENVIRONMENT = {
     # At level 2, TensorFlow reports each program that it finds in XLA's cache as an error of parsing.
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
-_MOST_BROKEN = 3  # pools in a row without a finished job
+_MOST_IDLE = 3  # pools in a row without a finished job, as if processes cannot start
 
 # Wraps an iterable to show progress: called with it, a title and the number of its elements.
 Progress = Callable[[Iterable[Any], str, int], Iterable[Any]]
@@ -109,24 +109,20 @@ def _on_processes(
     waiting: collections.deque[StoredJob], folder: str, workers: int
 ) -> Iterator[tuple[StoredJob, str | None]]:
     """Like `_ended`, on processes of this machine; the jobs of a pool with a dead process run once more, alone."""
-    lost, broken = collections.deque[StoredJob](), 0
+    lost, idle = collections.deque[StoredJob](), 0
     with mock.patch.dict(os.environ, _ENVIRONMENT):
-        while waiting and broken < _MOST_BROKEN:
-            with _pool(workers) as pool:
-                broken += 1
-                for job, error in _ended(waiting, folder, pool, workers):
-                    if isinstance(error, cf.BrokenExecutor):
-                        lost.append(job)
-                    else:
-                        broken = 0
-                        yield job, _text(error)
-        if broken == _MOST_BROKEN:  # The processes do not even start.
-            waiting.extendleft(lost)
-            return
-        for job in lost:
-            with _pool(1) as pool:
-                for _, error in _ended(collections.deque([job]), folder, pool, 1):
-                    yield job, _text(error)
+        for most, last in ((workers, False), (1, True)):
+            while waiting and idle < _MOST_IDLE:
+                idle += 1
+                with _pool(most) as pool:
+                    for job, error in _ended(waiting, folder, pool, most):
+                        if isinstance(error, cf.BrokenExecutor) and not last:
+                            lost.append(job)
+                        else:
+                            idle = 0
+                            yield job, _text(error)
+            waiting.extend(lost)
+            lost.clear()
 
 
 def _text(error: str | BaseException | None) -> str | None:
@@ -163,9 +159,10 @@ def _start() -> None:
 
 
 def _attempt(job: StoredJob, folder: str) -> str | None:
-    """Runs a job; returns the traceback if it failed, else None."""
+    """Runs a job, unless it has run in the meantime; returns the traceback if it failed, else None."""
     try:
-        run_job(job, folder)
+        if not is_done(job, folder):
+            run_job(job, folder)
     except Exception:
         return traceback.format_exc()
     return None

@@ -127,7 +127,6 @@ class Job(StoredJob):
                 f"{split}_queries": np.array(list(by_query)),
             }
         description = {
-            "measures": MEASURES,
             "valid": dict(zip(MEASURES, arrays["valid_metrics"].mean(axis=0).tolist(), strict=True)),
             "details": dict(fitted.details),
             "fit_processor_seconds": seconds,

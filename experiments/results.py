@@ -139,8 +139,9 @@ def _joined(old: Results, new: Results, folder: Path) -> Results:
     before, now = ({**each.settings, "entries": None, "files": None} for each in (old, new))
     changed = [name for name in now if before.get(name) != now[name]]
     changed += [name for name, each in old.settings.get("files", {}).items() if files[name] != each]
-    if changed or old.measures != new.measures:
-        reason = f"{', '.join(changed or ['measures'])} changed"
+    changed += ["measures"] if old.measures != new.measures else []
+    if changed:
+        reason = f"{', '.join(changed)} changed"
         warnings.warn(f"The tables in {folder} have no results of earlier commands: {reason}.", stacklevel=3)
         return new
     replaced = set(zip(new.queries["dataset"], new.queries["ranker"].str.removesuffix(ENSEMBLE), strict=True))

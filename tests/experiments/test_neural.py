@@ -11,30 +11,6 @@ SETTINGS = {"hidden": [8], "epochs": 4, "batch_size": 16, "learning_rate": 0.01,
 RANKER = RANKERS["smoothi_ndcg"]
 
 
-def fit(fold, seed=0, **changes):
-    return RANKER.fit(fold, {**SETTINGS, **changes}, seed)
-
-
-@pytest.fixture(scope="module")
-def plain(fold):
-    return fit(fold)
-
-
-NOISE = {"dropout": 0.3, "input_noise": 0.3, "weight_decay": 0.5, "linear_path": 0.1, "members": 2}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("changes", [NOISE, *({name: value} for name, value in NOISE.items())], ids=str)
-def test_results_depend_only_on_settings_and_seed(fold, plain, changes):
-    first = fit(fold, **changes)
-    other = fit(fold, seed=1, **{**changes, "learning_rate": 0.02})
-    again = fit(fold, **changes)
-    np.testing.assert_array_equal(first.test, again.test)
-    np.testing.assert_array_equal(first.curves["loss"], again.curves["loss"])
-    assert np.abs(first.test - other.test).max() > 1e-3
-    assert np.abs(first.test - plain.test).max() > 1e-4
-
-
 @pytest.mark.slow
 def test_a_neural_ranker_is_the_ranker_of_the_same_arguments(fold):
     train, valid, test = fold
@@ -45,20 +21,6 @@ def test_a_neural_ranker_is_the_ranker_of_the_same_arguments(fold):
     fitted = RANKERS["list_net"].fit(fold, settings, 3)
     np.testing.assert_array_equal(fitted.test, ranker.predict(test.features))
     assert fitted.details["best_epoch"] == ranker.best_epoch_
-
-
-@pytest.mark.slow
-def test_patience_stops_training(fold):
-    fitted = fit(fold, epochs=40, patience=2, learning_rate=0.1)
-    assert len(fitted.curves["loss"]) == fitted.details["best_epoch"] + 3 < 40
-
-
-@pytest.mark.slow
-def test_a_loss_without_a_metric_selects_epochs_by_ndcg(fold):
-    settings = {name: value for name, value in SETTINGS.items() if name != "alpha"}
-    fitted = RANKERS["list_net"].fit(fold, settings, 0)
-    assert "valid_smooth" not in fitted.curves
-    assert fitted.details["best_epoch"] == int(np.argmax(fitted.curves["valid_ndcg"]))
 
 
 def test_unknown_and_invalid_settings_raise():

@@ -42,15 +42,6 @@ def test_results_contain_the_metrics_of_each_query_and_seed(results, plan, datas
 
 
 @pytest.mark.slow
-def test_a_neural_result_contains_learning_curves(plan, dataset):
-    (job, *_) = plan.selected(dataset, "Fold1", plan.entries[0])
-    arrays = experiments.read_result(job, plan.folder).arrays
-    names = {name for name in arrays if name.startswith("curve_")}
-    assert names == {f"curve_{name}" for name in ("loss", "valid_ndcg", "valid_smooth", "valid_exact")}
-    assert all(arrays[name].shape == (2,) for name in names)
-
-
-@pytest.mark.slow
 def test_no_process_starts_without_remaining_jobs(plan, monkeypatch):
     monkeypatch.setattr(execution, "_pool", lambda workers: pytest.fail("A process was started."))
     assert plan.run(workers=2) == []
@@ -73,6 +64,8 @@ def test_every_job_is_listed(results):
     jobs = results.jobs
     mine = jobs[(jobs["ranker"] == "smoothi_ndcg") & (jobs["fold"] == "Fold1")]
     assert len(mine) == 3 and mine["selected"].sum() == 2  # two learning rates, one of them with a second seed
+    names = {name for curves in mine["curves"] for name in json.loads(curves)}
+    assert names == {"loss", "valid_ndcg", "valid_smooth", "valid_exact"}
     searched = mine[mine["seed"] == 0].set_index("selected")["valid_ndcg"]
     assert searched[True] >= searched[False]
     assert "ridge (ensemble)" not in results.labels and "smoothi_ndcg (ensemble)" in results.labels
@@ -95,6 +88,7 @@ def test_written_results_are_read_back_and_give_the_same_report(results, tmp_pat
     page = (tmp_path / "first" / "report.md").read_text(encoding="utf-8")
     titles = ["Test metrics by ranker: mean and standard error", "Differences per query", "Learning curves"]
     assert re.findall("^### (.*)", page, re.M) == [*titles, "Time of fitting", "Selected hyperparameters"]
+    assert json.loads(page.partition("```json")[2].partition("```")[0]) == results.settings
     for path in re.findall(r"!\[.*\]\(<(.*)>\)", page):
         with Image.open(tmp_path / "first" / path) as image:
             assert image.width > 400
@@ -158,13 +152,6 @@ def test_results_of_a_stranger_are_not_written_elsewhere(tmp_path, name):
 def test_an_unknown_baseline_is_named(tmp_path):
     with pytest.raises(ValueError, match="`baseline` must be one of ridge, random, got 'bm25'."):
         tables.compare(made_up(["ridge", "random"], [0.5, 0.2]), "D", baseline="bm25")
-
-
-def test_settings_are_shown_as_json(tmp_path):
-    results = made_up(["ridge", "random"], [0.5, 0.2])
-    experiments.write_report(results, tmp_path)
-    page = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert json.loads(page.partition("```json")[2].partition("```")[0]) == results.settings
 
 
 def test_a_study_without_results_raises(dataset, tmp_path):
