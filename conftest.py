@@ -22,7 +22,7 @@ SLOW_EXAMPLES = {
     "ranker.Ranker",
     "recommendation.recommender.Recommender",
     "text.reranker_export.export_reranker",
-    "text.reranking.train",
+    "text.training.train",
     "tf_ranking.pipeline.SimplePipeline",
     "training.progress.ProgressLog",
     "training.resuming.ResumableTraining",

@@ -224,7 +224,7 @@ def candidates(collection: text.Collection, run: dict[str, dict[str, float]]) ->
     return {query_id: list(dict.fromkeys([*run[query_id], *collection.labels[query_id]])) for query_id in run}
 
 
-def recipe(**changes: Any) -> text.Recipe:
+def recipe(**changes: Any) -> text.RerankerRecipe:
     values = {
         "epochs": _EPOCHS.value,
         "patience": _PATIENCE.value,
@@ -234,7 +234,7 @@ def recipe(**changes: Any) -> text.Recipe:
         "others": _OTHERS.value,
         "select_by": _SELECT_BY.value,
     }
-    return text.Recipe(**{**values, **changes})
+    return text.RerankerRecipe(**{**values, **changes})
 
 
 def starting_point(

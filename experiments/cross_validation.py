@@ -67,7 +67,7 @@ class CrossValidation:
     split: Mapping[str, Sequence[str]] | None = None
     first_stage: str = "bm25"
     seeds: int = 1
-    recipe: text.Recipe = dataclasses.field(default_factory=text.Recipe)
+    recipe: text.RerankerRecipe = dataclasses.field(default_factory=text.RerankerRecipe)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     strategy: tf.distribute.Strategy | None = None
     verbose: bool = False

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tfr_smooth import evaluation, recommendation
-from tfr_smooth.recommendation import ranking
+from tfr_smooth.recommendation import catalog_order
 
 MEASURES = ["map", "ndcg", "recip_rank", "Rprec"]
 MEASURES += [f"{name}_{k}" for name in ("P", "map_cut", "ndcg_cut", "recall", "success") for k in (1, 3, 20, 1000)]
@@ -66,7 +66,7 @@ def test_values_are_those_of_trec_eval(kind, text_ids):
 
 def test_values_are_those_of_trec_eval_in_blocks_of_few_users(monkeypatch):
     train, test = random_split(users=40)
-    monkeypatch.setattr(ranking, "_BLOCK", 3 * test.num_items)
+    monkeypatch.setattr(catalog_order, "_BLOCK", 3 * test.num_items)
     check_like_trec_eval(np.random.default_rng(1).integers(0, 9, test.matrix.shape), test, train)
 
 
@@ -102,7 +102,7 @@ def test_the_best_scores_have_the_value_1_and_without_seen_all_items_are_ranked(
 
 
 def test_coverage_counts_unseen_items_of_all_blocks(monkeypatch):
-    monkeypatch.setattr(ranking, "_BLOCK", 1)
+    monkeypatch.setattr(catalog_order, "_BLOCK", 1)
     train, test = random_split()
     scores = np.random.default_rng(1).normal(size=test.matrix.shape)
     found = recommendation.evaluate(lambda users: scores[users], test, seen=train, measures=["coverage_2"])

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests.recommendation.groups import GROUPS, likes
 from tfr_smooth import losses, recommendation
-from tfr_smooth.recommendation import training_parts
+from tfr_smooth.recommendation import stages
 
 SMALL = {"dim": 8, "warm_start_epochs": 16, "warm_start_batch_size": 4, "verbose": False}
 
@@ -123,7 +123,7 @@ def test_the_final_training_has_all_items(fitted, without_refit):
 
 def test_training_repeats_and_resumes(without_refit, tmp_path, monkeypatch):
     steps = {"count": 0}
-    evaluate = training_parts.evaluate
+    evaluate = stages.evaluate
 
     def interrupted(*args, **options):
         steps["count"] += 1
@@ -132,7 +132,7 @@ def test_training_repeats_and_resumes(without_refit, tmp_path, monkeypatch):
         return evaluate(*args, **options)
 
     make = lambda: recommendation.Recommender(**SMALL, loss=None, refit=False)  # noqa: E731
-    monkeypatch.setattr(training_parts, "evaluate", interrupted)
+    monkeypatch.setattr(stages, "evaluate", interrupted)
     with pytest.raises(KeyboardInterrupt):
         make().fit(interactions(), checkpoint_dir=tmp_path)
     resumed = make().fit(interactions(), checkpoint_dir=tmp_path)

@@ -28,7 +28,7 @@ def main(replicas, folder):
         collection.labels,
         {"train": queries[:12], "valid": queries[12:]},
         folder / str(replicas),
-        recipe=text.Recipe(epochs=2, batch_size=4, learning_rate=1e-3),
+        recipe=text.RerankerRecipe(epochs=2, batch_size=4, learning_rate=1e-3),
         strategy=strategy,
         verbose=False,
     )

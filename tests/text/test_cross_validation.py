@@ -60,7 +60,7 @@ def plan(tmp_path_factory, checkpoint, collection, run):
         tmp_path_factory.mktemp("study"),
         folds=3,
         seeds=1,
-        recipe=text.Recipe(epochs=1, batch_size=4, learning_rate=1e-2),
+        recipe=text.RerankerRecipe(epochs=1, batch_size=4, learning_rate=1e-2),
     )
 
 
@@ -112,7 +112,7 @@ def test_a_killed_study_is_resumed_and_its_results_are_read_back(plan, monkeypat
 @pytest.mark.slow
 def test_training_resumes_where_it_stopped(plan, tmp_path):
     arguments = (plan.make, losses.ListNetLoss(), plan.inputs, plan.run, plan.collection.labels, plan.queries(0))
-    recipe = text.Recipe(epochs=3, batch_size=6, learning_rate=1e-3, patience=9)
+    recipe = text.RerankerRecipe(epochs=3, batch_size=6, learning_rate=1e-3, patience=9)
     whole = text.train(*arguments, tmp_path / "whole", recipe=recipe, verbose=False)
     validations = []
 
@@ -135,7 +135,7 @@ def test_training_resumes_where_it_stopped(plan, tmp_path):
         again = plan.inputs.rank(resumed, {query_id: scores})[query_id]
         np.testing.assert_allclose(list(again.values()), list(scores.values()), rtol=0.1)
     with pytest.raises(ValueError, match="`settings` must match the training"):
-        text.train(*arguments, tmp_path / "parts", recipe=text.Recipe(epochs=2), verbose=False)
+        text.train(*arguments, tmp_path / "parts", recipe=text.RerankerRecipe(epochs=2), verbose=False)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_training_resumes_where_it_stopped(plan, tmp_path):
 )
 def test_bad_arguments_of_a_recipe_are_refused(name, value):
     with pytest.raises(ValueError, match=f"`{name}` must be"):
-        text.Recipe(**{name: value})
+        text.RerankerRecipe(**{name: value})
 
 
 def test_changed_labels_change_the_results(plan):

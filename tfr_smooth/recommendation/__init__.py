@@ -2,11 +2,11 @@
 
 from tfr_smooth.recommendation.baselines import EASE, Baseline, Popularity
 from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
+from tfr_smooth.recommendation.catalog_order import TopItems, UserScorer, top_items
 from tfr_smooth.recommendation.evaluation import CatalogEvaluation, evaluate
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out
 from tfr_smooth.recommendation.interactions import Interactions
-from tfr_smooth.recommendation.ranking import TopItems, UserScorer, top_items
 from tfr_smooth.recommendation.readers import from_dataframe, read_lists, read_ratings
 from tfr_smooth.recommendation.recommender import Recommender
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from tfr_smooth.evaluation.rows import Estimate, estimate
 from tfr_smooth.evaluation.trec import checked_measures
+from tfr_smooth.recommendation.catalog_order import CatalogOrder, CatalogScorer, highest
 from tfr_smooth.recommendation.interactions import Interactions, counted, named_pair
-from tfr_smooth.recommendation.ranking import CatalogOrder, Scorer, highest
 
 DEFAULT_MEASURES = (
     "recall_20",
@@ -79,7 +79,7 @@ class CatalogEvaluation:
 
 
 def evaluate(
-    scorer: Scorer,
+    scorer: CatalogScorer,
     test: Interactions,
     *,
     seen: Interactions | None = None,

@@ -14,8 +14,8 @@ import numpy as np
 from tfr_smooth import _arguments
 from tfr_smooth.data.table_columns import to_pandas
 from tfr_smooth.data.text_files import FilePattern, expand_paths, numbered_lines
+from tfr_smooth.recommendation.interaction_sources import IdTable, Source, joined
 from tfr_smooth.recommendation.interactions import Interactions
-from tfr_smooth.recommendation.joining import IdTable, Pairs, joined
 
 _ROLES = ("user", "item", "rating", "time")
 # Line number, user, item and time. No item: a user without items. No user: a pair that was dropped.
@@ -203,7 +203,9 @@ def _read(
     return joined([_file_pairs(expand_paths(each, "files"), lines, *tables) for each in files], *tables)
 
 
-def _file_pairs(paths: Sequence[str], lines: Callable[[str], Iterator[_Line]], users: IdTable, items: IdTable) -> Pairs:
+def _file_pairs(
+    paths: Sequence[str], lines: Callable[[str], Iterator[_Line]], users: IdTable, items: IdTable
+) -> Source:
     """Reads the files of one part."""
     # Arrays of numbers: lists of Python objects would take several times the memory.
     found = array.array("q"), array.array("q")
@@ -232,7 +234,7 @@ def _file_pairs(paths: Sequence[str], lines: Callable[[str], Iterator[_Line]], u
         raise AssertionError(f"no pair {pair}")
 
     user_numbers, item_numbers = (np.frombuffer(each, np.int64) for each in found)
-    return Pairs(paths[0], user_numbers, item_numbers, np.frombuffer(times) if times else None, below_rating, place)
+    return Source(paths[0], user_numbers, item_numbers, np.frombuffer(times) if times else None, below_rating, place)
 
 
 def _list_lines(path: str) -> Iterator[_Line]:
@@ -317,7 +319,7 @@ class _FrameReader:
         time: str | None,
         least: float | None,
         tables: tuple[IdTable, IdTable],
-    ) -> Pairs:
+    ) -> Source:
         """Returns the pairs of the rows."""
         kept = np.ones(len(self.frame), bool)
         if least is not None and rating is not None:
@@ -329,7 +331,7 @@ class _FrameReader:
         def place(user: int, item: int) -> str:
             return f"{self.name}, row {rows[np.argmax((users == user) & (items == item))]}"
 
-        return Pairs(self.name, users, items, times, len(kept) - len(rows), place)
+        return Source(self.name, users, items, times, len(kept) - len(rows), place)
 
     def _column(self, name: str) -> Any:
         if name not in self.frame.columns:

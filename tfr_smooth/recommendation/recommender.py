@@ -10,11 +10,11 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, losses, serving
-from tfr_smooth.recommendation import ranking, recommender_file, servable
+from tfr_smooth.recommendation import catalog_order, recommender_file, servable
 from tfr_smooth.recommendation.factors import SIMILARITIES
 from tfr_smooth.recommendation.holding_out import hold_out
 from tfr_smooth.recommendation.interactions import Interactions, sparse
-from tfr_smooth.recommendation.training_parts import Part, Training
+from tfr_smooth.recommendation.stages import Stage, Training
 
 # Hyperparameters of the default loss.
 _SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
@@ -24,11 +24,11 @@ class Recommender:
     r"""Matrix factorization trained on a ranking loss over the whole catalog, or over sampled candidates.
 
     Each user is a list with all items as documents, of which the user's items are relevant. Training starts with a
-    softmax loss and continues with `loss`, by default 1 - NDCG@50 of SmoothI. Each part ends with its best epoch by
-    NDCG@20 on held-out items. Then both parts are repeated for these numbers of epochs with all items.
+    softmax loss and continues with `loss`, by default 1 - NDCG@50 of SmoothI. Each stage ends with its best epoch by
+    NDCG@20 on held-out items. Then both stages are repeated for these numbers of epochs with all items.
 
     Args:
-      loss: A name in `losses.NAMES` or a ranking loss for the second part. None trains with the softmax loss only.
+      loss: A name in `losses.NAMES` or a ranking loss for the second stage. None trains with the softmax loss only.
       dim: Dimension of the factors, >= 1.
       similarity: "cosine" or "dot".
       temperature: Divisor of the similarities, > 0.
@@ -38,16 +38,16 @@ class Recommender:
         needs fewer epochs. The trained model contains the propagated vectors only.
       warm_start_epochs: Largest number of epochs with the softmax loss, >= 0.
       epochs: Largest number of epochs with `loss`, >= 1.
-      warm_start_learning_rate: Learning rate of Adam in the first part, > 0.
-      learning_rate: Learning rate of Adam in the second part, > 0.
-      warm_start_batch_size: Users per batch in the first part, >= 1.
-      batch_size: Users per batch in the second part, >= 1.
+      warm_start_learning_rate: Learning rate of Adam in the first stage, > 0.
+      learning_rate: Learning rate of Adam in the second stage, > 0.
+      warm_start_batch_size: Users per batch in the first stage, >= 1.
+      batch_size: Users per batch in the second stage, >= 1.
       negatives: Number of sampled items per batch, >= 1; see `candidate_batches`. None trains on the whole catalog. The
         offsets correct the softmax loss only; other losses take the candidates as the catalog.
-      candidates: In the second part, the loss is over each user's items, this number of other items, >= 1, those with
+      candidates: In the second stage, the loss is over each user's items, this number of other items, >= 1, those with
         the best scores in the step, and the item with the lowest score. None takes all items. All items are scored, so
-        `negatives` is then for the first part only.
-      patience: Epochs without a better NDCG@20 after which a part ends, >= 1.
+        `negatives` is then for the first stage only.
+      patience: Epochs without a better NDCG@20 after which a stage ends, >= 1.
       validation_fraction: Fraction of each user's items that are held out, in (0, 1).
       refit: Whether to train again with all items.
       seed: Seed of the factors, batches and held-out items, >= 0. Encoders are initialized by their own seeds.
@@ -60,9 +60,9 @@ class Recommender:
     Attributes:
       interactions_: The interactions of `fit`.
       model_: The trained `CatalogFactors`.
-      best_epochs_: The numbers of epochs of the two parts.
-      validation_: NDCG@20 on held-out items after each part.
-      history_: "loss" and "val_ndcg_cut_20" of each epoch with held-out items, for each part.
+      best_epochs_: The numbers of epochs of the two stages.
+      validation_: NDCG@20 on held-out items after each stage.
+      history_: "loss" and "val_ndcg_cut_20" of each epoch with held-out items, for each stage.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -117,15 +117,15 @@ class Recommender:
             raise ValueError(f"`propagation_layers` must be 0 with encoders, got {layers}.")
         self._loss = self._checked_loss(loss, loss_options)
         softmax = losses.SoftmaxLoss()
-        first = Part(
+        first = Stage(
             "warm_start", softmax, warm_start_epochs, warm_start_learning_rate, warm_start_batch_size
         ).checked()
-        second = Part("", self._loss or softmax, epochs, learning_rate, batch_size).checked()
-        parts = [part for part in ([first] if self._loss is None else [first, second]) if part.epochs]
-        if not parts:
+        second = Stage("", self._loss or softmax, epochs, learning_rate, batch_size).checked()
+        stages = [stage for stage in ([first] if self._loss is None else [first, second]) if stage.epochs]
+        if not stages:
             raise ValueError("`warm_start_epochs` must be an integer >= 1 without a loss, got 0.")
         self._training = Training(
-            parts=parts,
+            stages=stages,
             factors={
                 "dim": _arguments.integer("dim", dim, least=1),
                 "similarity": _arguments.choice("similarity", similarity, SIMILARITIES),
@@ -187,9 +187,9 @@ class Recommender:
         features = {"users": user_features, "items": item_features}
         options = features, strategy or tf.distribute.get_strategy(), checkpoint_dir
         model, watched = self._training.run(train, validation, *options)
-        self.best_epochs_ = [part.best_epoch + 1 for part in watched]
-        self.validation_ = [part.best_value for part in watched]
-        self.history_ = [part.history for part in watched]
+        self.best_epochs_ = [stage.best_epoch + 1 for stage in watched]
+        self.validation_ = [stage.best_value for stage in watched]
+        self.history_ = [stage.history for stage in watched]
         if self._refit:
             train = Interactions(train.matrix + validation.matrix, train.user_ids, train.item_ids)
             model, _ = self._training.run(train, None, *options, epochs=self.best_epochs_)
@@ -217,7 +217,7 @@ class Recommender:
 
     def recommend(
         self, users: Any = None, *, histories: Any = None, topn: int = 10, exclude_seen: bool = True
-    ) -> ranking.TopItems:
+    ) -> catalog_order.TopItems:
         """Returns the best items of users.
 
         Args:
@@ -241,16 +241,16 @@ class Recommender:
                 "One of `users` and `histories` must be given, got " + ("none." if users is None else "both.")
             )
         if histories is None:
-            seen, scorer = self.interactions_, cast(ranking.Scorer, self)
+            seen, scorer = self.interactions_, cast(catalog_order.CatalogScorer, self)
             indices = seen.user_indices(users)
         else:
             seen, scorer = self._histories(histories)
             indices = np.arange(seen.num_users)
-        top = ranking.top_items(scorer, seen, indices, topn=topn, exclude_seen=exclude_seen)
+        top = catalog_order.top_items(scorer, seen, indices, topn=topn, exclude_seen=exclude_seen)
         ids = np.append(self.interactions_.item_ids, servable.no_item(self.interactions_.item_ids))
         return top._replace(items=ids[top.items])
 
-    def _histories(self, histories: Any) -> tuple[Interactions, ranking.Scorer]:
+    def _histories(self, histories: Any) -> tuple[Interactions, catalog_order.CatalogScorer]:
         """Returns the interactions of histories, and the scores of all items for their indices."""
         items = [self.interactions_.item_indices(each) for each in histories]
         splits = np.cumsum([0, *map(len, items)])

@@ -6,8 +6,8 @@ from tfr_smooth.text.encoder import Encoder, load_encoder
 from tfr_smooth.text.pairs import Pairs, read_pairs
 from tfr_smooth.text.reranker_export import export_reranker
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker
-from tfr_smooth.text.reranking import MEASURES, Recipe, best_mix, mix, train
 from tfr_smooth.text.token_inputs import Inputs, LateInputs, PairInputs
+from tfr_smooth.text.training import MEASURES, RerankerRecipe, best_mix, mix, train
 from tfr_smooth.text.training_lists import TrainingLists
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
     "LateInteraction",
     "PairInputs",
     "Pairs",
-    "Recipe",
+    "RerankerRecipe",
     "Reranker",
     "TrainingLists",
     "best_mix",

@@ -39,7 +39,7 @@ class UserScorer(Protocol):
         """
 
 
-Scorer: TypeAlias = "UserScorer | Callable[[np.ndarray], Any]"
+CatalogScorer: TypeAlias = "UserScorer | Callable[[np.ndarray], Any]"
 
 
 class TopItems(NamedTuple):
@@ -62,7 +62,7 @@ class TopItems(NamedTuple):
 
 
 def top_items(
-    scorer: Scorer, interactions: Interactions, users: Any, *, topn: int, exclude_seen: bool = True
+    scorer: CatalogScorer, interactions: Interactions, users: Any, *, topn: int, exclude_seen: bool = True
 ) -> TopItems:
     """Returns the items with the highest scores for each user.
 
@@ -127,7 +127,7 @@ class CatalogOrder:
         self._rank[self._by_name] = np.arange(len(names), dtype=np.uint64)
 
     def blocks(
-        self, scorer: Scorer, users: np.ndarray, seen: Interactions | None
+        self, scorer: CatalogScorer, users: np.ndarray, seen: Interactions | None
     ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yields blocks of users: their places, scores float32 and keys uint64 [block, items]; 0 for seen items."""
         size = max(1, _BLOCK // max(len(self._rank), 1))

@@ -27,7 +27,7 @@ _MIXES = tuple(number / 10 for number in range(11))
 
 
 @dataclasses.dataclass(frozen=True)
-class Recipe:
+class RerankerRecipe:
     """Training settings of a reranker. The defaults are the SmoothI paper's, except for `epochs` and `patience`.
 
     Args:
@@ -44,7 +44,7 @@ class Recipe:
 
     Example:
       >>> from tfr_smooth import text
-      >>> text.Recipe(epochs=20, patience=5).learning_rate
+      >>> text.RerankerRecipe(epochs=20, patience=5).learning_rate
       2e-05
     """
 
@@ -73,7 +73,7 @@ def train(
     parts: Mapping[str, Sequence[str]],
     folder: str | os.PathLike[str],
     *,
-    recipe: Recipe | None = None,
+    recipe: RerankerRecipe | None = None,
     seed: int = 0,
     strategy: tf.distribute.Strategy | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -89,7 +89,7 @@ def train(
       labels: For each query id, the labels of its judged documents, such as `Collection.labels`.
       parts: The query ids of "train" and "valid".
       folder: The folder of the checkpoints and of the model of the best epoch, `best.keras`.
-      recipe: Training settings; None for `Recipe()`.
+      recipe: Training settings; None for `RerankerRecipe()`.
       seed: Seed of the training lists and of dropout, >= 0.
       strategy: Distribution strategy, as `training.get_strategy` returns it; None trains on one device.
       settings: Further settings that identify this training, as JSON values by name; None for none. Training does not
@@ -124,13 +124,13 @@ def train(
       ...     labels,
       ...     {"train": ["q1"], "valid": ["q2"]},
       ...     tempfile.mkdtemp(),
-      ...     recipe=text.Recipe(epochs=1),
+      ...     recipe=text.RerankerRecipe(epochs=1),
       ...     verbose=False,
       ... )
       >>> sorted(inputs.rank(model, {"q2": ["d1", "d2"]})["q2"])
       ['d1', 'd2']
     """
-    recipe, strategy = recipe or Recipe(), strategy or training.get_strategy("none")
+    recipe, strategy = recipe or RerankerRecipe(), strategy or training.get_strategy("none")
     folder = Path(folder)
     tf.keras.utils.set_random_seed(seed)
     lists = TrainingLists(parts["train"], labels, run, relevant=recipe.relevant, others=recipe.others, seed=seed)

@@ -69,7 +69,7 @@ class IdTable:
 
 
 @dataclasses.dataclass
-class Pairs:
+class Source:
     """The pairs of a source, with the numbers of an `IdTable`.
 
     Args:
@@ -89,7 +89,7 @@ class Pairs:
     place: Callable[[int, int], str]
 
 
-def joined(sources: Sequence[Pairs], users: IdTable, items: IdTable) -> Any:
+def joined(sources: Sequence[Source], users: IdTable, items: IdTable) -> Any:
     """Returns the interactions of a source, or of each of several sources, which must be disjoint."""
     for source in sources:
         if len(source.items) == 0:

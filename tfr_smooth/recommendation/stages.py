@@ -1,4 +1,4 @@
-"""The training of a `Recommender`: a part with the softmax loss, and a part with its own loss."""
+"""The training of a `Recommender`: a stage with the softmax loss, and a stage with its own loss."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.propagation import PropagatedFactors
 
 
-class Part(NamedTuple):
-    """A part of the training; `prefix` is that of its arguments."""
+class Stage(NamedTuple):
+    """A stage of the training; `prefix` is that of its arguments."""
 
     prefix: str
     loss: losses.RankingLoss
@@ -29,8 +29,8 @@ class Part(NamedTuple):
     learning_rate: float
     batch_size: int
 
-    def checked(self) -> Part:
-        """Returns the part if its numbers are valid."""
+    def checked(self) -> Stage:
+        """Returns the stage if its numbers are valid."""
         start = f"{self.prefix}_" if self.prefix else ""
         _arguments.integer(f"{start}epochs", self.epochs, least=0 if start else 1)
         _arguments.real(f"{start}learning_rate", self.learning_rate, above=0.0)
@@ -43,7 +43,7 @@ class Training:
     """The settings of a training, which are those of `Recommender`.
 
     Args:
-      parts: The parts with at least one epoch.
+      stages: The stages with at least one epoch.
       factors: Arguments of `CatalogFactors`.
       encoders: Further ones, by name; None for factors.
       propagation_layers: See `Recommender`, like the others.
@@ -53,7 +53,7 @@ class Training:
       verbose: Whether to print the progress.
     """
 
-    parts: Sequence[Part]
+    stages: Sequence[Stage]
     factors: dict[str, Any]
     encoders: dict[str, tf.keras.layers.Layer | None]
     propagation_layers: int
@@ -79,18 +79,18 @@ class Training:
           features: The features of "users" and "items", or None.
           strategy: A `tf.distribute` strategy.
           checkpoint_dir: Directory of checkpoints, or None.
-          epochs: The numbers of epochs of the parts without a validation.
+          epochs: The numbers of epochs of the stages without a validation.
 
         Returns:
           The model, outside of the strategy's scope, so that any process can use it, and the `training.Validation` of
-          each part.
+          each stage.
         """
         with strategy.scope():
             model = self._model(train, features)
         watched = []
-        for place, part in enumerate(self.parts):
-            part = part if epochs is None else part._replace(epochs=epochs[place])
-            watched.append(self._run_part(model, part, train, validation, checkpoint_dir))
+        for place, stage in enumerate(self.stages):
+            stage = stage if epochs is None else stage._replace(epochs=epochs[place])
+            watched.append(self._run_part(model, stage, train, validation, checkpoint_dir))
         if strategy is not tf.distribute.get_strategy():
             trained = self._model(train, features)
             trained.set_weights(model.get_weights())
@@ -117,13 +117,13 @@ class Training:
     def _run_part(
         self,
         model: CatalogFactors,
-        part: Part,
+        stage: Stage,
         train: Interactions,
         validation: Interactions | None,
         checkpoint_dir: str | os.PathLike[str] | None,
     ) -> training.Validation | None:
-        seed, is_warm_start = self.factors["seed"], part.prefix != ""
-        negatives, loss = self.negatives, part.loss
+        seed, is_warm_start = self.factors["seed"], stage.prefix != ""
+        negatives, loss = self.negatives, stage.loss
         if self.candidates is not None and not is_warm_start:
             negatives, loss = None, BestItemsLoss(loss, self.candidates)
         with model.distribute_strategy.scope():
@@ -133,7 +133,7 @@ class Training:
             is_table = not any(self.encoders.values()) and not self.propagation_layers
             is_compiled = is_warm_start and negatives is None and is_table
             is_compiled = is_compiled and _compiled.has_xla() and not tf.distribute.has_strategy()
-            model.compile(tf.keras.optimizers.Adam(part.learning_rate), loss, jit_compile=is_compiled)
+            model.compile(tf.keras.optimizers.Adam(stage.learning_rate), loss, jit_compile=is_compiled)
         watched = None
         if validation is not None:
             watched = training.Validation(
@@ -143,8 +143,8 @@ class Training:
             )
 
         def batches(finished: int) -> tf.data.Dataset:
-            remaining = part.epochs - finished
-            options = {"batch_size": part.batch_size, "seed": seed, "num_epochs": remaining, "first_epoch": finished}
+            remaining = stage.epochs - finished
+            options = {"batch_size": stage.batch_size, "seed": seed, "num_epochs": remaining, "first_epoch": finished}
             if negatives is None:
                 dataset = user_batches(train, **options).map(
                     lambda users, items: (users, dense_labels(items, train.num_items))
@@ -153,19 +153,19 @@ class Training:
                 dataset = candidate_batches(train, negatives=negatives, **options)
             return dataset if is_warm_start else dataset.map(_without_offsets)
 
-        name = f"{part.prefix or 'loss'}_{'all' if validation is None else 'held_out'}"
+        name = f"{stage.prefix or 'loss'}_{'all' if validation is None else 'held_out'}"
         training.train(
             model,
             batches,
-            epochs=part.epochs,
-            steps_per_epoch=-(-int((train.items_per_user > 0).sum()) // part.batch_size),
+            epochs=stage.epochs,
+            steps_per_epoch=-(-int((train.items_per_user > 0).sum()) // stage.batch_size),
             validation=watched,
             checkpoint_dir=None if checkpoint_dir is None else os.path.join(checkpoint_dir, name),
             settings={
                 **model.get_config(),
                 "name": None,
-                "loss": losses.serialize(part.loss),
-                "learning_rate": part.learning_rate,
+                "loss": losses.serialize(stage.loss),
+                "learning_rate": stage.learning_rate,
                 "negatives": negatives,
                 "candidates": None if is_warm_start else self.candidates,
             },
