@@ -59,7 +59,7 @@ def cases(name):
         metric = metrics.get(name)
 
         def update():
-            metric.update_state(labels, scores)
+            metric.update_state(labels[:7], scores[:7])  # without the labels that only losses bound
             return [metric.result()]
 
         yield "metric", update

@@ -59,11 +59,26 @@ class LambdaWeight(_serialization.Configurable, abc.ABC):
         """
 
     def pair_gains(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns the gains whose differences are factors of the weights, [batch, list]; arguments as in `gains`."""
+        """Returns the gains whose differences are factors of the weights.
+
+        Args:
+          labels: [batch, list], >= 0; 0 at padding.
+          mask: [batch, list] bool, False for padding.
+
+        Returns:
+          [batch, list].
+        """
         return self.gains(labels, mask)
 
     def rank_sums(self, length: tf.Tensor | int) -> tf.Tensor:
-        """Returns the sums of R over the leading rows and columns, [length + 1, length + 1]."""
+        """Returns the sums of R over the leading rows and columns.
+
+        Args:
+          length: The number of ranks.
+
+        Returns:
+          [length + 1, length + 1], float64.
+        """
         return pair_ranks.cumulative(self.of_ranks(tf.cast(tf.range(1, length + 1), tf.float64)))
 
     @final
@@ -258,15 +273,7 @@ class NDCGLambdaWeight(DCGLambdaWeight):
 
     (TF-Ranking's `NDCGLambdaWeight`.)
 
-    Args:
-      topn: The cutoff K, >= 1; None for the whole list.
-      gain_fn: From labels to gains g, a function of a tensor. None uses 2^y - 1.
-      rank_discount_fn: From ranks, which start at 1, to discounts D, a function of a tensor. None uses
-        1 / log2(1 + r).
-      smooth_fraction: The weight $\mu$ of LambdaRank's discount, in [0, 1].
-
-    Raises:
-      ValueError: If an argument is invalid.
+    The arguments are those of `DCGLambdaWeight`; None uses this gain and this discount.
 
     Example:
       >>> import tensorflow as tf
@@ -323,14 +330,7 @@ class NDCGLambdaWeightV2(DCGLambdaWeightV2):
 
     (TF-Ranking's `NDCGLambdaWeightV2`.)
 
-    Args:
-      topn: The cutoff K, >= 1; None for the whole list.
-      gain_fn: From labels to gains g, a function of a tensor. None uses 2^y - 1.
-      rank_discount_fn: From ranks, which start at 1, to discounts D, a function of a tensor. None uses
-        1 / log2(1 + r).
-
-    Raises:
-      ValueError: If an argument is invalid.
+    The arguments are those of `DCGLambdaWeightV2`; None uses the gain and discount of NDCG.
 
     Example:
       >>> import tensorflow as tf
@@ -352,15 +352,7 @@ class YetiDCGLambdaWeight(DCGLambdaWeightV2):
     (TF-Ranking's `YetiDCGLambdaWeight`, the weight of `YetiLogisticLoss`; Lyzhin et al., "Which Tricks are Important
     for Learning to Rank?", ICML 2023.) In lists with labels above 64, the gains are divided by $2^{\max y - 64}$.
 
-    Args:
-      topn: The cutoff K, >= 1; None for the whole list.
-      gain_fn: From labels to gains g, a function of a tensor. None uses 2^y - 1.
-      rank_discount_fn: From ranks, which start at 1, to discounts D, a function of a tensor. None uses
-        1 / log2(1 + r).
-      normalized: Whether the gains are divided by the DCG@K of the ideal order.
-
-    Raises:
-      ValueError: If an argument is invalid.
+    The arguments are those of `DCGLambdaWeightV2`; None uses the gain and discount of NDCG.
 
     Example:
       >>> import tensorflow as tf
