@@ -6,9 +6,8 @@ modules `cross_validation` (text reranking, which needs Keras 3) and `implicit_m
 
 import importlib.util
 
-missing = [
-    name for name in ("matplotlib", "pandas", "scipy", "sklearn", "tabulate") if not importlib.util.find_spec(name)
-]
+needed = ("matplotlib", "pandas", "scipy", "sklearn", "tabulate")
+missing = [name for name in needed if not importlib.util.find_spec(name)]
 if missing:
     raise ImportError(f"`experiments` needs {', '.join(missing)}: pip install '.[experiments]'")
 

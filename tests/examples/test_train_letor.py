@@ -174,7 +174,7 @@ BAD = [
     (["--los=x"], "Unknown command line flag 'los'. Did you mean: loss ?"),
     (["stray"], "Unknown argument 'stray'. Flags start with --."),
     (["--learning_rate=-1"], "`learning_rate` must be a finite number > 0, got -1."),
-    (['--loss_args={"alpha": -1}'], "`alpha` must be a finite number > 0, got -1."),
+    (['--loss_args={{"alpha": -1}}'], "`alpha` must be a finite number > 0, got -1."),
     (["--loss_args=[1]"], "flag --loss_args=[1]: expected a JSON object, got '[1]'"),
     (["--first_index=2"], "`first_index` must be 0 or 1, got '2'."),
     (["--test="], "--train, --valid and --test must be given together."),
