@@ -22,8 +22,10 @@ KERAS_2 = tests/tf_ranking tests/serving tests/training tests/metrics/test_prope
 	tests/losses/test_properties.py::test_replicas_have_the_gradient_and_the_value_of_one_device \
 	tests/test_modes.py::test_keras_2_restores_a_saved_model_whose_layer_adds_a_loss \
 	tests/test_modes.py::test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2 \
-	$(patsubst %,tests/test_%.py,api_reference docs extras keras_ranking keras_users list_attention list_layers models \
-	normalization notebooks position_bias ranker ranker_labels table_scorer) \
+	tests/test_api_reference.py tests/test_docs.py tests/test_extras.py tests/test_keras_ranking.py \
+	tests/test_keras_users.py tests/test_list_attention.py tests/test_list_layers.py tests/test_models.py \
+	tests/test_normalization.py tests/test_notebooks.py tests/test_position_bias.py tests/test_ranker.py \
+	tests/test_ranker_labels.py tests/test_table_scorer.py \
 	tests/recommendation/test_recommender.py tests/recommendation/test_sharded.py \
 	tfr_smooth/losses tfr_smooth/metrics tfr_smooth/tf_ranking
 PARTS_latest = "$(FIRST)" "$(FIRST:%=--ignore=%)"

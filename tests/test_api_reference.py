@@ -69,11 +69,15 @@ def test_missing_parts_of_docstrings_are_reported():
 
 
 def missing(described):
-    """Returns the missing parts of the docstring of a public class or function."""
+    """Returns the missing parts of the docstring of a public class or function; a base class may describe arguments."""
     docstring = inspect.cleandoc(described.__doc__ or "")
+    owners = described.__mro__ if inspect.isclass(described) else [described]
     documented = {
         name.lstrip("*")
-        for group in re.findall(r"^  ((?:\*{0,2}\w+(?:, )?)+)(?: \([^)]*\))?:", docstring, re.M)
+        for owner in owners
+        for group in re.findall(
+            r"^  ((?:\*{0,2}\w+(?:, )?)+)(?: \([^)]*\))?:", inspect.cleandoc(owner.__doc__ or ""), re.M
+        )
         for name in group.split(", ")
     }
     lacking = [f"argument `{name}`" for name in parameters(described) if name not in documented]

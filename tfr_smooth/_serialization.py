@@ -75,14 +75,13 @@ def deserialize(value: Any) -> Any:
 
 def representation(configured: Any) -> str:
     """Returns the constructor call of a loss or metric, from its config: `SmoothINDCGLoss(alpha=1.0, ...)`."""
-    config = configured.get_config()
-    # The objects themselves, since classes that are not registered cannot be restored.
-    shown = {
-        name: getattr(configured, name, None) or deserialize(value)
-        for name, value in config.items()
-        if _is_config(value)
-    }
-    arguments = ", ".join(f"{name}={value!r}" for name, value in {**config, **shown}.items())
+    shown = {}
+    for name, value in configured.get_config().items():
+        try:
+            shown[name] = deserialize(value)
+        except ValueError:  # The class is not registered.
+            shown[name] = getattr(configured, name)
+    arguments = ", ".join(f"{name}={value!r}" for name, value in shown.items())
     return f"{type(configured).__name__}({arguments})"
 
 

@@ -101,11 +101,10 @@ def rest_server(run, export):
         inputs = {}
         for key, info in definitions[name].inputs.items():
             values = body["inputs"][key]
-            if info.dtype == tf.string.as_datatype_enum:
+            dtype = tf.as_dtype(info.dtype)
+            if dtype == tf.string:
                 values = [base64.b64decode(value["b64"], validate=True) for value in values]
-            inputs[key] = np.array(
-                values, None if info.dtype == tf.string.as_datatype_enum else tf.as_dtype(info.dtype)
-            )
+            inputs[key] = tf.constant(values, dtype)
         outputs = run(name, inputs)
         return 200, {"outputs": outputs if len(outputs) > 1 else next(iter(outputs.values()))}
 
