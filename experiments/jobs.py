@@ -14,6 +14,7 @@ import shutil
 import time
 import warnings
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -185,7 +186,7 @@ def _is_whole(path: Path, modified: int) -> bool:
         with zipfile.ZipFile(path) as file:  # reads all of it
             if file.testzip() is None and "description.npy" in file.namelist():
                 return True
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError):
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError, RuntimeError):
         pass
     warnings.warn(f"The result {path} is damaged: its job runs again.", stacklevel=3)
     return False
