@@ -4,12 +4,13 @@ It uses the package `tfr_smooth` and is not part of it: import it with the root 
 modules `cross_validation` (text reranking, which needs Keras 3) and `implicit_models` are imported by their own names.
 """
 
-import importlib.util
+import importlib
 
-needed = ("matplotlib", "pandas", "scipy", "sklearn", "tabulate")
-missing = [name for name in needed if not importlib.util.find_spec(name)]
-if missing:
-    raise ImportError(f"`experiments` needs {', '.join(missing)}: pip install '.[experiments]'")
+for name in ("matplotlib", "pandas", "scipy", "sklearn", "tabulate"):
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(f"`experiments` needs {name}: pip install '.[experiments]'") from error
 
 from experiments.execution import Failure, run_jobs
 from experiments.folds import Dataset, Fold, Queries, digest, find_folds, load_fold, one_split

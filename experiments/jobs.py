@@ -200,6 +200,5 @@ def read_result(job: StoredJob, folder: str | os.PathLike[str]) -> Result:
 
 
 def read_description(job: StoredJob, folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads only the description of a job's result."""
-    with np.load(result_path(job, folder)) as file:
-        return json.loads(str(file["description"]))
+    """Reads the description of a job's result."""
+    return read_result(job, folder).description

@@ -70,7 +70,7 @@ def test_the_library_trains_without_optional_packages_and_errors_name_the_extra(
         "plot": needs("`plot_training_curves`", "matplotlib", "evaluation"),
         "calibration": needs("`fit_calibration`", "scipy", "evaluation"),
         "recommendation": needs("tfr_smooth.recommendation", "scipy", "recommendation"),
-        "experiments": "`experiments` needs matplotlib, pandas, scipy, sklearn, tabulate: pip install '.[experiments]'",
+        "experiments": "`experiments` needs matplotlib: pip install '.[experiments]'",
         "warmup": needs("An export with `warmup_list_sizes`", "tensorflow-serving-api", "serving"),
     }
     if _keras.IS_KERAS_3:

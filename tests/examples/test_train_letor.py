@@ -171,7 +171,7 @@ print(json.dumps(ends))
 
 BAD = [
     (["--loss=softndcg"], "`loss` must be one of 'smoothi_ndcg'"),
-    (["--los=x"], "Unknown command line flag 'los'. Did you mean: loss ?"),
+    (["--los=x"], "Unknown command line flag 'los'. Did you mean: loss, loss_args ?"),
     (["stray"], "Unknown argument 'stray'. Flags start with --."),
     (["--learning_rate=-1"], "`learning_rate` must be a finite number > 0, got -1."),
     (['--loss_args={{"alpha": -1}}'], "`alpha` must be a finite number > 0, got -1."),
