@@ -40,7 +40,6 @@ def client():
 
 @pytest.fixture(scope="module")
 def model():
-    tf.keras.utils.set_random_seed(0)
     return models.FeedForwardScorer(hidden=[8])
 
 
@@ -103,9 +102,7 @@ def rest_server(run, export):
             values = body["inputs"][key]
             if info.dtype == tf.string.as_datatype_enum:
                 values = [base64.b64decode(value["b64"], validate=True) for value in values]
-            inputs[key] = np.array(
-                values, None if info.dtype == tf.string.as_datatype_enum else tf.as_dtype(info.dtype)
-            )
+            inputs[key] = tf.constant(values, info.dtype)
         outputs = run(name, inputs)
         return 200, {"outputs": outputs if len(outputs) > 1 else next(iter(outputs.values()))}
 
