@@ -66,15 +66,6 @@ def test_the_table_of_metrics_has_every_name_that_is_not_a_loss():
     assert found == [name for name in metrics.NAMES if name not in losses.NAMES]
 
 
-@pytest.mark.parametrize("folder", ["", "citation.md", "losses/", "relaxations/"])
-def test_every_relaxation_has_a_page_to_which_the_pages_about_all_link(folder):
-    page = ROOT / "docs" / (folder if folder.endswith(".md") else f"{folder}index.md")
-    linked = {(page.parent / link).resolve() for link in re.findall(r"\]\(([\w./]+\.md)\)", page.read_text("utf-8"))}
-    pages = {path for path in (ROOT / "docs/relaxations").glob("*.md") if path.stem not in ("index", "your_own")}
-    assert len(pages) == len({name.partition("_")[0] for name in losses.NAMES if name.endswith("_map")})
-    assert pages - linked == set()
-
-
 @pytest.mark.slow
 def test_the_plot_script_draws_the_plots_of_the_pages(tmp_path):
     command = ["tools/plot_relaxations.py", f"--output_dir={tmp_path}", "--only=approx,softsort", "--lists=3"]

@@ -37,7 +37,6 @@ tfr_smooth.serving.export_ranker(model, folder + "/plain", num_features=3, warmu
 query = tfr_smooth.evaluation.ScoredQuery("q", ["a"], np.array([1]), np.array([0.5]))
 calls = {
     "trec_eval": lambda: tfr_smooth.evaluation.trec_eval([query]),
-    "trec_eval_by_query": lambda: tfr_smooth.evaluation.trec_eval_by_query([query]),
     "plot": lambda: tfr_smooth.evaluation.plot_training_curves(folder + "/curves.png", {"loss": [0.5]}),
     "calibration": lambda: tfr_smooth.training.fit_calibration([0, 1], [0.0, 1.0]),
     "recommendation": lambda: importlib.import_module("tfr_smooth.recommendation"),
@@ -66,7 +65,6 @@ def test_the_library_trains_without_optional_packages_and_errors_name_the_extra(
     printed = helpers.check_run("-c", PROGRAM, json.dumps(OPTIONAL), tmp_path)
     expected = {
         "trec_eval": needs("`trec_eval`", "pytrec_eval-terrier", "evaluation"),
-        "trec_eval_by_query": needs("`trec_eval`", "pytrec_eval-terrier", "evaluation"),
         "plot": needs("`plot_training_curves`", "matplotlib", "evaluation"),
         "calibration": needs("`fit_calibration`", "scipy", "evaluation"),
         "recommendation": needs("tfr_smooth.recommendation", "scipy", "recommendation"),

@@ -148,14 +148,6 @@ def test_a_keras_file_restores_batch_normalization(tmp_path):
     np.testing.assert_array_equal(loaded(inputs), model(inputs))
 
 
-def test_the_default_network_has_the_expected_number_of_weights():
-    scorer = models.FeedForwardScorer()
-    scorer.build({"features": (None, None, 46)})
-    trainable = 2 * 46 + (46 * 1024 + 1024) + 2 * 1024 + (1024 + 1)
-    assert sum(int(np.prod(w.shape)) for w in scorer.trainable_weights) == trainable == 51293
-    assert scorer.count_params() == trainable + 2 * 46 + 2 * 1024  # moving statistics
-
-
 @pytest.mark.parametrize(
     ("name", "widths"),
     [
@@ -386,18 +378,6 @@ def test_a_keras_file_restores_model_and_optimizer(letor, tmp_path, normalizatio
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
-@every_normalization
-def test_a_keras_file_restores_an_uncompiled_model(letor, tmp_path, normalization):
-    scorer = a_scorer(width=16, normalization=normalization, name="mine")
-    scorer.adapt(read(letor["train"]))
-    path = str(tmp_path / "scorer.keras")
-    scorer.save(path)
-    loaded = tf.keras.models.load_model(path)
-    assert loaded.name == "mine"
-    for inputs, _ in read(letor["valid"]):
-        np.testing.assert_array_equal(loaded(inputs), scorer(inputs))
-
-
 def test_the_names_in_a_keras_file_are_stable(tmp_path):
     """Files of earlier versions can be loaded only while these names stay the same."""
     scorer = a_scorer(hidden=[8], normalization="standardize", name="mine")
@@ -526,36 +506,11 @@ def test_a_linear_path_of_constant_labels_is_zero():
     np.testing.assert_array_equal(scorer.linear.kernel, np.zeros([3, 1]))
 
 
-@pytest.fixture
-def mixed_float16():
-    with helpers.precision("mixed_float16"):
-        yield
-
-
-@pytest.mark.slow
-@mostly_standardize
-def test_mixed_precision_trains_float32_weights_and_returns_float32_scores(letor, mixed_float16, normalization):
-    scorer = a_compiled_scorer(letor["train"], normalization=normalization)
-    history = scorer.fit(read(letor["train"]), epochs=2, verbose=0).history
-    assert np.isfinite(history["loss"]).all()
-    assert {w.dtype for w in scorer.get_weights()} == {np.dtype(np.float32)}
-    inputs, _ = next(iter(read(letor["train"])))
-    scores = scorer(inputs).numpy()
-    assert scores.dtype == np.float32 and np.isfinite(scores).all()
-    tf.keras.mixed_precision.set_global_policy("float32")
-    full = models.FeedForwardScorer.from_config(scorer.get_config())
-    full.build({"features": (None, None, 16)})
-    full.set_weights(scorer.get_weights())
-    expected, real = full(inputs).numpy(), inputs["mask"].numpy()
-    assert (scores != expected).any()  # The scores were computed in float16.
-    np.testing.assert_allclose(scores[real], expected[real], atol=0.02 * np.abs(expected[real]).max())
-    np.testing.assert_array_equal(scores[~real], expected[~real])
-
-
-def test_features_beyond_the_range_of_float16_give_finite_scores(mixed_float16):
-    scorer = models.FeedForwardScorer(hidden=[4], normalization="log1p")
+def test_features_beyond_the_range_of_float16_give_finite_scores():
     features = np.array([[[1e6, -3e8, 70000.0], [2.0, 1.0, 0.0]]], np.float32)
-    assert np.isfinite(scorer(features, training=True).numpy()).all()
+    with helpers.precision("mixed_float16"):
+        scorer = models.FeedForwardScorer(hidden=[4], normalization="log1p")
+        assert np.isfinite(scorer(features, training=True).numpy()).all()
 
 
 @pytest.mark.parametrize(
@@ -566,17 +521,12 @@ def test_features_beyond_the_range_of_float16_give_finite_scores(mixed_float16):
             "`hidden` must be one of 'linear', 'B64', 'B128', 'B256', 'B512', 'B1024', got 'B32'.",
         ),
         ({"hidden": 3}, "`hidden` must be a list of widths or a name, got 3."),
-        ({"hidden": None}, "`hidden` must be a list of widths or a name, got None."),
         ({"hidden": [8, 0]}, "`hidden` must be an integer >= 1, got 0."),
-        ({"hidden": [1.5]}, "`hidden` must be an integer >= 1, got 1.5."),
-        ({"hidden": [True]}, "`hidden` must be an integer >= 1, got True."),
         ({"dropout": 1.0}, "`dropout` must be a number in (0, 1), got 1.0."),
         ({"input_noise": -1.0}, "`input_noise` must be a finite number > 0, got -1.0."),
         ({"linear_path": 0.0}, "`linear_path` must be a finite number > 0, got 0.0."),
         ({"batch_norm": 1}, "`batch_norm` must be True or False, got 1."),
         ({"batch_norm_momentum": 0.0}, "`batch_norm_momentum` must be a number in (0, 1), got 0.0."),
-        ({"batch_norm_momentum": 1.0}, "`batch_norm_momentum` must be a number in (0, 1), got 1.0."),
-        ({"batch_norm_momentum": "0.9"}, "`batch_norm_momentum` must be a number in (0, 1), got '0.9'."),
     ],
 )
 def test_invalid_arguments_raise(arguments, message):

@@ -162,23 +162,13 @@ NOT_ADAPTED = (
 )
 
 
-def test_a_layer_that_is_not_adapted_refuses_calls():
-    features, _ = _batch()
-    for layer in (Standardize(), Standardize()):
-        with pytest.raises(ValueError) as raised:
-            layer(tf.constant(features))
-        assert str(raised.value) == NOT_ADAPTED
-        layer.build((None, None, 3))
-
-
-@pytest.mark.parametrize("kind", ["functional", "subclassed", "scorer"])
+@pytest.mark.parametrize("kind", ["functional", "scorer"])
 @pytest.mark.parametrize("how", ["call", "predict", "fit"])
 def test_a_model_that_is_not_adapted_refuses_calls_and_training(kind, how):
     features, mask = _batch()
     inputs = {"features": features, "mask": mask}
     model = {
         "functional": lambda: _functional(Standardize()),
-        "subclassed": lambda: _Ranker("standardize", name="ranker"),
         "scorer": lambda: models.FeedForwardScorer(hidden=[2], normalization="standardize"),
     }[kind]()
     model.compile("sgd", "mse")
@@ -281,43 +271,15 @@ def _functional(layer, width=3):
     mask = tf.keras.Input([None], name="mask", dtype="bool")
     hidden = layer(features, mask=mask)
     assert tuple(hidden.shape) == (None, None, width)
-    scores = tf.keras.layers.Dense(1)(hidden)
-    model = tf.keras.Model({"features": features, "mask": mask}, scores)
-    return model
-
-
-@tf.keras.utils.register_keras_serializable(package="tfr_smooth_tests")
-class _Ranker(tf.keras.Model):
-    def __init__(self, name_of_normalizer, **kwargs):
-        super().__init__(**kwargs)
-        self.name_of_normalizer = name_of_normalizer
-        self.normalizer = get_normalizer(name_of_normalizer)
-        self.dense = tf.keras.layers.Dense(1)
-
-    def call(self, inputs):
-        return self.dense(self.normalizer(inputs["features"], mask=inputs["mask"]))
-
-    def build(self, input_shape):
-        self.normalizer.build(input_shape["features"])
-        self.dense.build(input_shape["features"])
-        super().build(input_shape)
-
-    def get_config(self):
-        return {"name_of_normalizer": self.name_of_normalizer}
+    return tf.keras.Model({"features": features, "mask": mask}, tf.keras.layers.Dense(1)(hidden))
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", ["functional", "subclassed"])
-def test_saved_model_takes_raw_features(tmp_path, name, kind):
+def test_saved_model_takes_raw_features(tmp_path, name):
     features, mask = _batch()
     inputs = {"features": tf.constant(features), "mask": tf.constant(mask)}
-    if kind == "functional":
-        layer = get_normalizer(name)
-        model = _functional(layer)
-    else:
-        model = _Ranker(name)
-        model.build({"features": features.shape, "mask": mask.shape})
-        layer = model.normalizer
+    layer = get_normalizer(name)
+    model = _functional(layer)
     if name == "standardize":
         layer.adapt([{"features": features, "mask": mask}])
     before = model(inputs).numpy()

@@ -1,4 +1,4 @@
-"""The wheel, the version, the imports between the parts of the package, and the tests that the Makefile names."""
+"""The wheel, the version, and the imports between the parts of the package."""
 
 import ast
 import email
@@ -174,11 +174,3 @@ def test_only_the_tf_ranking_package_imports_tf_ranking():
         if any(name.partition(".")[0] == "tensorflow_ranking" for name in imports(path))
     }
     assert importers and {path.rpartition("/")[0] for path in importers} == {"tfr_smooth/tf_ranking"}
-
-
-# The Makefile.
-
-
-def test_the_makefile_names_tests_that_exist():
-    paths = set(re.findall(r"\b(?:tests|tfr_smooth)/[\w/.]+", read("Makefile")))
-    assert paths and [path for path in paths if not (ROOT / path).exists()] == []

@@ -60,12 +60,6 @@ def correlation(x, y):
     return np.corrcoef(x, y)[0, 1]
 
 
-def columns_of(kind, data):
-    """The features from 9 on of one kind, as (index in the cycle of features 1..5, column)."""
-    kinds = ["copy", "mix", "noise", "heavy", "misleading", "copy", "mix", "constant"]
-    return [(i % 5, data.features[:, 8 + i]) for i in range(data.features.shape[1] - 8) if kinds[i % 8] == kind]
-
-
 def ndcg(scores, data):
     """Mean NDCG with linear gain over all queries; 0 for those without a relevant document."""
     total = 0.0
@@ -125,53 +119,12 @@ def test_labels_are_mostly_zero_and_absent_in_some_queries(default, name):
     assert (~relevant & (data.lengths > 5)).any()  # not only because the list is short
 
 
-def test_redundant_features_follow_the_first_five(default):
-    data = default["train"]
-    scale = np.array([1.0, 1.0, 1.0, 1.0, 100.0])
-    for i, column in columns_of("copy", data):
-        assert correlation(column, data.features[:, i]) > 0.99
-        assert not np.array_equal(column, data.features[:, i])
-    for i, column in columns_of("mix", data):
-        parts = data.features[:, [i, (i + 2) % 5]] / scale[[i, (i + 2) % 5]]
-        assert np.std(column - parts.sum(axis=1)) == pytest.approx(0.3, rel=0.05)
-
-
-def test_constant_features_are_1(default):
-    for data in default.values():
-        columns = columns_of("constant", data)
-        assert len(columns) == 3 and all(np.all(column == 1.0) for _, column in columns)
-
-
-def test_noise_features_do_not_correlate_with_labels_and_some_have_heavy_tails(default):
-    data = default["train"]
-    for _, column in columns_of("noise", data) + columns_of("heavy", data):
-        assert abs(correlation(centered(column, data), centered(data.labels, data))) < 0.03
-    for _, column in columns_of("heavy", data):
-        assert column.min() >= 0.0
-        assert column.max() > 300.0 * np.median(column)
-
-
 @pytest.mark.parametrize("name", ["train", "valid", "test"])
 def test_misleading_features_rise_with_labels_overall_and_fall_within_queries(default, name):
     data = default[name]
-    columns = [column for _, column in columns_of("misleading", data)] + [data.features[:, 7]]
-    assert len(columns) == 4
-    for column in columns:
+    for column in data.features[:, [7, 12, 20, 28]].T:
         assert correlation(column, data.labels) > 0.2
         assert correlation(centered(column, data), centered(data.labels, data)) < -0.05
-
-
-def test_query_level_features_are_constant_in_a_query_and_offsets_have_their_spread(default):
-    data = default["train"]
-    for index in (5, 6):
-        assert np.ptp(centered(data.features[:, index], data)) < 1e-9
-        assert data.features[:, index].std() > 0.8
-    # The query offsets have variance 0.2^2 in features 1 to 4, and 50^2 in feature 5. Otherwise the
-    # query means of long lists hardly vary.
-    long_lists = data.lengths >= 60
-    for index, spread in enumerate([0.2, 0.2, 0.2, 0.2, 50.0]):
-        means = np.bincount(data.queries, data.features[:, index]) / data.lengths
-        assert 0.8 * spread < means[long_lists].std() < 1.5 * spread
 
 
 def test_only_non_linear_scorers_rank_well(default):
@@ -211,13 +164,6 @@ def test_an_interrupted_write_keeps_the_old_files_and_leaves_no_partial_file(tmp
     assert list((tmp_path / "new" / "folder").iterdir()) == []
 
 
-def test_paths_and_numpy_integers_are_accepted(tmp_path):
-    arguments = {name: np.int64(value) for name, value in SMALL.items() if name != "num_queries"}
-    paths = write_synthetic_letor(str(tmp_path / "a"), seed=np.int64(3), num_queries=[np.int32(6), 3, 2], **arguments)
-    assert digest(paths) == digest(write_synthetic_letor(tmp_path / "b", seed=3, **SMALL))
-    assert [path.name for path in paths.values()] == ["train.txt", "vali.txt", "test.txt"]
-
-
 def test_the_smallest_data_set_has_lists_of_1_and_2_documents(tmp_path):
     paths = write_synthetic_letor(tmp_path, num_queries=(2, 2, 2), num_features=16, max_documents=2)
     for path in paths.values():
@@ -230,14 +176,10 @@ def test_the_smallest_data_set_has_lists_of_1_and_2_documents(tmp_path):
     ("arguments", "message"),
     [
         ({"seed": -1}, "`seed` must be an integer >= 0, got -1"),
-        ({"seed": 1.0}, "`seed` must be an integer >= 0, got 1.0"),
-        ({"seed": True}, "`seed` must be an integer >= 0, got True"),
         ({"seed": 2**32}, "`seed` must be an integer <= 4294967295, got 4294967296"),
-        ({"num_queries": 5}, "`num_queries` must be three integers .*, got 5"),
         ({"num_queries": (5, 5)}, r"`num_queries` must be three integers .*, got \(5, 5\)"),
         ({"num_queries": (5, 1, 5)}, "`num_queries` must be an integer >= 2, got 1"),
         ({"num_features": 15}, "`num_features` must be an integer >= 16, got 15"),
-        ({"num_features": "32"}, "`num_features` must be an integer >= 16, got '32'"),
         ({"max_documents": 1}, "`max_documents` must be an integer >= 2, got 1"),
     ],
 )

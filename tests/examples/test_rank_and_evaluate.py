@@ -85,10 +85,6 @@ def test_rows_without_labels_keep_their_order_and_get_scores(folder, test, score
         ("none {test}", "The model must be a .keras file or the folder of an exported model, got 'none'."),
         ("{folder}/best.keras /nope*", "`file_pattern` must match files, got '/nope*', which matches none."),
         ("{folder}/best.keras {test} --num_features=7", "--num_features must be 16, the number of features of"),
-        (
-            "{folder}/best.keras {test} --missing=NULL",
-            "`missing` must be comma-separated TOKEN=VALUE pairs, got 'NULL'.",
-        ),
     ],
 )
 def test_ranking_errors_are_one_line(arguments, message, folder, scored, test, tmp_path):

@@ -40,7 +40,6 @@ def client():
 
 @pytest.fixture(scope="module")
 def model():
-    tf.keras.utils.set_random_seed(0)
     return models.FeedForwardScorer(hidden=[8])
 
 

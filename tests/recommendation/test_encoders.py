@@ -77,14 +77,6 @@ def test_items_without_users_are_found_by_their_features(fitted, cold):
 
 
 @pytest.mark.slow
-def test_factors_cannot_find_items_without_users(cold):
-    plain = recommendation.Recommender(**SMALL).fit(cold)
-    top = plain.recommend(cold.user_ids, topn=2)
-    found = cold.item_indices(top.items.ravel()).reshape(-1, 2)
-    assert (GROUPS[1][found] == GROUPS[0][:, None]).mean() < 0.9
-
-
-@pytest.mark.slow
 def test_both_parts_train_the_encoders(cold):
     options = {**SMALL, "loss": "list_net", "epochs": 2, "learning_rate": 0.01, "negatives": 5}
     recommender = recommendation.Recommender(**options, user_encoder=encoder(), item_encoder=tower())

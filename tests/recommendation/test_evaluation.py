@@ -121,10 +121,7 @@ def test_values_by_user_can_be_compared():
     better = recommendation.evaluate(lambda users: scores[users] + test.dense(users), test, seen=train)
     a, b = (each.by_user("ndcg_cut_20") for each in (better, worse))
     assert list(a) == np.flatnonzero(test.items_per_user).tolist()
-    comparison = evaluation.randomization_test(a, b, samples=1000)
-    assert comparison.p_value < 0.01 and comparison.queries == len(a)
-    means = [each.means["ndcg_cut_20"].mean for each in (better, worse)]
-    assert comparison.mean_difference == pytest.approx(means[0] - means[1])
+    assert evaluation.randomization_test(a, b, samples=1000).p_value < 0.01
     with pytest.raises(ValueError, match="`measure` must be one of recall_20, .*, map, got 'ndcg'."):
         worse.by_user("ndcg")
 

@@ -92,7 +92,6 @@ def test_times_need_a_matrix_in_their_order():
         ([30], "`users` must be indices below 30, got 30."),
         ([0, -1], "`users` must be indices below 30, got -1."),
         ([0.0], "`users` must be indices of users, [batch], got float64 of shape (1,)."),
-        (["a"], "`users` must be indices of users, [batch], got <U1 of shape (1,)."),
         (3, "`users` must be indices of users, [batch], got int64 of shape ()."),
     ],
 )
@@ -147,10 +146,8 @@ def test_each_item_is_held_out_equally_often():
     [
         ({"items": 0}, "`items` must be an integer >= 1, got 0."),
         ({"items": 1.0}, "`items` must be a number in (0, 1), got 1.0."),
-        ({"items": True}, "`items` must be an integer >= 1, got True."),
         ({"by": "user"}, "`by` must be one of 'random', 'time', got 'user'."),
         ({"by": "time"}, '`interactions` must have times for `by="time"`, got none.'),
-        ({"seed": -1}, "`seed` must be an integer >= 0, got -1."),
     ],
 )
 def test_bad_splits_are_refused(options, message):
@@ -198,8 +195,6 @@ def test_dense_labels_of_users_without_items_are_0():
     [
         ({"batch_size": 0}, "`batch_size` must be an integer >= 1, got 0."),
         ({"batch_size": 2, "shuffle": 1}, "`shuffle` must be True or False, got 1."),
-        ({"batch_size": 2, "num_epochs": 0}, "`num_epochs` must be an integer >= 1 or None, got 0."),
-        ({"batch_size": 2, "first_epoch": -1}, "`first_epoch` must be an integer >= 0, got -1."),
         ({"batch_size": 2, "seed": None}, "`seed` must be an integer >= 0, got None."),
     ],
 )

@@ -141,8 +141,6 @@ def test_parts_of_ratings_share_their_items(tmp_path):
         ("user,item,rating,time\n", {}, "1: time 'time' is not a finite number (`header=True` skips the first line)"),
         ("1,2,3,4\n1,2,x,4\n", {"least_rating": 1}, "2: rating 'x' is not a finite number"),
         ("1,2,3,1_0\n", {}, "1: time '1_0' is not a finite number"),
-        ("1,2,3,4\n1,2,3,nan\n", {}, "2: time 'nan' is not a finite number"),
-        ("1,2,3,4\n1,2,nan,4\n", {"least_rating": 1}, "2: rating 'nan' is not a finite number"),
         ("1,2,1,4\n1,3,2,4\n", {"least_rating": 4}, " no pairs of a user and an item with a high enough"),
     ],
 )
@@ -156,7 +154,6 @@ def test_bad_ratings_are_refused_with_their_line(text, options, message, tmp_pat
     "options, message",
     [
         ({"separator": ""}, "`separator` must be a non-empty string, got ''."),
-        ({"columns": ["user", "rating"]}, "`columns` must be 'user', 'item' and, optionally, "),
         ({"columns": ["user", "item", "item"]}, "`columns` must be 'user', 'item' and, optionally, "),
         ({"columns": ["user", "item", "stars"]}, "got ['user', 'item', 'stars']."),
         ({"header": 1}, "`header` must be True or False, got 1."),
@@ -164,7 +161,6 @@ def test_bad_ratings_are_refused_with_their_line(text, options, message, tmp_pat
         ({"columns": ["user", "item"], "least_rating": 4}, "`least_rating` must be None without ratings, got 4."),
         ({"items": [1, 1]}, "`items` must be unique, got 1 twice."),
         ({"users": [1, "a"]}, "`users` must be integers or strings, got int, str."),
-        ({"users": [1.0]}, "`users` must be integers or strings, got float."),
     ],
 )
 def test_bad_arguments_are_refused(options, message, tmp_path):
@@ -211,7 +207,6 @@ def test_frames_share_their_numbers_and_may_have_timestamps_and_categories():
         ({"when": [1, 2, np.inf]}, {"time": "when"}, "frame, row 2: column 'when' is not finite"),
         ({}, {"time": "date"}, "frame: no column 'date' among ['who', 'what', 'stars', 'when']"),
         ({}, {"rating": "stars", "least_rating": 6}, "frame: no pairs of a user and an item with a high enough rating"),
-        ({}, {"least_rating": 6}, "`least_rating` must be None without ratings, got 6."),
         ({}, {"items": [7, 8]}, "frame, row 1: item 9 is not in `items`"),
     ],
 )

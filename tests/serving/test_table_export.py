@@ -229,18 +229,6 @@ def test_the_model_card_lists_the_columns_in_order(by_price):
 
 
 @pytest.mark.slow
-def test_the_model_card_lists_the_columns_of_a_matrix_and_few_categories(tmp_path):
-    model = matrix_model(np.ones([1, 1, 3], np.float32))
-    features, _ = card_of(serving.export_ranker(model, tmp_path / "1", warmup_list_sizes=(), **model.export_arguments))
-    number = {"of": "document", "type": "float32", "shape": [], "kind": "number", "values": "numbers; nan is missing"}
-    assert features == [{"name": name, **number} for name in "abc"]
-    column = data.Column(name="x", kind="category", categories=[f"c{i}" for i in range(12)])
-    model = models.TableScorer(models.TableFeatures([column]), models.FeedForwardScorer(hidden=[2]))
-    features, _ = card_of(serving.export_ranker(model, tmp_path / "2", warmup_list_sizes=(), **model.export_arguments))
-    assert features[0]["values"].endswith("'c8', 'c9' and 2 more; others are unseen; '' is missing")
-
-
-@pytest.mark.slow
 def test_tf_servings_loader_answers_by_the_names_of_the_columns(tmp_path, run_in_cpp):
     columns = [
         data.Column(name="price (USD)", kind="number", fill=2.0, has_missing=True),

@@ -66,14 +66,6 @@ def test_the_loser_of_a_race_for_the_next_version_publishes_the_one_after_it(tmp
     assert (tmp_path / "2" / "loser").read_text() == "2"
 
 
-def test_an_unfinished_version_has_a_name_that_servers_ignore(tmp_path):
-    seen = []
-    versions.publish(tmp_path, None, lambda folder, number: seen.extend(names(tmp_path)))
-    assert len(seen) == 1
-    with pytest.raises(ValueError):
-        int(seen[0])
-
-
 def test_other_users_may_read_a_version(tmp_path):
     assert versions.publish(tmp_path, None, write_a_file).stat().st_mode & 0o777 == 0o755
 

@@ -120,11 +120,6 @@ def test_attention_without_training_drops_out_in_tf_ranking():
         assert np.array_equal(layer((documents, None)), layer((documents, None))) != random
 
 
-def test_arguments_of_dense_layers_fail_in_tf_ranking():
-    with pytest.raises(TypeError):
-        theirs.create_tower([2], 1, kernel_regularizer="l2")
-
-
 def test_one_dense_layer_replaces_the_bilinear_layer():
     first, second = (tf.random.stateless_normal([5, 3], [1, i]) for i in (2, 3))
     bilinear, dense = theirs.Bilinear(3, 2), tf.keras.layers.Dense(2)

@@ -34,13 +34,6 @@ def test_losses_of_tf_ranking_have_their_names(name):
     assert type(ours) is type(theirs) and ours.get_config() == theirs.get_config()
 
 
-def test_lambda_weights_are_passed_to_losses_of_tf_ranking():
-    weight = tfr.keras.losses.NDCGLambdaWeight(topn=2)
-    for name in ("pairwise_logistic_loss", "softmax_loss"):
-        ours, theirs = (get(name, lambda_weight=weight) for get in (tf_ranking.get, tfr.keras.losses.get))
-        assert float(ours(LABELS, SCORES)) == float(theirs(LABELS, SCORES))
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "error", "problem"),
     [

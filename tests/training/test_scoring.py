@@ -1,7 +1,6 @@
 """The scores of a dataset, query by query."""
 
 import gc
-import logging
 
 import numpy as np
 import pytest
@@ -23,17 +22,6 @@ def batches(lengths, width=3):
         yield {**inputs, **ids}, tf.constant(np.where(mask, 1.0, -1.0), tf.float32)
 
 
-@pytest.fixture
-def warnings():
-    """The messages that TensorFlow logs."""
-    messages = []
-    handler = logging.Handler()
-    handler.emit = lambda record: messages.append(record.getMessage())
-    tf.get_logger().addHandler(handler)
-    yield messages
-    tf.get_logger().removeHandler(handler)
-
-
 def test_scores_are_those_of_the_model():
     model = models.FeedForwardScorer(hidden=[4])
     queries = training.score_queries(model, batches([5, 3, 8]))
@@ -45,19 +33,6 @@ def test_scores_are_those_of_the_model():
             np.testing.assert_allclose(query.scores, expected[row][mask], rtol=1e-5, atol=1e-6)
             np.testing.assert_array_equal(query.labels, labels[row][mask])
     assert next(queries, None) is None
-
-
-@pytest.mark.slow
-def test_many_calls_trace_no_more_than_one_and_do_not_warn(warnings):
-    several = [models.FeedForwardScorer(hidden=[4]) for _ in range(8)]
-    counts = []
-    for _ in range(20):
-        list(training.score_queries(several[0], batches([5, 3, 8, 2])))
-        counts.append(scoring._scorer(several[0]).experimental_get_tracing_count())
-    for model in several:
-        list(training.score_queries(model, batches([5, 3])))
-    assert [message for message in warnings if "retracing" in message] == []
-    assert counts == [counts[0]] * 20 and counts[0] <= 3
 
 
 def test_scores_follow_the_weights():
