@@ -119,11 +119,6 @@ def test_features_are_sorted_by_score_with_padding_last():
             "SoftmaxLoss.__init__() takes 1 positional argument b",
         ),
         (
-            lambda: tfr.keras.losses.ApproxNDCGLoss("sum"),
-            TypeError,
-            "ApproxNDCGLoss.__init__() takes 1 positional argument b",
-        ),
-        (
             lambda: tfr.keras.losses.ApproxNDCGLoss(temperature=0.1),
             TypeError,
             "__init__() got an unexpected keyword argument 'temperature'",
@@ -135,11 +130,6 @@ def test_features_are_sorted_by_score_with_padding_last():
             "`temperature` must be a finite number > 0, got 0.0.",
         ),
         (lambda: tfr.keras.losses.get("softmax_loss", topn=1), TypeError, "unexpected keyword argument 'topn'"),
-        (
-            lambda: tfr.keras.metrics.NDCGMetric("ndcg"),
-            TypeError,
-            "NDCGMetric.__init__() takes 1 positional argument b",
-        ),
         (
             lambda: tfr.keras.metrics.get("ndcg", gain_fn=tfr.keras.utils.inverse),
             ValueError,
