@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
-from tfr_smooth import _keras, losses, metrics, models
 from tfr_smooth import keras_ranking as tfr
+from tfr_smooth import losses, metrics, models
 
 LABELS, SCORES = helpers.a_batch()
 
@@ -141,11 +141,3 @@ def test_what_works_only_in_tf_ranking_fails_with_one_line(call, error, message)
     with pytest.raises(error) as raised:
         call()
     assert message in str(raised.value) and "\n" not in str(raised.value)
-
-
-def test_layers_say_on_keras_3_that_they_take_tensors():
-    if not _keras.IS_KERAS_3:
-        assert tfr.keras.layers.RestoreList()(([1.0, 2.0], [[True, True]])).numpy().tolist() == [[1.0, 2.0]]
-        return
-    with pytest.raises(ValueError, match="Only input tensors may be passed as positional arguments."):
-        tfr.keras.layers.RestoreList()(([1.0, 2.0], [[True, True]]))

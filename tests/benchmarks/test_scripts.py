@@ -5,11 +5,12 @@ import math
 import os
 import re
 
+import numpy as np
 import pytest
 
 from tests import helpers
 from tests.documents import ROOT, read
-from tfr_smooth import data
+from tfr_smooth import data, losses
 
 pytestmark = pytest.mark.slow
 # The smallest settings: the tests check that the scripts run, not how fast they are.
@@ -126,3 +127,17 @@ def test_rerankers_have_a_rate(tmp_path):
     report, _ = run("rerankers.py", flags, tmp_path)
     assert {result["what"]: result["pairs"] for result in report["results"]} == {"reranking": 32, "training": 32}
     assert all(result["milliseconds"]["ours"] > 0.0 for result in report["results"])
+
+
+def test_programs_for_machines_without_tensorflow_are_written_without_jax(tmp_path):
+    (tmp_path / "jax.py").write_text("raise ModuleNotFoundError")
+    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    helpers.check_run("benchmarks/gpu_programs.py", f"--write={tmp_path / 'gpu'}", "--shapes=4x6", **environment)
+    with np.load(tmp_path / "gpu/approx_ndcg_4x6.npz") as file:
+        loss = losses.ApproxNDCGLoss(alpha=10.0, reduction="sum")
+        expected = helpers.value_and_gradient(loss, file["labels"], file["scores"])
+        np.testing.assert_allclose(file["value"], expected[0], rtol=1e-6)
+        np.testing.assert_allclose(file["gradient"], expected[1], atol=1e-6)
+    done = helpers.run_python("benchmarks/gpu_programs.py", f"--run={tmp_path / 'gpu'}", **environment)
+    message = "--run needs JAX: pip install jax, or jax[cuda13] for a GPU.\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
