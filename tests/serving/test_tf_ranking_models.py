@@ -77,17 +77,6 @@ def test_scores_are_those_of_tf_rankings_signatures(scorer, lists, tmp_path):
             np.testing.assert_allclose(found[name].numpy(), expected[name].numpy(), rtol=1e-5, atol=1e-5)
 
 
-def test_padding_scores_less_than_documents_that_score_less_than_tf_rankings_padding(lists, tmp_path):
-    serialized, _, mask = lists
-    model = build(SCORERS["dnn"]())
-    theirs = tfr.keras.saved_model.Signatures(model, CONTEXT, EXAMPLE, MASK)()["tensorflow/serving/predict"]
-    confused = theirs(serialized)["outputs"].numpy()
-    assert confused[mask].min() < confused[~mask].max()  # the problem that our signatures solve
-    path = serving.export_ranker(model, tmp_path, warmup_list_sizes=(), **SPECS)
-    scores = tf.saved_model.load(str(path)).signatures["predict"](inputs=serialized)["outputs"].numpy()
-    assert scores[~mask].max() < scores[mask].min()
-
-
 def test_ragged_features_are_served_only_from_protos(protos, tmp_path):
     """The signatures with tensor inputs do not support them."""
     example, example_list = protos
