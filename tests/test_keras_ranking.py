@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
-from tfr_smooth import _keras, losses, metrics, models
 from tfr_smooth import keras_ranking as tfr
+from tfr_smooth import losses, metrics, models
 
 LABELS, SCORES = helpers.a_batch()
 
@@ -119,11 +119,6 @@ def test_features_are_sorted_by_score_with_padding_last():
             "SoftmaxLoss.__init__() takes 1 positional argument b",
         ),
         (
-            lambda: tfr.keras.losses.ApproxNDCGLoss("sum"),
-            TypeError,
-            "ApproxNDCGLoss.__init__() takes 1 positional argument b",
-        ),
-        (
             lambda: tfr.keras.losses.ApproxNDCGLoss(temperature=0.1),
             TypeError,
             "__init__() got an unexpected keyword argument 'temperature'",
@@ -136,11 +131,6 @@ def test_features_are_sorted_by_score_with_padding_last():
         ),
         (lambda: tfr.keras.losses.get("softmax_loss", topn=1), TypeError, "unexpected keyword argument 'topn'"),
         (
-            lambda: tfr.keras.metrics.NDCGMetric("ndcg"),
-            TypeError,
-            "NDCGMetric.__init__() takes 1 positional argument b",
-        ),
-        (
             lambda: tfr.keras.metrics.get("ndcg", gain_fn=tfr.keras.utils.inverse),
             ValueError,
             "`gain_fn` must be tfr.keras.utils.pow_minus_1 or tfr.keras.utils.identity (or pass `gain`), got <function",
@@ -151,11 +141,3 @@ def test_what_works_only_in_tf_ranking_fails_with_one_line(call, error, message)
     with pytest.raises(error) as raised:
         call()
     assert message in str(raised.value) and "\n" not in str(raised.value)
-
-
-def test_layers_say_on_keras_3_that_they_take_tensors():
-    if not _keras.IS_KERAS_3:
-        assert tfr.keras.layers.RestoreList()(([1.0, 2.0], [[True, True]])).numpy().tolist() == [[1.0, 2.0]]
-        return
-    with pytest.raises(ValueError, match="Only input tensors may be passed as positional arguments."):
-        tfr.keras.layers.RestoreList()(([1.0, 2.0], [[True, True]]))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import helpers
 from tfr_smooth import losses, models, serving
 from tfr_smooth.models.member_dense import MemberDense
 
@@ -132,19 +131,6 @@ def test_members_start_at_the_same_ridge_regression():
     np.testing.assert_allclose(scorer(INPUTS), single(INPUTS), rtol=1e-6)
 
 
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-def test_half_precision_scores_are_nearly_those_of_full_precision(policy):
-    full = a_scorer()
-    with helpers.precision(policy):
-        half = a_scorer()
-        assert {layer.compute_dtype for layer in half.tower} == {policy.removeprefix("mixed_")}
-        scores = half(INPUTS, training=True)
-    assert scores.dtype == tf.float32 and {weight.dtype for weight in half.get_weights()} == {np.dtype(np.float32)}
-    expected, real = full(INPUTS, training=True).numpy(), INPUTS["mask"].numpy()
-    assert (scores.numpy() != expected).any()
-    np.testing.assert_allclose(scores.numpy()[:, real], expected[:, real], atol=0.03 * np.abs(expected[:, real]).max())
-
-
 def test_a_keras_file_restores_the_members(tmp_path):
     scorer = a_scorer(dropout=0.5)
     scorer.save(tmp_path / "model.keras")
@@ -161,9 +147,3 @@ def test_the_export_returns_the_mean_scores(tmp_path):
     folder = serving.export_ranker(scorer, tmp_path, num_features=3, warmup_list_sizes=())
     served = tf.saved_model.load(folder).signatures["serving_default"](features=FEATURES[:1])
     np.testing.assert_allclose(served["scores"], scorer(FEATURES[:1]), rtol=1e-5)
-
-
-@pytest.mark.parametrize("members", [0, 1.5, True])
-def test_a_wrong_number_of_members_raises(members):
-    with pytest.raises(ValueError, match=f"^`members` must be an integer >= 1, got {members}"):
-        models.FeedForwardScorer(members=members)

@@ -16,10 +16,6 @@ from tfr_smooth.models.ridge_regression import RidgeRegression
 
 NORMALIZATIONS = [None, "min_max", "standardize", "log1p"]
 every_normalization = pytest.mark.parametrize("normalization", NORMALIZATIONS)
-# For tests that train: the fast tests use only one normalization, which has a state.
-mostly_standardize = pytest.mark.parametrize(
-    "normalization", ["standardize", *(pytest.param(n, marks=pytest.mark.slow) for n in (None, "min_max", "log1p"))]
-)
 
 
 def a_batch(seed=0, batch=4, length=6, width=5):
@@ -358,26 +354,6 @@ def test_an_unknown_name_is_refused_by_compile_in_one_line(argument, name, hint)
     assert str(error.value) == f"`{argument}` must be known to tfr_smooth or Keras by its name, got {name!r}.{hint}"
 
 
-@pytest.mark.slow
-@mostly_standardize
-def test_a_keras_file_restores_model_and_optimizer(letor, tmp_path, normalization):
-    scorer = a_compiled_scorer(letor["train"], normalization=normalization)
-    train, path = read(letor["train"]), str(tmp_path / "scorer.keras")
-    scorer.fit(train, epochs=2, verbose=0)
-    scorer.save(path)
-    loaded = tf.keras.models.load_model(path)
-    assert type(loaded) is models.FeedForwardScorer
-    assert loaded.get_config() == scorer.get_config()
-    for inputs, _ in read(letor["valid"]):
-        np.testing.assert_array_equal(loaded(inputs), scorer(inputs))
-    assert loaded.evaluate(train, verbose=0) == pytest.approx(scorer.evaluate(train, verbose=0), rel=1e-6)
-    # The optimizer's state is restored too, so both models continue training alike.
-    for model in (scorer, loaded):
-        model.fit(train, epochs=2, verbose=0)
-    for found, expected in zip(loaded.get_weights(), scorer.get_weights(), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-
 def test_the_names_in_a_keras_file_are_stable(tmp_path):
     """Files of earlier versions can be loaded only while these names stay the same."""
     scorer = a_scorer(hidden=[8], normalization="standardize", name="mine")
@@ -523,6 +499,7 @@ def test_features_beyond_the_range_of_float16_give_finite_scores():
         ({"hidden": 3}, "`hidden` must be a list of widths or a name, got 3."),
         ({"hidden": [8, 0]}, "`hidden` must be an integer >= 1, got 0."),
         ({"dropout": 1.0}, "`dropout` must be a number in (0, 1), got 1.0."),
+        ({"members": 0}, "`members` must be an integer >= 1, got 0."),
         ({"input_noise": -1.0}, "`input_noise` must be a finite number > 0, got -1.0."),
         ({"linear_path": 0.0}, "`linear_path` must be a finite number > 0, got 0.0."),
         ({"batch_norm": 1}, "`batch_norm` must be True or False, got 1."),

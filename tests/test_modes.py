@@ -212,26 +212,6 @@ def test_a_temperature_may_be_a_variable_in_every_mode(ranking, metric):
     assert_variable_is_followed(name, ranking, second, [tf.function])
 
 
-@pytest.mark.slow
-@few_losses
-def test_persistent_and_nested_tapes_around_a_graph_give_the_gradient(name):
-    labels, scores = map(tf.constant, modes.batch())
-    function = tf.function(losses.get(name))
-    expected = modes.step(losses.get(name))(labels, scores)[1]
-    with tf.GradientTape(persistent=True) as tape:
-        tape.watch(scores)
-        value = function(labels, scores)
-    assert_same([tape.gradient(value, scores)] * 2, [expected] * 2)
-    assert_same([tape.gradient(value, scores)], [expected])
-    with tf.GradientTape() as outer:
-        outer.watch(scores)
-        with tf.GradientTape() as inner:
-            inner.watch(scores)
-            value = function(labels, scores)
-        found = inner.gradient(value, scores)
-    assert_same([found, outer.gradient(value, scores)], [expected] * 2)
-
-
 class Module(tf.Module):
     def __init__(self, loss):
         super().__init__()
@@ -257,29 +237,6 @@ def test_a_restored_saved_model_computes_the_same(name, tmp_path):
     assert_same(loaded.value_and_gradient(labels, scores), expected)
     # The gradient of the loaded function.
     assert_same(modes.step(lambda labels, scores, _: loaded.value(labels, scores))(labels, scores), expected)
-
-
-@pytest.mark.skipif(_keras.IS_KERAS_3, reason="SavedModels of Keras 3 cannot be trained")
-def test_keras_2_restores_a_saved_model_whose_layer_adds_a_loss(tmp_path):
-    class Adding(tf.keras.layers.Layer):
-        def __init__(self, **kwargs):
-            super().__init__(**kwargs)
-            self.ranking_loss = losses.ApproxNDCGLoss()
-
-        def call(self, inputs):
-            labels, scores = inputs
-            self.add_loss(self.ranking_loss(labels, scores))
-            return scores
-
-    inputs = [tf.keras.Input([7]), tf.keras.Input([7])]
-    model = tf.keras.Model(inputs, Adding()(inputs))
-    model.compile("sgd")
-    labels, scores = modes.batch()
-    model.train_on_batch([labels, scores])
-    model.save(tmp_path / "model", save_format="tf")
-    loaded = tf.keras.models.load_model(tmp_path / "model")
-    np.testing.assert_allclose(loaded.predict([labels, scores], verbose=0), scores)
-    np.testing.assert_allclose(loaded.evaluate([labels, scores], verbose=0), losses.ApproxNDCGLoss()(labels, scores))
 
 
 @quick_or_slow(sorted(metrics.NAMES), quick=("ndcg", "softsort_map"))

@@ -1,6 +1,7 @@
 """Workflows, and links, commands and extras in the documentation; what the scripts import."""
 
 import ast
+import importlib
 import itertools
 import re
 import sys
@@ -8,7 +9,7 @@ import sys
 import pytest
 import yaml
 
-from tests.documents import ROOT, read
+from tests.documents import PACKAGES, ROOT, read
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -56,13 +57,19 @@ def test_the_installation_page_describes_every_extra():
     assert EXTRAS - {"test", "dev", "docs"} <= described
 
 
-@pytest.mark.parametrize("script", sorted(path.name for path in (ROOT / "examples").glob("*.py")))
-def test_examples_import_public_names_only(script):
-    nodes = list(ast.walk(ast.parse(read(f"examples/{script}"))))
-    origins = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "tfr_smooth"]
-    modules = [f"{node.module}.{name.name}" for node in origins for name in node.names]
-    modules += [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
-    ours = [name for name in modules if name.startswith("tfr_smooth.")]
-    # A public name is that of a package, or one in a package.
-    files = [name for name in ours if (ROOT / name.replace(".", "/")).with_suffix(".py").exists()]
-    assert files == [] and [name for name in ours if "._" in name or name.count(".") > 2] == []
+@pytest.mark.parametrize("folder", ["examples", "experiments"])
+def test_public_names_of_the_package_are_imported(folder):
+    nodes = [node for path in (ROOT / folder).glob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    origins = [node for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    imported = {(node.module, alias.name) for node in origins for alias in node.names}
+    imported = {(module, name) for module, name in imported if module.partition(".")[0] == "tfr_smooth"}
+    assert ("tfr_smooth", "losses") in imported
+    for module, name in imported:
+        if module != "tfr_smooth.tf_ranking":  # needs Keras 2
+            public = getattr(importlib.import_module(module), "__all__", ())
+            assert name in public or (module == "tfr_smooth" and name in PACKAGES), (module, name)
+
+
+def test_the_package_does_not_refer_to_the_laboratory():
+    files = list((ROOT / "tfr_smooth").rglob("*.py"))
+    assert files and [path for path in files if "experiments" in path.read_text("utf-8")] == []

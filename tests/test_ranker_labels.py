@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-import experiments
 import tfr_smooth
 from tfr_smooth import _keras, data, evaluation, losses, metrics
 
@@ -87,22 +86,6 @@ def test_files_restore_the_weights_of_the_labels(ranker, tmp_path):
     again = tfr_smooth.Ranker.load(tmp_path / "ranker.keras")
     assert again.evaluate(NEW) == ranker.evaluate(NEW) and again.score(NEW) == ranker.score(NEW)
     assert again.loss_.weights == [1.0, 0.3]
-
-
-@pytest.mark.slow
-def test_a_larger_weight_improves_its_label(tmp_path):
-    results = experiments.trade_off(
-        {"sum": tfr_smooth.Ranker(**SMALL), "stochastic": tfr_smooth.Ranker(**SMALL, label_aggregation="stochastic")},
-        [(FRAME, NEW, NEW)],
-        labels=("relevance", "purchase"),
-        query="query",
-        path=tmp_path / "results.csv",
-        weights=[0.0, 1.0],
-    )
-    for _, rows in results.groupby("ranker"):
-        by_weight = rows.set_index("weight")
-        assert by_weight["relevance"][0.0] > by_weight["relevance"][1.0] + 0.1
-        assert by_weight["purchase"][1.0] > by_weight["purchase"][0.0] + 0.1
 
 
 @pytest.mark.slow

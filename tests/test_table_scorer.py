@@ -2,7 +2,6 @@
 
 import copy
 import json
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -115,15 +114,6 @@ def test_a_matrix_has_the_features_of_its_columns(shape):
     assert stacked.compute_output_shape(shape) == found.shape
     full = models.TableFeatures(data.from_matrix(matrix[:, [0, 2, 3]]), stacked=True)
     np.testing.assert_array_equal(full(matrix[:, [0, 2, 3]]), matrix[:, [0, 2, 3]])
-
-
-def test_a_config_of_json_restores_the_layer():
-    layer = models.TableFeatures(COLUMNS, name="mine")
-    config = json.loads(json.dumps(layer.get_config()))
-    again = models.TableFeatures.from_config(config)
-    assert again.columns == tuple(COLUMNS) and again.get_config() == layer.get_config() and again.name == "mine"
-    np.testing.assert_array_equal(again(raw()), layer(raw()))
-    assert pickle.loads(pickle.dumps(layer.get_config())) == layer.get_config()
 
 
 def test_mixed_precision_does_not_apply_to_raw_numbers():

@@ -1,15 +1,15 @@
 """The benchmark scripts run without the peers that they compare with, and write their measurements."""
 
 import json
-import math
 import os
 import re
 
+import numpy as np
 import pytest
 
 from tests import helpers
 from tests.documents import ROOT, read
-from tfr_smooth import data
+from tfr_smooth import data, losses
 
 pytestmark = pytest.mark.slow
 # The smallest settings: the tests check that the scripts run, not how fast they are.
@@ -31,15 +31,6 @@ SCRIPTS = {
 }
 
 
-def numbers(report):
-    """Yields the numbers in a report."""
-    if isinstance(report, dict | list):
-        for value in report.values() if isinstance(report, dict) else report:
-            yield from numbers(value)
-    elif isinstance(report, float):
-        yield report
-
-
 def run(script, flags, folder):
     """Returns the report of a script, and what it printed. A script outside benchmarks/ can import the harness too."""
     output = folder / "report.json"
@@ -53,12 +44,11 @@ def run(script, flags, folder):
 def test_a_script_prints_and_writes_what_it_measured(script, tmp_path):
     report, printed = run(f"{script}.py", SCRIPTS[script], tmp_path)
     results = report.get("results", report)
-    found = list(numbers(results))
-    assert all(map(math.isfinite, found))
+    text = json.dumps(results, allow_nan=False)  # refuses NaN and infinity
     if script == "peers":  # Rax is measured if it is installed.
         assert "--allrank_path is not given" in printed and ("rax is not installed" in printed) == (not results)
     else:
-        assert max(found) > 0.0 and len(printed.splitlines()) >= 2
+        assert max(map(float, re.findall(r"\d+\.\d+", text))) > 0.0 and len(printed.splitlines()) >= 2
 
 
 # Two sides that take 2 and 6 ms on a simulated clock.
@@ -126,3 +116,17 @@ def test_rerankers_have_a_rate(tmp_path):
     report, _ = run("rerankers.py", flags, tmp_path)
     assert {result["what"]: result["pairs"] for result in report["results"]} == {"reranking": 32, "training": 32}
     assert all(result["milliseconds"]["ours"] > 0.0 for result in report["results"])
+
+
+def test_programs_for_machines_without_tensorflow_are_written_without_jax(tmp_path):
+    (tmp_path / "jax.py").write_text("raise ModuleNotFoundError")
+    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    helpers.check_run("benchmarks/gpu_programs.py", f"--write={tmp_path / 'gpu'}", "--shapes=4x6", **environment)
+    with np.load(tmp_path / "gpu/approx_ndcg_4x6.npz") as file:
+        loss = losses.ApproxNDCGLoss(alpha=10.0, reduction="sum")
+        expected = helpers.value_and_gradient(loss, file["labels"], file["scores"])
+        np.testing.assert_allclose(file["value"], expected[0], rtol=1e-6)
+        np.testing.assert_allclose(file["gradient"], expected[1], atol=1e-6)
+    done = helpers.run_python("benchmarks/gpu_programs.py", f"--run={tmp_path / 'gpu'}", **environment)
+    message = "--run needs JAX: pip install jax, or jax[cuda13] for a GPU.\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)

@@ -79,13 +79,6 @@ def test_the_seed_determines_the_bytes(tmp_path):
     assert digest(write_synthetic_letor(tmp_path / "b", seed=4, **SMALL)) != digest(paths)
 
 
-def test_the_seed_is_the_only_source_of_randomness(tmp_path):
-    np.random.seed(0)
-    before = np.random.get_state()[1].copy()
-    write_synthetic_letor(tmp_path, **SMALL)
-    assert np.array_equal(np.random.get_state()[1], before)
-
-
 def test_the_size_of_one_file_does_not_change_another_file(tmp_path):
     few = write_synthetic_letor(tmp_path / "few", num_queries=(2, 3, 4))
     many = write_synthetic_letor(tmp_path / "many", num_queries=(9, 3, 4))

@@ -91,11 +91,6 @@ def test_p_values_are_uniform_under_the_null_hypothesis():
     assert np.abs(p_values - np.arange(1, 401) / 400).max() < 1.95 / math.sqrt(400)
 
 
-def test_a_clear_difference_is_significant():
-    random = np.random.RandomState(6)
-    assert compare(random.randn(100) + 1.0).p_value < 0.001
-
-
 ONE = {"x": 0.5}
 
 
@@ -107,9 +102,7 @@ ONE = {"x": 0.5}
         (ONE, {**ONE, "y": 0.1}, {}, "`a` and `b` must contain the same queries, got no 'y' in `a`."),
         ({"x": math.nan}, ONE, {}, "`a['x']` must be a finite number, got nan."),
         (ONE, {"x": math.inf}, {}, "`b['x']` must be a finite number, got inf."),
-        (ONE, {"x": "0.5"}, {}, "`b['x']` must be a finite number, got '0.5'."),
         (ONE, ONE, {"samples": 0}, "`samples` must be an integer >= 1, got 0."),
-        (ONE, ONE, {"samples": 1e4}, "`samples` must be an integer >= 1, got 10000.0."),
         (ONE, ONE, {"seed": -1}, "`seed` must be an integer >= 0, got -1."),
         (ONE, ONE, {"seed": 2**32}, "`seed` must be an integer <= 4294967295, got 4294967296."),
     ],

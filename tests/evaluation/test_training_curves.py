@@ -116,16 +116,6 @@ def test_the_file_is_an_image_that_is_not_blank(tmp_path):
     assert os.listdir(tmp_path) == ["curves.png"]
 
 
-def test_a_failure_keeps_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "curves.png"
-    path.write_bytes(b"before")
-    monkeypatch.setattr(os, "replace", lambda source, target: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        plot_training_curves(path, HISTORY)
-    assert path.read_bytes() == b"before"
-    assert os.listdir(tmp_path) == ["curves.png"]
-
-
 @pytest.mark.parametrize(
     "history, options, message",
     [

@@ -291,40 +291,32 @@ def test_a_bad_tag_is_refused(tag, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+IN_RUN, IN_QRELS = "expected the 6 fields 'query_id Q0 doc_id rank score tag', got", "an integer of at most nine digits"
+
+
 @pytest.mark.parametrize(
     "text, message",
     [
-        (b"q Q0 a 1 2.5", "expected the 6 fields 'query_id Q0 doc_id rank score tag', got 5"),
-        (b"", "expected the 6 fields 'query_id Q0 doc_id rank score tag', got 0"),
+        (b"q Q0 a 1 2.5", f"{IN_RUN} 5"),
+        (b"", f"{IN_RUN} 0"),
         (b"q Q0 a 1 high t", "score 'high' is not a finite number"),
         (b"q Q0 a 1 1_0 t", "score '1_0' is not a finite number"),
         (b"q Q0 a 1 nan t", "score 'nan' is not a finite number"),
         (b"q Q0 first 1 2.5 t", "duplicate document 'first' in query 'q'"),
         (b"q Q0 \xff 1 2.5 t", "not UTF-8 text: invalid start byte"),
-    ],
-)
-def test_a_bad_run_is_refused_with_its_line(text, message, tmp_path):
-    path = tmp_path / "run"
-    path.write_bytes(b"q Q0 first 1 3 t\n" + text + b"\nq Q0 last 3 1 t\n")
-    with pytest.raises(ValueError, match="^" + re.escape(f"{path}:2: {message}") + "$"):
-        read_run(path)
-
-
-@pytest.mark.parametrize(
-    "text, message",
-    [
         (b"q 0 a", "expected the 4 fields 'query_id 0 doc_id label', got 3"),
-        (b"q 0 a 1_0", "label '1_0' is not an integer of at most nine digits"),
-        (b"q 0 a 1234567890", "label '1234567890' is not an integer of at most nine digits"),
+        (b"q 0 a 1_0", f"label '1_0' is not {IN_QRELS}"),
+        (b"q 0 a 1234567890", f"label '1234567890' is not {IN_QRELS}"),
         (b"q 0 first 1", "duplicate document 'first' in query 'q'"),
         (b"q 0 \xff 1", "not UTF-8 text: invalid start byte"),
     ],
 )
-def test_bad_qrels_are_refused_with_their_line(text, message, tmp_path):
-    path = tmp_path / "qrels"
-    path.write_bytes(b"q 0 first 1\n" + text + b"\nq 0 last 1\n")
-    with pytest.raises(ValueError, match="^" + re.escape(f"{path}:2: {message}") + "$"):
-        read_qrels(path)
+def test_bad_files_are_refused_with_their_line(text, message, tmp_path):
+    is_qrels = text.startswith(b"q 0")
+    first, last = (b"q 0 first 1", b"q 0 last 1") if is_qrels else (b"q Q0 first 1 3 t", b"q Q0 last 3 1 t")
+    (tmp_path / "file").write_bytes(b"\n".join([first, text, last]))
+    with pytest.raises(ValueError, match="^" + re.escape(f"{tmp_path / 'file'}:2: {message}") + "$"):
+        (read_qrels if is_qrels else read_run)(tmp_path / "file")
 
 
 def test_a_run_with_qrels_has_the_values_of_the_queries(tmp_path):

@@ -49,12 +49,6 @@ def test_the_best_single_feature_is_found(sign):
     np.testing.assert_array_equal(fitted.test, sign * fold.test.features[:, 2])
 
 
-def test_a_given_feature_is_used():
-    fold = fold_with_one_informative_feature(1)
-    fitted = RANKERS["single_feature"].fit(fold, {"feature": -1}, 0)
-    np.testing.assert_array_equal(fitted.valid, -fold.valid.features[:, 0])
-
-
 def test_random_scores_depend_only_on_the_seed(fold):
     first, again, other = (RANKERS["random"].fit(fold, {}, seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.test, again.test)

@@ -86,14 +86,6 @@ def test_optimal_points_are_not_dominated():
     assert experiments.pareto_front(points(rows))["optimal"].tolist() == [False, True, True, True, False]
 
 
-def test_the_plot_has_a_line_per_ranker_and_a_mark_per_weight():
-    figure = experiments.plot_pareto_front(points([("x", 0.0, 0.5, 0.1), ("x", 0.5, 0.4, 0.4), ("y", 0.0, 0.4, 0.1)]))
-    (panel,) = figure.axes
-    assert [text.get_text() for text in panel.get_legend().get_texts()] == ["x", "y"]
-    assert [text.get_text() for text in panel.texts] == ["0", "0.5", "0"]
-    assert (panel.get_xlabel(), panel.get_ylabel()) == ("NDCG of a", "NDCG of b")
-
-
 def test_a_weight_outside_of_0_to_1_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"`weights` must be numbers in \[0, 1\], got 1.5"):
         sweep(tmp_path / "results.csv", [1.5])

@@ -49,17 +49,6 @@ def test_each_dtype_is_computed_in_its_own_precision_in_any_order(name, order):
     assert_same(found[np.float32], expected, 1e-5)
 
 
-@pytest.mark.parametrize("spread", [pytest.param(1.0, marks=pytest.mark.slow), 40.0])
-def test_smoothi_in_float32_equals_float64_at_any_sharpness(spread):
-    """Sharp softmaxes are computed in float64; a graph chooses the precision at run time."""
-    labels, scores = a_batch(length=6)
-    scores = np.float32(spread) * scores
-    loss = losses.SmoothINDCGLoss()
-    expected = value_and_gradient(loss, labels, scores.astype(np.float64))
-    for found in (value_and_gradient(loss, labels, scores), in_graph(loss, labels, scores, **UNKNOWN_SHAPES)):
-        assert_same(found, expected, 2e-6 if spread > 1.0 else 1e-5)
-
-
 def test_scaled_half_precision_gradients_do_not_underflow():
     labels, scores = a_batch()
     scores = tf.constant(scores + 4.0 * labels, tf.float16)  # Well ordered, so the gradients are tiny.

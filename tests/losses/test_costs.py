@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.helpers import a_batch, check_run, value_and_gradient
+from tests.helpers import a_batch, value_and_gradient
 from tfr_smooth import _compiled, losses
 from tfr_smooth.losses import pairwise
 from tfr_smooth.rankings.smoothi import smoothi
@@ -117,48 +117,3 @@ def test_masking_uses_no_broadcasting_kernel(loss):
     types = [operation.type for operation in graph.get_operations()]
     assert "Select" in types
     assert "SelectV2" not in types
-
-
-WAY = """
-import pathlib, sys
-import tensorflow as tf
-import tfr_smooth
-
-folder = str(pathlib.Path(tfr_smooth.__file__).parent)
-entered, stack = [], []
-
-
-def profile(frame, event, _):
-    if event == "call" and not stack and frame.f_code.co_filename.startswith(folder):
-        entered.append(frame.f_code.co_filename)
-
-
-def first_exponential(x, exp=tf.exp):
-    frame = None if stack else sys._getframe(1)
-    while frame:
-        stack.append(frame.f_code.co_filename)
-        frame = frame.f_back
-    return exp(x)
-
-
-made = tfr_smooth.losses.SmoothINDCGLoss()
-tf.exp = first_exponential
-
-
-@tf.function(autograph=False)
-def traced(labels, scores):
-    sys.setprofile(profile)
-    return made(labels, scores)
-
-
-traced(tf.zeros([4, 9]), tf.zeros([4, 9]))
-sys.setprofile(None)
-print(len([path for path in stack if path.startswith(folder)]), len(set(entered)))
-"""
-
-
-@pytest.mark.slow
-def test_the_way_from_a_loss_to_its_first_exponential_is_short():
-    """A reader follows at most 12 own frames through 6 files."""
-    frames, files = map(int, check_run("-c", WAY).split())
-    assert 8 < frames <= 12 and 4 < files <= 6

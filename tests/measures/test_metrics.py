@@ -11,33 +11,21 @@ from tfr_smooth import measures, metrics, rankings
 from tfr_smooth.rankings.dcg import NDCGGain
 
 
-def test_ndcg_equals_a_hand_computed_value():
-    labels, scores = tf.constant([[0.0, 2.0, 1.0]]), tf.constant([[3.0, 2.0, 1.0]])
-    expected = (3.0 / np.log2(3.0) + 1.0 / 2.0) / (3.0 + 1.0 / np.log2(3.0))
-    np.testing.assert_allclose(measures.NDCG()(labels, scores).numpy(), [expected], rtol=1e-6)
-
-
-def test_average_precision_equals_a_hand_computed_value():
-    labels, scores = tf.constant([[1, 0, 3, 0, 1]]), tf.constant([[5.0, 4.0, 3.0, 2.0, 1.0]])
-    expected = (1.0 + 2.0 / 3.0 + 3.0 / 5.0) / 3.0
-    np.testing.assert_allclose(measures.AveragePrecision()(labels, scores).numpy(), [expected], rtol=1e-6)
-
-
-def test_precision_of_short_lists_divides_by_the_cutoff():
-    value = measures.Precision(topn=10)(tf.constant([[1, 1]]), tf.constant([[1.0, 2.0]]))
-    np.testing.assert_allclose(value.numpy(), [0.2], rtol=1e-6)
-
-
-def test_precision_without_cutoff_divides_by_the_number_of_real_documents():
-    value = measures.Precision(topn=None)(tf.constant([[1, 0, -1, -1]]), tf.constant([[1.0, 2.0, 3.0, 4.0]]))
-    np.testing.assert_allclose(value.numpy(), [0.5], rtol=1e-6)
-
-
-def test_expected_reciprocal_rank_equals_hand_computed_values():
-    labels, scores = tf.constant([[2, 0, 1], [4, 0, 0]]), tf.constant([[1.0, 3.0, 2.0], [3.0, 2.0, 1.0]])
-    # The labels by rank are 0, 1, 2, with stop probabilities 0, 1/16, 3/16; label 4 has 15/16.
-    expected = [1.0 / 16.0 / 2.0 + 15.0 / 16.0 * 3.0 / 16.0 / 3.0, 15.0 / 16.0]
-    np.testing.assert_allclose(measures.ExpectedReciprocalRank()(labels, scores).numpy(), expected, rtol=1e-6)
+@pytest.mark.parametrize(
+    ("measure", "labels", "scores", "expected"),
+    [
+        (measures.NDCG(), [0, 2, 1], [3, 2, 1], (3 / np.log2(3) + 1 / 2) / (3 + 1 / np.log2(3))),
+        (measures.AveragePrecision(), [1, 0, 3, 0, 1], [5, 4, 3, 2, 1], (1 + 2 / 3 + 3 / 5) / 3),
+        (measures.Precision(topn=10), [1, 1], [1, 2], 0.2),
+        (measures.Precision(topn=None), [1, 0, -1, -1], [1, 2, 3, 4], 0.5),  # of the real documents
+        # The labels by rank are 0, 1, 2, with stop probabilities 0, 1/16, 3/16; label 4 has 15/16.
+        (measures.ExpectedReciprocalRank(), [2, 0, 1], [1, 3, 2], 1 / 16 / 2 + 15 / 16 * 3 / 16 / 3),
+        (measures.ExpectedReciprocalRank(), [4, 0, 0], [3, 2, 1], 15 / 16),
+    ],
+    ids=repr,
+)
+def test_values_by_hand(measure, labels, scores, expected):
+    np.testing.assert_allclose(measure([labels], np.float32([scores])), [expected], rtol=1e-6)
 
 
 def test_labels_above_max_grade_count_as_max_grade():

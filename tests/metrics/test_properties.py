@@ -195,14 +195,6 @@ def test_graphs_compute_the_same(name, mode):
     np.testing.assert_allclose(float(metric.result()), expected, rtol=1e-6)
 
 
-def test_the_result_is_zero_before_any_list_and_after_reset():
-    metric = metrics.MRRMetric()
-    assert float(metric.result()) == 0.0
-    assert value(metric, *a_batch()) > 0.0
-    metric.reset_state()
-    assert float(metric.result()) == 0.0
-
-
 @pytest.mark.parametrize("name", ["ndcg", "softsort_map"])
 def test_fit_evaluate_and_a_restored_keras_file_report_the_metric(name, tmp_path):
     labels, scores = a_batch(batch=8, length=6)

@@ -49,18 +49,11 @@ def test_expected_shallow_discounts_need_only_mean_and_variance(alpha):
     np.testing.assert_allclose(found, discount.at(ranks, count).numpy() @ chances[:, None], rtol=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("alpha", "message"),
-    [
-        (1.5, "`alpha` must be a number in [-1, 1], got 1.5."),
-        (float("nan"), "`alpha` must be a number in [-1, 1], got nan."),
-        ("0", "`alpha` must be a number in [-1, 1], got '0'."),
-    ],
-)
-def test_invalid_alpha_raises(alpha, message):
+@pytest.mark.parametrize("alpha", [1.5, float("nan"), "0"])
+def test_invalid_alpha_raises(alpha):
     with pytest.raises(ValueError) as error:
         dcg.ShallowDiscount(alpha)
-    assert str(error.value) == message
+    assert str(error.value) == f"`alpha` must be a number in [-1, 1], got {alpha!r}."
 
 
 MASK = tf.constant([[True] * 4, [True] * 2 + [False] * 2])

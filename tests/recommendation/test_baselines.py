@@ -73,19 +73,6 @@ def test_every_baseline_has_the_interface(baseline, train):
     assert baseline.fit(other).scores([0]).shape == (1, 3)
 
 
-def test_personal_baselines_find_groups_of_users_and_popularity_does_not():
-    """Users of two groups have items of their group; the rest of these items is held out."""
-    random = np.random.default_rng(0)
-    group = np.repeat([0, 1], 40)
-    dense = (random.random((80, 30)) < 0.5) & (group[:, np.newaxis] == np.repeat([0, 1], 15))
-    train, test = recommendation.hold_out(recommendation.Interactions(dense), items=2)
-    means = []
-    for each in (recommendation.Popularity(), recommendation.EASE()):
-        found = recommendation.evaluate(each.fit(train), test, seen=train, measures="recall_5")
-        means.append(found.means["recall_5"].mean)
-    assert means[1] > means[0] + 0.1, means
-
-
 def test_a_bad_strength_is_refused():
     with pytest.raises(ValueError, match="`strength` must be a finite number > 0, got 0."):
         recommendation.EASE(strength=0)

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from tests.helpers import value_and_gradient
 from tests.recommendation.groups import likes
 from tfr_smooth import losses, recommendation
 from tfr_smooth.recommendation.best_items import BestItemsLoss
@@ -23,14 +23,6 @@ def a_batch(items=60):
     for row, count in enumerate((0, 1, 5, 20)):
         labels[row, random.permutation(items)[:count]] = 1.0
     return labels, scores
-
-
-def value_and_gradient(loss, labels, scores):
-    scores = tf.constant(scores)
-    with tf.GradientTape() as tape:
-        tape.watch(scores)
-        value = loss(tf.constant(labels), scores)
-    return value.numpy(), tape.gradient(value, scores).numpy()
 
 
 @pytest.mark.parametrize("name", LOSSES)

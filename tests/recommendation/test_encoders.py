@@ -136,8 +136,3 @@ def test_items_with_an_encoder_have_no_bias():
     options = {"num_users": 2, "num_items": 3, "num_item_features": 4, "item_encoder": encoder(64)}
     with pytest.raises(ValueError, match="`item_bias` must be False with `item_encoder`, got True"):
         recommendation.CatalogFactors(item_bias=True, **options)
-
-
-def test_an_encoder_must_be_a_layer():
-    with pytest.raises(ValueError, match="`item_encoder` must be an instance of .*Layer or None, got 3"):
-        recommendation.Recommender(item_encoder=3)

@@ -101,19 +101,6 @@ def test_negatives_of_the_whole_catalog_are_the_whole_catalog():
     np.testing.assert_allclose(candidates.scores([0, 9]), whole.scores([0, 9]), rtol=0.02, atol=0.02)
 
 
-@pytest.mark.slow
-def test_training_on_candidates_finds_the_groups():
-    train, held_out = recommendation.hold_out(interactions(), items=2)
-    sampled, whole = (
-        recommendation.Recommender(**SMALL, loss=None, negatives=negatives, refit=False)
-        .fit(train, validation=held_out)
-        .validation_[0]
-        for negatives in (4, None)
-    )
-    popularity = recommendation.evaluate(recommendation.Popularity().fit(train), held_out, seen=train)
-    assert sampled > 0.9 * whole and sampled > 1.2 * popularity.means["ndcg_cut_20"].mean
-
-
 def test_the_final_training_has_all_items(fitted, without_refit):
     everything = interactions()
     assert (fitted.interactions_.matrix != everything.matrix).nnz == 0

@@ -48,8 +48,7 @@ def test_every_signature_returns_the_scores_of_keras(exported, protos, run_in_cp
 
 def test_bad_requests_return_a_specific_error(exported, protos, run_in_cpp):
     example, example_list = protos
-    lists = [[example(features=[1.0, 2.0])], [example(other=[1.0])], [example(features=[1, 2, 3])]]
-    short, missing, integers = (np.array([example_list(documents)], object) for documents in lists)
+    short = np.array([example_list([example(features=[1.0, 2.0])])], object)
     widths = [np.ones([1, 2, width], np.float32) for width in (1, 2, 4, 6)]
     answers = run_in_cpp(
         exported.path,
@@ -61,13 +60,9 @@ def test_bad_requests_return_a_specific_error(exported, protos, run_in_cpp):
             ("rank", {"features": np.ones([2, 3, 3], np.float32), "mask": np.ones([2, 2], bool)}),
             ("rank", {"mask": np.ones([2, 2], bool)}),
             ("predict", {"inputs": short}),
-            ("predict", {"inputs": missing}),
-            ("predict", {"inputs": integers}),
-            ("predict", {"inputs": np.array([b"\xff\xff\x01"], object)}),
             ("predict", {"inputs": np.array([b"\x0a\x02\xff\xff"], object)}),
             ("predict", {"inputs": np.array([], object)}),
             ("regress", {"inputs": np.array([b"\xff\xff\x01"], object)}),
-            ("regress", {"inputs": np.array([example(features=[1.0] * 4).SerializeToString()], object)}),
         ],
     )
     expected = [
@@ -75,13 +70,9 @@ def test_bad_requests_return_a_specific_error(exported, protos, run_in_cpp):
         *(["the mask must be [batch, list] like the features"] * 2),
         "features",
         "Key: features, Index: 0.  Number of float values != expected.  Values size: 2 but output shape: [3]",
-        "Feature: features (data type: float) is required but could not be found",
-        "Key: features, Index: 0.  Data types don't match",
-        "DATA_LOSS",
         "Could not parse example input",
         "must contain at least one value",
         "Could not parse example input",
-        "Number of float values != expected",
     ]
     assert len(answers) == len(expected)
     for answer, message in zip(answers, expected, strict=True):

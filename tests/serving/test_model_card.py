@@ -46,11 +46,6 @@ def test_the_markdown_card_has_all_sections_and_valid_tables(exported):
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1, table
 
 
-def test_features_are_listed_in_their_order():
-    content = {"features": [{"name": name, "of": "document"} for name in ("b", "a")]}
-    assert "| 0 | b | document |\n| 1 | a | document |\n" in model_card.to_markdown(content)
-
-
 def test_missing_information_is_marked_as_not_given():
     content = model_card.ModelCard(loss=losses.SmoothIMAPLoss()).complete(model={"name": "x"})
     assert content["data"] is None and content["loss"]["class"] == "SmoothIMAPLoss"

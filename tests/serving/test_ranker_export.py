@@ -67,13 +67,6 @@ def test_scores_are_those_of_the_model(exported, loaded):
     np.testing.assert_array_equal(rank["valid"].numpy(), exported.mask)
 
 
-def test_the_mask_is_optional_in_python(exported, loaded):
-    np.testing.assert_allclose(
-        loaded.rank(exported.features)["scores"].numpy(), exported.scores(), rtol=1e-6, atol=1e-6
-    )
-    np.testing.assert_array_equal(loaded.rank(exported.features, exported.mask)["valid"].numpy(), exported.mask)
-
-
 def test_order_and_top_k_are_those_of_a_stable_sort(exported, loaded):
     answer = loaded.rank(exported.features, exported.mask)
     for row, (scores, mask) in enumerate(zip(answer["scores"].numpy(), exported.mask, strict=True)):

@@ -146,15 +146,6 @@ def test_an_infinite_number_of_the_list_invalidates_its_documents(by_price):
     np.testing.assert_allclose(scores[1:], model(inputs).numpy()[1:], **CLOSE)
 
 
-@pytest.mark.slow
-def test_nan_is_invalid_without_missing_values(tmp_path):
-    features = np.array([[[1.0, 2.0, 3.0], [np.nan, 2.0, 3.0]]], np.float32)
-    model = matrix_model(np.nan_to_num(features))
-    path = serving.export_ranker(model, tmp_path, num_features=3, warmup_list_sizes=())
-    loaded = tf.saved_model.load(str(path))
-    assert loaded.rank(features)["valid"].numpy().tolist() == [[True, False]]
-
-
 @pytest.mark.parametrize(
     "names",
     [

@@ -77,38 +77,6 @@ def test_scores_are_those_of_tf_rankings_signatures(scorer, lists, tmp_path):
             np.testing.assert_allclose(found[name].numpy(), expected[name].numpy(), rtol=1e-5, atol=1e-5)
 
 
-def test_padding_scores_less_than_documents_that_score_less_than_tf_rankings_padding(lists, tmp_path):
-    serialized, _, mask = lists
-    model = build(SCORERS["dnn"]())
-    theirs = tfr.keras.saved_model.Signatures(model, CONTEXT, EXAMPLE, MASK)()["tensorflow/serving/predict"]
-    confused = theirs(serialized)["outputs"].numpy()
-    assert confused[mask].min() < confused[~mask].max()  # the problem that our signatures solve
-    path = serving.export_ranker(model, tmp_path, warmup_list_sizes=(), **SPECS)
-    scores = tf.saved_model.load(str(path)).signatures["predict"](inputs=serialized)["outputs"].numpy()
-    assert scores[~mask].max() < scores[mask].min()
-
-
-def test_empty_lists_and_invalid_documents_get_special_scores(tmp_path):
-    model = build(SCORERS["dnn"]())
-    path = serving.export_ranker(model, tmp_path, top_k=2, warmup_list_sizes=(), **SPECS)
-    rank = tf.saved_model.load(str(path)).signatures["rank"]
-    empty = rank(
-        **{
-            "query": tf.zeros([1, 2]),
-            "price": tf.zeros([1, 0, 1]),
-            "embedding": tf.zeros([1, 0, 3]),
-            MASK: tf.zeros([1, 0], tf.bool),
-        }
-    )
-    assert empty["scores"].shape == (1, 0) and empty["top_k"].numpy().tolist() == [[-1, -1]]
-    price = tf.constant([[[1.0], [2.0]], [[np.nan], [3.0]], [[1.0], [2.0]]])
-    query = tf.constant([[1.0, 1.0], [1.0, 1.0], [1.0, np.nan]])
-    answer = rank(**{"query": query, "price": price, "embedding": tf.ones([3, 2, 3]), MASK: tf.ones([3, 2], tf.bool)})
-    assert answer["valid"].numpy().tolist() == [[True, True], [False, True], [False, False]]
-    assert answer["order"].numpy()[1].tolist() == [1, 0]
-    assert (answer["scores"].numpy()[~answer["valid"].numpy()] == np.float32(serving.INVALID_SCORE)).all()
-
-
 def test_ragged_features_are_served_only_from_protos(protos, tmp_path):
     """The signatures with tensor inputs do not support them."""
     example, example_list = protos

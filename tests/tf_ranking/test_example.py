@@ -31,13 +31,3 @@ def test_the_model_trained_on_records_serves_them(loss, tmp_path):
     served = tf.saved_model.load(str(tmp_path / "model" / "export" / "best_model_by_metric"))
     scores = served.signatures[tf.saved_model.PREDICT_METHOD_NAME](tf.constant(serialized))["outputs"]
     assert scores.shape[0] == 8 and np.isfinite(scores).all()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [(["--train=a"], "--train and --valid must be given together"), (["--loss=ndcg"], "value should be one of <")],
-)
-def test_bad_flags_are_explained(arguments, problem, tmp_path):
-    done = run(tmp_path, *arguments)
-    assert done.returncode != 0
-    assert problem in done.stderr + done.stdout

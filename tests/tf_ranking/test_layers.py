@@ -135,14 +135,6 @@ def test_one_dense_layer_replaces_the_bilinear_layer():
 # keras_ranking.
 
 
-def test_functions_of_utils_are_equal():
-    values = tf.constant([-2.0, 0.0, 0.5, 1.0, 3.0])
-    for name in ("identity", "inverse", "pow_minus_1", "log2_inverse", "is_greater_equal_1", "symmetric_log1p"):
-        inputs = tf.nn.relu(values) if name == "log2_inverse" else values
-        ours, others = (getattr(package.keras.utils, name)(inputs) for package in (keras_ranking, tfr))
-        np.testing.assert_allclose(ours, others, rtol=1e-6)
-
-
 def test_features_are_sorted_in_the_same_order():
     scores, mask = tf.random.stateless_normal([3, 5], [1, 2]), batch()[2]
     features = [tf.reshape(tf.range(15), [3, 5]), tf.random.stateless_normal([3, 5, 2], [1, 3])]

@@ -70,10 +70,6 @@ def test_isotonic_calibration_is_constant_outside_of_the_knots(knots, values, ex
         (lambda: training.fit_calibration([0, 1], [0.0, 1.0], method="beta"), "`method` must be one of 'platt', 'iso"),
         (lambda: training.fit_calibration([0, 1], [0.0, np.nan]), "`scores` must be finite numbers"),
         (lambda: training.fit_calibration([0], [0.0, 1.0]), "`labels` must be 2 numbers >= 0"),
-        (
-            lambda: training.fit_calibration([0, 1], [0.0, 1.0], threshold=0.0),
-            "`threshold` must be a finite number > 0",
-        ),
         (lambda: training.fit_calibration([0, 1], [0.0, 1.0], threshold=None), "must be a number for the method 'pla"),
         (lambda: training.fit_calibration([0, 0], [0.0, 1.0]), "`labels` must have relevant and other documents"),
         (lambda: training.fit_calibration([1, 0], [0.0, 1.0]), "`scores` must be higher for relevant documents"),

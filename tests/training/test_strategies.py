@@ -26,10 +26,8 @@ CLUSTER = {"worker": ["localhost:1", "localhost:2"]}
     [
         ("", "TF_CONFIG must describe the cluster and the task of this process for 'multi_worker', as in "),
         ("{", "the task of this process for .multi_worker., as in {\"cluster\": .*, got '{'"),
-        ("[]", "must describe the cluster and the task"),
         ({"cluster": CLUSTER}, "must describe the cluster and the task"),
         ({"cluster": {"worker": 3}, "task": {"type": "worker", "index": 0}}, "must describe the cluster and the task"),
-        ({"cluster": CLUSTER, "task": {"type": "worker", "index": "one"}}, "must describe the cluster and the task"),
         ({"cluster": CLUSTER, "task": {"type": "worker", "index": 2}}, "a task in the cluster, not worker 2 for"),
         ({"cluster": CLUSTER, "task": {"type": "chief", "index": 0}}, "a task in the cluster, not chief 0 for"),
         (
@@ -67,7 +65,6 @@ def test_keras_3_refuses_parameter_servers():
         ({"worker": 2}, "worker", 0, True),
         ({"worker": 2}, "worker", 1, False),
         ({"worker": 2, "chief": 1}, "chief", 0, True),
-        ({"worker": 2, "chief": 1}, "worker", 0, False),
         ({"worker": 2, "chief": 1, "ps": 1}, "ps", 0, False),
     ],
 )
