@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from experiments.execution import Progress, no_progress, run_jobs
 from experiments.folds import check_name
-from experiments.jobs import Result, StoredJob, is_done, read_description
+from experiments.jobs import Result, StoredJob, is_done, read_result
 from experiments.results import Results
 from tfr_smooth import evaluation, text
 from tfr_smooth.losses import RankingLoss, serialize
@@ -160,7 +160,7 @@ class CrossValidation:
                 add({query_id: self.run[query_id] for query_id in queries[name]}, test, fold, self.first_stage, 0)
         for job in self.jobs():
             if is_done(job, self.folder):
-                found = read_description(job, self.folder)
+                found = read_result(job, self.folder).description
                 valid = found["valid"]
                 weight = text.best_mix(valid, self.run, self._labels(valid), self.recipe.select_by)
                 for name, test in self.tests.items():

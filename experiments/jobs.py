@@ -197,8 +197,3 @@ def read_result(job: StoredJob, folder: str | os.PathLike[str]) -> Result:
     with np.load(result_path(job, folder)) as file:
         arrays = dict(file.items())
     return Result(json.loads(str(arrays.pop("description"))), arrays)
-
-
-def read_description(job: StoredJob, folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads the description of a job's result."""
-    return read_result(job, folder).description

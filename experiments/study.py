@@ -12,7 +12,7 @@ from typing import Any
 
 from experiments.execution import Failure, Progress, no_progress, run_jobs
 from experiments.folds import Dataset
-from experiments.jobs import MEASURES, Job, is_done, read_description
+from experiments.jobs import MEASURES, Job, is_done, read_result
 from experiments.rankers import RANKERS
 
 _CONFIG = ("rankers", "grid", "settings")
@@ -147,7 +147,7 @@ class Study:
         jobs = [job for job in self.search(dataset, fold, entry) if is_done(job, self.folder)]
         if not jobs:
             return []
-        best = max(jobs, key=lambda job: read_description(job, self.folder)["valid"][self.select_by])
+        best = max(jobs, key=lambda job: read_result(job, self.folder).description["valid"][self.select_by])
         seeds = self.seeds if RANKERS[entry.ranker].randomized else self.seeds[:1]
         return [dataclasses.replace(best, seed=seed) for seed in seeds]
 

@@ -115,6 +115,6 @@ def test_a_result_contains_scores_and_their_metrics(dataset, fold, tmp_path):
             assert list(result.description["valid"].values()) == pytest.approx(np.mean(expected, axis=0).tolist())
     assert result.description["settings"] == {"strength": 0.1}
     assert "test" not in result.description  # Selection reads the description, so it must not contain test metrics.
-    assert jobs.read_description(job, tmp_path) == result.description
+    assert jobs.read_result(job, tmp_path).description == result.description
     (folder,) = {path.parent for path in (tmp_path / "results").rglob("*.npz")}
     assert [path.name for path in folder.iterdir()] == [jobs.result_path(job, tmp_path).name]

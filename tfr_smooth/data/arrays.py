@@ -75,7 +75,17 @@ def from_arrays(
       >>> inputs["doc_id"].numpy().tolist(), labels.numpy().tolist()
       ([[b'0', b'2'], [b'1', b'']], [[1.0, 2.0], [0.0, -1.0]])
     """
-    options = BatchOptions.among(locals())
+    options = BatchOptions(
+        batch_size=batch_size,
+        list_size=list_size,
+        shuffle_buffer=shuffle_buffer,
+        seed=seed,
+        num_epochs=num_epochs,
+        first_epoch=first_epoch,
+        drop_remainder=drop_remainder,
+        return_ids=return_ids,
+        group_by_length=group_by_length,
+    )
     matrix = _numbers("features", features, ("row", "column"))
     rows = len(matrix)
     labels_ = np.zeros(rows, np.float32) if labels is None else _column("labels", labels, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -49,11 +49,6 @@ class BatchOptions:
             object.__setattr__(self, name, _arguments.integer_or_none(name, getattr(self, name), least=least))
         for name in ("drop_remainder", "return_ids", "group_by_length"):
             _arguments.boolean(name, getattr(self, name))
-
-    @classmethod
-    def among(cls, arguments: Mapping[str, Any]) -> BatchOptions:
-        """Returns the options among the arguments of a reader, which are all named like the fields."""
-        return cls(**{field.name: arguments[field.name] for field in dataclasses.fields(cls)})
 
     @property
     def is_shuffled(self) -> bool:

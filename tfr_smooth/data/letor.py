@@ -112,7 +112,17 @@ def read_letor(
       (TensorShape([2, 2, 2]), [[True, True], [True, False]], [[1.0, 0.0], [0.0, -1.0]])
     """
     format = PLAIN if format is None else _arguments.instance("format", format, LetorFormat)
-    options = BatchOptions.among(locals())
+    options = BatchOptions(
+        batch_size=batch_size,
+        list_size=list_size,
+        shuffle_buffer=shuffle_buffer,
+        seed=seed,
+        num_epochs=num_epochs,
+        first_epoch=first_epoch,
+        drop_remainder=drop_remainder,
+        return_ids=return_ids,
+        group_by_length=group_by_length,
+    )
     num_features = _arguments.integer_or_none("num_features", num_features, least=1)
     _arguments.boolean("cache", cache)
     paths = expand_paths(file_pattern)

@@ -81,7 +81,17 @@ def read_tfrecord(
       >>> inputs["features"].shape[2], labels.shape[0]
       (32, 8)
     """
-    options = BatchOptions.among(locals())
+    options = BatchOptions(
+        batch_size=batch_size,
+        list_size=list_size,
+        shuffle_buffer=shuffle_buffer,
+        seed=seed,
+        num_epochs=num_epochs,
+        first_epoch=first_epoch,
+        drop_remainder=drop_remainder,
+        return_ids=return_ids,
+        group_by_length=group_by_length,
+    )
     num_features = _arguments.integer_or_none("num_features", num_features, least=1)
     paths = expand_paths(file_pattern)
     shards.check_finished(paths)
