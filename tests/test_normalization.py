@@ -221,14 +221,14 @@ def test_a_model_with_statistics_from_a_file_needs_no_adapt(tmp_path):
     second.fit(inputs, np.zeros(mask.shape), verbose=0)
 
 
+NO_DOCUMENT = "`dataset` must contain at least one real document, got none."
+
+
 @pytest.mark.parametrize(
     ("dataset", "message"),
     [
-        ([], "`dataset` must contain at least one real document, got none."),
-        (
-            [{"features": np.zeros((1, 2, 3)), "mask": np.zeros((1, 2), bool)}],
-            "`dataset` must contain at least one real document, got none.",
-        ),
+        ([], NO_DOCUMENT),
+        ([{"features": np.zeros((1, 2, 3)), "mask": np.zeros((1, 2), bool)}], NO_DOCUMENT),
         (
             [{"features": np.array([[[1.0, np.nan]]])}],
             "`dataset` must have finite features in real documents, got nan in feature 2.",

@@ -241,7 +241,6 @@ def test_a_model_of_raw_columns_is_trained():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: table_scorer(query_columns="day"), "`query_columns` must be names of some of the columns, not all"),
         (lambda: table_scorer(query_columns=["x"]), "`query_columns` must be names of some of the columns, not all"),
         (lambda: table_scorer([NEW], query_columns=["new"]), "`query_columns` must be names of some of the columns"),
         (lambda: table_scorer([PRICE], stacked=True, query_columns=["price"]), "`query_columns` must be () for a"),

@@ -102,7 +102,6 @@ def test_documents_that_were_not_shown_have_no_relevance():
     [
         (lambda: clicks.propensities_from_random_rankings([1, 3], [1, 1]), "positions"),
         (lambda: clicks.propensities_from_random_rankings([1, 2], [0, 1]), "clicks"),
-        (lambda: clicks.propensities_from_random_rankings([1], [2]), "clicks"),
         (lambda: clicks.fit_position_based([-1], [1], [1]), "documents"),
         (lambda: clicks.fit_position_based([0], [1], [1], steps=0), "steps"),
         (lambda: clicks.fit_position_based([0], [1], [1], features=[[1.0]]), "features"),

@@ -127,7 +127,6 @@ def test_the_file_is_an_image_that_is_not_blank(tmp_path):
         ),
         ({"loss": []}, {}, "`history['loss']` must be one number per epoch, at least one, got []."),
         ({"loss": ["0.5"]}, {}, "`history['loss']` must be one number per epoch, at least one, got ['0.5']."),
-        ({"loss": [[0.5]]}, {}, "`history['loss']` must be one number per epoch, at least one, got [[0.5]]."),
         (HISTORY, {"best_epoch": 3}, "`best_epoch` must be an integer <= 2, got 3."),
         (HISTORY, {"best_epoch": -1}, "`best_epoch` must be an integer >= 0, got -1."),
     ],

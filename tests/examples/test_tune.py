@@ -77,7 +77,7 @@ def test_a_killed_search_resumes(finished):
 
 
 @pytest.mark.slow
-def test_the_best_trial_is_reported(finished):
+def test_the_best_trial_is_reported(finished, folds):
     output, _, printed = finished
     best = json.loads((output / "best.json").read_text())
     (entry,) = experiments.read_config(output / "config.json")["entries"]

@@ -103,13 +103,6 @@ def test_ragged_weights_of_dense_labels_raise():
 # ---- Weights
 
 
-def test_document_weights_are_averaged_like_in_tf_ranking():
-    labels = tf.constant([[2.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
-    mask = tf.constant([[True, True, True], [True, True, False]])
-    weights = tf.constant([[1.0, 4.0, 100.0], [2.0, 4.0, NAN]])
-    np.testing.assert_allclose(_lists.list_weights(weights, labels, mask), [(2.0 + 4.0) / 3.0, 3.0])
-
-
 def test_a_scalar_weight_applies_to_every_list():
     labels, mask = tf.ones([2, 3]), tf.ones([2, 3], tf.bool)
     np.testing.assert_allclose(_lists.list_weights(2.5, labels, mask), [2.5, 2.5])

@@ -272,14 +272,6 @@ def test_a_measure_of_a_ranking_equals_the_named_metric():
     assert type(again) is metrics.MeasureMetric and again.get_config() == general.get_config()
 
 
-def test_names_contain_the_cutoff():
-    assert metrics.NDCGMetric().name == "ndcg"
-    assert metrics.NDCGMetric(topn=5).name == "ndcg_5"
-    assert metrics.PrecisionMetric(topn=1).name == "precision_1"
-    assert metrics.MRRMetric(topn=5).name == "mrr_5"
-    assert metrics.ERRMetric().name == "err"
-
-
 def test_the_table_contains_every_public_metric_and_a_metric_per_metric_loss():
     public = {c for c in vars(metrics).values() if isinstance(c, type) and issubclass(c, metrics.MeasureMetric)}
     assert public == {type(metrics.get(name)) for name in metrics.NAMES}
