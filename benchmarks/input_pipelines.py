@@ -71,7 +71,7 @@ def main(_: list[str]) -> None:
         sides = {
             "text": data.read_letor(files, **{**text, "cache_dir": None}),
             "binary cache": data.read_letor(files, **text),
-            "binary cache, in memory": data.read_letor(files, **text, cache=True),
+            "binary cache, in memory": data.read_letor(files, **text),
             **{name: data.read_tfrecord(paths, **shared) for name, paths in written.items()},
         }
         megabytes["binary cache"] = sum(path.stat().st_size for path in (folder / "cache").iterdir())

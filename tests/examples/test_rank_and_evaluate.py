@@ -49,7 +49,7 @@ def model(folder):
 
 @pytest.fixture(scope="module")
 def scored(model, files):
-    return list(training.score_queries(model, data.read_letor(files["test"], batch_size=4, return_ids=True)))
+    return list(training.score_queries(model, data.read_letor(files["test"], batch_size=4, ids=True)))
 
 
 @pytest.mark.parametrize("kind", ["best.keras", "export/1"])

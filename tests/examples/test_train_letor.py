@@ -77,7 +77,7 @@ def test_metrics_are_those_of_the_run_file(finished, files):
     assert list(metrics) == ["valid", "test"] and all(list(part) == MEASURES for part in metrics.values())
     scores = evaluation.read_run(output / "test.run")
     queries, empty = [], 0
-    for inputs, labels in data.read_letor(str(files["test"]), batch_size=1, return_ids=True):
+    for inputs, labels in data.read_letor(str(files["test"]), batch_size=1, ids=True):
         query = inputs["query_id"][0].numpy().decode()
         documents = [name.decode() for name in inputs["doc_id"][0].numpy()]
         assert sorted(scores[query]) == sorted(documents)
@@ -96,7 +96,7 @@ def test_model_and_export_return_the_scores_of_the_run_file(finished, files):
     exported = tf.saved_model.load(str(output / "export" / "1"))
     rank = exported.signatures["rank"]
     written = evaluation.read_run(output / "test.run")
-    for inputs, _ in data.read_letor(str(files["test"]), batch_size=7, return_ids=True):
+    for inputs, _ in data.read_letor(str(files["test"]), batch_size=7, ids=True):
         ours = model(inputs, training=False).numpy()
         served = rank(features=inputs["features"], mask=inputs["mask"])["scores"].numpy()
         np.testing.assert_allclose(served, ours, rtol=1e-5, atol=1e-5)
@@ -187,7 +187,7 @@ def test_training_does_not_resume_with_a_changed_file_of_the_same_name(files, tm
 def test_a_bad_row_during_training_is_reported_in_one_line(files, tmp_path):
     train = tmp_path / "train.txt"
     train.write_bytes(files["train"].read_bytes())
-    arguments = ["--epochs=500", "--nocache", f"--train={train}"]
+    arguments = ["--epochs=500", f"--train={train}"]
     log = tmp_path / "output" / "training" / "log.csv"
     with open(tmp_path / "stderr", "w") as stderr:
         process = subprocess.Popen(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import abc
+import os
 from typing import Any
 
 import tensorflow as tf
 import tensorflow_ranking as tfr
 
 from tfr_smooth import _arguments
-from tfr_smooth.data import ElwcSchema, read_letor, scan_letor
+from tfr_smooth.data import ElwcSchema, Lists
 from tfr_smooth.data.batches import share_by_data
 from tfr_smooth.tf_ranking.signatures import elwc_signatures
 
@@ -220,7 +221,7 @@ class MultiLabelDatasetBuilder(_ElwcDatasets, tfr.keras.pipeline.MultiLabelDatas
 
 
 class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuilder):
-    """Dataset builder of the pipelines for LETOR text files, using `data.read_letor`.
+    """Dataset builder of the pipelines for LETOR text files, using `data.Lists`.
 
     Build the model from the attributes `context_feature_spec`, `example_feature_spec` and `mask_feature_name`. Exported
     models take records with the same feature names, as `data.letor_to_tfrecord` writes them.
@@ -232,10 +233,10 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
         input per feature, as a `GAMScorer` requires.
       num_features: Number of features of a document, >= 1; None for the highest index in the files.
       mask_feature_name: Name of the input that is True for documents and False for padding, bool [batch, list].
-      shuffle_buffer: Number of training lists in the shuffle buffer, >= 0; 0 keeps the order of the files.
+      shuffle: Whether each pass over the training lists has a new order.
       seed: Seed of the training order, >= 0. With a seed, a resumed training sees the same lists as an uninterrupted
         one, and all workers have the same order, which they require. None draws a new order each time.
-      cache: Whether to keep the parsed lists in memory.
+      cache_dir: The cache folder, as for `data.Lists.from_letor`.
 
     The datasets contain (features, labels). Labels are float32 [batch, list], -1 for padding. The validation dataset
     contains each list once, in order. The training dataset is infinite and consists of whole passes; the last batch of
@@ -244,7 +245,7 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
     Raises:
       ValueError: If an argument is out of its range, or a file has bad input, as `path:line: what is wrong`.
 
-    The constructor reads both sets once to count lists and features.
+    The constructor reads both sets, unless they are in the cache folder.
 
     Example:
       >>> import tempfile
@@ -264,19 +265,23 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
         features: str = "features",
         num_features: int | None = None,
         mask_feature_name: str = "mask",
-        shuffle_buffer: int = 1000,
+        shuffle: bool = True,
         seed: int | None = None,
-        cache: bool = False,
+        cache_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self._hparams = hparams
-        train, valid = scan_letor(hparams.train_input_pattern), scan_letor(hparams.valid_input_pattern)
-        self._num_features = _arguments.integer(
-            "num_features", num_features or max(train.num_features, valid.num_features), least=1
-        )
-        self._queries = {"train": train.queries, "valid": valid.queries}
-        self._shuffle_buffer = shuffle_buffer
+        patterns = {"train": hparams.train_input_pattern, "valid": hparams.valid_input_pattern}
+
+        def read(width: int | None) -> dict[str, Lists]:
+            each = {"num_features": width, "cache_dir": cache_dir}
+            return {part: Lists.from_letor(pattern, **each) for part, pattern in patterns.items()}
+
+        found = read(num_features)
+        widths = [lists.num_features for lists in found.values()]
+        self._lists = found if widths[0] == widths[1] else read(max(widths))
+        self._num_features = max(widths)
+        self._shuffle = _arguments.boolean("shuffle", shuffle)
         self.seed = _arguments.integer_or_none("seed", seed, least=0)
-        self._cache = cache
         self._scalars = "{}" in features
         self.mask_feature_name: str = mask_feature_name
         self.context_feature_spec: dict[str, Any] = {}
@@ -294,7 +299,7 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
         return {**features, self.mask_feature_name: inputs["mask"]}, labels
 
     def _batches(self, part: str, batch_size: int) -> int:
-        return -(-self._queries[part] // batch_size)
+        return -(-len(self._lists[part]) // batch_size)
 
     def train_batches(self) -> int:
         """Returns the number of batches in one pass over the training data.
@@ -315,16 +320,13 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
           A dataset of (features, labels).
         """
         passes, batches = divmod(first_batch, self.train_batches()) if self.seed is not None else (0, 0)
-        dataset = read_letor(
-            self._hparams.train_input_pattern,
-            batch_size=self._hparams.train_batch_size,
-            num_features=self._num_features,
+        dataset = self._lists["train"].batches(
+            self._hparams.train_batch_size,
             list_size=self._hparams.list_size,
             num_epochs=None,
             first_epoch=passes,
-            shuffle_buffer=self._shuffle_buffer,
+            shuffle=self._shuffle,
             seed=self.seed,
-            cache=self._cache,
         )
         return dataset.skip(batches).map(self._inputs_and_labels)
 
@@ -334,16 +336,9 @@ class LetorDatasetBuilder(EpochDatasets, tfr.keras.pipeline.AbstractDatasetBuild
         Returns:
           A dataset of (features, labels).
         """
-        batch_size = self._hparams.valid_batch_size
-        dataset = read_letor(
-            self._hparams.valid_input_pattern,
-            batch_size=batch_size,
-            num_features=self._num_features,
-            list_size=self._hparams.valid_list_size or self._hparams.list_size,
-            cache=self._cache,
-        )
-        batches = tf.data.experimental.assert_cardinality(self._batches("valid", batch_size))
-        return dataset.map(self._inputs_and_labels).apply(batches)
+        list_size = self._hparams.valid_list_size or self._hparams.list_size
+        dataset = self._lists["valid"].batches(self._hparams.valid_batch_size, list_size=list_size)
+        return dataset.map(self._inputs_and_labels)
 
     def build_signatures(self, model: tf.keras.Model) -> dict[str, Any]:
         """Returns the serving signatures `predict` and `regress`, which take records of the same features.
