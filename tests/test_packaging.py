@@ -109,7 +109,7 @@ def test_wheel_declares_every_imported_package(metadata):
     needed = {other_names.get(name, name.replace("_", "-")) for name in outside}
     # Only the examples import tqdm, and only KerasHub safetensors.
     assert needed == declared(metadata).union(*extras) - {"tfr_smooth", "tqdm", "safetensors"}
-    assert declared(metadata) == {"numpy", "protobuf", "tensorflow", "typing-extensions"}
+    assert declared(metadata) == {"numpy", "protobuf", "pyarrow", "tensorflow", "typing-extensions"}
 
 
 @pytest.mark.slow

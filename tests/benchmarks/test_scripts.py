@@ -112,7 +112,7 @@ def test_each_source_has_a_rate(tmp_path):
     report, printed = scripts.run("input_pipelines.py", "--workers=1", "--epochs=1", folder=tmp_path)
     (result,) = report["results"]
     assert set(result["queries_a_second"]) == {
-        *("text", "binary cache", "binary cache, in memory"),
+        *("lists", "lists, portable"),
         *("records", "records, packed", "records, service"),
     }
     assert min(result["queries_a_second"].values()) > 0.0
@@ -120,6 +120,16 @@ def test_each_source_has_a_rate(tmp_path):
         assert rate > result["queries_a_second"][name]
     assert result["megabytes"]["records, packed"] < result["megabytes"]["records"] < result["megabytes"]["text"]
     assert "records, service: " in printed
+
+
+def test_text_tables_and_epochs_have_a_rate(tmp_path):
+    report, printed = scripts.run("reader.py", "--megabytes=1", "--rows=1000", folder=tmp_path)
+    (result,) = report["results"]
+    assert set(result["megabytes_a_second"]) == {
+        *("ours, text", "scikit-learn"),
+        *("ours, opening", "ours, an epoch", "ours, shuffled", "ours, grouped"),
+    }
+    assert result["table"]["seconds_to_first_batch"] > 0.0 and "peak_megabytes_beside_it" in printed
 
 
 def test_grouping_by_length_reduces_padding_and_keeps_batches_random(tmp_path):

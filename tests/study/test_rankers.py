@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tfr_smooth.data.query_cache import QueryCache
 
 from tfr_smooth import evaluation
 from tfr_smooth.data.letor_parser import Query
+from tfr_smooth.data.query_cache import QueryCache
 from tfr_smooth.study import folds
 from tfr_smooth.study.rankers import RANKERS
 from tfr_smooth.study.rankers.ridge import fit_ridge

@@ -292,7 +292,7 @@ def tfrecord_to_letor(
       >>> _ = text.write_text("1 qid:a 1:0.5 2:2\n")
       >>> _ = letor_to_tfrecord(text, records)
       >>> tfrecord_to_letor(records, folder / "copy.txt")
-      >>> (folder / "copy.txt").read_text() == text.readnumber_text()
+      >>> (folder / "copy.txt").read_text() == text.read_text()
       True
     """
     _arguments.boolean("drop_others", drop_others)
