@@ -264,9 +264,8 @@ class Ranker:
                 valid_rows = inputs.rows(*given, propensity=propensity).checked().clicked()
             if valid_rows is not None:
                 # Without weights of documents, but with those of clicks.
-                valid = dataclasses.replace(valid_rows, weights=None).batches(
-                    _prepared(valid_rows, inputs), batch_size=self._params["batch_size"]
-                )
+                unweighted = dataclasses.replace(valid_rows, weights=None)
+                valid = unweighted.lists(_prepared(valid_rows, inputs)).batches(self._params["batch_size"])
             settings = {**(settings or {}), "columns": [column.name for column in inputs.layer.columns]}
         trained = self._recipe_for(inputs).train(
             lists,
@@ -350,18 +349,18 @@ class Ranker:
     ) -> tuple[Callable[[int], tf.data.Dataset], tf.data.Dataset, int]:
         """Returns the function of the finished epochs, one epoch in order without weights, and its batches' number."""
         p, features = self._params, _prepared(rows, inputs)
-        queries = int(rows.query_of_row.max()) + 1
-        steps = math.ceil(queries / p["batch_size"])
+        lists = rows.lists(features)
+        steps = math.ceil(len(lists) / p["batch_size"])
 
         def epochs(finished: int) -> tf.data.Dataset:
-            order = {"shuffle_buffer": queries, "seed": p["seed"], "first_epoch": finished}
-            batches = rows.batches(features, batch_size=p["batch_size"], num_epochs=p["epochs"] - finished, **order)
+            order = {"shuffle": True, "seed": p["seed"], "first_epoch": finished}
+            batches = lists.batches(p["batch_size"], num_epochs=p["epochs"] - finished, **order)
             if rows.label_weights is None or p["label_aggregation"] == "sum":
                 return batches
             weights = list(rows.label_weights.values())
             return data.draw_labels(batches, weights, seed=p["seed"], first_batch=finished * steps)
 
-        return epochs, rows.unweighted().batches(features, batch_size=p["batch_size"]), steps
+        return epochs, rows.unweighted().lists(features).batches(p["batch_size"]), steps
 
     def _rows(self, X: Any, y: Any = None, qid: Any = None, group: Any = None) -> TableRows:
         self._fitted()
@@ -392,8 +391,8 @@ class Ranker:
         features = _prepared(rows, self.inputs_)
         if self._params["normalization"] == "min_max":
             _ = rows.query_of_row  # raises an error if there are no queries
-            options = {"batch_size": self._params["batch_size"], "return_ids": True}
-            return training.score_rows(scorer, dataclasses.replace(rows, labels=None).batches(features, **options))
+            lists = dataclasses.replace(rows, labels=None, propensities=None).lists(features)
+            return training.score_rows(scorer, lists, batch_size=self._params["batch_size"])
         chunks = [features[start : start + _CHUNK] for start in range(0, len(features), _CHUNK)]
         return np.concatenate([scorer(chunk[np.newaxis], training=False).numpy()[0] for chunk in chunks])
 

@@ -11,8 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.arrays import from_arrays
-from tfr_smooth.data.clicks import one_list_per_click
+from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.table_columns import column_names, to_pandas
 
 
@@ -179,18 +178,16 @@ class TableRows:
             raise ValueError("`label` must have a click with `propensity`, got none.")
         return self._where(has_click, queries)
 
-    def batches(self, features: np.ndarray, **options: Any) -> tf.data.Dataset:
-        """Returns batches as `from_arrays` does, of prepared features [rows, num_features].
-
-        If the labels are clicks with propensities, there is one list per click, weighted by the inverse propensity.
-        """
-        weights = self.weights
-        if self.propensities is not None:
-            weights = (1.0 if weights is None else weights) / self.propensities
-        lists = from_arrays(
-            features, self.labels, self.query_ids, group_sizes=self.group_sizes, weights=weights, **options
+    def lists(self, features: np.ndarray) -> Lists:
+        """Returns lists of prepared features [rows, num_features]."""
+        return Lists.from_arrays(
+            features,
+            self.labels,
+            self.query_ids,
+            group=self.group_sizes,
+            weights=self.weights,
+            propensities=self.propensities,
         )
-        return lists if self.propensities is None else lists.map(one_list_per_click)
 
     def unweighted(self) -> TableRows:
         """Returns the rows without weights; clicks with propensities become unbiased estimates of the relevance."""
