@@ -143,8 +143,5 @@ def load_fold(files: Mapping[str, Sequence[str]], cache_dir: str | os.PathLike[s
 
 def _read(paths: Sequence[str], num_features: int | None, cache_dir: str | os.PathLike[str] | None) -> Queries:
     lists = data.Lists.from_letor(list(paths), num_features=num_features, cache_dir=cache_dir)
-    features, labels, doc_ids = (
-        lists.values(name) for name in (*lists.roles.features, *lists.roles.labels, lists.roles.document_id)
-    )
-    query_ids = [name.decode() for name in lists.query_ids.to_pylist()]
-    return Queries(features, labels, lists.lengths, query_ids, doc_ids)
+    features, labels, doc_ids = (lists.values(name) for name in ("features", "label", "document_id"))
+    return Queries(features, labels, lists.lengths, lists.query_ids.to_pylist(), doc_ids)
