@@ -1,4 +1,4 @@
-"""Arrays with one row per document as `Lists`."""
+"""Arrays with one value per row as columns of `Lists`."""
 
 from __future__ import annotations
 
@@ -12,78 +12,114 @@ from tfr_smooth.data import list_columns
 from tfr_smooth.data.list_columns import DENSE, Roles, Where
 from tfr_smooth.data.lists import Lists
 
-# Role to the argument of `Lists.from_arrays`.
-_OTHERS = {
-    "weight": "weights",
-    "propensity": "propensities",
-    "position": "positions",
-    "document_id": "document_ids",
-}
+_ROWS_AT_ONCE = 2**16
 
 
-def lists_of(features: Any, labels: Any, qid: Any, group: Any, others: Mapping[str, Any]) -> Lists:
-    """Implements `Lists.from_arrays`; `others` are the other arguments by name."""
-    matrix = _matrix("features", features)
-    rows = len(matrix)
-    if not rows or not matrix.shape[1]:
-        raise ValueError(f"`features` must have at least one row and one column, got shape {matrix.shape}.")
-    columns: dict[str, Any] = {"query_id": _queries(qid, group, rows)}
-    arguments = {"query_id": "qid"}
-    by_label = {} if labels is None else {"label": labels}
-    if np.ndim(labels) == 2:
-        by_label = {f"label_{number}": each for number, each in enumerate(np.asarray(labels).T, 1)}
-    for name, values in by_label.items():
-        columns[name], arguments[name] = _column("labels", values, rows), "labels"
-    given = {role: name for role, name in _OTHERS.items() if others[name] is not None}
-    for role, name in given.items():
-        columns[role], arguments[role] = _column(name, others[name], rows), name
-    columns[DENSE] = list_columns.dense_column(matrix)
-    roles = Roles.of([*columns], query="query_id", label=list(by_label), features=[DENSE], **{r: r for r in given})
-    where = lambda name: Where(f"`{arguments.get(name, name)}`")  # noqa: E731
+def lists_of(table: pa.Table, arrays: Mapping[str, tuple[str, Any]], *, argument: str, **names: Any) -> Lists:
+    """Returns the lists of a table and of arrays with one value per row.
+
+    Args:
+      table: The table; of a matrix, its only column is `DENSE`.
+      arrays: By role, an argument's name and its values or None; labels may be [rows, objectives].
+      argument: The name of the argument of the table.
+      **names: By role, columns of the table, as for `Lists.from_table`; the label may be the names of the labels that
+        are given as [rows, objectives], possibly with weights.
+
+    Returns:
+      The lists.
+    """
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    what = {DENSE: f"`{argument}`"} if [*columns] == [DENSE] else {}
+    for role, (name_of_array, values) in arrays.items():
+        if values is None:
+            continue
+        several = role == "label" and not isinstance(names.get(role), str) and names.get(role)
+        if several or (role == "label" and np.ndim(values) == 2):
+            parts = _by_label(name_of_array, values, len(table), several)
+            names[role] = several or [*parts]
+        else:
+            parts = {_new_name("query_id" if role == "query" else role, columns): values}
+            (names[role],) = parts
+        for name, each in parts.items():
+            columns[name], what[name] = column(name_of_array, each, len(table)), f"`{name_of_array}`"
+    roles = Roles.of([*columns], **{"label": None, "features": None, **names})
+    where = lambda name: Where(what.get(name, f"column {name!r}"))  # noqa: E731
     return Lists.of_columns(list_columns.checked(pa.table(columns), roles, where=where), roles)
 
 
-def _matrix(name: str, values: Any) -> np.ndarray:
-    """Returns values as finite float32 [rows, columns]."""
+def dense_table(argument: str, values: Any, *, missing: bool = False) -> pa.Table:
+    """Returns finite numbers [rows, columns] as a table with the column `DENSE`; float32 values are not copied.
+
+    Args:
+      argument: The name of the argument.
+      values: The numbers.
+      missing: Whether values may be missing, NaN.
+    """
+    if hasattr(values, "toarray"):
+        raise ValueError(f"`{argument}` must be a dense matrix, got a sparse one; pass `{argument}.toarray()`.")
     array = np.asarray(values)
-    if array.ndim != 2 or array.dtype.kind not in "biufO":
-        raise ValueError(f"`{name}` must be numbers [rows, columns], got {array.dtype} of shape {array.shape}.")
+    if array.ndim != 2 or array.dtype.kind not in "biufO" or not array.shape[1]:
+        raise ValueError(
+            f"`{argument}` must be a table or numbers [rows, num_features], got {array.dtype} of shape {array.shape}."
+        )
     try:
         with np.errstate(over="ignore"):  # Infinities are reported below.
             array = np.ascontiguousarray(array, np.float32)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"`{name}` must be numbers: {error}.") from None
-    for start in range(0, len(array), 2**16):  # in parts, to need little memory
-        wrong = np.argwhere(~np.isfinite(array[start : start + 2**16]))
+        raise ValueError(f"`{argument}` must be numbers: {error}.") from None
+    for start in range(0, len(array), _ROWS_AT_ONCE):
+        part = array[start : start + _ROWS_AT_ONCE]
+        wrong = np.argwhere(np.isinf(part) if missing else ~np.isfinite(part))
         if len(wrong):
-            row, column = wrong[0][0] + start, wrong[0][1]
-            value = array[row, column]
-            raise ValueError(f"`{name}` must be finite float32 numbers, got {value} in row {row}, column {column}.")
-    return array
+            row, place = wrong[0]
+            expected = "finite float32 numbers" + " or NaN" * missing
+            raise ValueError(
+                f"`{argument}` must be {expected}, got {part[row, place]} in row {start + row}, column {place}."
+            )
+    return pa.table({DENSE: list_columns.dense_column(array)})
 
 
-def _column(argument: str, values: Any, rows: int) -> pa.Array:
+def column(argument: str, values: Any, rows: int) -> pa.Array:
     """Returns values as an Arrow array of this length."""
     array = np.asarray(values)
+    if array.dtype.kind == "U" and not hasattr(values, "dtype"):
+        array = np.asarray(values, object)  # NumPy converts missing values and numbers to text.
     if array.shape != (rows,):
-        shape = f"shape ({rows},), one value per row of `features`"
-        raise ValueError(f"`{argument}` must have {shape}, got {array.shape}.")
+        raise ValueError(f"`{argument}` must have one value per row, shape ({rows},), got {array.shape}.")
     try:
         return pa.array(array, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise ValueError(f"`{argument}` must have values of one type: {error}.") from None
 
 
-def _queries(qid: Any, group: Any, rows: int) -> pa.Array:
-    """Returns the query ids of the rows."""
+def queries(qid: Any, group: Any, rows: int) -> tuple[str, Any]:
+    """Returns the name of the argument that is given, and the query ids of the rows."""
     if (qid is None) == (group is None):
         given = "neither" if qid is None else "both"
         raise ValueError(f"Exactly one of `qid` and `group` must be given, got {given}.")
     if group is None:
-        return _column("qid", qid, rows)
+        return "qid", qid
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
         raise ValueError(f"`group` must be integers >= 1, got {group!r}.")
     if sizes.sum() != rows:
-        raise ValueError(f"`group` must add up to the {rows} rows of `features`, got a sum of {sizes.sum()}.")
-    return pa.array(np.repeat(np.arange(len(sizes)), sizes))
+        raise ValueError(f"`group` must add up to the number of rows, {rows}, got a sum of {sizes.sum()}.")
+    return "group", np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _by_label(argument: str, values: Any, rows: int, names: Any) -> dict[str, np.ndarray]:
+    """Returns labels [rows, objectives] by name; without names, "label_1" and so on."""
+    array = np.asarray(values)
+    count = array.shape[-1] if names is None or names is False else len(names)
+    if array.shape != (rows, count):
+        raise ValueError(
+            f"`{argument}` must have one value per row and label, shape {(rows, count)}, got {array.shape}."
+        )
+    return dict(zip(names or [f"label_{number}" for number in range(1, count + 1)], array.T, strict=True))
+
+
+def _new_name(name: str, others: Mapping[str, Any]) -> str:
+    """Returns the name, with `_` appended until no other column has it."""
+    while name in others:
+        name += "_"
+    return name

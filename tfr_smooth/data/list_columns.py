@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfr_smooth import _arguments
+from tfr_smooth.data.column import shown
 
 DENSE = "features"  # the name of a column of type fixed_size_list<float32> with all features
 _FEATURE_KINDS = "numbers, booleans, text, dates, vectors or sets of numbers or text"
@@ -91,6 +92,8 @@ class Roles:
 
     def stacked(self) -> Roles:
         """Returns the roles with the features in one column."""
+        if DENSE in dataclasses.replace(self, features=()).columns:
+            raise ValueError(f"The column {DENSE!r} must be a feature, got one with another role.")
         return dataclasses.replace(self, features=(DENSE,))
 
     @property
@@ -158,38 +161,38 @@ def checked(
         found[DENSE] = _stacked([(where(name), table[name]) for name in roles.features], len(table))
     else:
         for name in roles.features:
-            column = _feature(where(name), table[name], part)
+            column = feature(where(name), table[name], part)
             # A feature may have another role, too, such as the query.
             found.setdefault(name, column)
     return pa.table(found)
 
 
-def _refuse(where: Where, expected: str, value: Any, row: int) -> NoReturn:
-    shown = value.as_py() if isinstance(value, pa.Scalar) else value
-    raise ValueError(f"{where} must be {expected}, got {shown!r} in row {where.first_row + row}.")
+def refuse(where: Where, expected: str, value: Any, row: int) -> NoReturn:
+    got = shown(value.as_py() if isinstance(value, pa.Scalar) else value)
+    raise ValueError(f"{where} must be {expected}, got {got} in row {where.first_row + row}.")
 
 
-def _refuse_where(wrong: Any, where: Where, expected: str, column: Any) -> None:
+def refuse_where(wrong: Any, where: Where, expected: str, column: Any) -> None:
     row = pc.index(wrong, True).as_py()
     if row >= 0:
-        _refuse(where, expected, column[row], row)
+        refuse(where, expected, column[row], row)
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
     types = pa.types
     return types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     types = pa.types
-    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or _is_bytes(kind)
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or is_bytes(kind)
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
+def is_bytes(kind: pa.DataType) -> bool:
     return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
 
 
-def _is_date(kind: pa.DataType) -> bool:
+def is_date(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) or pa.types.is_date(kind)
 
 
@@ -217,53 +220,60 @@ def _plain(column: Any) -> Any:
 def _query(where: Where, column: Any) -> Any:
     column = _plain(column)
     expected = "query ids without missing values"
-    _refuse_where(pc.is_null(column, nan_is_null=True), where, expected, column)
-    if not (_is_number(column.type) or _is_text(column.type) or _is_date(column.type)):
+    refuse_where(pc.is_null(column, nan_is_null=True), where, expected, column)
+    if not (is_number(column.type) or is_text(column.type) or is_date(column.type)):
         raise ValueError(f"{where} must be query ids as numbers or text, got the type {column.type}.")
     return column
 
 
 def _numbers(where: Where, column: Any, kind: pa.DataType, positive: bool = False) -> Any:
     column = _plain(column)
-    if not _is_number(column.type):
+    if not is_number(column.type):
         raise ValueError(f"{where} must be numbers, got the type {column.type}.")
     expected = f"finite float32 numbers {'>' if positive else '>='} 0"
-    _refuse_where(pc.is_null(column, nan_is_null=True), where, expected, column)
+    refuse_where(pc.is_null(column, nan_is_null=True), where, expected, column)
     values = column.cast(pa.float32(), safe=False)
     too_low = pc.less_equal(values, 0.0) if positive else pc.less(values, 0.0)
-    _refuse_where(pc.or_(too_low, pc.invert(pc.is_finite(values))), where, expected, column)
+    refuse_where(pc.or_(too_low, pc.invert(pc.is_finite(values))), where, expected, column)
     return values if pa.types.is_float32(kind) else values.cast(kind, safe=False)
 
 
 def _text(where: Where, column: Any) -> Any:
     column = _plain(column)
-    if not (_is_text(column.type) or _is_number(column.type)):
+    if not (is_text(column.type) or is_number(column.type)):
         raise ValueError(f"{where} must be text or numbers, got the type {column.type}.")
-    return column if _is_text(column.type) else column.cast(pa.large_string())
+    return column if is_text(column.type) else column.cast(pa.large_string())
 
 
-def _feature(where: Where, column: Any, part: bool) -> Any:
+def feature(where: Where, column: Any, part: bool = False) -> Any:
+    """Returns a feature column, which must have finite or missing values, in a type of `Lists`.
+
+    Args:
+      where: Describes the column, for messages.
+      column: The column.
+      part: Whether it is one of several parts, which get the same type.
+    """
     kind = column.type
     is_list = _is_set(kind) or pa.types.is_fixed_size_list(kind)
     if not is_list:
         column = _plain(column)
     elif pa.types.is_string_view(kind.value_type):
         column = column.cast(pa.list_(pa.large_string()))
-    elif not part and _is_set(kind) and _is_number(kind.value_type) and not column.null_count:
+    elif not part and _is_set(kind) and is_number(kind.value_type) and not column.null_count:
         lengths = pc.min_max(pc.list_value_length(column)).as_py()
         if lengths["min"] == lengths["max"] and lengths["min"]:
             column = column.cast(pa.list_(kind.value_type, lengths["min"]))  # sets of one size are vectors
     kind = column.type
     values = kind.value_type if is_list else kind
-    good = _is_number(values) or (_is_text(values) and not pa.types.is_fixed_size_list(kind))
-    if not (good or (_is_date(values) and not is_list)):
+    good = is_number(values) or (is_text(values) and not pa.types.is_fixed_size_list(kind))
+    if not (good or (is_date(values) and not is_list)):
         raise ValueError(f"{where} must be {_FEATURE_KINDS}, got the type {kind}.")
     if pa.types.is_floating(values):
-        numbers = (pc.list_flatten(column) if is_list else column).cast(pa.float32(), safe=False)
-        row = pc.index(pc.is_inf(numbers), True).as_py()
-        if row >= 0:
-            row = pc.list_parent_indices(column)[row].as_py() if is_list else row
-            _refuse(where, "finite float32 numbers or missing", column[row], row)
+        numbers = pc.list_flatten(column) if is_list else column
+        place = pc.index(pc.is_inf(numbers.cast(pa.float32(), safe=False)), True).as_py()
+        if place >= 0:
+            row = pc.list_parent_indices(column)[place].as_py() if is_list else place
+            refuse(where, "finite float32 numbers or missing", numbers[place], row)
     return column
 
 
@@ -272,12 +282,12 @@ def _stacked(columns: Iterable[tuple[Where, Any]], rows: int) -> pa.Array:
     matrix = np.empty((rows, len(columns)), np.float32)
     for place, (where, column) in enumerate(columns):
         column = _plain(column)
-        if not _is_number(column.type):
+        if not is_number(column.type):
             raise ValueError(f"{where} must be numbers, got the type {column.type}.")
         expected = "finite float32 numbers"
-        _refuse_where(pc.is_null(column, nan_is_null=True), where, expected, column)
+        refuse_where(pc.is_null(column, nan_is_null=True), where, expected, column)
         values = column.cast(pa.float32(), safe=False)
-        _refuse_where(pc.invert(pc.is_finite(values)), where, expected, column)
+        refuse_where(pc.invert(pc.is_finite(values)), where, expected, column)
         matrix[:, place] = values.to_numpy()
     return dense_column(matrix)
 
@@ -306,7 +316,7 @@ class ColumnValues:
         self._ends = np.cumsum([len(chunk) for chunk in self._chunks])
         self.width: int | None = kind.list_size if pa.types.is_fixed_size_list(kind) else None
         values = kind.value_type if self.width is not None or _is_set(kind) else kind
-        self.dtype = np.dtype(object if _is_text(values) else np.int64 if _is_date(values) else np.float32)
+        self.dtype = np.dtype(object if is_text(values) else np.int64 if is_date(values) else np.float32)
         if is_position:
             self.dtype = np.dtype(np.int32)
         self.is_set = _is_set(kind)
@@ -369,14 +379,21 @@ class ColumnValues:
         return found
 
 
+def raw_values(column: pa.ChunkedArray) -> np.ndarray:
+    """Returns the values of a column of single values, as `ColumnValues` describes them."""
+    parts = [_as_numpy(chunk) for chunk in column.chunks]
+    return parts[0] if len(parts) == 1 else np.concatenate([*parts, _as_numpy(pa.array([], column.type))])
+
+
 def _as_numpy(array: pa.Array) -> np.ndarray:
     kind = array.type
-    if _is_text(kind):
-        as_bytes = array if _is_bytes(kind) else array.cast(_bytes_type(kind))
+    if is_text(kind):
+        as_bytes = array if is_bytes(kind) else array.cast(_bytes_type(kind))
         return pc.fill_null(as_bytes, b"").to_numpy(zero_copy_only=False)
-    if _is_date(kind):
-        seconds = array.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
-        return pc.fill_null(seconds, np.iinfo(np.int64).min).to_numpy()
+    if is_date(kind):
+        # Arrow rounds the times before 1970 up.
+        seconds = array.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).fill_null(0).to_numpy() // 1_000_000
+        return np.where(array.is_valid().to_numpy(False), seconds, np.iinfo(np.int64).min)
     if not pa.types.is_float32(kind):
         array = array.cast(pa.float32(), safe=False)
     return (pc.fill_null(array, np.nan) if array.null_count else array).to_numpy()

@@ -132,8 +132,18 @@ class Lists:
         """
         from tfr_smooth.data import arrays
 
-        others = {"weights": weights, "propensities": propensities, "positions": positions}
-        return arrays.lists_of(features, labels, qid, group, {**others, "document_ids": document_ids})
+        table = arrays.dense_table("features", features)
+        if not len(table):
+            raise ValueError("`features` must have at least one row, got none.")
+        of_roles = {
+            "query": arrays.queries(qid, group, len(table)),
+            "label": ("labels", labels),
+            "weight": ("weights", weights),
+            "propensity": ("propensities", propensities),
+            "position": ("positions", positions),
+            "document_id": ("document_ids", document_ids),
+        }
+        return arrays.lists_of(table, of_roles, argument="features")
 
     @classmethod
     def from_table(
@@ -353,13 +363,27 @@ class Lists:
     @property
     def num_features(self) -> int:
         """The width of the column "features", or the number of feature columns."""
-        is_dense = self.roles.features == (DENSE,) and pa.types.is_fixed_size_list(self._columns[DENSE].type)
-        return self._columns[DENSE].type.list_size if is_dense else len(self.roles.features)
+        return self._columns[DENSE].type.list_size if self.is_dense else len(self.roles.features)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the features are the matrix in the column "features"."""
+        return self.roles.features == (DENSE,) and pa.types.is_fixed_size_list(self._columns[DENSE].type)
+
+    @property
+    def source(self) -> pa.Table:
+        """The columns with the rows of the source, also those of queries that are not selected."""
+        return self._columns
 
     @property
     def starts(self) -> np.ndarray:
         """int64 [queries + 1], the index of the first document of each query, then the number of documents."""
         return np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
+
+    @property
+    def query_of_document(self) -> np.ndarray:
+        """int64 [documents], the index of the query of each document."""
+        return np.repeat(np.arange(len(self)), self.lengths)
 
     @property
     def rows(self) -> np.ndarray:
@@ -451,6 +475,21 @@ class Lists:
             order=self._order,
             pages=self._pages,
         )
+
+    def replace(self, roles: Roles, columns: Mapping[str, Any] | None = None) -> Lists:
+        """Returns the same lists with other roles and columns.
+
+        Args:
+          roles: The roles. Columns without a role are left out.
+          columns: New columns by name, Arrow arrays with the rows of the source; valid for their role.
+
+        Returns:
+          The lists.
+        """
+        columns = columns or {}
+        found = {name: columns[name] if name in columns else self._columns[name] for name in roles.columns}
+        given = {"query_ids": self.query_ids, "lengths": self.lengths, "begins": self._begins, "order": self._order}
+        return Lists(pa.table(found), roles, **given, pages=self._pages)
 
     def split(self, fraction: float | Mapping[str, float], *, seed: int = 0) -> Any:
         """Splits the queries at random, without a copy of the columns.
