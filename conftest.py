@@ -3,7 +3,9 @@
 import importlib.util
 import os
 import resource
+import shutil
 import sys
+import tempfile
 
 import pytest
 
@@ -50,6 +52,10 @@ def peak_gigabytes() -> float:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[PEAKS] = {}
+    if not hasattr(config, "workerinput"):
+        # Converted files do not fill the user's cache folder. The processes of pytest-xdist and programs inherit this.
+        os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="tfr_smooth-")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True))
     # The processes of pytest-xdist, the programs that they start and later runs share the programs that XLA compiles.
     starts_workers = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
     if hasattr(config, "cache") and not starts_workers:

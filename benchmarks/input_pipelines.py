@@ -1,4 +1,4 @@
-"""Measures how many queries per second each input pipeline reads: text, caches, records, and `tf.data`'s service.
+"""Measures how many queries per second each input pipeline reads: `Lists`, records, and `tf.data`'s service.
 
 python benchmarks/input_pipelines.py --letor='MQ2008/Fold1/train.txt' --output=input_pipelines.json
 """
@@ -58,10 +58,9 @@ def main(_: list[str]) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         files = _LETOR.value or data.write_synthetic_letor(folder, num_queries=(200, 2, 2))["train"]
-        summary = data.scan_letor(files)
+        lists = data.Lists.from_letor(files, cache_dir=folder / "cache")
         shared: dict[str, Any] = {"batch_size": _BATCH_SIZE.value, "num_epochs": _EPOCHS.value}
-        text = {**shared, "num_features": summary.num_features, "cache_dir": folder / "cache"}
-        megabytes = {"text": sum(pathlib.Path(path).stat().st_size for path in summary.paths)}
+        megabytes = {"text": sum(pathlib.Path(path).stat().st_size for path in data.expand_paths(files))}
         started = time.perf_counter()
         written = {}
         for name, target in {"records": "r", "records, packed": "p.gz"}.items():
@@ -69,18 +68,17 @@ def main(_: list[str]) -> None:
             megabytes[name] = sum(path.stat().st_size for path in written[name])
         converting = (time.perf_counter() - started) / len(written)
         sides = {
-            "text": data.read_letor(files, **{**text, "cache_dir": None}),
-            "binary cache": data.read_letor(files, **text),
-            "binary cache, in memory": data.read_letor(files, **text, cache=True),
+            "lists": lists.batches(**shared),
+            "lists, portable": lists.batches(**shared, portable=True),
             **{name: data.read_tfrecord(paths, **shared) for name, paths in written.items()},
         }
-        megabytes["binary cache"] = sum(path.stat().st_size for path in (folder / "cache").iterdir())
+        megabytes["lists"] = sum(path.stat().st_size for path in (folder / "cache").glob("*/*"))
         if _WORKERS.value:
             dispatcher, processes = start_service(_WORKERS.value)
             served = service.distribute(service.ShardingPolicy.DYNAMIC, dispatcher.target)
             sides["records, service"] = sides["records"].apply(served)
         try:
-            queries, documents = (n * _EPOCHS.value for n in (summary.queries, summary.documents))
+            queries, documents = (n * _EPOCHS.value for n in (len(lists), lists.documents))
             result = harness.race(
                 {name: through(dataset, queries) for name, dataset in sides.items()},
                 queries=queries,

@@ -58,10 +58,10 @@ def epochs(path: pathlib.Path, batch_size: int, **kwargs: Any) -> Iterator[tuple
         dataset = data.read_letor(
             path,
             batch_size=batch_size,
-            shuffle_buffer=_QUERIES.value,
+            shuffle=True,
             seed=_SEED.value,
             first_epoch=epoch,
-            return_ids=True,
+            ids=True,
             cache_dir=path.parent / "cache",
             **kwargs,
         )

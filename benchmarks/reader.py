@@ -1,4 +1,7 @@
-"""Compares `read_letor`, from text and from the binary cache, with scikit-learn's load_svmlight_file plus grouping.
+"""Compares `Lists`, from text and from the cache folder, with scikit-learn's load_svmlight_file plus grouping.
+
+Also the time and memory of a table of --rows rows and 30 columns, 5 of them text with up to 50,000 values, to its first
+batch.
 
 python benchmarks/reader.py --megabytes=520 --output=reader.json
 """
@@ -14,6 +17,7 @@ from typing import Any
 
 import harness
 import numpy as np
+import pyarrow as pa
 import tensorflow as tf
 from absl import app, flags
 
@@ -21,8 +25,9 @@ from tfr_smooth import data
 
 _MEGABYTES = flags.DEFINE_integer("megabytes", 520, "Approximate size of the text file.", lower_bound=1)
 _FOLDER = flags.DEFINE_string("folder", None, "Folder for the file. Default: a temporary folder.")
+_ROWS = flags.DEFINE_integer("rows", 2_000_000, "Rows of the table; 0 for none.", lower_bound=0)
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 128, "Queries per batch.", lower_bound=1)
-_ALONE = flags.DEFINE_string("alone", None, "Internal, for measuring memory: FILE.")
+_ALONE = flags.DEFINE_string("alone", None, "Internal, for measuring memory: FILE, or ROWS of a table.")
 
 FEATURES = 136
 
@@ -41,8 +46,33 @@ def text_file(folder: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def batches(path: pathlib.Path, **kwargs: Any) -> tf.data.Dataset:
-    return data.read_letor(path, batch_size=_BATCH_SIZE.value, **kwargs)
+def lists_of(path: pathlib.Path) -> data.Lists:
+    return data.Lists.from_letor(path, num_features=FEATURES, cache_dir=path.parent / "cache")
+
+
+def converted(path: pathlib.Path) -> Callable[[], Any]:
+    """Returns a function that converts the file anew and opens the result."""
+
+    def run() -> Any:
+        shutil.rmtree(path.parent / "cache", ignore_errors=True)
+        return lists_of(path)
+
+    return run
+
+
+def table(rows: int) -> pa.Table:
+    """Returns a table of lists of 20 documents, with 25 columns of numbers and 5 of text."""
+    random = np.random.default_rng(0)
+    columns: dict[str, Any] = {"query": pa.array(np.arange(rows) // 20), "label": pa.array(random.integers(0, 5, rows))}
+    columns |= {f"number{i}": pa.array(random.random(rows)) for i in range(25)}
+    for i, values in enumerate((100, 1_000, 5_000, 50_000, 50_000)):
+        texts = pa.array([f"text number {value}" for value in range(values)])
+        columns[f"text{i}"] = texts.take(pa.array(random.integers(0, values, rows)))
+    return pa.table(columns)
+
+
+def first_batch(source: pa.Table) -> Any:
+    return next(iter(data.Lists.from_table(source, query="query", label="label").batches(_BATCH_SIZE.value)))
 
 
 def through(dataset: tf.data.Dataset) -> Callable[[], Any]:
@@ -69,22 +99,24 @@ def scikit_learn(path: pathlib.Path) -> Callable[[], Any]:
 
 
 def check(path: pathlib.Path) -> None:
-    """Checks that all three readers return the same documents."""
+    """Checks that both readers return the same documents."""
     theirs, their_labels = scikit_learn(path)()
-    for kwargs in ({"num_features": FEATURES}, {"cache_dir": path.parent / "cache"}):
-        query = 0
-        for inputs, labels in batches(path, **kwargs):
-            for features, label, mask in zip(inputs["features"].numpy(), labels.numpy(), inputs["mask"], strict=True):
-                np.testing.assert_array_equal(features[mask], theirs[query])
-                np.testing.assert_array_equal(label[mask], their_labels[query])
-                query += 1
-        assert query == len(theirs)
+    query = 0
+    for inputs, labels in lists_of(path).batches(_BATCH_SIZE.value):
+        for features, label, mask in zip(inputs["features"].numpy(), labels.numpy(), inputs["mask"], strict=True):
+            np.testing.assert_array_equal(features[mask], theirs[query])
+            np.testing.assert_array_equal(label[mask], their_labels[query])
+            query += 1
+    assert query == len(theirs)
 
 
 def main(_: list[str]) -> None:
     harness.use_threads()
     if _ALONE.value:
-        return harness.alone(through(batches(pathlib.Path(_ALONE.value), num_features=FEATURES)))
+        if not _ALONE.value.isdigit():
+            return harness.alone(converted(pathlib.Path(_ALONE.value)))
+        source = table(int(_ALONE.value))
+        return harness.alone(lambda: first_batch(source))
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(_FOLDER.value or temporary)
         path = text_file(folder)
@@ -92,22 +124,27 @@ def main(_: list[str]) -> None:
         with open(path, "rb") as source, open(small, "wb") as file:
             file.writelines(source.readlines(path.stat().st_size // 10))
         check(small)
-        start = time.perf_counter()
-        cached = batches(path, cache_dir=folder / "cache")
-        making = time.perf_counter() - start
-        grouped = batches(path, cache_dir=folder / "cache", shuffle_buffer=100_000, group_by_length=True)
+        lists = lists_of(path)
         sides = {
-            "ours, text": through(batches(path, num_features=FEATURES)),
+            "ours, text": converted(path),
             "scikit-learn": scikit_learn(path),
-            "ours, cache": through(cached),
-            "ours, cache, grouped": through(grouped),
+            "ours, opening": lambda: lists_of(path),
+            "ours, an epoch": through(lists.batches(_BATCH_SIZE.value)),
+            "ours, shuffled": through(lists.batches(_BATCH_SIZE.value, shuffle=True)),
+            "ours, grouped": through(lists.batches(_BATCH_SIZE.value, shuffle=True, group_by_length=True)),
         }
         megabytes = path.stat().st_size / 1e6
         result = harness.race(sides, megabytes_of_text=round(megabytes))
         result["megabytes_a_second"] = {name: 1e3 * megabytes / ms for name, ms in result["milliseconds"].items()}
-        result["making_the_cache"] = {"milliseconds": 1e3 * making}
         result["peak_megabytes"] = {str(p.name): harness.peak_megabytes([f"--alone={p}"], 1) for p in (small, path)}
-        for name in ("megabytes_a_second", "making_the_cache", "peak_megabytes"):
+        if _ROWS.value:
+            source = table(_ROWS.value)
+            start = time.perf_counter()
+            first_batch(source)
+            result["table"] = {"seconds_to_first_batch": time.perf_counter() - start, "megabytes": source.nbytes / 1e6}
+            arguments = [f"--alone={_ROWS.value}", f"--batch_size={_BATCH_SIZE.value}"]
+            result["table"]["peak_megabytes_beside_it"] = harness.peak_megabytes(arguments, 1)
+        for name in ("megabytes_a_second", "peak_megabytes", *(["table"] if _ROWS.value else [])):
             print(f"{name}: {result[name]}")
         harness.report([result], packages=["sklearn"], cores=harness.threads())
     return None

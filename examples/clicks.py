@@ -55,8 +55,8 @@ class Trainer:
         self.seed = seed
 
     def batches(self, features: np.ndarray, labels: np.ndarray, queries: np.ndarray, **columns: Any) -> tf.data.Dataset:
-        order = {"batch_size": 64, "shuffle_buffer": 1 << 17, "seed": self.seed, "num_epochs": None}
-        return data.from_arrays(features, labels, queries, **order, **columns)
+        lists = data.Lists.from_arrays(features, labels, queries, **columns)
+        return lists.batches(64, shuffle=True, seed=self.seed, num_epochs=None)
 
     def fit(self, dataset: tf.data.Dataset, loss: Any = None, **bias: Any) -> Any:
         """Returns the model: a scorer, or a `PositionBias` with these arguments."""
@@ -70,17 +70,14 @@ class Trainer:
 
 
 def read(path: str) -> Documents:
-    features, labels, queries = [], [], []
-    for number, (inputs, found) in enumerate(data.read_letor(path, batch_size=1)):
-        features.append(inputs["features"].numpy()[0])
-        labels.append(found.numpy()[0])
-        queries.append(np.full(len(labels[-1]), number))
-    return Documents(*map(np.concatenate, (features, labels, queries)))
+    lists = data.Lists.from_letor(path)
+    queries = np.repeat(np.arange(len(lists)), lists.lengths)
+    return Documents(lists.values("features"), lists.values("label"), queries)
 
 
 def ndcg(model: tf.keras.Model, documents: Documents) -> float:
     metric = metrics.NDCGMetric(topn=10)
-    for inputs, labels in data.from_arrays(*documents, batch_size=256):
+    for inputs, labels in data.Lists.from_arrays(*documents).batches(256):
         metric.update_state(labels, model(inputs, training=False))
     return float(metric.result())
 

@@ -102,16 +102,12 @@ def folds(output: pathlib.Path) -> dict[str, Any]:
 
 def read(files: dict[str, tuple[str, ...]]) -> dict[str, Part]:
     """The rows of each part."""
-    width, parts = data.scan_split(files)["train"].num_features, {}
-    for part, paths in files.items():
-        rows: dict[str, list[Any]] = {"X": [], "y": [], "qid": []}
-        for inputs, labels in data.read_letor(paths, batch_size=128, num_features=width, return_ids=True):
-            mask = inputs["mask"].numpy()
-            rows["X"].append(inputs["features"].numpy()[mask])
-            rows["y"].append(labels.numpy()[mask])
-            rows["qid"].append(np.repeat(inputs["query_id"].numpy().astype(str), mask.sum(axis=1)))
-        parts[part] = {name: np.concatenate(arrays) for name, arrays in rows.items()}
-    return parts
+    columns = {"X": "features", "y": "label", "qid": "query_id"}
+    parts = {
+        part: {name: lists.values(column) for name, column in columns.items()}
+        for part, lists in data.read_split(files).items()
+    }
+    return {part: {**rows, "qid": rows["qid"].astype(str)} for part, rows in parts.items()}
 
 
 def ends(qid: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ def main(argv: list[str]) -> None:
         model, num_features = load(argv[1], _NUM_FEATURES.value)
         paths = data.expand_paths(argv[2:])
         dataset = data.read_letor(
-            paths, batch_size=_BATCH_SIZE.value, num_features=num_features, return_ids=True, format=format
+            paths, batch_size=_BATCH_SIZE.value, num_features=num_features, ids=True, format=format
         )
         write = {"run": write_run, "csv": write_csv, "rows": write_rows}[_TO.value]
         write(paths, training.score_queries(model, dataset))

@@ -87,7 +87,7 @@ def records() -> tuple[str, str, int]:
     folder = os.path.join(_MODEL_DIR.value, "data")
     print(f"No files given: writing synthetic data to {folder}")
     text = data.write_synthetic_letor(folder, seed=_SEED.value)
-    num_features = data.scan_letor(text["train"]).num_features
+    num_features = data.Lists.from_letor(text["train"]).num_features
     for part in ("train", "valid"):
         data.letor_to_tfrecord(text[part], os.path.join(folder, f"{part}.tfrecord"), num_features=num_features)
     return *(os.path.join(folder, f"{part}.tfrecord*") for part in ("train", "valid")), num_features

@@ -38,13 +38,15 @@ _NUM_FEATURES = flags.DEFINE_integer("num_features", None, "Number of features. 
 _FORMAT = format_flags.FormatFlags(without=["group_sizes", "labeled"])  # Each file has its own file of group sizes.
 _STRATEGY = flags.DEFINE_enum("strategy", "none", training.STRATEGIES, "Distribution strategy (docs/distributed.md).")
 _TENSORBOARD = flags.DEFINE_bool("tensorboard", False, "Also log each epoch for TensorBoard.")
-_CACHE = flags.DEFINE_bool("cache", True, "Keep the parsed files in memory. Parameter servers require this.")
-_CACHE_DIR = flags.DEFINE_string("cache_dir", None, "Folder for a binary copy of the files, for this and later runs.")
+_CACHE_DIR = flags.DEFINE_string("cache_dir", None, "Folder of parsed files. Default: in the user's cache folder.")
 _GROUP_BY_LENGTH = flags.DEFINE_bool("group_by_length", False, "Train on batches of lists with similar lengths.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/letor", "Folder for all output.")
 # --help shows them too.
 flags.adopt_module_key_flags(format_flags)
 flags.adopt_module_key_flags(ranker_flags)
+
+
+_QUERIES = 128  # in a batch that is only scored
 
 
 def main(argv: list[str]) -> None:
@@ -59,12 +61,12 @@ def main(argv: list[str]) -> None:
             raise ValueError(f"--output_dir must be a folder, got the file {str(output)!r}.")
         files = data_files(output, ranker.get_params()["seed"], write=training.is_chief(strategy))
         training.wait_for_workers(strategy)
-        summaries = data.scan_split(files, num_features=_NUM_FEATURES.value, format=format)
-        for part, found in summaries.items():
-            print(f"{part:>6}: {found.queries} queries, {found.documents} documents, {found.num_features} features")
-        fit(ranker, files, summaries["train"], strategy, output)
+        parts = data.read_split(files, num_features=_NUM_FEATURES.value, format=format, cache_dir=_CACHE_DIR.value)
+        for part, found in parts.items():
+            print(f"{part:>6}: {len(found)} queries, {found.documents} documents, {found.num_features} features")
+        fit(ranker, files, parts, strategy, output)
     if training.is_chief(strategy):
-        report(ranker, files, summaries["train"], output)
+        report(ranker, files, parts, output)
     training.wait_for_workers(strategy)  # all processes end together, so that all are restarted if one fails
 
 
@@ -82,28 +84,23 @@ def data_files(output: pathlib.Path, seed: int, write: bool) -> dict[str, list[s
     return {part: [str(output / "data" / name)] for part, name in names.items()}
 
 
-def read(paths: list[str], num_features: int, batch_size: int = 128, **options: Any) -> Any:
-    options = {"cache": _CACHE.value, "cache_dir": _CACHE_DIR.value, "format": _FORMAT.letor_format(), **options}
-    return data.read_letor(paths, batch_size=batch_size, num_features=num_features, **options)
-
-
 def fit(
-    ranker: Any, files: dict[str, list[str]], train: data.LetorSummary, strategy: Any, output: pathlib.Path
+    ranker: Any, files: dict[str, list[str]], parts: dict[str, data.Lists], strategy: Any, output: pathlib.Path
 ) -> None:
     params = ranker.get_params()
     batch_size, epochs = params["batch_size"], params["epochs"]
 
     def lists(finished: int) -> Any:
         order = {"seed": params["seed"], "first_epoch": finished, "num_epochs": max(epochs - finished, 1)}
-        if _STRATEGY.value == "parameter_server":  # Each worker reads the lists in its own order.
-            order |= {"seed": None, "num_epochs": None}
+        if _STRATEGY.value == "parameter_server":  # Each worker gets the lists, and reads them in its own order.
+            order |= {"seed": None, "num_epochs": None, "portable": True}
         order["group_by_length"] = _GROUP_BY_LENGTH.value
-        return read(files["train"], train.num_features, batch_size, shuffle_buffer=train.queries, **order)
+        return parts["train"].batches(batch_size, shuffle=True, **order)
 
     ranker.fit(
         lists,
-        eval_set=read(files["valid"], train.num_features),
-        steps_per_epoch=math.ceil(train.queries / batch_size),
+        eval_set=parts["valid"].batches(_QUERIES),
+        steps_per_epoch=math.ceil(len(parts["train"]) / batch_size),
         strategy=strategy,
         checkpoint_dir=output / "training",
         settings={part: data.digest(files[part]) for part in ("train", "valid")},
@@ -111,21 +108,21 @@ def fit(
     )
 
 
-def report(ranker: Any, files: dict[str, list[str]], train: data.LetorSummary, output: pathlib.Path) -> None:
+def report(ranker: Any, files: dict[str, list[str]], parts: dict[str, data.Lists], output: pathlib.Path) -> None:
     """Evaluates the best model and writes metrics, ranking, curves and the exported model."""
     evaluation.plot_training_curves(output / "curves.png", ranker.history_, best_epoch=ranker.best_epoch_)
     print(f"Best epoch: {ranker.best_epoch_ + 1} of {len(ranker.history_['loss'])}")
     measured = {}
     for part in ("valid", "test"):
-        lists = list(training.score_queries(ranker.model_, read(files[part], train.num_features, return_ids=True)))
+        lists = list(training.score_queries(ranker.model_, parts[part].batches(_QUERIES, ids=True)))
         measured[part] = evaluation.trec_eval(lists)
         print(f"{part:>6}: " + "  ".join(f"{name} {value:.4f}" for name, value in measured[part].items()))
     evaluation.write_run(output / "test.run", lists, tag=f"tfr_smooth-{tfr_smooth.__version__}")
     ranker.save(output / "best.keras")
-    first = _FORMAT.letor_format().first_index
+    train, first = parts["train"], _FORMAT.letor_format().first_index
     about: dict[str, Any] = {part: ",".join(paths) for part, paths in files.items()}
     about["features"] = f"LETOR's {first} to {first + train.num_features - 1}, in this order"
-    about |= {"queries": train.queries, "documents": train.documents}
+    about |= {"queries": len(train), "documents": train.documents}
     ranker.export(output / "export", card=serving.ModelCard(data=about, metrics=measured))
     # Written last: if this file exists, the output is complete.
     write_json(output / "metrics.json", measured)

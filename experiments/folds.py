@@ -134,7 +134,7 @@ class Fold(NamedTuple):
 def load_fold(files: Mapping[str, Sequence[str]], cache_dir: str | os.PathLike[str] | None = None) -> Fold:
     """Reads the files of "train", "valid" and "test"; the training files define the number of features.
 
-    With `cache_dir`, a binary copy of the files is kept there, as in `data.read_letor`.
+    `cache_dir` is that of `data.Lists.from_letor`.
     """
     train = _read(files["train"], None, cache_dir)
     valid, test = (_read(files[split], train.features.shape[1], cache_dir) for split in SPLITS[1:])
@@ -142,16 +142,6 @@ def load_fold(files: Mapping[str, Sequence[str]], cache_dir: str | os.PathLike[s
 
 
 def _read(paths: Sequence[str], num_features: int | None, cache_dir: str | os.PathLike[str] | None) -> Queries:
-    batches = data.read_letor(
-        list(paths), batch_size=256, num_features=num_features, return_ids=True, cache_dir=cache_dir
-    )
-    features, labels, lengths, query_ids, doc_ids = [], [], [], [], []
-    for inputs, padded in batches.as_numpy_iterator():
-        mask = inputs["mask"]
-        features.append(inputs["features"][mask])
-        labels.append(padded[mask])
-        lengths.append(mask.sum(axis=1))
-        query_ids += [query_id.decode() for query_id in inputs["query_id"]]
-        doc_ids.append(inputs["doc_id"][mask])
-    found = [np.concatenate(arrays) for arrays in (features, labels, lengths, doc_ids)]
-    return Queries(found[0], found[1], found[2], query_ids, found[3])
+    lists = data.Lists.from_letor(list(paths), num_features=num_features, cache_dir=cache_dir)
+    features, labels, doc_ids = (lists.values(name) for name in ("features", "label", "document_id"))
+    return Queries(features, labels, lists.lengths, lists.query_ids.to_pylist(), doc_ids)

@@ -302,8 +302,8 @@ def a_compiled_scorer(path, **kwargs):
 @pytest.mark.parametrize("list_size", [None, 12])
 def test_training_on_a_letor_file_improves_loss_and_ndcg(letor, list_size):
     scorer = a_compiled_scorer(letor["train"], normalization="min_max")
-    train = read(letor["train"], list_size=list_size, return_ids=True)
-    vali = read(letor["valid"], list_size=list_size, return_ids=True)
+    train = read(letor["train"], list_size=list_size, ids=True)
+    vali = read(letor["valid"], list_size=list_size, ids=True)
     history = scorer.fit(train, validation_data=vali, epochs=6, verbose=0).history
     assert history["loss"][-1] < history["loss"][0] - 0.01
     assert history["ndcg_5"][-1] > history["ndcg_5"][0]

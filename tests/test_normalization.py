@@ -252,7 +252,7 @@ def test_adapt_refuses_another_number_of_features():
         layer.adapt([{"features": np.zeros((1, 2, 2))}])
 
 
-@pytest.mark.parametrize("kwargs", [{}, {"shuffle_buffer": 9, "seed": 1}])
+@pytest.mark.parametrize("kwargs", [{}, {"shuffle": True, "seed": 1}])
 def test_adapt_refuses_an_endless_dataset(tmp_path, kwargs):
     path = tmp_path / "a.txt"
     path.write_text("0 qid:1 1:1\n")

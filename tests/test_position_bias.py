@@ -109,8 +109,8 @@ def test_models_of_random_rankings_find_the_propensities_and_rank_by_relevance(l
     labels, queries = np.tile([0, 0, 1, 2], 20), np.repeat(np.arange(20), 4)
     log = clicks.simulate(labels, queries, None, USER, num_sessions=3000, topn=4)
     features = np.eye(3)[labels]
-    options = {"positions": log.positions, "batch_size": 100, "shuffle_buffer": 3000, "seed": 0, "num_epochs": 6}
-    dataset = data.from_arrays(features[log.rows], log.clicks, log.sessions, **options)
+    lists = data.Lists.from_arrays(features[log.rows], log.clicks, log.sessions, positions=log.positions)
+    dataset = lists.batches(100, shuffle=True, seed=0, num_epochs=6)
     if per_click:
         sharp = lambda inputs, labels: (inputs, tf.where(labels > 0.0, 50.0, labels))  # noqa: E731
         dataset = dataset.map(data.one_list_per_click).map(sharp)

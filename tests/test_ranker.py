@@ -179,15 +179,15 @@ def test_a_function_of_datasets_trains_like_the_same_arrays():
     features, labels, queries = numbers()
     complete = np.nan_to_num(features).astype(np.float32)
     table = tfr_smooth.Ranker(**SMALL, validation_fraction=0.0).fit(complete, labels, qid=queries)
-    order = {"batch_size": 16, "shuffle_buffer": 30, "seed": 0}
+    lists = data.Lists.from_arrays(complete, labels, queries)
 
-    def lists(finished):
-        return data.from_arrays(complete, labels, queries, **order, first_epoch=finished, num_epochs=2 - finished)
+    def epochs(finished):
+        return lists.batches(16, shuffle=True, seed=0, first_epoch=finished, num_epochs=2 - finished)
 
-    fitted = tfr_smooth.Ranker(**SMALL).fit(lists, steps_per_epoch=2)
+    fitted = tfr_smooth.Ranker(**SMALL).fit(epochs, steps_per_epoch=2)
     np.testing.assert_allclose(fitted.predict(complete), table.predict(complete), rtol=1e-5, atol=1e-5)
     assert fitted.best_epoch_ is None and set(fitted.history_) == {"loss"}
-    plain = data.from_arrays(complete, labels, queries, batch_size=16)
+    plain = lists.batches(16)
     np.testing.assert_allclose(fitted.predict(plain), fitted.predict(complete), rtol=1e-5, atol=1e-5)
     assert fitted.evaluate(plain)["ndcg"].mean == pytest.approx(fitted.score(complete, labels, qid=queries), abs=1e-6)
 

@@ -76,7 +76,7 @@ def test_datasets_are_calibrated_like_arrays(tmp_path):
 
     def dataset(frame):
         features, labels, queries = arrays(frame)
-        return data.from_arrays(features, labels, queries, batch_size=7)
+        return data.Lists.from_arrays(features, labels, queries).batches(7)
 
     ranker = tfr_smooth.Ranker(**SMALL).fit(dataset(TRAIN))
     by_rows = ranker.calibrate(*arrays(VALID)[:2]).predict(arrays(TEST)[0])

@@ -54,7 +54,7 @@ def test_batches_have_one_list_per_click_with_its_inverse_propensity(weight):
     rows = TableRows.take(log, label="click", query="session", propensity="propensity", weight=weight).checked()
     rows = rows.clicked()
     features = rows.table[["a", "b", "c"]].to_numpy()
-    ((inputs, labels, weights),) = rows.batches(features, batch_size=1000)
+    ((inputs, labels, weights),) = rows.lists(features).batches(1000)
     clicked = LOG[(LOG["session"] < 20) & (LOG["click"] == 1)]
     assert 0 < len(clicked) < 200 and labels.shape[0] == len(clicked)
     np.testing.assert_array_equal(np.sum(labels == 1.0, axis=1), 1)

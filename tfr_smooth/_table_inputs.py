@@ -1,4 +1,4 @@
-"""How a table enters a `Ranker`: which columns are features, and their preparation."""
+"""How documents enter a `Ranker`: as `Lists`, with the columns that are features and their preparation."""
 
 from __future__ import annotations
 
@@ -7,10 +7,103 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import tensorflow as tf
 
 from tfr_smooth import _arguments, data, models
-from tfr_smooth.data.table_columns import column_names
-from tfr_smooth.data.table_rows import TableRows, as_table, label_weights
+from tfr_smooth.data import arrays, list_columns
+from tfr_smooth.data.batches import prefetched
+from tfr_smooth.data.column import listed
+from tfr_smooth.data.list_columns import DENSE
+from tfr_smooth.data.table_columns import conformed
+
+_ROWS_AT_ONCE = 1 << 14
+# Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
+_MOST_BYTES = 1 << 28
+
+
+def as_table(X: Any) -> pa.Table:
+    """Returns a table as Arrow columns, and a matrix of numbers, NaN if missing, as the column `DENSE`."""
+    is_table = isinstance(X, (pa.Table, Mapping)) or any(
+        hasattr(X, name) for name in ("__arrow_c_stream__", "iloc", "collect")
+    )
+    return list_columns.as_arrow(X) if is_table else arrays.dense_table("X", X, missing=True)
+
+
+def lists_of(
+    X: Any, given: Mapping[str, Any], *, needs: Sequence[str] = ("label", "query"), **names: Any
+) -> data.Lists:
+    """Returns the lists of what `Ranker` takes.
+
+    Args:
+      X: `Lists`, a table or a matrix.
+      given: The arrays `y`, `qid`, `group` and `sample_weight`, or None.
+      needs: The roles that must be defined. Without queries, all rows are one list.
+      **names: Columns of the table by role, or None; the label may also be the names of the columns of `y` with their
+        weights.
+    """
+    names = {role: name for role, name in names.items() if name is not None}
+    both = {**{name: values for name, values in given.items() if values is not None}, **names}
+    if isinstance(X, data.Lists):
+        if both:
+            raise ValueError(f"`{next(iter(both))}` must not be given with `Lists`, which have roles.")
+        lists = X
+    else:
+        for group in (("qid", "group", "query"), ("y", "label"), ("sample_weight", "weight")):
+            known = [name for name in group if name in both]
+            if len(known) > 1 and not isinstance(both[known[-1]], Mapping):
+                raise ValueError(f"Only one of {_quoted(group)} must be given, got {_quoted(known)}.")
+        table = as_table(X)
+        by_role = {"label": ("y", given.get("y")), "weight": ("sample_weight", given.get("sample_weight"))}
+        if both.keys() & {"qid", "group"}:
+            by_role["query"] = arrays.queries(given.get("qid"), given.get("group"), len(table))
+        elif "query" not in names:
+            if "query" in needs:
+                raise ValueError("`qid`, `group` or `query` must define the queries, got none of them.")
+            by_role["query"] = ("qid", np.zeros(len(table), np.int32))
+        lists = arrays.lists_of(table, by_role, argument="X", **names)
+    if "label" in needs and not lists.roles.labels:
+        raise ValueError("`y` or `label` must define the labels, got neither.")
+    if needs and not lists.documents:
+        raise ValueError("`X` must have at least one row, got none.")
+    return lists
+
+
+def clicked(lists: data.Lists) -> data.Lists:
+    """Returns the queries with a click if the labels are clicks with propensities, else all queries."""
+    roles = lists.roles
+    if roles.propensity is None:
+        return lists
+    if len(roles.labels) > 1:
+        raise ValueError(f"`label` must be one column of clicks with `propensity`, got {list(roles.labels)}.")
+    has_click = np.logical_or.reduceat(lists.values(roles.labels[0]) > 0.0, lists.starts[:-1])
+    if not has_click.any():
+        raise ValueError("`label` must have a click with `propensity`, got none.")
+    return lists.take(has_click)
+
+
+def without(lists: data.Lists, *roles: str) -> data.Lists:
+    """Returns the lists without the columns of some roles."""
+    return lists.replace(dataclasses.replace(lists.roles, **{role: () if role == "labels" else None for role in roles}))
+
+
+def with_one_label(lists: data.Lists) -> data.Lists:
+    """Returns the lists for statistics: with one label that estimates the relevance, and without weights.
+
+    It is the weighted sum of several labels, each in the unit of the first one; and clicks are divided by their
+    propensities.
+    """
+    roles = lists.roles
+    values = [lists.column(name)(np.arange(len(lists.source))) for name in roles.labels]
+    label = values[0]
+    if roles.propensity is not None:
+        label = label / lists.column(roles.propensity)(np.arange(len(lists.source)))
+    if len(values) > 1:
+        deviations = np.array([lists.values(name).std(dtype=np.float64) for name in roles.labels])
+        units = np.divide(deviations[0] or 1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0.0)
+        label = np.stack(values, axis=1) @ (units * roles.label_weights).astype(np.float32)
+    one = dataclasses.replace(roles, labels=roles.labels[:1], label_weights=None, weight=None, propensity=None)
+    return lists.replace(one, {roles.labels[0]: pa.array(label)})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,56 +126,133 @@ class TableInputs:
     @property
     def label_weights(self) -> dict[str, float] | None:
         """The weights of the labels of several objectives, by name; None for one label."""
-        return label_weights(self.roles)
+        label = self.roles.get("label")
+        return label if isinstance(label, dict) else None
 
     @classmethod
     def learn(
-        cls, rows: TableRows, features: Sequence[str] | None, query_features: Sequence[str], max_categories: int
+        cls,
+        lists: data.Lists,
+        features: Sequence[str] | None,
+        query_features: Sequence[str],
+        max_categories: int,
+        **names: Any,
     ) -> TableInputs:
-        """Learns the columns of training rows."""
-        if rows.is_frame:
-            columns = data.infer_columns(rows.table[rows.feature_names(features)], max_categories=max_categories)
+        """Learns the columns of training lists; `names` are the columns of `lists_of`."""
+        rows = np.sort(lists.rows)
+        if lists.is_dense:
+            columns = data.from_matrix(lists.column(DENSE)(rows))
         else:
-            columns = data.from_matrix(rows.table)
+            columns = data.infer_columns(
+                lists.source.select(lists.roles.features),
+                max_categories=max_categories,
+                rows=None if len(rows) == len(lists.source) else rows,
+            )
         for name in query_features:
             _arguments.name("query_features", name, [column.name for column in columns])
-            rows.check_constant(name)
-        layer = models.TableFeatures(columns, stacked=not rows.is_frame)
-        return cls(layer, rows.columns, None if features is None else list(features), list(query_features))
+            _check_constant(lists, name)
+        roles = {role: name for role, name in names.items() if name is not None}
+        if len(lists.roles.labels) > 1:
+            weights = lists.roles.label_weights or [1.0] * len(lists.roles.labels)
+            roles["label"] = dict(zip(lists.roles.labels, weights, strict=True))
+        layer = models.TableFeatures(columns, stacked=lists.is_dense)
+        return cls(layer, roles, None if features is None else list(features), list(query_features))
 
-    def rows(
-        self, X: Any, y: Any = None, qid: Any = None, group: Any = None, *, propensity: str | None = None
-    ) -> TableRows:
-        """Returns rows like those of `fit`; a frame may lack the columns of labels, queries, weights and propensities.
+    def lists(
+        self, X: Any, given: Mapping[str, Any], *, needs: Sequence[str], propensity: str | None = None
+    ) -> data.Lists:
+        """Returns lists like those of `fit`; of a table, only the columns of the needed roles must be there.
 
-        Labels are clicks only if the frame has the column of propensities that is given.
+        Labels are clicks if the table has the column of propensities that is given.
         """
-        X = as_table(X)
-        columns = set(getattr(X, "columns", ()))
-        own = {"label": y, "query": qid if group is None else group}
-        roles = {role: self.roles[role] for role, given in own.items() if given is None and role in self.roles}
-        roles = {role: names for role, names in roles.items() if columns.issuperset(column_names(names))}
-        if y is not None and self.label_weights is not None:
-            roles["label"] = self.label_weights
-        if propensity in columns:
-            roles["propensity"] = propensity
-        return TableRows.take(X, y, qid=qid, group=group, **roles)
+        table = X.source if isinstance(X, data.Lists) else as_table(X)
+        features = self._features_of(table, X.roles.features if isinstance(X, data.Lists) else table.column_names)
+        if isinstance(X, data.Lists):
+            lists = lists_of(X, given, needs=needs)
+            lists = lists.replace(dataclasses.replace(lists.roles, features=tuple(features)), features)
+        else:
+            table = pa.table({**dict(zip(table.column_names, table.columns, strict=True)), **features})
+            names: dict[str, Any] = {}
+            for role, arguments in (("query", ("qid", "group")), ("label", ("y",))):
+                name = self.roles.get(role) if role in needs else None
+                if any(given.get(argument) is not None for argument in arguments):
+                    name = name if isinstance(name, dict) else None  # the names of the columns of `y`
+                elif name is not None and not set(_columns(name)) <= set(table.column_names):
+                    name = None
+                names[role] = name
+            if propensity in table.column_names:
+                names["propensity"] = propensity
+            lists = lists_of(table, given, needs=needs, features=list(features), **names)
+        expected = len(self.label_weights or [None])
+        if "label" in needs and len(lists.roles.labels) != expected:
+            raise ValueError(f"`X` must have {expected} labels as in `fit`, got {list(lists.roles.labels)}.")
+        return lists
 
-    def prepared(self, rows: TableRows) -> np.ndarray:
-        """Returns the prepared features, float32 [rows, num_features]."""
-        if not rows.is_frame:
-            if not self.layer.stacked:
-                raise ValueError(f"`X` must be a DataFrame as in `fit`, got an array of shape {rows.table.shape}.")
-            if rows.table.shape[1] != len(self.layer.columns):
-                raise ValueError(f"`X` must have {len(self.layer.columns)} features, got {rows.table.shape[1]}.")
-            return self.layer(np.asarray(rows.table, np.float32)).numpy()
+    def validation(self, eval_set: Any, propensity: str | None) -> data.Lists:
+        """Returns the lists of the argument of `Ranker.fit`."""
+        given = eval_set if isinstance(eval_set, tuple) else (eval_set,)
+        if isinstance(eval_set, list) or not 1 <= len(given) <= 3:
+            got = f"{type(eval_set).__name__} of {len(eval_set)}"
+            raise ValueError(f"`eval_set` must be a table, `Lists`, or one tuple (X, y, qid), got a {got}.")
+        X, y, qid = (*given, None, None)[:3]
+        return self.lists(X, {"y": y, "qid": qid}, needs=["label", "query"], propensity=propensity)
+
+    def _features_of(self, table: pa.Table, names: Sequence[str]) -> dict[str, Any]:
+        """Returns the checked feature columns by name; the possible ones have the given names."""
+        columns = self.layer.columns
+        is_dense = list(names) == [DENSE] and pa.types.is_fixed_size_list(table[DENSE].type)
         if self.layer.stacked:
-            raise ValueError(f"`X` must be an array as in `fit`, got a {type(rows.table).__name__}.")
-        arrays = data.column_arrays(rows.table, self.layer.columns)
-        extra = data.extra_columns(rows.table, self.layer.columns, allowed=self._names_of_roles)
+            if not is_dense:
+                raise ValueError(f"`X` must be an array as in `fit`, got a table with the columns {listed(names)}.")
+            if table[DENSE].type.list_size != len(columns):
+                raise ValueError(f"`X` must have {len(columns)} features, got {table[DENSE].type.list_size}.")
+            return {DENSE: table[DENSE]}
+        if is_dense:
+            raise ValueError(
+                f"`X` must be a table as in `fit`, got an array with {table[DENSE].type.list_size} features."
+            )
+        found = conformed(table, columns)
+        known = {column.name for column in columns}.union(*map(_columns, self.roles.values()))
+        extra = [name for name in names if name not in known]
         if extra and self.features is None:
             raise ValueError(f"`X` must have only the columns of `fit`, got also {extra[0]!r}.")
-        return self.layer(arrays).numpy()
+        return dict(zip(found.column_names, found.columns, strict=True))
+
+    def values(self, lists: data.Lists, rows: np.ndarray) -> np.ndarray:
+        """Returns the prepared features of rows of the source, float32 [rows, num_features]."""
+        if self.layer.stacked:
+            return self.layer(lists.column(DENSE)(rows)).numpy()
+        return self.layer({each.name: lists.column(each.name)(rows) for each in self.layer.columns}).numpy()
+
+    def prepared(self, lists: data.Lists) -> data.Lists:
+        """Returns the lists with prepared features in memory; as they are if these are large, for `batches`."""
+        count, width = len(lists.source), self.layer.num_features
+        starts = range(0, count, _ROWS_AT_ONCE)
+        rows = [np.arange(start, min(start + _ROWS_AT_ONCE, count)) for start in starts]
+        if self.layer.stacked and width == len(self.layer.columns):
+            column = lists.column(DENSE)
+            if not any(np.isnan(column(each)).any() for each in rows):
+                return lists
+        elif 4 * count * width > _MOST_BYTES:
+            return lists
+        matrix = np.empty([count, width], np.float32)
+        for each in rows:
+            matrix[each[0] : each[-1] + 1] = self.values(lists, each)
+        return lists.replace(lists.roles.stacked(), {DENSE: list_columns.dense_column(matrix)})
+
+    def batches(self, lists: data.Lists, batch_size: int, **options: Any) -> tf.data.Dataset:
+        """Returns batches of prepared features, from lists that `prepared` returned."""
+        found = lists.batches(batch_size, **options)
+        if lists.is_dense and lists.num_features == self.layer.num_features:
+            return found
+
+        @tf.autograph.experimental.do_not_convert
+        def prepare(inputs: dict[str, tf.Tensor], *others: tf.Tensor) -> tuple[Any, ...]:
+            mask = inputs["mask"]
+            features = self.layer(inputs[DENSE] if self.layer.stacked else inputs)
+            return {"features": tf.where(mask[:, :, tf.newaxis], features, 0.0), "mask": mask}, *others
+
+        return prefetched(found.map(prepare, num_parallel_calls=2, deterministic=True))
 
     def scorer(self, scorer: models.Scorer) -> models.TableScorer:
         """Returns the model of the raw columns."""
@@ -90,10 +260,27 @@ class TableInputs:
         model.build()
         return model
 
-    @property
-    def _names_of_roles(self) -> list[str]:
-        return [name for role in self.roles.values() for name in column_names(role)]
-
     def state(self) -> dict[str, Any]:
         """Returns what `scorer` does not contain, as JSON values."""
         return {"roles": dict(self.roles), "features": self.features, "query_features": self.query_features}
+
+
+def _columns(role: str | Mapping[str, float]) -> list[str]:
+    """Returns the columns of a role."""
+    return [role] if isinstance(role, str) else list(role)
+
+
+def _check_constant(lists: data.Lists, name: str) -> None:
+    """Checks that a column has one value in each query."""
+    codes = lists.source[name].combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()[lists.rows]
+    varies = np.flatnonzero(codes != np.repeat(codes[lists.starts[:-1]], lists.lengths))
+    if len(varies):
+        raise ValueError(
+            f"`query_features` must be the same in all rows of a query, got {name!r}, which varies in the query of row "
+            f"{lists.rows[varies[0]]}."
+        )
+
+
+def _quoted(names: Sequence[str]) -> str:
+    *first, last = [f"`{name}`" for name in names]
+    return f"{', '.join(first)} and {last}"

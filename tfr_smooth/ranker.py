@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,14 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files, _ranker_file, data, evaluation, metrics, models, serving, training
-from tfr_smooth._table_inputs import TableInputs
-from tfr_smooth.data.table_columns import to_pandas
-from tfr_smooth.data.table_rows import TableRows
+from tfr_smooth._table_inputs import (
+    TableInputs,
+    as_table,
+    clicked,
+    lists_of,
+    with_one_label,
+    without,
+)
 from tfr_smooth.evaluation.rows import estimates
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.training.recipe import Recipe
@@ -232,17 +238,11 @@ class Ranker:
         Raises:
           ValueError: If an argument or the data is invalid. The message names the column.
         """
-        roles = {
-            "qid": qid,
-            "group": group,
-            "sample_weight": sample_weight,
-            "label": label,
-            "query": query,
-            "weight": weight,
-            "propensity": propensity,
-        }
-        if isinstance(X, tf.data.Dataset) or not hasattr(X, "__len__"):
-            of_tables = {"y": y, **roles, "features": features, "query_features": tuple(query_features) or None}
+        p = self._params
+        arrays = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
+        names = {"label": label, "query": query, "weight": weight, "propensity": propensity}
+        if isinstance(X, tf.data.Dataset) or callable(X):
+            of_tables = {**arrays, **names, "features": features, "query_features": tuple(query_features) or None}
             for name, value in of_tables.items():
                 if value is not None:
                     raise ValueError(f"`{name}` must not be given with a dataset of lists, got {value!r}.")
@@ -251,22 +251,21 @@ class Ranker:
             valid = eval_set
             inputs = None
         else:
-            rows = TableRows.take(X, y, **roles).checked().clicked()
-            valid, valid_rows, fraction = None, None, self._params["validation_fraction"]
-            if eval_set is None and fraction:
-                rows, valid_rows = rows.split(fraction, self._params["seed"])
-            inputs = TableInputs.learn(rows, features, query_features, self._params["max_categories"])
-            lists, once, steps_per_epoch = self._batches(rows, inputs)
-            if rows.label_weights is not None:
-                once = once.map(rows.mixed_label)
+            documents = clicked(lists_of(X, arrays, features=features, **names))
+            held = None if eval_set is not None else p["validation_fraction"] or None
+            if held and len(documents) < 2:
+                raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {held} for 1.")
+            split = lambda whole: whole.split(held, seed=p["seed"]) if held else (whole, None)  # noqa: E731
+            train, _ = split(documents)
+            inputs = TableInputs.learn(train, features, query_features, p["max_categories"], **names)
+            train, valid = split(inputs.prepared(documents))
             if eval_set is not None:
-                given = eval_set if isinstance(eval_set, tuple) else (eval_set,)
-                valid_rows = inputs.rows(*given, propensity=propensity).checked().clicked()
-            if valid_rows is not None:
-                # Without weights of documents, but with those of clicks.
-                valid = dataclasses.replace(valid_rows, weights=None).batches(
-                    _prepared(valid_rows, inputs), batch_size=self._params["batch_size"]
-                )
+                valid = inputs.prepared(clicked(inputs.validation(eval_set, propensity)))
+            if valid is not None:  # Without weights of documents, but with those of clicks.
+                valid = inputs.batches(without(valid, "weight"), p["batch_size"])
+            steps_per_epoch = math.ceil(len(train) / p["batch_size"])
+            lists = functools.partial(self._epochs, inputs, train, steps_per_epoch)
+            once = inputs.batches(with_one_label(train), p["batch_size"])
             settings = {**(settings or {}), "columns": [column.name for column in inputs.layer.columns]}
         trained = self._recipe_for(inputs).train(
             lists,
@@ -326,8 +325,9 @@ class Ranker:
             queries = list(training.score_queries(model, X))
             labels, scores = (np.concatenate([getattr(q, name) for q in queries]) for name in ("labels", "scores"))
         else:
-            rows = self._rows(X, y, qid, group).with_labels()
-            labels, scores = rows.labels, self._scores(rows, scorer)
+            documents = self._lists(X, y, qid, group, needs=["label"])
+            labels = np.squeeze(np.stack([documents.values(name) for name in documents.roles.labels], axis=1))
+            scores = self._scores(documents, scorer)
         calibration = training.fit_calibration(labels, scores, method=method, threshold=threshold)
         calibrated = models.CalibratedScorer(scorer, calibration)
         calibrated.build((None, None, scorer.num_features))
@@ -345,29 +345,31 @@ class Ranker:
         self.inputs_, self._scorer, self.history_, self.best_epoch_ = inputs, scorer, history, best_epoch
         self.model_ = scorer if inputs is None else inputs.scorer(scorer)
 
-    def _batches(
-        self, rows: TableRows, inputs: TableInputs | None
-    ) -> tuple[Callable[[int], tf.data.Dataset], tf.data.Dataset, int]:
-        """Returns the function of the finished epochs, one epoch in order without weights, and its batches' number."""
-        p, features = self._params, _prepared(rows, inputs)
-        queries = int(rows.query_of_row.max()) + 1
-        steps = math.ceil(queries / p["batch_size"])
+    def _epochs(self, inputs: TableInputs, lists: data.Lists, steps: int, finished: int) -> tf.data.Dataset:
+        """Returns the batches of the epochs after the finished ones."""
+        p = self._params
+        order = {"shuffle": True, "seed": p["seed"], "first_epoch": finished, "num_epochs": p["epochs"] - finished}
+        batches = inputs.batches(lists, p["batch_size"], **order)
+        if inputs.label_weights is None or p["label_aggregation"] == "sum":
+            return batches
+        weights = list(inputs.label_weights.values())
+        return data.draw_labels(batches, weights, seed=p["seed"], first_batch=finished * steps)
 
-        def epochs(finished: int) -> tf.data.Dataset:
-            order = {"shuffle_buffer": queries, "seed": p["seed"], "first_epoch": finished}
-            batches = rows.batches(features, batch_size=p["batch_size"], num_epochs=p["epochs"] - finished, **order)
-            if rows.label_weights is None or p["label_aggregation"] == "sum":
-                return batches
-            weights = list(rows.label_weights.values())
-            return data.draw_labels(batches, weights, seed=p["seed"], first_batch=finished * steps)
-
-        return epochs, rows.unweighted().batches(features, batch_size=p["batch_size"]), steps
-
-    def _rows(self, X: Any, y: Any = None, qid: Any = None, group: Any = None) -> TableRows:
+    def _lists(
+        self, X: Any, y: Any = None, qid: Any = None, group: Any = None, *, needs: Sequence[str] = ()
+    ) -> data.Lists:
+        """Returns the documents with the needed roles; min-max normalization always needs the queries."""
         self._fitted()
-        return (
-            TableRows.take(X, y, qid=qid, group=group) if self.inputs_ is None else self.inputs_.rows(X, y, qid, group)
-        )
+        if self._params["normalization"] == "min_max":
+            needs = [*needs, "query"]
+        given = {"y": y, "qid": qid, "group": group}
+        if self.inputs_ is not None:
+            return self.inputs_.lists(X, given, needs=needs)
+        lists, expected = lists_of(X, given, needs=needs), self._scorer.num_features
+        if not lists.is_dense or lists.num_features != expected:
+            got = f"{lists.num_features} features" if lists.is_dense else "a table"
+            raise ValueError(f"`X` must be numbers [rows, {expected}] as in the dataset of `fit`, got {got}.")
+        return lists
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> np.ndarray:
         """Scores documents.
@@ -385,17 +387,29 @@ class Ranker:
         """
         if isinstance(X, tf.data.Dataset):
             return np.concatenate([query.scores for query in training.score_queries(self._fitted(), X)])
-        return self._scores(self._rows(X, qid=qid, group=group))
+        lists = self._lists(X, qid=qid, group=group)
+        return self._scores(lists)[np.argsort(lists.rows)]
 
-    def _scores(self, rows: TableRows, scorer: models.Scorer | None = None) -> np.ndarray:
-        scorer = self._scorer if scorer is None else scorer
-        features = _prepared(rows, self.inputs_)
+    def _scores(self, lists: data.Lists, scorer: models.Scorer | None = None) -> np.ndarray:
+        """Returns the scores of the documents in the order of the lists."""
+        scorer, inputs = self._scorer if scorer is None else scorer, self.inputs_
         if self._params["normalization"] == "min_max":
-            _ = rows.query_of_row  # raises an error if there are no queries
-            options = {"batch_size": self._params["batch_size"], "return_ids": True}
-            return training.score_rows(scorer, dataclasses.replace(rows, labels=None).batches(features, **options))
-        chunks = [features[start : start + _CHUNK] for start in range(0, len(features), _CHUNK)]
-        return np.concatenate([scorer(chunk[np.newaxis], training=False).numpy()[0] for chunk in chunks])
+            found = [
+                query.scores
+                for query in training.score_queries(
+                    scorer, self._batches(without(lists, "labels", "weight", "propensity"))
+                )
+            ]
+            return np.concatenate(found)
+        values = lists.column("features") if inputs is None else functools.partial(inputs.values, lists)
+        chunks = [lists.rows[start : start + _CHUNK] for start in range(0, lists.documents, _CHUNK)]
+        found = [scorer(values(rows)[np.newaxis], training=False).numpy()[0] for rows in chunks]
+        return np.concatenate([*found, np.zeros(0, np.float32)])
+
+    def _batches(self, lists: data.Lists) -> tf.data.Dataset:
+        """Returns one pass over the documents, with prepared features."""
+        size = self._params["batch_size"]
+        return lists.batches(size) if self.inputs_ is None else self.inputs_.batches(self.inputs_.prepared(lists), size)
 
     def rank(self, X: Any, *, qid: Any = None, group: Any = None) -> Any:
         """Ranks the rows of a DataFrame within each query.
@@ -409,12 +423,17 @@ class Ranker:
           A copy of the frame with the columns "score" and "rank", from 1 on, queries in their order and the best
           document first; ties keep the order of the rows.
         """
-        rows = self._rows(X, qid=qid, group=group)
-        scores, queries = self._scores(rows), rows.query_of_row
+        lists = self._lists(X, qid=qid, group=group, needs=["query"])
+        scores, queries = self._scores(lists), lists.query_of_document
         order = np.lexsort((-scores, queries))
-        ranked = to_pandas(rows.table).iloc[order].copy()
-        starts = np.searchsorted(queries[order], queries[order])
-        ranked["score"], ranked["rank"] = scores[order], np.arange(len(order)) - starts + 1
+        rows = lists.rows[order]
+        if hasattr(X, "iloc"):
+            ranked = X.iloc[rows].copy()
+        elif isinstance(X, data.Lists):
+            ranked = lists.to_pandas().iloc[order]
+        else:
+            ranked = as_table(X).take(rows).to_pandas()
+        ranked["score"], ranked["rank"] = scores[order], np.arange(len(order)) - lists.starts[queries[order]] + 1
         return ranked
 
     def evaluate(
@@ -444,11 +463,11 @@ class Ranker:
         """
         if isinstance(X, tf.data.Dataset):
             return estimates(evaluation.trec_eval_by_query(training.score_queries(self._fitted(), X), measures))
-        rows = self._rows(X, y, qid, group).checked()
-        scores, queries = self._scores(rows), rows.query_of_row
-        found = {}
-        for prefix, labels in rows.each_label().items():
-            each = evaluation.evaluate_rows(labels, scores, queries, measures)
+        lists = self._lists(X, y, qid, group, needs=["label", "query"])
+        scores, found = self._scores(lists), {}
+        for name in lists.roles.labels:
+            each = evaluation.evaluate_rows(lists.values(name), scores, lists.query_of_document, measures)
+            prefix = f"{name}/" if len(lists.roles.labels) > 1 else ""
             found.update({f"{prefix}{measure}": estimate for measure, estimate in each.items()})
         return found
 
@@ -482,7 +501,8 @@ class Ranker:
         self._fitted()
         lists, names = X, None
         if not isinstance(X, tf.data.Dataset):
-            _, lists, _ = self._batches(self._rows(X, y, qid, group).checked(), self.inputs_)
+            documents = self._lists(X, y, qid, group, needs=["label", "query"])
+            lists = self._batches(without(documents, "weight", "propensity"))
             names = None if self.inputs_ is None else self.inputs_.layer.feature_columns
         (metric,) = self._recipe_for(self.inputs_).of_all_labels([metrics.NDCGMetric(gain="linear")])
         return training.permutation_importance(
@@ -560,7 +580,3 @@ class Ranker:
             target_tags=TargetTags(required=False),
             input_tags=InputTags(allow_nan=True, categorical=True, string=True),
         )
-
-
-def _prepared(rows: TableRows, inputs: TableInputs | None) -> np.ndarray:
-    return np.asarray(rows.table, np.float32) if inputs is None else inputs.prepared(rows)

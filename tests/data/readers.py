@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-# Arguments that all readers take, for lists of up to a dozen documents.
+# Options of batches, for lists of up to a dozen documents.
 OPTIONS = [
     {},
-    {"list_size": 2, "return_ids": True},
+    {"list_size": 2, "ids": True},
     {"list_size": 20, "drop_remainder": True},
-    {"shuffle_buffer": 7, "seed": 3, "num_epochs": 2, "return_ids": True},
-    {"shuffle_buffer": 50, "seed": 0, "first_epoch": 4},
-    {"group_by_length": True, "return_ids": True},
-    {"group_by_length": True, "shuffle_buffer": 7, "seed": 3, "num_epochs": 2, "list_size": 3},
-    {"group_by_length": True, "shuffle_buffer": 50, "seed": 1, "drop_remainder": True},
+    {"shuffle": True, "seed": 3, "num_epochs": 2, "ids": True},
+    {"shuffle": True, "seed": 0, "first_epoch": 4},
+    {"group_by_length": True, "ids": True},
+    {"group_by_length": True, "shuffle": True, "seed": 3, "num_epochs": 2, "list_size": 3},
+    {"group_by_length": True, "shuffle": True, "seed": 1, "drop_remainder": True},
 ]
 
 

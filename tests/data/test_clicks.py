@@ -29,7 +29,7 @@ def test_each_click_becomes_a_list():
 
 def test_batches_without_clicks_become_empty_and_have_loss_0():
     features, clicks = np.ones([6, 2]), np.array([0, 0, 0, 0, 1, 0])
-    dataset = data.from_arrays(features, clicks, [1, 1, 2, 2, 3, 3], weights=np.ones(6), batch_size=1)
+    dataset = data.Lists.from_arrays(features, clicks, [1, 1, 2, 2, 3, 3], weights=np.ones(6)).batches(1)
     found = list(dataset.map(data.one_list_per_click))
     assert [labels.shape for _, labels, _ in found] == [(0, 2), (0, 2), (1, 2)]
     assert float(losses.ListNetLoss()(found[0][1], tf.zeros([0, 2]), found[0][2])) == 0.0

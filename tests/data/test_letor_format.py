@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.data.readers import assert_refused
-from tfr_smooth.data import LetorFormat, letor_parser, read_letor, scan_letor
+from tfr_smooth.data import LetorFormat, Lists, letor_parser, read_letor
 from tfr_smooth.models import Standardize
 
 
@@ -20,7 +20,7 @@ def write(path, text):
 
 def read(path, reading=None, **arguments):
     """Maps each query id to its labels and features; the arguments are those of the format."""
-    reading = {"batch_size": 3, "return_ids": True, "format": LetorFormat(**arguments), **(reading or {})}
+    reading = {"batch_size": 3, "ids": True, "format": LetorFormat(**arguments), **(reading or {})}
     found = {}
     for inputs, labels in read_letor(path, **reading):
         for row, mask in enumerate(inputs["mask"].numpy()):
@@ -31,7 +31,7 @@ def read(path, reading=None, **arguments):
 
 def message_of(path, **arguments):
     with pytest.raises(ValueError) as raised:
-        scan_letor(path, format=LetorFormat(**arguments))
+        Lists.from_letor(path, format=LetorFormat(**arguments))
     return str(raised.value)
 
 
@@ -47,9 +47,8 @@ def test_query_sizes_next_to_a_file_without_query_ids_are_found(tmp_path, name, 
     path = tmp_path / name
     path.write_bytes(gzip.compress(SIZED.encode()) if name.endswith(".gz") else SIZED.encode())
     write(tmp_path / sizes, "2\r\n1\r\n")
-    for cache in (False, True):
-        assert read(path, {"cache": cache}) == QUERIES
-    summary = scan_letor(path)
+    assert read(path) == QUERIES
+    summary = Lists.from_letor(path).summary()
     assert (summary.queries, summary.documents, summary.longest_list) == (2, 3, 2)
 
 
@@ -130,15 +129,14 @@ def test_indexes_may_start_at_0(tmp_path, monkeypatch, dense_from):
     monkeypatch.setattr(letor_parser, "_DENSE_FROM", dense_from)
     path = write(tmp_path / "a.txt", "1 qid:a 0:5 1:6 2:7\n0 qid:a 2:8\n0 qid:b 0:1 1:2 2:3\n")
     expected = {"a": ([1, 0], [[5, 6, 7], [0, 0, 8]]), "b": ([0], [[1, 2, 3]])}
-    for cache in (False, True):
-        assert read(path, {"cache": cache}, first_index=0) == expected
-    assert scan_letor(path, format=LetorFormat(first_index=0)).num_features == 3
+    assert read(path, first_index=0) == expected
+    assert Lists.from_letor(path, format=LetorFormat(first_index=0)).num_features == 3
     assert message_of(path) == (
         f"{path}:1: feature index '0' is not an integer from 1 to 999999999; "
         "`LetorFormat(first_index=0)` reads indices from 0"
     )
     with pytest.raises(ValueError, match=r":1: feature index 2 exceeds num_features=2 \(indices start at 0\)"):
-        read(path, {"num_features": 2, "cache": True}, first_index=0)
+        read(path, {"num_features": 2}, first_index=0)
     path.write_text("1 qid:a 0:5 0:6\n")
     assert message_of(path, first_index=0) == f"{path}:1: duplicate feature index 0"
 
@@ -159,9 +157,27 @@ NULLS = "1 qid:a 1:NULL 2:7 3:NULL\n0 qid:a 1:-3 2:8 3:NULL\n0 qid:a 1:4 2:NULL\
 @pytest.mark.parametrize("list_size", [None, 1])
 def test_missing_values_are_replaced(tmp_path, missing, expected, list_size):
     path = write(tmp_path / "a.txt", NULLS)
-    for cache in (False, True):
-        found = read(path, {"cache": cache, "list_size": list_size}, missing=missing)
-        assert [features for _, features in found.values()] == [rows[:list_size] for rows in expected]
+    found = read(path, {"list_size": list_size}, missing=missing)
+    assert [features for _, features in found.values()] == [rows[:list_size] for rows in expected]
+
+
+@pytest.mark.parametrize("dense_from", [1, 10**6], ids=["dense", "exact"])
+@pytest.mark.parametrize("token", ["-999", "1.7976931348623157E308", "-1"])
+def test_missing_values_may_be_numbers(tmp_path, monkeypatch, dense_from, token):
+    """As in Istella's data."""
+    monkeypatch.setattr(letor_parser, "_DENSE_FROM", dense_from)
+    path = write(tmp_path / "a.txt", f"1 qid:a 1:{token} 2:7\n0 qid:a 1:-3 2:8\n2 qid:b 1:1 2:{token}\n")
+    assert read(path, missing={token: "query_min"}) == {"a": ([1, 0], [[-3, 7], [-3, 8]]), "b": ([2], [[1, 0]])}
+    assert read(path, missing={token: 0.5})["b"] == ([2], [[1, 0.5]])
+
+
+def test_comments_may_be_latin_1(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(
+        "# caf\u00e9\n1 qid:a 1:1 #docid = caf\u00e9\n".encode("latin-1") + "0 qid:a 1:2 #docid = \u00e9\n".encode()
+    )
+    lists = Lists.from_letor(path, cache_dir=tmp_path)
+    assert [text.decode() for text in lists.values("document_id")] == ["caf\u00e9", "\u00e9"]
 
 
 def test_the_error_of_a_missing_value_suggests_the_option(tmp_path):
@@ -209,10 +225,10 @@ def test_documents_with_neither_labels_nor_query_ids_are_read(tmp_path):
 def test_labels_may_be_fractions(tmp_path):
     path = write(tmp_path / "a.txt", "0.25 qid:a 1:1\n2 qid:a 1:1\n-0 qid:a 1:1\n")
     assert read(path)["a"][0] == [0.25, 2, 0]
-    summary = scan_letor(path)
+    summary = Lists.from_letor(path).summary()
     assert (summary.highest_label, summary.whole_labels) == (2, False)
     path.write_text("0 qid:a 1:1\n4 qid:a 1:1\n1 qid:b 1:1\n")
-    summary = scan_letor(path)
+    summary = Lists.from_letor(path).summary()
     assert (summary.highest_label, summary.whole_labels) == (4, True)
 
 
@@ -263,8 +279,7 @@ def test_the_cache_is_rewritten_when_query_sizes_change(tmp_path, given):
             {"missing": {"NULL": "min"}},
             "`missing` must map tokens to finite numbers or 'query_min', got 'min' for 'NULL'.",
         ),
-        ({"missing": {"-999": 0}}, "`missing` must have non-numeric tokens without whitespace or '#', got '-999'."),
-        ({"missing": {"N A": 0}}, "`missing` must have non-numeric tokens without whitespace or '#', got 'N A'."),
+        ({"missing": {"N A": 0}}, "`missing` must have tokens without whitespace or '#', got 'N A'."),
         (
             {"query_ids": "comment", "group_sizes": __file__},
             "`group_sizes` must be None with `query_ids='comment'`, got both.",
@@ -275,7 +290,7 @@ def test_bad_options_are_refused(options, message):
     assert_refused(message, LetorFormat, **options)
 
 
-@pytest.mark.parametrize("read", [functools.partial(read_letor, batch_size=1), scan_letor])
+@pytest.mark.parametrize("read", [functools.partial(read_letor, batch_size=1), Lists.from_letor])
 def test_readers_take_only_a_format(read):
     assert_refused(
         "`format` must be an instance of tfr_smooth.data.LetorFormat, got {'first_index': 0}.",

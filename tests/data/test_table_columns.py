@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
-
 from tests.data.test_arrays import Table
+
 from tfr_smooth import data
 
 UTC = datetime.timezone.utc

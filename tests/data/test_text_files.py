@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from tests.data.readers import assert_refused
-from tfr_smooth.data import read_letor, scan_letor, text_files
+from tfr_smooth.data import Lists, read_letor, text_files
 from tfr_smooth.data.text_files import digest, expand_paths, numbered_lines, state_of
 
 TEXT = "".join(f"{i % 3} qid:{i // 4} 1:{i} 2:0.{i}\n" for i in range(800)).encode()
@@ -71,7 +71,7 @@ def test_every_truncation_is_refused(tmp_path, packer):
         path.write_bytes(packed[:length])
         if length == 0:
             with pytest.raises(ValueError, match=r"a\.txt.*:1: (truncated|the file has no documents)"):
-                scan_letor(path)
+                Lists.from_letor(path)
         else:
             with pytest.raises(ValueError, match=rf"a\.txt\{ending}:\d+: truncated or damaged \w+ data: "):
                 lines(path)
@@ -88,7 +88,7 @@ def test_damaged_data_is_refused(tmp_path, packer, damage):
     path = tmp_path / f"a.txt{ending}"
     path.write_bytes(packed)
     with pytest.raises(ValueError, match=rf"a\.txt\{ending}:\d+: "):
-        scan_letor(path)
+        Lists.from_letor(path)
 
 
 def test_the_error_for_zst_without_its_library_names_the_extra(tmp_path, monkeypatch):
@@ -105,7 +105,7 @@ def test_a_byte_order_mark_and_windows_line_ends_change_nothing(tmp_path, ending
     content = b"\xef\xbb\xbf1 qid:a 1:0.5 # docid = d1\n0 qid:b 1:2\n".replace(b"\n", line_end)
     path = tmp_path / f"a.txt{ending}"
     path.write_bytes(gzip.compress(content) if ending else content)
-    ((inputs, labels),) = read_letor(path, batch_size=2, return_ids=True)
+    ((inputs, labels),) = read_letor(path, batch_size=2, ids=True)
     assert labels.numpy().tolist() == [[1], [0]] and inputs["features"].numpy().ravel().tolist() == [0.5, 2]
     assert inputs["query_id"].numpy().tolist() == [b"a", b"b"]
     assert inputs["doc_id"].numpy().ravel().tolist() == [b"d1", b""]
@@ -116,10 +116,9 @@ def test_files_in_tensorflow_file_systems_are_read_by_name_and_pattern(ram):
     packed = write_remote(f"{ram}/c.txt.gz", gzip.compress(b"1 qid:c 1:9\n"))
     assert expand_paths(f"{ram}/*.txt") == names
     assert expand_paths([packed, names[0]]) == [packed, names[0]]
-    assert scan_letor(f"{ram}/*.txt*").queries == 3
-    for cache in (False, True):
-        ((inputs, _),) = read_letor(f"{ram}/*", batch_size=3, cache=cache)
-        assert inputs["features"].numpy().ravel().tolist() == [7, 7, 9]
+    assert len(Lists.from_letor(f"{ram}/*.txt*")) == 3
+    ((inputs, _),) = read_letor(f"{ram}/*", batch_size=3)
+    assert inputs["features"].numpy().ravel().tolist() == [7, 7, 9]
 
 
 def test_long_files_in_tensorflow_file_systems_keep_their_lines(ram):

@@ -33,16 +33,25 @@ def queries(dataset):
     return [query.decode() for inputs, _ in dataset for query in inputs["query_id"].numpy()]
 
 
-ALL = [*OPTIONS, {"num_features": 16, "num_epochs": 2}]
+IN_ORDER = [options for options in OPTIONS if not {"shuffle", "group_by_length"} & set(options)]
 
 
-@pytest.mark.parametrize(
-    "options", [pytest.param(each, marks=[] if i in (1, 3, 7) else [pytest.mark.slow]) for i, each in enumerate(ALL)]
-)
+@pytest.mark.parametrize("options", [*IN_ORDER, {"num_features": 16, "num_epochs": 2}])
 def test_batches_are_those_of_read_letor(letor, shards, options):
+    theirs = {"return_ids" if name == "ids" else name: value for name, value in options.items()}
     assert_same_batches(
-        data.read_tfrecord(shards, batch_size=4, **options), data.read_letor(letor, batch_size=4, **options)
+        data.read_tfrecord(shards, batch_size=4, **theirs), data.read_letor(letor, batch_size=4, **options)
     )
+
+
+def test_the_order_of_an_epoch_depends_on_its_seed_and_number(shards):
+    order = {"shuffle_buffer": 31, "return_ids": True}
+    whole = queries(data.read_tfrecord(shards, batch_size=4, seed=3, num_epochs=2, **order))
+    resumed = queries(data.read_tfrecord(shards, batch_size=4, seed=3, first_epoch=1, **order))
+    assert resumed == whole[31:] != whole[:31] and sorted(resumed) == sorted(whole[:31])
+    for grouped in (False, True):
+        unseeded = data.read_tfrecord(shards, batch_size=4, group_by_length=grouped, **order)
+        assert sorted(queries(unseeded)) == sorted(resumed) and queries(unseeded) != queries(unseeded)
 
 
 @pytest.mark.parametrize("schema", [data.ElwcSchema("x", "grade", "q", "d"), NUMBERED])
@@ -50,7 +59,7 @@ def test_batches_are_those_of_read_letor(letor, shards, options):
 def test_other_schemas_and_compressed_files_yield_the_same_batches(letor, tmp_path, schema, name):
     paths = data.letor_to_tfrecord(letor, tmp_path / name, schema=schema)
     found = data.read_tfrecord(paths, batch_size=8, schema=schema, num_features=16, return_ids=True)
-    assert_same_batches(found, data.read_letor(letor, batch_size=8, return_ids=True))
+    assert_same_batches(found, data.read_letor(letor, batch_size=8, ids=True))
 
 
 @pytest.mark.slow
@@ -94,7 +103,7 @@ def test_each_worker_reads_its_own_shards(letor, shards, workers):
         own = data.read_tfrecord(shards, batch_size=4, return_ids=True, input_context=context(worker, workers))
         assert_same_batches(own, data.read_tfrecord(shards[worker::workers], batch_size=4, return_ids=True))
         parts.append(queries(own))
-    everything = queries(data.read_letor(letor, batch_size=4, return_ids=True))
+    everything = queries(data.read_letor(letor, batch_size=4, ids=True))
     assert sorted(itertools.chain(*parts)) == sorted(everything)
 
 
@@ -137,19 +146,17 @@ def dispatcher():
 def test_the_service_reads_each_list_once(letor, shards, dispatcher, options):
     dataset = data.read_tfrecord(shards, batch_size=4, return_ids=True, **options)
     served = dataset.apply(service.distribute(service.ShardingPolicy.DYNAMIC, dispatcher))
-    assert sorted(queries(served)) == sorted(queries(data.read_letor(letor, batch_size=4, return_ids=True)))
+    assert sorted(queries(served)) == sorted(queries(data.read_letor(letor, batch_size=4, ids=True)))
 
 
 @pytest.mark.slow
-def test_the_service_serves_seeded_epochs_and_text_in_memory(letor, shards, dispatcher, tmp_path):
+def test_the_service_serves_seeded_epochs_and_portable_lists(letor, shards, dispatcher):
     """Each of the two workers produces all batches."""
-    order = {"shuffle_buffer": 31, "seed": 3}
-    expected = as_numpy(data.read_letor(letor, batch_size=4, **order))
     for dataset in (
-        data.read_tfrecord(shards, batch_size=4, **order),
-        data.read_letor(letor, batch_size=4, cache=True, cache_dir=tmp_path / "cache", **order),
-        data.read_letor(letor, batch_size=4, cache=True, **order),
+        data.read_tfrecord(shards, batch_size=4, shuffle_buffer=31, seed=3),
+        data.read_letor(letor, batch_size=4, shuffle=True, seed=3, portable=True),
     ):
+        expected = as_numpy(dataset)
         served = as_numpy(dataset.apply(service.distribute(service.ShardingPolicy.OFF, dispatcher)))
         assert len(served) == 2 * len(expected)
         labels = sorted(batch.tobytes() for _, batch in served)
@@ -157,7 +164,7 @@ def test_the_service_serves_seeded_epochs_and_text_in_memory(letor, shards, disp
 
 
 @pytest.mark.slow
-def test_the_service_cannot_read_text_that_is_not_in_memory(letor, dispatcher):
+def test_the_service_cannot_read_lists_that_are_not_portable(letor, dispatcher):
     served = data.read_letor(letor, batch_size=4).apply(service.distribute(service.ShardingPolicy.OFF, dispatcher))
     with pytest.raises(tf.errors.OpError, match="pyfunc"):
         as_numpy(served)

@@ -66,7 +66,7 @@ def test_metrics_run_file_and_export_are_those_of_the_model(finished, files):
     output, _ = finished
     model = tf.keras.models.load_model(output / "best.keras")
     rank = tf.saved_model.load(str(output / "export" / "1")).signatures["rank"]
-    dataset = data.read_letor(str(files["test"]), batch_size=7, return_ids=True)
+    dataset = data.read_letor(str(files["test"]), batch_size=7, ids=True)
     scored = list(training.score_queries(model, dataset))
     written = evaluation.read_run(output / "test.run")
     for query in scored:

@@ -37,12 +37,10 @@ def shares(strategy, folder):
     for name, kwargs in {
         "in order": {},
         "two epochs": {"num_epochs": 2},
-        "shuffled": {"num_epochs": 2, "shuffle_buffer": 30, "seed": 4},
-        "cached in memory": {"shuffle_buffer": 30, "seed": 4, "cache": True},
-        "cached on disk": {"shuffle_buffer": 30, "seed": 4, "cache_dir": folder / "cache"},
-        "cached on disk and in memory": {"shuffle_buffer": 30, "seed": 4, "cache_dir": folder / "cache", "cache": True},
+        "shuffled": {"num_epochs": 2, "shuffle": True, "seed": 4},
+        "portable": {"shuffle": True, "seed": 4, "portable": True},
     }.items():
-        dataset = read(folder / "train.txt", return_ids=True, **kwargs)
+        dataset = read(folder / "train.txt", ids=True, **kwargs)
         own = [queries(strategy, inputs) for inputs, _ in strategy.experimental_distribute_dataset(dataset)]
         everything = [queries(strategy, inputs) for inputs, _ in dataset]
         found[name] = {"own": own, "everything": everything}
@@ -76,7 +74,7 @@ def refusals(strategy, folder):
     model, found = a_model(strategy), []
     if not training.is_chief(strategy):
         return found
-    lists = read(folder / "vali.txt", return_ids=True)
+    lists = read(folder / "vali.txt", ids=True)
     for call in (
         lambda: next(training.score_queries(model, lists)),
         lambda: serving.export_ranker(model, folder / "export", num_features=NUM_FEATURES, warmup_list_sizes=()),
@@ -130,7 +128,7 @@ def train(strategy, folder, how):
     validation = training.ExactValidation(read(folder / "vali.txt"), [metrics.NDCGMetric()], path=output / "best.keras")
     resumable = training.ResumableTraining(output / "checkpoints", validation=validation)
     start = resumable.restore(model)
-    order = {"shuffle_buffer": 30, "seed": 5, "first_epoch": start, "num_epochs": EPOCHS - start}
+    order = {"shuffle": True, "seed": 5, "first_epoch": start, "num_epochs": EPOCHS - start}
     model.fit(
         read(folder / "train.txt", **order),
         initial_epoch=start,
@@ -170,7 +168,7 @@ def train_asynchronously(strategy, folder, _):
     )
     resumable = training.ResumableTraining(folder / "output" / "checkpoints", validation=validation)
     resumable.restore(model)
-    lists = read(folder / "train.txt", shuffle_buffer=30, num_epochs=None, cache_dir=folder / "cache", cache=True)
+    lists = read(folder / "train.txt", shuffle=True, num_epochs=None, portable=True)
     model.fit(lists, epochs=6, steps_per_epoch=10, verbose=0, callbacks=[validation, resumable])
     after = exact_ndcg(model, folder)
     found = {"chief": training.is_chief(strategy), "before": before, "after": after, "history": validation.history}

@@ -61,9 +61,7 @@ def test_a_step_of_two_workers_equals_that_of_one_device(compared, case):
         replicas.check(worker["steps"][case], case)
 
 
-@pytest.mark.parametrize(
-    "way", ["in order", "two epochs", "shuffled", "cached in memory", "cached on disk", "cached on disk and in memory"]
-)
+@pytest.mark.parametrize("way", ["in order", "two epochs", "shuffled", "portable"])
 def test_workers_share_each_batch_and_miss_no_list(compared, way):
     first, second = (worker["shares"][way] for worker in compared)
     assert first["everything"] == second["everything"]  # both workers read in the same order
@@ -146,7 +144,7 @@ def test_each_worker_trains_on_its_own_shards(files, tmp_path):
         alone = data.read_tfrecord(shard, batch_size=4, return_ids=True)
         assert worker["own"] == [[query.decode() for query in inputs["query_id"].numpy()] for inputs, _ in alone]
 
-    lists = data.read_letor(files / "train.txt", batch_size=1, return_ids=True)
+    lists = data.read_letor(files / "train.txt", batch_size=1, ids=True)
     lists = {inputs["query_id"].numpy()[0].decode(): (inputs["features"][0], labels[0]) for inputs, labels in lists}
     model = cluster_task.a_model(tf.distribute.get_strategy(), batch_norm=False, normalization="log1p")
     for _ in range(2):

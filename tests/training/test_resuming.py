@@ -48,7 +48,7 @@ def run(files, directory, interrupt_at=None, seed=0, settings=None):
     resumable = training.ResumableTraining(directory / "checkpoints", validation=validation, settings=settings)
     start = resumable.restore(model)
     if start < EPOCHS:
-        train = read(files["train"], shuffle_buffer=30, seed=5, first_epoch=start, num_epochs=EPOCHS - start)
+        train = read(files["train"], shuffle=True, seed=5, first_epoch=start, num_epochs=EPOCHS - start)
         callbacks = [validation, resumable, *([] if interrupt_at is None else [InterruptAt(interrupt_at)])]
         model.fit(
             train, initial_epoch=start, epochs=EPOCHS, steps_per_epoch=4, shuffle=False, verbose=0, callbacks=callbacks

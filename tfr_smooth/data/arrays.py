@@ -1,250 +1,125 @@
-"""Padded query batches from arrays and data frames."""
+"""Arrays with one value per row as columns of `Lists`."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
+import pyarrow as pa
 
-from tfr_smooth.data.batches import BatchOptions, InMemory
-from tfr_smooth.data.letor_parser import Query
-from tfr_smooth.data.query_cache import QueryCache
-from tfr_smooth.data.table_columns import column_names, to_pandas
+from tfr_smooth.data import list_columns
+from tfr_smooth.data.list_columns import DENSE, Roles, Where
+from tfr_smooth.data.lists import Lists
+
+_ROWS_AT_ONCE = 2**16
 
 
-def from_arrays(
-    features: Any,
-    labels: Any = None,
-    query_ids: Any = None,
-    *,
-    group_sizes: Any = None,
-    weights: Any = None,
-    positions: Any = None,
-    batch_size: int,
-    list_size: int | None = None,
-    shuffle_buffer: int = 0,
-    seed: int | None = None,
-    num_epochs: int | None = 1,
-    first_epoch: int = 0,
-    drop_remainder: bool = False,
-    return_ids: bool = False,
-    group_by_length: bool = False,
-) -> tf.data.Dataset:
-    """Creates a dataset of padded query batches from arrays with one row per document.
+def lists_of(table: pa.Table, arrays: Mapping[str, tuple[str, Any]], *, argument: str, **names: Any) -> Lists:
+    """Returns the lists of a table and of arrays with one value per row.
 
     Args:
-      features: Finite numbers [rows, num_features].
-      labels: Finite numbers >= 0, [rows], or [rows, objectives] for labels of several objectives. None for unlabeled
-        documents: all labels are 0.
-      query_ids: The query of each row, [rows], as numbers or strings. The rows of a query need not be adjacent. They
-        keep their order, and queries are ordered by their first row.
-      group_sizes: Alternative to `query_ids`: the number of rows per query, integers >= 1, [queries], for rows sorted
-        by query as in LightGBM and XGBoost. Exactly one of `query_ids` and `group_sizes` must be given.
-      weights: Finite numbers >= 0, [rows]. They become the third element of each batch, [batch, list], with 0 for
-        padding. For one weight per query, repeat it in all rows of the query. None adds no weights.
-      positions: Positions >= 0 at which the documents were shown, [rows], for `models.PositionBias`. They become the
-        input "position", int32 [batch, list], with 0 for padding. None adds no input.
-      batch_size: Queries per batch, >= 1.
-      list_size: Documents per list, >= 1; longer lists are truncated. None pads to the longest list of each batch.
-      shuffle_buffer: Queries in the shuffle buffer, >= 0. 0 keeps the order of the queries.
-      seed: Seed of the order, >= 0, as in `read_letor`. None shuffles differently in each epoch.
-      num_epochs: Number of epochs, >= 1. None repeats forever.
-      first_epoch: Index of the first epoch, >= 0. Used only with `seed`.
-      drop_remainder: Whether to drop the last batch of an epoch if it is not full.
-      return_ids: Whether to add "query_id" and "doc_id" to the inputs. The document id is the row number as a string.
-      group_by_length: Whether to batch lists of similar length, as in `read_letor`.
+      table: The table; of a matrix, its only column is `DENSE`.
+      arrays: By role, an argument's name and its values or None; labels may be [rows, objectives].
+      argument: The name of the argument of the table.
+      **names: By role, columns of the table, as for `Lists.from_table`; the label may be the names of the labels that
+        are given as [rows, objectives], possibly with weights.
 
     Returns:
-      A dataset of `(inputs, labels)` as returned by `read_letor`, or of `(inputs, labels, weights)` if `weights` is
-      given. The labels of several objectives are [batch, list, objectives], as for `losses.MultiObjectiveLoss`.
-
-    Raises:
-      ValueError: If an argument is invalid. The message names the row and column of an invalid number.
-
-    The rows are copied once, as float32.
-
-    Example:
-      >>> import numpy as np
-      >>> from tfr_smooth import data
-      >>> features, labels = np.array([[0.1], [0.2], [0.3]]), np.array([1, 0, 2])
-      >>> dataset = data.from_arrays(features, labels, ["a", "b", "a"], batch_size=2, return_ids=True)
-      >>> inputs, labels = next(iter(dataset))
-      >>> inputs["doc_id"].numpy().tolist(), labels.numpy().tolist()
-      ([[b'0', b'2'], [b'1', b'']], [[1.0, 2.0], [0.0, -1.0]])
+      The lists.
     """
-    options = BatchOptions(
-        batch_size=batch_size,
-        list_size=list_size,
-        shuffle_buffer=shuffle_buffer,
-        seed=seed,
-        num_epochs=num_epochs,
-        first_epoch=first_epoch,
-        drop_remainder=drop_remainder,
-        return_ids=return_ids,
-        group_by_length=group_by_length,
-    )
-    matrix = _numbers("features", features, ("row", "column"))
-    rows = len(matrix)
-    labels_ = np.zeros(rows, np.float32) if labels is None else _column("labels", labels, rows)
-    weights_ = None if weights is None else _column("weights", weights, rows)
-    positions_ = None if positions is None else _column("positions", positions, rows).astype(np.int32)
-    groups = list(_groups(query_ids, group_sizes, rows))
-    if not groups:
-        raise ValueError("`features` must have at least one row, got none.")
-    cache = QueryCache.in_memory(
-        matrix.shape[1],
-        (Query(name, matrix[places], labels_[places], [b"%d" % place for place in places]) for name, places in groups),
-    )
-    if weights_ is None and positions_ is None:
-        return InMemory(cache, options).dataset()
-    # The row numbers of the documents index the weights and the positions.
-    dataset = InMemory(cache, dataclasses.replace(options, return_ids=True)).dataset()
-    return dataset.map(_WithColumns(weights_, positions_, return_ids))
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    what = {DENSE: f"`{argument}`"} if [*columns] == [DENSE] else {}
+    for role, (name_of_array, values) in arrays.items():
+        if values is None:
+            continue
+        several = role == "label" and not isinstance(names.get(role), str) and names.get(role)
+        if several or (role == "label" and np.ndim(values) == 2):
+            parts = _by_label(name_of_array, values, len(table), several)
+            names[role] = several or [*parts]
+        else:
+            parts = {_new_name("query_id" if role == "query" else role, columns): values}
+            (names[role],) = parts
+        for name, each in parts.items():
+            columns[name], what[name] = column(name_of_array, each, len(table)), f"`{name_of_array}`"
+    roles = Roles.of([*columns], **{"label": None, "features": None, **names})
+    where = lambda name: Where(what.get(name, f"column {name!r}"))  # noqa: E731
+    return Lists.of_columns(list_columns.checked(pa.table(columns), roles, where=where), roles)
 
 
-def from_dataframe(
-    frame: Any,
-    *,
-    query: str,
-    label: str | Sequence[str] | None,
-    features: Sequence[str] | None = None,
-    weight: str | None = None,
-    position: str | None = None,
-    **options: Any,
-) -> tf.data.Dataset:
-    """Creates a dataset of padded query batches from a table with one row per document.
+def dense_table(argument: str, values: Any, *, missing: bool = False) -> pa.Table:
+    """Returns finite numbers [rows, columns] as a table with the column `DENSE`; float32 values are not copied.
 
     Args:
-      frame: A pandas DataFrame, or a table with a `to_pandas` method, such as those of Polars and PyArrow.
-      query: The column of query ids.
-      label: The column of labels, or those of several objectives. None for unlabeled documents.
-      features: The feature columns, in this order. None uses all numeric columns except those of the other
-        arguments.
-      weight: The column of weights. None adds no weights.
-      position: The column of positions at which the documents were shown. None adds no input.
-      **options: Options of `from_arrays`, such as `batch_size`.
-
-    Returns:
-      The dataset that `from_arrays` returns. With `return_ids=True`, `frame.iloc[int(doc_id)]` is the row of a
-      document.
-
-    Raises:
-      ValueError: If `frame` is not a table, a column is missing or not numeric, or `from_arrays` rejects a value.
-
-    Example:
-      >>> import pandas as pd
-      >>> from tfr_smooth import data
-      >>> frame = pd.DataFrame({"qid": [7, 7, 8], "label": [1, 0, 2], "bm25": [0.5, 0.1, 0.9], "title": list("abc")})
-      >>> inputs, labels = next(iter(data.from_dataframe(frame, query="qid", label="label", batch_size=2)))
-      >>> inputs["features"].shape, labels.numpy().tolist()
-      (TensorShape([2, 2, 1]), [[1.0, 0.0], [2.0, -1.0]])
+      argument: The name of the argument.
+      values: The numbers.
+      missing: Whether values may be missing, NaN.
     """
-    frame = to_pandas(frame)
-    given = {"query": query, "label": label, "weight": weight, "position": position}
-    named = [(name, column) for name, columns in given.items() for column in column_names(columns)]
-    for argument, column in named:
-        if column not in frame.columns:
-            raise ValueError(f"`{argument}` must be one of the columns {list(frame.columns)}, got {column!r}.")
-    if features is None:
-        others = {column for _, column in named}
-        features = [name for name in frame.columns if name not in others and _is_number(frame[name].dtype)]
-    for column in features:
-        if column not in frame.columns:
-            raise ValueError(f"`features` must be among the columns {list(frame.columns)}, got {column!r}.")
-        if not _is_number(frame[column].dtype):
-            raise ValueError(f"`features` must be numeric columns, got {column!r} of type {frame[column].dtype}.")
-    return from_arrays(
-        frame[list(features)].to_numpy(np.float32, na_value=np.nan),
-        None if label is None else frame[label if isinstance(label, str) else list(label)].to_numpy(),
-        frame[query].to_numpy(),
-        weights=None if weight is None else frame[weight].to_numpy(),
-        positions=None if position is None else frame[position].to_numpy(),
-        **options,
-    )
-
-
-class _WithColumns:
-    """Adds weights and positions to batches whose document ids are row numbers."""
-
-    def __init__(self, weights: np.ndarray | None, positions: np.ndarray | None, return_ids: bool) -> None:
-        self._weights = None if weights is None else tf.constant(weights)
-        self._positions = None if positions is None else tf.constant(positions)
-        self._return_ids = return_ids
-
-    def __call__(self, inputs: dict[str, tf.Tensor], labels: tf.Tensor) -> tuple[Any, ...]:
-        rows = tf.strings.to_number(tf.where(inputs["mask"], inputs["doc_id"], "0"), tf.int64)
-
-        def batch(column: tf.Tensor) -> tf.Tensor:
-            values = tf.gather(column, rows)
-            return tf.where(inputs["mask"], values, tf.zeros_like(values))
-
-        kept = dict(inputs) if self._return_ids else {name: inputs[name] for name in ("features", "mask")}
-        if self._positions is not None:
-            kept["position"] = batch(self._positions)
-        return (kept, labels) if self._weights is None else (kept, labels, batch(self._weights))
-
-
-def _is_number(dtype: Any) -> bool:
-    return getattr(dtype, "kind", "O") in "biuf"
-
-
-def _numbers(name: str, values: Any, axes: tuple[str, ...]) -> np.ndarray:
-    """Returns the values as a finite float32 array with the given axes."""
+    if hasattr(values, "toarray"):
+        raise ValueError(f"`{argument}` must be a dense matrix, got a sparse one; pass `{argument}.toarray()`.")
     array = np.asarray(values)
-    if array.ndim != len(axes) or not (_is_number(array.dtype) or array.dtype.kind == "O"):
-        shape = ", ".join(f"{axis}s" for axis in axes)
-        raise ValueError(f"`{name}` must be numbers [{shape}], got {array.dtype} of shape {array.shape}.")
+    if array.ndim != 2 or array.dtype.kind not in "biufO" or not array.shape[1]:
+        raise ValueError(
+            f"`{argument}` must be a table or numbers [rows, num_features], got {array.dtype} of shape {array.shape}."
+        )
     try:
         with np.errstate(over="ignore"):  # Infinities are reported below.
             array = np.ascontiguousarray(array, np.float32)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"`{name}` must be numbers: {error}.") from None
-    wrong = np.argwhere(~np.isfinite(array))
-    if len(wrong):
-        place = ", ".join(f"{axis} {index}" for axis, index in zip(axes, wrong[0], strict=True))
-        raise ValueError(f"`{name}` must be finite float32 numbers, got {array[tuple(wrong[0])]} in {place}.")
-    return array
+        raise ValueError(f"`{argument}` must be numbers: {error}.") from None
+    for start in range(0, len(array), _ROWS_AT_ONCE):
+        part = array[start : start + _ROWS_AT_ONCE]
+        wrong = np.argwhere(np.isinf(part) if missing else ~np.isfinite(part))
+        if len(wrong):
+            row, place = wrong[0]
+            expected = "finite float32 numbers" + " or NaN" * missing
+            raise ValueError(
+                f"`{argument}` must be {expected}, got {part[row, place]} in row {start + row}, column {place}."
+            )
+    return pa.table({DENSE: list_columns.dense_column(array)})
 
 
-def _column(name: str, values: Any, rows: int) -> np.ndarray:
-    """Returns the values as float32 [rows], all >= 0; labels may be [rows, objectives]."""
-    axes = ("row", "objective") if name == "labels" and np.ndim(values) == 2 else ("row",)
-    array = _numbers(name, values, axes)
-    if len(array) != rows:
-        raise ValueError(f"`{name}` must have one value for each of the {rows} rows of `features`, got {len(array)}.")
-    wrong = np.argwhere(array < 0.0)
-    if len(wrong):
-        raise ValueError(f"`{name}` must be >= 0, got {array[tuple(wrong[0])]} in row {wrong[0][0]}.")
-    return array
+def column(argument: str, values: Any, rows: int) -> pa.Array:
+    """Returns values as an Arrow array of this length."""
+    array = np.asarray(values)
+    if array.dtype.kind == "U" and not hasattr(values, "dtype"):
+        array = np.asarray(values, object)  # NumPy converts missing values and numbers to text.
+    if array.shape != (rows,):
+        raise ValueError(f"`{argument}` must have one value per row, shape ({rows},), got {array.shape}.")
+    try:
+        return pa.array(array, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise ValueError(f"`{argument}` must have values of one type: {error}.") from None
 
 
-def _groups(query_ids: Any, group_sizes: Any, rows: int) -> Iterator[tuple[bytes, np.ndarray]]:
-    """Yields the id and the rows of each query."""
-    if (query_ids is None) == (group_sizes is None):
-        given = "neither" if query_ids is None else "both"
-        raise ValueError(f"Exactly one of `query_ids` and `group_sizes` must be given, got {given}.")
-    if group_sizes is not None:
-        sizes = np.asarray(group_sizes)
-        if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-            raise ValueError(f"`group_sizes` must be integers >= 1, got {group_sizes!r}.")
-        if sizes.sum() != rows:
-            raise ValueError(f"`group_sizes` must add up to the {rows} rows of `features`, got a sum of {sizes.sum()}.")
-        ends = np.cumsum(sizes)
-        for number, (size, end) in enumerate(zip(sizes, ends, strict=True)):
-            yield b"%d" % number, np.arange(end - size, end)
-        return
-    names = np.asarray(query_ids)
-    if names.shape != (rows,):
-        raise ValueError(f"`query_ids` must have shape ({rows},), one id per row of `features`, got {names.shape}.")
-    missing = [row for row, name in enumerate(names.tolist()) if name is None or name != name]
-    if missing:
-        raise ValueError(f"`query_ids` must have no missing values, got {names[missing[0]]} in row {missing[0]}.")
-    _, first, inverse = np.unique(names, return_index=True, return_inverse=True)
-    by_query = np.argsort(inverse, kind="stable")
-    places = np.split(by_query, np.cumsum(np.bincount(inverse))[:-1]) if rows else []
-    for query in np.argsort(first):
-        name = names[first[query]]
-        yield name if isinstance(name, bytes) else str(name).encode(), places[query]
+def queries(qid: Any, group: Any, rows: int) -> tuple[str, Any]:
+    """Returns the name of the argument that is given, and the query ids of the rows."""
+    if (qid is None) == (group is None):
+        given = "neither" if qid is None else "both"
+        raise ValueError(f"Exactly one of `qid` and `group` must be given, got {given}.")
+    if group is None:
+        return "qid", qid
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
+        raise ValueError(f"`group` must be integers >= 1, got {group!r}.")
+    if sizes.sum() != rows:
+        raise ValueError(f"`group` must add up to the number of rows, {rows}, got a sum of {sizes.sum()}.")
+    return "group", np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _by_label(argument: str, values: Any, rows: int, names: Any) -> dict[str, np.ndarray]:
+    """Returns labels [rows, objectives] by name; without names, "label_1" and so on."""
+    array = np.asarray(values)
+    count = array.shape[-1] if names is None or names is False else len(names)
+    if array.shape != (rows, count):
+        raise ValueError(
+            f"`{argument}` must have one value per row and label, shape {(rows, count)}, got {array.shape}."
+        )
+    return dict(zip(names or [f"label_{number}" for number in range(1, count + 1)], array.T, strict=True))
+
+
+def _new_name(name: str, others: Mapping[str, Any]) -> str:
+    """Returns the name, with `_` appended until no other column has it."""
+    while name in others:
+        name += "_"
+    return name

@@ -1,19 +1,21 @@
-"""Batches of queries over epochs: from a stream of queries, or from a `QueryCache` in memory or on disk."""
+"""Batches of `Lists`: an order of the queries in each epoch, and the padded documents of a batch of queries."""
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.query_cache import QueryCache
+from tfr_smooth.data.clicks import one_list_per_click
 
-_MAX_INT64 = 2**63 - 1
+if TYPE_CHECKING:
+    from tfr_smooth.data.lists import Lists
+
 # Batches in a pool that is sorted by length. A larger pool would save little padding and shuffle less.
 _POOL = 50
 # Each length of a shuffled query is increased by up to this fraction at random. Otherwise a query of a small dataset
@@ -23,272 +25,257 @@ _LONGER = 0.1
 _PARALLEL = 2
 # Batches to prepare ahead. Fixed, as autotuning is off.
 _PREFETCH = 2
+_RELEASED = 1 << 30  # bytes of batches after which memory-mapped columns no longer count as memory of this process
+_ALIGNMENT = 64  # TensorFlow copies arrays whose start is not a multiple of this.
+_MAX_INT64 = 2**63 - 1
 # AutoGraph has nothing to convert in these functions, and takes long to find that out.
 _plain = tf.autograph.experimental.do_not_convert
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BatchOptions:
-    """The batch and epoch options of `read_letor`."""
+class Order:
+    """The batches of queries in each epoch; see `Lists.batches` for the arguments."""
 
     batch_size: int
-    list_size: int | None
-    shuffle_buffer: int
+    shuffle: bool
     seed: int | None
-    num_epochs: int | None
     first_epoch: int
-    drop_remainder: bool
-    return_ids: bool
+    num_epochs: int | None
     group_by_length: bool
+    drop_remainder: bool
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        for name, least in (("batch_size", 1), ("shuffle_buffer", 0), ("first_epoch", 0)):
+        for name, least in (("batch_size", 1), ("first_epoch", 0)):
             object.__setattr__(self, name, _arguments.integer(name, getattr(self, name), least=least))
-        for name, least in (("list_size", 1), ("seed", 0), ("num_epochs", 1)):
+        for name, least in (("seed", 0), ("num_epochs", 1)):
             object.__setattr__(self, name, _arguments.integer_or_none(name, getattr(self, name), least=least))
-        for name in ("drop_remainder", "return_ids", "group_by_length"):
+        for name in ("shuffle", "group_by_length", "drop_remainder"):
             _arguments.boolean(name, getattr(self, name))
 
-    @property
-    def is_shuffled(self) -> bool:
-        """Whether the order of the queries is random."""
-        return self.shuffle_buffer > 0
+    def count(self, queries: int) -> int:
+        """Returns the number of batches of all epochs."""
+        if self.num_epochs is None:
+            return tf.data.INFINITE_CARDINALITY
+        full, rest = divmod(queries, self.batch_size)
+        return self.num_epochs * (full + (rest > 0 and not self.drop_remainder))
+
+    def dataset(self, lengths: np.ndarray) -> tf.data.Dataset:
+        """Returns the batches of all epochs as int64 [batch_size], indices of queries; -1 in the partial batch."""
+        if self.shuffle and self.seed is None:
+            epochs = tf.data.Dataset.random(rerandomize_each_iteration=True)
+            epochs = epochs if self.num_epochs is None else epochs.take(self.num_epochs)
+        else:
+            end = _MAX_INT64 if self.num_epochs is None else self.first_epoch + self.num_epochs
+            epochs = tf.data.Dataset.range(self.first_epoch, end)
+        known = tf.constant(lengths, tf.float32) if self.group_by_length else len(lengths)
+        return epochs.flat_map(_plain(lambda epoch: tf.data.Dataset.from_tensor_slices(self._epoch(epoch, known))))
 
     @_plain
-    def grouped(self, lengths: tf.Tensor, chance: tf.Tensor, seed: tf.Tensor | None) -> tf.data.Dataset:
-        """Batches queries of similar length.
+    def _epoch(self, epoch: tf.Tensor, lengths: Any) -> tf.Tensor:
+        """Returns the batches of an epoch, int64 [batches, batch_size]."""
+        queries = tf.size(lengths, tf.int64) if self.group_by_length else tf.constant(lengths, tf.int64)
+        seed = tf.stack([tf.constant((self.seed or 0) % 2**63, tf.int64), tf.cast(epoch, tf.int64)])
 
-        Args:
-          lengths: int [queries], the lengths of up to `_POOL` batches of queries in their order.
-          chance: An integer that differs from epoch to epoch if the queries are shuffled.
-          seed: Seed of the order of the batches. None uses a new order each time.
+        def shuffled(values: tf.Tensor, salt: int) -> tf.Tensor:
+            return tf.random.experimental.stateless_shuffle(values, seed + tf.constant([salt, 0], tf.int64), "philox")
 
-        Returns:
-          A dataset of batches of int32 indices into `lengths`.
-        """
-        places = tf.range(tf.size(lengths))
-        rest = tf.size(places) % self.batch_size
+        places = tf.range(queries)
+        if self.shuffle:
+            places = shuffled(places, 0)
+        rest = queries % self.batch_size
         if self.drop_remainder:
-            places = places[rest:]  # Queries arrive shuffled, so the dropped ones have any length.
-        lengths = tf.cast(tf.gather(lengths, places), tf.float32)
-        if self.is_shuffled:
-            # The index of a query in the pool is random.
-            lengths *= tf.linspace(1.0, 1.0 + _LONGER, tf.size(places))
-        by_length = tf.gather(places, tf.argsort(lengths, stable=True))
-        if self.drop_remainder:
-            batches = tf.data.Dataset.from_tensor_slices(by_length).batch(self.batch_size)
-        else:
+            places = places[: queries - rest]
+            rest = tf.zeros_like(rest)
+        full = tf.size(places, tf.int64) // self.batch_size
+        if self.group_by_length:
+            places = self._by_length(places, tf.gather(lengths, places))
+        few = tf.zeros([], tf.int64) + full  # the number of batches before the partial one
+        if self.group_by_length and self.shuffle:
             # The partial batch is at a random position in the order by length.
-            start = self.batch_size * (tf.cast(chance, tf.int32) % (tf.size(places) // self.batch_size + 1))
-            full = tf.concat([by_length[:start], by_length[start + rest :]], axis=0)
-            batches = tf.data.Dataset.from_tensor_slices(full).batch(self.batch_size)
-            few = tf.data.Dataset.from_tensors(by_length[start : start + rest])
-            batches = batches.concatenate(few.filter(lambda indices: tf.size(indices) > 0))
-        if not self.is_shuffled:
-            return batches
-        return batches.shuffle(_POOL + 1, seed, reshuffle_each_iteration=seed is None)
+            few = tf.random.stateless_uniform([], seed, maxval=full + 1, dtype=tf.int64, alg="philox")
+        start = few * self.batch_size
+        padding = tf.fill([tf.where(rest > 0, self.batch_size - rest, 0)], tf.constant(-1, tf.int64))
+        batches = tf.reshape(
+            tf.concat([places[: start + rest], padding, places[start + rest :]], axis=0), [-1, self.batch_size]
+        )
+        return shuffled(batches, 1) if self.group_by_length and self.shuffle else batches
+
+    def _by_length(self, places: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+        """Sorts queries by length within each pool; their order is random if they are shuffled."""
+        count = tf.size(places)
+        order = tf.range(count)
+        size = _POOL * self.batch_size
+        if self.shuffle:
+            lengths *= 1.0 + _LONGER * tf.cast(order % size, tf.float32) / tf.cast(tf.minimum(size, count), tf.float32)
+        by_length = tf.argsort(lengths, stable=True)
+        pools = tf.gather(order // size, by_length)
+        return tf.gather(places, tf.gather(by_length, tf.argsort(pools, stable=True)))
+
+
+class _Part(NamedTuple):
+    """One array of a batch: its values by row, the value of padding, and whether it has one value per list."""
+
+    values: Callable[..., np.ndarray]
+    dtype: np.dtype
+    shape: list[int | None]
+    fill: Any
+    per_list: bool = False
+
+
+def dataset(lists: Lists, order: Order, list_size: int | None, ids: bool, portable: bool) -> tf.data.Dataset:
+    """Implements `Lists.batches`."""
+    parts, pack = _parts(lists, ids)
+    lengths = np.minimum(lists.lengths, list_size or lists.lengths)
+    source = (_Portable if portable else _Mapped)(lists, parts, lengths, list_size)
+    batch = order.batch_size if order.drop_remainder else None
 
     @_plain
-    def padded(self, queries: dict[str, Any]) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        """Pads one batch of queries, ragged tensors by name, and truncates the lists to `list_size`."""
-        features = queries["features"]
-        features = features.to_tensor(0.0, shape=[None, self.list_size, features.shape[2]])
-        labels = queries["labels"]
-        labels = labels.to_tensor(-1.0, shape=[None, self.list_size, *labels.shape[2:]])
-        ids: tuple[tf.Tensor, ...] = ()
-        if self.return_ids:
-            ids = (queries["query_id"], queries["doc_id"].to_tensor("", shape=[None, self.list_size]))
-        return self.inputs_and_labels(features, labels, *ids)
+    def load(queries: tf.Tensor) -> tuple[Any, ...]:
+        arrays = source(queries[: tf.math.count_nonzero(queries >= 0)])
+        for part, array in zip(parts, arrays[:-1], strict=True):
+            array.set_shape([batch, *([] if part.per_list else [list_size, *part.shape])])
+        arrays[-1].set_shape([batch, list_size])  # the mask
+        return pack(arrays)
 
-    def inputs_and_labels(
-        self, features: tf.Tensor, labels: tf.Tensor, *ids: tf.Tensor
-    ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        """Returns an element of the dataset from padded arrays."""
-        batch = self.batch_size if self.drop_remainder else None
-        inputs = {"features": tf.ensure_shape(features, [batch, self.list_size, features.shape[2]])}
-        labels = tf.ensure_shape(labels, [batch, self.list_size, *labels.shape[2:]])
-        if self.return_ids:
-            inputs["query_id"] = tf.ensure_shape(ids[0], [batch])
-            inputs["doc_id"] = tf.ensure_shape(ids[1], [batch, self.list_size])
-        # The parser rejects negative labels.
-        inputs["mask"] = (labels if labels.shape.rank == 2 else labels[:, :, 0]) >= 0.0
-        return inputs, labels
+    batches = order.dataset(lengths).map(load, num_parallel_calls=_PARALLEL, deterministic=True)
+    if lists.roles.propensity is not None:
+        batches = batches.map(one_list_per_click)
+    batches = batches.apply(tf.data.experimental.assert_cardinality(order.count(len(lists))))
+    return prefetched(batches)
 
 
-class Source(abc.ABC):
-    """A source of batches.
+def _parts(lists: Lists, ids: bool) -> tuple[list[_Part], Callable[[list[tf.Tensor]], tuple[Any, ...]]]:
+    """Returns the arrays of a batch, and a function that makes the element of the dataset from them and the mask."""
+    roles, parts, names = lists.roles, [], []
 
-    Args:
-      queries: A dataset of single queries, or of their indices in a cache, which may be shuffled.
-      options: The batch and epoch options.
-      count: The number of queries. None if unknown.
-    """
+    def add(name: str, values: Any, fill: Any, **options: Any) -> None:
+        names.append(name)
+        parts.append(_Part(values, values.dtype, values.shape, fill, **options))
 
-    def __init__(self, queries: tf.data.Dataset, options: BatchOptions, count: int | None) -> None:
-        self._queries, self._options, self._count = queries, options, count
+    for name in roles.features:
+        values = lists.column(name)
+        add(name, values, b"" if values.dtype == object else 0)
+    if roles.position is not None:
+        add("position", lists.column(roles.position), 0)
+    if ids:
+        add("query_id", _QueryIds(lists.query_ids), b"", per_list=True)
+        add("doc_id", _Rows() if roles.document_id is None else lists.column(roles.document_id), b"")
+    inputs = len(names)
+    for name in roles.labels:
+        add(name, lists.column(name), -1)
+    for name in filter(None, (roles.weight, roles.propensity)):
+        add(name, lists.column(name), 0)
 
-    @abc.abstractmethod
-    def batches(self, queries: tf.data.Dataset, seed: tf.Tensor | None) -> tf.data.Dataset:
-        """Batches the queries in their order or, if grouped by length, in an order that depends on the seed."""
+    def pack(arrays: list[tf.Tensor]) -> tuple[Any, ...]:
+        *arrays, mask = arrays
+        found = {**dict(zip(names[:inputs], arrays, strict=False)), "mask": mask}
+        labels = arrays[inputs : inputs + len(roles.labels)]
+        if not labels:
+            return found, tf.where(mask, 0.0, -1.0)
+        labels = labels[0] if len(labels) == 1 else tf.stack(labels, axis=2)
+        others = arrays[inputs + len(roles.labels) :]
+        weights = others[0] if roles.weight is not None else None
+        if roles.propensity is not None:
+            weights = tf.math.divide_no_nan(tf.ones_like(others[-1]) if weights is None else weights, others[-1])
+        return (found, labels) if weights is None else (found, labels, weights)
 
-    @abc.abstractmethod
-    def load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Turns such batches into padded `(inputs, labels)`."""
-
-    def dataset(self) -> tf.data.Dataset:
-        """Returns the batches of all epochs."""
-        options, queries = self._options, self._queries
-        buffer, epochs = options.shuffle_buffer, options.num_epochs
-        if options.is_shuffled and options.seed is not None:
-            batches = seeded_epochs(queries, buffer, options.seed, options.first_epoch, epochs, self.batches)
-        else:
-            if options.is_shuffled:
-                queries = queries.shuffle(buffer, reshuffle_each_iteration=True)
-            batches = self.batches(queries, None).repeat(epochs)
-        dataset = self.load(batches)
-        if epochs is None:
-            dataset = dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
-        elif self._count is not None:
-            full, rest = divmod(self._count, options.batch_size)
-            total = epochs * (full + (rest > 0 and not options.drop_remainder))
-            dataset = dataset.apply(tf.data.experimental.assert_cardinality(total))
-        return prefetched(dataset)
+    return parts, pack
 
 
-class Streamed(Source):
-    """Batches from a dataset of unpadded queries: `features`, `labels` and, with `return_ids`, ids."""
+class _QueryIds:
+    """The query ids as text."""
 
-    def __init__(self, queries: tf.data.Dataset, options: BatchOptions, count: int | None = None) -> None:
-        # Only `grouped` uses the numbers.
-        super().__init__(queries.enumerate() if options.group_by_length else queries, options, count)
+    dtype = np.dtype(object)
+    shape: list[int | None] = []
 
-    def batches(self, queries: tf.data.Dataset, seed: tf.Tensor | None) -> tf.data.Dataset:
-        """See `Source`."""
-        options = self._options
-        if not options.group_by_length:
-            return queries.ragged_batch(options.batch_size, drop_remainder=options.drop_remainder)
+    def __init__(self, ids: pa.Array) -> None:
+        self._ids = ids if pa.types.is_binary(ids.type) else ids.cast(pa.large_string())
 
-        def grouped(places: tf.Tensor, pool: dict[str, Any]) -> tf.data.Dataset:
-            indices = options.grouped(pool["labels"].row_lengths(), places[0], seed)
-            return indices.map(lambda batch: {name: tf.gather(values, batch) for name, values in pool.items()})
-
-        return queries.ragged_batch(_POOL * options.batch_size).flat_map(grouped)
-
-    def load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """See `Source`."""
-        return batches.map(self._options.padded)
+    def __call__(self, queries: np.ndarray) -> np.ndarray:
+        return self._ids.take(pa.array(queries)).to_numpy(zero_copy_only=False)
 
 
-class _Cached(Source):
-    """Batches from a cache; the elements of `queries` are indices into it."""
+class _Rows:
+    """The numbers of the rows as text."""
 
-    def __init__(self, cache: QueryCache, options: BatchOptions) -> None:
-        super().__init__(tf.data.Dataset.range(len(cache)), options, len(cache))
-        self._lengths = np.minimum(cache.lengths, options.list_size or cache.lengths)
+    dtype = np.dtype(object)
+    shape: list[int | None] = []
 
-    def batches(self, queries: tf.data.Dataset, seed: tf.Tensor | None) -> tf.data.Dataset:
-        """See `Source`."""
-        options = self._options
-        if not options.group_by_length:
-            return queries.batch(options.batch_size, drop_remainder=options.drop_remainder)
-
-        def grouped(pool: tf.Tensor) -> tf.data.Dataset:
-            indices = options.grouped(tf.gather(tf.constant(self._lengths), pool), pool[0], seed)
-            return indices.map(lambda batch: tf.gather(pool, batch))
-
-        return queries.batch(_POOL * options.batch_size).flat_map(grouped)
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        return rows.astype(np.bytes_).astype(object)
 
 
-class OnDisk(_Cached):
-    """Batches from a memory-mapped file, read in Python."""
+class _Mapped:
+    """Copies the documents of a batch from the columns, in memory or on disk, in Python."""
 
-    def __init__(self, cache: QueryCache, options: BatchOptions) -> None:
-        super().__init__(cache, options)
-        self._cache = cache
+    def __init__(self, lists: Lists, parts: list[_Part], lengths: np.ndarray, list_size: int | None) -> None:
+        self._lists, self._parts, self._lengths, self._list_size = lists, parts, lengths, list_size
+        self._copied = 0
+        self._kinds = [tf.as_dtype(part.dtype) if part.dtype != object else tf.string for part in parts] + [tf.bool]
 
-    def load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """See `Source`."""
-        return batches.map(self._load, num_parallel_calls=_PARALLEL, deterministic=True)
+    def __call__(self, queries: tf.Tensor) -> list[tf.Tensor]:
+        return tf.numpy_function(self._arrays, [queries], self._kinds, stateful=False)
 
-    @_plain
-    def _load(self, places: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        kinds = [tf.float32, tf.float32] + [tf.string, tf.string] * self._options.return_ids
-        features, labels, *ids = tf.numpy_function(self._arrays, [places], kinds, stateful=False)
-        features = tf.ensure_shape(features, [None, None, self._cache.num_features])
-        return self._options.inputs_and_labels(features, tf.ensure_shape(labels, [None, None]), *ids)
+    def _arrays(self, queries: np.ndarray) -> list[np.ndarray]:
+        lengths = self._lengths[queries]
+        longest = self._list_size or int(lengths.max(initial=0))
+        mask = np.arange(longest) < lengths[:, None]
+        places = np.zeros(mask.shape, np.int64)
+        places[mask] = self._lists.rows_of(queries, lengths)
+        rows, padding = places.reshape(-1), ~mask
+        found = []
+        for part in self._parts:
+            if part.per_list:
+                found.append(part.values(queries))
+                continue
+            if part.shape and part.shape[0] is not None and part.dtype == np.float32:
+                values = part.values(rows, out=_aligned((len(rows), part.shape[0])))
+            else:
+                values = part.values(rows)
+            values = values.reshape(*mask.shape, *values.shape[1:])
+            if not values.flags.writeable:
+                values = values.copy()
+            values[padding] = part.fill
+            found.append(values)
+        self._copied += sum(array.nbytes for array in found)
+        if self._copied > _RELEASED:
+            self._copied = 0
+            self._lists.release()
+        return [*found, mask]
 
-    def _arrays(self, places: np.ndarray) -> list[np.ndarray]:
-        features, labels, *ids = self._cache.batch(places, self._options.list_size)
-        return [features, labels, *([array.astype(object) for array in ids] if self._options.return_ids else [])]
+
+def _aligned(shape: tuple[int, int]) -> np.ndarray:
+    """Returns an array of float32 that TensorFlow uses without a copy."""
+    size = shape[0] * shape[1] * 4
+    content = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -content.ctypes.data % _ALIGNMENT
+    return content[start : start + size].view(np.float32).reshape(shape)
 
 
-class InMemory(_Cached):
-    """Batches from a cache in memory, read by TensorFlow without Python.
+class _Portable:
+    """Copies the documents of a batch from constants, in TensorFlow."""
 
-    For a cache on disk, the dataset stores the file name and reads the features each time it is iterated.
-    """
-
-    def __init__(self, cache: QueryCache, options: BatchOptions) -> None:
-        super().__init__(cache, options)
+    def __init__(self, lists: Lists, parts: list[_Part], lengths: np.ndarray, list_size: int | None) -> None:
+        self._parts, self._list_size = parts, list_size
+        rows, queries = lists.rows, np.arange(len(lists))
         with tf.device("CPU:0"):
-            self._starts = tf.constant(cache.starts)
-            self._parts = {"labels": tf.constant(cache.labels)}
-            if options.return_ids:
-                self._parts["doc_id"] = tf.constant(cache.doc_ids)
-                self._query_ids = tf.constant(cache.query_ids)
-            self._features = self._dataset_of_features(cache)
+            self._lengths, self._starts = tf.constant(lengths), tf.constant(lists.starts[:-1])
+            self._constants = [tf.constant(part.values(queries if part.per_list else rows)) for part in parts]
 
-    def _dataset_of_features(self, cache: QueryCache) -> tf.data.Dataset:
-        """Returns a dataset that repeats all features, float32 [documents, num_features]."""
-        if cache.path is None:
-            return tf.data.Dataset.from_tensors(cache.features).repeat()
-        size, whole = cache.features.nbytes, cache.path.stat().st_size
-
-        def decoded(content: tf.Tensor) -> tf.data.Dataset:
-            features = tf.reshape(tf.io.decode_raw(content, tf.float32), cache.features.shape)
-            return tf.data.Dataset.from_tensors(features).repeat()
-
-        # The features are one record at the start of the file.
-        return tf.data.FixedLengthRecordDataset(str(cache.path), size, footer_bytes=whole - size).flat_map(decoded)
-
-    def load(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """See `Source`."""
-        both = tf.data.Dataset.zip((batches, self._features))
-        return both.map(self._load, num_parallel_calls=_PARALLEL, deterministic=True)
-
-    @_plain
-    def _load(self, places: tf.Tensor, features: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        queries = {
-            name: tf.gather(tf.RaggedTensor.from_row_splits(values, self._starts, validate=False), places)
-            for name, values in {"features": features, **self._parts}.items()
-        }
-        if self._options.return_ids:
-            queries["query_id"] = tf.gather(self._query_ids, places)
-        return self._options.padded(queries)
-
-
-def seeded_epochs(
-    queries: tf.data.Dataset,
-    shuffle_buffer: int,
-    seed: int,
-    first_epoch: int,
-    num_epochs: int | None,
-    batches: Callable[[tf.data.Dataset, tf.Tensor | None], tf.data.Dataset],
-) -> tf.data.Dataset:
-    """Returns the batches of each epoch in an order that depends only on (`seed`, epoch)."""
-
-    @_plain
-    def one_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
-        # tf.data combines the seeds of the graph and the operation. Setting the seed of this function's graph makes the
-        # order independent of `tf.random.set_seed`.
-        if not tf.executing_eagerly():
-            # The seed is taken modulo 2**31 - 1. It must not be 0, which tf.data treats specially.
-            tf.compat.v1.set_random_seed(1 + seed % (2**31 - 2))
-        return batches(queries.shuffle(shuffle_buffer, epoch, reshuffle_each_iteration=False), epoch)
-
-    end = _MAX_INT64 if num_epochs is None else first_epoch + num_epochs
-    return tf.data.Dataset.range(first_epoch, end).flat_map(one_epoch)
+    def __call__(self, queries: tf.Tensor) -> list[tf.Tensor]:
+        lengths = tf.gather(self._lengths, queries)
+        longest = self._list_size or tf.reduce_max(lengths)
+        mask = tf.sequence_mask(lengths, longest)
+        rows = tf.where(mask, tf.gather(self._starts, queries)[:, None] + tf.range(longest, dtype=tf.int64), 0)
+        found = []
+        for part, constant in zip(self._parts, self._constants, strict=True):
+            if part.per_list:
+                found.append(tf.gather(constant, queries))
+                continue
+            real = tf.reshape(mask, [-1, longest, *[1] * (constant.shape.rank - 1)])
+            found.append(tf.where(real, tf.gather(constant, rows), tf.cast(part.fill, constant.dtype)))
+        return [*found, mask]
 
 
 def share_by_data(dataset: tf.data.Dataset) -> tf.data.Dataset:

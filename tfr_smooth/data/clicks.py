@@ -29,7 +29,7 @@ def one_list_per_click(inputs: dict[str, Any], clicks: tf.Tensor, weights: tf.Te
       >>> from tfr_smooth import data
       >>> features, clicks, positions = np.ones([3, 2]), np.array([1, 0, 1]), np.array([1, 2, 3])
       >>> propensities = 1.0 / positions
-      >>> dataset = data.from_arrays(features, clicks, ["a"] * 3, weights=1.0 / propensities, batch_size=8)
+      >>> dataset = data.Lists.from_arrays(features, clicks, ["a"] * 3, weights=1.0 / propensities).batches(8)
       >>> inputs, labels, weights = next(iter(dataset.map(data.one_list_per_click)))
       >>> labels.numpy().tolist(), weights.numpy().tolist()
       ([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]], [1.0, 3.0])

@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message, message_fa
 
 from tfr_smooth import _arguments, _files
 from tfr_smooth.data import shards
-from tfr_smooth.data.letor import scan_letor
-from tfr_smooth.data.letor_parser import Query, read_queries
+from tfr_smooth.data.letor import compressed, number_text
+from tfr_smooth.data.letor_parser import Query, read_queries, summary_of
 from tfr_smooth.data.text_files import FilePattern, expand_paths
 
 # Progress callback of a conversion: (finished queries, total queries or None if unknown).
@@ -222,7 +221,7 @@ def letor_to_tfrecord(
     _arguments.integer("num_shards", num_shards, least=1)
     if num_features is not None:
         _arguments.integer("num_features", num_features, least=1)
-    summary = scan_letor(source)
+    summary = summary_of(expand_paths(source, "source"))
     width = num_features or summary.num_features
     if width == 0:
         raise ValueError(f"`source` must contain features, got none in {list(summary.paths)}.")
@@ -305,14 +304,7 @@ def tfrecord_to_letor(
                 progress(done, None)
 
     packed = os.fspath(target).endswith(".gz")
-    _files.write_bytes(target, _gzip(chunks()) if packed else chunks())
-
-
-def _gzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    compressor = zlib.compressobj(wbits=31)
-    for chunk in chunks:
-        yield compressor.compress(chunk)
-    yield compressor.flush()
+    _files.write_bytes(target, compressed(chunks()) if packed else chunks())
 
 
 def _read_records(paths: list[str], schema: ElwcSchema, drop_others: bool) -> Iterator[bytes]:
@@ -365,8 +357,12 @@ def _to_lines(record: bytes, schema: ElwcSchema, drop_others: bool, default_id: 
             raise ValueError(f"missing label {schema.label!r}")
         (label,) = _numbers(document[schema.label], schema.label, one=True)
         if label < 0:
-            raise ValueError(f"label {_text(label)} is negative, which marks padding")
-        words = [_text(label), f"qid:{query_id.decode()}", *(f"{i}:{_text(values[i])}" for i in sorted(values))]
+            raise ValueError(f"label {number_text(label)} is negative, which marks padding")
+        words = [
+            number_text(label),
+            f"qid:{query_id.decode()}",
+            *(f"{i}:{number_text(values[i])}" for i in sorted(values)),
+        ]
         doc_id = _identifier(document, schema.doc_id)
         lines.append(" ".join(words) + (f" #docid = {doc_id.decode()}\n" if doc_id else "\n"))
     if others and not drop_others:
@@ -387,14 +383,6 @@ def _numbers(feature: tf.train.Feature, name: str, one: bool = False) -> list[np
     if not np.isfinite(numbers).all() or (kind == "int64_list" and [int(n) for n in numbers] != list(values)):
         raise ValueError(f"feature {name!r} must contain finite float32 numbers, got {list(values)}")
     return list(numbers)
-
-
-def _text(number: np.float32) -> str:
-    """Returns the shortest text with the same float32 value; integers have no decimal point."""
-    text = str(number)
-    if abs(float(text)) > float(np.finfo(np.float32).max):  # The shortest text of the largest float32 exceeds it.
-        return repr(float(number))
-    return text[:-2] if text.endswith(".0") and text != "-0.0" else text
 
 
 def _identifier(features: Any, name: str) -> bytes:

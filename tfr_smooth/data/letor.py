@@ -1,22 +1,28 @@
-"""Reads LETOR and SVMlight ranking files as a `tf.data.Dataset` of padded query batches."""
+"""LETOR and SVMlight text files as `Lists`, and back."""
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import tensorflow as tf
 
-from tfr_smooth import _arguments
-from tfr_smooth.data.batches import BatchOptions, InMemory, OnDisk, Streamed
+from tfr_smooth import _arguments, _files
+from tfr_smooth.data.conversion import BATCH_BYTES, converted
 from tfr_smooth.data.letor_format import PLAIN, LetorFormat
 from tfr_smooth.data.letor_lines import sizes_files
-from tfr_smooth.data.letor_parser import WORKERS, LetorSummary, Query, read_queries, summary_of
-from tfr_smooth.data.query_cache import QueryCache, cached_queries
-from tfr_smooth.data.text_files import FilePattern, expand_paths
+from tfr_smooth.data.letor_parser import WORKERS, Query, read_queries, summary_of
+from tfr_smooth.data.list_columns import DENSE, Roles, dense_column
+from tfr_smooth.data.lists import Lists
+from tfr_smooth.data.text_files import FilePattern, expand_paths, state_of
+
+_MAX_LABEL = 1023  # the limit for trec_eval
+_ROWS_AT_ONCE = 2**14
 
 
 def read_letor(
@@ -24,81 +30,26 @@ def read_letor(
     *,
     batch_size: int,
     num_features: int | None = None,
-    list_size: int | None = None,
-    shuffle_buffer: int = 0,
-    seed: int | None = None,
-    num_epochs: int | None = 1,
-    first_epoch: int = 0,
-    drop_remainder: bool = False,
-    return_ids: bool = False,
-    cache: bool = False,
-    cache_dir: str | os.PathLike[str] | None = None,
-    group_by_length: bool = False,
     format: LetorFormat | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    **options: Any,
 ) -> tf.data.Dataset:
-    r"""Reads LETOR files into a dataset of padded query batches.
-
-    A line of a file is `label qid:text index:value ... # comment`, and the lines of a query are contiguous. Labels are
-    numbers >= 0. Feature indices start at 1, in any order; features that a line omits are 0. The text after `qid:` may
-    be any text without whitespace. Blank lines and lines that start with `#` are skipped. Lines may have Windows line
-    ends, and a file may start with a UTF-8 byte order mark. Queries longer than `list_size` are truncated to their
-    first `list_size` documents in file order; nothing else is left out. `format` describes other formats.
+    r"""Reads LETOR files into a dataset of padded query batches: `Lists.from_letor(...).batches(...)`.
 
     Args:
-      file_pattern: A path, a glob pattern, or a list of these, on disk or on a file system of `tf.io.gfile` (`gs://`,
-        `hdfs://`, ...). Files that end in `.gz`, `.bz2` or `.zst` are decompressed. Matches of a pattern are read in
-        sorted order, a list in its own order.
+      file_pattern: A path, a glob pattern, or a list of these, as for `Lists.from_letor`.
       batch_size: Queries per batch, >= 1.
-      num_features: Width of the feature matrix, >= 1; a higher index in a file is an error. None first scans all files
-        for the highest index, as `scan_letor` does; to avoid the scan, pass the `num_features` of an earlier
-        `scan_letor`.
-      list_size: Documents per list, >= 1. None pads to the longest list of each batch.
-      shuffle_buffer: Queries in the shuffle buffer, >= 0. 0 keeps the file order. For a uniform order, use at least the
-        number of queries.
-      seed: Seed of the order, >= 0. The order of epoch e depends only on (`seed`, e), so a dataset with `first_epoch=e`
-        resumes exactly where an uninterrupted one would be. Each new pass over the dataset restarts at `first_epoch`:
-        with `num_epochs=1`, `model.fit(dataset, epochs=5)` uses the same order five times (use `num_epochs=None` with
-        `steps_per_epoch`, or a new dataset for each epoch). None shuffles differently in each epoch and each pass,
-        depending on `tf.random.set_seed`.
-      num_epochs: Number of epochs, >= 1. None repeats forever. Batches never span epochs.
-      first_epoch: Index of the first epoch, >= 0. Used only with `seed`.
-      drop_remainder: Whether to drop the last batch of an epoch if it is not full.
-      return_ids: Whether to add "query_id" and "doc_id" to the inputs. The document id is X in a comment `#docid = X`,
-        and "" if there is none.
-      cache: Whether to keep the data in memory. The files are parsed once, in this call, and the dataset then runs
-        without Python: it can be sent to other processes, such as the workers of a parameter server.
-      cache_dir: A directory for a binary copy of the files. It is created in this call, reused by later calls in any
-        process, and created again when a file has changed (its size or modification time). Without `cache`, batches are
-        read from that copy, which may be larger than memory. With `cache`, each process that iterates the dataset loads
-        the copy into memory. None creates no copy.
-      group_by_length: Whether to batch lists of similar length to reduce padding. Queries are sorted by length within
-        pools of 50 batches. With `shuffle_buffer`, lengths get up to 10% noise, so that batches differ from epoch to
-        epoch, and the batches of a pool are shuffled. Each epoch still contains every query once, in batches of the
-        same size.
+      num_features: Width of the feature matrix, >= 1. None uses the highest index in the files.
       format: The format of the files. None uses the defaults of `LetorFormat`.
-
-    `cache` and `cache_dir` do not change the batches or their order.
+      cache_dir: The cache folder, as for `Lists.from_letor`.
+      **options: Options of `Lists.batches`, such as `shuffle`, `seed`, `list_size` and `ids`.
 
     Returns:
-      A dataset of `(inputs, labels)`, labels float32 [batch, list] with -1 for padding, where
-      `inputs` is a dict of
-        "features": float32 [batch, list, num_features], 0 for padding;
-        "mask": bool [batch, list], False for padding;
-        "query_id": string [batch], only with `return_ids`;
-        "doc_id": string [batch, list], "" for padding, only with `return_ids`.
+      A dataset of `(inputs, labels)`, labels float32 [batch, list] with -1 for padding, and `inputs` a dict of
+      "features", float32 [batch, list, num_features], and "mask", bool [batch, list], as described in `Lists.batches`.
 
     Raises:
-      ValueError: If an argument is invalid, a pattern matches no file, or the first scan finds malformed input
-        (`path:line: problem`).
-      tf.errors.InvalidArgumentError: If iteration finds malformed input (`path:line: problem`): a label or value that
-        is not a finite float32 number, a negative label, no query id, an index that is below 1, repeated in a line or
-        greater than `num_features`, a query whose lines are not contiguous or are in two files, a file without
-        documents, damaged compressed data, or text that is not UTF-8.
-
-    Without a cache, files are streamed: memory holds the current query, `shuffle_buffer` queries, a few batches (50
-    more with `group_by_length`), and the ids of the queries read so far. Time is linear in the size of the files. The
-    dataset knows its number of batches if this call read the files, for a cache or for the highest index. Under
-    `tf.distribute`, every worker reads all files and keeps its shard of the data.
+      ValueError: As `Lists.from_letor` and `Lists.batches`.
 
     Example:
       >>> import os, tempfile
@@ -106,125 +57,171 @@ def read_letor(
       ...     path = os.path.join(folder, "train.txt")
       ...     with open(path, "w") as file:
       ...         _ = file.write("1 qid:a 1:0.5 2:2 #docid = d7\n0 qid:a 2:1\n0 qid:b 1:0.1\n")
-      ...     dataset = read_letor(path, batch_size=2, num_features=2)
+      ...     dataset = read_letor(path, batch_size=2, cache_dir=folder)
       ...     inputs, labels = next(iter(dataset))
       >>> inputs["features"].shape, inputs["mask"].numpy().tolist(), labels.numpy().tolist()
       (TensorShape([2, 2, 2]), [[True, True], [True, False]], [[1.0, 0.0], [0.0, -1.0]])
     """
-    format = PLAIN if format is None else _arguments.instance("format", format, LetorFormat)
-    options = BatchOptions(
-        batch_size=batch_size,
-        list_size=list_size,
-        shuffle_buffer=shuffle_buffer,
-        seed=seed,
-        num_epochs=num_epochs,
-        first_epoch=first_epoch,
-        drop_remainder=drop_remainder,
-        return_ids=return_ids,
-        group_by_length=group_by_length,
-    )
-    num_features = _arguments.integer_or_none("num_features", num_features, least=1)
-    _arguments.boolean("cache", cache)
-    paths = expand_paths(file_pattern)
-    if cache or cache_dir is not None:
-        queries = load_queries(cache_dir, paths, num_features, format)
-        return (InMemory if cache else OnDisk)(queries, options).dataset()
-    count = None
-    if num_features is None:
-        summary = _summary(paths, format)
-        count, num_features = summary.queries, summary.num_features
-    return Streamed(_query_dataset(paths, format, num_features, options), options, count).dataset()
+    lists = Lists.from_letor(file_pattern, num_features=num_features, format=format, cache_dir=cache_dir)
+    return lists.batches(batch_size, **options)
 
 
-def scan_letor(
-    file_pattern: FilePattern,
+def read_split(
+    files: Mapping[str, FilePattern],
     *,
+    num_features: int | None = None,
     format: LetorFormat | None = None,
-) -> LetorSummary:
-    r"""Reads LETOR files once, validates every line and returns a summary.
+    cache_dir: str | os.PathLike[str] | None = None,
+) -> dict[str, Lists]:
+    r"""Reads training, validation and test files, and refuses what would otherwise fail hours later.
 
     Args:
-      file_pattern: A path, a glob pattern, or a list of these, as for `read_letor`.
+      files: The files of "train", "valid" and "test", each as for `Lists.from_letor`.
+      num_features: The width of the feature matrix, >= 1. None uses that of the training files.
       format: The format of the files. None uses the defaults of `LetorFormat`.
+      cache_dir: The cache folder, as for `Lists.from_letor`.
 
     Returns:
-      A `LetorSummary`.
+      The lists of each part, with the same number of features.
 
     Raises:
-      ValueError: If an argument is invalid, a pattern matches no file, or the input is malformed
-        (`path:line: problem`).
-
-    One pass over the files, as slow as one epoch of `read_letor`. Memory holds a few queries, and the ids and sizes of
-    those read so far.
+      ValueError: If files or rows of a part are malformed, a part has more features than the matrix, all training or
+        all validation labels are 0, or validation or test labels are fractions or exceed 1023, which trec_eval does not
+        support. The message names the part.
 
     Example:
-      >>> import os, tempfile
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     path = os.path.join(folder, "train.txt")
-      ...     with open(path, "w") as file:
-      ...         _ = file.write("1 qid:a 1:0.5 3:2\n0 qid:a 2:1\n0 qid:b 1:0.1\n")
-      ...     summary = scan_letor(path)
-      >>> summary.queries, summary.documents, summary.num_features, summary.longest_list
-      (2, 3, 3, 2)
+      >>> import pathlib, tempfile
+      >>> folder = pathlib.Path(tempfile.mkdtemp())
+      >>> _ = (folder / "a").write_text("1 qid:1 2:1\n"), (folder / "b").write_text("1 qid:1 1:1\n")
+      >>> parts = read_split({"train": folder / "a", "valid": folder / "a", "test": folder / "b"}, cache_dir=folder)
+      >>> {part: (len(lists), lists.num_features) for part, lists in parts.items()}
+      {'train': (1, 2), 'valid': (1, 2), 'test': (1, 2)}
     """
-    format = PLAIN if format is None else _arguments.instance("format", format, LetorFormat)
-    return summary_of(expand_paths(file_pattern), format)
+    width, found = num_features, {}
+    for part, pattern in files.items():
+        try:
+            found[part] = Lists.from_letor(pattern, num_features=width, format=format, cache_dir=cache_dir)
+        except ValueError as error:
+            hint = ", the width of the training files" if num_features is None and "exceeds" in str(error) else ""
+            raise ValueError(f"{part}: {error}{hint}") from None
+        width = width or found["train"].num_features
+        summary = found[part].summary()
+        if part != "test" and summary.highest_label == 0:
+            raise ValueError(f"`{part}` must have a label above 0, got 0 for all {summary.documents} documents.")
+        if part != "train" and not (summary.whole_labels and summary.highest_label <= _MAX_LABEL):
+            kind = f"labels up to {summary.highest_label:g}" if summary.whole_labels else "fractional labels"
+            raise ValueError(
+                f"`{part}` must have labels that are whole numbers from 0 to {_MAX_LABEL}, for trec_eval, got {kind}."
+            )
+    return found
 
 
-def _summary(paths: list[str], format: LetorFormat) -> LetorSummary:
-    """Returns the summary of files, which must have features."""
-    summary = summary_of(paths, format)
-    if summary.num_features == 0:
-        raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
-    return summary
-
-
-def load_queries(
-    cache_dir: str | os.PathLike[str] | None,
-    paths: list[str],
+def lists_of(
+    file_pattern: FilePattern,
     num_features: int | None,
-    format: LetorFormat = PLAIN,
-) -> QueryCache:
-    """Returns the queries of files, in memory or from a cache directory. See `read_letor` for the arguments."""
+    format: LetorFormat | None,
+    cache_dir: str | os.PathLike[str] | None,
+) -> Lists:
+    """Implements `Lists.from_letor`."""
+    format = PLAIN if format is None else _arguments.instance("format", format, LetorFormat)
+    num_features = _arguments.integer_or_none("num_features", num_features, least=1)
+    paths = expand_paths(file_pattern)
+    label = ("label",) if format.labeled else ()
+    roles = Roles(query="query_id", labels=label, document_id="document_id", features=(DENSE,))
 
-    def cached(width: int | None) -> QueryCache:
-        def parse() -> tuple[int, Iterator[Query]]:
-            queries = read_queries(paths, width, format=format, workers=WORKERS)
-            first = next(queries)
-            if first.features.shape[1] == 0:
-                raise ValueError("no features in the first document")
-            return first.features.shape[1], itertools.chain([first], queries)
+    def convert(width: int | None) -> Iterator[pa.RecordBatch]:
+        queries = read_queries(paths, width, format=format, workers=WORKERS)
+        first = next(queries)
+        if first.features.shape[1] == 0:
+            raise ValueError("no features in the first document")
+        return _record_batches(itertools.chain([first], queries), roles)
 
-        if cache_dir is None:
-            return QueryCache.in_memory(*parse())
+    def open_or_convert(width: int | None) -> Lists:
         sources = [*paths, *filter(None, sizes_files(paths, format))]
-        return cached_queries(cache_dir, sources, {"num_features": num_features, **format.settings()}, parse)
+        settings = {"kind": "letor", "num_features": num_features, **format.settings()}
+        return converted(cache_dir, list(map(state_of, sources)), settings, roles, lambda: convert(width))
 
     try:
         # The first document usually has all features, which saves a scan for the highest index.
-        return cached(num_features)
+        return open_or_convert(num_features)
     except ValueError:
         if num_features is not None:
             raise
-        return cached(_summary(paths, format).num_features)
+    width = summary_of(paths, format).num_features
+    if width == 0:
+        raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
+    return open_or_convert(width)
 
 
-def _query_dataset(paths: list[str], format: LetorFormat, num_features: int, options: BatchOptions) -> tf.data.Dataset:
-    """Returns a dataset with one unpadded query per element."""
-    signature = {
-        "features": tf.TensorSpec([None, num_features], tf.float32),
-        "labels": tf.TensorSpec([None], tf.float32),
-    }
-    if options.return_ids:
-        signature["query_id"] = tf.TensorSpec([], tf.string)
-        signature["doc_id"] = tf.TensorSpec([None], tf.string)
+def _record_batches(queries: Iterable[Query], roles: Roles) -> Iterator[pa.RecordBatch]:
+    """Yields the documents of queries in batches of about `BATCH_BYTES`."""
+    pending: list[Query] = []
+    size = 0
+    for query in queries:
+        pending.append(query)
+        size += query.features.nbytes
+        if size >= BATCH_BYTES:
+            yield _record_batch(pending, roles)
+            pending, size = [], 0
+    if pending:
+        yield _record_batch(pending, roles)
 
-    def generate() -> Iterator[dict[str, Any]]:
-        for query in read_queries(paths, num_features, options.list_size, format=format, workers=WORKERS):
-            element: dict[str, Any] = {"features": query.features, "labels": query.labels}
-            if options.return_ids:
-                element["query_id"] = query.query_id
-                element["doc_id"] = np.array(query.doc_ids, dtype=object)
-            yield element
 
-    return tf.data.Dataset.from_generator(generate, output_signature=signature)
+def _record_batch(queries: list[Query], roles: Roles) -> pa.RecordBatch:
+    lengths = [len(query.labels) for query in queries]
+    ids = pa.array([query.query_id for query in queries], pa.binary()).cast(pa.string())
+    documents = list(itertools.chain.from_iterable(query.doc_ids for query in queries))
+    columns = {"query_id": ids.take(pa.array(np.repeat(np.arange(len(queries)), lengths)))}
+    columns |= {name: pa.array(np.concatenate([query.labels for query in queries])) for name in roles.labels}
+    columns["document_id"] = pa.array(documents, pa.binary()).cast(pa.string())
+    columns[DENSE] = dense_column(np.concatenate([query.features for query in queries]))
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def write(lists: Lists, path: str | os.PathLike[str]) -> None:
+    """Implements `Lists.to_letor`."""
+    if lists.roles.features != (DENSE,) or len(lists.roles.labels) > 1:
+        raise ValueError(
+            f"`to_letor` must have one column {DENSE!r} and at most one label, got the columns {lists.roles.columns}."
+        )
+    ids = [str(each) for each in lists.query_ids.to_pylist()]
+    chunks = _lines(lists, ids)
+    _files.write_bytes(path, compressed(chunks) if os.fspath(path).endswith(".gz") else chunks)
+
+
+def _lines(lists: Lists, ids: list[str]) -> Iterator[bytes]:
+    features, queries = lists.column(DENSE), np.repeat(np.arange(len(lists)), lists.lengths)
+    label = lists.column(lists.roles.labels[0]) if lists.roles.labels else None
+    document = None if lists.roles.document_id is None else lists.column(lists.roles.document_id)
+    rows = lists.rows
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        part = rows[start : start + _ROWS_AT_ONCE]
+        labels = np.zeros(len(part), np.float32) if label is None else label(part)
+        names = [b""] * len(part) if document is None else document(part)
+        for query, value, row, name in zip(queries[start:], labels, features(part), names, strict=False):
+            words = [number_text(value), f"qid:{_word(ids[query])}"]
+            words += [f"{index}:{number_text(each)}" for index, each in enumerate(row, 1)]
+            comment = f" #docid = {_word(name.decode())}" if name else ""
+            yield f"{' '.join(words)}{comment}\n".encode()
+
+
+def _word(text: str) -> str:
+    if text.split() != [text]:
+        raise ValueError(f"`to_letor` must have ids without whitespace, got {text!r}.")
+    return text
+
+
+def number_text(number: np.float32) -> str:
+    """Returns the shortest text with the same float32 value; integers have no decimal point."""
+    text = str(number)
+    if abs(float(text)) > float(np.finfo(np.float32).max):  # The shortest text of the largest float32 exceeds it.
+        return repr(float(number))
+    return text[:-2] if text.endswith(".0") and text != "-0.0" else text
+
+
+def compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Compresses chunks of bytes as gzip."""
+    compressor = zlib.compressobj(wbits=31)
+    for chunk in chunks:
+        yield compressor.compress(chunk)
+    yield compressor.flush()

@@ -18,7 +18,7 @@ QUERY_MIN = "query_min"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LetorFormat:
-    """The format of ranking files, for `read_letor`, `scan_letor` and `scan_split`.
+    """The format of ranking files, for `Lists.from_letor`, `read_letor` and `read_split`.
 
     Args:
       query_ids: Where a line contains its query id. "qid": `qid:text` after the label. "comment": the first word of the
@@ -28,8 +28,8 @@ class LetorFormat:
         `FILE.group` next to a FILE whose first line has no `qid:text`. The query ids are "0", "1" and so on.
       first_index: The index of the first feature: 1 or 0.
       missing: Tokens for missing values and their replacements: a finite number, or "query_min", the smallest value of
-        the feature in the query (0 if the query has none). `{"NULL": "query_min"}` reads `1:NULL`. None allows no
-        missing values.
+        the feature in the query (0 if the query has none). `{"NULL": "query_min"}` reads `1:NULL`; a token may be a
+        number as it is in the files, such as "-999". None allows no missing values.
       labeled: Whether to read labels. If False, all labels are 0, and a line may have any label or none.
 
     Raises:
@@ -64,6 +64,11 @@ class LetorFormat:
         values = self.missing or {}
         return {token.encode(): np.nan if value == QUERY_MIN else float(value) for token, value in values.items()}
 
+    @functools.cached_property
+    def numeric_tokens(self) -> list[bytes]:
+        """The tokens that would be read as numbers, each after the colon."""
+        return [b":" + token for token in self.replaced if _is_number(token)]
+
     def settings(self) -> dict[str, Any]:
         """Returns the settings that identify the format, without file names.
 
@@ -86,8 +91,8 @@ def _checked_missing(missing: Any) -> dict[str, float | str] | None:
         raise ValueError(f"{expected}, got {missing!r}.")
     checked: dict[str, float | str] = {}
     for token, value in missing.items():
-        if not isinstance(token, str) or _is_finite(token) or set(token) & set(" \t\n\r\v\f#"):
-            raise ValueError(f"`missing` must have non-numeric tokens without whitespace or '#', got {token!r}.")
+        if not isinstance(token, str) or set(token) & set(" \t\n\r\v\f#"):
+            raise ValueError(f"`missing` must have tokens without whitespace or '#', got {token!r}.")
         if value == QUERY_MIN:
             checked[token] = QUERY_MIN
         elif isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(np.float32(value)):
@@ -97,11 +102,12 @@ def _checked_missing(missing: Any) -> dict[str, float | str] | None:
     return checked
 
 
-def _is_finite(text: str) -> bool:
+def _is_number(token: bytes) -> bool:
     try:
-        return bool(np.isfinite(float(text)))
+        float(token)
     except ValueError:
         return False
+    return True
 
 
 PLAIN = LetorFormat()

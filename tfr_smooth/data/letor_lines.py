@@ -197,10 +197,6 @@ def parse_head(line: bytes, number: int, format: LetorFormat = PLAIN, query_id: 
     Raises:
       ValueError: If the line is malformed.
     """
-    try:
-        line.decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8 text: {error.reason} at byte {error.start + 1}") from None
     if not format.labeled:
         line = _with_label(line)
     # Two words first: a "#" inside a query id starts no comment.
@@ -222,9 +218,26 @@ def parse_head(line: bytes, number: int, format: LetorFormat = PLAIN, query_id: 
             query_id = b"".join(comment.split(None, 1)[:1])
             if not query_id:
                 raise ValueError("no query id: expected '# <text>' after the features with `query_ids='comment'`")
-            return Head(number, label, query_id, b"", features)
+            return Head(number, label, _utf8(query_id), b"", features)
     match = _DOC_ID.match(comment)
-    return Head(number, label, query_id, match[1] if match else b"", features)
+    return Head(number, label, _utf8(query_id), _document_id(match[1]) if match else b"", features)
+
+
+def _utf8(query_id: bytes) -> bytes:
+    try:
+        query_id.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"query id {query_id!r} is not UTF-8 text") from None
+    return query_id
+
+
+def _document_id(text: bytes) -> bytes:
+    """Returns the text in UTF-8; other comments are taken as Latin-1, in which all bytes are characters."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return text.decode("latin-1").encode()
+    return text
 
 
 def _with_label(line: bytes) -> bytes:
@@ -259,7 +272,8 @@ def parse_row(head: Head, num_features: int | None = None, format: LetorFormat =
       ValueError: If the line is malformed.
     """
     first = format.first_index
-    values = _parse_dense(head.features, first)
+    has_token = any(token in head.features for token in format.numeric_tokens)
+    values = None if has_token else _parse_dense(head.features, first)
     row = _parse_sparse(head.features, first, format.replaced) if values is None else Row(None, values)
     if num_features is not None and row.highest_index > num_features:
         wrong = row.highest_index - 1 + first

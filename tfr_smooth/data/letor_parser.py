@@ -31,7 +31,7 @@ class Query(NamedTuple):
 
 
 class LetorSummary(NamedTuple):
-    r"""The contents of a set of ranking files, as returned by `scan_letor`.
+    """The contents of a set of ranking files.
 
     Attributes:
       paths: The files in reading order.
@@ -41,15 +41,6 @@ class LetorSummary(NamedTuple):
       longest_list: The number of documents of the longest query.
       highest_label: The highest label.
       whole_labels: Whether all labels are whole numbers.
-
-    Example:
-      >>> import pathlib, tempfile
-      >>> from tfr_smooth import data
-      >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.txt"
-      >>> _ = path.write_text("2 qid:a 1:0.5\n0 qid:a 3:1\n")
-      >>> summary = data.scan_letor(path)
-      >>> summary.documents, summary.num_features, summary.highest_label
-      (2, 3, 2.0)
     """
 
     paths: tuple[str, ...]
@@ -62,7 +53,7 @@ class LetorSummary(NamedTuple):
 
 
 def summary_of(paths: Sequence[str], format: LetorFormat = PLAIN, *, workers: int = WORKERS) -> LetorSummary:
-    """Implements `scan_letor`, with `workers` as for `read_queries`."""
+    """Counts the contents of files and checks every line, with `workers` as for `read_queries`."""
 
     def counted(block: Block) -> tuple[int, int, float, bool]:
         width = block.heads[0].features.count(b":")
@@ -78,7 +69,6 @@ def summary_of(paths: Sequence[str], format: LetorFormat = PLAIN, *, workers: in
 def read_queries(
     paths: Sequence[str],
     num_features: int | None,
-    list_size: int | None = None,
     *,
     format: LetorFormat = PLAIN,
     workers: int = 0,
@@ -89,7 +79,6 @@ def read_queries(
       paths: The files in reading order.
       num_features: Width of the feature matrix; a higher index in a file is an error. None uses the highest index of
         the first document.
-      list_size: Keeps only the first `list_size` documents of a query. None keeps all.
       format: The format of the files.
       workers: Parser threads, which run a few queries ahead; 0 parses in the calling thread.
 
@@ -97,7 +86,7 @@ def read_queries(
       A `Query` for each block of lines of one query.
 
     Raises:
-      ValueError: If the input is malformed (`path:line: problem`), including lines beyond `list_size`.
+      ValueError: If the input is malformed (`path:line: problem`).
 
     Linear time in the size of the files. Memory holds one query (and `2 * workers` more) and the query ids read so far.
     """
@@ -112,16 +101,16 @@ def read_queries(
         features = _read_dense(block, width, format)
         if features is None:
             features = to_features(parse_rows(block, width, format), width, format)
-        heads = block.heads[:list_size]
+        heads = block.heads
         labels = np.array([head.label for head in heads], dtype=np.float32)
-        return Query(heads[0].query_id, features[:list_size], labels, [head.doc_id for head in heads])
+        return Query(heads[0].query_id, features, labels, [head.doc_id for head in heads])
 
     yield from _parsed(parsed, blocks, workers)
 
 
 def _read_dense(block: Block, width: int, format: LetorFormat) -> np.ndarray | None:
     """Returns a query's features from the dense parser; None if the query is too small or not dense."""
-    if len(block.heads) * width < _DENSE_FROM:
+    if len(block.heads) * width < _DENSE_FROM or format.numeric_tokens:
         return None
     return read_dense([head.features for head in block.heads], width, format.first_index)
 

@@ -22,7 +22,7 @@ def draw_labels(
 
     Args:
       dataset: Batches of (inputs, labels) or (inputs, labels, weights) with labels [batch, list, objectives], such as
-        from `from_arrays`.
+        from `Lists.batches`.
       weights: One weight w >= 0 per objective, not all 0.
       seed: Seed of the draws, >= 0. A draw depends only on it, the number of the batch, and the place in the batch.
       first_batch: The number of the first batch, >= 0; for resumed training, that of the batches already seen. If `fit`
@@ -40,7 +40,8 @@ def draw_labels(
     Example:
       >>> from tfr_smooth import data
       >>> labels = [[2, 0], [1, 1], [0, 0]]  # relevance and purchase of three documents
-      >>> dataset = data.from_arrays([[0.1], [0.2], [0.3]], labels, ["a", "a", "b"], batch_size=2, num_epochs=3)
+      >>> lists = data.Lists.from_arrays([[0.1], [0.2], [0.3]], labels, ["a", "a", "b"])
+      >>> dataset = lists.batches(2, num_epochs=3)
       >>> for inputs, drawn in data.draw_labels(dataset, [0.5, 0.5], seed=1):
       ...     print(drawn.numpy().tolist())
       [[2.0, 1.0], [0.0, -1.0]]

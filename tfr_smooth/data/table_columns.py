@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
-import collections
-import datetime
-import decimal
 import difflib
-import numbers
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.column import DTYPES, KINDS, MISSING, Column, listed, shown
+from tfr_smooth.data import list_columns
+from tfr_smooth.data.column import KINDS, Column, listed, shown
+from tfr_smooth.data.list_columns import Where
 
 # The kinds of values that a column of this kind accepts.
 _ACCEPTED = {"number": ("number", "boolean"), "boolean": ("boolean", "number")}
-_KIND_BY_DTYPE = {"i": "number", "u": "number", "f": "number", "b": "boolean", "M": "date"}
+# The type of a column whose values are all missing.
+_TYPES = {"number": pa.float32(), "boolean": pa.float32(), "category": pa.large_string(), "date": pa.timestamp("s")}
 _SECONDS_PER_DAY = 86400.0
 _ROWS_AT_ONCE = 2**16
 
 
-def infer_columns(frame: Any, *, max_categories: int = 100) -> list[Column]:
+def infer_columns(table: Any, *, max_categories: int = 100, rows: np.ndarray | None = None) -> list[Column]:
     """Returns the columns of a training table, with their kinds, means and categories.
 
     Integers and floats are numbers; text and categorical columns are categories; timestamps and dates are dates, in UTC
     if they have no time zone. NaN, None, NaT, NA and empty text are missing values.
 
     Args:
-      frame: A pandas DataFrame, or a table with a `to_pandas` method, with unique string column names.
+      table: A table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface, with
+        unique column names.
       max_categories: The number of categories per column, >= 1: the most frequent ones, ties in the order of the text.
         Other categories count as unseen.
+      rows: The rows to learn from, integers [n]. None uses all.
 
     Returns:
       One column per column of the table, in order.
 
     Raises:
       ValueError: If a column has values of another type or different types, no known values, an infinite number, or a
-        name that is not a string or not unique. The message names the column.
+        name that is empty or not unique. The message names the column.
 
-    Time O(rows * columns).
+    Time O(rows * columns). Memory: one column at a time.
 
     Example:
       >>> import pandas as pd
@@ -50,28 +53,61 @@ def infer_columns(frame: Any, *, max_categories: int = 100) -> list[Column]:
       >>> price.kind, price.fill, price.has_missing, brand.categories
       ('number', 2.0, True, ('a', 'b'))
     """
-    frame = to_pandas(frame)
+    found = list_columns.as_arrow(table)
     most = _arguments.integer("max_categories", max_categories, least=1)
-    names = list(frame.columns)
-    if not names:
-        raise ValueError("`frame` must have at least one column, got none.")
-    for name in names:
-        if not isinstance(name, str) or not name:
-            raise ValueError(f"`frame` must have column names that are strings and not empty, got {name!r}.")
-        _check_once(name, names)
-    return [_infer(name, frame[name], most) for name in names]
+    if not found.num_columns:
+        raise ValueError("`table` must have at least one column, got none.")
+    chosen = None if rows is None else pa.array(rows)
+    each = ((name, found[name] if chosen is None else found[name].take(chosen)) for name in found.column_names)
+    return [_infer(name, column, most) for name, column in each]
 
 
-def column_arrays(frame: Any, columns: Iterable[Column]) -> dict[str, np.ndarray]:
+def conformed(table: pa.Table, columns: Iterable[Column]) -> pa.Table:
+    """Returns the columns of a table, checked to have values of the kinds of a model's columns.
+
+    Args:
+      table: The table, possibly with further columns.
+      columns: The columns of the model.
+
+    Returns:
+      The columns of the model, in its order; one with only missing values gets the type of its kind.
+
+    Raises:
+      ValueError: As in `column_arrays`.
+    """
+    names, found = table.column_names, {}
+    columns = list(columns)
+    for column in columns:
+        name, where = column.name, Where(f"column {column.name!r}")
+        if name not in names:
+            others = [other for other in names if other not in {each.name for each in columns}]
+            near = difflib.get_close_matches(name, others, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"The table must have the column {name!r}, got the columns {listed(names)}.{hint}")
+        values = list_columns.feature(where, table[name])
+        known = pc.invert(pc.is_null(values, nan_is_null=True))
+        kind, row = _kind(values.type), pc.index(known, True).as_py()
+        if row < 0:
+            values = pa.chunked_array([pa.nulls(len(values), _TYPES[column.kind])])
+        elif kind not in _ACCEPTED.get(column.kind, (column.kind,)):
+            list_columns.refuse(where, KINDS[column.kind], values[row], row)
+        elif column.kind == "boolean" and kind == "number":
+            other = pc.invert(pc.is_in(values, pa.array([0, 1]).cast(values.type)))
+            list_columns.refuse_where(pc.and_(known, other), where, KINDS["boolean"], values)
+        found[name] = values
+    return pa.table(found)
+
+
+def column_arrays(table: Any, columns: Iterable[Column]) -> dict[str, np.ndarray]:
     """Returns the raw values of the columns of a table, as a model with `models.TableFeatures` takes them.
 
     Args:
-      frame: A pandas DataFrame, or a table with a `to_pandas` method. Further columns are ignored.
+      table: A table, as for `infer_columns`. Further columns are ignored.
       columns: The columns, as from `infer_columns`.
 
     Returns:
-      Name -> values [rows]: numbers and booleans as float32, NaN if missing; categories as objects of type str, "" if
-      missing; dates as int64 seconds since 1970-01-01 UTC, the smallest int64 if missing.
+      Name -> values [rows]: numbers and booleans as float32, NaN if missing; categories as bytes, b"" if missing; dates
+      as int64 seconds since 1970-01-01 UTC, the smallest int64 if missing.
 
     Raises:
       ValueError: If a column is missing from the table, has values of another kind, or a number that is infinite as
@@ -85,49 +121,10 @@ def column_arrays(frame: Any, columns: Iterable[Column]) -> dict[str, np.ndarray
       >>> columns = data.infer_columns(pd.DataFrame({"price": [1, 3], "brand": ["b", "a"]}))
       >>> arrays = data.column_arrays(pd.DataFrame({"id": [7], "price": [2.5], "brand": [None]}), columns)
       >>> {name: values.tolist() for name, values in arrays.items()}
-      {'price': [2.5], 'brand': ['']}
+      {'price': [2.5], 'brand': [b'']}
     """
-    frame = to_pandas(frame)
-    names, arrays = list(frame.columns), {}
-    columns = list(columns)
-    for column in columns:
-        name = column.name
-        if name not in names:
-            others = [str(other) for other in extra_columns(frame, columns)]
-            near = difflib.get_close_matches(name, others, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"`frame` must have the column {name!r}, got the columns {listed(names)}.{hint}")
-        _check_once(name, names)
-        series = frame[name]
-        known = series.notna().to_numpy(bool)
-        kinds = _kinds(series, known)
-        wrong = [row for kind, row in kinds.items() if kind not in _ACCEPTED.get(column.kind, (column.kind,))]
-        if wrong:
-            _refuse(series, KINDS[column.kind], wrong[0])
-        arrays[name] = _raw(column.kind, series, known)
-    return arrays
-
-
-def extra_columns(frame: Any, columns: Iterable[Column], allowed: Sequence[str] = ()) -> list[str]:
-    """Returns the names of the columns of a table that a model does not use.
-
-    Args:
-      frame: A pandas DataFrame, or a table with a `to_pandas` method.
-      columns: The columns of the model.
-      allowed: Names of further columns that do not count, such as that of the query ids.
-
-    Returns:
-      The names of the other columns, in order.
-
-    Example:
-      >>> import pandas as pd
-      >>> from tfr_smooth import data
-      >>> frame = pd.DataFrame({"query": [7], "price": [1.0], "Brand": ["a"]})
-      >>> data.extra_columns(frame, [data.Column(name="price", kind="number")], allowed=["query"])
-      ['Brand']
-    """
-    used = {column.name for column in columns} | set(allowed)
-    return [name for name in to_pandas(frame).columns if name not in used]
+    found = conformed(list_columns.as_arrow(table), columns)
+    return {name: list_columns.raw_values(found[name]) for name in found.column_names}
 
 
 def from_matrix(features: Any, *, names: Sequence[str] | None = None) -> list[Column]:
@@ -187,135 +184,32 @@ def from_matrix(features: Any, *, names: Sequence[str] | None = None) -> list[Co
     ]
 
 
-def to_pandas(frame: Any) -> Any:
-    """Returns a table of pandas, Polars or PyArrow as a DataFrame.
-
-    Args:
-      frame: A pandas DataFrame, or a table with a `to_pandas` method.
-
-    Returns:
-      The DataFrame.
-
-    Raises:
-      ValueError: If `frame` is neither.
-    """
-    if hasattr(frame, "iloc"):
-        return frame
-    if not hasattr(frame, "to_pandas"):
-        raise ValueError(
-            f"`frame` must be a pandas DataFrame or have a `to_pandas` method, got {type(frame).__name__}."
-        )
-    return frame.to_pandas()
-
-
-def column_names(role: str | Iterable[str] | None) -> list[str]:
-    """Returns the names of the columns of a role, which may be one name, several, or None."""
-    return [] if role is None else [role] if isinstance(role, str) else list(role)
-
-
-def _infer(name: str, series: Any, max_categories: int) -> Column:
-    known = series.notna().to_numpy(bool)
-    kinds = _kinds(series, known)
-    if set(kinds) == {"number", "boolean"}:
-        kinds.pop("boolean")
-    if len(kinds) > 1 or not set(kinds) <= set(KINDS):
-        row = max(kinds.values()) if set(kinds) <= set(KINDS) else kinds[""]
-        _refuse(series, "only numbers, only text, only booleans or only dates", row)
-    kind = next(iter(kinds), "number")
-    raw = _raw(kind, series, known)
-    missing = raw == MISSING[kind] if kind in ("category", "date") else np.isnan(raw)
-    if missing.all():
-        raise ValueError(f"`frame` must have known values in each column, got only missing ones in {name!r}.")
-    values, has_missing = raw[~missing], bool(missing.any())
+def _infer(name: str, column: pa.ChunkedArray, max_categories: int) -> Column:
+    column = list_columns.feature(Where(f"column {name!r}"), column)
+    kind = _kind(column.type)
+    if not kind:
+        raise ValueError(f"column {name!r} must be numbers, booleans, text or dates, got the type {column.type}.")
+    absent = pc.is_null(column, nan_is_null=True)
     if kind == "category":
-        counts = collections.Counter(values.tolist())
-        texts = sorted(counts, key=lambda text: (-counts[text], text))[:max_categories]
-        return Column(name=name, kind=kind, has_missing=has_missing, categories=tuple(texts))
+        absent = pc.or_kleene(absent, pc.equal(column, ""))
+    missing = absent.to_numpy()
+    if missing.all():
+        raise ValueError(f"column {name!r} must have known values, got only missing ones.")
+    has_missing = bool(missing.any())
+    if kind == "category":
+        texts, numbers = (pc.value_counts(column).field(place).to_pylist() for place in (0, 1))
+        counts = {text: number for text, number in zip(texts, numbers, strict=True) if text}
+        categories = sorted(counts, key=lambda text: (-counts[text], text))[:max_categories]
+        return Column(name=name, kind=kind, has_missing=has_missing, categories=tuple(categories))
+    values = list_columns.raw_values(column)[~missing]
     fill = float(values.mean(dtype=np.float64)) / (_SECONDS_PER_DAY if kind == "date" else 1.0)
     return Column(name=name, kind=kind, fill=fill, has_missing=has_missing)
 
 
-def _kinds(series: Any, known: np.ndarray) -> dict[str, int]:
-    """Returns the first row of the known values of each kind, with the kind "" for values of other types."""
-    rows = np.flatnonzero(known)
-    if not len(rows):
-        return {}
-    if _is_categorical(series):
-        return {"category": int(rows[0])}
-    if series.dtype.kind != "O":
-        return {_KIND_BY_DTYPE.get(series.dtype.kind, ""): int(rows[0])}
-    first: dict[type, int] = {}
-    for row, kind_of_value in zip(rows.tolist(), map(type, series.to_numpy(object)[known]), strict=True):
-        first.setdefault(kind_of_value, row)
-    kinds: dict[str, int] = {}
-    for each, row in first.items():
-        kinds.setdefault(_kind_of_type(each), row)
-    return kinds
-
-
-def _kind_of_type(kind: type) -> str:
-    if issubclass(kind, bool | np.bool_):
-        return "boolean"
-    if issubclass(kind, numbers.Real | decimal.Decimal) and not issubclass(kind, np.timedelta64):
-        return "number"
-    if issubclass(kind, str):
-        return "category"
-    return "date" if issubclass(kind, datetime.date | np.datetime64) else ""
-
-
-def _raw(kind: str, series: Any, known: np.ndarray) -> np.ndarray:
-    """Returns the raw values of a column whose known values are of an accepted kind."""
-    raw = np.full(len(series), MISSING[kind], object if kind == "category" else DTYPES[kind].as_numpy_dtype)
-    if not known.any():
-        return raw
-    if kind == "category":
-        if _is_categorical(series):
-            texts = np.array([*map(_text, series.cat.categories), ""], object)
-            return texts[series.cat.codes.to_numpy()]  # -1 if missing
-        raw[known] = series.to_numpy(object)[known]
-    elif kind == "date":
-        if getattr(series.dtype, "tz", None) is not None:
-            series = series.dt.tz_convert(None)
-        dates = series.to_numpy()[known]
-        if dates.dtype.kind != "M":
-            dates = np.array([_utc(value) for value in dates], "datetime64[us]")
-        raw[known] = dates.astype("datetime64[s]").astype(np.int64)
-    else:
-        with np.errstate(over="ignore"):  # Infinities are reported below.
-            raw[known] = series.to_numpy(object if series.dtype.kind == "O" else np.float64, na_value=np.nan)[known]
-        infinite = np.flatnonzero(np.isinf(raw))
-        if len(infinite):
-            _refuse(series, "finite float32 numbers", infinite[0])
-        other = np.flatnonzero(known & (raw != 0.0) & (raw != 1.0))
-        if kind == "boolean" and len(other):
-            _refuse(series, "booleans", other[0])
-    return raw
-
-
-def _is_categorical(series: Any) -> bool:
-    return hasattr(series, "cat")
-
-
-def _text(category: Any) -> str:
-    """Returns the text of a category; a whole number has the same as an integer and as a float."""
-    is_whole = isinstance(category, float) and category.is_integer()
-    return str(int(category) if is_whole else category)
-
-
-def _utc(value: Any) -> np.datetime64:
-    if getattr(value, "tzinfo", None) is not None:
-        value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
-    return np.datetime64(value, "us")
-
-
-def _check_once(name: str, names: Sequence[Any]) -> None:
-    if names.count(name) > 1:
-        raise ValueError(f"`frame` must have each column once, got {name!r} {names.count(name)} times.")
-
-
-def _refuse(series: Any, expected: str, row: int) -> NoReturn:
-    label, value = series.index[row], series.iloc[row]
-    raise ValueError(
-        f"`frame` must have {expected} in the column {series.name!r}, got {shown(value)} in row {shown(label)} "
-        f"(type {series.dtype})."
-    )
+def _kind(values: pa.DataType) -> str:
+    """Returns the kind of a column with values of a type; "" for other types."""
+    if list_columns.is_number(values):
+        return "boolean" if pa.types.is_boolean(values) else "number"
+    if list_columns.is_date(values):
+        return "date"
+    return "category" if list_columns.is_text(values) and not list_columns.is_bytes(values) else ""

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.data import elwc, shards
-from tfr_smooth.data.batches import BatchOptions, Streamed
+from tfr_smooth.data.record_batches import BatchOptions, Streamed
 from tfr_smooth.data.text_files import FilePattern, expand_paths
 
 # Parsing dominates the time.

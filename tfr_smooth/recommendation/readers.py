@@ -12,7 +12,6 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.table_columns import to_pandas
 from tfr_smooth.data.text_files import FilePattern, expand_paths, numbered_lines
 from tfr_smooth.recommendation.interaction_sources import IdTable, Source, joined
 from tfr_smooth.recommendation.interactions import Interactions
@@ -187,7 +186,12 @@ def from_dataframe(
     sources = []
     for number, frame in enumerate(frames):
         name = "frame" if len(frames) == 1 else f"frame {number}"
-        sources.append(_FrameReader(name, to_pandas(frame)).pairs((user, item), rating, time, least, tables))
+        if not hasattr(frame, "iloc"):
+            if not hasattr(frame, "to_pandas"):
+                expected = "a pandas DataFrame or a table with a `to_pandas` method"
+                raise ValueError(f"`{name}` must be {expected}, got {type(frame).__name__}.")
+            frame = frame.to_pandas()
+        sources.append(_FrameReader(name, frame).pairs((user, item), rating, time, least, tables))
     return joined(sources, *tables)
 
 

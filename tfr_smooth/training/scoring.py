@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfr_smooth import data
 from tfr_smooth.evaluation.trec import ScoredQuery, document_names
 from tfr_smooth.training import cluster
 
@@ -26,11 +27,11 @@ def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> It
       model: A Keras model of the dataset's inputs, or any function of them, that returns scores [batch, list] or
         [batch, list, 1], dense or ragged.
       dataset: Batches of (inputs, labels), (inputs, labels, weights) or inputs, dense or ragged, as the model is
-        trained on. If the inputs are a dict, "query_id" and "doc_id" are the ids, as created by `data.read_letor(...,
-        return_ids=True)`; they are passed to the model only if it has inputs of these names. Without "query_id",
-        the ids are the texts of an input "query" with one string per list, or numbers from 0. Documents are real where
-        "mask" in a dict of inputs is True, or, without a mask, where labels are >= 0. Without labels and mask, all
-        documents are real. Missing labels are 0.
+        trained on. If the inputs are a dict, "query_id" and "doc_id" are the ids, as created by
+        `data.Lists.batches(..., ids=True)`; they are passed to the model only if it has inputs of these names. Without
+        "query_id", the ids are the texts of an input "query" with one string per list, or numbers from 0. Documents are
+        real where "mask" in a dict of inputs is True, or, without a mask, where labels are >= 0. Without labels and
+        mask, all documents are real. Missing labels are 0.
 
     Yields:
       A `ScoredQuery` for each list, in the order of the dataset, with its real documents in their order. The document
@@ -68,43 +69,31 @@ def score_queries(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> It
             yield query
 
 
-def score_rows(model: Callable[..., tf.Tensor], dataset: Iterable[Any]) -> np.ndarray:
-    """Scores the rows of a table or of arrays.
+def score_rows(model: Callable[..., tf.Tensor], lists: data.Lists, *, batch_size: int = 128) -> np.ndarray:
+    """Scores the documents of lists in the order of the rows that they were made from.
 
     Args:
       model: A Keras model or a function, as for `score_queries`.
-      dataset: The complete dataset from `data.from_dataframe` or `data.from_arrays` with `return_ids=True`.
+      lists: The lists, such as from `data.Lists.from_table`.
+      batch_size: Queries per batch, >= 1.
 
     Returns:
-      float32 [rows], the scores in the order of the rows.
+      float32 [documents], in the order of their rows in the table, arrays or files.
 
     Raises:
-      ValueError: If the document ids are not the row numbers, each once, or as in `score_queries`.
+      ValueError: As in `score_queries`.
 
     Example:
       >>> import pandas as pd
       >>> import tfr_smooth
       >>> frame = pd.DataFrame({"qid": [7, 8, 7], "bm25": [0.5, 0.9, 0.1]})
-      >>> rows = tfr_smooth.data.from_dataframe(frame, query="qid", label=None, batch_size=2, return_ids=True)
-      >>> frame["score"] = tfr_smooth.training.score_rows(lambda inputs: 2 * inputs["features"], rows)
+      >>> lists = tfr_smooth.data.Lists.from_table(frame, query="qid", label=None, stack=True)
+      >>> frame["score"] = tfr_smooth.training.score_rows(lambda inputs: 2 * inputs["features"], lists)
       >>> frame["score"].round(1).astype(str).tolist()
       ['1.0', '1.8', '0.2']
     """
-    names: list[str] = []
-    found: list[np.ndarray] = []
-    for query in score_queries(model, dataset):
-        names += query.doc_ids
-        found.append(query.scores)
-    rows = [int(name) if name.isdecimal() else -1 for name in names]
-    if sorted(rows) != list(range(len(rows))):
-        raise ValueError(
-            "`dataset` must have the row numbers as document ids, as created by `data.from_arrays` and "
-            f"`data.from_dataframe` with `return_ids=True`, got {names[:3]} among {len(names)}."
-        )
-    scores = np.empty(len(rows), np.float32)
-    if rows:
-        scores[rows] = np.concatenate(found)
-    return scores
+    found = [query.scores for query in score_queries(model, lists.batches(batch_size))]
+    return np.concatenate(found)[np.argsort(lists.rows)]
 
 
 def for_inference(model: Callable[..., tf.Tensor]) -> Callable[[Any], tf.Tensor]:

@@ -1,0 +1,222 @@
+"""The order of queries in the batches of `Lists`: epochs, seeds, lists of similar length."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.data.readers import flat, order
+from tfr_smooth.data import Lists
+from tfr_smooth.data.batches import prefetched, share_by_data
+
+BY_DATA = tf.data.experimental.AutoShardPolicy.DATA
+
+
+def lists_of(lengths):
+    """Lists of these lengths, whose first feature is the number of the query."""
+    queries = np.repeat(np.arange(len(lengths)), lengths)
+    return Lists.from_arrays(np.stack([queries, np.arange(len(queries))], axis=1), queries % 3, queries)
+
+
+LISTS = lists_of([1 + i % 5 for i in range(20)])
+
+
+@pytest.mark.parametrize("list_size", [1, 3, 9])
+def test_list_size_truncates_and_pads(list_size):
+    queries = 0
+    for inputs, labels in LISTS.batches(4, list_size=list_size, ids=True):
+        assert labels.shape == (4, list_size)
+        for query in range(4):
+            kept = min(1 + queries % 5, list_size)
+            first = inputs["features"].numpy()[query, 0, 1]
+            assert inputs["features"].numpy()[query, :kept, 1].tolist() == [first + i for i in range(kept)]
+            assert inputs["mask"].numpy()[query].tolist() == [i < kept for i in range(list_size)]
+            assert (labels.numpy()[query, kept:] == -1).all() and not inputs["features"].numpy()[query, kept:].any()
+            assert inputs["doc_id"].numpy()[query].tolist()[kept:] == [b""] * (list_size - kept)
+            queries += 1
+    assert queries == 20
+
+
+def test_lists_are_padded_to_the_longest_of_the_batch():
+    assert [labels.shape[1] for _, labels in LISTS.batches(3)] == [3, 5, 4, 5, 5, 3, 5]
+
+
+def test_queries_keep_their_order_unless_shuffled():
+    assert flat(LISTS.batches(3, num_epochs=2)) == list(range(20)) * 2
+
+
+@pytest.mark.parametrize("seed", [None, 0, 5])
+def test_each_epoch_contains_every_query_once_in_a_new_order(seed):
+    batches = order(LISTS.batches(3, shuffle=True, seed=seed, num_epochs=3))
+    assert [len(batch) for batch in batches] == [3, 3, 3, 3, 3, 3, 2] * 3
+    queries = list(itertools.chain(*batches))
+    epochs = [queries[i : i + 20] for i in (0, 20, 40)]
+    assert all(sorted(epoch) == list(range(20)) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in [*epochs, list(range(20))]}) == 4
+
+
+@pytest.mark.parametrize("group_by_length", [False, True])
+def test_a_resumed_run_reads_the_batches_of_an_uninterrupted_one(group_by_length):
+    kwargs = {"shuffle": True, "seed": 7, "group_by_length": group_by_length}
+    whole = order(LISTS.batches(3, num_epochs=4, **kwargs))
+    tf.random.set_seed(99)  # Must have no effect.
+    try:
+        endless = LISTS.batches(3, num_epochs=None, first_epoch=1, **kwargs)
+        tf.random.set_seed(98)
+        for first in range(4):
+            assert order(LISTS.batches(3, num_epochs=4 - first, first_epoch=first, **kwargs)) == whole[7 * first :]
+        assert order(endless.take(21)) == whole[7:]
+    finally:
+        tf.random.set_seed(None)
+
+
+def test_the_order_depends_on_both_seed_and_epoch():
+    orders = {
+        tuple(flat(LISTS.batches(9, shuffle=True, seed=seed, first_epoch=epoch)))
+        for seed in (0, 2**31 - 3, 2**32 - 1)
+        for epoch in (0, 1)
+    }
+    assert len(orders) == 6
+
+
+def test_passes_over_a_dataset_differ_without_a_seed_and_repeat_with_one():
+    fresh = LISTS.batches(3, shuffle=True)
+    assert len({tuple(flat(fresh)) for _ in range(4)}) == 4
+    seeded = LISTS.batches(3, shuffle=True, seed=1)
+    assert len({tuple(flat(seeded)) for _ in range(4)}) == 1
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"shuffle": True}, {"shuffle": True, "seed": 1}, {"group_by_length": True}])
+@pytest.mark.parametrize(("batch_size", "drop_remainder", "batches"), [(3, False, 14), (3, True, 12), (50, True, 0)])
+def test_the_number_of_batches_is_known(kwargs, batch_size, drop_remainder, batches):
+    dataset = LISTS.batches(batch_size, num_epochs=2, drop_remainder=drop_remainder, **kwargs)
+    assert int(dataset.cardinality()) == len(list(dataset)) == batches
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"shuffle": True}, {"shuffle": True, "seed": 1}])
+def test_an_endless_dataset_has_infinite_cardinality(kwargs):
+    dataset = LISTS.batches(20, num_epochs=None, **kwargs)
+    assert int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
+    assert [sorted(epoch) for epoch in order(dataset.take(5))] == [list(range(20))] * 5
+
+
+def test_numpy_integers_are_integers():
+    dataset = LISTS.batches(np.int64(20), list_size=np.int32(5), shuffle=True, seed=np.int64(1))
+    assert sorted(flat(dataset)) == list(range(20))
+
+
+def test_autotuning_is_off_and_workers_shard_by_data():
+    chosen = LISTS.batches(4).options()
+    assert chosen.autotune.enabled is False
+    assert chosen.experimental_distribute.auto_shard_policy == BY_DATA
+
+
+def test_the_buffer_of_batches_has_a_fixed_size():
+    """AUTOTUNE would keep its initial size, since autotuning is off. The source records how many elements were read."""
+    read = []
+
+    def source():
+        for i in range(100):
+            read.append(i)
+            yield i
+
+    dataset = prefetched(tf.data.Dataset.from_generator(source, output_signature=tf.TensorSpec([], tf.int32)))
+    iterator = iter(dataset)
+    next(iterator)
+    deadline = time.time() + 30
+    while len(read) < 3 and time.time() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    assert len(read) == 3  # the requested element and two prefetched ones
+
+
+def test_share_by_data_changes_no_other_option():
+    mine = tf.data.Options()
+    mine.autotune.enabled = True
+    mine.deterministic = False
+    chosen = share_by_data(tf.data.Dataset.range(3).with_options(mine)).options()
+    assert chosen.autotune.enabled is True and chosen.deterministic is False
+    assert chosen.experimental_distribute.auto_shard_policy == BY_DATA
+
+
+# As in MSLR-WEB30K: 1 to 1,251 documents, 120 on average, a long tail.
+LENGTHS = np.clip(np.random.RandomState(0).lognormal(4.6, 0.6, 500), 1, 1251).astype(int)
+LONG = lists_of(LENGTHS)
+
+
+def grouped(**kwargs):
+    return LONG.batches(16, group_by_length=True, **kwargs)
+
+
+def padding(dataset):
+    masks = [inputs["mask"].numpy() for inputs, _ in dataset]
+    return 1.0 - sum(mask.sum() for mask in masks) / sum(mask.size for mask in masks)
+
+
+@pytest.mark.parametrize("kwargs", [{"shuffle": True, "seed": 1}, {"shuffle": True}, {}])
+def test_grouping_by_length_reduces_padding_and_keeps_every_query_once(kwargs):
+    assert padding(LONG.batches(16)) > 0.4
+    dataset = grouped(**kwargs)
+    assert padding(dataset) < 0.2
+    batches = order(dataset)
+    assert sorted(sum(batches, [])) == list(range(500))
+    assert sorted(map(len, batches)) == [500 % 16] + [16] * (500 // 16)
+
+
+def test_batches_grouped_by_length_come_in_a_random_order_that_the_seed_reproduces():
+    dataset = grouped(shuffle=True, seed=1, num_epochs=2)
+    batches = order(dataset)
+    first, second = batches[:32], batches[32:]
+    assert {frozenset(batch) for batch in first} != {frozenset(batch) for batch in second}
+    assert order(dataset) == batches
+    assert order(grouped(shuffle=True, seed=1, first_epoch=1)) == second
+    # The lengths neither rise nor fall over the epoch.
+    assert abs(np.corrcoef([LENGTHS[batch].mean() for batch in first], np.arange(32))[0, 1]) < 0.6
+    unseeded = grouped(shuffle=True)
+    assert order(unseeded) != order(unseeded)
+
+
+def test_most_pairs_of_queries_in_a_batch_change_between_epochs():
+    batches = order(grouped(shuffle=True, seed=1, num_epochs=2))
+    pairs, others = (
+        {pair for batch in epoch for pair in itertools.combinations(sorted(batch), 2)}
+        for epoch in (batches[:32], batches[32:])
+    )
+    assert len(pairs & others) < 0.5 * len(pairs)
+
+
+def test_queries_are_sorted_within_pools_of_50_batches():
+    many = lists_of(np.arange(1, 301) % 7 + 1)
+    batches = order(many.batches(2, group_by_length=True))
+    for pool in (batches[:50], batches[50:100], batches[100:]):
+        lengths = many.lengths[sum(pool, [])]
+        assert (np.diff(lengths) >= 0).all()
+    assert sorted(sum(batches[:50], [])) == list(range(100))
+
+
+def test_the_partial_batch_has_lists_of_similar_length_that_varies_between_epochs():
+    spreads, means = [], []
+    for epoch in range(8):
+        (few,) = [
+            LENGTHS[batch] for batch in order(grouped(shuffle=True, seed=1, first_epoch=epoch)) if len(batch) < 16
+        ]
+        spreads.append(few.max() / few.min())
+        means.append(few.mean())
+    assert np.median(spreads) < 1.3
+    assert min(means) < 0.8 * np.median(LENGTHS) < 1.2 * np.median(LENGTHS) < max(means)
+
+
+def test_the_dropped_remainder_is_not_only_the_longest_lists():
+    batches = order(grouped(shuffle=True, seed=2, drop_remainder=True))
+    assert list(map(len, batches)) == [16] * 31
+    dropped = sorted(set(range(500)) - set(sum(batches, [])))
+    assert len(dropped) == 4 and LENGTHS[dropped].min() < np.median(LENGTHS)
+
+
+@pytest.mark.parametrize("kwargs", [{"shuffle": True, "seed": 1}, {}])
+def test_fewer_queries_than_a_batch_yield_one_batch_or_none(kwargs):
+    for drop_remainder, expected in ((False, [20]), (True, [])):
+        dataset = LISTS.batches(21, group_by_length=True, drop_remainder=drop_remainder, **kwargs)
+        assert [len(batch) for batch in order(dataset)] == expected

@@ -1,0 +1,188 @@
+"""The cache folder: files are converted once, and again when they change or the result is damaged."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.data.readers import order, write_letor
+from tfr_smooth.data import Lists, conversion, letor, read_letor
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return write_letor(tmp_path / "a.txt", [1 + i % 5 for i in range(23)])
+
+
+@pytest.fixture
+def parses(monkeypatch):
+    """Counts how often files are parsed."""
+    calls = []
+    read_queries = letor.read_queries
+
+    def counting(*args, **kwargs):
+        calls.append(args)
+        return read_queries(*args, **kwargs)
+
+    monkeypatch.setattr(letor, "read_queries", counting)
+    return calls
+
+
+def test_files_are_converted_once_and_again_when_they_change(path, tmp_path, parses):
+    cache = tmp_path / "cache"
+    for _ in range(3):
+        assert len(order(read_letor(path, batch_size=4, cache_dir=cache))) == 6
+    read_letor(path, batch_size=7, list_size=2, cache_dir=cache, shuffle=True)
+    assert len(parses) == 1
+    write_letor(path, [2, 2])
+    assert order(read_letor(path, batch_size=4, cache_dir=cache)) == [[0, 1]]
+    assert len(parses) == 2
+    # The size is the same; only the modification time differs.
+    write_letor(path, [2, 2])
+    os.utime(path, ns=(1, 1))
+    read_letor(path, batch_size=4, cache_dir=cache)
+    assert len(parses) == 3
+    (entry,) = cache.iterdir()
+    assert sorted(file.name for file in entry.iterdir()) == ["documents.arrow", "lists.json", "queries.arrow"]
+
+
+def test_a_newer_format_is_converted_again_and_another_width_has_its_own_entry(path, tmp_path, parses, monkeypatch):
+    Lists.from_letor(path, cache_dir=tmp_path)
+    Lists.from_letor(path, cache_dir=tmp_path, num_features=5)
+    Lists.from_letor(path, cache_dir=tmp_path)
+    assert len(parses) == 2
+    monkeypatch.setattr(conversion, "_FORMAT", conversion._FORMAT + 1)
+    Lists.from_letor(path, cache_dir=tmp_path)
+    assert len(parses) == 3
+
+
+def test_the_default_is_the_cache_folder_of_the_user(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    Lists.from_letor(path)
+    assert len(list((tmp_path / "user" / "tfr_smooth" / "lists").iterdir())) == 1
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert conversion.default_cache_dir() == tmp_path / ".cache" / "tfr_smooth" / "lists"
+
+
+def flipped(content):
+    """Copies of a file with one flipped bit in different places."""
+    for place in np.linspace(0, len(content) - 1, 25).astype(int):
+        copy = bytearray(content)
+        copy[place] ^= 1 << (place % 8)
+        yield bytes(copy)
+
+
+@pytest.mark.parametrize("name", ["documents.arrow", "queries.arrow", "lists.json"])
+def test_damaged_files_are_written_again(path, tmp_path, name):
+    expected = Lists.from_letor(path, cache_dir=tmp_path / "expected")
+    Lists.from_letor(path, cache_dir=tmp_path)
+    (file,) = tmp_path.glob(f"a.txt-*/{name}")
+    content = file.read_bytes()
+    for damaged in (b"", content[:-40], b"nonsense" * 9, None, *flipped(content)):
+        if damaged is None:
+            file.unlink()
+        else:
+            file.write_bytes(damaged)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = Lists.from_letor(path, cache_dir=tmp_path)
+        assert name == "lists.json" or "the files are damaged" in str(caught[0].message)
+        assert found.table == expected.table and found.lengths.tolist() == expected.lengths.tolist()
+        assert found.query_ids == expected.query_ids and found.roles == expected.roles
+        assert file.read_bytes() == content
+
+
+def test_bad_input_and_an_interruption_leave_no_files(path, tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+    bad = tmp_path / "bad.txt"
+    bad.write_text("1 qid:a 1:1\n1 qid:b 1:NULL\n")
+    with pytest.raises(ValueError) as raised:
+        Lists.from_letor(bad, cache_dir=cache)
+    assert str(raised.value).startswith(f"{bad}:2: value of feature 1: 'NULL' is not a finite float32 number;")
+    with pytest.raises(ValueError, match="feature index 3 exceeds num_features=2"):
+        Lists.from_letor(path, cache_dir=cache, num_features=2)
+
+    def interrupted(*_, **__):
+        yield from [next(iter(read_queries([path], 3)))]
+        raise KeyboardInterrupt
+
+    read_queries = letor.read_queries
+    monkeypatch.setattr(letor, "read_queries", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Lists.from_letor(path, cache_dir=cache)
+    assert list(cache.iterdir()) == []
+
+
+def test_unfinished_files_of_killed_processes_are_removed(path, tmp_path):
+    Lists.from_letor(path, cache_dir=tmp_path / "cache")
+    (entry,) = (tmp_path / "cache").iterdir()
+    old, new = entry / ".unfinished-old", entry / ".unfinished-new"
+    old.touch()
+    new.touch()  # of a process that is still running
+    os.utime(old, (time.time() - 3600,) * 2)
+    write_letor(path, [1])
+    Lists.from_letor(path, cache_dir=tmp_path / "cache")
+    assert new.exists() and not old.exists()
+
+
+def test_released_columns_are_read_again(path, tmp_path, monkeypatch):
+    monkeypatch.setattr("tfr_smooth.data.batches._RELEASED", 100)
+    lists = Lists.from_letor(path, cache_dir=tmp_path)
+    assert order(lists.batches(3)) == order(Lists.from_letor(path, cache_dir=tmp_path).batches(3))
+    before = lists.table.to_pydict()
+    lists.release()
+    assert lists.table.to_pydict() == before
+
+
+@pytest.mark.slow
+def test_after_a_kill_at_any_moment_the_next_call_gives_the_same_lists(tmp_path):
+    path = write_letor(tmp_path / "a.txt", np.random.RandomState(0).randint(1, 9, 20_000), width=60)
+    expected = Lists.from_letor(path, cache_dir=tmp_path / "expected")
+    program = textwrap.dedent(f"""
+        from tfr_smooth.data import Lists, conversion, letor
+        conversion.BATCH_BYTES = letor.BATCH_BYTES = 1 << 18
+        print("ready", flush=True)
+        Lists.from_letor({path!r}, cache_dir={str(tmp_path / "cache")!r})
+        print("done", flush=True)
+    """)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+
+    def start():
+        process = subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    process, begin = start(), time.monotonic()
+    assert process.communicate(timeout=120)[0] == "done\n"
+    duration = time.monotonic() - begin
+    killed = 0
+    for moment in random.Random(0).choices(range(1000), k=10):
+        for entry in (tmp_path / "cache").iterdir():
+            (entry / "lists.json").unlink(missing_ok=True)
+        process = start()
+        time.sleep(duration * moment / 1000)
+        killed += process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = Lists.from_letor(path, cache_dir=tmp_path / "cache")
+        assert found.table.equals(expected.table) and found.query_ids.equals(expected.query_ids)
+        np.testing.assert_array_equal(found.lengths, expected.lengths)
+        assert set(json.loads(next((tmp_path / "cache").glob("*/lists.json")).read_bytes())) == {
+            "checksums",
+            "described",
+        }
+    assert killed >= 5

@@ -1,0 +1,409 @@
+"""`Lists` hold the same documents from any source, in memory and on disk, and refuse bad input at the call."""
+
+import decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+import tensorflow as tf
+
+from tests.data.readers import OPTIONS, as_numpy, assert_same_batches
+from tfr_smooth.data import Lists
+
+QUERIES = np.array(["b", "a", "b", "c", "a", "b", "c", "d", "e"])
+LABELS = np.array([0, 1, 2, 0, 0, 1, 3, 1, 2])
+FEATURES = np.random.RandomState(0).randn(9, 3).astype(np.float32)
+NAMES = [f"d{row}" for row in range(9)]
+FRAME = pd.DataFrame(
+    {"qid": QUERIES, "label": LABELS, "f1": FEATURES[:, 0], "f2": FEATURES[:, 1], "f3": FEATURES[:, 2]}
+)
+FRAME["name"] = NAMES
+ROLES = {"query": "qid", "label": "label", "document_id": "name", "stack": True}
+SORTED = np.argsort([list("bacde").index(query) for query in QUERIES], kind="stable")
+
+
+def from_file(path, frame=FRAME, **options):
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    kind = path.suffix[1:]
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    elif kind == "feather":
+        pa.feather.write_feather(table, path)
+    else:
+        pa.parquet.write_table(table, path)
+    return Lists.from_files(path, format=kind, cache_dir=path.parent / "cache", **{**ROLES, **options})
+
+
+def from_folder(folder):
+    table = pa.Table.from_pandas(FRAME.assign(part=[0, 0, 0, 0, 0, 1, 1, 1, 1]), preserve_index=False)
+    pa.dataset.write_dataset(
+        table, folder / "hive", format="parquet", partitioning=["part"], partitioning_flavor="hive"
+    )
+    features = ["f1", "f2", "f3"]
+    return Lists.from_files(folder / "hive", features=features, cache_dir=folder / "cache", **ROLES)
+
+
+def from_letor(folder, cache_dir=None):
+    lines = []
+    for row in SORTED:
+        values = " ".join(f"{i}:{value!r}" for i, value in enumerate(FEATURES[row].tolist(), 1))
+        lines.append(f"{LABELS[row]} qid:{QUERIES[row]} {values} #docid = {NAMES[row]}\n")
+    (folder / "a.txt").write_text("".join(lines))
+    return Lists.from_letor(folder / "a.txt", cache_dir=cache_dir)
+
+
+def chunked(table):
+    return pa.concat_tables([table.slice(0, 4), table.slice(4, 0), table.slice(4)])
+
+
+def from_small_chunks(folder):
+    """Rows of a query are in several chunks of a file."""
+    return Lists.from_table(chunked(from_file(folder / "a.parquet", stack=False).table), **ROLES)
+
+
+def rewritten(folder):
+    Lists.from_arrays(FEATURES, LABELS, QUERIES, document_ids=NAMES).to_letor(folder / "b.txt.gz")
+    return Lists.from_letor(folder / "b.txt.gz", cache_dir=folder)
+
+
+def with_others(folder):
+    """Selected among other queries."""
+    queries = [*QUERIES, "x", "y", "x"]
+    features = np.concatenate([FEATURES, np.ones([3, 3])])
+    lists = Lists.from_arrays(features, [*LABELS, 1, 1, 1], queries, document_ids=[*NAMES, "1", "2", "3"])
+    return lists.take([5, 4, 3, 2, 1, 0]).take([5, 4, 3, 2, 1])
+
+
+SOURCES = {
+    "arrays": lambda folder: Lists.from_arrays(FEATURES, LABELS, QUERIES, document_ids=NAMES),
+    "lists": lambda folder: Lists.from_arrays(FEATURES.tolist(), LABELS.tolist(), list(QUERIES), document_ids=NAMES),
+    "objects": lambda folder: Lists.from_arrays(
+        FEATURES.astype(object), LABELS.astype(object), QUERIES.astype(object), document_ids=NAMES
+    ),
+    "pandas": lambda folder: Lists.from_table(FRAME, **ROLES),
+    "pandas, another index": lambda folder: Lists.from_table(FRAME.set_index(np.arange(9) * 7), **ROLES),
+    "pandas, categories": lambda folder: Lists.from_table(FRAME.astype({"qid": "category"}), **ROLES),
+    "pandas, NumPy objects": lambda folder: Lists.from_table(FRAME.astype({"qid": object, "name": object}), **ROLES),
+    "Polars": lambda folder: Lists.from_table(pl.from_pandas(FRAME), **ROLES),
+    "Polars, categories": lambda folder: Lists.from_table(
+        pl.from_pandas(FRAME).with_columns(pl.col("qid").cast(pl.Categorical)), **ROLES
+    ),
+    "PyArrow": lambda folder: Lists.from_table(pa.Table.from_pandas(FRAME), features=["f1", "f2", "f3"], **ROLES),
+    "PyArrow, chunks": lambda folder: Lists.from_table(chunked(pa.Table.from_pandas(FRAME)), **ROLES),
+    "dict": lambda folder: Lists.from_table(dict(FRAME), **ROLES),
+    "Parquet": lambda folder: from_file(folder / "a.parquet"),
+    "Parquet, sorted": lambda folder: from_file(folder / "a.parquet", FRAME.iloc[SORTED]),
+    "Parquet, in a folder": from_folder,
+    "Feather": lambda folder: from_file(folder / "a.feather"),
+    "CSV": lambda folder: from_file(folder / "a.csv"),
+    "LETOR": from_letor,
+    "LETOR, another cache": lambda folder: from_letor(folder, folder / "cache"),
+    "LETOR, written": rewritten,
+    "chunks": from_small_chunks,
+    "taken": with_others,
+}
+
+
+@pytest.fixture
+def expected():
+    return Lists.from_arrays(FEATURES[SORTED], LABELS[SORTED], QUERIES[SORTED], document_ids=np.array(NAMES)[SORTED])
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_yields_the_same_lists(source, tmp_path, expected):
+    lists = SOURCES[source](tmp_path)
+    assert len(lists) == 5 and lists.documents == 9 and lists.num_features == 3
+    assert lists.query_ids.to_pylist() == list("bacde") and lists.starts.tolist() == [0, 3, 5, 7, 8, 9]
+    np.testing.assert_array_equal(lists.values("features"), FEATURES[SORTED])
+    np.testing.assert_array_equal(lists.values(lists.roles.labels[0]), LABELS[SORTED])
+    assert lists.values(lists.roles.document_id).tolist() == [NAMES[row].encode() for row in SORTED]
+    assert lists.summary() == (5, 9, 3, 3, 3.0, True, {0.0: 3, 1.0: 3, 2.0: 2, 3.0: 1}, {})
+    for options in ({"ids": True}, {"ids": True, "shuffle": True, "seed": 1, "num_epochs": 2}):
+        assert_same_batches(lists.batches(2, **options), expected.batches(2, **options))
+    frame = lists.to_pandas()
+    np.testing.assert_array_equal(frame[["1", "2", "3"]], FEATURES[SORTED])
+    assert frame[lists.roles.query].tolist() == QUERIES[SORTED].tolist()
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_portable_batches_are_the_same_without_python(expected, options):
+    found = expected.batches(2, portable=True, **options)
+    assert_same_batches(found, expected.batches(2, **options))
+    assert b"PyFunc" not in found._as_serialized_graph(allow_stateful=True).numpy()
+
+
+def by_row(lists, **options):
+    """All arrays of the batches, by query id and place."""
+    found = {}
+    for inputs, labels, *weights in as_numpy(lists.batches(2, ids=True, **options)):
+        for row, query in enumerate(inputs["query_id"]):
+            for place in np.flatnonzero(inputs["mask"][row]):
+                values = {name: array[row, place] for name, array in inputs.items() if array.ndim > 1}
+                found[query, place] = {
+                    **values,
+                    "label": labels[row, place],
+                    "weights": [w[row, place] for w in weights],
+                }
+    return found
+
+
+def test_weights_and_positions_stay_with_their_documents():
+    options = {"weights": np.arange(9.0), "positions": np.arange(1, 10)}
+    lists = Lists.from_arrays(FEATURES, LABELS, QUERIES, **options)
+    for portable in (False, True):
+        for values in by_row(lists, shuffle=True, portable=portable).values():
+            row = int(values["doc_id"])
+            assert values["weights"] == [row] and values["position"] == row + 1 and values["label"] == LABELS[row]
+            np.testing.assert_array_equal(values["features"], FEATURES[row])
+    inputs, _, weights = as_numpy(lists.batches(5))[0]
+    assert inputs["position"].dtype == np.int32
+    for array in (inputs["position"], weights, inputs["features"]):
+        assert not array[~inputs["mask"]].any()
+
+
+def test_padding_has_label_minus_1_also_without_labels():
+    inputs, labels = as_numpy(Lists.from_arrays(FEATURES, None, QUERIES).batches(5))[0]
+    np.testing.assert_array_equal(labels, np.where(inputs["mask"], 0.0, -1.0))
+
+
+def test_clicks_with_propensities_become_one_list_each():
+    clicks, propensities = [1, 0, 1, 0, 0, 0, 1, 0, 0], np.arange(1, 10) / 10
+    weights = np.full(9, 2.0)
+    lists = Lists.from_arrays(FEATURES, clicks, QUERIES, propensities=propensities, weights=weights)
+    ((inputs, labels, found),) = as_numpy(lists.batches(9))
+    np.testing.assert_array_equal(np.sum(labels == 1.0, axis=1), [1, 1, 1])
+    np.testing.assert_allclose(found, [2 / 0.1, 2 / 0.3, 2 / 0.7], rtol=1e-6)
+    assert len(inputs["features"]) == 3
+
+
+def test_several_labels_are_stacked():
+    frame = FRAME.assign(sale=LABELS[::-1])
+    by_name = Lists.from_table(frame.drop(columns="name"), query="qid", label={"label": 1, "sale": 0.5}, stack=True)
+    assert by_name.roles.labels == ("label", "sale") and by_name.roles.label_weights == (1.0, 0.5)
+    arrays = Lists.from_arrays(FEATURES, np.stack([LABELS, LABELS[::-1]], axis=1), QUERIES)
+    assert_same_batches(by_name.batches(2), arrays.batches(2))
+    assert arrays.batches(2).element_spec[1].shape.as_list() == [None, None, 2]
+
+
+COLUMNS = {
+    "number": ([1, None, 3], [[1, 3], [np.nan, 0]]),
+    "float": ([1.5, np.nan, 3.5], [[1.5, 3.5], [np.nan, 0]]),
+    "boolean": ([True, False, True], [[1, 1], [0, 0]]),
+    "decimal": ([decimal.Decimal("1.5"), decimal.Decimal(2), None], [[1.5, np.nan], [2, 0]]),
+    "text": (["x", None, ""], [[b"x", b""], [b"", b""]]),
+    "date": (np.array(["2020-01-01", "NaT", "1969-12-31"], "datetime64[us]"), [[1577836800, -86400], [-(2**63), 0]]),
+    "vector": ([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [[[1, 2], [5, 6]], [[3, 4], [0, 0]]]),
+    "set": ([["u"], [], ["v", "w"]], [[[b"u", b""], [b"v", b"w"]], [[b"", b""], [b"", b""]]]),
+    "numbers": ([[1.0], [], [2.0, 3.0]], [[[1, np.nan], [2, 3]], [[np.nan, np.nan], [0, 0]]]),
+    "category": (pd.Categorical(["u", "v", "u"]), [[b"u", b"u"], [b"v", b""]]),
+    "numeric category": (pd.Categorical([7, 8, 7]), [[b"7", b"7"], [b"8", b""]]),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize("source", ["pandas", "Polars", "PyArrow", "Parquet", "portable"])
+def test_named_columns_have_the_values_of_their_rows(kind, source, tmp_path):
+    values, expected = COLUMNS[kind]
+    if kind == "numeric category" and source in ("Polars", "Parquet"):  # They have none.
+        expected = [[7, 7], [8, 0]]
+    frame = pd.DataFrame({"qid": [7, 8, 7], "label": [1, 0, 2], "x": values})
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    roles = {"query": "qid", "label": "label"}
+    if source == "Parquet":
+        pa.parquet.write_table(table, tmp_path / "a.parquet")
+        lists = Lists.from_files(tmp_path / "a.parquet", cache_dir=tmp_path, **roles)
+    else:
+        lists = Lists.from_table({"Polars": pl.from_arrow(table), "PyArrow": table}.get(source, frame), **roles)
+    ((inputs, labels),) = as_numpy(lists.batches(2, portable=source == "portable"))
+    assert sorted(inputs) == ["mask", "x"]
+    np.testing.assert_array_equal(inputs["x"], expected)
+    np.testing.assert_array_equal(labels, [[1, 2], [0, -1]])
+    known = pa.array(frame["x"], from_pandas=True).null_count
+    assert kind == "vector" or lists.summary().missing == ({"x": known} if known else {})
+
+
+def test_time_zones_are_converted_to_utc():
+    dates = pd.to_datetime(["2020-01-01 12:00", "2020-01-02 12:00"]).tz_localize("Asia/Tokyo")
+    lists = Lists.from_table(pd.DataFrame({"q": [1, 1], "x": dates}), query="q", label=None)
+    assert lists.values("x").tolist() == [1577847600, 1577934000]
+
+
+def test_queries_are_split_at_random_and_keep_their_order():
+    lists = Lists.from_arrays(np.ones([40, 1]), None, np.arange(40) // 2)
+    rest, held = lists.split(0.25, seed=3)
+    ids = [part.query_ids.to_pylist() for part in (rest, held)]
+    assert len(ids[1]) == 5 and sorted(sum(ids, [])) == list(range(20)) and all(each == sorted(each) for each in ids)
+    again, other = lists.split(0.25, seed=3)[1], lists.split(0.25, seed=4)[1]
+    assert again.query_ids == held.query_ids != other.query_ids
+    parts = lists.split({"train": 0.98, "valid": 0.01, "test": 0.01})
+    assert {name: len(part) for name, part in parts.items()} == {"train": 18, "valid": 1, "test": 1}
+
+
+def test_shards_partition_the_queries():
+    lists = Lists.from_arrays(FEATURES, LABELS, QUERIES)
+    shards = [lists.shard(index, 2).query_ids.to_pylist() for index in range(2)]
+    assert shards == [["b", "c", "e"], ["a", "d"]]
+
+
+def test_taken_queries_share_the_columns():
+    lists = Lists.from_arrays(FEATURES, LABELS, QUERIES)
+    taken = lists.take([3, 0])
+    assert taken.rows.tolist() == [7, 0, 2, 5] and taken.table.num_rows == 4
+    np.testing.assert_array_equal(taken.values("features"), FEATURES[[7, 0, 2, 5]])
+    chosen = lists.lengths > 1
+    assert lists.take(chosen).query_ids.to_pylist() == list("bac")
+    assert taken.summary()[:4] == (2, 4, 3, 3)
+
+
+def arrays(**changed):
+    given = {"features": [[0.0], [1.0]], "labels": [0, 1], "qid": ["a", "a"], **changed}
+    return lambda: Lists.from_arrays(**given)
+
+
+def table(frame=None, **changed):
+    frame = pd.DataFrame({"q": [1, 1], "label": [0, 1], "x": [1.0, 2.0]}) if frame is None else frame
+    return lambda: Lists.from_table(frame, **{"query": "q", "label": "label", **changed})
+
+
+def of(**columns):
+    return table(pd.DataFrame({"q": [1, 1], "label": [0, 1], "x": [1.0, 2.0], **columns}))
+
+
+LISTS = Lists.from_arrays(FEATURES, LABELS, QUERIES)
+REFUSED = [
+    (arrays(features=[[0.0], [np.nan]]), r"`features` must be finite float32 numbers, got nan in row 1, column 0."),
+    (arrays(features=[[0.0], [1e39]]), r"`features` must be finite float32 numbers, got inf in row 1, column 0."),
+    (arrays(features=[["a"], ["b"]]), "`features` must be numbers [rows, columns], got <U1 of shape (2, 1)."),
+    (arrays(features=[1.0, 2.0]), "`features` must be numbers [rows, columns], got float64 of shape (2,)."),
+    (arrays(features=np.zeros((0, 1))), "`features` must have at least one row and one column, got shape (0, 1)."),
+    (arrays(labels=[0.0]), "`labels` must have shape (2,), one value per row of `features`, got (1,)."),
+    (arrays(labels=[0.0, -1.0]), "`labels` must be finite float32 numbers >= 0, got -1.0 in row 1."),
+    (arrays(labels=[0.0, np.inf]), "`labels` must be finite float32 numbers >= 0, got inf in row 1."),
+    (arrays(labels=[0.0, None]), "`labels` must be finite float32 numbers >= 0, got None in row 1."),
+    (arrays(labels=[[1, 0], [0, -1]]), "`labels` must be finite float32 numbers >= 0, got -1 in row 1."),
+    (arrays(labels=["0", "1"]), "`labels` must be numbers, got the type string."),
+    (arrays(weights=[1.0, -2.0]), "`weights` must be finite float32 numbers >= 0, got -2.0 in row 1."),
+    (arrays(propensities=[0.5, 0]), "`propensities` must be finite float32 numbers > 0, got 0.0 in row 1."),
+    (arrays(positions=[1, -1]), "`positions` must be finite float32 numbers >= 0, got -1 in row 1."),
+    (arrays(qid=["a"]), "`qid` must have shape (2,), one value per row of `features`, got (1,)."),
+    (arrays(qid=["a"] * 3), "`qid` must have shape (2,), one value per row of `features`, got (3,)."),
+    (arrays(qid=[1.0, np.nan]), "`qid` must be query ids without missing values, got None in row 1."),
+    (arrays(qid=[None, "a"]), "`qid` must be query ids without missing values, got None in row 0."),
+    (arrays(qid=[pd.NA, "a"]), "`qid` must be query ids without missing values, got None in row 0."),
+    (arrays(qid=np.array([1, "a"], object)), "`qid` must have values of one type: "),
+    (arrays(qid=None), "Exactly one of `qid` and `group` must be given, got neither."),
+    (arrays(group=[2]), "Exactly one of `qid` and `group` must be given, got both."),
+    (arrays(qid=None, group=[1]), "`group` must add up to the 2 rows of `features`, got a sum of 1."),
+    (arrays(qid=None, group=[2, 1]), "`group` must add up to the 2 rows of `features`, got a sum of 3."),
+    (arrays(qid=None, group=[2, 0]), "`group` must be integers >= 1, got [2, 0]."),
+    (table(query="id"), "`query` must be one of 'q', 'label', 'x', got 'id'."),
+    (table(features=["x", "y"]), "`features` must be one of 'q', 'label', 'x', got 'y'."),
+    (table(features="x"), "`features` must be unique names of columns, got 'x'."),
+    (table(features=[]), "`features` must name at least one column, got none."),
+    (table(label={"label": -1.0}), "`label['label']` must be a finite number >= 0, got -1.0."),
+    (table({}), "`query` must be one of , got 'q'."),
+    (table([1]), "`table` must be a table of pandas, Polars, PyArrow or DuckDB, or have the method "),
+    (table(pl.LazyFrame({"q": [1]})), "`table` must be a table, got a lazy one; pass `table.collect()`."),
+    (table(pd.DataFrame([[1, 2]], columns=["q", "q"])), "`table` must have each column once, got 'q' 2 times."),
+    (table(pd.DataFrame({"q": [], "label": [], "x": []})), "`table` must have at least one row, got none."),
+    (of(q=[1, None]), "column 'q' must be query ids without missing values, got None in row 1."),
+    (of(q=[[1], [2]]), "column 'q' must be query ids as numbers or text, got the type list<item: int64>."),
+    (of(label=[1, None]), "column 'label' must be finite float32 numbers >= 0, got None in row 1."),
+    (of(x=[1.0, np.inf]), "column 'x' must be finite float32 numbers or missing, got inf in row 1."),
+    (of(x=[1.0, 1e39]), "column 'x' must be finite float32 numbers or missing, got 1e+39 in row 1."),
+    (of(x=[[1.0], [np.inf]]), "column 'x' must be finite float32 numbers or missing, got [inf] in row 1."),
+    (of(x=[1, "a"]), "`table` must have values of one type in each column: "),
+    (of(x=pd.to_timedelta([1, 2])), "column 'x' must be numbers, booleans, text, dates, vectors or sets "),
+    (table(FRAME, query="qid", stack=True), "column 'name' must be numbers, got the type "),
+    (lambda: LISTS.split(0.0), "`fraction` must be a number in (0, 1), got 0.0."),
+    (lambda: LISTS.split({"a": 0.5, "b": 0.4}), "`fraction` must have a sum of 1, got 0.9."),
+    (lambda: LISTS.take([0]).split(0.5), "`fraction` must have at most one part per query, got 2 for 1."),
+    (lambda: LISTS.take([5]), "`queries` must be indices of the 5 queries, got [5]."),
+    (lambda: LISTS.take([0.5]), "`queries` must be indices of the 5 queries, got [0.5]."),
+    (lambda: LISTS.shard(2, 2), "`index` must be less than `count`, at most 5, got 2 and 2."),
+    (lambda: LISTS.shard(0, 6), "`index` must be less than `count`, at most 5, got 0 and 6."),
+    (lambda: LISTS.values("x"), "`name` must be one of 'query_id', 'label', 'features', got 'x'."),
+    (lambda: LISTS.batches(0), "`batch_size` must be an integer >= 1, got 0."),
+    (lambda: LISTS.batches(2, seed=-1), "`seed` must be an integer >= 0 or None, got -1."),
+    (lambda: LISTS.batches(2, list_size=0), "`list_size` must be an integer >= 1 or None, got 0."),
+    (lambda: LISTS.batches(2, num_epochs=0), "`num_epochs` must be an integer >= 1 or None, got 0."),
+    (lambda: LISTS.batches(2, first_epoch=None), "`first_epoch` must be an integer >= 0, got None."),
+    *(
+        (lambda name=name: LISTS.batches(2, **{name: 1}), f"`{name}` must be True or False, got 1.")
+        for name in ("shuffle", "group_by_length", "drop_remainder", "ids", "portable")
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(REFUSED)))
+def test_bad_input_is_refused_at_the_call(case, tmp_path):
+    call, message = REFUSED[case]
+    with pytest.raises(ValueError) as raised:
+        call()
+    assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("changed", "options", "message"),
+    [
+        ({"label": [0, 1, -1]}, {}, "column 'label' must be finite float32 numbers >= 0, got -1 in row 2."),
+        ({"x": [0, 1, np.inf]}, {}, "column 'x' must be finite float32 numbers or missing, got inf in row 2."),
+        ({"x": [0, None, 1]}, {"stack": True}, "column 'x' must be finite float32 numbers, got None in row 1."),
+    ],
+)
+def test_bad_values_of_files_have_their_path_column_and_row(changed, options, message, tmp_path):
+    frame = pd.DataFrame({"q": [1, 1, 2], "label": [0, 1, 1], "x": [1.0, 2.0, 3.0]})
+    paths = [tmp_path / f"{name}.parquet" for name in "ab"]
+    frame.to_parquet(paths[0])
+    frame.assign(q=frame["q"] + 5, **changed).to_parquet(paths[1])
+    roles = {"query": "q", "label": "label", "cache_dir": tmp_path / "cache", **options}
+    with pytest.raises(ValueError) as raised:
+        Lists.from_files(tmp_path / "*.parquet", **roles)
+    assert str(raised.value) == f"{paths[1]}: {message}"
+
+
+def test_files_that_cannot_be_sorted_in_memory_are_refused(tmp_path, monkeypatch):
+    from tfr_smooth.data import files
+
+    monkeypatch.setattr(files, "_free_memory", lambda: 10)
+    with pytest.raises(ValueError) as raised:
+        from_file(tmp_path / "a.parquet")
+    message = str(raised.value)
+    assert message.startswith(f"{tmp_path / 'a.parquet'}: column 'qid' must have the rows of a query together, which ")
+    assert "those of 'b' are not" in message
+    assert message.endswith(f"COPY (FROM '{tmp_path / 'a.parquet'}' ORDER BY \"qid\") TO 'sorted.parquet'")
+
+
+@pytest.mark.parametrize("portable", [False, True])
+def test_many_small_record_batches_hold_whole_queries(tmp_path, monkeypatch, portable):
+    from tfr_smooth.data import files
+
+    monkeypatch.setattr(files, "BATCH_BYTES", 100)
+    monkeypatch.setattr(files, "_ROWS_AT_ONCE", 4)
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"q": np.sort(random.integers(0, 30, 200)), "label": random.integers(0, 3, 200)})
+    frame["x"], frame["t"] = random.normal(size=200), [f"t{row}" for row in range(200)]
+    frame.to_parquet(tmp_path / "a.parquet", row_group_size=7)
+    roles = {"query": "q", "label": "label"}
+    lists = Lists.from_files(tmp_path / "a.parquet", cache_dir=tmp_path, **roles)
+    assert lists.table["x"].num_chunks > 10
+    options = {"shuffle": True, "seed": 1, "ids": True, "portable": portable}
+    assert_same_batches(lists.batches(4, **options), Lists.from_table(frame, **roles).batches(4, **options))
+
+
+def test_datasets_have_static_shapes():
+    for options, batch, length in (({}, None, None), ({"list_size": 7, "drop_remainder": True}, 2, 7)):
+        assert LISTS.batches(2, ids=True, **options).element_spec == (
+            {
+                "features": tf.TensorSpec([batch, length, 3], tf.float32),
+                "query_id": tf.TensorSpec([batch], tf.string),
+                "doc_id": tf.TensorSpec([batch, length], tf.string),
+                "mask": tf.TensorSpec([batch, length], tf.bool),
+            },
+            tf.TensorSpec([batch, length], tf.float32),
+        )

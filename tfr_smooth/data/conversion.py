@@ -1,0 +1,143 @@
+"""Lists in a cache folder: sources are converted once, and then mapped into memory.
+
+An entry is a folder with `documents.arrow` (the columns), `queries.arrow` (ids and lengths), and `lists.json`, which is
+written last: what was converted, and a checksum of each file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import mmap
+import os
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfr_smooth import _files
+from tfr_smooth.data.list_columns import Roles
+from tfr_smooth.data.lists import Lists
+
+# Increase when the layout or the results of conversions change: older entries are then written again.
+_FORMAT = 1
+BATCH_BYTES = 64 << 20  # of a record batch: the memory that a conversion needs, and the size of the chunks of columns
+_READ_BYTES = 4 << 20
+_ABANDONED = 600.0  # seconds without a write after which an unfinished file is that of a killed process
+_FILES = ("documents.arrow", "queries.arrow")
+
+
+def default_cache_dir() -> Path:
+    """Returns the cache folder of the user."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfr_smooth" / "lists"
+
+
+def converted(
+    cache_dir: str | os.PathLike[str] | None,
+    sources: Sequence[Sequence[Any]],
+    settings: dict[str, Any],
+    roles: Roles,
+    convert: Callable[[], Iterator[pa.RecordBatch]],
+) -> Lists:
+    """Returns the lists of files from the cache folder, which are first converted if missing, outdated or damaged.
+
+    Args:
+      cache_dir: The cache folder, created if missing. None uses that of the user.
+      sources: The name, size and modification time of each file that is read. An entry is valid as long as these do not
+        change.
+      settings: Other settings that the result depends on, as JSON. Each combination has its own entry.
+      roles: The roles of the columns.
+      convert: Reads the files: returns record batches of whole queries, each query once.
+
+    Returns:
+      The lists, memory-mapped.
+
+    Files are first written under a temporary name, so an interruption leaves no entry. Several processes may convert at
+    once; the last one wins.
+    """
+    names = [source[0] for source in sources]
+    settings = {**settings, "roles": dataclasses.asdict(roles)}
+    key = hashlib.sha256(json.dumps([names, settings], sort_keys=True).encode()).hexdigest()[:16]
+    base = default_cache_dir() if cache_dir is None else Path(cache_dir)
+    folder = base / f"{Path(names[0]).name[:80]}-{key}"
+    described = json.loads(json.dumps({"format": _FORMAT, "sources": sources, "settings": settings}))
+    lists = _open(folder, described, roles)
+    if lists is None:
+        _write(folder, described, convert())
+        lists = _open(folder, described, roles)
+        if lists is None:
+            raise OSError(f"{folder}: the files differ from what was just written; is another process changing them?")
+    return lists
+
+
+def _open(folder: Path, described: dict[str, Any], roles: Roles) -> Lists | None:
+    """Returns the lists of an entry; None if it is missing, outdated or damaged."""
+    try:
+        content = (folder / "lists.json").read_bytes()
+    except OSError:
+        return None
+    try:
+        found = json.loads(content)
+        if found["described"] != described:
+            return None
+        for name in _FILES:
+            if _checksum(folder / name) != found["checksums"][name]:
+                raise ValueError(name)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        warnings.warn(f"{folder}: the files are damaged ({error}) and are written again.", stacklevel=4)
+        return None
+    documents, pages = _mapped(folder / _FILES[0])
+    queries, _ = _mapped(folder / _FILES[1])
+    ids = queries["query"].combine_chunks()
+    return Lists(documents, roles, query_ids=ids, lengths=queries["length"].to_numpy(), pages=pages)
+
+
+def _mapped(path: Path) -> tuple[pa.Table, mmap.mmap]:
+    with open(path, "rb") as file:
+        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return pa.ipc.open_file(pa.py_buffer(pages)).read_all(), pages
+
+
+def _checksum(path: Path) -> int:
+    found = 0
+    with open(path, "rb", buffering=0) as file:
+        buffer = memoryview(bytearray(_READ_BYTES))
+        while size := file.readinto(buffer):
+            found = zlib.crc32(buffer[:size], found)
+    return found
+
+
+def _write(folder: Path, described: dict[str, Any], batches: Iterator[pa.RecordBatch]) -> None:
+    """Writes an entry."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob(".unfinished-*"):
+        if time.time() - path.stat().st_mtime > _ABANDONED:
+            path.unlink(missing_ok=True)
+    query = described["settings"]["roles"]["query"]
+    ids, lengths = [], []
+    try:
+        first = next(batches)
+        with _files.replacing(folder / _FILES[0]) as path, pa.ipc.new_file(os.fspath(path), first.schema) as writer:
+            batch: pa.RecordBatch | None = first
+            while batch is not None:
+                codes = batch[query].dictionary_encode()
+                ids.append(codes.dictionary)
+                lengths.append(np.bincount(codes.indices.to_numpy(), minlength=len(codes.dictionary)))
+                writer.write_batch(batch)
+                batch = next(batches, None)
+        queries = pa.table({"query": pa.concat_arrays(ids), "length": np.concatenate(lengths).astype(np.int64)})
+        with _files.replacing(folder / _FILES[1]) as path, pa.ipc.new_file(os.fspath(path), queries.schema) as writer:
+            writer.write_table(queries)
+        checksums = {name: _checksum(folder / name) for name in _FILES}
+        text = json.dumps({"described": described, "checksums": checksums})
+        _files.write_text(folder / "lists.json", [text])
+    except BaseException:
+        if not any(folder.iterdir()):
+            folder.rmdir()
+        raise

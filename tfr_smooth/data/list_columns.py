@@ -1,0 +1,403 @@
+"""The columns of lists: which role each has, their checks at the call, and their values by row."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tfr_smooth import _arguments
+from tfr_smooth.data.column import shown
+
+DENSE = "features"  # the name of a column of type fixed_size_list<float32> with all features
+_FEATURE_KINDS = "numbers, booleans, text, dates, vectors or sets of numbers or text"
+# More chunks than this would make batches slow.
+_MOST_CHUNKS = 64
+
+
+class Where(NamedTuple):
+    """A column and its place, for messages.
+
+    Args:
+      what: Names the column.
+      first_row: The number of its first row in the source.
+    """
+
+    what: str
+    first_row: int = 0
+
+    def __str__(self) -> str:
+        """Returns the name."""
+        return self.what
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Roles:
+    """The names of the columns of `Lists` by their role.
+
+    Args:
+      query: The query ids.
+      labels: The labels: one, several for several objectives, or none for unlabeled documents.
+      label_weights: The weights of several labels, if given.
+      weight: Weights of the documents.
+      propensity: Propensities of the clicks that the labels are.
+      position: Positions at which the documents were shown.
+      document_id: Document ids. None uses the numbers of the rows.
+      features: The features.
+    """
+
+    query: str
+    labels: tuple[str, ...] = ()
+    label_weights: tuple[float, ...] | None = None
+    weight: str | None = None
+    propensity: str | None = None
+    position: str | None = None
+    document_id: str | None = None
+    features: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        *,
+        query: str,
+        label: str | Sequence[str] | Mapping[str, float] | None,
+        features: Sequence[str] | None,
+        **others: str | None,
+    ) -> Roles:
+        """Returns the roles of columns that exist; None for `features` takes all columns without another role."""
+        labels = () if label is None else (label,) if isinstance(label, str) else tuple(label)
+        weights = None
+        if isinstance(label, Mapping):
+            weights = tuple(_arguments.real(f"label[{name!r}]", value, least=0.0) for name, value in label.items())
+            _arguments.weights("label", list(weights))
+        taken = {"query": [query], "label": labels, **{role: [name] for role, name in others.items() if name}}
+        for role, columns in taken.items():
+            for name in columns:
+                _arguments.name(role, name, names)
+        used = {name for columns in taken.values() for name in columns}
+        if features is not None:
+            if isinstance(features, str) or len(set(features)) < len(features):
+                raise ValueError(f"`features` must be unique names of columns, got {features!r}.")
+            chosen = tuple(_arguments.name("features", name, names) for name in features)
+        else:
+            chosen = tuple(name for name in names if name not in used)
+        if not chosen:
+            raise ValueError("`features` must name at least one column, got none.")
+        return cls(query=query, labels=labels, label_weights=weights, features=chosen, **others)
+
+    def stacked(self) -> Roles:
+        """Returns the roles with the features in one column."""
+        if DENSE in dataclasses.replace(self, features=()).columns:
+            raise ValueError(f"The column {DENSE!r} must be a feature, got one with another role.")
+        return dataclasses.replace(self, features=(DENSE,))
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns, each once."""
+        single = (self.query, *self.labels, self.weight, self.propensity, self.position, self.document_id)
+        return list(dict.fromkeys([name for name in single if name is not None] + list(self.features)))
+
+
+def as_arrow(table: Any) -> pa.Table:
+    """Returns a table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface."""
+    if hasattr(table, "collect") and not hasattr(table, "__arrow_c_stream__"):
+        raise ValueError("`table` must be a table, got a lazy one; pass `table.collect()`.")
+    known = isinstance(table, (pa.Table, Mapping)) or hasattr(table, "__arrow_c_stream__") or hasattr(table, "iloc")
+    if not known:
+        raise ValueError(
+            "`table` must be a table of pandas, Polars, PyArrow or DuckDB, or have the method `__arrow_c_stream__`, "
+            f"got {type(table).__name__}."
+        )
+    columns = list(map(str, getattr(table, "columns", ()))) if hasattr(table, "iloc") else []
+    _check_names(columns)
+    try:
+        found = pa.Table.from_pandas(table, preserve_index=False) if hasattr(table, "iloc") else pa.table(table)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
+        problem = " ".join(map(str, error.args))
+        raise ValueError(f"`table` must have values of one type in each column: {problem}") from None
+    _check_names(found.column_names)
+    if any(column.num_chunks > _MOST_CHUNKS for column in found.columns):
+        found = found.combine_chunks()
+    return found.replace_schema_metadata(None)
+
+
+def _check_names(names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"`table` must have each column once, got {name!r} {names.count(name)} times.")
+
+
+def checked(
+    table: pa.Table,
+    roles: Roles,
+    *,
+    stack: bool = False,
+    where: Callable[[str], Where] = lambda name: Where(f"column {name!r}"),
+    part: bool = False,
+) -> pa.Table:
+    """Returns the columns with a role, in the types of `Lists`; the first bad value is a `ValueError`.
+
+    Args:
+      table: The table.
+      roles: The columns.
+      stack: Whether to store the features, which must be known numbers, in one column `DENSE`.
+      where: Describes a column by its name, for messages.
+      part: Whether the table is one of several parts, which get the same types.
+    """
+    found: dict[str, Any] = {roles.query: _query(where(roles.query), table[roles.query])}
+    for name in (*roles.labels, roles.weight, roles.propensity):
+        if name is not None:
+            found[name] = _numbers(where(name), table[name], pa.float32(), positive=name == roles.propensity)
+    if roles.position is not None:
+        found[roles.position] = _numbers(where(roles.position), table[roles.position], pa.int32())
+    if roles.document_id is not None:
+        found[roles.document_id] = _text(where(roles.document_id), table[roles.document_id])
+    if stack:
+        found[DENSE] = _stacked([(where(name), table[name]) for name in roles.features], len(table))
+    else:
+        for name in roles.features:
+            column = feature(where(name), table[name], part)
+            # A feature may have another role, too, such as the query.
+            found.setdefault(name, column)
+    return pa.table(found)
+
+
+def refuse(where: Where, expected: str, value: Any, row: int) -> NoReturn:
+    got = shown(value.as_py() if isinstance(value, pa.Scalar) else value)
+    raise ValueError(f"{where} must be {expected}, got {got} in row {where.first_row + row}.")
+
+
+def refuse_where(wrong: Any, where: Where, expected: str, column: Any) -> None:
+    row = pc.index(wrong, True).as_py()
+    if row >= 0:
+        refuse(where, expected, column[row], row)
+
+
+def is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    types = pa.types
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or is_bytes(kind)
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+
+
+def is_date(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+
+
+def _is_set(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+
+
+def _plain(column: Any) -> Any:
+    """Returns a column without dictionaries, views and half floats, which not all functions of Arrow take."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        # Categories are text, also if they are numbers.
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        texts = [chunk.dictionary.cast(pa.large_string()).take(chunk.indices) for chunk in chunks]
+        return pa.chunked_array(texts, pa.large_string())
+    if pa.types.is_string_view(kind):
+        return column.cast(pa.large_string())
+    if pa.types.is_decimal(kind):
+        return column.cast(pa.float64())
+    if pa.types.is_float16(kind) or pa.types.is_null(kind):
+        return column.cast(pa.float32())
+    return column
+
+
+def _query(where: Where, column: Any) -> Any:
+    column = _plain(column)
+    expected = "query ids without missing values"
+    refuse_where(pc.is_null(column, nan_is_null=True), where, expected, column)
+    if not (is_number(column.type) or is_text(column.type) or is_date(column.type)):
+        raise ValueError(f"{where} must be query ids as numbers or text, got the type {column.type}.")
+    return column
+
+
+def _numbers(where: Where, column: Any, kind: pa.DataType, positive: bool = False) -> Any:
+    column = _plain(column)
+    if not is_number(column.type):
+        raise ValueError(f"{where} must be numbers, got the type {column.type}.")
+    expected = f"finite float32 numbers {'>' if positive else '>='} 0"
+    refuse_where(pc.is_null(column, nan_is_null=True), where, expected, column)
+    values = column.cast(pa.float32(), safe=False)
+    too_low = pc.less_equal(values, 0.0) if positive else pc.less(values, 0.0)
+    refuse_where(pc.or_(too_low, pc.invert(pc.is_finite(values))), where, expected, column)
+    return values if pa.types.is_float32(kind) else values.cast(kind, safe=False)
+
+
+def _text(where: Where, column: Any) -> Any:
+    column = _plain(column)
+    if not (is_text(column.type) or is_number(column.type)):
+        raise ValueError(f"{where} must be text or numbers, got the type {column.type}.")
+    return column if is_text(column.type) else column.cast(pa.large_string())
+
+
+def feature(where: Where, column: Any, part: bool = False) -> Any:
+    """Returns a feature column, which must have finite or missing values, in a type of `Lists`.
+
+    Args:
+      where: Describes the column, for messages.
+      column: The column.
+      part: Whether it is one of several parts, which get the same type.
+    """
+    kind = column.type
+    is_list = _is_set(kind) or pa.types.is_fixed_size_list(kind)
+    if not is_list:
+        column = _plain(column)
+    elif pa.types.is_string_view(kind.value_type):
+        column = column.cast(pa.list_(pa.large_string()))
+    elif not part and _is_set(kind) and is_number(kind.value_type) and not column.null_count:
+        lengths = pc.min_max(pc.list_value_length(column)).as_py()
+        if lengths["min"] == lengths["max"] and lengths["min"]:
+            column = column.cast(pa.list_(kind.value_type, lengths["min"]))  # sets of one size are vectors
+    kind = column.type
+    values = kind.value_type if is_list else kind
+    good = is_number(values) or (is_text(values) and not pa.types.is_fixed_size_list(kind))
+    if not (good or (is_date(values) and not is_list)):
+        raise ValueError(f"{where} must be {_FEATURE_KINDS}, got the type {kind}.")
+    if pa.types.is_floating(values):
+        numbers = pc.list_flatten(column) if is_list else column
+        place = pc.index(pc.is_inf(numbers.cast(pa.float32(), safe=False)), True).as_py()
+        if place >= 0:
+            row = pc.list_parent_indices(column)[place].as_py() if is_list else place
+            refuse(where, "finite float32 numbers or missing", numbers[place], row)
+    return column
+
+
+def _stacked(columns: Iterable[tuple[Where, Any]], rows: int) -> pa.Array:
+    columns = list(columns)
+    matrix = np.empty((rows, len(columns)), np.float32)
+    for place, (where, column) in enumerate(columns):
+        column = _plain(column)
+        if not is_number(column.type):
+            raise ValueError(f"{where} must be numbers, got the type {column.type}.")
+        expected = "finite float32 numbers"
+        refuse_where(pc.is_null(column, nan_is_null=True), where, expected, column)
+        values = column.cast(pa.float32(), safe=False)
+        refuse_where(pc.invert(pc.is_finite(values)), where, expected, column)
+        matrix[:, place] = values.to_numpy()
+    return dense_column(matrix)
+
+
+def dense_column(matrix: np.ndarray) -> pa.Array:
+    """Returns float32 [rows, num_features] as a column, without a copy."""
+    values = pa.array(np.ascontiguousarray(matrix, np.float32).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(values, matrix.shape[1])
+
+
+class ColumnValues:
+    """The values of a column by row, as NumPy arrays for TensorFlow.
+
+    Numbers and booleans are float32, NaN if missing; text is bytes, b"" if missing; dates are int64 seconds since
+    1970-01-01 UTC, the smallest int64 if missing; positions are int32; vectors are float32 [rows, d]; sets are padded
+    to the largest of the rows, with NaN or b"".
+
+    Args:
+      column: The column, in memory or memory-mapped.
+      is_position: Whether the values are int32, without missing ones.
+    """
+
+    def __init__(self, column: pa.ChunkedArray, is_position: bool = False) -> None:
+        kind = column.type
+        self._chunks = [chunk for chunk in column.chunks if len(chunk)] or [pa.array([], kind)]
+        self._ends = np.cumsum([len(chunk) for chunk in self._chunks])
+        self.width: int | None = kind.list_size if pa.types.is_fixed_size_list(kind) else None
+        values = kind.value_type if self.width is not None or _is_set(kind) else kind
+        self.dtype = np.dtype(object if is_text(values) else np.int64 if is_date(values) else np.float32)
+        if is_position:
+            self.dtype = np.dtype(np.int32)
+        self.is_set = _is_set(kind)
+        self._matrices = None
+        if self.width is not None and values == pa.float32() and not column.null_count:
+            self._matrices = [self._matrix(chunk) for chunk in self._chunks]
+
+    def _matrix(self, chunk: pa.Array) -> np.ndarray:
+        assert self.width is not None
+        flat = chunk.values.slice(chunk.offset * self.width, len(chunk) * self.width)
+        return _as_numpy(flat).reshape(-1, self.width)
+
+    @property
+    def shape(self) -> list[int | None]:
+        """The shape of the value of a row; None for sets."""
+        return [] if self.width is None and not self.is_set else [self.width]
+
+    def __call__(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Returns the values of rows, int64 [n]; `out` is used for vectors of float32."""
+        parts = self._by_chunk(rows)
+        if self._matrices is not None and self.width is not None:
+            found = np.empty((len(rows), self.width), np.float32) if out is None else out
+            if len(parts) == 1:  # one copy
+                ((chunk, _, inside),) = parts
+                return np.take(self._matrices[chunk], inside, axis=0, out=found, mode="clip")
+            for chunk, places, inside in parts:
+                found[places] = self._matrices[chunk][inside]
+            return found
+        taken = [self._chunks[chunk].take(pa.array(inside)) for chunk, _, inside in parts]
+        if len(parts) == 1:
+            return self._final(taken[0])
+        back = np.argsort(np.concatenate([places for _, places, _ in parts]), kind="stable")
+        return self._final(pa.concat_arrays(taken).take(pa.array(back)))
+
+    def _by_chunk(self, rows: np.ndarray) -> list[tuple[int, Any, np.ndarray]]:
+        """Returns (chunk, places in `rows`, rows of the chunk) for each chunk that is used."""
+        if len(self._chunks) == 1:
+            return [(0, slice(None), rows)]
+        chunks = np.searchsorted(self._ends, rows, side="right")
+        order = np.argsort(chunks, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(chunks[order])) + 1)
+        found = []
+        for places in groups:
+            chunk = int(chunks[places[0]]) if len(places) else 0
+            first = self._ends[chunk] - len(self._chunks[chunk])
+            found.append((chunk, places, rows[places] - first))
+        return found
+
+    def _final(self, array: pa.Array) -> np.ndarray:
+        if self.width is not None:
+            values = self._matrix(array)
+            return np.where(array.is_null().to_numpy(False)[:, None], np.nan, values) if array.null_count else values
+        if not self.is_set:
+            return array.to_numpy() if self.dtype == np.int32 else _as_numpy(array)
+        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(False)
+        found = np.full(
+            (len(array), max(1, lengths.max(initial=0))), b"" if self.dtype == object else np.nan, self.dtype
+        )
+        found[np.arange(found.shape[1]) < lengths[:, None]] = _as_numpy(array.flatten())
+        return found
+
+
+def raw_values(column: pa.ChunkedArray) -> np.ndarray:
+    """Returns the values of a column of single values, as `ColumnValues` describes them."""
+    parts = [_as_numpy(chunk) for chunk in column.chunks]
+    return parts[0] if len(parts) == 1 else np.concatenate([*parts, _as_numpy(pa.array([], column.type))])
+
+
+def _as_numpy(array: pa.Array) -> np.ndarray:
+    kind = array.type
+    if is_text(kind):
+        as_bytes = array if is_bytes(kind) else array.cast(_bytes_type(kind))
+        return pc.fill_null(as_bytes, b"").to_numpy(zero_copy_only=False)
+    if is_date(kind):
+        # Arrow rounds the times before 1970 up.
+        seconds = array.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).fill_null(0).to_numpy() // 1_000_000
+        return np.where(array.is_valid().to_numpy(False), seconds, np.iinfo(np.int64).min)
+    if not pa.types.is_float32(kind):
+        array = array.cast(pa.float32(), safe=False)
+    return (pc.fill_null(array, np.nan) if array.null_count else array).to_numpy()
+
+
+def _bytes_type(kind: pa.DataType) -> pa.DataType:
+    return pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
