@@ -34,10 +34,10 @@ _RECORD = "record"  # the query id of records without one
 _INFERRED_FROM = 100  # records
 _BYTES_AT_ONCE = 4 << 20  # of records to parse in one call
 _QUERIES_AT_ONCE = 256
-_FEATURE_OF = {
-    "bytes_list": (tf.string, lambda values: tf.train.Feature(bytes_list=tf.train.BytesList(value=values))),
-    "int64_list": (tf.int64, lambda values: tf.train.Feature(int64_list=tf.train.Int64List(value=values))),
-    "float_list": (tf.float32, lambda values: tf.train.Feature(float_list=tf.train.FloatList(value=values))),
+_LISTS = {
+    "bytes_list": (tf.string, tf.train.BytesList),
+    "int64_list": (tf.int64, tf.train.Int64List),
+    "float_list": (tf.float32, tf.train.FloatList),
 }
 # Names of functions in TensorFlow's messages.
 _NODE = re.compile(r"\{\{.*?\}\} ?| ?\[Op:\w+\].*", re.DOTALL)
@@ -59,6 +59,10 @@ class _Feature(NamedTuple):
     is_scalar: bool = False
     default: Any = None
     required: bool = False
+
+    def as_scalar(self) -> _Feature:
+        """Returns the feature with numbers or text in place of vectors of one."""
+        return self._replace(is_scalar=self.size == 1)
 
 
 @functools.lru_cache(maxsize=1)
@@ -115,37 +119,33 @@ def lists_of(
     paths = expand_paths(file_pattern)
     labels = [label] if isinstance(label, str) else list(label or ())
     taken = {query, *labels, *(name for role, name in columns.items() if role != "features")}
-    context, examples = (
-        found
-        if given is None
-        else {**{name: found[name] for name in found if name in taken}, **_specs(argument, given)}
-        for argument, given, found in zip(
-            ("context_features", "example_features"),
-            (context_features, example_features),
-            _inferred(kind, paths[0]),
-            strict=True,
-        )
-    )
+    context, examples = _inferred(kind, paths[0])
+    context = _chosen("context_features", context_features, context, taken)
+    examples = _chosen("example_features", example_features, examples, taken)
     names = [*([_RECORD] if query is None else []), *context, *examples]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"`example_features` must not share names with the context or {_RECORD!r}, got {twice}.")
     _arguments.name("query", query or _RECORD, [_RECORD] if query is None else context)
     roles = Roles.of(names, query=query or _RECORD, label=label, **columns)
+    scalars = roles.columns if stack else set(roles.columns) - set(roles.features)
     context, examples = (
-        {
-            name: feature._replace(is_scalar=feature.size == 1 and (stack or name not in roles.features))
-            if not feature.is_scalar
-            else feature
-            for name, feature in part.items()
-            if name in roles.columns
-        }
+        {name: each.as_scalar() if name in scalars else each for name, each in part.items() if name in roles.columns}
         for part in (context, examples)
     )
     settings = {"kind": kind, "stack": stack, "context": _described(context), "examples": _described(examples)}
     reader = _Reader(kind, context, examples, roles, stack)
     final = roles.stacked() if stack else roles
     return converted(cache_dir, list(map(state_of, paths)), settings, final, lambda: reader.record_batches(paths))
+
+
+def _chosen(
+    argument: str, specs: Mapping[str, Any] | None, inferred: dict[str, _Feature], taken: set[str | None]
+) -> dict[str, _Feature]:
+    """Returns the features of the specs, and those with another role; without specs, all."""
+    if specs is None:
+        return inferred
+    return {**{name: feature for name, feature in inferred.items() if name in taken}, **_specs(argument, specs)}
 
 
 def _described(features: Mapping[str, _Feature]) -> list[Any]:
@@ -174,24 +174,34 @@ def _specs(argument: str, specs: Mapping[str, Any]) -> dict[str, _Feature]:
 def _inferred(kind: str, path: str) -> tuple[dict[str, _Feature], dict[str, _Feature]]:
     """Returns the features of the contexts and of the documents in the first records of a file."""
     contexts: list[Mapping[str, tf.train.Feature]] = []
-    documents: list[Mapping[str, Sequence[tf.train.Feature]]] = []
+    documents: list[Mapping[str, tf.train.Feature]] = []
     for number, record in enumerate(itertools.islice(_read(path), _INFERRED_FROM), 1):
         try:
-            if kind == "elwc":
-                found = message_class().FromString(record)
-                contexts.append(tf.train.Example.FromString(found.context).features.feature)
-                documents += [tf.train.Example.FromString(each).features.feature for each in found.examples]
-            else:
-                sequence = tf.train.SequenceExample.FromString(record)
-                contexts.append(sequence.context.feature)
-                by_name = {name: each.feature for name, each in sequence.feature_lists.feature_list.items()}
-                for row in range(max(map(len, by_name.values()), default=0)):
-                    documents.append({name: each[row] for name, each in by_name.items() if row < len(each)})
-        except message.DecodeError:
-            raise ValueError(f"{path}:record {number}: must be a record of the kind {kind!r}.") from None
+            context, examples = _decoded(kind, record)
+        except ValueError as error:
+            raise ValueError(f"{path}:record {number}: {error}") from None
+        contexts.append(context)
+        documents += examples
     if not contexts:
         raise ValueError(f"{path}: must have at least one record, got none.")
     return _features(contexts), _features(documents)
+
+
+def _decoded(kind: str, record: bytes) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+    """Returns the features of the context and of each document, in Python."""
+    try:
+        if kind == "elwc":
+            found = message_class().FromString(record)
+            context, *examples = map(tf.train.Example.FromString, [found.context, *found.examples])
+            return context.features.feature, [each.features.feature for each in examples]
+        sequence = tf.train.SequenceExample.FromString(record)
+    except message.DecodeError:
+        raise ValueError(f"must be a record of the kind {kind!r}.") from None
+    steps = {name: each.feature for name, each in sequence.feature_lists.feature_list.items()}
+    rows = range(max(map(len, steps.values()), default=0))
+    return sequence.context.feature, [
+        {name: each[row] for name, each in steps.items() if row < len(each)} for row in rows
+    ]
 
 
 def _features(examples: Sequence[Mapping[str, Any]]) -> dict[str, _Feature]:
@@ -206,7 +216,7 @@ def _features(examples: Sequence[Mapping[str, Any]]) -> dict[str, _Feature]:
                 sizes.setdefault(name, set()).add(len(getattr(feature, kind).value))
     found = {}
     for name in sorted(kinds, key=lambda name: [int(e) if e.isdecimal() else e for e in re.split(r"(\d+)", name)]):
-        dtype, (size, *others) = _FEATURE_OF[kinds[name]][0], sorted(sizes[name] - {0}) or (0,)
+        dtype, (size, *others) = _LISTS[kinds[name]][0], sorted(sizes[name] - {0}) or (0,)
         is_set = others or size == 0 or (size > 1 and dtype == tf.string)
         # Vectors have no missing values.
         found[name] = _Feature(dtype) if is_set else _Feature(dtype, size, size == 1, required=size > 1)
@@ -260,11 +270,12 @@ class _Reader(NamedTuple):
             for records in _by_size(_read(path)):
                 try:
                     table, sizes = self._table(records, total)
-                except (ValueError, tf.errors.InvalidArgumentError):
+                except (ValueError, tf.errors.OpError):
                     for place, record in enumerate(records, number):
                         try:
+                            _decoded(self.kind, record)
                             self._table([record], 0)
-                        except (ValueError, tf.errors.InvalidArgumentError) as error:
+                        except (ValueError, tf.errors.OpError) as error:
                             raise ValueError(f"{path}:record {place}: {_message(error)}") from None
                     raise
                 ids = table[self.roles.query].take(pa.array(np.cumsum(sizes) - sizes)).to_pylist()
@@ -424,20 +435,24 @@ def _encoded(name: str, column: pa.ChunkedArray) -> list[tf.train.Feature | None
     kind, types = column.type, pa.types
     if types.is_fixed_size_list(kind):
         rows = ColumnValues(column)(np.arange(len(column))).tolist()
-        return list(map(_FEATURE_OF["float_list"][1], rows))
+        return [_feature("float_list", row) for row in rows]
     if types.is_timestamp(kind) or types.is_date(kind):
-        column = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
+        column = column.cast(pa.timestamp("s"), safe=False)
     is_list = types.is_list(kind) or types.is_large_list(kind)
-    values = kind.value_type if is_list else column.type
-    rows = [None if each is None else each if is_list else [each] for each in column.to_pylist()]
+    values = kind.value_type if is_list else kind
+    encoding, plain = "int64_list", pa.int64()
     if types.is_floating(values):
-        encode = _FEATURE_OF["float_list"][1]
-        rows = [None if each and not is_list and each[0] != each[0] else each for each in rows]
-    elif types.is_integer(values) or types.is_boolean(values):
-        encode = _FEATURE_OF["int64_list"][1]
-    else:
-        encode = _FEATURE_OF["bytes_list"][1]
-        rows = [row and [each.encode() if isinstance(each, str) else each for each in row] for row in rows]
+        encoding, plain = "float_list", pa.float64()
+    elif not (types.is_integer(values) or types.is_boolean(values) or types.is_temporal(values)):
+        encoding, plain = "bytes_list", pa.binary()
+    rows = column.cast(pa.list_(plain) if is_list else plain).to_pylist()
+    if not is_list:
+        # NaN is a missing value, too.
+        return [None if row is None or row != row else _feature(encoding, [row]) for row in rows]
     if any(None in row for row in rows if row is not None):
         raise ValueError(f"column {name!r} must have sets without missing values.")
-    return [None if row is None else encode(row) for row in rows]
+    return [None if row is None else _feature(encoding, row) for row in rows]
+
+
+def _feature(encoding: str, values: list[Any]) -> tf.train.Feature:
+    return tf.train.Feature(**{encoding: _LISTS[encoding][1](value=values)})
