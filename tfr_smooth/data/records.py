@@ -12,7 +12,7 @@ import functools
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -133,7 +133,7 @@ def lists_of(
         {name: each.as_scalar() if name in scalars else each for name, each in part.items() if name in roles.columns}
         for part in (context, examples)
     )
-    settings = {"kind": kind, "stack": stack, "context": _described(context), "examples": _described(examples)}
+    settings = {"kind": kind, "stack": stack, "specs": repr((context, examples))}
     reader = _Reader(kind, context, examples, roles, stack)
     final = roles.stacked() if stack else roles
     return converted(cache_dir, list(map(state_of, paths)), settings, final, lambda: reader.record_batches(paths))
@@ -146,10 +146,6 @@ def _chosen(
     if specs is None:
         return inferred
     return {**{name: feature for name, feature in inferred.items() if name in taken}, **_specs(argument, specs)}
-
-
-def _described(features: Mapping[str, _Feature]) -> list[Any]:
-    return [[name, feature.dtype.name, *map(str, feature[1:])] for name, feature in features.items()]
 
 
 def _specs(argument: str, specs: Mapping[str, Any]) -> dict[str, _Feature]:
@@ -253,21 +249,15 @@ class _Reader(NamedTuple):
 
     def record_batches(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yields the documents of whole records."""
-        pending: list[pa.Table] = []
-        for table in self._tables(paths):
-            pending.append(table)
-            if sum(each.nbytes for each in pending) >= BATCH_BYTES:
-                yield pa.concat_tables(pending).combine_chunks().to_batches()[0]
-                pending = []
-        if pending:
-            yield pa.concat_tables(pending).combine_chunks().to_batches()[0]
+        for tables in _by_size(self._tables(paths), BATCH_BYTES, lambda table: table.nbytes):
+            yield pa.concat_tables(tables).combine_chunks().to_batches()[0]
 
     def _tables(self, paths: Sequence[str]) -> Iterator[pa.Table]:
         seen: set[Any] = set()
         total = 0
         for path in paths:
             number = 1
-            for records in _by_size(_read(path)):
+            for records in _by_size(_read(path), _BYTES_AT_ONCE, len):
                 try:
                     table, sizes = self._table(records, total)
                 except (ValueError, tf.errors.OpError):
@@ -328,13 +318,14 @@ class _Reader(NamedTuple):
         return sizes, {name: _flat(values) for name, values in contexts.items()}, documents
 
 
-def _by_size(records: Iterable[bytes]) -> Iterator[list[bytes]]:
-    found: list[bytes] = []
+def _by_size(items: Iterable[Any], most: int, size_of: Callable[[Any], int]) -> Iterator[list[Any]]:
+    """Yields consecutive items in lists of about this size."""
+    found: list[Any] = []
     size = 0
-    for record in records:
-        found.append(record)
-        size += len(record)
-        if size >= _BYTES_AT_ONCE:
+    for item in items:
+        found.append(item)
+        size += size_of(item)
+        if size >= most:
             yield found
             found, size = [], 0
     if found:
