@@ -72,17 +72,3 @@ def integer(*values):
 
 def example(features):
     return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
-
-
-class Stop(Exception):
-    """Simulates an interruption."""
-
-
-def stopping_after(count):
-    """A progress callback that interrupts a conversion after this many queries."""
-
-    def stop(done, total):
-        if done == count:
-            raise Stop
-
-    return stop

@@ -71,6 +71,12 @@ def rewritten(folder):
     return Lists.from_letor(folder / "b.txt.gz", cache_dir=folder)
 
 
+def from_records(folder, stack):
+    """Written to shards of records, with the features as one vector or one by one, and read again."""
+    Lists.from_table(FRAME, **{**ROLES, "stack": not stack}).to_tfrecord(folder / "r.gz", num_shards=2)
+    return Lists.from_records(folder / "r-*", cache_dir=folder, **{**ROLES, "stack": stack})
+
+
 def with_others(folder):
     """Selected among other queries."""
     queries = [*QUERIES, "x", "y", "x"]
@@ -104,6 +110,8 @@ SOURCES = {
     "LETOR": from_letor,
     "LETOR, another cache": lambda folder: from_letor(folder, folder / "cache"),
     "LETOR, written": rewritten,
+    "records, vectors": lambda folder: from_records(folder, stack=False),
+    "records, numbers": lambda folder: from_records(folder, stack=True),
     "chunks": from_small_chunks,
     "taken": with_others,
 }

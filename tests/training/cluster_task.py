@@ -144,13 +144,16 @@ def train(strategy, folder, how):
 
 
 def train_on_shards(strategy, folder, _):
-    """Trains on records: each worker reads its own shards."""
+    """Trains on records: each worker reads its own lists."""
+    lists = data.Lists.from_records(
+        folder / "train.tfrecord-*", query="query_id", label="label", document_id="document_id", cache_dir=folder
+    )
 
     def batches(context, **kwargs):
-        size = context.get_per_replica_batch_size(BATCH_SIZE)
-        return data.read_tfrecord(folder / "train.tfrecord-*", batch_size=size, input_context=context, **kwargs)
+        own = lists.shard(context.input_pipeline_id, context.num_input_pipelines)
+        return own.batches(context.get_per_replica_batch_size(BATCH_SIZE), **kwargs)
 
-    one_epoch = strategy.distribute_datasets_from_function(lambda context: batches(context, return_ids=True))
+    one_epoch = strategy.distribute_datasets_from_function(lambda context: batches(context, ids=True))
     own = [queries(strategy, inputs) for inputs, _ in one_epoch]
     dataset = strategy.distribute_datasets_from_function(lambda context: batches(context, num_epochs=None))
     model = a_model(strategy, batch_norm=False, normalization="log1p")

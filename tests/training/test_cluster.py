@@ -134,22 +134,24 @@ def test_training_resumes_with_the_interrupted_epoch_after_a_worker_is_killed(fi
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
 
 
-def test_each_worker_trains_on_its_own_shards(files, tmp_path):
+def test_each_worker_trains_on_its_own_lists(files, tmp_path):
     """A step equals that of one device on the lists of both workers."""
-    shards = data.letor_to_tfrecord(files / "train.txt", tmp_path / "train.tfrecord", num_shards=2)
+    lists = data.Lists.from_letor(files / "train.txt")
+    lists.to_tfrecord(tmp_path / "train.tfrecord", num_shards=2)
     with a_cluster({"worker": 2}, "train_on_shards", tmp_path) as processes:
         finish(processes, tmp_path)
     found = [result_of(tmp_path, index) for index in range(2)]
-    for worker, shard in zip(found, shards, strict=True):
-        alone = data.read_tfrecord(shard, batch_size=4, return_ids=True)
+    for index, worker in enumerate(found):
+        alone = lists.shard(index, 2).batches(4, ids=True)
         assert worker["own"] == [[query.decode() for query in inputs["query_id"].numpy()] for inputs, _ in alone]
 
-    lists = data.read_letor(files / "train.txt", batch_size=1, ids=True)
-    lists = {inputs["query_id"].numpy()[0].decode(): (inputs["features"][0], labels[0]) for inputs, labels in lists}
+    each = {
+        i["query_id"].numpy()[0].decode(): (i["features"][0], labels[0]) for i, labels in lists.batches(1, ids=True)
+    }
     model = cluster_task.a_model(tf.distribute.get_strategy(), batch_norm=False, normalization="log1p")
     for _ in range(2):
         for first, second in zip(*(worker["own"] for worker in found), strict=True):
-            features, labels = zip(*(lists[query] for query in first + second), strict=True)
+            features, labels = zip(*(each[query] for query in first + second), strict=True)
             labels = tf.ragged.stack(labels).to_tensor(-1.0)
             features = tf.ragged.stack(features).to_tensor(0.0, shape=[*labels.shape, 16])
             model.train_on_batch({"features": features, "mask": labels >= 0.0}, labels)

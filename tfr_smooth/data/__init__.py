@@ -2,7 +2,6 @@
 
 from tfr_smooth.data.clicks import one_list_per_click
 from tfr_smooth.data.column import Column
-from tfr_smooth.data.elwc import ElwcSchema, letor_to_tfrecord, tfrecord_to_letor
 from tfr_smooth.data.letor import read_letor, read_split
 from tfr_smooth.data.letor_format import LetorFormat
 from tfr_smooth.data.list_columns import Roles
@@ -12,11 +11,9 @@ from tfr_smooth.data.synthetic import write_synthetic_letor
 from tfr_smooth.data.table_columns import column_arrays, from_matrix, infer_columns
 from tfr_smooth.data.teacher import labels_from_scores
 from tfr_smooth.data.text_files import digest, expand_paths
-from tfr_smooth.data.tfrecord import read_tfrecord
 
 __all__ = [
     "Column",
-    "ElwcSchema",
     "LetorFormat",
     "Lists",
     "Roles",
@@ -28,11 +25,8 @@ __all__ = [
     "from_matrix",
     "infer_columns",
     "labels_from_scores",
-    "letor_to_tfrecord",
     "one_list_per_click",
     "read_letor",
     "read_split",
-    "read_tfrecord",
-    "tfrecord_to_letor",
     "write_synthetic_letor",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,9 +49,9 @@ class Summary(NamedTuple):
 class Lists:
     """The documents of queries as Apache Arrow columns, in memory or memory-mapped from a file.
 
-    Create it by `from_arrays`, `from_table`, `from_files` or `from_letor`. Queries are in the order of their first
-    row, and the documents of a query in the order of their rows. `take`, `split` and `shard` select queries without a
-    copy of the columns.
+    Create it by `from_arrays`, `from_table`, `from_files`, `from_letor` or `from_records`. Queries are in the order of
+    their first row, and the documents of a query in the order of their rows. `take`, `split` and `shard` select queries
+    without a copy of the columns.
 
     Args:
       columns: The columns of all rows, as checked by `list_columns.checked`.
@@ -327,6 +328,90 @@ class Lists:
         from tfr_smooth.data import letor
 
         return letor.lists_of(file_pattern, num_features, format, cache_dir)
+
+    @classmethod
+    def from_records(
+        cls,
+        file_pattern: FilePattern,
+        *,
+        query: str | None,
+        label: str | Sequence[str] | Mapping[str, float] | None,
+        features: Sequence[str] | None = None,
+        weight: str | None = None,
+        propensity: str | None = None,
+        position: str | None = None,
+        document_id: str | None = None,
+        stack: bool = False,
+        example_features: Mapping[str, Any] | None = None,
+        context_features: Mapping[str, Any] | None = None,
+        kind: str = "elwc",
+        cache_dir: str | os.PathLike[str] | None = None,
+    ) -> Lists:
+        r"""Returns the lists of TFRecord files with one query per record, as TF-Ranking reads them.
+
+        Each feature of the documents is a column. Each feature of the context is, too: its value is repeated for all
+        documents of the list. The files are read once, into a file of the cache folder, as by `from_letor`.
+
+        Args:
+          file_pattern: A path, a glob pattern, or a list of these, as for `from_letor`. Files that end in `.gz` are
+            decompressed.
+          query: The feature of the context with query ids, text or an integer, each in one record. None uses the
+            number of the record.
+          label: The label, and so on: see `from_table`.
+          features: The features. None uses all without another role; numbers in their names sort as numbers.
+          weight: The weight.
+          propensity: The propensity.
+          position: The position.
+          document_id: The document id.
+          stack: Whether to store the features as one column "features".
+          example_features: The specs of the documents' features: `tf.io.FixedLenFeature` of shape [] for a number or
+            text and [n] for a vector, `tf.io.VarLenFeature` or `tf.io.RaggedFeature` for sets. A document without a
+            value is an error if the spec has no default. Labels and so on may be omitted. None takes all features of
+            the first 100 records, with their types and sizes; numbers and text may then be missing.
+          context_features: The same for the context.
+          kind: "elwc" (`ExampleListWithContext`) or "sequence_example" (`tf.train.SequenceExample`, with one step per
+            document).
+          cache_dir: The cache folder, as for `from_letor`.
+
+        Returns:
+          The lists.
+
+        Raises:
+          ValueError: If an argument is invalid, or a record is (`path:record N: problem`, counted from 1): damaged, not
+            of this kind, without documents, or with other types or sizes, values that are not allowed, or the query of
+            an earlier record.
+
+        Time is linear in the size of the files. Memory holds about 64 MB of columns, and the query ids.
+
+        Example:
+          >>> import pathlib, tempfile
+          >>> import tensorflow as tf
+          >>> from tfr_smooth import data
+          >>> folder = pathlib.Path(tempfile.mkdtemp())
+          >>> table = {"qid": [7, 7, 8], "label": [1, 0, 2], "price": [0.5, None, 0.9], "tags": [["a", "b"], [], ["c"]]}
+          >>> paths = data.Lists.from_table(table, query="qid", label="label").to_tfrecord(folder / "r", num_shards=2)
+          >>> specs = {"price": tf.io.FixedLenFeature([], tf.float32, -1.0), "tags": tf.io.RaggedFeature(tf.string)}
+          >>> lists = data.Lists.from_records(
+          ...     paths, query="qid", label="label", example_features=specs, cache_dir=folder
+          ... )
+          >>> lists.lengths.tolist(), lists.values("price").tolist(), lists.values("tags").tolist()
+          ([2, 1], [0.5, -1.0, 0.8999999761581421], [[b'a', b'b'], [b'', b''], [b'c', b'']])
+        """
+        from tfr_smooth.data import records
+
+        roles = {"weight": weight, "propensity": propensity, "position": position, "document_id": document_id}
+        return records.lists_of(
+            file_pattern,
+            _arguments.choice("kind", kind, records.KINDS),
+            example_features,
+            context_features,
+            cache_dir,
+            _arguments.boolean("stack", stack),
+            query=query,
+            label=label,
+            features=features,
+            **roles,
+        )
 
     @classmethod
     def of_columns(cls, columns: pa.Table, roles: Roles) -> Lists:
@@ -615,6 +700,36 @@ class Lists:
         from tfr_smooth.data import letor
 
         letor.write(self, path)
+
+    def to_tfrecord(
+        self, path: str | os.PathLike[str], *, num_shards: int = 1, context_features: Sequence[str] = ()
+    ) -> list[Path]:
+        """Writes the documents as TFRecord files of TF-Ranking's `ExampleListWithContext`, one record per query.
+
+        Each column is a feature of its name: numbers are floats or integers, text is bytes, dates are seconds since
+        1970-01-01 UTC. Missing values have no feature. The query is in the context. `from_records` reads the files as
+        the same lists.
+
+        Args:
+          path: The file to write; compressed if its name ends in ".gz". Several shards are named
+            `train.tfrecord-00000-of-00003` and so on, which `train.tfrecord-*` matches, or
+            `train.tfrecord-00000-of-00003.gz`.
+          num_shards: The number of files, >= 1 and at most the number of queries. Each has about the same number of
+            consecutive queries.
+          context_features: Columns with one value per query to write to the context, too.
+
+        Returns:
+          The paths of the files, which are replaced when all are written.
+
+        Raises:
+          ValueError: If an argument is invalid, a column of the context has several values in a query, a set has a
+            missing value, or shards of a different number of shards exist.
+
+        Time is linear in the number of values. Memory holds 256 queries.
+        """
+        from tfr_smooth.data import records
+
+        return records.write(self, path, num_shards, context_features)
 
     def batches(
         self,

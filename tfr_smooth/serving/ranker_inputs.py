@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth.data import elwc
+from tfr_smooth.data import records
 from tfr_smooth.data.column import Column
 
 Tensors = dict[str, Any]
@@ -118,7 +118,7 @@ class RankerInputs:
           The features, padded to the longest list, and the mask [batch, list].
         """
         context_spec, example_spec = self.proto_specs()
-        sizes, contexts, examples = elwc.decode_lists(serialized)
+        sizes, contexts, examples = records.decode_lists(serialized)
         mask = tf.sequence_mask(sizes, tf.shape(examples)[1])
         documents = self._gather_columns(tf.io.parse_example(tf.boolean_mask(examples, mask), example_spec))
         # The index of each document among the real ones; padding points to a blank row after the last.

@@ -1,0 +1,449 @@
+"""TF-Ranking's records as `Lists`, and back: `ExampleListWithContext` or `SequenceExample` in TFRecord files.
+
+An `ExampleListWithContext` (ELWC) stores one query: `repeated tf.train.Example examples = 1; tf.train.Example context =
+2`. It is declared here with `bytes` for the inner messages, which is the same on the wire, so no other package is
+required.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import tensorflow as tf
+from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+
+from tfr_smooth import _arguments, _files
+from tfr_smooth.data import list_columns
+from tfr_smooth.data.conversion import BATCH_BYTES, converted
+from tfr_smooth.data.list_columns import DENSE, ColumnValues, Roles, Where
+from tfr_smooth.data.lists import Lists
+from tfr_smooth.data.text_files import FilePattern, expand_paths, state_of
+
+KINDS = ("elwc", "sequence_example")
+_RECORD = "record"  # the query id of records without one
+_INFERRED_FROM = 100  # records
+_BYTES_AT_ONCE = 4 << 20  # of records to parse in one call
+_QUERIES_AT_ONCE = 256
+_LISTS = {
+    "bytes_list": (tf.string, tf.train.BytesList),
+    "int64_list": (tf.int64, tf.train.Int64List),
+    "float_list": (tf.float32, tf.train.FloatList),
+}
+# Names of functions in TensorFlow's messages.
+_NODE = re.compile(r"\{\{.*?\}\} ?| ?\[Op:\w+\].*", re.DOTALL)
+
+
+class _Feature(NamedTuple):
+    """How the values of a feature become a column.
+
+    Args:
+      dtype: Their type.
+      size: The number of values of each document. None for any number.
+      is_scalar: Whether the one value is a number or text, not a vector.
+      default: The value where there is none. None for a missing value.
+      required: Whether a document without values is an error.
+    """
+
+    dtype: tf.DType
+    size: int | None = None
+    is_scalar: bool = False
+    default: Any = None
+    required: bool = False
+
+    def as_scalar(self) -> _Feature:
+        """Returns the feature with numbers or text in place of vectors of one."""
+        return self._replace(is_scalar=self.size == 1)
+
+
+@functools.lru_cache(maxsize=1)
+def _file_descriptor_set() -> descriptor_pb2.FileDescriptorSet:
+    files = descriptor_pb2.FileDescriptorSet()
+    file = files.file.add(name="tfr_smooth/elwc.proto", package="tfr_smooth", syntax="proto3")
+    declared = file.message_type.add(name="ExampleListWithContext")
+    field = descriptor_pb2.FieldDescriptorProto
+    declared.field.add(name="examples", number=1, type=field.TYPE_BYTES, label=field.LABEL_REPEATED)
+    declared.field.add(name="context", number=2, type=field.TYPE_BYTES, label=field.LABEL_OPTIONAL)
+    return files
+
+
+@functools.lru_cache(maxsize=1)
+def message_class() -> Any:
+    """Returns the class of an `ExampleListWithContext`, with serialized examples."""
+    pool = descriptor_pool.DescriptorPool()
+    for file in _file_descriptor_set().file:
+        pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tfr_smooth.ExampleListWithContext"))
+
+
+def decode_lists(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Decodes serialized records with an op that every TensorFlow binary includes.
+
+    Args:
+      serialized: [batch], serialized `ExampleListWithContext`.
+
+    Returns:
+      The number of examples [batch], and the contexts [batch] and examples [batch, list], still serialized.
+    """
+    sizes, (contexts, examples) = tf.io.decode_proto(
+        serialized,
+        message_type="tfr_smooth.ExampleListWithContext",
+        field_names=["context", "examples"],
+        output_types=[tf.string, tf.string],
+        descriptor_source=b"bytes://" + _file_descriptor_set().SerializeToString(),
+    )
+    return sizes[:, 1], tf.reshape(contexts, [-1]), examples
+
+
+def lists_of(
+    file_pattern: FilePattern,
+    kind: str,
+    example_features: Mapping[str, Any] | None,
+    context_features: Mapping[str, Any] | None,
+    cache_dir: str | os.PathLike[str] | None,
+    stack: bool,
+    query: str | None,
+    label: str | Sequence[str] | Mapping[str, float] | None,
+    **columns: Any,
+) -> Lists:
+    """Implements `Lists.from_records`."""
+    paths = expand_paths(file_pattern)
+    labels = [label] if isinstance(label, str) else list(label or ())
+    taken = {query, *labels, *(name for role, name in columns.items() if role != "features")}
+    context, examples = _inferred(kind, paths[0])
+    context = _chosen("context_features", context_features, context, taken)
+    examples = _chosen("example_features", example_features, examples, taken)
+    names = [*([_RECORD] if query is None else []), *context, *examples]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"`example_features` must not share names with the context or {_RECORD!r}, got {twice}.")
+    _arguments.name("query", query or _RECORD, [_RECORD] if query is None else context)
+    roles = Roles.of(names, query=query or _RECORD, label=label, **columns)
+    scalars = roles.columns if stack else set(roles.columns) - set(roles.features)
+    context, examples = (
+        {name: each.as_scalar() if name in scalars else each for name, each in part.items() if name in roles.columns}
+        for part in (context, examples)
+    )
+    settings = {"kind": kind, "stack": stack, "specs": repr((context, examples))}
+    reader = _Reader(kind, context, examples, roles, stack)
+    final = roles.stacked() if stack else roles
+    return converted(cache_dir, list(map(state_of, paths)), settings, final, lambda: reader.record_batches(paths))
+
+
+def _chosen(
+    argument: str, specs: Mapping[str, Any] | None, inferred: dict[str, _Feature], taken: set[str | None]
+) -> dict[str, _Feature]:
+    """Returns the features of the specs, and those with another role; without specs, all."""
+    if specs is None:
+        return inferred
+    return {**{name: feature for name, feature in inferred.items() if name in taken}, **_specs(argument, specs)}
+
+
+def _specs(argument: str, specs: Mapping[str, Any]) -> dict[str, _Feature]:
+    """Returns the features of specs of `tf.io`."""
+    found = {}
+    for name, spec in specs.items():
+        ragged = isinstance(spec, tf.io.RaggedFeature) and not spec.partitions and spec.value_key in (None, name)
+        if ragged or isinstance(spec, tf.io.VarLenFeature):
+            found[name] = _Feature(tf.as_dtype(spec.dtype))
+            continue
+        shape = tf.TensorShape(spec.shape) if isinstance(spec, tf.io.FixedLenFeature) else tf.TensorShape(None)
+        if shape.rank not in (0, 1) or not shape.num_elements():
+            expected = "FixedLenFeature of shape [] or [n], VarLenFeature or RaggedFeature without partitions"
+            raise ValueError(f"`{argument}` must contain {expected}, got {name!r}: {spec!r}.")
+        default = spec.default_value
+        found[name] = _Feature(
+            tf.as_dtype(spec.dtype), shape.num_elements(), shape.rank == 0, default, required=default is None
+        )
+    return found
+
+
+def _inferred(kind: str, path: str) -> tuple[dict[str, _Feature], dict[str, _Feature]]:
+    """Returns the features of the contexts and of the documents in the first records of a file."""
+    contexts: list[Mapping[str, tf.train.Feature]] = []
+    documents: list[Mapping[str, tf.train.Feature]] = []
+    for number, record in enumerate(itertools.islice(_read(path), _INFERRED_FROM), 1):
+        try:
+            context, examples = _decoded(kind, record)
+        except ValueError as error:
+            raise ValueError(f"{path}:record {number}: {error}") from None
+        contexts.append(context)
+        documents += examples
+    if not contexts:
+        raise ValueError(f"{path}: must have at least one record, got none.")
+    return _features(contexts), _features(documents)
+
+
+def _decoded(kind: str, record: bytes) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+    """Returns the features of the context and of each document, in Python."""
+    try:
+        if kind == "elwc":
+            found = message_class().FromString(record)
+            context, *examples = map(tf.train.Example.FromString, [found.context, *found.examples])
+            return context.features.feature, [each.features.feature for each in examples]
+        sequence = tf.train.SequenceExample.FromString(record)
+    except message.DecodeError:
+        raise ValueError(f"must be a record of the kind {kind!r}.") from None
+    steps = {name: each.feature for name, each in sequence.feature_lists.feature_list.items()}
+    rows = range(max(map(len, steps.values()), default=0))
+    return sequence.context.feature, [
+        {name: each[row] for name, each in steps.items() if row < len(each)} for row in rows
+    ]
+
+
+def _features(examples: Sequence[Mapping[str, Any]]) -> dict[str, _Feature]:
+    """Returns the types and sizes of the features of examples, by name; numbers in names count as numbers."""
+    kinds: dict[str, str] = {}
+    sizes: dict[str, set[int]] = {}
+    for example in examples:
+        for name, feature in example.items():
+            kind = feature.WhichOneof("kind")
+            if kind is not None:
+                kinds.setdefault(name, kind)
+                sizes.setdefault(name, set()).add(len(getattr(feature, kind).value))
+    found = {}
+    for name in sorted(kinds, key=lambda name: [int(e) if e.isdecimal() else e for e in re.split(r"(\d+)", name)]):
+        dtype, (size, *others) = _LISTS[kinds[name]][0], sorted(sizes[name] - {0}) or (0,)
+        is_set = others or size == 0 or (size > 1 and dtype == tf.string)
+        # Vectors have no missing values.
+        found[name] = _Feature(dtype) if is_set else _Feature(dtype, size, size == 1, required=size > 1)
+    return found
+
+
+def _compression(path: str | os.PathLike[str]) -> str:
+    return "GZIP" if os.fspath(path).endswith(".gz") else ""
+
+
+def _read(path: str) -> Iterator[bytes]:
+    """Yields the records of a file."""
+    number = 0
+    try:
+        for record in tf.data.TFRecordDataset(path, _compression(path)).as_numpy_iterator():
+            number += 1
+            yield record
+    except tf.errors.DataLossError as error:
+        raise ValueError(f"{path}:record {number + 1}: {_message(error)}") from None
+
+
+def _message(error: Exception) -> str:
+    return _NODE.sub("", error.message) if isinstance(error, tf.errors.OpError) else str(error)
+
+
+class _Reader(NamedTuple):
+    """Parses records into columns."""
+
+    kind: str
+    context: dict[str, _Feature]
+    examples: dict[str, _Feature]
+    roles: Roles
+    stack: bool
+
+    def record_batches(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yields the documents of whole records."""
+        for tables in _by_size(self._tables(paths), BATCH_BYTES, lambda table: table.nbytes):
+            yield pa.concat_tables(tables).combine_chunks().to_batches()[0]
+
+    def _tables(self, paths: Sequence[str]) -> Iterator[pa.Table]:
+        seen: set[Any] = set()
+        total = 0
+        for path in paths:
+            number = 1
+            for records in _by_size(_read(path), _BYTES_AT_ONCE, len):
+                try:
+                    table, sizes = self._table(records, total)
+                except (ValueError, tf.errors.OpError):
+                    for place, record in enumerate(records, number):
+                        try:
+                            _decoded(self.kind, record)
+                            self._table([record], 0)
+                        except (ValueError, tf.errors.OpError) as error:
+                            raise ValueError(f"{path}:record {place}: {_message(error)}") from None
+                    raise
+                ids = table[self.roles.query].take(pa.array(np.cumsum(sizes) - sizes)).to_pylist()
+                for place, query in enumerate(ids, number):
+                    if query in seen:
+                        raise ValueError(f"{path}:record {place}: query {query!r} must be in one record only.")
+                    seen.add(query)
+                number += len(records)
+                total += len(records)
+                yield table
+            if number == 1:
+                raise ValueError(f"{path}: must have at least one record, got none.")
+
+    def _table(self, records: list[bytes], before: int) -> tuple[pa.Table, np.ndarray]:
+        """Returns the checked columns of records, and their numbers of documents."""
+        parse = self._parse_elwc if self.kind == "elwc" else self._parse_sequences
+        sizes, contexts, documents = parse(tf.constant(records))
+        if not sizes.all():
+            raise ValueError("the list must have at least one document, got none.")
+        parents = np.repeat(np.arange(len(records)), sizes)
+        columns = {name: _column(name, self.examples[name], *values) for name, values in documents.items()}
+        for name, values in contexts.items():
+            columns[name] = _column(name, self.context[name], *values).take(pa.array(parents))
+        if self.roles.query not in self.context:
+            columns[_RECORD] = pa.array(before + 1 + parents)
+        where = lambda name: Where(f"feature {name!r}")  # noqa: E731
+        table = list_columns.checked(pa.table(columns), self.roles, stack=self.stack, where=where, part=True)
+        return table, sizes
+
+    def _parse_elwc(self, records: tf.Tensor) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
+        sizes, contexts, examples = decode_lists(records)
+        documents = tf.boolean_mask(examples, tf.sequence_mask(sizes, tf.shape(examples)[1]))
+        found = [
+            tf.io.parse_example(serialized, _ragged(features)) if features else {}
+            for serialized, features in ((contexts, self.context), (documents, self.examples))
+        ]
+        return sizes.numpy(), *({name: _flat(values) for name, values in part.items()} for part in found)
+
+    def _parse_sequences(self, records: tf.Tensor) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
+        contexts, found, _ = tf.io.parse_sequence_example(records, _ragged(self.context), _ragged(self.examples))
+        lengths = {name: values.row_lengths().numpy() for name, values in found.items()}
+        sizes = np.max([*lengths.values()], axis=0)
+        documents = {}
+        for name, values in found.items():
+            if ((lengths[name] != sizes) & (lengths[name] != 0)).any():
+                raise ValueError(f"feature {name!r} must have {sizes.max()} documents, got {lengths[name].min()}.")
+            flat, counts = _flat(values.values)
+            documents[name] = flat, np.zeros(sizes.sum(), np.int64)
+            documents[name][1][np.repeat(lengths[name] > 0, sizes)] = counts
+        return sizes, {name: _flat(values) for name, values in contexts.items()}, documents
+
+
+def _by_size(items: Iterable[Any], most: int, size_of: Callable[[Any], int]) -> Iterator[list[Any]]:
+    """Yields consecutive items in lists of about this size."""
+    found: list[Any] = []
+    size = 0
+    for item in items:
+        found.append(item)
+        size += size_of(item)
+        if size >= most:
+            yield found
+            found, size = [], 0
+    if found:
+        yield found
+
+
+def _ragged(features: Mapping[str, _Feature]) -> dict[str, tf.io.RaggedFeature]:
+    return {name: tf.io.RaggedFeature(feature.dtype) for name, feature in features.items()}
+
+
+def _flat(values: tf.RaggedTensor) -> tuple[np.ndarray, np.ndarray]:
+    """Returns all values, and their number in each row."""
+    return values.flat_values.numpy(), values.row_lengths().numpy()
+
+
+def _column(name: str, feature: _Feature, values: np.ndarray, lengths: np.ndarray) -> pa.Array:
+    """Returns the column of a feature."""
+    is_text = feature.dtype == tf.string
+    kind = pa.string() if is_text else pa.from_numpy_dtype(feature.dtype.as_numpy_dtype)
+    if feature.size is not None:
+        wrong = (lengths != feature.size) & (feature.required | (lengths != 0))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(f"feature {name!r} must have {feature.size} values, got {lengths[row]} in row {row}.")
+        missing = lengths == 0
+        fill = feature.default if feature.default is not None else b"" if is_text else 0
+        matrix = np.full([len(lengths), feature.size], fill, object if is_text else values.dtype)
+        matrix[~missing] = values.reshape(-1, feature.size)
+        if name == DENSE and not feature.is_scalar and not is_text and not np.isfinite(matrix).all():
+            row, place = np.argwhere(~np.isfinite(matrix))[0]
+            raise ValueError(f"feature {name!r} must be finite numbers, got {matrix[row, place]} in row {row}.")
+        values, lengths = matrix.reshape(-1), np.full(len(lengths), feature.size)
+    try:
+        flat = pa.array(values, pa.binary()).cast(kind) if is_text else pa.array(values, kind)
+    except pa.ArrowInvalid:
+        raise ValueError(f"feature {name!r} must be UTF-8 text.") from None
+    if feature.is_scalar:
+        absent = pa.array(missing & (feature.default is None))
+        return pc.if_else(absent, pa.scalar(None, kind), flat)
+    if feature.size is None or is_text:
+        return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), flat)
+    return pa.FixedSizeListArray.from_arrays(flat, feature.size)
+
+
+def write(lists: Lists, path: str | os.PathLike[str], num_shards: int, context_features: Sequence[str]) -> list[Path]:
+    """Implements `Lists.to_tfrecord`."""
+    for name in context_features:
+        _arguments.name("context_features", name, lists.roles.columns)
+    if _arguments.integer("num_shards", num_shards, least=1) > len(lists):
+        raise ValueError(f"`num_shards` must be at most the number of queries, {len(lists)}, got {num_shards}.")
+    paths = _shard_paths(Path(path), num_shards)
+    ends = [len(lists) * shard // num_shards for shard in range(num_shards + 1)]
+    with contextlib.ExitStack() as stack:  # which replaces all files when all are written
+        for target, start, end in zip(paths, ends, ends[1:], strict=False):
+            temporary = os.fspath(stack.enter_context(_files.replacing(target)))
+            with tf.io.TFRecordWriter(temporary, _compression(target)) as writer:
+                for first in range(start, end, _QUERIES_AT_ONCE):
+                    part = lists.take(np.arange(first, min(first + _QUERIES_AT_ONCE, end)))
+                    for record in _serialized(part, [lists.roles.query, *context_features]):
+                        writer.write(record)
+    return paths
+
+
+def _shard_paths(target: Path, num_shards: int) -> list[Path]:
+    stem, packed = (target.stem, ".gz") if _compression(target) else (target.name, "")
+    paths = [target]
+    if num_shards > 1:
+        paths = [target.with_name(f"{stem}-{i:05d}-of-{num_shards:05d}{packed}") for i in range(num_shards)]
+    shard = re.compile(re.escape(stem) + r"-\d{5}-of-\d{5}(\.gz)?")
+    others = {each for each in target.parent.iterdir() if shard.fullmatch(each.name)} - set(paths)
+    if others:  # A pattern would match both.
+        raise ValueError(f"`num_shards` must match the existing files, got {num_shards} and {min(others)}.")
+    return paths
+
+
+def _serialized(lists: Lists, context: list[str]) -> Iterator[bytes]:
+    """Yields the record of each query."""
+    features = {name: _encoded(name, lists.table[name]) for name in lists.roles.columns}
+    for query, (start, end) in zip(lists.query_ids, itertools.pairwise(lists.starts.tolist()), strict=True):
+        for name in context:
+            if any(each != features[name][start] for each in features[name][start + 1 : end]):
+                raise ValueError(f"column {name!r} must have one value in query {query.as_py()!r}.")
+        of_query = _example({name: features[name][start] for name in context})
+        documents = [
+            _example({name: features[name][row] for name in features if name not in context})
+            for row in range(start, end)
+        ]
+        yield message_class()(examples=documents, context=of_query).SerializeToString()
+
+
+def _example(features: Mapping[str, tf.train.Feature | None]) -> bytes:
+    known = {name: feature for name, feature in features.items() if feature is not None}
+    return tf.train.Example(features=tf.train.Features(feature=known)).SerializeToString(deterministic=True)
+
+
+def _encoded(name: str, column: pa.ChunkedArray) -> list[tf.train.Feature | None]:
+    """Returns the feature of each row; None for missing values."""
+    kind, types = column.type, pa.types
+    if types.is_fixed_size_list(kind):
+        rows = ColumnValues(column)(np.arange(len(column))).tolist()
+        return [_feature("float_list", row) for row in rows]
+    if types.is_timestamp(kind) or types.is_date(kind):
+        column = column.cast(pa.timestamp("s"), safe=False)
+    is_list = types.is_list(kind) or types.is_large_list(kind)
+    values = kind.value_type if is_list else kind
+    encoding, plain = "int64_list", pa.int64()
+    if types.is_floating(values):
+        encoding, plain = "float_list", pa.float64()
+    elif not (types.is_integer(values) or types.is_boolean(values) or types.is_temporal(values)):
+        encoding, plain = "bytes_list", pa.binary()
+    rows = column.cast(pa.list_(plain) if is_list else plain).to_pylist()
+    if not is_list:
+        # NaN is a missing value, too.
+        return [None if row is None or row != row else _feature(encoding, [row]) for row in rows]
+    if any(None in row for row in rows if row is not None):
+        raise ValueError(f"column {name!r} must have sets without missing values.")
+    return [None if row is None else _feature(encoding, row) for row in rows]
+
+
+def _feature(encoding: str, values: list[Any]) -> tf.train.Feature:
+    return tf.train.Feature(**{encoding: _LISTS[encoding][1](value=values)})
