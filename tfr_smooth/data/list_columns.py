@@ -47,6 +47,12 @@ class Roles:
       position: Positions at which the documents were shown.
       document_id: Document ids. None uses the numbers of the rows.
       features: The features.
+
+    Example:
+      >>> from tfr_smooth import data
+      >>> lists = data.Lists.from_table({"q": [7, 8], "click": [1, 0], "x": [0.1, 0.2]}, query="q", label="click")
+      >>> lists.roles.query, lists.roles.labels, lists.roles.features
+      ('q', ('click',), ('x',))
     """
 
     query: str
@@ -68,7 +74,21 @@ class Roles:
         features: Sequence[str] | None,
         **others: str | None,
     ) -> Roles:
-        """Returns the roles of columns that exist; None for `features` takes all columns without another role."""
+        """Returns the roles of columns that exist.
+
+        Args:
+          names: All columns.
+          query: The column of query ids.
+          label: The columns of labels, possibly with weights.
+          features: The feature columns. None takes all columns without another role.
+          **others: The columns of other roles.
+
+        Returns:
+          The roles.
+
+        Raises:
+          ValueError: If a column does not exist or a weight is invalid.
+        """
         labels = () if label is None else (label,) if isinstance(label, str) else tuple(label)
         weights = None
         if isinstance(label, Mapping):
