@@ -74,6 +74,16 @@ def example(features):
     return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
 
 
+class Table:
+    """A table of another library, with `to_pandas`."""
+
+    def __init__(self, frame):
+        self._frame = frame
+
+    def to_pandas(self):
+        return self._frame
+
+
 class Stop(Exception):
     """Simulates an interruption."""
 

@@ -284,6 +284,8 @@ def _feature(where: Where, column: Any, part: bool) -> Any:
         if row >= 0:
             row = pc.list_parent_indices(column)[row].as_py() if is_list else row
             _refuse(where, "finite float32 numbers or missing", column[row], row)
+        if part and not is_list:
+            return numbers  # half the size on disk
     return column
 
 
@@ -395,7 +397,8 @@ def _as_numpy(array: pa.Array) -> np.ndarray:
         as_bytes = array if _is_bytes(kind) else array.cast(_bytes_type(kind))
         return pc.fill_null(as_bytes, b"").to_numpy(zero_copy_only=False)
     if _is_date(kind):
-        seconds = array.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
+        times = pc.floor_temporal(array, unit="second") if pa.types.is_timestamp(kind) else array
+        seconds = times.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
         return pc.fill_null(seconds, np.iinfo(np.int64).min).to_numpy()
     if not pa.types.is_float32(kind):
         array = array.cast(pa.float32(), safe=False)
