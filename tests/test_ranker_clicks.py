@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from tfr_smooth.data.table_rows import TableRows
 
 import tfr_smooth
 from tfr_smooth import clicks
-from tfr_smooth.data.table_rows import TableRows
 
 USER = clicks.PositionBased(eta=1.0, noise=0.1, max_label=2)
 SMALL = {"loss": "softmax", "hidden": [8], "members": 1, "epochs": 3, "verbose": False}

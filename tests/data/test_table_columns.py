@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
-from tests.data.test_arrays import Table
 
+from tests.data.readers import Table
 from tfr_smooth import data
 
 UTC = datetime.timezone.utc
@@ -44,6 +44,10 @@ SERIES = {
     "objects of dates": (np.array([datetime.date(1970, 1, 2), None], object), "date", [86400, NO_DATE]),
     "objects of times": (np.array([datetime.datetime(1970, 1, 2, tzinfo=UTC), None], object), "date", [86400, NO_DATE]),
 }
+SERIES["objects in a time zone"] = (
+    np.array([datetime.datetime(1970, 1, 2, tzinfo=datetime.timezone(datetime.timedelta(hours=9))), None], object),
+    *("date", [54000, NO_DATE]),
+)
 SERIES["time zone"][2][1] = NO_DATE
 each_series = pytest.mark.parametrize("name", SERIES)
 

@@ -1,5 +1,6 @@
 """`evaluation.trec`: values computed by hand and by a NumPy reference; files and their errors."""
 
+import gzip
 import math
 import os
 import re
@@ -291,6 +292,15 @@ def test_a_bad_tag_is_refused(tag, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("name", ["run", "run.gz"])
+def test_byte_order_marks_blank_lines_and_compression_change_nothing(name, tmp_path):
+    pack = gzip.compress if name.endswith(".gz") else bytes
+    (tmp_path / name).write_bytes(pack(b"\xef\xbb\xbfq Q0 a 1 3 t\r\n\nq Q0 b 2 2 t\n \n"))
+    assert read_run(tmp_path / name) == {"q": {"a": 3.0, "b": 2.0}}
+    (tmp_path / name).write_bytes(pack(b"\xef\xbb\xbfq 0 a 1\n\nq 0 b 2\n"))
+    assert read_qrels(tmp_path / name) == {"q": {"a": 1, "b": 2}}
+
+
 IN_RUN, IN_QRELS = "expected the 6 fields 'query_id Q0 doc_id rank score tag', got", "an integer of at most nine digits"
 
 
@@ -298,7 +308,7 @@ IN_RUN, IN_QRELS = "expected the 6 fields 'query_id Q0 doc_id rank score tag', g
     "text, message",
     [
         (b"q Q0 a 1 2.5", f"{IN_RUN} 5"),
-        (b"", f"{IN_RUN} 0"),
+        (b"q Q0 a 1 2.5 t x", f"{IN_RUN} 7"),
         (b"q Q0 a 1 high t", "score 'high' is not a finite number"),
         (b"q Q0 a 1 1_0 t", "score '1_0' is not a finite number"),
         (b"q Q0 a 1 nan t", "score 'nan' is not a finite number"),

@@ -25,7 +25,8 @@ _LONGER = 0.1
 _PARALLEL = 2
 # Batches to prepare ahead. Fixed, as autotuning is off.
 _PREFETCH = 2
-_RELEASED = 1 << 30  # bytes of batches after which memory-mapped columns no longer count as memory of this process
+_RELEASED = 1 << 28  # bytes read, after which memory-mapped columns no longer count as memory of this process
+_PAGES = 1 << 16  # bytes that the operating system maps for one list and column
 _ALIGNMENT = 64  # TensorFlow copies arrays whose start is not a multiple of this.
 _MAX_INT64 = 2**63 - 1
 # AutoGraph has nothing to convert in these functions, and takes long to find that out.
@@ -211,7 +212,7 @@ class _Mapped:
 
     def __init__(self, lists: Lists, parts: list[_Part], lengths: np.ndarray, list_size: int | None) -> None:
         self._lists, self._parts, self._lengths, self._list_size = lists, parts, lengths, list_size
-        self._copied = 0
+        self._read = 0
         self._kinds = [tf.as_dtype(part.dtype) if part.dtype != object else tf.string for part in parts] + [tf.bool]
 
     def __call__(self, queries: tf.Tensor) -> list[tf.Tensor]:
@@ -238,9 +239,9 @@ class _Mapped:
                 values = values.copy()
             values[padding] = part.fill
             found.append(values)
-        self._copied += sum(array.nbytes for array in found)
-        if self._copied > _RELEASED:
-            self._copied = 0
+        self._read += sum(array.nbytes for array in found) + len(queries) * len(found) * _PAGES
+        if self._read > _RELEASED:
+            self._read = 0
             self._lists.release()
         return [*found, mask]
 

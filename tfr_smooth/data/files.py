@@ -22,6 +22,7 @@ from tfr_smooth.data.text_files import FilePattern, expand_paths, is_folder
 
 FORMATS = ("parquet", "feather", "csv")
 _ROWS_AT_ONCE = 1 << 17
+_AHEAD = 2  # batches, to need little memory
 _PATTERN = re.compile(r"[*?\[]")
 
 
@@ -101,10 +102,15 @@ def _matches(filesystem: Any, pattern: str) -> list[str]:
 def _tables(files: arrow_dataset.FileSystemDataset, roles: Roles, stack: bool) -> Iterator[pa.Table]:
     """Yields the checked rows of the files in their order."""
     found = False
+    options: dict[str, Any] = {"columns": roles.columns, "batch_size": _ROWS_AT_ONCE, "batch_readahead": _AHEAD}
+    if files.format.default_extname == "parquet":
+        # By default, whole row groups are read ahead.
+        scan = arrow_dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
+        options["fragment_scan_options"] = scan
     for fragment in files.get_fragments():
         first_row = 0
         try:
-            for batch in fragment.to_batches(schema=files.schema, columns=roles.columns, batch_size=_ROWS_AT_ONCE):
+            for batch in fragment.to_batches(schema=files.schema, **options):
                 if not len(batch):
                     continue
                 where = functools.partial(_where, fragment.path, first_row)

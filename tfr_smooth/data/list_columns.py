@@ -48,6 +48,12 @@ class Roles:
       position: Positions at which the documents were shown.
       document_id: Document ids. None uses the numbers of the rows.
       features: The features.
+
+    Example:
+      >>> from tfr_smooth import data
+      >>> lists = data.Lists.from_table({"q": [7, 8], "click": [1, 0], "x": [0.1, 0.2]}, query="q", label="click")
+      >>> lists.roles.query, lists.roles.labels, lists.roles.features
+      ('q', ('click',), ('x',))
     """
 
     query: str
@@ -69,7 +75,21 @@ class Roles:
         features: Sequence[str] | None,
         **others: str | None,
     ) -> Roles:
-        """Returns the roles of columns that exist; None for `features` takes all columns without another role."""
+        """Returns the roles of columns that exist.
+
+        Args:
+          names: All columns.
+          query: The column of query ids.
+          label: The columns of labels, possibly with weights.
+          features: The feature columns. None takes all columns without another role.
+          **others: The columns of other roles.
+
+        Returns:
+          The roles.
+
+        Raises:
+          ValueError: If a column does not exist or a weight is invalid.
+        """
         labels = () if label is None else (label,) if isinstance(label, str) else tuple(label)
         weights = None
         if isinstance(label, Mapping):
@@ -270,10 +290,13 @@ def feature(where: Where, column: Any, part: bool = False) -> Any:
         raise ValueError(f"{where} must be {_FEATURE_KINDS}, got the type {kind}.")
     if pa.types.is_floating(values):
         numbers = pc.list_flatten(column) if is_list else column
-        place = pc.index(pc.is_inf(numbers.cast(pa.float32(), safe=False)), True).as_py()
+        singles = numbers.cast(pa.float32(), safe=False)
+        place = pc.index(pc.is_inf(singles), True).as_py()
         if place >= 0:
             row = pc.list_parent_indices(column)[place].as_py() if is_list else place
             refuse(where, "finite float32 numbers or missing", numbers[place], row)
+        if part and not is_list:
+            return singles  # half the size on disk
     return column
 
 

@@ -34,6 +34,12 @@ class Summary(NamedTuple):
       whole_labels: Whether all labels are whole numbers.
       label_counts: The number of documents by label, sorted by label; empty for more than 1,000 different labels.
       missing: The number of missing values by feature column, for columns that have any.
+
+    Example:
+      >>> from tfr_smooth import data
+      >>> lists = data.Lists.from_arrays([[0.1], [0.2], [0.3]], [1, 0, 2], ["a", "b", "a"])
+      >>> lists.summary().label_counts
+      {0.0: 1, 1.0: 1, 2.0: 1}
     """
 
     queries: int

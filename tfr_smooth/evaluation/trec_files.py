@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tfr_smooth import _files
+from tfr_smooth.data.text_files import numbered_lines
 from tfr_smooth.evaluation.trec import ScoredQuery, check_field, checked
 
 
@@ -88,7 +89,8 @@ def read_run(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
     """Reads a TREC run file; ranks and tags are ignored, as in trec_eval.
 
     Args:
-      path: A UTF-8 file with lines `query_id Q0 doc_id rank score tag`, in any order.
+      path: A UTF-8 file with lines `query_id Q0 doc_id rank score tag`, in any order; blank lines are skipped. A file
+        that ends in `.gz`, `.bz2` or `.zst` is decompressed.
 
     Returns:
       Query id to document id to score, a finite number, in file order.
@@ -119,7 +121,7 @@ def read_qrels(path: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
     """Reads a TREC qrels file; the second field is ignored, as in trec_eval.
 
     Args:
-      path: A UTF-8 file with lines `query_id 0 doc_id label`, in any order.
+      path: A UTF-8 file with lines `query_id 0 doc_id label`, in any order, as for `read_run`.
 
     Returns:
       Query id to document id to label, an integer of any sign, in file order.
@@ -149,16 +151,17 @@ def _fields(path: str | os.PathLike[str], names: str) -> Iterator[tuple[str, lis
     """Yields `path:line` and the fields of each line."""
     count = len(names.split())
     # Bytes split only at ASCII whitespace: ids may contain other whitespace.
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            place = f"{os.fspath(path)}:{number}"
-            fields = line.split()
-            if len(fields) != count:
-                raise ValueError(f"{place}: expected the {count} fields '{names}', got {len(fields)}")
-            try:
-                yield place, [field.decode() for field in fields]
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{place}: not UTF-8 text: {error.reason}") from None
+    for number, line in numbered_lines(os.fspath(path)):
+        place = f"{os.fspath(path)}:{number}"
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) != count:
+            raise ValueError(f"{place}: expected the {count} fields '{names}', got {len(fields)}")
+        try:
+            yield place, [field.decode() for field in fields]
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{place}: not UTF-8 text: {error.reason}") from None
 
 
 def _number(text: str) -> float:

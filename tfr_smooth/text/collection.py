@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tfr_smooth import evaluation
+from tfr_smooth.data.text_files import numbered_lines
 
 
 class Document(NamedTuple):
@@ -130,30 +132,33 @@ def read_collection(
 def _rows(path: str | os.PathLike[str], headers: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
     """Yields `path:line` and the columns of each line after the header."""
     seen: set[str] = set()
-    with open(path, encoding="utf-8-sig") as file:
-        header = file.readline().rstrip("\n")
-        if header not in headers:
-            expected = " or ".join(repr(known) for known in headers)
-            raise ValueError(f"{os.fspath(path)}:1: expected the header {expected}, got {header[:80]!r}")
-        columns = header.count("\t") + 1
-        for number, line in enumerate(file, 2):
-            place = f"{os.fspath(path)}:{number}"
-            row = line.rstrip("\n").split("\t")
-            if len(row) != columns:
-                raise ValueError(f"{place}: expected {columns} columns separated by tabs, got {len(row)}")
-            if not row[0] or row[0] in seen:
-                raise ValueError(f"{place}: " + (f"duplicate id {row[0]!r}" if row[0] else "the id is empty"))
-            seen.add(row[0])
-            yield place, row
+    columns = 0
+    # An empty file has an empty header.
+    for number, content in itertools.chain(numbered_lines(os.fspath(path)), [(1, b"")]):
+        place, line = f"{os.fspath(path)}:{number}", content.decode().rstrip("\r\n")
+        if not columns:
+            if line not in headers:
+                expected = " or ".join(repr(known) for known in headers)
+                raise ValueError(f"{place}: expected the header {expected}, got {line[:80]!r}")
+            columns = line.count("\t") + 1
+            continue
+        if not line:
+            continue
+        row = line.split("\t")
+        if len(row) != columns:
+            raise ValueError(f"{place}: expected {columns} columns separated by tabs, got {len(row)}")
+        if not row[0] or row[0] in seen:
+            raise ValueError(f"{place}: " + (f"duplicate id {row[0]!r}" if row[0] else "the id is empty"))
+        seen.add(row[0])
+        yield place, row
 
 
 def _place(qrels: str | os.PathLike[str], *fields: str) -> str:
     """Returns `path:line` of the first judgment with this query, or this query and document."""
-    with open(qrels, encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            query_id, _, doc_id, _ = line.split()
-            if (query_id, doc_id)[: len(fields)] == fields:
-                return f"{os.fspath(qrels)}:{number}"
+    for number, line in numbered_lines(os.fspath(qrels)):
+        found = [field.decode() for field in line.split()]
+        if found and (found[0], found[2])[: len(fields)] == fields:
+            return f"{os.fspath(qrels)}:{number}"
     raise AssertionError(f"no judgment of {fields}")
 
 
