@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.feather
+import pyarrow.fs
 import pyarrow.parquet
 import pytest
 import tensorflow as tf
@@ -99,7 +100,10 @@ SOURCES = {
     "Polars, categories": lambda folder: Lists.from_table(
         pl.from_pandas(FRAME).with_columns(pl.col("qid").cast(pl.Categorical)), **ROLES
     ),
-    "PyArrow": lambda folder: Lists.from_table(pa.Table.from_pandas(FRAME), features=["f1", "f2", "f3"], **ROLES),
+    "PyArrow": lambda folder: Lists.from_table(pa.Table.from_pandas(FRAME.iloc[:]), **ROLES),
+    "PyArrow, row labels": lambda folder: Lists.from_table(
+        pa.Table.from_pandas(FRAME.set_index(np.arange(9) * 7)), **ROLES
+    ),
     "PyArrow, chunks": lambda folder: Lists.from_table(chunked(pa.Table.from_pandas(FRAME)), **ROLES),
     "dict": lambda folder: Lists.from_table(dict(FRAME), **ROLES),
     "Parquet": lambda folder: from_file(folder / "a.parquet"),
@@ -393,6 +397,26 @@ def test_files_that_cannot_be_sorted_in_memory_are_refused(tmp_path, monkeypatch
     assert message.startswith(f"{tmp_path / 'a.parquet'}: column 'qid' must have the rows of a query together, which ")
     assert "those of 'b' are not" in message
     assert message.endswith(f"COPY (FROM '{tmp_path / 'a.parquet'}' ORDER BY \"qid\") TO 'sorted.parquet'")
+
+
+def test_files_are_found_by_patterns_folders_uris_and_file_systems(tmp_path):
+    for part in range(2):
+        FRAME.iloc[SORTED[:3] if part == 0 else SORTED[3:]].to_parquet(tmp_path / f"{part}.parquet")
+    pattern, local = f"{tmp_path}/*.parquet", pyarrow.fs.LocalFileSystem()
+    for paths, filesystem in (
+        (pattern, None),
+        ([tmp_path / "0.parquet", tmp_path / "1.parquet"], None),
+        (f"file://{pattern}", None),
+        (pattern, local),
+    ):
+        lists = Lists.from_files(paths, filesystem=filesystem, cache_dir=tmp_path / "cache", **ROLES)
+        np.testing.assert_array_equal(lists.values("features"), FEATURES[SORTED])
+    for paths, filesystem in ((f"{tmp_path}/no*", None), (f"{tmp_path}/no*", local)):
+        with pytest.raises(ValueError, match="`paths` must match files, got '.*/no\\*', which matches none"):
+            Lists.from_files(paths, filesystem=filesystem, **ROLES)
+    (tmp_path / "text.parquet").write_text("nonsense")
+    with pytest.raises(ValueError, match="`paths` must be readable as parquet, got "):
+        Lists.from_files(tmp_path / "text.parquet", **ROLES)
 
 
 @pytest.mark.parametrize("portable", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -15,6 +16,7 @@ from tfr_smooth.data.column import shown
 
 DENSE = "features"  # the name of a column of type fixed_size_list<float32> with all features
 _FEATURE_KINDS = "numbers, booleans, text, dates, vectors or sets of numbers or text"
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # how Arrow and Parquet store the row labels of pandas
 # More chunks than this would make batches slow.
 _MOST_CHUNKS = 64
 
@@ -105,7 +107,7 @@ class Roles:
                 raise ValueError(f"`features` must be unique names of columns, got {features!r}.")
             chosen = tuple(_arguments.name("features", name, names) for name in features)
         else:
-            chosen = tuple(name for name in names if name not in used)
+            chosen = tuple(name for name in names if name not in used and not _PANDAS_INDEX.fullmatch(name))
         if not chosen:
             raise ValueError("`features` must name at least one column, got none.")
         return cls(query=query, labels=labels, label_weights=weights, features=chosen, **others)
