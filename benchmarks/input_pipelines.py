@@ -1,4 +1,4 @@
-"""Measures how many queries per second each input pipeline reads: `Lists`, records, and `tf.data`'s service.
+"""Measures how many queries per second `Lists` yield, alone and through `tf.data`'s service, and convert from records.
 
 python benchmarks/input_pipelines.py --letor='MQ2008/Fold1/train.txt' --output=input_pipelines.json
 """
@@ -53,6 +53,8 @@ def start_service(workers: int) -> tuple[Any, list[subprocess.Popen[bytes]]]:
 
 
 def main(_: list[str]) -> None:
+    if _WORKERS.value and _EPOCHS.value % _WORKERS.value:
+        raise app.UsageError(f"--epochs must be a multiple of --workers, got {_EPOCHS.value} and {_WORKERS.value}.")
     harness.use_threads()
     processes = []
     with tempfile.TemporaryDirectory() as temporary:
@@ -61,22 +63,23 @@ def main(_: list[str]) -> None:
         lists = data.Lists.from_letor(files, cache_dir=folder / "cache")
         shared: dict[str, Any] = {"batch_size": _BATCH_SIZE.value, "num_epochs": _EPOCHS.value}
         megabytes = {"text": sum(pathlib.Path(path).stat().st_size for path in data.expand_paths(files))}
-        started = time.perf_counter()
-        written = {}
+        seconds = {}
         for name, target in {"records": "r", "records, packed": "p.gz"}.items():
-            written[name] = data.letor_to_tfrecord(files, folder / target, num_shards=4)
-            megabytes[name] = sum(path.stat().st_size for path in written[name])
-        converting = (time.perf_counter() - started) / len(written)
-        sides = {
-            "lists": lists.batches(**shared),
-            "lists, portable": lists.batches(**shared, portable=True),
-            **{name: data.read_tfrecord(paths, **shared) for name, paths in written.items()},
-        }
+            started = time.perf_counter()
+            paths = lists.to_tfrecord(folder / target, num_shards=4)
+            written = time.perf_counter()
+            roles = {"query": lists.roles.query, "label": "label", "document_id": "document_id"}
+            data.Lists.from_records(paths, cache_dir=folder / "of records", **roles)
+            seconds[name] = {"written": written - started, "read": time.perf_counter() - written}
+            megabytes[name] = sum(path.stat().st_size for path in paths)
+        sides = {"lists": lists.batches(**shared), "lists, portable": lists.batches(**shared, portable=True)}
         megabytes["lists"] = sum(path.stat().st_size for path in (folder / "cache").glob("*/*"))
         if _WORKERS.value:
             dispatcher, processes = start_service(_WORKERS.value)
-            served = service.distribute(service.ShardingPolicy.DYNAMIC, dispatcher.target)
-            sides["records, service"] = sides["records"].apply(served)
+            # Each worker reads all lists.
+            served = service.distribute(service.ShardingPolicy.OFF, dispatcher.target)
+            part = lists.batches(_BATCH_SIZE.value, num_epochs=_EPOCHS.value // _WORKERS.value, portable=True)
+            sides["lists, service"] = part.apply(served)
         try:
             queries, documents = (n * _EPOCHS.value for n in (len(lists), lists.documents))
             result = harness.race(
@@ -88,15 +91,15 @@ def main(_: list[str]) -> None:
             for process in processes:
                 process.kill()
                 process.wait()
-        seconds = {name: milliseconds / 1e3 for name, milliseconds in result["milliseconds"].items()}
-        result["queries_a_second"] = {name: queries / time for name, time in seconds.items()}
-        result["documents_a_second"] = {name: documents / time for name, time in seconds.items()}
+        taken = {name: milliseconds / 1e3 for name, milliseconds in result["milliseconds"].items()}
+        result["queries_a_second"] = {name: queries / each for name, each in taken.items()}
+        result["documents_a_second"] = {name: documents / each for name, each in taken.items()}
         result["megabytes"] = {name: size / 1e6 for name, size in megabytes.items()}
-        result["seconds_to_convert"] = converting
+        result["seconds_to_convert"] = seconds
         for name, rate in result["queries_a_second"].items():
             documents_a_second = result["documents_a_second"][name]
             print(f"{name}: {rate:,.0f} queries/s, {documents_a_second:,.0f} documents/s")
-        print(f"megabytes: {result['megabytes']}, seconds to convert: {converting:.2f}")
+        print(f"megabytes: {result['megabytes']}, seconds to convert: {seconds}")
         harness.report([result], batch_size=_BATCH_SIZE.value, workers=_WORKERS.value)
 
 

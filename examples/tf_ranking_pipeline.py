@@ -4,10 +4,9 @@
     python examples/tf_ranking_pipeline.py --model_dir=output/pipeline --num_features=136 --train='train.tfrecord*' \
         --valid='valid.tfrecord*' --loss=smoothi_ndcg --loss_kwargs='{"alpha": 10, "topn": 10}' --best=ndcg_10
 
-Reads TF-Ranking's records with features as one vector, as `python -m tfr_smooth.data.convert letor_to_tfrecord` writes
-them. Without files, the script trains on synthetic data, which it writes to MODEL_DIR/data. Requires TF-Ranking
-(docs/tf_ranking.md describes the installation) and, with TensorFlow 2.16 or later, TF_USE_LEGACY_KERAS=1 in the
-environment.
+Reads TF-Ranking's records with features as one vector, as `Lists.from_letor(...).to_tfrecord(...)` writes them. Without
+files, the script trains on synthetic data, which it writes to MODEL_DIR/data. Requires TF-Ranking (docs/tf_ranking.md
+describes the installation) and, with TensorFlow 2.16 or later, TF_USE_LEGACY_KERAS=1 in the environment.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def main(argv: list[str]) -> None:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     tf.keras.utils.set_random_seed(_SEED.value)
     train, valid, num_features = records()
-    specs = data.ElwcSchema().feature_spec(num_features)
+    specs = {"features": tf.io.FixedLenFeature([num_features], tf.float32)}
     hparams = tf_ranking.PipelineHparams(
         model_dir=_MODEL_DIR.value,
         num_epochs=_EPOCHS.value,
@@ -71,7 +70,7 @@ def main(argv: list[str]) -> None:
         mask_feature_name="mask",
     )
     # The default of the label is that of padding.
-    label = ("utility", tf.io.FixedLenFeature([1], tf.float32, -1.0))
+    label = ("label", tf.io.FixedLenFeature([1], tf.float32, -1.0))
     files = tfr.keras.pipeline.DatasetHparams(train, valid, _BATCH_SIZE.value, _BATCH_SIZE.value)
     dataset_builder = tfr.keras.pipeline.SimpleDatasetBuilder({}, specs, "mask", label, files)
     tf_ranking.SimplePipeline(model_builder, dataset_builder, hparams).train_and_validate(verbose=2)
@@ -87,10 +86,10 @@ def records() -> tuple[str, str, int]:
     folder = os.path.join(_MODEL_DIR.value, "data")
     print(f"No files given: writing synthetic data to {folder}")
     text = data.write_synthetic_letor(folder, seed=_SEED.value)
-    num_features = data.Lists.from_letor(text["train"]).num_features
-    for part in ("train", "valid"):
-        data.letor_to_tfrecord(text[part], os.path.join(folder, f"{part}.tfrecord"), num_features=num_features)
-    return *(os.path.join(folder, f"{part}.tfrecord*") for part in ("train", "valid")), num_features
+    lists = {part: data.Lists.from_letor(text[part], cache_dir=folder) for part in ("train", "valid")}
+    for part, each in lists.items():
+        each.to_tfrecord(os.path.join(folder, f"{part}.tfrecord"))
+    return *(os.path.join(folder, f"{part}.tfrecord*") for part in lists), lists["train"].num_features
 
 
 def batches(pattern: str) -> int:
