@@ -138,12 +138,12 @@ def fit_with(frame=FRAME, y=None, label=None, **options):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (fit_with(label={"relevance": 1.0, "clicks": 1.0}), "`label` must be a column of the table, got 'clicks'"),
+        (fit_with(label={"relevance": 1.0, "clicks": 1.0}), "`label` must be one of .*, got 'clicks'"),
         (fit_with(label={"relevance": 1.0, "purchase": -1.0}), r"`label\['purchase'\]` must be .* >= 0, got -1.0"),
         (fit_with(label={"relevance": 0.0, "purchase": 0.0}), "`label` must be .* one is above 0"),
         (fit_with(label={}), "`label` must be a sequence of numbers"),
         (fit_with(y=FRAME["relevance"], label=LABELS), r"`y` must have one value per row and label, shape \(150, 2\)"),
-        (fit_with(y=FRAME[list(LABELS)]), r"`y` must have one value per row, shape \(150,\), got \(150, 2\)"),
+        (fit_with(y=FRAME[list(LABELS)]), r"`y` must have one value per row, got shape \(150, 2\)"),
         (fit_with(label=LABELS, loss=tf.keras.losses.MeanSquaredError()), "`loss` must be a `losses.RankingLoss`"),
         (fit_with(label=LABELS, label_aggregation="mean"), "`label_aggregation` must be one of 'sum', 'stochastic'"),
     ],
