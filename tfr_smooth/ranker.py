@@ -423,8 +423,8 @@ class Ranker:
           group: The number of rows of each query.
 
         Returns:
-          A copy of the table as a pandas DataFrame with the columns "score" and "rank", from 1 on, queries in their order and the best
-          document first; ties keep the order of the rows.
+          A copy of the table as a pandas DataFrame with the columns "score" and "rank", from 1 on, queries in their
+          order and the best document first; ties keep the order of the rows.
         """
         lists = self._lists(X, qid=qid, group=group, needs=["query"])
         scores, queries = self._scores(lists), lists.query_of_document
