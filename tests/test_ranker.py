@@ -5,11 +5,12 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import tensorflow as tf
 
 import tfr_smooth
-from tfr_smooth import _keras, data, evaluation, losses, training
+from tfr_smooth import _keras, _table_inputs, data, evaluation, losses, training
 
 SMALL = {"hidden": [8], "epochs": 2, "batch_size": 16, "members": 1, "loss": "softmax", "verbose": False}
 
@@ -77,18 +78,71 @@ def test_scores_do_not_depend_on_the_order_of_rows_and_columns_or_on_other_rows(
     np.testing.assert_allclose(ranker.predict(alone), scores[3:4], rtol=1e-5, atol=1e-6)
 
 
-def test_tables_of_other_libraries_have_the_scores_of_their_dataframes(ranker):
-    class Table:
-        """Like PyArrow's, whose `columns` are values, not names."""
+@pytest.mark.parametrize("kind", ["polars", "pyarrow", "Lists"])
+def test_other_tables_train_and_score_like_dataframes(kind, ranker):
+    if kind == "Lists":
+        roles = {"label": "label", "query": "query"}
+        frame, new = (data.Lists.from_table(each, **roles) for each in (FRAME, NEW))
+        roles = {}
+    elif kind == "polars":
+        polars = pytest.importorskip("polars")
+        frame, new = polars.from_pandas(FRAME), polars.from_pandas(NEW)
+        roles = {"label": "label", "query": "query"}
+    else:
+        frame, new = pa.Table.from_pandas(FRAME), pa.Table.from_pandas(NEW)
+        roles = {"label": "label", "query": "query"}
+    fitted = tfr_smooth.Ranker(**SMALL).fit(frame, **roles, query_features=["age"])
+    assert fitted.history_ == ranker.history_
+    for each in (fitted, ranker):
+        np.testing.assert_array_equal(each.predict(NEW), ranker.predict(NEW))
+        np.testing.assert_array_equal(each.predict(new), ranker.predict(NEW))
+        assert each.evaluate(new) == ranker.evaluate(NEW)
+    found, expected = ranker.rank(new), ranker.rank(NEW)
+    for name in ("query", "price", "score", "rank"):
+        assert found[name].tolist() == pytest.approx(expected[name].tolist(), nan_ok=True), name
 
-        columns = [np.arange(3)]
 
-        def to_pandas(self):
-            return NEW
+def test_scores_of_lists_are_in_the_order_of_their_rows(ranker):
+    shuffled = NEW.sample(frac=1.0, random_state=0)
+    lists = data.Lists.from_table(shuffled, label="label", query="query")
+    np.testing.assert_array_equal(ranker.predict(lists), ranker.predict(shuffled))
+    chosen = lists.take([3, 1])
+    np.testing.assert_allclose(
+        ranker.predict(chosen), ranker.predict(shuffled)[np.sort(chosen.rows)], rtol=1e-5, atol=1e-6
+    )
 
-    np.testing.assert_array_equal(ranker.predict(Table()), ranker.predict(NEW))
-    assert ranker.evaluate(Table()) == ranker.evaluate(NEW)
-    pd.testing.assert_frame_equal(ranker.rank(Table()), ranker.rank(NEW))
+
+@pytest.mark.parametrize("kind", ["table", "matrix"])
+def test_features_prepared_for_each_batch_train_like_those_in_memory(kind, ranker, of_arrays, monkeypatch):
+    monkeypatch.setattr(_table_inputs, "_MOST_BYTES", 0)
+    if kind == "table":
+        fitted = tfr_smooth.Ranker(**SMALL).fit(FRAME, label="label", query="query", query_features=["age"])
+        new, expected = NEW, ranker
+    else:
+        features, labels, queries = numbers()
+        fitted = tfr_smooth.Ranker(**SMALL, validation_fraction=0.0).fit(features, labels, qid=queries)
+        new, expected = features, of_arrays
+    assert fitted.history_ == expected.history_
+    np.testing.assert_array_equal(fitted.predict(new), expected.predict(new))
+
+
+@pytest.mark.slow
+def test_lists_of_files_train_like_their_table(ranker, tmp_path):
+    FRAME.to_parquet(tmp_path / "train.parquet")
+    lists = data.Lists.from_files(tmp_path / "train.parquet", label="label", query="query", cache_dir=tmp_path)
+    fitted = tfr_smooth.Ranker(**SMALL).fit(lists, query_features=["age"])
+    assert fitted.history_ == ranker.history_
+    np.testing.assert_array_equal(fitted.predict(NEW), ranker.predict(NEW))
+
+
+def test_the_held_out_queries_are_not_weighted():
+    weighted = FRAME.assign(weight=np.where(FRAME["query"].str[-1].isin(list("02468")), 0.1, 9.0))
+    fitted = tfr_smooth.Ranker(**{**SMALL, "epochs": 1}, select_by="ndcg").fit(
+        weighted, label="label", query="query", weight="weight"
+    )
+    _, held = data.Lists.from_table(weighted, label="label", query="query", weight="weight").split(0.2, seed=0)
+    values = fitted.evaluate(held, measures=["ndcg"])["ndcg"].mean
+    assert fitted.history_["val_ndcg"] == [pytest.approx(values, abs=1e-6)]
 
 
 def test_missing_and_unseen_values_have_defined_scores(ranker):
@@ -294,19 +348,21 @@ def test_invalid_arguments_raise(argument, value):
 
 
 BAD_FITS = {
-    "`label` must be a column of the table, got 'y'": lambda new, frame: new.fit(frame, label="y", query="query"),
+    "`label` must be one of 'query', 'price', ": lambda new, frame: new.fit(frame, label="y", query="query"),
     "`y` or `label` must define the labels": lambda new, frame: new.fit(frame, query="query"),
     "`qid`, `group` or `query` must define the queries": lambda new, frame: new.fit(frame, label="label"),
     "`y` must have one value per row": lambda new, frame: new.fit(frame, [1, 2], query="query"),
     "`X` must be a table or numbers": lambda new, frame: new.fit(np.ones(3), np.ones(3), qid=np.ones(3)),
-    "'secret'": lambda new, frame: new.fit(frame.assign(secret=1j), label="label", query="query"),
+    "column secret": lambda new, frame: new.fit(frame.assign(secret=1j), label="label", query="query"),
     "`query_features` must be the same in all rows of a query, got 'price'": lambda new, frame: new.fit(
         frame, label="label", query="query", query_features=["price"]
     ),
     "`query_features` must be one of": lambda new, frame: new.fit(
         frame, label="label", query="query", query_features=["x"]
     ),
-    "`labels` must be finite": lambda new, frame: new.fit(frame.assign(label=np.nan), label="label", query="query"),
+    "column 'label' must be finite": lambda new, frame: new.fit(
+        frame.assign(label=np.nan), label="label", query="query"
+    ),
     "`validation_fraction` must be 0 for fewer than two queries": lambda new, frame: new.fit(
         frame[frame["query"] == "q0"], label="label", query="query"
     ),
@@ -326,13 +382,103 @@ def test_bad_tables_are_reported_in_one_line(message):
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
+def without_one(ids):
+    """The ids as objects, the fourth of them missing or of another type."""
+    return lambda missing: [*ids[:3], missing, *ids[4:]]
+
+
+ARRAYS = numbers(NEW)
+SIZES = NEW.groupby("query", sort=False).size().tolist()
+IDS = without_one(NEW["query"].tolist())
+LISTS = data.Lists.from_table(NEW, label="label", query="query")
+METHODS = {
+    "fit": lambda ranker, *args, **kwargs: tfr_smooth.Ranker(**SMALL).fit(*args, **kwargs),
+    "evaluate": lambda ranker, *args, **kwargs: ranker.evaluate(*args, **kwargs),
+    "score": lambda ranker, *args, **kwargs: ranker.score(*args, **kwargs),
+    "calibrate": lambda ranker, *args, **kwargs: ranker.calibrate(*args, **kwargs),
+    "feature_importance": lambda ranker, *args, **kwargs: ranker.feature_importance(*args, **kwargs),
+    "rank": lambda ranker, X, y, **kwargs: ranker.rank(X, **kwargs),
+    "predict": lambda ranker, X, y, **kwargs: ranker.predict(X, **kwargs),
+}
+BAD_QUERIES = [
+    ({"group": SIZES[:-1]}, "`group` must add up to the number of rows"),
+    ({"group": [*SIZES, 1]}, "`group` must add up to the number of rows"),
+    ({"group": [*SIZES, -1]}, "`group` must be integers >= 1"),
+    ({"qid": ARRAYS[2][:-3]}, "`qid` must have one value per row"),
+    ({"group": SIZES, "qid": ARRAYS[2]}, "Only one of `qid`, `group` and `query` must be given, got `qid` and `group`"),
+    ({"qid": IDS(None)}, "`qid` must be query ids without missing values, got None in row 3"),
+    ({"qid": IDS(np.nan)}, "`qid` must be query ids without missing values, got None in row 3"),
+    ({"qid": pd.Series(IDS(pd.NA))}, "`qid` must be query ids without missing values, got None in row 3"),
+    ({"qid": IDS(7)}, "`qid` must have values of one type"),
+]
+
+
+@pytest.mark.parametrize("kind", ["array", "frame"])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("arguments", "message"), BAD_QUERIES)
+def test_queries_that_do_not_fit_the_rows_are_refused(arguments, message, method, kind, ranker, of_arrays):
+    features, fitted = (ARRAYS[0], of_arrays) if kind == "array" else (NEW.drop(columns=["label", "query"]), ranker)
+    with pytest.raises(ValueError, match=message):
+        METHODS[method](fitted, features, ARRAYS[1], **arguments)
+
+
+@pytest.mark.parametrize("method", ["fit", "evaluate", "score", "feature_importance", "rank"])
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_a_missing_query_of_a_table_is_refused(method, missing, ranker):
+    frame = NEW.assign(query=pd.Series(IDS(missing)))
+    roles = {"label": "label", "query": "query"} if method == "fit" else {}
+    call = lambda: METHODS[method](ranker, frame, None, **roles)  # noqa: E731
+    with pytest.raises(ValueError, match="column 'query' must be query ids without missing values, got None in row 3"):
+        call()
+
+
+@pytest.mark.parametrize("given", [{"y": NEW["label"]}, {"qid": NEW["query"]}, {"group": SIZES}], ids=str)
+def test_lists_have_their_roles(given, ranker):
+    name = next(iter(given))
+    for fit in (tfr_smooth.Ranker(**SMALL).fit, ranker.evaluate):
+        with pytest.raises(ValueError, match=f"`{name}` must not be given with `Lists`"):
+            fit(LISTS, **given)
+
+
+def test_arguments_that_contradict_each_other_are_refused():
+    for given in ({"y": FRAME["label"], "query": "query"}, {"query": "query", "qid": FRAME["query"]}):
+        with pytest.raises(ValueError, match="^Only one of .* must be given, got "):
+            tfr_smooth.Ranker(**SMALL).fit(FRAME, label="label", **given)
+
+
+def test_an_empty_table_has_no_scores_and_no_measures(ranker, of_arrays):
+    for fitted, empty in ((ranker, NEW.iloc[:0]), (of_arrays, np.ones([0, 3]))):
+        assert fitted.predict(empty).shape == (0,) and fitted.predict(empty).dtype == np.float32
+    for method in ("fit", "evaluate", "rank"):
+        roles = {"label": "label", "query": "query"} if method == "fit" else {}
+        with pytest.raises(ValueError, match="`X` must have at least one row, got none"):
+            METHODS[method](ranker, NEW.iloc[:0], None, **roles)
+
+
+@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
+def test_tables_to_be_collected_and_sparse_matrices_get_a_hint(method, ranker, of_arrays):
+    polars, sparse = pytest.importorskip("polars"), pytest.importorskip("scipy.sparse")
+    roles = {"label": "label", "query": "query"} if method == "fit" else {}
+    with pytest.raises(ValueError, match=r"pass `table.collect\(\)`"):
+        METHODS[method](ranker, polars.from_pandas(NEW).lazy(), None, **roles)
+    with pytest.raises(ValueError, match=r"`X` must be a dense matrix, got a sparse one; pass `X.toarray\(\)`"):
+        METHODS[method](of_arrays, sparse.csr_matrix(np.ones([3, 3])), None, **roles)
+
+
+def test_one_validation_set_is_given_as_a_tuple():
+    features, labels, queries = numbers()
+    for wrong in ([(features, labels)], [features, labels, queries], (features, labels, queries, None)):
+        with pytest.raises(ValueError, match="`eval_set` must be a table, `Lists`, or one tuple"):
+            tfr_smooth.Ranker(**SMALL).fit(features, labels, qid=queries, eval_set=wrong)
+
+
 BAD_TABLES = {
     "missing": (lambda frame: frame.drop(columns="price"), "'price'"),
     "misnamed": (lambda frame: frame.rename(columns={"price": "prise"}), "'price'.*Did you mean 'prise'?"),
     "extra": (lambda frame: frame.assign(rating=1.0), "'rating'"),
-    "of another type": (lambda frame: frame.assign(price="cheap"), "'price', got 'cheap'"),
+    "of another type": (lambda frame: frame.assign(price="cheap"), "'price' must be numbers, got 'cheap'"),
     "infinite": (lambda frame: frame.assign(price=np.inf), "'price'"),
-    "an array": (lambda frame: frame[["price"]].to_numpy(), "`X` must be a DataFrame"),
+    "an array": (lambda frame: frame[["price"]].to_numpy(), "`X` must be a table"),
 }
 
 
@@ -356,7 +502,7 @@ def test_chosen_features_allow_other_columns():
 def test_arrays_must_have_the_features_of_fit(of_arrays):
     with pytest.raises(ValueError, match="`X` must have 3 features, got 2"):
         of_arrays.predict(np.ones([4, 2]))
-    with pytest.raises(ValueError, match="`X` must be an array as in `fit`, got a DataFrame"):
+    with pytest.raises(ValueError, match="`X` must be an array as in `fit`, got a table"):
         of_arrays.predict(pd.DataFrame(np.ones([4, 3])))
 
 

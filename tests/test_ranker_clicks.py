@@ -3,10 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from tfr_smooth.data.table_rows import TableRows
 
 import tfr_smooth
-from tfr_smooth import clicks
+from tfr_smooth import clicks, data
 
 USER = clicks.PositionBased(eta=1.0, noise=0.1, max_label=2)
 SMALL = {"loss": "softmax", "hidden": [8], "members": 1, "epochs": 3, "verbose": False}
@@ -51,10 +50,9 @@ def test_propensities_remove_the_bias_of_what_was_shown(tmp_path):
 @pytest.mark.parametrize("weight", [None, "a_weight"])
 def test_batches_have_one_list_per_click_with_its_inverse_propensity(weight):
     log = LOG[LOG["session"] < 20].assign(a_weight=np.float32(3.0))
-    rows = TableRows.take(log, label="click", query="session", propensity="propensity", weight=weight).checked()
-    rows = rows.clicked()
-    features = rows.table[["a", "b", "c"]].to_numpy()
-    ((inputs, labels, weights),) = rows.lists(features).batches(1000)
+    roles = {"label": "click", "query": "session", "propensity": "propensity", "weight": weight}
+    lists = data.Lists.from_table(log, **roles, features=["a", "b", "c"], stack=True)
+    ((inputs, labels, weights),) = lists.batches(1000)
     clicked = LOG[(LOG["session"] < 20) & (LOG["click"] == 1)]
     assert 0 < len(clicked) < 200 and labels.shape[0] == len(clicked)
     np.testing.assert_array_equal(np.sum(labels == 1.0, axis=1), 1)
@@ -83,10 +81,10 @@ def test_the_validation_set_has_clicks_with_propensities_or_labels():
 
 
 BAD = {
-    "`propensity` must be > 0, got 0.0 in row 1.": {"propensity": [1.0, 0.0]},
-    "`propensity` must be > 0, got nan in row 0.": {"propensity": [np.nan, 0.0]},
+    "column 'propensity' must be finite float32 numbers > 0, got 0.0 in row 1.": {"propensity": [1.0, 0.0]},
+    "column 'propensity' must be finite float32 numbers > 0, got None in row 0.": {"propensity": [np.nan, 0.0]},
     "`label` must have a click with `propensity`, got none.": {"click": [0, 0]},
-    "`label` must be one column of clicks with `propensity`, got {'click': 1.0, 'a': 1.0}.": {"a": [0, 1]},
+    "`label` must be one column of clicks with `propensity`, got ['click', 'a'].": {"a": [0, 1]},
 }
 
 

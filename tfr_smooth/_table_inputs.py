@@ -53,6 +53,8 @@ def lists_of(
             known = [name for name in group if name in both]
             if len(known) > 1 and not isinstance(both[known[-1]], Mapping):
                 raise ValueError(f"Only one of {_quoted(group)} must be given, got {_quoted(known)}.")
+        if np.ndim(given.get("y", 0)) > 1 and not isinstance(names.get("label"), Mapping):
+            raise ValueError(f"`y` must have one value per row, got shape {np.shape(given['y'])}.")
         table = as_table(X)
         by_role = {"label": ("y", given.get("y")), "weight": ("sample_weight", given.get("sample_weight"))}
         if both.keys() & {"qid", "group"}:
@@ -84,7 +86,8 @@ def clicked(lists: data.Lists) -> data.Lists:
 
 def without(lists: data.Lists, *roles: str) -> data.Lists:
     """Returns the lists without the columns of some roles."""
-    return lists.replace(dataclasses.replace(lists.roles, **{role: () if role == "labels" else None for role in roles}))
+    changes: dict[str, Any] = {role: () if role == "labels" else None for role in roles}
+    return lists.replace(dataclasses.replace(lists.roles, **changes))
 
 
 def with_one_label(lists: data.Lists) -> data.Lists:
@@ -101,7 +104,8 @@ def with_one_label(lists: data.Lists) -> data.Lists:
     if len(values) > 1:
         deviations = np.array([lists.values(name).std(dtype=np.float64) for name in roles.labels])
         units = np.divide(deviations[0] or 1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0.0)
-        label = np.stack(values, axis=1) @ (units * roles.label_weights).astype(np.float32)
+        weights = roles.label_weights or np.ones(len(values))
+        label = np.stack(values, axis=1) @ (units * weights).astype(np.float32)
     one = dataclasses.replace(roles, labels=roles.labels[:1], label_weights=None, weight=None, propensity=None)
     return lists.replace(one, {roles.labels[0]: pa.array(label)})
 
@@ -112,8 +116,8 @@ class TableInputs:
 
     Args:
       layer: The layer that prepares the features.
-      roles: By role ("label", "query", "weight", "propensity"), the columns that are not features; for labels of
-        several objectives, their weights by name.
+      roles: By role ("label", "query", "weight", ...), the columns that are not features; for labels of several
+        objectives, their weights by name.
       features: The features that the user chose; None for all columns without a role.
       query_features: The features that are the same for all documents of a query.
     """
@@ -138,7 +142,22 @@ class TableInputs:
         max_categories: int,
         **names: Any,
     ) -> TableInputs:
-        """Learns the columns of training lists; `names` are the columns of `lists_of`."""
+        """Learns the columns of training lists.
+
+        Args:
+          lists: The lists.
+          features: The features that the user chose, or None.
+          query_features: The features that are the same for all documents of a query.
+          max_categories: The number of categories per column.
+          **names: As for `lists_of`, or none for those of the lists.
+        """
+        given = lists.roles
+        if not names:
+            names = {
+                role: getattr(given, role) for role in ("query", "weight", "propensity", "position", "document_id")
+            }
+            names["label"] = given.labels[0]
+            features = given.features  # a table may have the columns that the lists do not have
         rows = np.sort(lists.rows)
         if lists.is_dense:
             columns = data.from_matrix(lists.column(DENSE)(rows))
@@ -152,9 +171,9 @@ class TableInputs:
             _arguments.name("query_features", name, [column.name for column in columns])
             _check_constant(lists, name)
         roles = {role: name for role, name in names.items() if name is not None}
-        if len(lists.roles.labels) > 1:
-            weights = lists.roles.label_weights or [1.0] * len(lists.roles.labels)
-            roles["label"] = dict(zip(lists.roles.labels, weights, strict=True))
+        if len(given.labels) > 1:
+            weights = given.label_weights or [1.0] * len(given.labels)
+            roles["label"] = dict(zip(given.labels, weights, strict=True))
         layer = models.TableFeatures(columns, stacked=lists.is_dense)
         return cls(layer, roles, None if features is None else list(features), list(query_features))
 

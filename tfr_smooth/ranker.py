@@ -71,7 +71,7 @@ class Ranker:
       ValueError: If an argument is out of its range.
 
     Time per epoch is that of the networks, linear in rows, features and widths, and of the loss. Memory: the prepared
-    features as float32, twice.
+    features as float32, up to 256 MB; more of them are prepared for each batch.
 
     Example:
       >>> import numpy as np
@@ -199,15 +199,16 @@ class Ranker:
 
         Args:
           X: One of
-            a DataFrame with one row per document, whose columns may be numbers with missing values, categories,
-              booleans and dates;
+            a table of pandas, Polars, PyArrow or another library with the Arrow PyCapsule interface, with one row per
+              document, whose columns may be numbers with missing values, categories, booleans and dates;
             numbers [rows, num_features], NaN for missing values;
+            `data.Lists`, such as of files larger than memory, with the roles of their columns;
             a `tf.data.Dataset` of (inputs, labels) or (inputs, labels, weights) as `data.read_letor` creates it, for
               data larger than memory; each iteration is an epoch;
             a function from the number of finished epochs to the dataset of all remaining ones, so that a resumed
               training run sees the same batches as an uninterrupted one.
           y: Labels >= 0, [rows], or [rows, labels] for several; or `label`.
-          qid: The query of each row, [rows]; or `group` or `query`.
+          qid: The query of each row, [rows], without missing values; or `group` or `query`.
           group: The number of rows of each query, [queries], for rows sorted by query, as in LightGBM.
           sample_weight: Weights >= 0 of the documents, [rows]; or `weight`.
           label: The column of labels; or, to train on several labels, a mapping from their columns to weights >= 0,
@@ -222,8 +223,9 @@ class Ranker:
           features: The feature columns. None uses all columns without another role.
           query_features: Feature columns that are the same for all documents of a query; exported models take them once
             per list.
-          eval_set: The validation set: a DataFrame with the same columns, (X, y, qid) for arrays, or a dataset. None
-            holds out `validation_fraction` of the queries of a table, or uses the last epoch for a dataset.
+          eval_set: The validation set: a table with the same columns, (X, y, qid) for arrays, or `data.Lists`; for
+            datasets, a dataset. None holds out `validation_fraction` of the queries, or uses the last epoch for a
+            dataset.
           watch: Further metrics of the validation set, for `history_`.
           steps_per_epoch: Batches per epoch; needed for a function and for a dataset that repeats.
           strategy: A `tf.distribute` strategy, such as from `training.get_strategy`. None trains on one device.
@@ -240,7 +242,7 @@ class Ranker:
         """
         p = self._params
         arrays = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
-        names = {"label": label, "query": query, "weight": weight, "propensity": propensity}
+        names: dict[str, Any] = {"label": label, "query": query, "weight": weight, "propensity": propensity}
         if isinstance(X, tf.data.Dataset) or callable(X):
             of_tables = {**arrays, **names, "features": features, "query_features": tuple(query_features) or None}
             for name, value in of_tables.items():
@@ -257,7 +259,8 @@ class Ranker:
                 raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {held} for 1.")
             split = lambda whole: whole.split(held, seed=p["seed"]) if held else (whole, None)  # noqa: E731
             train, _ = split(documents)
-            inputs = TableInputs.learn(train, features, query_features, p["max_categories"], **names)
+            known = {} if isinstance(X, data.Lists) else names
+            inputs = TableInputs.learn(train, features, query_features, p["max_categories"], **known)
             train, valid = split(inputs.prepared(documents))
             if eval_set is not None:
                 valid = inputs.prepared(clicked(inputs.validation(eval_set, propensity)))
@@ -412,27 +415,24 @@ class Ranker:
         return lists.batches(size) if self.inputs_ is None else self.inputs_.batches(self.inputs_.prepared(lists), size)
 
     def rank(self, X: Any, *, qid: Any = None, group: Any = None) -> Any:
-        """Ranks the rows of a DataFrame within each query.
+        """Ranks the rows of a table within each query.
 
         Args:
-          X: A DataFrame as for `predict`.
-          qid: The query of each row, unless the frame has the column of `fit`.
+          X: A table as for `predict`.
+          qid: The query of each row, unless the table has the column of `fit`.
           group: The number of rows of each query.
 
         Returns:
-          A copy of the frame with the columns "score" and "rank", from 1 on, queries in their order and the best
-          document first; ties keep the order of the rows.
+          A copy of the table as a pandas DataFrame with the columns "score" and "rank", from 1 on, queries in their
+          order and the best document first; ties keep the order of the rows.
         """
         lists = self._lists(X, qid=qid, group=group, needs=["query"])
         scores, queries = self._scores(lists), lists.query_of_document
         order = np.lexsort((-scores, queries))
-        rows = lists.rows[order]
-        if hasattr(X, "iloc"):
-            ranked = X.iloc[rows].copy()
-        elif isinstance(X, data.Lists):
-            ranked = lists.to_pandas().iloc[order]
+        if isinstance(X, data.Lists):
+            ranked = lists.to_pandas().iloc[order].copy()
         else:
-            ranked = as_table(X).take(rows).to_pandas()
+            ranked = (X if hasattr(X, "iloc") else as_table(X).to_pandas()).iloc[lists.rows[order]].copy()
         ranked["score"], ranked["rank"] = scores[order], np.arange(len(order)) - lists.starts[queries[order]] + 1
         return ranked
 

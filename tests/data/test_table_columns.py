@@ -7,13 +7,13 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import tensorflow as tf
 
-from tests.data.readers import Table
 from tfr_smooth import data
 
-UTC = datetime.timezone.utc
+UTC, TOKYO = datetime.timezone.utc, datetime.timezone(datetime.timedelta(hours=9))
 NO_DATE = np.iinfo(np.int64).min
 DAYS = pd.to_datetime(["2024-02-29", None, "1969-12-31"])
 SECONDS = [1709164800, NO_DATE, -86400]
@@ -25,8 +25,8 @@ SERIES = {
     "float16": (np.array([3, np.nan, 2], np.float16), "number", [3.0, np.nan, 2.0]),
     "nullable int": (pd.array([3, None, 2], "Int64"), "number", [3.0, np.nan, 2.0]),
     "nullable float": (pd.array([0.5, None, 2], "Float32"), "number", [0.5, np.nan, 2.0]),
-    "objects of numbers": (np.array([3, None, decimal.Decimal("0.5")], object), "number", [3.0, np.nan, 0.5]),
-    "numbers and booleans": (np.array([3, None, True], object), "number", [3.0, np.nan, 1.0]),
+    "objects of numbers": (np.array([3, None, 0.5], object), "number", [3.0, np.nan, 0.5]),
+    "decimals": (np.array([decimal.Decimal("3.25"), None, decimal.Decimal("0.5")]), "number", [3.25, np.nan, 0.5]),
     "bool": ([True, False, True], "boolean", [1.0, 0.0, 1.0]),
     "nullable boolean": (pd.array([True, None, False], "boolean"), "boolean", [1.0, np.nan, 0.0]),
     "objects of booleans": (np.array([True, np.nan, np.bool_(False)], object), "boolean", [1.0, np.nan, 0.0]),
@@ -43,6 +43,7 @@ SERIES = {
     "time zone": (DAYS.tz_localize("Asia/Tokyo"), "date", [second - 9 * 3600 for second in SECONDS]),
     "objects of dates": (np.array([datetime.date(1970, 1, 2), None], object), "date", [86400, NO_DATE]),
     "objects of times": (np.array([datetime.datetime(1970, 1, 2, tzinfo=UTC), None], object), "date", [86400, NO_DATE]),
+    "times of a zone": (np.array([datetime.datetime(1970, 1, 2, 9, tzinfo=TOKYO), None]), "date", [86400, NO_DATE]),
 }
 SERIES["objects in a time zone"] = (
     np.array([datetime.datetime(1970, 1, 2, tzinfo=datetime.timezone(datetime.timedelta(hours=9))), None], object),
@@ -53,7 +54,7 @@ each_series = pytest.mark.parametrize("name", SERIES)
 
 
 @each_series
-@pytest.mark.parametrize("kind_of_table", [lambda frame: frame, Table])
+@pytest.mark.parametrize("kind_of_table", [lambda frame: frame, pa.Table.from_pandas])
 def test_kinds_and_raw_values(name, kind_of_table):
     values, kind, expected = SERIES[name]
     frame = kind_of_table(pd.DataFrame({"x": values}))
@@ -61,7 +62,8 @@ def test_kinds_and_raw_values(name, kind_of_table):
     raw = data.column_arrays(frame, [column])["x"]
     assert column.kind == kind and column.dtype == tf.as_dtype(tf.convert_to_tensor(raw).dtype)
     assert raw.dtype == (object if kind == "category" else column.dtype.as_numpy_dtype)
-    np.testing.assert_array_equal(raw, np.array(expected, raw.dtype))
+    encoded = [value.encode() for value in expected] if kind == "category" else expected
+    np.testing.assert_array_equal(raw, np.array(encoded, raw.dtype))
     missing = [value == column.missing_value or value != value for value in expected]
     assert column.has_missing == any(missing)
     known = [value for value, is_missing in zip(expected, missing, strict=True) if not is_missing]
@@ -79,7 +81,8 @@ def test_a_column_of_only_missing_values_is_missing_in_every_kind(name):
     (column,) = data.infer_columns(pd.DataFrame({"x": SERIES[name][0]}))
     for nothing in ([None, None], [np.nan, np.nan], pd.to_datetime([None, None]), pd.Categorical([None, None])):
         raw = data.column_arrays(pd.DataFrame({"x": nothing}), [column])["x"]
-        np.testing.assert_array_equal(raw, np.array([column.missing_value] * 2, raw.dtype))
+        missing = b"" if column.kind == "category" else column.missing_value
+        np.testing.assert_array_equal(raw, np.array([missing] * 2, raw.dtype))
 
 
 @each_series
@@ -125,45 +128,42 @@ def test_random_tables_agree_with_pandas(seed):
     assert list(arrays) == list(frame)[::-1]
     for name, raw in data.column_arrays(frame, columns).items():
         np.testing.assert_array_equal(arrays[name], raw[::-1])
-        missing = pd.Series(raw == data.Column(name="x", kind="date").missing_value) | pd.isna(raw) | (raw == "")
+        missing = pd.Series(raw == data.Column(name="x", kind="date").missing_value) | pd.isna(raw) | (raw == b"")
         np.testing.assert_array_equal(missing, frame[name].isna())
 
 
 BAD_TABLES = {
-    "no columns": (pd.DataFrame(index=[1]), "`frame` must have at least one column, got none."),
-    "a number as name": (
-        pd.DataFrame({3: [1]}),
-        "`frame` must have column names that are strings and not empty, got 3.",
-    ),
+    "no columns": (pd.DataFrame(index=[1]), "`table` must have at least one column, got none."),
+    "an empty name": (pd.DataFrame({"": [1]}), "`name` must be a string that is not empty, got ''."),
     "the same name twice": (
         pd.DataFrame([[1, 2]], columns=["x", "x"]),
-        "`frame` must have each column once, got 'x' 2 times.",
+        "`table` must have each column once, got 'x' 2 times.",
     ),
     "no rows": (
         pd.DataFrame({"x": []}),
-        "`frame` must have known values in each column, got only missing ones in 'x'.",
+        "column 'x' must have known values, got only missing ones.",
     ),
     "only missing values": (
         pd.DataFrame({"x": [None, ""]}),
-        "`frame` must have known values in each column, got only missing ones in 'x'.",
+        "column 'x' must have known values, got only missing ones.",
     ),
     "infinity": (
         pd.DataFrame({"x": [1.0, -np.inf]}, index=["a", "b"]),
-        "`frame` must have finite float32 numbers in the column 'x', got -inf in row 'b' (type float64).",
+        "column 'x' must be finite float32 numbers or missing, got -inf in row 1.",
     ),
     "more than float32": (
         pd.DataFrame({"x": [1.0, 1e39]}),
-        "`frame` must have finite float32 numbers in the column 'x', got 1e+39 in row 1 (type float64).",
+        "column 'x' must be finite float32 numbers or missing, got 1e+39 in row 1.",
     ),
 }
 UNKNOWN = {
-    "complex": ([1j], "1j", "complex128"),
-    "lists": ([None, [1, 2]], "[1, 2]", "object"),
-    "durations": (pd.to_timedelta(["1s"]), "Timedelta('0 days 00:00:01')", None),
-    "bytes": (np.array([b"a"], object), "b'a'", "object"),
-    "text and numbers": (np.array(["a", 2.5], object), "2.5", "object"),
-    "text and booleans": (np.array([True, "a"], object), "'a'", "object"),
-    "dates and numbers": (np.array([datetime.date(2024, 1, 1), 3], object), "3", "object"),
+    "complex": [1j],
+    "lists": [None, [1, 2]],
+    "durations": pd.to_timedelta(["1s"]),
+    "bytes": np.array([b"a"], object),
+    "text and numbers": np.array(["a", 2.5], object),
+    "text and booleans": np.array([True, "a"], object),
+    "numbers and booleans": np.array([3, True], object),
 }
 
 
@@ -177,12 +177,13 @@ def test_tables_that_are_not_columns_are_refused(name):
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_values_of_other_or_different_types_are_refused(name):
-    values, shown, dtype = UNKNOWN[name]
-    frame = pd.DataFrame({"y": 1, "x": values})
-    with pytest.raises(ValueError) as error:
-        data.infer_columns(frame)
-    message = "`frame` must have only numbers, only text, only booleans or only dates in the column 'x', got "
-    assert str(error.value).startswith(f"{message}{shown} in row {len(frame) - 1} (type {dtype or 'timedelta64'}")
+    with pytest.raises(ValueError, match="(column 'x' must be numbers, .* got the type|one type in each .*column x )"):
+        data.infer_columns(pd.DataFrame({"y": 1, "x": UNKNOWN[name]}))
+
+
+def test_columns_may_be_learned_from_some_rows():
+    frame = pd.DataFrame({"price": [1.0, None, 4.0], "brand": ["a", "b", "b"]})
+    assert data.infer_columns(frame, rows=np.array([0, 2])) == data.infer_columns(frame.iloc[[0, 2]])
 
 
 COLUMNS = [
@@ -192,22 +193,22 @@ COLUMNS = [
     data.Column(name="day", kind="date"),
 ]
 RIGHT = {"price": [1.5, 2.0], "new": [True, False], "brand": ["a", "c"], "day": pd.to_datetime(["2024-01-01"] * 2)}
-DAY = "Timestamp('2024-01-01 00:00:00') in row 0 (type datetime64["
+DAY = "datetime.datetime(2024, 1, 1, 0, 0) in row 0."
 BAD_VALUES = {
     "price": [
-        (["1.5", "2"], "numbers", "'1.5' in row 0 (type str)."),
-        (np.array([1.5, "cheap"], object), "numbers", "'cheap' in row 1 (type object)."),
+        (["1.5", "2"], "numbers", "'1.5' in row 0."),
         (RIGHT["day"], "numbers", DAY),
-        ([1.5, np.inf], "finite float32 numbers", "inf in row 1 (type float64)."),
+        ([1.5, np.inf], "finite float32 numbers or missing", "inf in row 1."),
     ],
     "new": [
-        (["yes", "no"], "booleans", "'yes' in row 0 (type str)."),
-        ([1, 2], "booleans", "2 in row 1 (type int64)."),
+        (["yes", "no"], "booleans", "'yes' in row 0."),
+        ([1, 2], "booleans", "2 in row 1."),
+        ([None, 0.5], "booleans", "0.5 in row 1."),
     ],
-    "brand": [([1.0, 2.0], "text", "1.0 in row 0 (type float64)."), (RIGHT["day"], "text", DAY)],
+    "brand": [([None, 2.0], "text", "2.0 in row 1."), (RIGHT["day"], "text", DAY)],
     "day": [
-        (["2024-01-01", None], "dates", "'2024-01-01' in row 0 (type str)."),
-        ([20240101, 20240102], "dates", "20240101 in row 0 (type int64)."),
+        (["2024-01-01", None], "dates", "'2024-01-01' in row 0."),
+        ([20240101, 20240102], "dates", "20240101 in row 0."),
     ],
 }
 
@@ -219,9 +220,7 @@ def test_values_of_another_kind_are_refused(name, values, expected, got):
     frame = pd.DataFrame({**RIGHT, name: values})
     with pytest.raises(ValueError) as error:
         data.column_arrays(frame, COLUMNS)
-    text = str(error.value).replace("(type object).", "(type str).") if "type str" in got else str(error.value)
-    assert text.startswith(f"`frame` must have {expected} in the column {name!r}, got {got}")
-    assert "\n" not in text
+    assert str(error.value) == f"column {name!r} must be {expected}, got {got}"
 
 
 def test_numbers_and_booleans_may_replace_each_other():
@@ -241,20 +240,7 @@ def test_numbers_and_booleans_may_replace_each_other():
 def test_a_missing_column_is_named_in_the_error(names, message):
     with pytest.raises(ValueError) as error:
         data.column_arrays(pd.DataFrame(RIGHT).rename(columns=names), COLUMNS)
-    assert str(error.value) == f"`frame` must have the column 'price', got the columns {message}"
-
-
-def test_a_column_that_occurs_twice_is_refused_only_if_it_is_used():
-    frame = pd.DataFrame([[1.5, 2, 3]], columns=["price", "x", "x"])
-    assert data.column_arrays(frame, COLUMNS[:1])["price"].tolist() == [1.5]
-    with pytest.raises(ValueError, match="`frame` must have each column once, got 'x' 2 times."):
-        data.column_arrays(frame, [data.Column(name="x", kind="number")])
-
-
-def test_extra_columns_are_those_that_are_neither_used_nor_allowed():
-    frame = pd.DataFrame({"query": [1], **{name: values[:1] for name, values in RIGHT.items()}, "z": [1], "a": [1]})
-    assert data.extra_columns(frame, COLUMNS) == ["query", "z", "a"]
-    assert data.extra_columns(Table(frame), COLUMNS, allowed=["query"]) == ["z", "a"]
+    assert str(error.value) == f"The table must have the column 'price', got the columns {message}"
 
 
 @pytest.mark.parametrize("rows", [1, 3, 70000])

@@ -58,10 +58,9 @@ def dense_table(argument: str, values: Any, *, missing: bool = False) -> pa.Tabl
     if hasattr(values, "toarray"):
         raise ValueError(f"`{argument}` must be a dense matrix, got a sparse one; pass `{argument}.toarray()`.")
     array = np.asarray(values)
+    expected = "a table or numbers" if missing else "numbers"
     if array.ndim != 2 or array.dtype.kind not in "biufO" or not array.shape[1]:
-        raise ValueError(
-            f"`{argument}` must be a table or numbers [rows, num_features], got {array.dtype} of shape {array.shape}."
-        )
+        raise ValueError(f"`{argument}` must be {expected} [rows, columns], got {array.dtype} of shape {array.shape}.")
     try:
         with np.errstate(over="ignore"):  # Infinities are reported below.
             array = np.ascontiguousarray(array, np.float32)

@@ -171,7 +171,7 @@ def checked(
       where: Describes a column by its name, for messages.
       part: Whether the table is one of several parts, which get the same types.
     """
-    found: dict[str, Any] = {roles.query: _query(where(roles.query), table[roles.query])}
+    found: dict[str, Any] = {roles.query: query_ids(where(roles.query), table[roles.query])}
     for name in (*roles.labels, roles.weight, roles.propensity):
         if name is not None:
             found[name] = _numbers(where(name), table[name], pa.float32(), positive=name == roles.propensity)
@@ -190,31 +190,37 @@ def checked(
 
 
 def refuse(where: Where, expected: str, value: Any, row: int) -> NoReturn:
+    """Raises an error about a value."""
     got = shown(value.as_py() if isinstance(value, pa.Scalar) else value)
     raise ValueError(f"{where} must be {expected}, got {got} in row {where.first_row + row}.")
 
 
 def refuse_where(wrong: Any, where: Where, expected: str, column: Any) -> None:
+    """Raises an error about the first value that is wrong, if any."""
     row = pc.index(wrong, True).as_py()
     if row >= 0:
         refuse(where, expected, column[row], row)
 
 
 def is_number(kind: pa.DataType) -> bool:
+    """Returns whether values are numbers or booleans."""
     types = pa.types
     return types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)
 
 
 def is_text(kind: pa.DataType) -> bool:
+    """Returns whether values are text or bytes."""
     types = pa.types
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or is_bytes(kind)
 
 
 def is_bytes(kind: pa.DataType) -> bool:
+    """Returns whether values are bytes."""
     return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
 
 
 def is_date(kind: pa.DataType) -> bool:
+    """Returns whether values are dates or times."""
     return pa.types.is_timestamp(kind) or pa.types.is_date(kind)
 
 
@@ -239,7 +245,8 @@ def _plain(column: Any) -> Any:
     return column
 
 
-def _query(where: Where, column: Any) -> Any:
+def query_ids(where: Where, column: Any) -> Any:
+    """Returns a column of query ids, without missing values."""
     column = _plain(column)
     expected = "query ids without missing values"
     refuse_where(pc.is_null(column, nan_is_null=True), where, expected, column)

@@ -58,8 +58,7 @@ def infer_columns(table: Any, *, max_categories: int = 100, rows: np.ndarray | N
     if not found.num_columns:
         raise ValueError("`table` must have at least one column, got none.")
     chosen = None if rows is None else pa.array(rows)
-    each = ((name, found[name] if chosen is None else found[name].take(chosen)) for name in found.column_names)
-    return [_infer(name, column, most) for name, column in each]
+    return [_infer(name, found[name], chosen, most) for name in found.column_names]
 
 
 def conformed(table: pa.Table, columns: Iterable[Column]) -> pa.Table:
@@ -184,8 +183,9 @@ def from_matrix(features: Any, *, names: Sequence[str] | None = None) -> list[Co
     ]
 
 
-def _infer(name: str, column: pa.ChunkedArray, max_categories: int) -> Column:
+def _infer(name: str, column: pa.ChunkedArray, rows: pa.Array | None, max_categories: int) -> Column:
     column = list_columns.feature(Where(f"column {name!r}"), column)
+    column = column if rows is None else column.take(rows)
     kind = _kind(column.type)
     if not kind:
         raise ValueError(f"column {name!r} must be numbers, booleans, text or dates, got the type {column.type}.")

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfr_smooth.data.arrays import column
+from tfr_smooth.data.list_columns import Where, query_ids
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, ScoredQuery, document_names, trec_eval_by_query
 
 
@@ -46,7 +48,7 @@ def evaluate_rows(
       The mean over queries and its standard error, by measure.
 
     Raises:
-      ValueError: If a measure is unknown, or labels or scores are invalid.
+      ValueError: If a measure is unknown, labels or scores are invalid, a query is missing, or the lengths differ.
       ImportError: If pytrec_eval is not installed; the extra `tfr_smooth[evaluation]` includes it.
 
     Example:
@@ -54,7 +56,11 @@ def evaluate_rows(
       0.7500 ± 0.2500
     """
     labels, scores = np.asarray(labels), np.asarray(scores)
-    _, inverse = np.unique(np.asarray(queries), return_inverse=True)
+    if labels.shape != scores.shape or scores.ndim != 1 or not len(scores):
+        expected = "one value per row, as many as `scores` and at least one"
+        raise ValueError(f"`labels` must have {expected}, got shapes {labels.shape} and {scores.shape}.")
+    ids = query_ids(Where("`queries`"), column("queries", queries, len(scores)))
+    inverse = ids.dictionary_encode().indices.to_numpy()
     order = np.argsort(inverse, kind="stable")
     found = []
     for number, rows in enumerate(np.split(order, np.flatnonzero(np.diff(inverse[order])) + 1)):
