@@ -46,7 +46,8 @@ def main(argv: list[str]) -> None:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
     tf.keras.utils.set_random_seed(_SEED.value)
     train, valid, num_features = records()
-    specs = {"features": tf.io.FixedLenFeature([num_features], tf.float32)}
+    # TF-Ranking parses padding, too, so the features need default values.
+    specs = {"features": tf.io.FixedLenFeature([num_features], tf.float32, [0.0] * num_features)}
     hparams = tf_ranking.PipelineHparams(
         model_dir=_MODEL_DIR.value,
         num_epochs=_EPOCHS.value,
@@ -69,7 +70,7 @@ def main(argv: list[str]) -> None:
         ),
         mask_feature_name="mask",
     )
-    # The default of the label is that of padding.
+    # The label of padding is -1.
     label = ("label", tf.io.FixedLenFeature([1], tf.float32, -1.0))
     files = tfr.keras.pipeline.DatasetHparams(train, valid, _BATCH_SIZE.value, _BATCH_SIZE.value)
     dataset_builder = tfr.keras.pipeline.SimpleDatasetBuilder({}, specs, "mask", label, files)

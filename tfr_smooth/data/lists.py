@@ -373,7 +373,7 @@ class Lists:
           example_features: The specs of the documents' features: `tf.io.FixedLenFeature` of shape [] for a number or
             text and [n] for a vector, `tf.io.VarLenFeature` or `tf.io.RaggedFeature` for sets. A document without a
             value is an error if the spec has no default. Labels and so on may be omitted. None takes all features of
-            the first 100 records, with their types and sizes; numbers and text may then be missing.
+            the first 1,000 documents (in whole records), with their types and sizes; numbers and text may be missing.
           context_features: The same for the context.
           kind: "elwc" (`ExampleListWithContext`) or "sequence_example" (`tf.train.SequenceExample`, with one step per
             document).

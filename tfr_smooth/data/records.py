@@ -31,7 +31,7 @@ from tfr_smooth.data.text_files import FilePattern, expand_paths, state_of
 
 KINDS = ("elwc", "sequence_example")
 _RECORD = "record"  # the query id of records without one
-_INFERRED_FROM = 100  # records
+_INFERRED_FROM = 1000  # documents
 _BYTES_AT_ONCE = 4 << 20  # of records to parse in one call
 _QUERIES_AT_ONCE = 256
 _LISTS = {
@@ -171,13 +171,15 @@ def _inferred(kind: str, path: str) -> tuple[dict[str, _Feature], dict[str, _Fea
     """Returns the features of the contexts and of the documents in the first records of a file."""
     contexts: list[Mapping[str, tf.train.Feature]] = []
     documents: list[Mapping[str, tf.train.Feature]] = []
-    for number, record in enumerate(itertools.islice(_read(path), _INFERRED_FROM), 1):
+    for number, record in enumerate(_read(path), 1):
         try:
             context, examples = _decoded(kind, record)
         except ValueError as error:
             raise ValueError(f"{path}:record {number}: {error}") from None
         contexts.append(context)
         documents += examples
+        if len(documents) >= _INFERRED_FROM:
+            break
     if not contexts:
         raise ValueError(f"{path}: must have at least one record, got none.")
     return _features(contexts), _features(documents)
