@@ -79,6 +79,7 @@ INFERRED = {
 SPECS = {
     "context_features": {"age": tf.io.FixedLenFeature([], tf.int64, -1)},
     "example_features": {
+        "label": tf.io.FixedLenFeature([1], tf.int64),
         "price": tf.io.FixedLenFeature([1], tf.float32, [-1.0]),
         "tags": tf.io.VarLenFeature(tf.string),
         "at": tf.io.RaggedFeature(tf.int64),
@@ -174,6 +175,7 @@ BAD = {
     "the same query": (elwc({"q": text(b"a")}, [GOOD]), "query 'a' must be in one record only."),
     "another type": (elwc({"q": text(b"b")}, [{**GOOD, "x": text(b"1")}]), "Name: <unknown>, Key: x, Index: 0."),
     "bytes": (elwc({"q": text(b"\xff")}, [GOOD]), "feature 'q' must be UTF-8 text."),
+    "missing": (elwc({"q": text(b"b")}, [{**GOOD, "x": number()}]), "feature 'x' must have 1 values, got 0 in row 0."),
     "two": (
         elwc({"q": text(b"b")}, [GOOD, {**GOOD, "x": number(1, 2)}]),
         "feature 'x' must have 1 values, got 2 in row",
