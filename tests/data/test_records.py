@@ -79,6 +79,7 @@ INFERRED = {
 SPECS = {
     "context_features": {"age": tf.io.FixedLenFeature([], tf.int64, -1)},
     "example_features": {
+        "label": tf.io.FixedLenFeature([1], tf.int64),
         "price": tf.io.FixedLenFeature([1], tf.float32, [-1.0]),
         "tags": tf.io.VarLenFeature(tf.string),
         "at": tf.io.RaggedFeature(tf.int64),
@@ -117,10 +118,11 @@ def test_served_records_have_the_inputs_of_training(tmp_path):
         np.testing.assert_array_equal(inputs[name][inputs["mask"]], served[name].numpy()[inputs["mask"]])
 
 
-def test_records_without_ids_are_lists_of_their_own_and_numbered_features_are_in_order(tmp_path):
+@pytest.mark.parametrize("kind", KINDS)
+def test_records_without_ids_are_lists_of_their_own_and_numbered_features_are_in_order(kind, tmp_path):
     documents = [{"label": number(1), **{f"f_{index}": number(index) for index in range(12, 0, -1)}}]
-    paths = [write(tmp_path / name, *[elwc({}, documents)] * 2) for name in "ab"]
-    lists = Lists.from_records(paths, query=None, label="label", stack=True, cache_dir=tmp_path)
+    paths = [write(tmp_path / name, *[KINDS[kind]({}, documents)] * 2) for name in "ab"]
+    lists = Lists.from_records(paths, query=None, label="label", stack=True, kind=kind, cache_dir=tmp_path)
     assert lists.query_ids.to_pylist() == [1, 2, 3, 4]
     np.testing.assert_array_equal(lists.values("features"), [range(1, 13)] * 4)
 
@@ -173,6 +175,7 @@ BAD = {
     "the same query": (elwc({"q": text(b"a")}, [GOOD]), "query 'a' must be in one record only."),
     "another type": (elwc({"q": text(b"b")}, [{**GOOD, "x": text(b"1")}]), "Name: <unknown>, Key: x, Index: 0."),
     "bytes": (elwc({"q": text(b"\xff")}, [GOOD]), "feature 'q' must be UTF-8 text."),
+    "missing": (elwc({"q": text(b"b")}, [{**GOOD, "x": number()}]), "feature 'x' must have 1 values, got 0 in row 0."),
     "two": (
         elwc({"q": text(b"b")}, [GOOD, {**GOOD, "x": number(1, 2)}]),
         "feature 'x' must have 1 values, got 2 in row",
