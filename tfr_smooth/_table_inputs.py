@@ -53,7 +53,7 @@ def lists_of(
             known = [name for name in group if name in both]
             if len(known) > 1 and not isinstance(both[known[-1]], Mapping):
                 raise ValueError(f"Only one of {_quoted(group)} must be given, got {_quoted(known)}.")
-        if np.ndim(given.get("y")) > 1 and not isinstance(names.get("label"), Mapping):
+        if np.ndim(both.get("y", 0)) > 1 and not isinstance(names.get("label"), Mapping):
             raise ValueError(f"`y` must have one value per row, got shape {np.shape(given['y'])}.")
         table = as_table(X)
         by_role = {"label": ("y", given.get("y")), "weight": ("sample_weight", given.get("sample_weight"))}
@@ -86,7 +86,8 @@ def clicked(lists: data.Lists) -> data.Lists:
 
 def without(lists: data.Lists, *roles: str) -> data.Lists:
     """Returns the lists without the columns of some roles."""
-    return lists.replace(dataclasses.replace(lists.roles, **{role: () if role == "labels" else None for role in roles}))
+    nothing: dict[str, Any] = {role: () if role == "labels" else None for role in roles}
+    return lists.replace(dataclasses.replace(lists.roles, **nothing))
 
 
 def with_one_label(lists: data.Lists) -> data.Lists:

@@ -242,7 +242,7 @@ class Ranker:
         """
         p = self._params
         arrays = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
-        names = {"label": label, "query": query, "weight": weight, "propensity": propensity}
+        names: dict[str, Any] = {"label": label, "query": query, "weight": weight, "propensity": propensity}
         if isinstance(X, tf.data.Dataset) or callable(X):
             of_tables = {**arrays, **names, "features": features, "query_features": tuple(query_features) or None}
             for name, value in of_tables.items():
