@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -156,30 +156,43 @@ def from_matrix(features: Any, *, names: Sequence[str] | None = None) -> list[Co
     given = [str(number) for number in range(1, width + 1)] if names is None else list(names)
     if isinstance(names, str) or len(given) != width or len(set(given)) < width:
         raise ValueError(f"`names` must be {width} unique names, got {shown(names)}.")
-    totals, counts = np.zeros(width), np.zeros(width, int)
-    for start in range(0, len(matrix), _ROWS_AT_ONCE):
+    return columns_of_parts(parts_of(matrix), given)
+
+
+def parts_of(values: np.ndarray) -> Iterator[np.ndarray]:
+    """Yields the rows of an array in parts, to need little memory."""
+    return (values[start : start + _ROWS_AT_ONCE] for start in range(0, len(values), _ROWS_AT_ONCE))
+
+
+def columns_of_parts(parts: Iterable[np.ndarray], names: Sequence[str] | None = None) -> list[Column]:
+    """Returns the columns of a matrix that is given in parts; see `from_matrix`."""
+    width = () if names is None else len(names)
+    totals, counts, total = np.zeros(width), np.zeros(width, int), 0
+    for part in parts:
         try:
             with np.errstate(over="ignore"):  # Infinities are reported below.
-                rows = matrix[start : start + _ROWS_AT_ONCE].astype(np.float32)
+                rows = part.astype(np.float32, copy=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"`features` must be numbers: {error}.") from None
         wrong = np.argwhere(np.isinf(rows))
         if len(wrong):
             row, place = wrong[0]
+            name = str(place + 1) if names is None else names[place]
             raise ValueError(
-                f"`features` must be finite float32 numbers or NaN, got {rows[row, place]} in the column "
-                f"{given[place]!r}, row {start + row}."
+                f"`features` must be finite float32 numbers or NaN, got {rows[row, place]} in the column {name!r}, row "
+                f"{total + row}."
             )
         missing = np.isnan(rows)
-        totals += np.where(missing, 0.0, rows).sum(axis=0, dtype=np.float64)
-        counts += (~missing).sum(axis=0)
-    for name, count in zip(given, counts, strict=True):
+        totals = totals + np.where(missing, 0.0, rows).sum(axis=0, dtype=np.float64)
+        counts = counts + (~missing).sum(axis=0)
+        total += len(rows)
+    names = [str(number) for number in range(1, len(counts) + 1)] if names is None else names
+    for name, count in zip(names, counts, strict=True):
         if not count:
             raise ValueError(f"`features` must have a known value in each column, got none in the column {name!r}.")
-    fills = (totals / counts).tolist()
     return [
-        Column(name=name, kind="number", fill=fill, has_missing=bool(count < len(matrix)))
-        for name, fill, count in zip(given, fills, counts, strict=True)
+        Column(name=name, kind="number", fill=fill, has_missing=bool(count < total))
+        for name, fill, count in zip(names, (totals / counts).tolist(), counts, strict=True)
     ]
 
 
