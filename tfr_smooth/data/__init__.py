@@ -9,7 +9,7 @@ from tfr_smooth.data.list_columns import Roles
 from tfr_smooth.data.lists import Lists, Summary
 from tfr_smooth.data.objectives import draw_labels
 from tfr_smooth.data.synthetic import write_synthetic_letor
-from tfr_smooth.data.table_columns import column_arrays, from_matrix, infer_columns
+from tfr_smooth.data.table_columns import column_arrays, infer_columns
 from tfr_smooth.data.teacher import labels_from_scores
 from tfr_smooth.data.text_files import digest, expand_paths
 from tfr_smooth.data.tfrecord import read_tfrecord
@@ -25,7 +25,6 @@ __all__ = [
     "digest",
     "draw_labels",
     "expand_paths",
-    "from_matrix",
     "infer_columns",
     "labels_from_scores",
     "letor_to_tfrecord",
