@@ -105,14 +105,14 @@ def test_random_tables_have_the_features_of_the_reference(seed):
 def test_a_matrix_has_the_features_of_its_columns(shape):
     matrix = np.random.RandomState(0).randn(6, 5).astype(np.float32)
     matrix[[0, 3, 4], [1, 1, 4]] = np.nan
-    columns = data.from_matrix(matrix)
+    columns = data.infer_columns(pd.DataFrame(matrix, columns=list("12345")))
     stacked = models.TableFeatures(columns, stacked=True)
     found = stacked(matrix.reshape(shape))
     named = models.TableFeatures(columns)({column.name: matrix[:, i] for i, column in enumerate(columns)})
     np.testing.assert_array_equal(found, np.reshape(named, [*shape[:-1], 7]))
     assert stacked.feature_columns == ("1", "2", "2", "3", "4", "5", "5")
     assert stacked.compute_output_shape(shape) == found.shape
-    full = models.TableFeatures(data.from_matrix(matrix[:, [0, 2, 3]]), stacked=True)
+    full = models.TableFeatures(data.infer_columns(pd.DataFrame(matrix[:, [0, 2, 3]])), stacked=True)
     np.testing.assert_array_equal(full(matrix[:, [0, 2, 3]]), matrix[:, [0, 2, 3]])
 
 

@@ -15,9 +15,8 @@ from tfr_smooth.data import arrays, list_columns
 from tfr_smooth.data.batches import prefetched
 from tfr_smooth.data.column import listed
 from tfr_smooth.data.list_columns import DENSE
-from tfr_smooth.data.table_columns import conformed
+from tfr_smooth.data.table_columns import columns_of_parts, conformed, parts_of
 
-_ROWS_AT_ONCE = 1 << 14
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
 _MOST_BYTES = 1 << 28
 
@@ -47,13 +46,13 @@ def lists_of(
     if isinstance(X, data.Lists):
         if both:
             raise ValueError(f"`{next(iter(both))}` must not be given with `Lists`, which have roles.")
-        lists = X
+        lists = without(X, "position")
     else:
         for group in (("qid", "group", "query"), ("y", "label"), ("sample_weight", "weight")):
             known = [name for name in group if name in both]
             if len(known) > 1 and not isinstance(both[known[-1]], Mapping):
                 raise ValueError(f"Only one of {_quoted(group)} must be given, got {_quoted(known)}.")
-        if np.ndim(given.get("y", 0)) > 1 and not isinstance(names.get("label"), Mapping):
+        if np.ndim(both.get("y", 0)) > 1 and not isinstance(names.get("label"), Mapping):
             raise ValueError(f"`y` must have one value per row, got shape {np.shape(given['y'])}.")
         table = as_table(X)
         by_role = {"label": ("y", given.get("y")), "weight": ("sample_weight", given.get("sample_weight"))}
@@ -86,8 +85,8 @@ def clicked(lists: data.Lists) -> data.Lists:
 
 def without(lists: data.Lists, *roles: str) -> data.Lists:
     """Returns the lists without the columns of some roles."""
-    changes: dict[str, Any] = {role: () if role == "labels" else None for role in roles}
-    return lists.replace(dataclasses.replace(lists.roles, **changes))
+    nothing: dict[str, Any] = {role: () if role == "labels" else None for role in roles}
+    return lists.replace(dataclasses.replace(lists.roles, **nothing))
 
 
 def with_one_label(lists: data.Lists) -> data.Lists:
@@ -153,14 +152,12 @@ class TableInputs:
         """
         given = lists.roles
         if not names:
-            names = {
-                role: getattr(given, role) for role in ("query", "weight", "propensity", "position", "document_id")
-            }
+            names = {role: getattr(given, role) for role in ("query", "weight", "propensity")}
             names["label"] = given.labels[0]
             features = given.features  # a table may have the columns that the lists do not have
         rows = np.sort(lists.rows)
         if lists.is_dense:
-            columns = data.from_matrix(lists.column(DENSE)(rows))
+            columns = columns_of_parts(map(lists.column(DENSE), parts_of(rows)))
         else:
             columns = data.infer_columns(
                 lists.source.select(lists.roles.features),
@@ -175,6 +172,7 @@ class TableInputs:
             weights = given.label_weights or [1.0] * len(given.labels)
             roles["label"] = dict(zip(given.labels, weights, strict=True))
         layer = models.TableFeatures(columns, stacked=lists.is_dense)
+        lists.release()
         return cls(layer, roles, None if features is None else list(features), list(query_features))
 
     def lists(
@@ -184,9 +182,10 @@ class TableInputs:
 
         Labels are clicks if the table has the column of propensities that is given.
         """
-        table = X.source if isinstance(X, data.Lists) else as_table(X)
-        features = self._features_of(table, X.roles.features if isinstance(X, data.Lists) else table.column_names)
-        if isinstance(X, data.Lists):
+        is_lists = isinstance(X, data.Lists)
+        table = X.source if is_lists else as_table(X)
+        features = self._features_of(table, X.roles.features if is_lists else table.column_names)
+        if is_lists:
             lists = lists_of(X, given, needs=needs)
             lists = lists.replace(dataclasses.replace(lists.roles, features=tuple(features)), features)
         else:
@@ -246,17 +245,16 @@ class TableInputs:
     def prepared(self, lists: data.Lists) -> data.Lists:
         """Returns the lists with prepared features in memory; as they are if these are large, for `batches`."""
         count, width = len(lists.source), self.layer.num_features
-        starts = range(0, count, _ROWS_AT_ONCE)
-        rows = [np.arange(start, min(start + _ROWS_AT_ONCE, count)) for start in starts]
         if self.layer.stacked and width == len(self.layer.columns):
-            column = lists.column(DENSE)
-            if not any(np.isnan(column(each)).any() for each in rows):
+            known = not any(np.isnan(part).any() for part in map(lists.column(DENSE), parts_of(np.arange(count))))
+            lists.release()
+            if known:
                 return lists
         elif 4 * count * width > _MOST_BYTES:
             return lists
         matrix = np.empty([count, width], np.float32)
-        for each in rows:
-            matrix[each[0] : each[-1] + 1] = self.values(lists, each)
+        for rows in parts_of(np.arange(count)):
+            matrix[rows[0] : rows[-1] + 1] = self.values(lists, rows)
         return lists.replace(lists.roles.stacked(), {DENSE: list_columns.dense_column(matrix)})
 
     def batches(self, lists: data.Lists, batch_size: int, **options: Any) -> tf.data.Dataset:

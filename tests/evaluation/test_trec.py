@@ -13,6 +13,7 @@ import pytest
 from tfr_smooth.evaluation import (
     ScoredQuery,
     document_names,
+    evaluate_rows,
     read_qrels,
     read_run,
     trec_eval,
@@ -405,3 +406,24 @@ def test_files_of_other_programs_are_read(tmp_path):
     (tmp_path / "qrels").write_bytes(b"1\t0\td1\t-1\r\n1 0 d2 +2")
     assert read_run(tmp_path / "run") == {"2": {"d1": 10.0, "d2": 7.0}, "1": {"d1": -1.0}}
     assert read_qrels(tmp_path / "qrels") == {"1": {"d1": -1, "d2": 2}}
+
+
+IDS = ["a", "a", "b", "b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"queries": IDS[:2]}, r"`queries` must have one value per row, shape \(4,\), got \(2,\)"),
+        ({"queries": [*IDS, "b"]}, r"`queries` must have one value per row, shape \(4,\), got \(5,\)"),
+        ({"labels": [1, 0]}, r"`labels` must have one value per row, .* got shapes \(2,\) and \(4,\)"),
+        ({"labels": [], "scores": [], "queries": []}, "at least one, got shapes"),
+        ({"queries": ["a", "a", None, "b"]}, "`queries` must be query ids without missing values, got None in row 2"),
+        ({"queries": [1.0, 1.0, float("nan"), 2.0]}, "`queries` must be query ids .* got None in row 2"),
+        ({"queries": ["a", "a", 2, 2]}, "`queries` must have values of one type"),
+    ],
+)
+def test_rows_that_do_not_fit_together_are_refused(arguments, message):
+    right = {"labels": [1, 0, 0, 1], "scores": [0.9, 0.2, 0.3, 0.1], "queries": IDS}
+    with pytest.raises(ValueError, match=message):
+        evaluate_rows(**{**right, **arguments}, measures=["map"])

@@ -88,7 +88,9 @@ def test_every_signature_returns_the_scores_of_the_model(query_columns, model, t
 
 def matrix_model(matrix):
     tf.keras.utils.set_random_seed(5)
-    layer = models.TableFeatures(data.from_matrix(matrix.reshape(-1, 3), names=["a", "b", "c"]), stacked=True)
+    layer = models.TableFeatures(
+        data.infer_columns(dict(zip("abc", matrix.reshape(-1, 3).T, strict=True))), stacked=True
+    )
     scorer = models.FeedForwardScorer(hidden=[6], normalization="log1p")
     return models.TableScorer(layer, scorer)
 

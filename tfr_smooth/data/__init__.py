@@ -8,7 +8,7 @@ from tfr_smooth.data.list_columns import Roles
 from tfr_smooth.data.lists import Lists, Summary
 from tfr_smooth.data.objectives import draw_labels
 from tfr_smooth.data.synthetic import write_synthetic_letor
-from tfr_smooth.data.table_columns import column_arrays, from_matrix, infer_columns
+from tfr_smooth.data.table_columns import column_arrays, infer_columns
 from tfr_smooth.data.teacher import labels_from_scores
 from tfr_smooth.data.text_files import digest, expand_paths
 
@@ -22,7 +22,6 @@ __all__ = [
     "digest",
     "draw_labels",
     "expand_paths",
-    "from_matrix",
     "infer_columns",
     "labels_from_scores",
     "one_list_per_click",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tfr_smooth import _arguments
 from tfr_smooth.data import list_columns
-from tfr_smooth.data.column import KINDS, Column, listed, shown
+from tfr_smooth.data.column import KINDS, Column, listed
 from tfr_smooth.data.list_columns import Where
 
 # The kinds of values that a column of this kind accepts.
@@ -126,60 +126,25 @@ def column_arrays(table: Any, columns: Iterable[Column]) -> dict[str, np.ndarray
     return {name: list_columns.raw_values(found[name]) for name in found.column_names}
 
 
-def from_matrix(features: Any, *, names: Sequence[str] | None = None) -> list[Column]:
-    """Returns the columns of a training matrix of numbers.
+def parts_of(values: np.ndarray) -> Iterator[np.ndarray]:
+    """Yields the rows of an array in parts, to need little memory."""
+    return (values[start : start + _ROWS_AT_ONCE] for start in range(0, len(values), _ROWS_AT_ONCE))
 
-    Args:
-      features: Numbers [rows, num_features], finite as float32 or NaN for missing values.
-      names: Unique names of the features. None uses "1" to the number of features.
 
-    Returns:
-      One column of the kind "number" per feature.
-
-    Raises:
-      ValueError: If the matrix has another shape or type, an infinite number, or a column without known values, or the
-        names do not match.
-
-    Time O(rows * num_features).
-
-    Example:
-      >>> from tfr_smooth import data
-      >>> [column.fill for column in data.from_matrix([[1.0, float("nan")], [2.0, 5.0]])]
-      [1.5, 5.0]
-    """
-    matrix = np.asarray(features)
-    if matrix.ndim != 2 or not matrix.shape[1] or matrix.dtype.kind not in "biufO":
-        raise ValueError(
-            f"`features` must be numbers [rows, num_features], got {matrix.dtype} of shape {matrix.shape}."
-        )
-    width = matrix.shape[1]
-    given = [str(number) for number in range(1, width + 1)] if names is None else list(names)
-    if isinstance(names, str) or len(given) != width or len(set(given)) < width:
-        raise ValueError(f"`names` must be {width} unique names, got {shown(names)}.")
-    totals, counts = np.zeros(width), np.zeros(width, int)
-    for start in range(0, len(matrix), _ROWS_AT_ONCE):
-        try:
-            with np.errstate(over="ignore"):  # Infinities are reported below.
-                rows = matrix[start : start + _ROWS_AT_ONCE].astype(np.float32)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"`features` must be numbers: {error}.") from None
-        wrong = np.argwhere(np.isinf(rows))
-        if len(wrong):
-            row, place = wrong[0]
-            raise ValueError(
-                f"`features` must be finite float32 numbers or NaN, got {rows[row, place]} in the column "
-                f"{given[place]!r}, row {start + row}."
-            )
-        missing = np.isnan(rows)
-        totals += np.where(missing, 0.0, rows).sum(axis=0, dtype=np.float64)
-        counts += (~missing).sum(axis=0)
-    for name, count in zip(given, counts, strict=True):
-        if not count:
-            raise ValueError(f"`features` must have a known value in each column, got none in the column {name!r}.")
-    fills = (totals / counts).tolist()
+def columns_of_parts(parts: Iterable[np.ndarray]) -> list[Column]:
+    """Returns the columns "1", "2", ... of a matrix of float32 numbers, NaN if missing, that is given in parts."""
+    totals, counts, total = np.zeros(()), np.zeros((), int), 0
+    for part in parts:
+        missing = np.isnan(part)
+        totals = totals + np.where(missing, 0.0, part).sum(axis=0, dtype=np.float64)
+        counts = counts + (~missing).sum(axis=0)
+        total += len(part)
+    if not counts.all():
+        place = np.flatnonzero(counts == 0)[0]
+        raise ValueError(f"column {str(place + 1)!r} must have known values, got only missing ones.")
     return [
-        Column(name=name, kind="number", fill=fill, has_missing=bool(count < len(matrix)))
-        for name, fill, count in zip(given, fills, counts, strict=True)
+        Column(name=str(number), kind="number", fill=fill, has_missing=bool(count < total))
+        for number, (fill, count) in enumerate(zip((totals / counts).tolist(), counts, strict=True), 1)
     ]
 
 
