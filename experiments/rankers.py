@@ -222,7 +222,7 @@ class Neural(Method):
             train.labels,
             group=train.lengths,
             eval_set=(valid.features, valid.labels, valid.qid),
-            watch=_exact(self._loss, json.dumps(dict(settings))),
+            further_metrics=_exact(self._loss, json.dumps(dict(settings))),
         )
         names = {f"val_{self._loss}": "valid_smooth", "val_ndcg": "valid_ndcg", "val_exact": "valid_exact"}
         curves = {names.get(name, name): values for name, values in ranker.history_.items()}

@@ -188,7 +188,7 @@ class Ranker:
         features: Sequence[str] | None = None,
         query_features: Sequence[str] = (),
         eval_set: Any = None,
-        watch: Sequence[tf.keras.metrics.Metric] = (),
+        further_metrics: Sequence[tf.keras.metrics.Metric] = (),
         steps_per_epoch: int | None = None,
         strategy: tf.distribute.Strategy | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
@@ -226,7 +226,7 @@ class Ranker:
           eval_set: The validation set: a table with the same columns, (X, y, qid) for arrays, or `data.Lists`; for
             datasets, a dataset. None holds out `validation_fraction` of the queries, or uses the last epoch for a
             dataset.
-          watch: Further metrics of the validation set, for `history_`.
+          further_metrics: Further metrics of the validation set, for `history_`.
           steps_per_epoch: Batches per epoch; needed for a function and for a dataset that repeats.
           strategy: A `tf.distribute` strategy, such as from `training.get_strategy`. None trains on one device.
           checkpoint_dir: Directory of checkpoints, the log and the best model. The same call after an interruption
@@ -248,8 +248,8 @@ class Ranker:
             for name, value in of_tables.items():
                 if value is not None:
                     raise ValueError(f"`{name}` must not be given with a dataset of lists, got {value!r}.")
-            lists = (lambda finished: X) if isinstance(X, tf.data.Dataset) else X
-            once = lists(0) if steps_per_epoch is None else lists(0).take(steps_per_epoch)
+            dataset_fn = (lambda finished: X) if isinstance(X, tf.data.Dataset) else X
+            one_epoch = dataset_fn(0) if steps_per_epoch is None else dataset_fn(0).take(steps_per_epoch)
             valid = eval_set
             inputs = None
         else:
@@ -267,14 +267,14 @@ class Ranker:
             if valid is not None:  # Without weights of documents, but with those of clicks.
                 valid = inputs.batches(without(valid, "weight"), p["batch_size"])
             steps_per_epoch = math.ceil(len(train) / p["batch_size"])
-            lists = functools.partial(self._epochs, inputs, train, steps_per_epoch)
-            once = inputs.batches(with_one_label(train), p["batch_size"])
+            dataset_fn = functools.partial(self._epochs, inputs, train, steps_per_epoch)
+            one_epoch = inputs.batches(with_one_label(train), p["batch_size"])
             settings = {**(settings or {}), "columns": [column.name for column in inputs.layer.columns]}
         trained = self._recipe_for(inputs).train(
-            lists,
-            once,
+            dataset_fn,
+            one_epoch,
             valid,
-            watch=watch,
+            further_metrics=further_metrics,
             steps_per_epoch=steps_per_epoch,
             strategy=strategy,
             checkpoint_dir=checkpoint_dir,

@@ -22,11 +22,16 @@ def batches(seed=0, width=4):
     return tf.data.Dataset.from_tensor_slices((inputs, labels)).batch(4)
 
 
-def train(width=4, watch=(), callbacks=(), **arguments):
+def train(width=4, further_metrics=(), callbacks=(), **arguments):
     data, valid = batches(width=width), batches(1, width)
     settings = recipe.Recipe(**{**ARGUMENTS, "epochs": 3, **arguments})
     return settings.train(
-        lambda finished: data.repeat(3 - finished), data, valid, watch=watch, callbacks=callbacks, steps_per_epoch=3
+        lambda finished: data.repeat(3 - finished),
+        data,
+        valid,
+        further_metrics=further_metrics,
+        callbacks=callbacks,
+        steps_per_epoch=3,
     )
 
 
@@ -81,9 +86,9 @@ class CountedMetric(metrics.MRRMetric):
 @keras_3
 def test_a_run_of_equal_graphs_traces_nothing():
     loss, metric = CountedLoss(), CountedMetric()
-    train(loss=loss, watch=[metric])
+    train(loss=loss, further_metrics=[metric])
     before = loss.calls, metric.calls
-    train(loss=loss, watch=[metric], seed=1)
+    train(loss=loss, further_metrics=[metric], seed=1)
     assert min(before) > 0 and (loss.calls, metric.calls) == before
 
 

@@ -256,14 +256,14 @@ class Recipe:
         return json.loads(json.dumps(values, default=str))
 
     def _compiled(
-        self, num_features: int, watch: Sequence[tf.keras.metrics.Metric], strategy: tf.distribute.Strategy
+        self, num_features: int, further_metrics: Sequence[tf.keras.metrics.Metric], strategy: tf.distribute.Strategy
     ) -> _Compiled:
         """Returns a new compiled model, or the idle one if its graphs are those of this recipe."""
         with strategy.scope():
             # Keras 2 cannot reset the state of dropout.
             reusable = _keras.IS_KERAS_3 and not tf.distribute.has_strategy()
         policy = tf.keras.mixed_precision.global_policy().name
-        graph = [graph_settings(vars(self)), num_features, policy, list(watch)]
+        graph = [graph_settings(vars(self)), num_features, policy, list(further_metrics)]
         key = json.dumps(graph, sort_keys=True, default=id) if reusable else None
         with contextlib.suppress(IndexError):
             idle = _IDLE.pop()
@@ -273,7 +273,7 @@ class Recipe:
             model, loss = self.make_scorer(), self.make_loss()
             model.compile(optimizer=self._make_optimizer(), loss=loss)
             model.build([None, None, num_features])
-        evaluation, initial = Evaluation(model, [*self._make_metrics(), *self.of_all_labels(watch)]), []
+        evaluation, initial = Evaluation(model, [*self._make_metrics(), *self.of_all_labels(further_metrics)]), []
         if reusable:
             model.optimizer.build(model.trainable_variables)
             initial = [variable.numpy() for variable in model.optimizer.variables]
@@ -281,11 +281,11 @@ class Recipe:
 
     def train(
         self,
-        lists: Callable[[int], tf.data.Dataset],
-        once: tf.data.Dataset,
+        dataset_fn: Callable[[int], tf.data.Dataset],
+        one_epoch: tf.data.Dataset,
         valid: tf.data.Dataset | None = None,
         *,
-        watch: Sequence[tf.keras.metrics.Metric] = (),
+        further_metrics: Sequence[tf.keras.metrics.Metric] = (),
         steps_per_epoch: int | None = None,
         strategy: tf.distribute.Strategy | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
@@ -295,10 +295,10 @@ class Recipe:
         """Trains a scorer.
 
         Args:
-          lists: A function from the number of finished epochs to the batches of all remaining ones.
-          once: The batches of one epoch, for the statistics of the features.
+          dataset_fn: A function from the number of finished epochs to the batches of all remaining ones.
+          one_epoch: The batches of one epoch, for the statistics of the features.
           valid: The validation batches. None uses the last epoch.
-          watch: Further metrics of the validation batches.
+          further_metrics: Further metrics of the validation batches.
           steps_per_epoch: Batches per epoch. None if each iteration of the dataset is one epoch.
           strategy: A `tf.distribute` strategy. None trains on one device.
           checkpoint_dir: Directory of checkpoints, `log.csv` and `best.keras`; training resumes from it. None for none.
@@ -309,17 +309,17 @@ class Recipe:
           The trained scorer, outside of the strategy's scope, so that any process can read it.
         """
         strategy = strategy or tf.distribute.get_strategy()
-        num_features = once.element_spec[0]["features"].shape[-1]
+        num_features = one_epoch.element_spec[0]["features"].shape[-1]
         folder = None if checkpoint_dir is None else Path(checkpoint_dir)
         scorer = self.make_scorer()
         scorer.build([None, None, num_features])
-        compiled = self._compiled(num_features, watch, strategy)
+        compiled = self._compiled(num_features, further_metrics, strategy)
         if compiled.key is not None:
             compiled.restart(scorer, self.learning_rate)
         model, used = compiled.evaluation.model, compiled.evaluation.metrics
         validation = None
         if valid is not None:
-            own = used[: len(used) - len(watch)]
+            own = used[: len(used) - len(further_metrics)]
             validation = ExactValidation(
                 valid,
                 used,
@@ -336,7 +336,7 @@ class Recipe:
         def remaining(finished: int) -> tf.data.Dataset:
             if finished and self.verbose:
                 print(f"Resuming after {finished} finished epochs in {folder}", flush=True)
-            return lists(finished)
+            return dataset_fn(finished)
 
         train(
             model,
@@ -346,7 +346,7 @@ class Recipe:
             validation=validation,
             checkpoint_dir=folder,
             settings={**self.identity(), **(settings or {})},
-            prepare=lambda: model.adapt(once),
+            prepare=lambda: model.adapt(one_epoch),
             callbacks=shown,
         )
         scorer.set_weights(model.get_weights())

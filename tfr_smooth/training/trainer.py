@@ -14,7 +14,7 @@ from tfr_smooth.training.validation import Validation
 
 def train(
     model: tf.keras.Model,
-    lists: Callable[[int], tf.data.Dataset],
+    dataset_fn: Callable[[int], tf.data.Dataset],
     *,
     epochs: int,
     steps_per_epoch: int | None = None,
@@ -28,8 +28,8 @@ def train(
 
     Args:
       model: The model. It ends with the weights of the best epoch, or of the last epoch without validation.
-      lists: A function from the number of finished epochs to the dataset of the remaining ones. An order that depends
-        only on the epoch makes a resumed training run equal to an uninterrupted one.
+      dataset_fn: A function from the number of finished epochs to the dataset of the remaining ones. An order that
+        depends only on the epoch makes a resumed training run equal to an uninterrupted one.
       epochs: The total number of epochs, >= 1.
       steps_per_epoch: The number of batches per epoch. None if each iteration of the dataset is one epoch.
       validation: The validation after each epoch. None for no validation.
@@ -63,7 +63,7 @@ def train(
         prepare()
     if finished < epochs and not (validation is not None and validation.stopped):
         model.fit(
-            lists(finished),
+            dataset_fn(finished),
             initial_epoch=finished,
             epochs=epochs,
             steps_per_epoch=steps_per_epoch,
