@@ -14,14 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files, _ranker_file, data, evaluation, metrics, models, serving, training
-from tfr_smooth._table_inputs import (
-    TableInputs,
-    as_table,
-    clicked,
-    lists_of,
-    with_one_label,
-    without,
-)
+from tfr_smooth._table_inputs import TableInputs, as_table, clicked, lists_of, with_one_label, without
 from tfr_smooth.evaluation.rows import estimates
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.training.recipe import Recipe
