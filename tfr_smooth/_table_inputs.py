@@ -159,11 +159,13 @@ class TableInputs:
         if lists.is_dense:
             columns = columns_of_parts(map(lists.column(DENSE), parts_of(rows)))
         else:
-            columns = data.infer_columns(
-                lists.source.select(lists.roles.features),
-                max_categories=max_categories,
-                rows=None if len(rows) == len(lists.source) else rows,
-            )
+            options: dict[str, Any] = {
+                "max_categories": max_categories,
+                "rows": None if len(rows) == len(lists.source) else rows,
+            }
+            # One column at a time: all of them may be larger than memory.
+            each = (lists.source.select([name]) for name in given.features)
+            columns = [column for table in each for column in data.infer_columns(table, **options)]
         for name in query_features:
             _arguments.name("query_features", name, [column.name for column in columns])
             _check_constant(lists, name)
