@@ -239,7 +239,7 @@ def check_gradient(subject: Subject) -> None:
         loss = subject.each(**arguments)
         gradient = value_and_gradient(loss, labels, scores)[1]
         if subject.gradient and arguments.get("stop_gradient", True):
-            arguments = {**loss.get_config(), **arguments}
+            arguments = {**arguments_in(loss.get_config()), **arguments}
             names = [name for name in subject.hyperparameters if name != "stop_gradient"]
             expected = np.zeros_like(scores)
             for row, real in enumerate(labels >= 0.0):
