@@ -125,4 +125,4 @@ def test_queries_missing_from_the_run_or_the_labels_are_reported_and_errors_are_
     values = evaluation.trec_eval_by_query(scored, "ndcg")
     mean = (sum(each["ndcg"] for each in values.values()) - values[scored[0].query_id]["ndcg"]) / len(scored)
     assert done.stdout == f"ndcg\tall\t{mean:.4f}\n"
-    check_refused(run("evaluate_run", path, qrels, "--measures=mapp"), "`measures` must be map")
+    check_refused(run("evaluate_run", folder / "first.run", qrels, "--measures=mapp"), "`measures` must be map")

@@ -115,7 +115,7 @@ def test_a_result_shares_no_variables_with_later_runs():
         {"weight_decay": 0.1},
         {"loss": "rank_net"},
         {"width": 5},
-        {"watch": [metrics.MRRMetric()]},
+        {"further_metrics": [metrics.MRRMetric()]},
     ],
     ids=str,
 )
