@@ -69,10 +69,8 @@ class SimplePipeline(_Pipeline, tfr.keras.pipeline.SimplePipeline):
     A drop-in replacement: model builders, dataset builders, hyperparameters and subclasses are TF-Ranking's. Only
     `build_loss`, `build_metrics` and `build_weighted_metrics` differ.
 
-    Args:
-      model_builder: A `tfr.keras.model.AbstractModelBuilder`.
-      dataset_builder: A `tfr.keras.pipeline.AbstractDatasetBuilder`.
-      hparams: `PipelineHparams`, or TF-Ranking's own.
+    The constructor takes a `tfr.keras.model.AbstractModelBuilder`, a `tfr.keras.pipeline.AbstractDatasetBuilder`, and
+    `PipelineHparams` or TF-Ranking's own hyperparameters.
 
     Example:
       >>> import tempfile
@@ -115,10 +113,9 @@ class MultiTaskPipeline(_Pipeline, tfr.keras.pipeline.MultiTaskPipeline):
 
     A drop-in replacement, as `SimplePipeline` is. `hparams.loss` and `hparams.loss_kwargs` are dicts by task.
 
-    Args:
-      model_builder: A `tfr.keras.model.AbstractModelBuilder` of a model with one output per task.
-      dataset_builder: A `tfr.keras.pipeline.AbstractDatasetBuilder`, such as TF-Ranking's `MultiLabelDatasetBuilder`.
-      hparams: `PipelineHparams`, or TF-Ranking's own.
+    The constructor takes a `tfr.keras.model.AbstractModelBuilder` of a model with one output per task, a
+    `tfr.keras.pipeline.AbstractDatasetBuilder`, such as TF-Ranking's `MultiLabelDatasetBuilder`, and `PipelineHparams`
+    or TF-Ranking's own hyperparameters.
 
     Example:
       >>> import tempfile
