@@ -73,3 +73,10 @@ def test_public_names_of_the_package_are_imported(folder):
 def test_the_package_does_not_refer_to_the_laboratory():
     files = list((ROOT / "tfr_smooth").rglob("*.py"))
     assert files and [path for path in files if "experiments" in path.read_text("utf-8")] == []
+
+
+def test_the_makefile_names_tests_that_exist():
+    names = re.findall(r"\b((?:tests|tfr_smooth)/[\w/]+(?:\.py)?)(?:::(\w+))?", MAKEFILE)
+    assert len(names) > 20
+    assert [path for path, _ in names if not (ROOT / path).exists()] == []
+    assert [test for path, test in names if test and f"def {test}(" not in read(path)] == []
