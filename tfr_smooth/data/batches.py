@@ -11,7 +11,7 @@ import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.clicks import one_list_per_click
+from tfr_smooth.data.labels import one_list_per_click
 
 if TYPE_CHECKING:
     from tfr_smooth.data.lists import Lists
