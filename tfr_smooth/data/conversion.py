@@ -14,7 +14,7 @@ import os
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,20 @@ def converted(
         if lists is None:
             raise OSError(f"{folder}: the files differ from what was just written; is another process changing them?")
     return lists
+
+
+def by_size(items: Iterable[Any], most: int, size_of: Callable[[Any], int]) -> Iterator[list[Any]]:
+    """Yields consecutive items in lists of about this size."""
+    found: list[Any] = []
+    size = 0
+    for item in items:
+        found.append(item)
+        size += size_of(item)
+        if size >= most:
+            yield found
+            found, size = [], 0
+    if found:
+        yield found
 
 
 def _open(folder: Path, described: dict[str, Any], roles: Roles) -> Lists | None:

@@ -7,7 +7,7 @@ import functools
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,12 @@ from pyarrow import fs
 
 from tfr_smooth.data import list_columns
 from tfr_smooth.data.conversion import BATCH_BYTES, converted
-from tfr_smooth.data.list_columns import Roles, Where
+from tfr_smooth.data.list_columns import RoleNames, Roles, Where
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.text_files import FilePattern, expand_paths, is_folder
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 FORMATS = ("parquet", "feather", "csv")
 _ROWS_AT_ONCE = 1 << 17
@@ -45,11 +48,12 @@ def lists_of(
     filesystem: Any,
     cache_dir: str | os.PathLike[str] | None,
     stack: bool,
-    **columns: Any,
+    query: str,
+    **names: Unpack[RoleNames],
 ) -> Lists:
     """Implements `Lists.from_files`."""
     files = _dataset(source, format, filesystem)
-    roles = Roles.of(files.schema.names, **columns)
+    roles = Roles.of(files.schema.names, query=query, **names)
     states = [[info.path, info.size, info.mtime_ns] for info in files.filesystem.get_file_info(files.files)]
     settings = {"kind": format, "stack": stack}
     final = roles.stacked() if stack else roles

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,9 @@ import pyarrow.compute as pc
 
 from tfr_smooth import _arguments
 from tfr_smooth.data.column import shown
+
+if TYPE_CHECKING:
+    from typing_extensions import Required
 
 DENSE = "features"  # the name of a column of type fixed_size_list<float32> with all features
 _FEATURE_KINDS = "numbers, booleans, text, dates, vectors or sets of numbers or text"
@@ -35,6 +38,17 @@ class Where(NamedTuple):
     def __str__(self) -> str:
         """Returns the name."""
         return self.what
+
+
+class RoleNames(TypedDict, total=False):
+    """The columns by role, other than the query, as `Lists.from_table` takes them."""
+
+    label: Required[str | Sequence[str] | Mapping[str, float] | None]
+    features: Sequence[str] | None
+    weight: str | None
+    propensity: str | None
+    position: str | None
+    document_id: str | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,7 +88,7 @@ class Roles:
         *,
         query: str,
         label: str | Sequence[str] | Mapping[str, float] | None,
-        features: Sequence[str] | None,
+        features: Sequence[str] | None = None,
         **others: str | None,
     ) -> Roles:
         """Returns the roles of columns that exist.
