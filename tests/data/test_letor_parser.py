@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from tests.data.readers import assert_refused
+from tfr_smooth.data import letor_lines
+from tfr_smooth.data.letor_format import PLAIN
 from tfr_smooth.data.letor_lines import parse_head
 from tfr_smooth.data.letor_parser import highest_index, read_queries
 
@@ -182,6 +184,22 @@ def test_agrees_with_a_naive_parser(tmp_path, seed, packed):
         np.testing.assert_array_equal(query.labels, np.array(labels, np.float32))
         np.testing.assert_array_equal(query.features, np.array(rows, np.float32))
     assert highest_index([str(path)]) == 9
+
+
+def test_the_fast_path_reads_what_the_checked_path_reads_or_nothing():
+    source = random.Random(0)
+    accepted = 0
+    for _ in range(20_000):
+        text = list(" ".join(f"{i}:0.{i}5" for i in range(1, source.randint(2, 5))))
+        for _ in range(source.randint(0, 3)):
+            place = source.randrange(len(text))
+            text[place : place + source.randint(0, 2)] = source.choice("0123:.  _+-nae")
+        features = "".join(text).encode()
+        values = letor_lines._parse_pairs(features, PLAIN)
+        if values is not None:
+            assert letor_lines._parse_checked(features, PLAIN) == values, features
+            accepted += 1
+    assert 5_000 < accepted < 15_000
 
 
 @pytest.mark.parametrize("first", ["0 qid:1 1:1\n", "0 qid:1 1:1\n0 qid:2 1:1\n"])

@@ -20,6 +20,7 @@ from tfr_smooth.data.text_files import COMPRESSED, is_file, numbered_lines
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _MAX_INDEX_DIGITS = 9
 _DOC_ID = re.compile(rb"\s*docid\s*=\s*(\S+)")
+_PAIRS = re.compile(rb"\s*(?:\d{1,9}:[^\s:_]+(?:\s+|\Z))*")
 # The file extensions of query sizes in LightGBM and XGBoost.
 _SIZES_ENDINGS = (".query", ".group")
 
@@ -252,14 +253,45 @@ def parse_row(head: Head, num_features: int | None = None, format: LetorFormat =
       format: The format of the line.
 
     Returns:
-      The values by feature number, counted from 1; NaN stands for the minimum of the query.
+      The values by feature index; NaN stands for the minimum of the query.
 
     Raises:
       ValueError: If the line is malformed.
     """
-    first, replaced = format.first_index, format.replaced
+    found = _parse_pairs(head.features, format)
+    if found is None:
+        found = _parse_checked(head.features, format)
+    if num_features is not None and width_of(found, format) > num_features:
+        from_0 = " (indices start at 0)" if format.first_index == 0 else ""
+        raise ValueError(f"feature index {max(found)} exceeds num_features={num_features}{from_0}")
+    return found
+
+
+def width_of(row: dict[int, float], format: LetorFormat) -> int:
+    """Returns the number of features up to the highest index of a row."""
+    return max(row) + 1 - format.first_index if row else 0
+
+
+def _parse_pairs(features: bytes, format: LetorFormat) -> dict[int, float] | None:
+    """Returns the values by index, fast; None for text that only `_parse_checked` can read or describe."""
+    if not _PAIRS.fullmatch(features) or any(token in features for token in format.numeric_tokens):
+        return None
+    pieces = features.replace(b":", b" ").split()
+    try:
+        found = dict(zip(map(int, pieces[::2]), map(float, pieces[1::2]), strict=True))
+    except ValueError:
+        return None
+    # Also False for NaN. If only the sum is too large, the exact check decides.
+    is_finite = sum(map(abs, found.values())) <= _FLOAT32_MAX
+    is_unique = 2 * len(found) == len(pieces)
+    return found if is_finite and is_unique and min(found, default=1) >= format.first_index else None
+
+
+def _parse_checked(features: bytes, format: LetorFormat) -> dict[int, float]:
+    """Returns the values by index; checks each piece."""
+    first = format.first_index
     found: dict[int, float] = {}
-    for piece in head.features.split():
+    for piece in features.split():
         index_text, colon, value_text = piece.partition(b":")
         if not colon:
             raise ValueError(f"expected 'index:value', got {shown(piece)}")
@@ -268,14 +300,10 @@ def parse_row(head: Head, num_features: int | None = None, format: LetorFormat =
             hint = "; `LetorFormat(first_index=0)` reads indices from 0" if index == 0 else ""
             highest = 10**_MAX_INDEX_DIGITS - 1
             raise ValueError(f"feature index {shown(index_text)} is not an integer from {first} to {highest}{hint}")
-        if index + 1 - first in found:
+        if index in found:
             raise ValueError(f"duplicate feature index {index}")
-        value = replaced.get(value_text)
-        found[index + 1 - first] = _parse_value(value_text, index) if value is None else value
-    wrong = max(found, default=0)
-    if num_features is not None and wrong > num_features:
-        from_0 = " (indices start at 0)" if first == 0 else ""
-        raise ValueError(f"feature index {wrong - 1 + first} exceeds num_features={num_features}{from_0}")
+        value = format.replaced.get(value_text)
+        found[index] = _parse_value(value_text, index) if value is None else value
     return found
 
 
@@ -313,7 +341,7 @@ def to_features(rows: Sequence[dict[int, float]], num_features: int, format: Let
     """Returns the features of a query, float32 [rows, num_features], 0 where a row omits one."""
     features = np.zeros((len(rows), num_features), dtype=np.float32)
     for features_row, row in zip(features, rows, strict=True):
-        features_row[np.array([*row], int) - 1] = [*row.values()]
+        features_row[np.array([*row], int) - format.first_index] = [*row.values()]
     if format.missing:
         absent = np.isnan(features)
         lowest = np.where(absent, np.inf, features).min(axis=0)

@@ -13,12 +13,12 @@ import numpy as np
 
 from tfr_smooth.data.dense_text import read_dense
 from tfr_smooth.data.letor_format import PLAIN, LetorFormat
-from tfr_smooth.data.letor_lines import Block, parse_rows, read_blocks, to_features
+from tfr_smooth.data.letor_lines import Block, parse_rows, read_blocks, to_features, width_of
 
 # Parser threads. More gain nothing, as a single thread splits the files into lines.
 WORKERS = min(os.cpu_count() or 1, 4)
 # Below this many numbers per query, the exact parser is faster than the dense one.
-_DENSE_FROM = 512
+_DENSE_FROM = 1024
 
 
 class Query(NamedTuple):
@@ -33,13 +33,13 @@ class Query(NamedTuple):
 def highest_index(paths: Sequence[str], format: LetorFormat = PLAIN, *, workers: int = WORKERS) -> int:
     """Returns the width of the features of files, and checks every line; `workers` as for `read_queries`."""
 
-    def width_of(block: Block) -> int:
-        width = block.heads[0].features.count(b":")
-        if _read_dense(block, width, format) is not None:
-            return width
-        return max(max(row, default=0) for row in parse_rows(block, None, format))
+    def width(block: Block) -> int:
+        colons = block.heads[0].features.count(b":")
+        if _read_dense(block, colons, format) is not None:
+            return colons
+        return max(width_of(row, format) for row in parse_rows(block, None, format))
 
-    return max(_parsed(width_of, read_blocks(paths, format), workers))
+    return max(_parsed(width, read_blocks(paths, format), workers))
 
 
 def read_queries(
@@ -70,7 +70,7 @@ def read_queries(
     if num_features is None:
         first = next(blocks)
         (row,) = parse_rows(first._replace(heads=first.heads[:1]), None, format)
-        blocks, num_features = itertools.chain([first], blocks), max(row, default=0)
+        blocks, num_features = itertools.chain([first], blocks), width_of(row, format)
         if num_features == 0:
             raise ValueError("no features in the first document")
     width = num_features
