@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import mmap
 import os
@@ -138,13 +139,11 @@ def _write(folder: Path, described: dict[str, Any], batches: Iterator[pa.RecordB
     try:
         first = next(batches)
         with _files.replacing(folder / _FILES[0]) as path, pa.ipc.new_file(os.fspath(path), first.schema) as writer:
-            batch: pa.RecordBatch | None = first
-            while batch is not None:
+            for batch in itertools.chain([first], batches):
                 codes = batch[query].dictionary_encode()
                 ids.append(codes.dictionary)
                 lengths.append(np.bincount(codes.indices.to_numpy(), minlength=len(codes.dictionary)))
                 writer.write_batch(batch)
-                batch = next(batches, None)
         queries = pa.table({"query": pa.concat_arrays(ids), "length": np.concatenate(lengths).astype(np.int64)})
         with _files.replacing(folder / _FILES[1]) as path, pa.ipc.new_file(os.fspath(path), queries.schema) as writer:
             writer.write_table(queries)

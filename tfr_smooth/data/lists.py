@@ -641,15 +641,12 @@ class Lists:
         Returns:
           The DataFrame.
         """
-        table, dense = (
-            self.table,
-            self._columns.column_names.index(DENSE) if DENSE in self._columns.column_names else -1,
-        )
-        if dense < 0 or not pa.types.is_fixed_size_list(table[DENSE].type):
+        table = self.table
+        if DENSE not in table.column_names or not pa.types.is_fixed_size_list(table[DENSE].type):
             return table.to_pandas()
-        frame, matrix = table.remove_column(dense).to_pandas(), self.values(DENSE)
         import pandas as pd
 
+        frame, matrix = table.drop([DENSE]).to_pandas(), self.values(DENSE)
         numbers = pd.DataFrame(matrix, columns=[str(number) for number in range(1, matrix.shape[1] + 1)])
         return pd.concat([frame, numbers], axis=1)
 
