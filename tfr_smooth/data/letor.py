@@ -152,8 +152,9 @@ def _record_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yields the documents of files in batches of whole queries."""
     queries = read_queries(paths, num_features, format=format, workers=WORKERS)
-    for part in by_size(queries, BATCH_BYTES, lambda query: query.features.nbytes):
-        yield _record_batch(part, roles)
+    # `map` does not keep a part in memory while the next one is read.
+    parts = by_size(queries, BATCH_BYTES, lambda query: query.features.nbytes)
+    yield from map(lambda part: _record_batch(part, roles), parts)
 
 
 def _record_batch(queries: list[Query], roles: Roles) -> pa.RecordBatch:
