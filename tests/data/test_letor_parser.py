@@ -9,8 +9,9 @@ import pytest
 
 from tests.data.readers import assert_refused
 from tfr_smooth.data import letor_lines
-from tfr_smooth.data.letor_lines import parse_head, parse_row
-from tfr_smooth.data.letor_parser import read_queries, summary_of
+from tfr_smooth.data.letor_format import PLAIN
+from tfr_smooth.data.letor_lines import parse_head
+from tfr_smooth.data.letor_parser import highest_index, read_queries
 
 # Hints in errors, which name the arguments that would read the line.
 BY_SIZES = "; `LetorFormat(group_sizes=FILE)` reads query sizes from a file"
@@ -87,9 +88,9 @@ def test_the_scan_refuses_the_same_lines_as_reading(tmp_path, line, message):
     path = tmp_path / "bad.txt"
     path.write_bytes(line)
     if "exceeds num_features" in message:
-        assert summary_of([str(path)]).num_features > 4
+        assert highest_index([str(path)]) > 4
         return
-    assert_refused(f"{path}:1: {message}", summary_of, [str(path)])
+    assert_refused(f"{path}:1: {message}", highest_index, [str(path)])
 
 
 @pytest.mark.parametrize(
@@ -182,15 +183,10 @@ def test_agrees_with_a_naive_parser(tmp_path, seed, packed):
     for query, (labels, rows) in zip(found, expected.values(), strict=True):
         np.testing.assert_array_equal(query.labels, np.array(labels, np.float32))
         np.testing.assert_array_equal(query.features, np.array(rows, np.float32))
-    summary = summary_of([str(path)])
-    assert summary.paths == (str(path),)
-    assert summary.queries == len(expected)
-    assert summary.documents == sum(len(labels) for labels, _ in expected.values())
-    assert summary.longest_list == max(len(labels) for labels, _ in expected.values())
-    assert summary.num_features == 9
+    assert highest_index([str(path)]) == 9
 
 
-def test_the_dense_path_never_accepts_what_the_exact_path_refuses():
+def test_the_fast_path_reads_what_the_checked_path_reads_or_nothing():
     source = random.Random(0)
     accepted = 0
     for _ in range(20_000):
@@ -199,22 +195,11 @@ def test_the_dense_path_never_accepts_what_the_exact_path_refuses():
             place = source.randrange(len(text))
             text[place : place + source.randint(0, 2)] = source.choice("0123:.  _+-nae")
         features = "".join(text).encode()
-        values = letor_lines._parse_dense(features)
+        values = letor_lines._parse_pairs(features, PLAIN)
         if values is not None:
-            expected = (list(range(1, len(values) + 1)), values)
-            assert letor_lines._parse_sparse(features, 1, {}) == expected, features
+            assert letor_lines._parse_checked(features, PLAIN) == values, features
             accepted += 1
     assert 5_000 < accepted < 15_000
-
-
-def test_dense_lines_use_the_dense_path(monkeypatch):
-    def refuse(features, *_):
-        raise AssertionError(features)
-
-    monkeypatch.setattr(letor_lines, "_parse_sparse", refuse)
-    line = b"1 qid:1 " + b" ".join(b"%d:0.5" % i for i in range(1, 137)) + b" #docid = a_b"
-    row = parse_row(parse_head(line, 1), 136)
-    assert row.indices is None and row.values == [0.5] * 136
 
 
 @pytest.mark.parametrize("first", ["0 qid:1 1:1\n", "0 qid:1 1:1\n0 qid:2 1:1\n"])
@@ -223,7 +208,7 @@ def test_a_query_in_two_files_is_refused(tmp_path, first):
     (tmp_path / "b.txt").write_text("0 qid:1 1:1\n")
     assert_refused(
         f"{tmp_path / 'b.txt'}:1: duplicate query '1': its lines must be contiguous in one file",
-        summary_of,
+        highest_index,
         [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")],
     )
 
@@ -234,7 +219,7 @@ def test_file_without_a_document_is_refused(tmp_path, text, line, packed):
     (tmp_path / "1.txt").write_text("0 qid:1 1:1\n")
     path = tmp_path / ("2.txt.gz" if packed else "2.txt")
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    assert_refused(f"{path}:{line}: the file has no documents", summary_of, [str(tmp_path / "1.txt"), str(path)])
+    assert_refused(f"{path}:{line}: the file has no documents", highest_index, [str(tmp_path / "1.txt"), str(path)])
 
 
 @pytest.mark.slow

@@ -142,7 +142,7 @@ def test_an_interrupted_write_keeps_the_old_files_and_leaves_no_partial_file(tmp
     paths = write_synthetic_letor(tmp_path, **SMALL)
     before = digest(paths)
 
-    def interrupted(split, first_query):
+    def interrupted(*_):
         yield "0 qid:q0 1:0"
         raise KeyboardInterrupt
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.clicks import one_list_per_click
+from tfr_smooth.data import list_columns
+from tfr_smooth.data.labels import one_list_per_click
 
 if TYPE_CHECKING:
     from tfr_smooth.data.lists import Lists
@@ -160,7 +161,10 @@ def _parts(lists: Lists, ids: bool) -> tuple[list[_Part], Callable[[list[tf.Tens
     if roles.position is not None:
         add("position", lists.column(roles.position), 0)
     if ids:
-        add("query_id", _QueryIds(lists.query_ids), b"", per_list=True)
+        ids_as_text = (
+            lists.query_ids if list_columns.is_text(lists.query_ids.type) else lists.query_ids.cast(pa.string())
+        )
+        add("query_id", list_columns.ColumnValues(pa.chunked_array([ids_as_text])), b"", per_list=True)
         add("doc_id", _Rows() if roles.document_id is None else lists.column(roles.document_id), b"")
     inputs = len(names)
     for name in roles.labels:
@@ -182,19 +186,6 @@ def _parts(lists: Lists, ids: bool) -> tuple[list[_Part], Callable[[list[tf.Tens
         return (found, labels) if weights is None else (found, labels, weights)
 
     return parts, pack
-
-
-class _QueryIds:
-    """The query ids as text."""
-
-    dtype = np.dtype(object)
-    shape: list[int | None] = []
-
-    def __init__(self, ids: pa.Array) -> None:
-        self._ids = ids if pa.types.is_binary(ids.type) else ids.cast(pa.large_string())
-
-    def __call__(self, queries: np.ndarray) -> np.ndarray:
-        return self._ids.take(pa.array(queries)).to_numpy(zero_copy_only=False)
 
 
 class _Rows:

@@ -13,13 +13,6 @@ from tfr_smooth import _arguments
 
 # Kind -> what the table contains, for messages.
 KINDS = {"number": "numbers", "boolean": "booleans", "category": "text", "date": "dates"}
-DTYPES = {"number": tf.float32, "boolean": tf.float32, "category": tf.string, "date": tf.int64}
-MISSING: dict[str, float | str | int] = {
-    "number": np.nan,
-    "boolean": np.nan,
-    "category": "",
-    "date": int(np.iinfo(np.int64).min),
-}
 # Longer lists of names would hide the rest of an error message.
 _MOST_LISTED = 20
 _LONGEST = 60  # characters of a value in a message
@@ -72,12 +65,14 @@ class Column:
     @property
     def dtype(self) -> tf.DType:
         """Type of the raw values: float32 for numbers and booleans, string for categories, int64 for dates."""
-        return DTYPES[self.kind]
+        return {"category": tf.string, "date": tf.int64}.get(self.kind, tf.float32)
 
     @property
     def missing_value(self) -> float | str | int:
         """The raw value that means missing: NaN, "" for categories, and the smallest int64 for dates."""
-        return MISSING[self.kind]
+        if self.kind == "date":
+            return int(np.iinfo(np.int64).min)
+        return "" if self.kind == "category" else np.nan
 
     @property
     def width(self) -> int:

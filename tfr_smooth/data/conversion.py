@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import mmap
 import os
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,20 @@ def converted(
     return lists
 
 
+def by_size(items: Iterable[Any], most: int, size_of: Callable[[Any], int]) -> Iterator[list[Any]]:
+    """Yields consecutive items in lists of about this size."""
+    found: list[Any] = []
+    size = 0
+    for item in items:
+        found.append(item)
+        size += size_of(item)
+        if size >= most:
+            yield found
+            found, size = [], 0
+    if found:
+        yield found
+
+
 def _open(folder: Path, described: dict[str, Any], roles: Roles) -> Lists | None:
     """Returns the lists of an entry; None if it is missing, outdated or damaged."""
     try:
@@ -124,13 +139,11 @@ def _write(folder: Path, described: dict[str, Any], batches: Iterator[pa.RecordB
     try:
         first = next(batches)
         with _files.replacing(folder / _FILES[0]) as path, pa.ipc.new_file(os.fspath(path), first.schema) as writer:
-            batch: pa.RecordBatch | None = first
-            while batch is not None:
+            for batch in itertools.chain([first], batches):
                 codes = batch[query].dictionary_encode()
                 ids.append(codes.dictionary)
                 lengths.append(np.bincount(codes.indices.to_numpy(), minlength=len(codes.dictionary)))
                 writer.write_batch(batch)
-                batch = next(batches, None)
         queries = pa.table({"query": pa.concat_arrays(ids), "length": np.concatenate(lengths).astype(np.int64)})
         with _files.replacing(folder / _FILES[1]) as path, pa.ipc.new_file(os.fspath(path), queries.schema) as writer:
             writer.write_table(queries)

@@ -7,7 +7,7 @@ import functools
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +15,13 @@ from pyarrow import dataset as arrow_dataset
 from pyarrow import fs
 
 from tfr_smooth.data import list_columns
-from tfr_smooth.data.conversion import BATCH_BYTES, converted
-from tfr_smooth.data.list_columns import Roles, Where
+from tfr_smooth.data.conversion import BATCH_BYTES, by_size, converted
+from tfr_smooth.data.list_columns import RoleNames, Roles, Where
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.text_files import FilePattern, expand_paths, is_folder
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 FORMATS = ("parquet", "feather", "csv")
 _ROWS_AT_ONCE = 1 << 17
@@ -27,16 +30,7 @@ _PATTERN = re.compile(r"[*?\[]")
 
 
 class _NotTogetherError(Exception):
-    """The rows of a query are not together.
-
-    Args:
-      query: The query.
-      row_bytes: The size of a row.
-    """
-
-    def __init__(self, query: Any, row_bytes: float) -> None:
-        super().__init__(query, row_bytes)
-        self.query, self.row_bytes = query, row_bytes
+    """The rows of a query are not together; its arguments are the query and the size of a row in bytes."""
 
 
 def lists_of(
@@ -45,11 +39,12 @@ def lists_of(
     filesystem: Any,
     cache_dir: str | os.PathLike[str] | None,
     stack: bool,
-    **columns: Any,
+    query: str,
+    **names: Unpack[RoleNames],
 ) -> Lists:
     """Implements `Lists.from_files`."""
     files = _dataset(source, format, filesystem)
-    roles = Roles.of(files.schema.names, **columns)
+    roles = Roles.of(files.schema.names, query=query, **names)
     states = [[info.path, info.size, info.mtime_ns] for info in files.filesystem.get_file_info(files.files)]
     settings = {"kind": format, "stack": stack}
     final = roles.stacked() if stack else roles
@@ -57,12 +52,13 @@ def lists_of(
     try:
         return convert(lambda: _streamed(files, roles, stack))
     except _NotTogetherError as error:
-        size, free = error.row_bytes * files.count_rows(), _free_memory()
+        query_id, row_bytes = error.args
+        size, free = row_bytes * files.count_rows(), _free_memory()
         if 2 * size > free:  # the rows and their sorted copy
             name = files.files[0] if len(files.files) == 1 else "*"
             raise ValueError(
                 f"{files.files[0]}: column {roles.query!r} must have the rows of a query together, which those of "
-                f"{error.query!r} are not, and {size / 1e9:.1f} GB are too many to sort in {free / 1e9:.1f} GB of free "
+                f"{query_id!r} are not, and {size / 1e9:.1f} GB are too many to sort in {free / 1e9:.1f} GB of free "
                 f"memory. Sort them with DuckDB: COPY (FROM '{name}' ORDER BY \"{roles.query}\") TO 'sorted.parquet'"
             ) from None
     return convert(lambda: _sorted(files, roles, final, stack))
@@ -130,7 +126,7 @@ def _where(path: str, first_row: int, name: str) -> Where:
 def _streamed(files: arrow_dataset.FileSystemDataset, roles: Roles, stack: bool) -> Iterator[pa.RecordBatch]:
     """Yields record batches of whole queries."""
     seen: set[Any] = set()
-    pending: list[pa.Table] = []
+    rest: list[pa.Table] = []  # the rows of the last query so far
 
     def checked(table: pa.Table) -> pa.RecordBatch:
         codes = table[roles.query].combine_chunks().dictionary_encode()
@@ -143,17 +139,14 @@ def _streamed(files: arrow_dataset.FileSystemDataset, roles: Roles, stack: bool)
         seen.update(ids)
         return table.combine_chunks().to_batches()[0]
 
-    for table in _tables(files, roles, stack):
-        pending.append(table)
-        if sum(each.nbytes for each in pending) < BATCH_BYTES:
-            continue
-        merged = pa.concat_tables(pending)
+    for tables in by_size(_tables(files, roles, stack), BATCH_BYTES, lambda table: table.nbytes):
+        merged = pa.concat_tables([*rest, *tables])
         codes = merged[roles.query].combine_chunks().dictionary_encode().indices.to_numpy()
         last = int(np.flatnonzero(np.diff(codes, prepend=-1))[-1])  # the first row of the last query
         if last:
             yield checked(merged.slice(0, last))
-            pending = [merged.slice(last)]
-    yield checked(pa.concat_tables(pending))
+        rest = [merged.slice(last)]
+    yield checked(rest[0])
 
 
 def _sorted(

@@ -13,10 +13,10 @@ import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
-from tfr_smooth.data.conversion import BATCH_BYTES, converted
+from tfr_smooth.data.conversion import BATCH_BYTES, by_size, converted
 from tfr_smooth.data.letor_format import PLAIN, LetorFormat
 from tfr_smooth.data.letor_lines import sizes_files
-from tfr_smooth.data.letor_parser import WORKERS, Query, read_queries, summary_of
+from tfr_smooth.data.letor_parser import WORKERS, Query, highest_index, read_queries
 from tfr_smooth.data.list_columns import DENSE, Roles, dense_column
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.text_files import FilePattern, expand_paths, state_of
@@ -129,17 +129,11 @@ def lists_of(
     label = ("label",) if format.labeled else ()
     roles = Roles(query="query_id", labels=label, document_id="document_id", features=(DENSE,))
 
-    def convert(width: int | None) -> Iterator[pa.RecordBatch]:
-        queries = read_queries(paths, width, format=format, workers=WORKERS)
-        first = next(queries)
-        if first.features.shape[1] == 0:
-            raise ValueError("no features in the first document")
-        return _record_batches(itertools.chain([first], queries), roles)
-
     def open_or_convert(width: int | None) -> Lists:
         sources = [*paths, *filter(None, sizes_files(paths, format))]
         settings = {"kind": "letor", "num_features": num_features, **format.settings()}
-        return converted(cache_dir, list(map(state_of, sources)), settings, roles, lambda: convert(width))
+        batches = lambda: _record_batches(paths, width, format, roles)  # noqa: E731
+        return converted(cache_dir, list(map(state_of, sources)), settings, roles, batches)
 
     try:
         # The first document usually has all features, which saves a scan for the highest index.
@@ -147,24 +141,20 @@ def lists_of(
     except ValueError:
         if num_features is not None:
             raise
-    width = summary_of(paths, format).num_features
+    width = highest_index(paths, format)
     if width == 0:
         raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
     return open_or_convert(width)
 
 
-def _record_batches(queries: Iterable[Query], roles: Roles) -> Iterator[pa.RecordBatch]:
-    """Yields the documents of queries in batches of about `BATCH_BYTES`."""
-    pending: list[Query] = []
-    size = 0
-    for query in queries:
-        pending.append(query)
-        size += query.features.nbytes
-        if size >= BATCH_BYTES:
-            yield _record_batch(pending, roles)
-            pending, size = [], 0
-    if pending:
-        yield _record_batch(pending, roles)
+def _record_batches(
+    paths: list[str], num_features: int | None, format: LetorFormat, roles: Roles
+) -> Iterator[pa.RecordBatch]:
+    """Yields the documents of files in batches of whole queries."""
+    queries = read_queries(paths, num_features, format=format, workers=WORKERS)
+    # `map` does not keep a part in memory while the next one is read.
+    parts = by_size(queries, BATCH_BYTES, lambda query: query.features.nbytes)
+    yield from map(lambda part: _record_batch(part, roles), parts)
 
 
 def _record_batch(queries: list[Query], roles: Roles) -> pa.RecordBatch:

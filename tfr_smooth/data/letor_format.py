@@ -75,12 +75,7 @@ class LetorFormat:
         Returns:
           Field name to its value, as JSON-serializable values.
         """
-        return {
-            "query_ids": self.query_ids,
-            "first_index": self.first_index,
-            "missing": self.missing,
-            "labeled": self.labeled,
-        }
+        return {name: getattr(self, name) for name in ("query_ids", "first_index", "missing", "labeled")}
 
 
 def _checked_missing(missing: Any) -> dict[str, float | str] | None:

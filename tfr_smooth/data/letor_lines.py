@@ -20,8 +20,7 @@ from tfr_smooth.data.text_files import COMPRESSED, is_file, numbered_lines
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _MAX_INDEX_DIGITS = 9
 _DOC_ID = re.compile(rb"\s*docid\s*=\s*(\S+)")
-# "0:", "1:", ...: the prefixes of the features of a dense line. The list grows to the longest line so far.
-_dense_prefixes: list[bytes] = [b"0:"]
+_PAIRS = re.compile(rb"\s*(?:\d{1,9}:[^\s:_]+(?:\s+|\Z))*")
 # The file extensions of query sizes in LightGBM and XGBoost.
 _SIZES_ENDINGS = (".query", ".group")
 
@@ -34,18 +33,6 @@ class Head(NamedTuple):
     query_id: bytes
     doc_id: bytes
     features: bytes
-
-
-class Row(NamedTuple):
-    """The features of a line: `values[i]` belongs to feature `indices[i]`, counted from 1, or `i + 1` if None."""
-
-    indices: list[int] | None
-    values: list[float]
-
-    @property
-    def highest_index(self) -> int:
-        """The highest feature index of the line, 0 if it has no features."""
-        return len(self.values) if self.indices is None else max(self.indices, default=0)
 
 
 class Block(NamedTuple):
@@ -176,7 +163,7 @@ def _located(path: str, number: int, parse: Callable[..., Any], *arguments: Any)
         raise ValueError(f"{path}:{number}: {error}") from None
 
 
-def parse_rows(block: Block, num_features: int | None, format: LetorFormat) -> list[Row]:
+def parse_rows(block: Block, num_features: int | None, format: LetorFormat) -> list[dict[int, float]]:
     """Returns the rows of a query from the exact parser."""
     return [_located(block.path, head.number, parse_row, head, num_features, format) for head in block.heads]
 
@@ -257,7 +244,7 @@ def _no_query_id(words: list[bytes], line: bytes) -> str:
     )
 
 
-def parse_row(head: Head, num_features: int | None = None, format: LetorFormat = PLAIN) -> Row:
+def parse_row(head: Head, num_features: int | None = None, format: LetorFormat = PLAIN) -> dict[int, float]:
     """Parses the features of a line.
 
     Args:
@@ -266,64 +253,58 @@ def parse_row(head: Head, num_features: int | None = None, format: LetorFormat =
       format: The format of the line.
 
     Returns:
-      The row; NaN stands for the minimum of the query.
+      The values by feature index; NaN stands for the minimum of the query.
 
     Raises:
       ValueError: If the line is malformed.
     """
-    first = format.first_index
-    has_token = any(token in head.features for token in format.numeric_tokens)
-    values = None if has_token else _parse_dense(head.features, first)
-    row = _parse_sparse(head.features, first, format.replaced) if values is None else Row(None, values)
-    if num_features is not None and row.highest_index > num_features:
-        wrong = row.highest_index - 1 + first
-        raise ValueError(
-            f"feature index {wrong} exceeds num_features={num_features}" + " (indices start at 0)" * (first == 0)
-        )
-    return row
+    found = _parse_pairs(head.features, format)
+    if found is None:
+        found = _parse_checked(head.features, format)
+    if num_features is not None and width_of(found, format) > num_features:
+        from_0 = " (indices start at 0)" if format.first_index == 0 else ""
+        raise ValueError(f"feature index {max(found)} exceeds num_features={num_features}{from_0}")
+    return found
 
 
-def _parse_dense(features: bytes, first: int = 1) -> list[float] | None:
-    """Returns the values of `1:a 2:b ... n:z` (or from index 0); None for other text, for `_parse_sparse`."""
-    pieces = features.split()
-    count = len(pieces)
-    while len(_dense_prefixes) < first + count:
-        _dense_prefixes.append(b"%d:" % len(_dense_prefixes))
-    if count == 0 or not pieces[-1].startswith(_dense_prefixes[first + count - 1]):
+def width_of(row: dict[int, float], format: LetorFormat) -> int:
+    """Returns the number of features up to the highest index of a row."""
+    return max(row) + 1 - format.first_index if row else 0
+
+
+def _parse_pairs(features: bytes, format: LetorFormat) -> dict[int, float] | None:
+    """Returns the values by index, fast; None for text that only `_parse_checked` can read or describe."""
+    if not _PAIRS.fullmatch(features) or any(token in features for token in format.numeric_tokens):
         return None
-    # A value with another prefix keeps its ":" and is not a float. With `count` colons in total, each piece has
-    # exactly one.
-    if features.count(b":") != count or b"_" in features:
-        return None
+    pieces = features.replace(b":", b" ").split()
     try:
-        values = list(map(float, map(bytes.removeprefix, pieces, _dense_prefixes[first:])))
+        found = dict(zip(map(int, pieces[::2]), map(float, pieces[1::2]), strict=True))
     except ValueError:
         return None
     # Also False for NaN. If only the sum is too large, the exact check decides.
-    return values if sum(map(abs, values)) <= _FLOAT32_MAX else None
+    is_finite = sum(map(abs, found.values())) <= _FLOAT32_MAX
+    is_unique = 2 * len(found) == len(pieces)
+    return found if is_finite and is_unique and min(found, default=1) >= format.first_index else None
 
 
-def _parse_sparse(features: bytes, first: int, replaced: dict[bytes, float]) -> Row:
-    """Returns the checked indices and values in the order of the line."""
+def _parse_checked(features: bytes, format: LetorFormat) -> dict[int, float]:
+    """Returns the values by index; checks each piece."""
+    first = format.first_index
     found: dict[int, float] = {}
     for piece in features.split():
         index_text, colon, value_text = piece.partition(b":")
         if not colon:
             raise ValueError(f"expected 'index:value', got {shown(piece)}")
-        index = int(index_text) if _is_index(index_text) else -1
+        index = int(index_text) if index_text.isdigit() and len(index_text) <= _MAX_INDEX_DIGITS else -1
         if index < first:
             hint = "; `LetorFormat(first_index=0)` reads indices from 0" if index == 0 else ""
             highest = 10**_MAX_INDEX_DIGITS - 1
             raise ValueError(f"feature index {shown(index_text)} is not an integer from {first} to {highest}{hint}")
-        if index + 1 - first in found:
+        if index in found:
             raise ValueError(f"duplicate feature index {index}")
-        value = replaced.get(value_text)
-        found[index + 1 - first] = _parse_value(value_text, index) if value is None else value
-    return Row(list(found), list(found.values()))
-
-
-def _is_index(text: bytes) -> bool:
-    return text.isdigit() and len(text) <= _MAX_INDEX_DIGITS
+        value = format.replaced.get(value_text)
+        found[index] = _parse_value(value_text, index) if value is None else value
+    return found
 
 
 def _parse_label(text: bytes) -> float:
@@ -356,16 +337,11 @@ def _float32(text: bytes) -> float | None:
     return value if abs(value) <= _FLOAT32_MAX and b"_" not in text else None
 
 
-def to_features(rows: Sequence[Row], num_features: int, format: LetorFormat = PLAIN) -> np.ndarray:
+def to_features(rows: Sequence[dict[int, float]], num_features: int, format: LetorFormat = PLAIN) -> np.ndarray:
     """Returns the features of a query, float32 [rows, num_features], 0 where a row omits one."""
-    if all(row.indices is None and len(row.values) == num_features for row in rows):
-        return np.array([row.values for row in rows], dtype=np.float32)
     features = np.zeros((len(rows), num_features), dtype=np.float32)
     for features_row, row in zip(features, rows, strict=True):
-        if row.indices is None:
-            features_row[: len(row.values)] = row.values
-        elif row.indices:
-            features_row[np.array(row.indices) - 1] = row.values
+        features_row[np.array([*row], int) - format.first_index] = [*row.values()]
     if format.missing:
         absent = np.isnan(features)
         lowest = np.where(absent, np.inf, features).min(axis=0)

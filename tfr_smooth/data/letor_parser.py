@@ -13,12 +13,12 @@ import numpy as np
 
 from tfr_smooth.data.dense_text import read_dense
 from tfr_smooth.data.letor_format import PLAIN, LetorFormat
-from tfr_smooth.data.letor_lines import Block, parse_rows, read_blocks, to_features
+from tfr_smooth.data.letor_lines import Block, parse_rows, read_blocks, to_features, width_of
 
 # Parser threads. More gain nothing, as a single thread splits the files into lines.
 WORKERS = min(os.cpu_count() or 1, 4)
-# Below this many numbers per query, the exact parser is faster than a dense one.
-_DENSE_FROM = 8192
+# Below this many numbers per query, the exact parser is faster than the dense one.
+_DENSE_FROM = 1024
 
 
 class Query(NamedTuple):
@@ -30,40 +30,16 @@ class Query(NamedTuple):
     doc_ids: list[bytes]
 
 
-class LetorSummary(NamedTuple):
-    """The contents of a set of ranking files.
+def highest_index(paths: Sequence[str], format: LetorFormat = PLAIN, *, workers: int = WORKERS) -> int:
+    """Returns the width of the features of files, and checks every line; `workers` as for `read_queries`."""
 
-    Attributes:
-      paths: The files in reading order.
-      queries: The number of queries.
-      documents: The number of documents.
-      num_features: The width of the feature matrix: the highest index, or one more if indices start at 0.
-      longest_list: The number of documents of the longest query.
-      highest_label: The highest label.
-      whole_labels: Whether all labels are whole numbers.
-    """
+    def width(block: Block) -> int:
+        colons = block.heads[0].features.count(b":")
+        if _read_dense(block, colons, format) is not None:
+            return colons
+        return max(width_of(row, format) for row in parse_rows(block, None, format))
 
-    paths: tuple[str, ...]
-    queries: int
-    documents: int
-    num_features: int
-    longest_list: int
-    highest_label: float
-    whole_labels: bool
-
-
-def summary_of(paths: Sequence[str], format: LetorFormat = PLAIN, *, workers: int = WORKERS) -> LetorSummary:
-    """Counts the contents of files and checks every line, with `workers` as for `read_queries`."""
-
-    def counted(block: Block) -> tuple[int, int, float, bool]:
-        width = block.heads[0].features.count(b":")
-        if _read_dense(block, width, format) is None:
-            width = max(row.highest_index for row in parse_rows(block, None, format))
-        labels = [head.label for head in block.heads]
-        return len(labels), width, max(labels), all(map(float.is_integer, labels))
-
-    lengths, widths, labels, whole = zip(*_parsed(counted, read_blocks(paths, format), workers), strict=True)
-    return LetorSummary(tuple(paths), len(lengths), sum(lengths), max(widths), max(lengths), max(labels), all(whole))
+    return max(_parsed(width, read_blocks(paths, format), workers))
 
 
 def read_queries(
@@ -94,7 +70,9 @@ def read_queries(
     if num_features is None:
         first = next(blocks)
         (row,) = parse_rows(first._replace(heads=first.heads[:1]), None, format)
-        blocks, num_features = itertools.chain([first], blocks), row.highest_index
+        blocks, num_features = itertools.chain([first], blocks), width_of(row, format)
+        if num_features == 0:
+            raise ValueError("no features in the first document")
     width = num_features
 
     def parsed(block: Block) -> Query:

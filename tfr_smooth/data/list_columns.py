@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,9 @@ import pyarrow.compute as pc
 
 from tfr_smooth import _arguments
 from tfr_smooth.data.column import shown
+
+if TYPE_CHECKING:
+    from typing_extensions import Required
 
 DENSE = "features"  # the name of a column of type fixed_size_list<float32> with all features
 _FEATURE_KINDS = "numbers, booleans, text, dates, vectors or sets of numbers or text"
@@ -35,6 +38,17 @@ class Where(NamedTuple):
     def __str__(self) -> str:
         """Returns the name."""
         return self.what
+
+
+class RoleNames(TypedDict, total=False):
+    """The columns by role, other than the query, as `Lists.from_table` takes them."""
+
+    label: Required[str | Sequence[str] | Mapping[str, float] | None]
+    features: Sequence[str] | None
+    weight: str | None
+    propensity: str | None
+    position: str | None
+    document_id: str | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,7 +88,7 @@ class Roles:
         *,
         query: str,
         label: str | Sequence[str] | Mapping[str, float] | None,
-        features: Sequence[str] | None,
+        features: Sequence[str] | None = None,
         **others: str | None,
     ) -> Roles:
         """Returns the roles of columns that exist.
@@ -174,13 +188,18 @@ def checked(
     found: dict[str, Any] = {roles.query: query_ids(where(roles.query), table[roles.query])}
     for name in (*roles.labels, roles.weight, roles.propensity):
         if name is not None:
-            found[name] = _numbers(where(name), table[name], pa.float32(), positive=name == roles.propensity)
+            found[name] = _numbers(where(name), table[name], ">" if name == roles.propensity else ">=")
     if roles.position is not None:
-        found[roles.position] = _numbers(where(roles.position), table[roles.position], pa.int32())
+        found[roles.position] = _numbers(where(roles.position), table[roles.position], ">=").cast(
+            pa.int32(), safe=False
+        )
     if roles.document_id is not None:
         found[roles.document_id] = _text(where(roles.document_id), table[roles.document_id])
     if stack:
-        found[DENSE] = _stacked([(where(name), table[name]) for name in roles.features], len(table))
+        matrix = np.empty((len(table), len(roles.features)), np.float32)
+        for place, name in enumerate(roles.features):
+            matrix[:, place] = _numbers(where(name), table[name]).to_numpy()
+        found[DENSE] = dense_column(matrix)
     else:
         for name in roles.features:
             column = feature(where(name), table[name], part)
@@ -255,16 +274,17 @@ def query_ids(where: Where, column: Any) -> Any:
     return column
 
 
-def _numbers(where: Where, column: Any, kind: pa.DataType, positive: bool = False) -> Any:
+def _numbers(where: Where, column: Any, sign: str = "") -> Any:
+    """Returns a column of finite numbers as float32; `sign` is ">" or ">=" if they must be above or at least 0."""
     column = _plain(column)
     if not is_number(column.type):
         raise ValueError(f"{where} must be numbers, got the type {column.type}.")
-    expected = f"finite float32 numbers {'>' if positive else '>='} 0"
-    refuse_where(pc.is_null(column, nan_is_null=True), where, expected, column)
-    values = column.cast(pa.float32(), safe=False)
-    too_low = pc.less_equal(values, 0.0) if positive else pc.less(values, 0.0)
-    refuse_where(pc.or_(too_low, pc.invert(pc.is_finite(values))), where, expected, column)
-    return values if pa.types.is_float32(kind) else values.cast(kind, safe=False)
+    known = pc.fill_null(column.cast(pa.float32(), safe=False), np.nan)
+    good = pc.is_finite(known)
+    if sign:
+        good = pc.and_(good, (pc.greater if sign == ">" else pc.greater_equal)(known, 0.0))
+    refuse_where(pc.invert(good), where, "finite float32 numbers" + (f" {sign} 0" if sign else ""), column)
+    return known
 
 
 def _text(where: Where, column: Any) -> Any:
@@ -307,21 +327,6 @@ def feature(where: Where, column: Any, part: bool = False) -> Any:
         if part and not is_list:
             return singles  # half the size on disk
     return column
-
-
-def _stacked(columns: Iterable[tuple[Where, Any]], rows: int) -> pa.Array:
-    columns = list(columns)
-    matrix = np.empty((rows, len(columns)), np.float32)
-    for place, (where, column) in enumerate(columns):
-        column = _plain(column)
-        if not is_number(column.type):
-            raise ValueError(f"{where} must be numbers, got the type {column.type}.")
-        expected = "finite float32 numbers"
-        refuse_where(pc.is_null(column, nan_is_null=True), where, expected, column)
-        values = column.cast(pa.float32(), safe=False)
-        refuse_where(pc.invert(pc.is_finite(values)), where, expected, column)
-        matrix[:, place] = values.to_numpy()
-    return dense_column(matrix)
 
 
 def dense_column(matrix: np.ndarray) -> pa.Array:

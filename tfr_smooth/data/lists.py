@@ -6,7 +6,7 @@ import mmap
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,11 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.data import batches, list_columns
 from tfr_smooth.data.letor_format import LetorFormat
-from tfr_smooth.data.list_columns import DENSE, ColumnValues, Roles
+from tfr_smooth.data.list_columns import DENSE, ColumnValues, RoleNames, Roles
 from tfr_smooth.data.text_files import FilePattern
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _MOST_LABELS = 1000  # of different labels that a summary counts
 
@@ -158,13 +161,8 @@ class Lists:
         table: Any,
         *,
         query: str,
-        label: str | Sequence[str] | Mapping[str, float] | None,
-        features: Sequence[str] | None = None,
-        weight: str | None = None,
-        propensity: str | None = None,
-        position: str | None = None,
-        document_id: str | None = None,
         stack: bool = False,
+        **roles: Unpack[RoleNames],
     ) -> Lists:
         """Returns the lists of a table with one row per document, in any order.
 
@@ -172,16 +170,17 @@ class Lists:
           table: A table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface
             (`__arrow_c_stream__`), or a dict of arrays.
           query: The column of query ids.
-          label: The column of labels, or those of several objectives, possibly with weights: `{"click": 1.0}`. None for
-            unlabeled documents.
-          features: The feature columns: numbers, booleans, text, dates, vectors and sets, with missing values. None
-            uses all columns without another role.
-          weight: The column of weights.
-          propensity: The column of propensities, if the labels are clicks: see `batches`.
-          position: The column of positions at which the documents were shown.
-          document_id: The column of document ids. None uses the numbers of the rows.
           stack: Whether to store the features, which must be known numbers, as one column "features", for models of
             such an input.
+          **roles: The columns of other roles, of which `label` is required:
+            `label`: the column of labels, or those of several objectives, possibly with weights: `{"click": 1.0}`. None
+            for unlabeled documents.
+            `features`: the feature columns: numbers, booleans, text, dates, vectors and sets, with missing values. None
+            uses all columns without another role.
+            `weight`: the column of weights.
+            `propensity`: the column of propensities, if the labels are clicks: see `batches`.
+            `position`: the column of positions at which the documents were shown.
+            `document_id`: the column of document ids. None uses the numbers of the rows.
 
         Returns:
           The lists.
@@ -202,12 +201,11 @@ class Lists:
           (TensorShape([2, 2]), [[b'a', b'b'], [b'c', b'']])
         """
         found = list_columns.as_arrow(table)
-        others = {"weight": weight, "propensity": propensity, "position": position, "document_id": document_id}
-        roles = Roles.of(found.column_names, query=query, label=label, features=features, **others)
+        chosen = Roles.of(found.column_names, query=query, **roles)
         if not len(found):
             raise ValueError("`table` must have at least one row, got none.")
-        columns = list_columns.checked(found, roles, stack=_arguments.boolean("stack", stack))
-        return cls.of_columns(columns, roles.stacked() if stack else roles)
+        columns = list_columns.checked(found, chosen, stack=_arguments.boolean("stack", stack))
+        return cls.of_columns(columns, chosen.stacked() if stack else chosen)
 
     @classmethod
     def from_files(
@@ -215,16 +213,11 @@ class Lists:
         paths: FilePattern,
         *,
         query: str,
-        label: str | Sequence[str] | Mapping[str, float] | None,
-        features: Sequence[str] | None = None,
-        weight: str | None = None,
-        propensity: str | None = None,
-        position: str | None = None,
-        document_id: str | None = None,
         stack: bool = False,
         format: str = "parquet",
         filesystem: Any = None,
         cache_dir: str | os.PathLike[str] | None = None,
+        **roles: Unpack[RoleNames],
     ) -> Lists:
         r"""Returns the lists of Parquet, Feather or CSV files with one row per document.
 
@@ -234,17 +227,12 @@ class Lists:
         Args:
           paths: A path, a glob pattern, a folder with files or hive partitions (`year=2026/`), or a list of these; also
             URIs of a file system of pyarrow (`s3://`, `gs://`, `hdfs://`).
-          query: The column of query ids, and so on: see `from_table`.
-          label: The column of labels.
-          features: The feature columns.
-          weight: The column of weights.
-          propensity: The column of propensities.
-          position: The column of positions.
-          document_id: The column of document ids.
+          query: The column of query ids.
           stack: Whether to store the features as one column "features".
           format: "parquet", "feather" (Arrow IPC) or "csv".
           filesystem: A file system of pyarrow or fsspec. None uses that of the paths.
           cache_dir: The cache folder, as for `from_letor`.
+          **roles: The columns of other roles, as for `from_table`.
 
         Returns:
           The lists.
@@ -266,18 +254,9 @@ class Lists:
         """
         from tfr_smooth.data import files
 
-        roles = {"weight": weight, "propensity": propensity, "position": position, "document_id": document_id}
-        return files.lists_of(
-            paths,
-            _arguments.choice("format", format, files.FORMATS),
-            filesystem,
-            cache_dir,
-            _arguments.boolean("stack", stack),
-            query=query,
-            label=label,
-            features=features,
-            **roles,
-        )
+        _arguments.choice("format", format, files.FORMATS)
+        _arguments.boolean("stack", stack)
+        return files.lists_of(paths, format, filesystem, cache_dir, stack, query=query, **roles)
 
     @classmethod
     def from_letor(
@@ -341,17 +320,12 @@ class Lists:
         file_pattern: FilePattern,
         *,
         query: str | None,
-        label: str | Sequence[str] | Mapping[str, float] | None,
-        features: Sequence[str] | None = None,
-        weight: str | None = None,
-        propensity: str | None = None,
-        position: str | None = None,
-        document_id: str | None = None,
         stack: bool = False,
         example_features: Mapping[str, Any] | None = None,
         context_features: Mapping[str, Any] | None = None,
         kind: str = "elwc",
         cache_dir: str | os.PathLike[str] | None = None,
+        **roles: Unpack[RoleNames],
     ) -> Lists:
         r"""Returns the lists of TFRecord files with one query per record, as TF-Ranking reads them.
 
@@ -363,12 +337,6 @@ class Lists:
             decompressed.
           query: The feature of the context with query ids, text or an integer, each in one record. None uses the
             number of the record.
-          label: The label, and so on: see `from_table`.
-          features: The features. None uses all without another role; numbers in their names sort as numbers.
-          weight: The weight.
-          propensity: The propensity.
-          position: The position.
-          document_id: The document id.
           stack: Whether to store the features as one column "features".
           example_features: The specs of the documents' features: `tf.io.FixedLenFeature` of shape [] for a number or
             text and [n] for a vector, `tf.io.VarLenFeature` or `tf.io.RaggedFeature` for sets. A document without a
@@ -378,6 +346,7 @@ class Lists:
           kind: "elwc" (`ExampleListWithContext`) or "sequence_example" (`tf.train.SequenceExample`, with one step per
             document).
           cache_dir: The cache folder, as for `from_letor`.
+          **roles: The features of other roles, as for `from_table`. Numbers in names sort as numbers.
 
         Returns:
           The lists.
@@ -405,19 +374,10 @@ class Lists:
         """
         from tfr_smooth.data import records
 
-        roles = {"weight": weight, "propensity": propensity, "position": position, "document_id": document_id}
-        return records.lists_of(
-            file_pattern,
-            _arguments.choice("kind", kind, records.KINDS),
-            example_features,
-            context_features,
-            cache_dir,
-            _arguments.boolean("stack", stack),
-            query=query,
-            label=label,
-            features=features,
-            **roles,
-        )
+        _arguments.choice("kind", kind, records.KINDS)
+        _arguments.boolean("stack", stack)
+        specs = (example_features, context_features)
+        return records.lists_of(file_pattern, kind, *specs, cache_dir, stack, query=query, **roles)
 
     @classmethod
     def of_columns(cls, columns: pa.Table, roles: Roles) -> Lists:
@@ -681,15 +641,12 @@ class Lists:
         Returns:
           The DataFrame.
         """
-        table, dense = (
-            self.table,
-            self._columns.column_names.index(DENSE) if DENSE in self._columns.column_names else -1,
-        )
-        if dense < 0 or not pa.types.is_fixed_size_list(table[DENSE].type):
+        table = self.table
+        if DENSE not in table.column_names or not pa.types.is_fixed_size_list(table[DENSE].type):
             return table.to_pandas()
-        frame, matrix = table.remove_column(dense).to_pandas(), self.values(DENSE)
         import pandas as pd
 
+        frame, matrix = table.drop([DENSE]).to_pandas(), self.values(DENSE)
         numbers = pd.DataFrame(matrix, columns=[str(number) for number in range(1, matrix.shape[1] + 1)])
         return pd.concat([frame, numbers], axis=1)
 

@@ -12,7 +12,7 @@ import functools
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message, message_fa
 
 from tfr_smooth import _arguments, _files
 from tfr_smooth.data import list_columns
-from tfr_smooth.data.conversion import BATCH_BYTES, converted
+from tfr_smooth.data.conversion import BATCH_BYTES, by_size, converted
 from tfr_smooth.data.list_columns import DENSE, ColumnValues, Roles, Where
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.text_files import FilePattern, expand_paths, state_of
@@ -251,7 +251,7 @@ class _Reader(NamedTuple):
 
     def record_batches(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yields the documents of whole records."""
-        for tables in _by_size(self._tables(paths), BATCH_BYTES, lambda table: table.nbytes):
+        for tables in by_size(self._tables(paths), BATCH_BYTES, lambda table: table.nbytes):
             yield pa.concat_tables(tables).combine_chunks().to_batches()[0]
 
     def _tables(self, paths: Sequence[str]) -> Iterator[pa.Table]:
@@ -259,7 +259,7 @@ class _Reader(NamedTuple):
         total = 0
         for path in paths:
             number = 1
-            for records in _by_size(_read(path), _BYTES_AT_ONCE, len):
+            for records in by_size(_read(path), _BYTES_AT_ONCE, len):
                 try:
                     table, sizes = self._table(records, total)
                 except (ValueError, tf.errors.OpError):
@@ -318,20 +318,6 @@ class _Reader(NamedTuple):
             documents[name] = flat, np.zeros(sizes.sum(), np.int64)
             documents[name][1][np.repeat(lengths[name] > 0, sizes)] = counts
         return sizes, {name: _flat(values) for name, values in contexts.items()}, documents
-
-
-def _by_size(items: Iterable[Any], most: int, size_of: Callable[[Any], int]) -> Iterator[list[Any]]:
-    """Yields consecutive items in lists of about this size."""
-    found: list[Any] = []
-    size = 0
-    for item in items:
-        found.append(item)
-        size += size_of(item)
-        if size >= most:
-            yield found
-            found, size = [], 0
-    if found:
-        yield found
 
 
 def _ragged(features: Mapping[str, _Feature]) -> dict[str, tf.io.RaggedFeature]:

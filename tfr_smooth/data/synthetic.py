@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +25,6 @@ _FILLERS = ("copy", "mix", "noise", "heavy", "misleading", "copy", "mix", "const
 _MAX_SEED = 2**32 - 1  # the limit of RandomState
 # A document's label is the number of these thresholds that its noisy relevance reaches.
 _THRESHOLDS = (1.3, 2.1, 2.9, 3.7)
-
-
-class _Split(NamedTuple):
-    features: Array  # [documents, features]
-    labels: NDArray[np.int64]  # [documents]
-    lengths: NDArray[np.int64]  # [queries], documents of each query
 
 
 def write_synthetic_letor(
@@ -113,8 +106,7 @@ def write_synthetic_letor(
     for index, (path, count) in enumerate(zip(paths.values(), counts, strict=True)):
         # One random stream per file: the size of a file does not change the numbers in the other files.
         random = np.random.RandomState([seed, index])
-        split = _sample_split(random, count, num_features, max_documents)
-        _files.write_text(path, _lines(split, first_query))
+        _files.write_text(path, _lines(*_sample(random, count, num_features, max_documents), first_query))
         first_query += count
     return paths
 
@@ -125,8 +117,10 @@ def _bell(random: np.random.RandomState, size: int) -> Array:
     return (u[0] + u[1] + u[2] + u[3] - 2.0) * np.sqrt(3.0)
 
 
-def _sample_split(random: np.random.RandomState, queries: int, num_features: int, max_documents: int) -> _Split:
-    """Draws the documents of one file, as described in `write_synthetic_letor`."""
+def _sample(
+    random: np.random.RandomState, queries: int, num_features: int, max_documents: int
+) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
+    """Returns features [documents, features], labels [documents] and the documents of each query of one file."""
     u, v = random.random_sample((2, queries))
     lengths = 1 + np.floor(0.6 * max_documents * u * v).astype(np.int64)
     lengths[:2] = 1, max_documents
@@ -170,19 +164,18 @@ def _sample_split(random: np.random.RandomState, queries: int, num_features: int
         else:
             column = np.ones(documents)
         columns.append(column)
-    return _Split(np.stack(columns, axis=1), labels, lengths)
+    return np.stack(columns, axis=1), labels, lengths
 
 
-def _lines(split: _Split, first_query: int) -> Iterator[str]:
+def _lines(features: Array, labels: NDArray[np.int64], lengths: NDArray[np.int64], first_query: int) -> Iterator[str]:
     """Yields the text of each query."""
     # Formatting one document at a time is much faster than one value at a time.
-    row = " ".join(f"{i}:%.4f" for i in range(1, split.features.shape[1] + 1))
+    row = " ".join(f"{i}:%.4f" for i in range(1, features.shape[1] + 1))
     start = 0
-    for query, length in enumerate(split.lengths.tolist(), first_query):
-        features = split.features[start : start + length].tolist()
-        labels = split.labels[start : start + length].tolist()
+    for query, length in enumerate(lengths.tolist(), first_query):
+        rows = zip(labels[start : start + length].tolist(), features[start : start + length].tolist(), strict=True)
         start += length
         yield "".join(
             f"{label} qid:q{query} {row % tuple(values)} #docid = q{query}-d{document:03d}\n"
-            for document, (label, values) in enumerate(zip(labels, features, strict=True))
+            for document, (label, values) in enumerate(rows)
         )

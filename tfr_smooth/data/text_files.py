@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import codecs
-import contextlib
 import glob
 import gzip
 import hashlib
@@ -13,7 +12,7 @@ import itertools
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, BinaryIO, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import tensorflow as tf
 
@@ -21,15 +20,8 @@ from tfr_smooth import _extras
 
 FilePattern: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
+COMPRESSED = (".gz", ".bz2", ".zst")
 _CHUNK = 1 << 16
-
-
-class _Compression(NamedTuple):
-    """A compression: its name, the decompressor of an open file, and its errors on truncated or damaged data."""
-
-    name: str
-    unpacked: Callable[[BinaryIO], Any]
-    errors: tuple[type[Exception], ...]
 
 
 def expand_paths(file_pattern: FilePattern, argument: str = "file_pattern") -> list[str]:
@@ -112,67 +104,37 @@ def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
       ValueError: If compressed data is truncated or damaged (`path:line: problem`).
       ImportError: If the decompressor of the file is not installed.
     """
-    compression = _COMPRESSIONS.get(os.path.splitext(path)[1], _no_compression)()
+    name, unpacked, errors = _compression(os.path.splitext(path)[1])
     number = 0
-    with _open(path) as file, compression.unpacked(file) as stream:
+    with _open(path) as file:
+        # The outer buffer speeds up reading line by line several times.
+        lines = file if unpacked is None else io.BufferedReader(unpacked(file), _CHUNK)
         try:
-            for number, line in enumerate(stream, start=1):
+            for number, line in enumerate(lines, start=1):
                 yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-        except compression.errors as error:
-            raise ValueError(f"{path}:{number + 1}: truncated or damaged {compression.name} data: {error}") from None
+        except errors as error:
+            raise ValueError(f"{path}:{number + 1}: truncated or damaged {name} data: {error}") from None
 
 
-def _no_compression() -> _Compression:
-    return _Compression("", contextlib.nullcontext, ())
-
-
-def _compression(name: str, opener: Callable[[BinaryIO], Any], *errors: type[Exception]) -> _Compression:
-    # The outer buffer speeds up reading line by line several times.
-    return _Compression(name, lambda file: io.BufferedReader(opener(file), _CHUNK), errors)
-
-
-def _zstd() -> _Compression:
+def _compression(ending: str) -> tuple[str, Callable[[BinaryIO], Any] | None, tuple[type[Exception], ...]]:
+    """Returns the name, the decompressor of open files, and its errors on truncated or damaged data."""
+    if ending == ".gz":
+        return "gzip", gzip.open, (EOFError, gzip.BadGzipFile, zlib.error)
+    if ending == ".bz2":
+        return "bzip2", bz2.open, (EOFError, OSError)
+    if ending != ".zst":
+        return "", None, ()
     try:
         from compression import zstd
     except ImportError:
         # The zstandard package reads a truncated file without an error.
         with _extras.needed("backports.zstd", extra="zstd", by="A .zst file"):
             from backports import zstd
-    return _compression("zstd", zstd.open, EOFError, zstd.ZstdError)
-
-
-# By file extension.
-_COMPRESSIONS: dict[str, Callable[[], _Compression]] = {
-    ".gz": lambda: _compression("gzip", gzip.open, EOFError, gzip.BadGzipFile, zlib.error),
-    ".bz2": lambda: _compression("bzip2", bz2.open, EOFError, OSError),
-    ".zst": _zstd,
-}
-COMPRESSED = tuple(_COMPRESSIONS)
+    return "zstd", zstd.open, (EOFError, zstd.ZstdError)
 
 
 def _open(path: str) -> BinaryIO:
-    if _is_remote(path):
-        return io.BufferedReader(_RemoteFile(path), _CHUNK)
-    return open(path, "rb")
-
-
-class _RemoteFile(io.RawIOBase):
-    """A file of a TensorFlow file system, with the interface of `io`."""
-
-    def __init__(self, path: str) -> None:
-        self._file = tf.io.gfile.GFile(path, "rb")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        content = self._file.read(len(buffer))
-        buffer[: len(content)] = content
-        return len(content)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+    return tf.io.gfile.GFile(path, "rb") if _is_remote(path) else open(path, "rb")
 
 
 def state_of(path: str) -> list[Any]:

@@ -1,4 +1,6 @@
-"""Labels of several objectives in arrays and tables, and stochastic label aggregation."""
+"""Labels of lists: one list per click, stochastic label aggregation, and labels from the scores of a teacher."""
+
+import itertools
 
 import numpy as np
 import pandas as pd
@@ -7,6 +9,66 @@ import tensorflow as tf
 
 from tests.helpers import value_and_gradient
 from tfr_smooth import data, losses
+
+RELEVANCE = np.array([0.1, 0.9, 0.4, 0.7])
+PROPENSITIES = np.array([1.0, 0.5, 0.3, 0.2])
+
+
+def test_each_click_becomes_a_list():
+    clicks = tf.constant([[1.0, 0.0, 1.0], [0.0, 0.0, -1.0], [0.0, 2.0, -1.0]])
+    inputs = {"mask": clicks >= 0.0, "features": tf.reshape(tf.range(18.0), [3, 3, 2]), "query_id": list("abc")}
+    weights = tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 0.0], [6.0, 7.0, 0.0]])
+    found, labels, found_weights = data.one_list_per_click(inputs, clicks, weights)
+    assert labels.numpy().tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, -1]]
+    assert found_weights.numpy().tolist() == [1.0, 3.0, 7.0]
+    assert found["query_id"].numpy().tolist() == [b"a", b"a", b"c"]
+    np.testing.assert_array_equal(found["features"], inputs["features"].numpy()[[0, 0, 2]])
+    np.testing.assert_array_equal(found["mask"], inputs["mask"].numpy()[[0, 0, 2]])
+    without_weights = data.one_list_per_click(inputs, clicks)
+    assert len(without_weights) == 2
+    np.testing.assert_array_equal(without_weights[1], labels)
+
+
+def test_batches_without_clicks_become_empty_and_have_loss_0():
+    features, clicks = np.ones([6, 2]), np.array([0, 0, 0, 0, 1, 0])
+    dataset = data.Lists.from_arrays(features, clicks, [1, 1, 2, 2, 3, 3], weights=np.ones(6)).batches(1)
+    found = list(dataset.map(data.one_list_per_click))
+    assert [labels.shape for _, labels, _ in found] == [(0, 2), (0, 2), (1, 2)]
+    assert float(losses.ListNetLoss()(found[0][1], tf.zeros([0, 2]), found[0][2])) == 0.0
+
+
+def click_patterns():
+    """All click patterns on one list, and their probabilities under the position-based model."""
+    patterns = np.array(list(itertools.product([0.0, 1.0], repeat=4)), np.float32)
+    rates = RELEVANCE * PROPENSITIES
+    return patterns, np.prod(np.where(patterns, rates, 1.0 - rates), axis=1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("list_net", "rank_net", "mean_squared"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("smoothi_ndcg", "approx_mrr", "soft_ndcg")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("list_mle", "lambda_loss")),
+    ],
+)
+def test_the_expected_weighted_loss_does_not_depend_on_positions(name):
+    """It is the sum over documents of relevance times the loss of a list with only that document relevant."""
+    scores = tf.constant([[0.3, -0.2, 0.8, 0.1]])
+    loss = losses.get(name, reduction="sum")
+    patterns, probabilities = click_patterns()
+    weights = (probabilities[:, np.newaxis] / PROPENSITIES).astype(np.float32)
+    inputs = {"mask": tf.ones(patterns.shape, tf.bool), "scores": tf.repeat(scores, len(patterns), axis=0)}
+    inputs, labels, weights = data.one_list_per_click(inputs, tf.constant(patterns), tf.constant(weights))
+    expected = loss(tf.eye(4), tf.repeat(scores, 4, axis=0), tf.constant(RELEVANCE, tf.float32))
+    assert float(loss(labels, inputs["scores"], weights)) == pytest.approx(float(expected), rel=1e-5)
+
+    # The same weights without one list per click give a biased loss.
+    patterns, probabilities = patterns[1:], probabilities[1:]
+    weights = (probabilities[:, np.newaxis] / PROPENSITIES).astype(np.float32)
+    biased = loss(tf.constant(patterns), tf.repeat(scores, len(patterns), axis=0), tf.constant(weights))
+    assert abs(float(biased) / float(expected) - 1.0) > 0.02
+
 
 LABELS = np.array([[2, 0], [0, 1], [1, 0], [0, 3]])
 QUERIES = ["a", "b", "a", "a"]
@@ -100,3 +162,30 @@ def test_a_missing_label_column_is_named():
     frame = pd.DataFrame({"f": [0.0], "q": [1], "relevance": [1]})
     with pytest.raises(ValueError, match="`label` must be one of .*, got 'purchase'"):
         data.Lists.from_table(frame, query="q", label=["relevance", "purchase"], stack=True).batches(1)
+
+
+def test_the_lowest_label_of_each_query_is_0_and_differences_are_divided_by_the_temperature():
+    scores, qid = np.array([-3.0, 5.0, 1.0, -1.0, 7.0]), np.array(["b", "a", "b", "a", "c"])
+    found = data.labels_from_scores(scores, qid, temperature=2.0)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, [0.0, 3.0, 2.0, 0.0, 0.0])
+
+
+def test_scores_shifted_per_query_give_the_same_labels_and_list_net_is_least_at_the_scores():
+    random = np.random.RandomState(0)
+    scores, qid = random.randn(12), np.repeat([7, 3, 5], 4)
+    labels = data.labels_from_scores(scores, qid)
+    np.testing.assert_allclose(data.labels_from_scores(scores + qid, qid), labels, rtol=1e-5, atol=1e-6)
+    rows = labels.reshape(3, 4), scores.reshape(3, 4)
+    at_scores, elsewhere = (float(losses.ListNetLoss()(rows[0], values)) for values in (rows[1], random.randn(3, 4)))
+    assert at_scores < elsewhere
+
+
+def test_no_rows_and_invalid_arguments():
+    assert data.labels_from_scores([], []).shape == (0,)
+    with pytest.raises(ValueError, match="`scores` must be finite, got nan"):
+        data.labels_from_scores([1.0, np.nan], [1, 1])
+    with pytest.raises(ValueError, match=r"`scores` and `qid` must have the shape \[rows\], got \(2,\) and \(3,\)"):
+        data.labels_from_scores([1.0, 2.0], [1, 1, 1])
+    with pytest.raises(ValueError, match="`temperature` must be a finite number > 0, got 0.0"):
+        data.labels_from_scores([1.0], [1], temperature=0.0)
