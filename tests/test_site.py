@@ -40,14 +40,17 @@ def test_names_are_documented_once(texts):
 
 
 def test_every_notebook_is_in_the_site_with_its_outputs(texts):
+    images = 0
     for path in (ROOT / "docs/notebooks").glob("*.ipynb"):
         text = texts[f"notebooks/{path.stem}.html"]
         code = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
         formats = [set(output.get("data", ())) for cell in code for output in cell["outputs"]]
-        assert text.count('src="data:image/png') == sum("image/png" in each for each in formats) > 0
+        images += text.count('src="data:image/png')
+        assert text.count('src="data:image/png') == sum("image/png" in each for each in formats)
         assert text.count("<table>") == sum("text/html" in each for each in formats) > 0
         plain = [each for each in formats if not {"image/png", "text/html"} & each]
         assert text.count('<div class="highlight">') == len(code) + len(plain)
+    assert images > 3
 
 
 def test_pages_name_the_version_mark_formulas_and_load_nothing_from_other_sites(texts):
