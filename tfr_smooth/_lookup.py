@@ -6,8 +6,6 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-import tensorflow as tf
-
 from tfr_smooth import _arguments, _serialization, measures, rankings
 
 T = TypeVar("T")
@@ -102,8 +100,7 @@ def get(
 
 def deserialize(config: Mapping[str, Any], base: type[T]) -> T:
     """Creates an instance of the base class from a config returned by `serialize` or by Keras's own function."""
-    name = config.get("registered_name") or config.get("class_name")
-    known = tf.keras.utils.get_registered_object(name) if isinstance(name, str) else None
+    name, known = _serialization.registered(config)
     if not (isinstance(known, type) and issubclass(known, base)):
         raise ValueError(
             f"`config` must describe a {base.__name__} of tfr_smooth or one registered with Keras, got {name!r}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import tensorflow as tf
@@ -63,14 +64,19 @@ def deserialize(value: Any) -> Any:
     """
     if not _is_config(value):
         return value
-    name = value.get("registered_name") or value["class_name"]
-    registered = tf.keras.utils.get_registered_object(name) if isinstance(name, str) else None
-    if registered is None:
+    name, found = registered(value)
+    if found is None:
         raise ValueError(
             "`class_name` must be a class of tfr_smooth, or one registered with "
             f"tf.keras.utils.register_keras_serializable, got {name!r}."
         )
-    return registered if inspect.isfunction(registered) else registered.from_config(dict(value["config"]))
+    return found if inspect.isfunction(found) else found.from_config(dict(value["config"]))
+
+
+def registered(config: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Returns the name in a config of `serialize` or of Keras, and the class or function of this name, or None."""
+    name = config.get("registered_name") or config.get("class_name")
+    return name, tf.keras.utils.get_registered_object(name) if isinstance(name, str) else None
 
 
 def representation(configured: Any) -> str:

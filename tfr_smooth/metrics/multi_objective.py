@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _lists, _serialization
 
 
-@tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)
+@_serialization.register
 class MultiObjectiveMetric(tf.keras.metrics.Metric):
     r"""Weighted mean over objectives of a metric, each of its own label: $\sum_k w_k m_k / \sum_k w_k$.
 

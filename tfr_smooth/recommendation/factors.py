@@ -16,7 +16,7 @@ SIMILARITIES = ("cosine", "dot")
 _STEPS, _MOMENTUM = 20, 0.9
 
 
-@tf.keras.utils.register_keras_serializable(package=_serialization.PACKAGE)
+@_serialization.register
 class CatalogFactors(tf.keras.Model):
     r"""Scores of all items for users: $s_{ui} = \cos(p_u, q_i) / \tau + b_i$ or $p_u^\top q_i / \tau + b_i$.
 
