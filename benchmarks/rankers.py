@@ -3,9 +3,9 @@
 python benchmarks/rankers.py                              # synthetic data of the size of MSLR-WEB10K's fold
 python benchmarks/rankers.py --data=MQ2008/Fold1 --tf_ranking_python=.venv/ranking/bin/python
 
-Each ranker runs in a process of its own, one after the other, with its usual settings: it trains with early stopping by
-validation NDCG, then scores the test documents. Peak memory is that of the whole process. --data is a folder with
-train.txt, vali.txt and test.txt (or .gz).
+Each ranker runs in a process of its own, one after the other, with its usual settings: LightGBM and TF-Ranking train
+with early stopping by validation NDCG, `Ranker` needs no validation queries. Then it scores the test documents. Peak
+memory is that of the whole process. --data is a folder with train.txt, vali.txt and test.txt (or .gz).
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _DATA = flags.DEFINE_string("data", None, "Folder with train.txt, vali.txt and t
 _QUERIES = flags.DEFINE_integer("queries", 6000, "Training queries of the synthetic data.", lower_bound=2)
 _DOCUMENTS = flags.DEFINE_integer("documents", 120, "Documents per query of the synthetic data.", lower_bound=2)
 _FEATURES = flags.DEFINE_integer("features", 136, "Features of the synthetic data.", lower_bound=8)
-_EPOCHS = flags.DEFINE_integer("epochs", None, "Epochs of the neural rankers. Default: 30, or 5 for synthetic data.")
+_EPOCHS = flags.DEFINE_integer("epochs", None, "Epochs of TF-Ranking. Default: 30, or 5 for synthetic data.")
+_SETTINGS = flags.DEFINE_string("settings", "{}", 'Arguments of `Ranker` as JSON, such as {"members": 4}.')
 _RANKERS = flags.DEFINE_list("rankers", ["ranker", "lightgbm", "tf_ranking"], "The rankers to run.")
 _TF_RANKING_PYTHON = flags.DEFINE_string("tf_ranking_python", None, "Python with TF-Ranking. Default: skip TF-Ranking.")
 _OUTPUT = flags.DEFINE_string("output", None, "JSON file to write the results to.")
@@ -61,15 +62,8 @@ def letor(source: pathlib.Path, folder: pathlib.Path) -> None:
 def train_ranker(train: Any, valid: Any, epochs: int) -> Any:
     import tfr_smooth
 
-    of_rows = np.repeat(np.arange(len(valid["groups"])), valid["groups"])
-    ranker = tfr_smooth.Ranker(epochs=epochs, verbose=False)
-    ranker.fit(
-        train["features"],
-        train["labels"],
-        group=train["groups"],
-        eval_set=(valid["features"], valid["labels"], of_rows),
-    )
-    return ranker.predict
+    ranker = tfr_smooth.Ranker(verbose=False, **json.loads(_SETTINGS.value))
+    return ranker.fit(train["features"], train["labels"], group=train["groups"]).predict
 
 
 def train_lightgbm(train: Any, valid: Any, epochs: int) -> Any:

@@ -14,7 +14,7 @@ LABELS = tf.constant([[2.0, 0.0, 1.0, 0.0], [0.0, 1.0, -1.0, -1.0]])
 
 
 def a_scorer(members=3, **kwargs):
-    scorer = models.FeedForwardScorer(**{"hidden": [5, 4], "linear_path": 0.1, "seed": 0, "members": members, **kwargs})
+    scorer = models.FeedForwardScorer(**{"hidden": [5, 4], "seed": 0, "members": members, **kwargs})
     scorer.build([None, None, 3])
     scorer.adapt([(INPUTS, LABELS)])
     random = np.random.RandomState(1)
@@ -31,8 +31,6 @@ def alone(scorer):
         single.build([None, None, 3])
         for own, layer in zip(single.tower, scorer.tower, strict=True):
             own.set_weights([of_member(weight, member, scorer.members, layer) for weight in layer.get_weights()])
-        if scorer.linear is not None:
-            single.linear.set_weights([scorer.linear.get_weights()[0][:, member : member + 1]])
         if scorer.normalizer is not None:
             single.normalizer.set_weights(scorer.normalizer.get_weights())
         singles.append(single)
@@ -68,7 +66,7 @@ def test_a_call_in_training_returns_the_scores_of_each_member():
     ("arguments", "weights"),
     [
         ({}, [0.5, 2.0]),
-        pytest.param({"linear_path": None, "batch_norm": False}, None, marks=pytest.mark.slow),
+        ({"batch_norm": False}, None),
         pytest.param({"hidden": "linear"}, None, marks=pytest.mark.slow),
     ],
     ids=str,
@@ -100,13 +98,27 @@ def test_metrics_are_those_of_the_mean_score():
     assert evaluated["loss"] == pytest.approx(float(losses.get("softsort_ndcg")(LABELS, scorer(INPUTS))), rel=1e-5)
 
 
-def test_kernels_have_the_variance_of_one_member_and_differ_between_members():
-    layer = MemberDense(300, members=4, seed=0)
-    layer.build((None, 4 * 100))
+@pytest.mark.parametrize("shared", [False, True])
+def test_kernels_have_the_variance_of_one_member_and_differ_between_members(shared):
+    layer = MemberDense(300, members=4, shared_inputs=shared, scale=2.0, seed=0)
+    layer.build((None, 100 if shared else 4 * 100))
     kernels = layer.kernel.numpy()
     assert kernels.shape == (4, 100, 300) and not layer.bias.numpy().any()
-    np.testing.assert_allclose(kernels.std(axis=(1, 2)), np.sqrt(2.0 / (100 + 300)), rtol=0.02)
+    np.testing.assert_allclose(kernels.std(axis=(1, 2)), np.sqrt(2.0 / 100), rtol=0.02)
     assert np.abs(np.corrcoef(kernels.reshape(4, -1)) - np.eye(4)).max() < 0.03
+
+
+@pytest.mark.parametrize("units", [1, 3])
+@pytest.mark.parametrize("shared", [False, True])
+def test_outputs_and_their_mean_are_those_of_each_member(shared, units):
+    inputs = RANDOM.randn(6, 5 if shared else 20).astype(np.float32)
+    layer = MemberDense(units, members=4, shared_inputs=shared)
+    layer.build(inputs.shape)
+    layer.bias.assign(RANDOM.randn(4, units))
+    own = [inputs] * 4 if shared else np.split(inputs, 4, axis=1)
+    expected = [x @ k + b for x, k, b in zip(own, layer.kernel.numpy(), layer.bias.numpy(), strict=True)]
+    np.testing.assert_allclose(layer(inputs), np.concatenate(expected, axis=1), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(layer.mean(inputs), np.mean(expected, axis=0), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("members", [1, 2])
@@ -121,14 +133,6 @@ def test_the_seed_determines_the_initial_weights(members):
         assert np.abs(first - other).min() > 1e-5
     for first, other in zip(kernels(None), kernels(None), strict=True):
         assert np.abs(first - other).min() > 0.0
-
-
-def test_members_start_at_the_same_ridge_regression():
-    scorer, single = (models.FeedForwardScorer(hidden=[5], linear_path=0.1, members=count) for count in (3, 1))
-    for model in (scorer, single):
-        model.adapt([(INPUTS, LABELS)])
-    np.testing.assert_array_equal(scorer.linear.kernel, np.tile(single.linear.kernel, [1, 3]))
-    np.testing.assert_allclose(scorer(INPUTS), single(INPUTS), rtol=1e-6)
 
 
 def test_a_keras_file_restores_the_members(tmp_path):

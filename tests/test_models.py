@@ -1,4 +1,4 @@
-"""FeedForwardScorer and BatchNormalization, called directly and in Keras's training loop."""
+"""FeedForwardScorer, called directly and in Keras's training loop."""
 
 import inspect
 import io
@@ -12,9 +12,8 @@ import tensorflow as tf
 
 from tests import distributed_step, helpers
 from tfr_smooth import _keras, data, losses, metrics, models
-from tfr_smooth.models.ridge_regression import RidgeRegression
 
-NORMALIZATIONS = [None, "min_max", "standardize", "log1p"]
+NORMALIZATIONS = [None, "min_max", "standardize", "quantiles", "log1p"]
 every_normalization = pytest.mark.parametrize("normalization", NORMALIZATIONS)
 
 
@@ -68,82 +67,6 @@ def test_scores_equal_the_documented_network(hidden, batch_norm):
     np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
-def both_batch_normalizations(width, **kwargs):
-    """Returns our layer and that of Keras, with the same weights."""
-    layers = [kind(momentum=0.9, **kwargs) for kind in (models.BatchNormalization, tf.keras.layers.BatchNormalization)]
-    for layer in layers:
-        layer.build((None, width))
-        layer.set_weights([np.linspace(0.5, 2.0, width) + i for i in range(len(layer.get_weights()))])
-    return layers
-
-
-def training_step(layer, inputs, upstream):
-    """Returns [value, gradients, weights after the step], and the types of the graph's operations."""
-
-    @tf.function(input_signature=[tf.TensorSpec([None, *inputs.shape[1:]], inputs.dtype)])
-    def step(inputs):
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            outputs = layer(inputs, training=True)
-        return outputs, tape.gradient(outputs, [inputs, *layer.trainable_weights], upstream)
-
-    found = [*tf.nest.flatten(step(inputs)), *layer.get_weights()]
-    return found, {operation.type for operation in step.get_concrete_function().graph.get_operations()}
-
-
-def is_fused(operations):
-    return any(kind.startswith("FusedBatchNorm") for kind in operations)
-
-
-@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
-@pytest.mark.parametrize("documents", [1, 2, 7, 300])
-def test_fused_batch_normalization_equals_keras(documents, policy):
-    inputs = tf.constant(np.random.RandomState(0).randn(documents, 256) * 3.0 + 10.0, tf.float32)
-    ours, theirs = both_batch_normalizations(256, dtype=policy)
-    upstream = tf.constant(np.random.RandomState(1).randn(documents, 256), ours.compute_dtype)
-    (found, operations), (expected, others) = (training_step(layer, inputs, upstream) for layer in (ours, theirs))
-    assert is_fused(operations) and not is_fused(others)
-    assert found[0].shape == inputs.shape and found[0].dtype == expected[0].dtype
-    for one, other in zip(found, expected, strict=True):
-        tolerance = 1e-4 if policy == "float32" else 2e-2
-        one, other = (np.asarray(tf.cast(each, tf.float32)) for each in (one, other))
-        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * max(1.0, np.abs(other).max()))
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "shape"),
-    [
-        ({}, (6, 255)),
-        ({}, (6, 2, 256)),
-        ({"scale": False}, (6, 256)),
-        ({"center": False}, (6, 256)),
-        ({"trainable": False}, (6, 256)),
-        ({"synchronized": True}, (6, 256)),
-        ({"dtype": "float64"}, (6, 256)),
-    ],
-)
-def test_batch_normalization_falls_back_to_keras_where_it_cannot_be_fused(kwargs, shape):
-    inputs = tf.constant(np.random.RandomState(0).randn(*shape), kwargs.get("dtype", "float32"))
-    ours, theirs = both_batch_normalizations(shape[-1], **kwargs)
-    if len(shape) == 3:
-        ours, theirs = (type(layer).from_config(layer.get_config()) for layer in (ours, theirs))
-    (found, operations), (expected, _) = (training_step(layer, inputs, inputs) for layer in (ours, theirs))
-    assert not is_fused(operations)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(ours(inputs, training=False), theirs(inputs, training=False))
-
-
-def test_a_keras_file_restores_batch_normalization(tmp_path):
-    inputs = tf.random.stateless_normal([9, 256], [1, 2])
-    model = tf.keras.Sequential([models.BatchNormalization(momentum=0.5)])
-    model(inputs, training=True)
-    model.save(tmp_path / "model.keras")
-    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
-    assert type(loaded.layers[0]) is models.BatchNormalization
-    np.testing.assert_array_equal(loaded(inputs), model(inputs))
-
-
 @pytest.mark.parametrize(
     ("name", "widths"),
     [
@@ -166,18 +89,16 @@ def test_named_architectures_have_the_documented_widths(name, widths):
     assert set(models.ARCHITECTURES) == {"linear", "B64", "B128", "B256", "B512", "B1024"}
 
 
-def test_noise_and_dropout_apply_only_in_training():
+def test_dropout_applies_only_in_training():
     features, mask = a_batch()
-    inputs, noise = {"features": features, "mask": mask}, {"dropout": 0.5, "input_noise": 0.3}
-    quiet = a_scorer()
-    for arguments in ({"dropout": 0.5}, {"input_noise": 0.3}, noise):
-        scorer = a_scorer(**arguments)
-        scorer.set_weights(quiet.get_weights())
-        np.testing.assert_array_equal(scorer(inputs), quiet(inputs))
-        first, second = (scorer(inputs, training=True).numpy()[mask] for _ in range(2))
-        assert np.abs(first - second).max() > 1e-3
-    layers = [type(layer).__name__ for layer in a_scorer(hidden=[8], **noise).tower]
-    assert layers == ["BatchNormalization", "GaussianNoise", "Dense", "BatchNormalization", "Dropout", "Dense"]
+    inputs = {"features": features, "mask": mask}
+    quiet, scorer = a_scorer(), a_scorer(dropout=0.5)
+    scorer.set_weights(quiet.get_weights())
+    np.testing.assert_array_equal(scorer(inputs), quiet(inputs))
+    first, second = (scorer(inputs, training=True).numpy()[mask] for _ in range(2))
+    assert np.abs(first - second).max() > 1e-3
+    layers = [type(layer).__name__ for layer in a_scorer(hidden=[8], dropout=0.5).tower]
+    assert layers == ["BatchNormalization", "Dense", "BatchNormalization", "Dropout", "Dense"]
     assert models.FeedForwardScorer.from_config(scorer.get_config()).get_config() == scorer.get_config()
 
 
@@ -366,7 +287,7 @@ def test_the_names_in_a_keras_file_are_stable(tmp_path):
     assert config["registered_name"] == "tfr_smooth>FeedForwardScorer"
     assert config["build_config"] == {"num_features": 5}
     arguments = {"hidden": [8], "normalization": "standardize", "batch_norm": True, "batch_norm_momentum": 0.9}
-    arguments |= {"dropout": 0.0, "input_noise": 0.0, "linear_path": None, "members": 1, "seed": None}
+    arguments |= {"dropout": 0.0, "members": 1, "seed": None}
     assert config["config"] == {**arguments, "name": "mine"}
     weights = {"batch_normalization": 4, "batch_normalization_1": 4, "dense": 2, "dense_1": 2}
     folder, normalizer = ("layers", "layers/standardize") if _keras.IS_KERAS_3 else ("tower", "normalizer")
@@ -431,57 +352,6 @@ def test_two_towers_in_a_functional_model(tmp_path, policy):
     np.testing.assert_allclose(loaded.predict(inputs, verbose=0), found, rtol=1e-6)
 
 
-@pytest.mark.parametrize("normalization", [None, "standardize"])
-def test_a_linear_path_is_initialized_with_ridge_regression(letor, normalization):
-    scorer = models.FeedForwardScorer(hidden=[8], normalization=normalization, linear_path=0.3)
-    scorer.adapt(read(letor["train"]))
-    batches = list(read(letor["train"]))
-    documents = np.concatenate([inputs["features"][inputs["mask"]] for inputs, _ in batches])
-    labels = np.concatenate([labels[inputs["mask"]] for inputs, labels in batches])
-    if normalization:
-        stddev = documents.std(axis=0)
-        documents = (documents - documents.mean(axis=0)) / np.where(stddev > 0.0, stddev, 1.0)
-    centered = documents - documents.mean(axis=0)
-    covariance = np.cov(documents, rowvar=False, bias=True)
-    weights = np.linalg.solve(covariance + 0.3 * np.eye(16), centered.T @ (labels - labels.mean()) / len(labels))
-    inputs, _ = batches[0]
-    scores, mask = scorer(inputs).numpy(), inputs["mask"].numpy()
-    expected = documents[: mask.sum()] @ weights / np.std(documents @ weights)
-    np.testing.assert_allclose(scores[mask], expected, rtol=1e-3, atol=1e-4)
-    assert (scores[~mask] == models.PADDING_SCORE).all()
-
-
-@pytest.mark.slow
-def test_a_linear_path_is_trained_and_saved_with_the_model(letor, tmp_path):
-    scorer = a_compiled_scorer(letor["train"], linear_path=1.0)
-    scorer.adapt(read(letor["train"]))
-    before = scorer.linear.kernel.numpy().copy(), scorer.tower[-1].kernel.numpy().copy()
-    scorer.fit(read(letor["train"]), epochs=1, verbose=0)
-    for old, layer in zip(before, (scorer.linear, scorer.tower[-1]), strict=True):
-        assert np.abs(layer.kernel.numpy() - old).max() > 1e-5
-    scorer.save(tmp_path / "scorer.keras")
-    inputs, _ = next(iter(read(letor["train"])))
-    np.testing.assert_allclose(tf.keras.models.load_model(tmp_path / "scorer.keras")(inputs), scorer(inputs), rtol=1e-6)
-
-
-def test_documents_without_labels_do_not_change_the_linear_path():
-    random = np.random.RandomState(0)
-    features, labels = random.randn(2, 4, 3).astype(np.float32), np.float32([[0, 1, 2, -1], [1, 0, -1, -1]])
-    kernels = []
-    for width in (4, 3):
-        scorer = models.FeedForwardScorer(hidden=[4], linear_path=0.1)
-        scorer.adapt([({"features": features[:, :width]}, labels[:, :width])])
-        kernels.append(scorer.linear.kernel.numpy())
-    np.testing.assert_allclose(*kernels)
-    assert np.abs(kernels[0]).max() > 0.1
-
-
-def test_a_linear_path_of_constant_labels_is_zero():
-    scorer = models.FeedForwardScorer(hidden=[4], linear_path=0.1)
-    scorer.adapt([({"features": tf.random.normal([2, 4, 3])}, tf.ones([2, 4]))])
-    np.testing.assert_array_equal(scorer.linear.kernel, np.zeros([3, 1]))
-
-
 def test_features_beyond_the_range_of_float16_give_finite_scores():
     features = np.array([[[1e6, -3e8, 70000.0], [2.0, 1.0, 0.0]]], np.float32)
     with helpers.precision("mixed_float16"):
@@ -500,8 +370,6 @@ def test_features_beyond_the_range_of_float16_give_finite_scores():
         ({"hidden": [8, 0]}, "`hidden` must be an integer >= 1, got 0."),
         ({"dropout": 1.0}, "`dropout` must be a number in (0, 1), got 1.0."),
         ({"members": 0}, "`members` must be an integer >= 1, got 0."),
-        ({"input_noise": -1.0}, "`input_noise` must be a finite number > 0, got -1.0."),
-        ({"linear_path": 0.0}, "`linear_path` must be a finite number > 0, got 0.0."),
         ({"batch_norm": 1}, "`batch_norm` must be True or False, got 1."),
         ({"batch_norm_momentum": 0.0}, "`batch_norm_momentum` must be a number in (0, 1), got 0.0."),
     ],
@@ -510,11 +378,6 @@ def test_invalid_arguments_raise(arguments, message):
     with pytest.raises(ValueError) as error:
         models.FeedForwardScorer(**arguments)
     assert str(error.value) == message
-
-
-def test_ridge_regression_needs_a_linear_path():
-    with pytest.raises(ValueError, match="`linear_path` must be a number to initialize .*, got None."):
-        models.FeedForwardScorer(hidden=[2]).start_at(RidgeRegression())
 
 
 @pytest.fixture(scope="module", params=distributed_step.MODELS)

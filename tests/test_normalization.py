@@ -7,9 +7,9 @@ import tensorflow as tf
 from tests import helpers
 from tfr_smooth import models
 from tfr_smooth.data import read_letor
-from tfr_smooth.models import QueryMinMax, Standardize, get_normalizer
+from tfr_smooth.models import Quantiles, QueryMinMax, Standardize, get_normalizer, normalization
 
-NAMES = ["min_max", "standardize", "log1p"]
+NAMES = ["min_max", "standardize", "quantiles", "log1p"]
 
 
 def _batch(seed=0, batch=4, size=6, width=3):
@@ -22,7 +22,7 @@ def _batch(seed=0, batch=4, size=6, width=3):
 
 def _adapted(name):
     layer = get_normalizer(name)
-    if name == "standardize":
+    if isinstance(layer, Standardize):
         features, mask = _batch(seed=9)
         layer.adapt([{"features": features, "mask": mask}])
     return layer
@@ -30,7 +30,7 @@ def _adapted(name):
 
 def _expected(name, features, mask):
     """Computes the formulas document by document."""
-    expected = np.zeros_like(features, dtype=np.float64)
+    expected = np.zeros((*features.shape[:2], features.shape[2] * (1 + (name == "quantiles"))))
     train, real = _batch(seed=9)
     train = train[real].astype(np.float64)
     for query, row in np.argwhere(mask):
@@ -39,8 +39,13 @@ def _expected(name, features, mask):
         if name == "min_max":
             low, high = documents.min(axis=0), documents.max(axis=0)
             y = np.divide(x - low, high - low, out=np.zeros_like(x), where=high > low)
-        elif name == "standardize":
+        elif name in ("standardize", "quantiles"):
             y = (x - train.mean(axis=0)) / train.std(axis=0)
+            if name == "quantiles":
+                levels = np.linspace(0.0, 1.0, 17)
+                knots = np.quantile(train, levels, axis=0)
+                shares = [np.interp(x[i], knots[:, i], levels) for i in range(len(x))]
+                y = np.concatenate([np.clip(y, -10.0, 10.0), np.sqrt(3.0) * (2.0 * np.array(shares) - 1.0)])
         else:
             y = np.sign(x) * np.log(1 + np.abs(x))
         expected[query, row] = y
@@ -59,6 +64,28 @@ def test_agrees_with_the_formula(name, compiled):
     found = (tf.function(apply) if compiled else apply)(tf.constant(features), tf.constant(mask))
     assert found.dtype == tf.float32
     np.testing.assert_allclose(found, _expected(name, features, mask), rtol=1e-4, atol=1e-5)
+
+
+def test_quantiles_of_ties_are_their_lowest_and_those_of_a_constant_are_zero():
+    features = np.float32([[0.0] * 12 + [1.0, 2.0, 2.0, 5.0], [7.0] * 16]).T[np.newaxis]
+    layer = Quantiles()
+    layer.adapt([{"features": features}])
+    new = np.float32([[-1.0, 0.0, 1e-3, 1.5, 2.0, 9.0], [7.0, 8.0, -3e38, 7.0, 7.0, 7.0]]).T
+    values, quantiles = np.split(layer(new[np.newaxis]).numpy()[0], 2, axis=1)
+    assert np.isfinite(values).all() and np.abs(values).max() <= 10.0
+    knots = np.unique(np.quantile(features[0, :, 0], np.linspace(0.0, 1.0, 17)))
+    assert quantiles[0, 0] == quantiles[1, 0] < quantiles[2, 0] < quantiles[3, 0] < quantiles[4, 0] <= quantiles[5, 0]
+    assert knots[0] == 0.0 and quantiles[5, 0] == pytest.approx(-quantiles[0, 0])
+    assert not quantiles[:, 1].any()
+
+
+def test_quantiles_of_more_documents_than_the_sample_are_those_of_all(monkeypatch):
+    monkeypatch.setattr(normalization, "_SAMPLED", 2000)
+    layer, values = Quantiles(), np.arange(50_000, dtype=np.float32)
+    parts = np.array_split(values, 7)
+    layer.adapt([{"features": part[np.newaxis, :, np.newaxis]} for part in parts])
+    found = layer(values[np.newaxis, :, np.newaxis])[0, :, 1]
+    np.testing.assert_allclose(found, np.sqrt(3.0) * (2.0 * values / 50_000 - 1.0), atol=0.1)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -87,7 +114,7 @@ def test_output_stays_finite_for_all_finite_float32(name):
     top = np.finfo(np.float32).max
     features = np.array([[[top, 0.0], [-top, 1e-45], [1.0, -1e-38]]], np.float32)
     layer = get_normalizer(name)
-    if name == "standardize":
+    if isinstance(layer, Standardize):
         layer.adapt([{"features": features}])
     assert np.isfinite(layer(tf.constant(features))).all()
 
@@ -157,9 +184,7 @@ def test_standardize_is_exact_for_extreme_features(values, jit_compile):
     np.testing.assert_allclose(apply(tf.constant(features)), (exact - exact.mean()) / exact.std(), rtol=1e-6, atol=1e-7)
 
 
-NOT_ADAPTED = (
-    "`normalization='standardize'` needs the statistics of the training set, got none: call `adapt(dataset)` first."
-)
+NOT_ADAPTED = "`Standardize` needs the statistics of the training set, got none: call `adapt(dataset)` first."
 
 
 @pytest.mark.parametrize("kind", ["functional", "scorer"])
@@ -270,7 +295,7 @@ def _functional(layer, width=3):
     features = tf.keras.Input([None, width], name="features")
     mask = tf.keras.Input([None], name="mask", dtype="bool")
     hidden = layer(features, mask=mask)
-    assert tuple(hidden.shape) == (None, None, width)
+    assert tuple(hidden.shape) == tuple(layer.compute_output_shape((None, None, width)))
     return tf.keras.Model({"features": features, "mask": mask}, tf.keras.layers.Dense(1)(hidden))
 
 
@@ -280,15 +305,15 @@ def test_saved_model_takes_raw_features(tmp_path, name):
     inputs = {"features": tf.constant(features), "mask": tf.constant(mask)}
     layer = get_normalizer(name)
     model = _functional(layer)
-    if name == "standardize":
+    if isinstance(layer, Standardize):
         layer.adapt([{"features": features, "mask": mask}])
     before = model(inputs).numpy()
     model.save(tmp_path / "model.keras")
     loaded = tf.keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(loaded(inputs), before)
-    if name == "standardize":
+    if isinstance(layer, Standardize):
         assert abs(layer.mean.numpy()).max() > 0
-        assert len(loaded.trainable_variables) == 2 and len(loaded.variables) == 5
+        assert len(loaded.trainable_variables) == 2 and len(loaded.variables) == 5 + 3 * (name == "quantiles")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -324,7 +349,7 @@ def test_mask_of_a_masking_layer_is_used():
 def test_stays_float32_under_mixed_precision(name):
     with helpers.precision("mixed_float16"):
         layer = get_normalizer(name)
-        if name == "standardize":
+        if isinstance(layer, Standardize):
             layer.adapt([{"features": np.array([[[0.0], [2e6]]])}])
         found = layer(tf.constant([[[1e6], [1e5], [0.0]]]))
     assert found.dtype == tf.float32 and np.isfinite(found).all()
@@ -335,7 +360,7 @@ def test_a_layer_is_recreated_from_its_config(name):
     layer = type(get_normalizer(name))(name="mine")
     again = type(layer).from_config(layer.get_config())
     assert again.name == "mine" and again.get_config() == layer.get_config()
-    assert tuple(layer.compute_output_shape((None, None, 3))) == (None, None, 3)
+    assert tuple(layer.compute_output_shape((None, None, 3))) == (None, None, 6 if name == "quantiles" else 3)
     registered = tf.keras.utils.get_registered_object(f"tfr_smooth>{type(layer).__name__}")
     assert registered is type(layer)
 
@@ -344,4 +369,4 @@ def test_a_layer_is_recreated_from_its_config(name):
 def test_unknown_normalizer_is_refused(name):
     with pytest.raises(ValueError) as raised:
         get_normalizer(name)
-    assert str(raised.value) == (f"`normalization` must be one of 'min_max', 'standardize', 'log1p', got {name!r}.")
+    assert str(raised.value) == (f"`normalization` must be one of 'min_max', 'standardize', 'quantiles', 'log1p', got {name!r}.")

@@ -12,7 +12,10 @@ import tensorflow as tf
 import tfr_smooth
 from tfr_smooth import _keras, _table_inputs, data, evaluation, losses, training
 
-SMALL = {"hidden": [8], "epochs": 2, "batch_size": 16, "members": 1, "loss": "softmax", "verbose": False}
+SMALL = {
+    **{"hidden": [8], "epochs": 2, "batch_size": 16, "learning_rate": 0.01, "members": 1, "loss": "softmax"},
+    **{"validation_fraction": 0.2, "verbose": False},
+}
 
 
 def table(queries=30, seed=0):
@@ -47,7 +50,7 @@ def numbers(frame=FRAME):
 @pytest.fixture(scope="module")
 def of_arrays():
     features, labels, queries = numbers()
-    return tfr_smooth.Ranker(**SMALL, validation_fraction=0.0).fit(features, labels, qid=queries)
+    return tfr_smooth.Ranker(**{**SMALL, "validation_fraction": 0.0}).fit(features, labels, qid=queries)
 
 
 def raw_inputs(frame, ranker):
@@ -120,7 +123,7 @@ def test_features_prepared_for_each_batch_train_like_those_in_memory(kind, ranke
         new, expected = NEW, ranker
     else:
         features, labels, queries = numbers()
-        fitted = tfr_smooth.Ranker(**SMALL, validation_fraction=0.0).fit(features, labels, qid=queries)
+        fitted = tfr_smooth.Ranker(**{**SMALL, "validation_fraction": 0.0}).fit(features, labels, qid=queries)
         new, expected = features, of_arrays
     assert fitted.history_ == expected.history_
     np.testing.assert_array_equal(fitted.predict(new), expected.predict(new))
@@ -185,8 +188,8 @@ def test_group_qid_and_columns_define_the_same_queries(of_arrays):
     frame = pd.DataFrame(features, columns=["1", "2", "3"])
     sizes = pd.Series(queries).groupby(queries, sort=False).size().to_numpy()
     fitted = [
-        tfr_smooth.Ranker(**SMALL, validation_fraction=0.0).fit(features, labels, group=sizes),
-        tfr_smooth.Ranker(**SMALL, validation_fraction=0.0).fit(
+        tfr_smooth.Ranker(**{**SMALL, "validation_fraction": 0.0}).fit(features, labels, group=sizes),
+        tfr_smooth.Ranker(**{**SMALL, "validation_fraction": 0.0}).fit(
             frame.assign(y=labels, q=queries), label="y", query="q", eval_set=None
         ),
     ]
@@ -232,7 +235,7 @@ def test_a_loss_object_and_its_hyperparameters_survive_a_file(tmp_path):
 def test_a_function_of_datasets_trains_like_the_same_arrays():
     features, labels, queries = numbers()
     complete = np.nan_to_num(features).astype(np.float32)
-    table = tfr_smooth.Ranker(**SMALL, validation_fraction=0.0).fit(complete, labels, qid=queries)
+    table = tfr_smooth.Ranker(**{**SMALL, "validation_fraction": 0.0}).fit(complete, labels, qid=queries)
     lists = data.Lists.from_arrays(complete, labels, queries)
 
     def epochs(finished):
@@ -260,7 +263,7 @@ def test_the_best_epoch_of_the_validation_set_is_used():
 @pytest.mark.slow
 def test_weights_scale_the_loss_of_documents():
     weighted = FRAME.assign(weight=np.where(FRAME["query"].isin(["q0", "q1", "q2"]), 0.0, 1.0))
-    still = {**SMALL, "normalization": None, "linear_path": None, "dropout": 0.0, "validation_fraction": 0.0}
+    still = {**SMALL, "normalization": None, "dropout": 0.0, "validation_fraction": 0.0}
     by_column = tfr_smooth.Ranker(**still).fit(weighted, label="label", query="query", weight="weight")
     features = FRAME.drop(columns="label")
     by_array = tfr_smooth.Ranker(**still).fit(
@@ -271,25 +274,61 @@ def test_weights_scale_the_loss_of_documents():
     assert np.abs(unweighted.predict(FRAME) - by_column.predict(FRAME)).max() > 1e-4
 
 
+class Interrupt(tf.keras.callbacks.Callback):
+    """Interrupts the training in its second epoch."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == 1:
+            raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("members", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_resumed_training_ends_like_an_uninterrupted_one(members, tmp_path, capsys):
     # Keras 2 does not store the state of dropout.
     settings = {**SMALL, "members": members, "verbose": True, "dropout": 0.5 if _keras.IS_KERAS_3 else 0.0}
-    fit = lambda epochs, folder: tfr_smooth.Ranker(**{**settings, "epochs": epochs}).fit(  # noqa: E731
-        FRAME, label="label", query="query", checkpoint_dir=folder
+    settings |= {"epochs": 3, "loss": "smoothi_ndcg"}
+    fit = lambda folder, callbacks=(), **changes: tfr_smooth.Ranker(**{**settings, **changes}).fit(  # noqa: E731
+        FRAME, label="label", query="query", checkpoint_dir=folder, callbacks=callbacks
     )
-    fit(1, tmp_path / "interrupted")
-    resumed = fit(3, tmp_path / "interrupted")
+    with pytest.raises(KeyboardInterrupt):
+        fit(tmp_path / "interrupted", [Interrupt()])
+    resumed = fit(tmp_path / "interrupted")
     assert "Resuming after 1 finished epochs" in capsys.readouterr().out
-    whole = fit(3, tmp_path / "whole")
+    whole = fit(tmp_path / "whole")
     assert resumed.history_ == {name: pytest.approx(values, rel=1e-5) for name, values in whole.history_.items()}
     np.testing.assert_allclose(resumed.predict(NEW), whole.predict(NEW), rtol=1e-4, atol=1e-5)
-    finished = fit(3, tmp_path / "whole")  # nothing is left to train
+    finished = fit(tmp_path / "whole")  # nothing is left to train
     np.testing.assert_allclose(finished.predict(NEW), whole.predict(NEW), rtol=1e-6)
     with pytest.raises(ValueError, match="learning_rate=0.5 .was 0.01."):
-        tfr_smooth.Ranker(**settings, learning_rate=0.5).fit(
-            FRAME, label="label", query="query", checkpoint_dir=tmp_path / "whole"
-        )
+        fit(tmp_path / "whole", learning_rate=0.5)
+    with pytest.raises(ValueError, match="epochs=4 .was 3."):  # another decay of the learning rate
+        fit(tmp_path / "whole", epochs=4)
+    constant = {"schedule": "constant", "warm_start": 0.0}
+    fit(tmp_path / "constant", **constant, epochs=1)
+    longer = fit(tmp_path / "constant", **constant)
+    assert longer.history_ == {
+        name: pytest.approx(values, rel=1e-5) for name, values in fit(None, **constant).history_.items()
+    }
+
+
+def test_the_loss_and_the_learning_rate_change_between_epochs():
+    seen = []
+
+    class Seen(tf.keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            seen.append((round(float(self.model.optimizer.learning_rate), 6), logs["loss"]))
+
+    settings = {**SMALL, "epochs": 4, "dropout": 0.0, "learning_rate": 1e-4, "warm_start": 0.5, "loss": "smoothi_ndcg"}
+    fit = lambda **changes: tfr_smooth.Ranker(**{**settings, **changes}).fit(  # noqa: E731
+        FRAME, label="label", query="query", callbacks=[Seen()]
+    )
+    fit(), fit(loss="softmax"), fit(warm_start=0.0), fit(schedule="constant")
+    rates, values = (np.reshape(column, [4, 4]) for column in zip(*seen, strict=True))
+    np.testing.assert_allclose(rates[0], 1e-4 * 0.5 * (1.0 + np.cos(np.pi * np.arange(4) / 4)), atol=1e-6)
+    np.testing.assert_allclose(rates[3], 1e-4, atol=1e-9)
+    np.testing.assert_allclose(values[0, :2], values[1, :2], rtol=1e-6)  # softmax
+    assert values[0, :2].min() > 1.2 * values[0, 2:].max()
+    np.testing.assert_allclose(values[0, 2:], values[2, 2:], atol=0.05)  # SmoothI
 
 
 @pytest.mark.slow
@@ -334,7 +373,7 @@ def test_the_defaults_are_the_default_recipe_and_those_of_training():
 INVALID = [
     *(("hidden", 3), ("hidden", [0]), ("learning_rate", 0.0), ("batch_size", 0), ("epochs", 1.5), ("members", 0)),
     *(("normalization", "zscore"), ("select_by", "loss"), ("dropout", 1.0), ("weight_decay", -1.0)),
-    *(("input_noise", -1.0), ("linear_path", 0.0), ("patience", 0), ("validation_fraction", 1.0)),
+    *(("schedule", "step"), ("warm_start", 1.0), ("patience", 0), ("validation_fraction", 1.0)),
     *(("max_categories", 0), ("seed", -1), ("verbose", 1), ("loss", 3), ("alpha", -1.0), ("sigma", 1.0)),
 ]
 

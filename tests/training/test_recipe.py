@@ -10,7 +10,7 @@ from tests import helpers
 from tfr_smooth import _keras, losses, metrics
 from tfr_smooth.training import recipe
 
-ARGUMENTS = {"loss": "list_net", "hidden": [8], "members": 2, "dropout": 0.5, "input_noise": 0.3, "verbose": False}
+ARGUMENTS = {"loss": "list_net", "hidden": [8], "members": 2, "dropout": 0.5, "verbose": False}
 keras_3 = pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 cannot reset the state of dropout")
 
 

@@ -1,6 +1,5 @@
 """Scorers from the learning-to-rank papers and of table columns, and layers of lists, such as TF-Ranking's."""
 
-from tfr_smooth.models.batch_normalization import BatchNormalization
 from tfr_smooth.models.calibration import CalibratedScorer, IsotonicCalibration, PlattCalibration
 from tfr_smooth.models.concat_features import ConcatFeatures
 from tfr_smooth.models.document_interaction_attention import DocumentInteractionAttention
@@ -8,7 +7,7 @@ from tfr_smooth.models.feed_forward import ARCHITECTURES, PADDING_SCORE, FeedFor
 from tfr_smooth.models.flatten_list import FlattenList
 from tfr_smooth.models.gam_layer import GAMLayer
 from tfr_smooth.models.list_attention import ListAttention
-from tfr_smooth.models.normalization import QueryMinMax, Standardize, SymmetricLog1p, get_normalizer
+from tfr_smooth.models.normalization import Quantiles, QueryMinMax, Standardize, SymmetricLog1p, get_normalizer
 from tfr_smooth.models.position_bias import PositionBias
 from tfr_smooth.models.restore_list import RestoreList
 from tfr_smooth.models.scorer import Scorer
@@ -19,7 +18,6 @@ from tfr_smooth.models.tower import create_tower
 __all__ = [
     "ARCHITECTURES",
     "PADDING_SCORE",
-    "BatchNormalization",
     "CalibratedScorer",
     "ConcatFeatures",
     "DocumentInteractionAttention",
@@ -30,6 +28,7 @@ __all__ = [
     "ListAttention",
     "PlattCalibration",
     "PositionBias",
+    "Quantiles",
     "QueryMinMax",
     "RestoreList",
     "Scorer",

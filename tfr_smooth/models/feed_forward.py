@@ -11,10 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.models.batch_normalization import BatchNormalization
-from tfr_smooth.models.member_dense import MemberDense
-from tfr_smooth.models.normalization import NORMALIZATIONS, Standardize, get_normalizer
-from tfr_smooth.models.ridge_regression import RidgeRegression
+from tfr_smooth.models.member_dense import MemberDense, initializer
+from tfr_smooth.models.normalization import NORMALIZATIONS, QueryMinMax, Standardize, get_normalizer
 from tfr_smooth.models.scorer import Scorer
 
 # Hidden layers by name, from Bruch et al., SIGIR 2019 ("B64: 3 hidden layers with 64, 32, and 16 units; progressively
@@ -30,6 +28,9 @@ ARCHITECTURES: dict[str, tuple[int, ...]] = {
 # The score at padding. It is finite, so JSON can represent it and its product with 0 is 0. It is below every score of a
 # network, so padding sorts last.
 PADDING_SCORE = -1e30
+
+# Initial scores are near 0: a network learns faster if it has no random scores to unlearn.
+_OUTPUT_SCALE = 0.02
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
@@ -53,18 +54,13 @@ class FeedForwardScorer(Scorer):
     Args:
       hidden: Widths of the hidden layers, each >= 1, or a name: "linear" (no hidden layers), "B64", "B128", "B256",
         "B512", "B1024".
-      normalization: Normalization of the input features: "min_max" (per query), "standardize" (call `adapt` with the
-        training set before training), "log1p" or None for no normalization. It is part of the model, so exported models
-        take raw features.
+      normalization: Normalization of the input features: "min_max" (per query), "standardize" or "quantiles"
+        (call `adapt` with the training set before training), "log1p" or None for no normalization. It is part of the
+        model, so exported models take raw features.
       batch_norm: Whether to use batch normalization.
       batch_norm_momentum: Momentum of the moving statistics, in (0, 1). The papers' code uses 0.9. For training sets
         with many batches, a higher value is better (Bruch et al. use 0.99 there).
       dropout: Dropout rate of the inputs of each dense layer except the first, in [0, 1).
-      input_noise: Standard deviation, >= 0, of the Gaussian noise added during training to the features after batch
-        normalization, which have a standard deviation of 1.
-      linear_path: Strength of ridge regression, > 0. Adds a linear function of the normalized features to the scores.
-        `adapt` initializes it with ridge regression of the labels, scaled to scores with a standard deviation of 1, and
-        initializes the output of the network to 0. Intended for `normalization="standardize"`. None disables it.
       members: Number of networks, >= 1.
       seed: Seed, >= 0, of the initial weights, the dropout and the noise. None uses Keras's global seed.
       name: Name of the model. None uses Keras's default.
@@ -96,8 +92,6 @@ class FeedForwardScorer(Scorer):
         batch_norm: bool = True,
         batch_norm_momentum: float = 0.9,
         dropout: float = 0.0,
-        input_noise: float = 0.0,
-        linear_path: float | None = None,
         members: int = 1,
         seed: int | None = None,
         name: str | None = "feed_forward_scorer",
@@ -110,8 +104,6 @@ class FeedForwardScorer(Scorer):
             batch_norm=batch_norm,
             batch_norm_momentum=batch_norm_momentum,
             dropout=dropout,
-            input_noise=input_noise,
-            linear_path=linear_path,
             members=members,
             seed=seed,
         )
@@ -128,17 +120,21 @@ class FeedForwardScorer(Scorer):
         tower = []
         for depth, width in enumerate([*widths, 1]):
             if batch_norm:
-                tower.append(BatchNormalization(momentum=batch_norm_momentum, synchronized=synchronized))
-            if depth == 0 and input_noise:
-                tower.append(tf.keras.layers.GaussianNoise(input_noise, seed=next(seeds)))
+                options = {"momentum": batch_norm_momentum, "synchronized": synchronized}
+                tower.append(tf.keras.layers.BatchNormalization(**options))
             if depth > 0 and dropout:
                 tower.append(tf.keras.layers.Dropout(dropout, seed=next(seeds)))
-            activation = "relu" if depth < len(widths) else None
-            tower.append(_dense(width, members, activation, next(seeds)))
+            is_last = depth == len(widths)
+            options = {"activation": None if is_last else "relu", "seed": next(seeds)}
+            options["scale"] = _OUTPUT_SCALE if is_last else 2.0
+            if members > 1:
+                shared = depth == 0 and not batch_norm  # each network has its own batch normalization
+                tower.append(MemberDense(width, members=members, shared_inputs=shared, **options))
+            else:
+                kernel = initializer(options.pop("scale"), options.pop("seed"))
+                tower.append(tf.keras.layers.Dense(width, kernel_initializer=kernel, **options))
         self.tower = tower
-        self.linear = None
-        if linear_path is not None:
-            self.linear = tf.keras.layers.Dense(members, use_bias=False, kernel_initializer="zeros")
+        self._own_inputs = members > 1 and batch_norm
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights for features of this shape, or for a dict with `features` of this shape."""
@@ -148,70 +144,43 @@ class FeedForwardScorer(Scorer):
         width = self.num_features = int(shape[-1])
         if isinstance(self.normalizer, Standardize) and not self.normalizer.built:
             self.normalizer.build((None, None, width))
+        if self.normalizer is not None:
+            width = int(self.normalizer.compute_output_shape((None, width))[-1])
+        columns = width * (self.members if self._own_inputs else 1)
         for layer in self.tower:
-            layer.build((None, width * self.members))
-            width = getattr(layer, "units", width)
-        if self.linear is not None:
-            self.linear.build((None, self.num_features))
+            layer.build((None, columns))
+            columns = layer.units * self.members if hasattr(layer, "units") else columns
         self.built = True
 
     def adapt(self, dataset: Iterable[Any]) -> None:
-        """Computes the statistics of `normalization="standardize"` and initializes the linear path from a training set.
+        """Computes the statistics of `normalization="standardize"` or "quantiles" from a training set.
 
-        Does nothing if the model has neither.
+        Does nothing for other normalizations.
 
         Args:
-          dataset: Batches of (inputs, labels), such as from `data.read_letor`. Iterated at most twice.
+          dataset: Batches of (inputs, labels), such as from `data.read_letor`. Iterated once.
         """
         if isinstance(self.normalizer, Standardize):
             self.normalizer.adapt(dataset)
-        if self.linear is not None:
-            regression = RidgeRegression()
-            for inputs, labels, *_ in dataset:
-                features, mask = _features_and_mask(inputs)
-                if self.normalizer is not None:
-                    features = self.normalizer(features, mask=mask)
-                real = tf.logical_and(mask, tf.convert_to_tensor(labels) >= 0.0)
-                regression.add(*(tf.boolean_mask(values, real).numpy() for values in (features, labels)))
-            self.start_at(regression)
-
-    def start_at(self, regression: RidgeRegression) -> None:
-        """Initializes the linear path with ridge regression, and the output of the network to 0.
-
-        Args:
-          regression: Regression on the training documents, with features normalized like those of the model.
-
-        Raises:
-          ValueError: If the model has no linear path.
-        """
-        if self.linear is None:
-            raise ValueError("`linear_path` must be a number to initialize the model with ridge regression, got None.")
-        weights = regression.weights(self._config["linear_path"])
-        if not self.built:
-            self.build((None, None, len(weights)))
-        # Constant labels lead to weights of 0 and no variance.
-        column = (weights / (regression.stddev(weights) or 1.0))[:, np.newaxis].astype(np.float32)
-        self.linear.kernel.assign(np.tile(column, [1, self.members]))
-        for variable in self.tower[-1].weights:
-            variable.assign(tf.zeros_like(variable))
 
     def call(self, inputs: Any, training: bool | None = None) -> tf.Tensor:
         """Returns scores [batch, list]; in training with several members, those of each, [members, batch, list]."""
         features, mask = _features_and_mask(inputs)
-        if self.normalizer is not None:
+        if isinstance(self.normalizer, QueryMinMax):
             features = self.normalizer(features, mask=mask)
         documents = tf.boolean_mask(features, mask)
-        outputs = tf.tile(documents, [1, self.members])
-        for layer in self.tower:
+        if self.normalizer is not None and not isinstance(self.normalizer, QueryMinMax):
+            documents = self.normalizer(documents[tf.newaxis])[0]
+        outputs = tf.tile(documents, [1, self.members]) if self._own_inputs else documents
+        for layer in self.tower[:-1]:
             outputs = layer(outputs)
-        scores = tf.cast(outputs, tf.float32)
-        if self.linear is not None:
-            scores += tf.cast(self.linear(documents), tf.float32)
-        if self.members > 1 and training:
+        by_member = self.members > 1 and training
+        last = self.tower[-1] if by_member or self.members == 1 else self.tower[-1].mean
+        scores = tf.cast(last(outputs), tf.float32)
+        if by_member:
             padding = tf.fill(tf.concat([tf.shape(mask), [self.members]], axis=0), PADDING_SCORE)
             return tf.transpose(tf.tensor_scatter_nd_update(padding, tf.where(mask), scores), [2, 0, 1])
-        padding = tf.fill(tf.shape(mask), PADDING_SCORE)
-        return tf.tensor_scatter_nd_update(padding, tf.where(mask), tf.reduce_mean(scores, axis=1))
+        return tf.tensor_scatter_nd_update(tf.fill(tf.shape(mask), PADDING_SCORE), tf.where(mask), scores[:, 0])
 
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, **kwargs: Any
@@ -278,29 +247,15 @@ def _hidden(name: str, value: Any) -> list[int] | str:
     return value if isinstance(value, str) else widths
 
 
-def _positive(name: str, value: Any) -> float:
-    return _arguments.real(name, value, above=0.0)
-
-
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "hidden": _hidden,
     "normalization": lambda name, value: value if value is None else _arguments.choice(name, value, NORMALIZATIONS),
     "batch_norm": _arguments.boolean,
     "batch_norm_momentum": functools.partial(_arguments.real, above=0.0, below=1.0),
     "dropout": lambda name, value: _arguments.real(name, value, above=0.0, below=1.0) if value else 0.0,
-    "input_noise": lambda name, value: _positive(name, value) if value else 0.0,
-    "linear_path": lambda name, value: None if value is None else _positive(name, value),
     "members": functools.partial(_arguments.integer, least=1),
     "seed": functools.partial(_arguments.integer_or_none, least=0),
 }
-
-
-def _dense(width: int, members: int, activation: str | None, seed: int | None) -> tf.keras.layers.Layer:
-    if members > 1:
-        return MemberDense(width, members=members, activation=activation, seed=seed)
-    # The layer in files of models without members.
-    kernel_initializer = tf.keras.initializers.GlorotNormal(seed=seed)
-    return tf.keras.layers.Dense(width, activation=activation, kernel_initializer=kernel_initializer)
 
 
 def _seeds(seed: int | None) -> Iterator[int | None]:

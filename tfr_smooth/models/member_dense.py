@@ -15,16 +15,20 @@ class MemberDense(tf.keras.layers.Layer):
 
     $$y_m = \mathrm{activation}(x_m K_m + b_m), \qquad x = [x_1, \ldots, x_M], \quad y = [y_1, \ldots, y_M]$$
 
-    One layer has fewer variables and operations than M layers, so it takes less time to trace.
+    One layer has fewer variables and operations than M layers, so it takes less time to trace; with shared inputs, it
+    is one matrix product.
 
     Args:
       units: Width of the output of each network, >= 1.
       members: Number of networks, >= 1.
       activation: Name of a Keras activation. None for none.
-      seed: Seed, >= 0, of the kernels, which are different Glorot normal draws. None uses Keras's global seed.
+      shared_inputs: Whether all networks have the same inputs, [documents, inputs].
+      scale: Scale of the initial variance of the kernels, > 0: 2 is He's, for ReLU.
+      seed: Seed, >= 0, of the kernels, which are different normal draws. None uses Keras's global seed.
       **kwargs: Arguments of `tf.keras.layers.Layer`.
 
-    Call with [documents, members * inputs]. Returns [documents, members * units]. The weights are `kernel` [members,
+    Call with [documents, members * inputs]. Returns [documents, members * units]. `mean` is the mean over the networks,
+    [documents, units], for a layer without activation, as one matrix product. The weights are `kernel` [members,
     inputs, units] and `bias` [members, units].
 
     Raises:
@@ -41,17 +45,28 @@ class MemberDense(tf.keras.layers.Layer):
     """
 
     def __init__(
-        self, units: int, *, members: int, activation: str | None = None, seed: int | None = None, **kwargs: Any
+        self,
+        units: int,
+        *,
+        members: int,
+        activation: str | None = None,
+        shared_inputs: bool = False,
+        scale: float = 2.0,
+        seed: int | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.units = _arguments.integer("units", units, least=1)
         self.members = _arguments.integer("members", members, least=1)
         self.activation = activation
+        self.shared_inputs = _arguments.boolean("shared_inputs", shared_inputs)
+        self.scale = _arguments.real("scale", scale, above=0.0)
         self.seed = _arguments.integer_or_none("seed", seed, least=0)
 
     def build(self, input_shape: Any) -> None:
-        """Creates the weights for inputs [documents, members * inputs]."""
-        shape = (self.members, int(input_shape[-1]) // self.members, self.units)
+        """Creates the weights for inputs [documents, members * inputs], or [documents, inputs] if they are shared."""
+        inputs = int(input_shape[-1]) // (1 if self.shared_inputs else self.members)
+        shape = (self.members, inputs, self.units)
         self.kernel = self.add_weight(name="kernel", shape=shape, initializer=self._kernels)
         self.bias = self.add_weight(name="bias", shape=(self.members, self.units), initializer="zeros")
         super().build(input_shape)
@@ -60,14 +75,34 @@ class MemberDense(tf.keras.layers.Layer):
         seeds: list[int | None] = [None] * self.members
         if self.seed is not None:
             seeds = [int(state) >> 1 for state in np.random.SeedSequence(self.seed).generate_state(self.members)]
-        # The variance depends on the inputs and units of one member.
-        return tf.stack([tf.keras.initializers.GlorotNormal(seed=seed)(shape[1:], dtype) for seed in seeds])
+        # The variance depends on the inputs of one member.
+        return tf.stack([initializer(self.scale, seed)(shape[1:], dtype) for seed in seeds])
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Returns [documents, members * units]."""
+        kernel, bias = tf.convert_to_tensor(self.kernel), tf.convert_to_tensor(self.bias)
+        activation = tf.keras.activations.get(self.activation)
+        if self.shared_inputs:
+            columns = tf.reshape(tf.transpose(kernel, [1, 0, 2]), [-1, self.members * self.units])
+            return activation(tf.nn.bias_add(tf.matmul(inputs, columns), tf.reshape(bias, [-1])))
+        if self.units == 1:
+            by_member = tf.reshape(inputs, [-1, self.members, kernel.shape[1]])
+            return activation(tf.reduce_sum(by_member * kernel[:, :, 0], axis=2) + bias[:, 0])
         # `tf.einsum` transposes inputs and outputs. Bias and activation are faster on the columns of one member, which
         # fit into the processor's cache.
-        parts = zip(tf.split(inputs, self.members, axis=1), tf.unstack(self.kernel), tf.unstack(self.bias), strict=True)
-        activation = tf.keras.activations.get(self.activation)
-        outputs = [activation(tf.nn.bias_add(tf.matmul(own, kernel), bias)) for own, kernel, bias in parts]
-        return tf.concat(outputs, axis=1)
+        parts = zip(tf.split(inputs, self.members, axis=1), tf.unstack(kernel), tf.unstack(bias), strict=True)
+        return tf.concat([activation(tf.nn.bias_add(tf.matmul(own, each), b)) for own, each, b in parts], axis=1)
+
+    def mean(self, inputs: tf.Tensor) -> tf.Tensor:
+        """Returns the mean of the outputs over the networks, [documents, units], without the activation."""
+        kernel, bias = tf.convert_to_tensor(self.kernel), tf.convert_to_tensor(self.bias)
+        inputs = tf.cast(inputs, kernel.dtype)
+        if self.shared_inputs:
+            return tf.nn.bias_add(tf.matmul(inputs, tf.reduce_mean(kernel, axis=0)), tf.reduce_mean(bias, axis=0))
+        rows = tf.reshape(kernel / self.members, [-1, self.units])
+        return tf.nn.bias_add(tf.matmul(inputs, rows), tf.reduce_mean(bias, axis=0))
+
+
+def initializer(scale: float, seed: int | None) -> tf.keras.initializers.Initializer:
+    """Returns the initializer of kernels with a variance of `scale` divided by the number of inputs."""
+    return tf.keras.initializers.VarianceScaling(scale, mode="fan_in", distribution="truncated_normal", seed=seed)

@@ -7,7 +7,7 @@ padded rows contain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,11 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.models.moments import Moments
+
+_SEGMENTS = 16  # of the piecewise linear quantiles
+_STEEPEST = 1e30  # The product of a finite slope and no difference is 0.
+_SAMPLED = 1 << 15  # documents that quantiles are computed from
+_LARGEST = 10.0  # standard deviations
 
 
 class _Normalizer(tf.keras.layers.Layer):
@@ -165,7 +170,7 @@ class Standardize(_Normalizer):
                 self._is_adapted = stddev.size > 0 and not np.isnan(stddev).any()
                 if not self._is_adapted:
                     raise ValueError(
-                        "`normalization='standardize'` needs the statistics of the training set, got none: call "
+                        f"`{type(self).__name__}` needs the statistics of the training set, got none: call "
                         "`adapt(dataset)` first."
                     )
 
@@ -193,27 +198,17 @@ class Standardize(_Normalizer):
 
         One pass. Merges float64 moments batch by batch; memory holds one batch.
         """
-        if isinstance(dataset, tf.data.Dataset) and (int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY):
-            raise ValueError("`dataset` must be finite, got one that repeats forever.")
+        self.learn(_documents(dataset))
+
+    def learn(self, parts: Iterable[np.ndarray]) -> None:
+        """Computes the statistics of documents.
+
+        Args:
+          parts: Arrays [documents, F], float64, with at least one document.
+        """
         moments = Moments(lambda differences: np.square(differences).sum(axis=0))
-        for element in dataset:
-            inputs = element[0] if isinstance(element, (tuple, list)) else element
-            # float32 first, as in the layer's input. Sums of equal float32 values are exact in float64 (up to 2**29 of
-            # them), so a constant feature has a deviation of 0.
-            features = np.asarray(inputs["features"], dtype=np.float32).astype(np.float64)
-            mask = inputs.get("mask")
-            rows = features[np.ones(features.shape[:-1], bool) if mask is None else np.asarray(mask, bool)]
-            wrong = np.argwhere(~np.isfinite(rows))
-            if len(wrong):
-                value, feature = float(rows[tuple(wrong[0])]), int(wrong[0][1]) + 1
-                raise ValueError(
-                    f"`dataset` must have finite features in real documents, got {value} in feature {feature}."
-                )
-            if moments.count and rows.shape[1] != len(moments.mean):
-                raise ValueError(f"`dataset` must have {len(moments.mean)} features, got {rows.shape[1]}.")
+        for rows in parts:
             moments.add(rows)
-        if moments.count == 0:
-            raise ValueError("`dataset` must contain at least one real document, got none.")
         width = len(moments.mean)
         if not self.built:
             self.build((None, None, width))
@@ -239,6 +234,112 @@ class Standardize(_Normalizer):
         mean, rest, stddev = (0.5 * tf.convert_to_tensor(weight) for weight in weights)
         constant = stddev == 0.0
         return tf.where(constant, 0.0, (0.5 * features - mean - rest) / tf.where(constant, 1.0, stddev))
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+class Quantiles(Standardize):
+    r"""Returns each feature twice: standardized, and by its quantile among the training documents.
+
+    $$y = \left[\mathrm{clip}\Big(\frac{x - \mathrm{mean}}{\mathrm{stddev}}, -10, 10\Big), \;
+      \sqrt{3} \, (2 q(x) - 1)\right]$$
+
+    q(x) is the fraction of the training documents with lower values. It is linear between the 1/16 quantiles of up to
+    32,768 documents, which are drawn at random. A network learns steps and heavy tails faster from quantiles, and
+    linear effects faster from values.
+
+    Args:
+      dtype: Dtype policy of the layer; the computation uses float32.
+      **kwargs: `name` and other arguments of a Keras layer.
+
+    Call args:
+      features: [batch, list, F], finite in real documents.
+      mask: bool [batch, list], True for real documents. None: all documents are real.
+
+    Returns:
+      float32 [batch, list, 2 F]; 0 for padding.
+
+    Raises:
+      ValueError: If the layer has no statistics, neither from `adapt` nor from a file.
+
+    Time and memory are linear in the size of the features.
+
+    Example:
+      >>> layer = Quantiles()
+      >>> layer.adapt([({"features": np.arange(5.0)[np.newaxis, :, np.newaxis]}, None)])
+      >>> layer(tf.constant([[[0.0], [2.0], [9.0]]])).numpy().round(2).tolist()
+      [[[-1.409999966621399, -1.7300000190734863], [0.0, 0.0], [4.949999809265137, 1.7300000190734863]]]
+    """
+
+    def build(self, input_shape: Any) -> None:
+        """Creates the weights; the last dimension of the features must be known."""
+        super().build(input_shape)
+        shape = (_SEGMENTS, tf.TensorShape(input_shape)[-1])
+        for name in ("starts", "slopes", "heights"):
+            setattr(self, name, self.add_weight(name=name, shape=shape, initializer="zeros", trainable=False))
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """Returns the shape of the values and quantiles."""
+        return (*input_shape[:-1], 2 * input_shape[-1])
+
+    def learn(self, parts: Iterable[np.ndarray]) -> None:
+        """Computes the statistics of documents.
+
+        Args:
+          parts: Arrays [documents, F], float64, with at least one document.
+        """
+        sample = _Sample(_SAMPLED)
+        super().learn(map(sample.add, parts))
+        quantiles = np.quantile(sample.rows.astype(np.float64), np.linspace(0.0, 1.0, _SEGMENTS + 1), axis=0).astype(np.float32)
+        found = np.zeros((3, _SEGMENTS, len(quantiles[0])))
+        for feature, column in enumerate(quantiles.T):
+            knots, places = np.unique(column.astype(np.float64), return_index=True)
+            slopes = np.minimum(1.0 / np.diff(knots), _STEEPEST)
+            heights = 2.0 * np.sqrt(3.0) * np.diff(places) / _SEGMENTS
+            found[:, : len(slopes), feature] = knots[:-1], slopes, heights
+        for weight, value in zip((self.starts, self.slopes, self.heights), found, strict=True):
+            weight.assign(value.astype(np.float32))
+
+    def normalize(self, features: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
+        """Returns the values and quantiles; called by the layer.
+
+        Args:
+          features: float32 [batch, list, F], 0 for padding.
+          real: bool [batch, list, 1], True for real documents.
+
+        Returns:
+          float32 [batch, list, 2 F]; values for padding are ignored.
+        """
+        values = tf.clip_by_value(super().normalize(features, real), -_LARGEST, _LARGEST)
+        quantiles = tf.zeros_like(features) - 0.5 * tf.reduce_sum(self.heights, axis=0)  # 0 for constant features
+        weights = (tf.unstack(tf.convert_to_tensor(each)) for each in (self.starts, self.slopes, self.heights))
+        # A binary search and look-ups, in place of this sum, take several times as long.
+        for start, slope, height in zip(*weights, strict=True):
+            quantiles += height * tf.clip_by_value((features - start) * slope, 0.0, 1.0)
+        return tf.concat([values, quantiles], axis=-1)
+
+
+class _Sample:
+    """Up to `size` rows, drawn at random from all that are added (Vitter's algorithm R)."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._random, self._count = size, np.random.default_rng(0), 0
+        self._rows = np.zeros((0, 0), np.float32)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The rows, float32."""
+        return self._rows[: self._count]
+
+    def add(self, rows: np.ndarray) -> np.ndarray:
+        """Adds rows and returns them."""
+        if not self._count:
+            self._rows = np.zeros((self._size, rows.shape[1]), np.float32)
+        counts = self._count + np.arange(1, len(rows) + 1)
+        places = np.where(counts <= self._size, counts - 1, self._random.random(len(rows)) * counts).astype(np.int64)
+        kept = places < self._size
+        self._rows[places[kept]] = rows[kept]
+        self._count += len(rows)
+        return rows
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
@@ -279,6 +380,33 @@ class SymmetricLog1p(_Normalizer):
         return tf.sign(features) * tf.math.log1p(tf.abs(features))
 
 
+def _documents(dataset: Iterable[Any]) -> Iterator[np.ndarray]:
+    """Yields the features of real documents, float64 [documents, F], which must be finite."""
+    if isinstance(dataset, tf.data.Dataset) and (int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY):
+        raise ValueError("`dataset` must be finite, got one that repeats forever.")
+    width = None
+    for element in dataset:
+        inputs = element[0] if isinstance(element, (tuple, list)) else element
+        # float32 first, as in the layer's input. Sums of equal float32 values are exact in float64 (up to 2**29 of
+        # them), so a constant feature has a deviation of 0.
+        features = np.asarray(inputs["features"], dtype=np.float32).astype(np.float64)
+        mask = inputs.get("mask")
+        rows = features[np.ones(features.shape[:-1], bool) if mask is None else np.asarray(mask, bool)]
+        wrong = np.argwhere(~np.isfinite(rows))
+        if len(wrong):
+            value, feature = float(rows[tuple(wrong[0])]), int(wrong[0][1]) + 1
+            raise ValueError(
+                f"`dataset` must have finite features in real documents, got {value} in feature {feature}."
+            )
+        if width not in (None, rows.shape[1]):
+            raise ValueError(f"`dataset` must have {width} features, got {rows.shape[1]}.")
+        if len(rows):
+            width = rows.shape[1]
+            yield rows
+    if width is None:
+        raise ValueError("`dataset` must contain at least one real document, got none.")
+
+
 def _is_symbolic(features: Any) -> bool:
     """Whether Keras calls a layer only for the shapes of a model, which may be adapted later."""
     if type(features).__name__.endswith("KerasTensor"):
@@ -292,7 +420,7 @@ def _is_symbolic(features: Any) -> bool:
     return False
 
 
-_NORMALIZERS = {"min_max": QueryMinMax, "standardize": Standardize, "log1p": SymmetricLog1p}
+_NORMALIZERS = {"min_max": QueryMinMax, "standardize": Standardize, "quantiles": Quantiles, "log1p": SymmetricLog1p}
 NORMALIZATIONS = tuple(_NORMALIZERS)
 
 
@@ -300,8 +428,8 @@ def get_normalizer(normalization: str | None) -> tf.keras.layers.Layer | None:
     """Creates a normalization layer by name.
 
     Args:
-      normalization: "min_max" (`QueryMinMax`), "standardize" (`Standardize`, which must be adapted), "log1p"
-        (`SymmetricLog1p`), or None for no normalization.
+      normalization: "min_max" (`QueryMinMax`), "standardize" (`Standardize`) or "quantiles" (`Quantiles`), which
+        must be adapted, "log1p" (`SymmetricLog1p`), or None for no normalization.
 
     Returns:
       A new layer, or None.

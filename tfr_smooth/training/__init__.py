@@ -12,6 +12,7 @@ from tfr_smooth.training.strategies import STRATEGIES, get_strategy
 from tfr_smooth.training.temperature_schedule import TemperatureSchedule
 from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import ExactValidation, Validation
+from tfr_smooth.training.warm_start import WarmStart, WarmStartLoss
 
 __all__ = [
     "RECIPES",
@@ -27,6 +28,8 @@ __all__ = [
     "TemperatureSchedule",
     "Trained",
     "Validation",
+    "WarmStart",
+    "WarmStartLoss",
     "diagnose_smoothness",
     "fit_calibration",
     "get_strategy",

@@ -19,35 +19,45 @@ from tfr_smooth.training.cluster import is_chief
 from tfr_smooth.training.progress import ProgressLog
 from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import Evaluation, ExactValidation
+from tfr_smooth.training.warm_start import WarmStart, WarmStartLoss
 
 SELECT_BY = ("smooth", "ndcg")
 LABEL_AGGREGATIONS = ("sum", "stochastic")
-# Arguments of `Ranker` by the name of a recipe. The default recipe was selected on the validation queries of MQ2008 and
-# MQ2007 (docs/results.md); the other one is the SmoothI paper's.
+# Arguments of `Ranker` by the name of a recipe. The default one was selected on validation queries (docs/results.md),
+# the other one is the SmoothI paper's.
 RECIPES: dict[str, dict[str, Any]] = {
     "default": {
-        "members": 3,
-        "epochs": 30,
-        "learning_rate": 0.01,
+        "members": 8,
+        "hidden": (64,),
+        "epochs": 20,
+        "learning_rate": 0.003,
+        "schedule": "cosine",
+        "warm_start": 2 / 3,
         "batch_size": 32,
-        "normalization": "standardize",
-        "dropout": 0.5,
-        "linear_path": 1.0,
+        "normalization": "quantiles",
+        "batch_norm": False,
+        "dropout": 0.3,
+        "weight_decay": 0.3,
     },
     "paper": {
         "members": 1,
+        "hidden": (1024,),
         "epochs": 50,
         "learning_rate": 0.001,
+        "schedule": "constant",
+        "warm_start": 0.0,
         "batch_size": 128,
         "normalization": None,
+        "batch_norm": True,
         "dropout": 0.0,
-        "linear_path": None,
+        "weight_decay": 0.0,
     },
 }
+SCHEDULES = ("cosine", "constant")
 # Hyperparameters in the default recipe of the losses that have them.
 _LOSS_OPTIONS = {"alpha": 10.0}
 # A variable holds the learning rate, and others the state of the random numbers.
-_NOT_IN_GRAPH = ("epochs", "learning_rate", "batch_size", "select_by", "patience", "seed", "verbose")
+_NOT_IN_GRAPH = ("epochs", "learning_rate", "schedule", "batch_size", "select_by", "patience", "seed", "verbose")
 
 
 def recipe_options(recipe: str, loss: str) -> dict[str, Any]:
@@ -127,12 +137,13 @@ class Recipe:
       hidden: Widths of the hidden layers, or the name of an architecture of `models.FeedForwardScorer`.
       epochs: Passes over the training queries, >= 1.
       learning_rate: Adam's learning rate, > 0.
+      schedule: "cosine" or "constant".
+      warm_start: Fraction of the epochs on the softmax loss, in [0, 1).
       batch_size: Queries per step, >= 1.
-      normalization: "standardize", "min_max", "log1p" or None.
+      normalization: "quantiles", "standardize", "min_max", "log1p" or None.
+      batch_norm: Whether to use batch normalization.
       dropout: Dropout rate of the hidden units, in [0, 1).
-      linear_path: Strength of the ridge regression of the linear path, > 0, or None.
       weight_decay: AdamW's weight decay of the kernels, >= 0.
-      input_noise: Standard deviation of the noise on the features, >= 0.
       select_by: The validation metric that selects the epoch: "smooth" or "ndcg".
       patience: Epochs without improvement, >= 1, after which training stops, or None.
       seed: Seed of the weights and of dropout, >= 0.
@@ -156,16 +167,17 @@ class Recipe:
     loss_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     label_aggregation: str = "sum"
     label_weights: Sequence[float] | None = None
-    members: int = 3
-    hidden: Sequence[int] | str = (1024,)
-    epochs: int = 30
-    learning_rate: float = 0.01
+    members: int = 8
+    hidden: Sequence[int] | str = (64,)
+    epochs: int = 20
+    learning_rate: float = 0.003
+    schedule: str = "cosine"
+    warm_start: float = 2 / 3
     batch_size: int = 32
-    normalization: str | None = "standardize"
-    dropout: float = 0.5
-    linear_path: float | None = 1.0
-    weight_decay: float = 0.0
-    input_noise: float = 0.0
+    normalization: str | None = "quantiles"
+    batch_norm: bool = False
+    dropout: float = 0.3
+    weight_decay: float = 0.3
     select_by: str = "smooth"
     patience: int | None = None
     seed: int = 0
@@ -178,6 +190,9 @@ class Recipe:
         _arguments.real("learning_rate", self.learning_rate, above=0.0)
         if self.weight_decay != 0.0:
             _arguments.real("weight_decay", self.weight_decay, above=0.0)
+        if self.warm_start != 0.0:
+            _arguments.real("warm_start", self.warm_start, above=0.0, below=1.0)
+        _arguments.choice("schedule", self.schedule, SCHEDULES)
         _arguments.choice("label_aggregation", self.label_aggregation, LABEL_AGGREGATIONS)
         _arguments.choice("select_by", self.select_by, SELECT_BY)
         _arguments.integer_or_none("patience", self.patience, least=1)
@@ -188,8 +203,17 @@ class Recipe:
         checked_arguments(**self._of_scorer())
 
     def make_loss(self) -> tf.keras.losses.Loss:
-        """Returns the loss."""
+        """Returns the loss after the warm start."""
+        return self._of_labels(self._loss_of_one_label())
+
+    def _warm_start_loss(self) -> WarmStartLoss | None:
+        """Returns the loss with its warm start; None if there is none, as for losses of Keras and for softmax."""
         loss = self._loss_of_one_label()
+        if not self.warm_start or type(loss) is losses.SoftmaxLoss or not isinstance(loss, losses.RankingLoss):
+            return None
+        return WarmStartLoss(loss)
+
+    def _of_labels(self, loss: tf.keras.losses.Loss) -> tf.keras.losses.Loss:
         if self.label_weights is None or self.label_aggregation == "stochastic":
             return loss
         if not isinstance(loss, losses.RankingLoss):
@@ -214,7 +238,7 @@ class Recipe:
         return models.FeedForwardScorer(**self._of_scorer())
 
     def _of_scorer(self) -> dict[str, Any]:
-        names = ("hidden", "normalization", "dropout", "input_noise", "linear_path", "members", "seed")
+        names = ("hidden", "normalization", "batch_norm", "dropout", "members", "seed")
         return {name: getattr(self, name) for name in names}
 
     def _make_optimizer(self) -> tf.keras.optimizers.Optimizer:
@@ -252,7 +276,9 @@ class Recipe:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         if not isinstance(self.loss, str):
             values["loss"] = tf.keras.losses.serialize(self.loss)
-        del values["verbose"], values["epochs"]
+        del values["verbose"]
+        if self.schedule == "constant" and not self.warm_start:
+            del values["epochs"]  # more epochs continue a training run
         return json.loads(json.dumps(values, default=str))
 
     def _compiled(
@@ -270,14 +296,15 @@ class Recipe:
             if idle.key == key:
                 return idle
         with strategy.scope():
-            model, loss = self.make_scorer(), self.make_loss()
+            model, warm_start = self.make_scorer(), self._warm_start_loss()
+            loss = self.make_loss() if warm_start is None else self._of_labels(warm_start)
             model.compile(optimizer=self._make_optimizer(), loss=loss)
             model.build([None, None, num_features])
         evaluation, initial = Evaluation(model, [*self._make_metrics(), *self.of_all_labels(further_metrics)]), []
         if reusable:
             model.optimizer.build(model.trainable_variables)
             initial = [variable.numpy() for variable in model.optimizer.variables]
-        return _Compiled(key, self, evaluation, initial)
+        return _Compiled(key, self, evaluation, warm_start, initial)
 
     def train(
         self,
@@ -329,7 +356,14 @@ class Recipe:
             )
             validation.evaluation = compiled.evaluation
         history = tf.keras.callbacks.History()
-        shown: list[tf.keras.callbacks.Callback] = [history, *callbacks]
+        schedule = WarmStart(
+            self.learning_rate,
+            epochs=self.epochs,
+            loss=compiled.warm_start,
+            warm_epochs=round(self.warm_start * self.epochs),
+            constant=self.schedule == "constant",
+        )
+        shown: list[tf.keras.callbacks.Callback] = [schedule, history, *callbacks]
         if self.verbose:
             shown.append(ProgressLog(None if folder is None or not is_chief(strategy) else folder / "log.csv"))
 
@@ -364,12 +398,14 @@ class _Compiled(NamedTuple):
       key: What shapes the graphs. None if the model cannot be used again.
       recipe: The recipe. It keeps objects alive whose ids are in the key.
       evaluation: The model and its metrics.
+      warm_start: The loss with a warm start. None for none.
       initial: The initial values of the variables of the optimizer.
     """
 
     key: str | None
     recipe: Recipe
     evaluation: Evaluation
+    warm_start: WarmStartLoss | None
     initial: list[Any]
 
     def restart(self, scorer: models.FeedForwardScorer, learning_rate: float) -> None:

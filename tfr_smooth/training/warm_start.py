@@ -1,0 +1,98 @@
+"""Training that starts on the softmax loss, with a learning rate that decays to 0."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments, losses
+
+
+class WarmStartLoss(losses.RankingLoss):
+    """The softmax loss in the first epochs, then another loss; `WarmStart` switches.
+
+    Softmax quickly finds a good ranking, and the metric's loss then improves its top. The training step contains both,
+    so the switch requires no retracing.
+
+    Args:
+      loss: The other loss, of one score per document.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> import tfr_smooth
+      >>> loss = tfr_smooth.training.WarmStartLoss(tfr_smooth.losses.SmoothINDCGLoss())
+      >>> first = float(loss([[1.0, 0.0]], [[0.0, 0.0]]))
+      >>> loss.is_first.assign(False)
+      >>> round(first, 3), round(float(loss([[1.0, 0.0]], [[0.0, 0.0]])), 3)
+      (0.693, 0.185)
+    """
+
+    def __init__(self, loss: losses.RankingLoss) -> None:
+        super().__init__(dtype=loss.dtype, ragged=loss.ragged, reduction=loss.reduction, name=loss.name)
+        self.first, self.loss = losses.SoftmaxLoss(), loss
+        self.is_first = tf.Variable(True, trainable=False, name="is_first")
+
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        return self._by("compute", labels, scores, mask)
+
+    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] bool, False for lists that the current loss excludes."""
+        return self._by("counts", labels, mask)
+
+    def _by(self, method: str, *arguments: tf.Tensor) -> tf.Tensor:
+        first, then = getattr(self.first, method), getattr(self.loss, method)
+        return tf.cond(self.is_first, lambda: first(*arguments), lambda: then(*arguments))
+
+
+class WarmStart(tf.keras.callbacks.Callback):
+    r"""Sets the learning rate of each epoch, and switches a `WarmStartLoss`.
+
+    $$\mathrm{rate}(e) = \frac{\mathrm{rate}}{2} \Big(1 + \cos \frac{\pi e}{\mathrm{epochs}}\Big)$$
+
+    in epoch e, from 0 on. Both depend only on the epoch: a resumed training run only needs the correct `initial_epoch`.
+
+    Args:
+      learning_rate: The rate of the first epoch, > 0.
+      epochs: The number of epochs, >= 1.
+      loss: The loss. None for none to switch.
+      warm_epochs: The number of epochs of its first loss, >= 0.
+      constant: Whether all epochs have the same learning rate.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> import tfr_smooth
+      >>> dataset = tf.data.Dataset.from_tensors((tf.random.normal([4, 3, 2]), tf.tile([[1.0, 0.0, 0.0]], [4, 1])))
+      >>> model = tfr_smooth.models.FeedForwardScorer(hidden=[4])
+      >>> loss = tfr_smooth.training.WarmStartLoss(tfr_smooth.losses.SmoothINDCGLoss())
+      >>> model.compile(optimizer="adam", loss=loss)
+      >>> start = tfr_smooth.training.WarmStart(0.01, epochs=3, loss=loss, warm_epochs=2)
+      >>> _ = model.fit(dataset, epochs=3, verbose=0, callbacks=[start])
+      >>> round(float(model.optimizer.learning_rate), 4), bool(loss.is_first)
+      (0.0025, False)
+    """
+
+    def __init__(
+        self,
+        learning_rate: float,
+        *,
+        epochs: int,
+        loss: WarmStartLoss | None = None,
+        warm_epochs: int = 0,
+        constant: bool = False,
+    ) -> None:
+        super().__init__()
+        self._rate = _arguments.real("learning_rate", learning_rate, above=0.0)
+        self._epochs = _arguments.integer("epochs", epochs, least=1)
+        self._warm_epochs = _arguments.integer("warm_epochs", warm_epochs, least=0)
+        self._constant = _arguments.boolean("constant", constant)
+        self._loss = loss
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Called by Keras: sets the learning rate, and the loss."""
+        share = 1.0 if self._constant else 0.5 * (1.0 + math.cos(math.pi * epoch / self._epochs))
+        self.model.optimizer.learning_rate = self._rate * share
+        if self._loss is not None:
+            self._loss.is_first.assign(epoch < self._warm_epochs)
