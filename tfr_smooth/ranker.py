@@ -77,7 +77,7 @@ class Ranker:
       >>> frame = pd.DataFrame({"query": np.repeat(np.arange(40), 5), "price": random.normal(size=200)})
       >>> frame["color"] = random.choice(["red", "blue"], 200)
       >>> frame["label"] = (frame["price"] + (frame["color"] == "red") > 0.5).astype(int)
-      >>> ranker = tfr_smooth.Ranker(hidden=[8], members=1, epochs=5, verbose=False)
+      >>> ranker = tfr_smooth.Ranker(members=2, epochs=10, verbose=False)
       >>> ranker = ranker.fit(frame, label="label", query="query")
       >>> ranker.evaluate(frame)["ndcg"].mean > 0.9
       True
@@ -92,14 +92,14 @@ class Ranker:
         label_aggregation: str = "sum",
         members: int = 8,
         hidden: Sequence[int] | str = (64,),
-        epochs: int = 20,
-        learning_rate: float = 0.003,
+        epochs: int = 15,
+        learning_rate: float = 0.006,
         schedule: str = "cosine",
         warm_start: float = 2 / 3,
         batch_size: int = 32,
         normalization: str | None = "quantiles",
         batch_norm: bool = False,
-        dropout: float = 0.3,
+        dropout: float = 0.2,
         weight_decay: float = 0.3,
         select_by: str = "smooth",
         patience: int | None = None,

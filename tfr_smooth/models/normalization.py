@@ -293,8 +293,8 @@ class Quantiles(Standardize):
         found = np.zeros((3, _SEGMENTS, len(quantiles[0])))
         for feature, column in enumerate(quantiles.T):
             knots, places = np.unique(column.astype(np.float64), return_index=True)
-            slopes = np.minimum(1.0 / np.diff(knots), _STEEPEST)
-            heights = 2.0 * np.sqrt(3.0) * np.diff(places) / _SEGMENTS
+            slopes = np.minimum(6.0 / np.diff(knots), _STEEPEST)
+            heights = 2.0 * np.sqrt(3.0) * np.diff(places) / _SEGMENTS / 6.0
             found[:, : len(slopes), feature] = knots[:-1], slopes, heights
         for weight, value in zip((self.starts, self.slopes, self.heights), found, strict=True):
             weight.assign(value.astype(np.float32))
@@ -310,11 +310,11 @@ class Quantiles(Standardize):
           float32 [batch, list, 2 F]; values for padding are ignored.
         """
         values = tf.clip_by_value(super().normalize(features, real), -_LARGEST, _LARGEST)
-        quantiles = tf.zeros_like(features) - 0.5 * tf.reduce_sum(self.heights, axis=0)  # 0 for constant features
+        quantiles = tf.zeros_like(features) - 3.0 * tf.reduce_sum(self.heights, axis=0)  # 0 for constant features
         weights = (tf.unstack(tf.convert_to_tensor(each)) for each in (self.starts, self.slopes, self.heights))
-        # A binary search and look-ups, in place of this sum, take several times as long.
+        # A binary search and look-ups, in place of this sum, take several times as long. ReLU6 clips to [0, 6].
         for start, slope, height in zip(*weights, strict=True):
-            quantiles += height * tf.clip_by_value((features - start) * slope, 0.0, 1.0)
+            quantiles += height * tf.nn.relu6((features - start) * slope)
         return tf.concat([values, quantiles], axis=-1)
 
 

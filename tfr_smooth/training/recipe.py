@@ -29,14 +29,14 @@ RECIPES: dict[str, dict[str, Any]] = {
     "default": {
         "members": 8,
         "hidden": (64,),
-        "epochs": 20,
-        "learning_rate": 0.003,
+        "epochs": 15,
+        "learning_rate": 0.006,
         "schedule": "cosine",
         "warm_start": 2 / 3,
         "batch_size": 32,
         "normalization": "quantiles",
         "batch_norm": False,
-        "dropout": 0.3,
+        "dropout": 0.2,
         "weight_decay": 0.3,
     },
     "paper": {
@@ -169,14 +169,14 @@ class Recipe:
     label_weights: Sequence[float] | None = None
     members: int = 8
     hidden: Sequence[int] | str = (64,)
-    epochs: int = 20
-    learning_rate: float = 0.003
+    epochs: int = 15
+    learning_rate: float = 0.006
     schedule: str = "cosine"
     warm_start: float = 2 / 3
     batch_size: int = 32
     normalization: str | None = "quantiles"
     batch_norm: bool = False
-    dropout: float = 0.3
+    dropout: float = 0.2
     weight_decay: float = 0.3
     select_by: str = "smooth"
     patience: int | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -24,9 +25,9 @@ class WarmStartLoss(losses.RankingLoss):
       >>> import tfr_smooth
       >>> loss = tfr_smooth.training.WarmStartLoss(tfr_smooth.losses.SmoothINDCGLoss())
       >>> first = float(loss([[1.0, 0.0]], [[0.0, 0.0]]))
-      >>> loss.is_first.assign(False)
+      >>> _ = loss.is_first.assign(False)
       >>> round(first, 3), round(float(loss([[1.0, 0.0]], [[0.0, 0.0]])), 3)
-      (0.693, 0.185)
+      (0.693, 0.324)
     """
 
     def __init__(self, loss: losses.RankingLoss) -> None:
@@ -36,15 +37,27 @@ class WarmStartLoss(losses.RankingLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        return self._by("compute", labels, scores, mask)
+
+        # TensorFlow logs errors of its type inference about the gradient of a `tf.cond`, so each branch has its own.
+        @tf.custom_gradient
+        def by_list(scores: tf.Tensor) -> tuple[tf.Tensor, Any]:
+            def value_and_gradient(loss: losses.RankingLoss) -> tuple[tf.Tensor, tf.Tensor]:
+                with tf.GradientTape() as tape:
+                    tape.watch(scores)
+                    values = loss.compute(labels, scores, mask)
+                return values, tape.gradient(values, scores)
+
+            values, gradient = self._by_stage(value_and_gradient)
+            return values, lambda upstream: upstream[:, tf.newaxis] * gradient
+
+        return by_list(scores)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool, False for lists that the current loss excludes."""
-        return self._by("counts", labels, mask)
+        return self._by_stage(lambda loss: loss.counts(labels, mask))
 
-    def _by(self, method: str, *arguments: tf.Tensor) -> tf.Tensor:
-        first, then = getattr(self.first, method), getattr(self.loss, method)
-        return tf.cond(self.is_first, lambda: first(*arguments), lambda: then(*arguments))
+    def _by_stage(self, function: Callable[[losses.RankingLoss], Any]) -> Any:
+        return tf.cond(self.is_first, lambda: function(self.first), lambda: function(self.loss))
 
 
 class WarmStart(tf.keras.callbacks.Callback):
