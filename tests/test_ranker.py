@@ -382,6 +382,35 @@ def test_bad_tables_are_reported_in_one_line(message):
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "smoothi_ndcg",
+        "neuralsort_ndcg",
+        "unique_softmax",
+        "yeti_logistic",
+        losses.GumbelLoss(losses.get("softsort_ndcg")),
+        losses.WeightedSumLoss(["softmax", "smoothi_ndcg"]),
+    ],
+)
+def test_labels_too_high_for_an_exponential_gain_are_refused(loss):
+    many = FRAME.assign(label=np.arange(len(FRAME)) % 33)
+    ranker = tfr_smooth.Ranker(**{**SMALL, "loss": loss, "epochs": 1})
+    with pytest.raises(ValueError, match="^`label` must be at most 31 for the gain .*, got 32 in .* gain='linear'"):
+        ranker.fit(many, label="label", query="query")
+    ranker.fit(many.assign(label=many["label"].clip(upper=31)), label="label", query="query")
+
+
+@pytest.mark.parametrize(("loss", "gain"), [("smoothi_ndcg", {"gain": "linear"}), ("approx_ndcg", {})])
+def test_other_losses_learn_from_many_grades(loss, gain):
+    random = np.random.default_rng(0)
+    features = random.normal(size=[20 * 100, 2])
+    labels = (features[:, 0].reshape(20, 100).argsort(1).argsort(1) * 3).ravel()
+    ranker = tfr_smooth.Ranker(**{**SMALL, "loss": loss, "linear_path": None, "epochs": 10}, **gain)
+    ranker.fit(features, labels, group=[100] * 20)
+    assert ranker.score(features, labels, group=[100] * 20) > 0.97
+
+
 def without_one(ids):
     """The ids as objects, the fourth of them missing or of another type."""
     return lambda missing: [*ids[:3], missing, *ids[4:]]

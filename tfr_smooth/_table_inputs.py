@@ -83,6 +83,17 @@ def clicked(lists: data.Lists) -> data.Lists:
     return lists.take(has_click)
 
 
+def check_training(lists: data.Lists, loss: tf.keras.losses.Loss) -> None:
+    """Checks that a loss can learn from the labels."""
+    limit = getattr(loss, "highest_label", np.inf)
+    for name in lists.roles.labels:
+        if (highest := lists.values(name).max()) > limit:
+            raise ValueError(
+                f"`label` must be at most {limit:g} for the gain 2^y - 1 of the loss {loss.name!r}, got {highest:g} in "
+                f"the column {name!r}. Map the labels to grades, or pass gain='linear' to the losses of NDCG."
+            )
+
+
 def without(lists: data.Lists, *roles: str) -> data.Lists:
     """Returns the lists without the columns of some roles."""
     nothing: dict[str, Any] = {role: () if role == "labels" else None for role in roles}
