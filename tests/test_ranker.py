@@ -411,6 +411,37 @@ def test_other_losses_learn_from_many_grades(loss, gain):
     assert ranker.score(features, labels, group=[100] * 20) > 0.97
 
 
+TIMES = 1_700_000_000 + np.arange(len(FRAME)) % 60  # seconds of one minute since 1970
+
+
+@pytest.mark.parametrize("kind", ["integers", "floats", "missing", "Lists", "matrix"])
+def test_numbers_that_are_equal_as_float32_are_refused(kind):
+    frame = FRAME[["query", "label", "age"]].assign(time=TIMES)
+    if kind != "integers":
+        frame["time"] = frame["time"].astype(np.float64)
+    if kind == "missing":
+        frame.loc[3, "time"] = np.nan
+    names, column = {"label": "label", "query": "query"}, "column 'time'"
+    table, arguments = frame, names
+    if kind == "Lists":
+        table, arguments = data.Lists.from_table(frame, **names), {}
+    elif kind == "matrix":
+        table, column = frame[["age", "time"]].to_numpy(), "column 1 of `X`"
+        arguments = {"y": frame["label"], "qid": frame["query"]}
+    expected = f"^{column} must be numbers that differ as float32, got [56][0-9] different ones.*keeps 1. Pass"
+    with pytest.raises(ValueError, match=expected):
+        tfr_smooth.Ranker(**SMALL).fit(table, **arguments)
+
+
+@pytest.mark.parametrize("way_out", ["dates", "offset"])
+def test_times_learn_as_dates_and_without_an_offset(way_out):
+    seconds = np.random.default_rng(0).permutation(400) % 60
+    frame = pd.DataFrame({"query": np.arange(400) // 20, "label": seconds // 15, "time": 1_700_000_000 + seconds})
+    frame["time"] = pd.to_datetime(frame["time"], unit="s") if way_out == "dates" else frame["time"] - 1_700_000_000
+    ranker = tfr_smooth.Ranker(**SMALL).fit(frame, label="label", query="query")
+    assert ranker.score(frame) > 0.95
+
+
 def without_one(ids):
     """The ids as objects, the fourth of them missing or of another type."""
     return lambda missing: [*ids[:3], missing, *ids[4:]]

@@ -247,7 +247,7 @@ class Ranker:
             inputs = None
         else:
             documents = clicked(lists_of(X, arrays, features=features, **names))
-            check_training(documents, self._recipe.make_loss())
+            check_training(documents, X, self._recipe.make_loss())
             held = None if eval_set is not None else p["validation_fraction"] or None
             if held and len(documents) < 2:
                 raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {held} for 1.")
