@@ -421,6 +421,66 @@ def test_bad_tables_are_reported_in_one_line(message):
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "smoothi_ndcg",
+        "neuralsort_ndcg",
+        "unique_softmax",
+        "yeti_logistic",
+        losses.GumbelLoss(losses.get("softsort_ndcg")),
+        losses.WeightedSumLoss(["softmax", "smoothi_ndcg"]),
+    ],
+)
+def test_labels_too_high_for_an_exponential_gain_are_refused(loss):
+    many = FRAME.assign(label=np.arange(len(FRAME)) % 33)
+    ranker = tfr_smooth.Ranker(**{**SMALL, "loss": loss, "epochs": 1})
+    with pytest.raises(ValueError, match="^`label` must be at most 31 for the gain .*, got 32 in .* gain='linear'"):
+        ranker.fit(many, label="label", query="query")
+    ranker.fit(many.assign(label=many["label"].clip(upper=31)), label="label", query="query")
+
+
+@pytest.mark.parametrize(("loss", "gain"), [("smoothi_ndcg", {"gain": "linear"}), ("approx_ndcg", {})])
+def test_other_losses_learn_from_many_grades(loss, gain):
+    random = np.random.default_rng(0)
+    features = random.normal(size=[20 * 100, 2])
+    labels = (features[:, 0].reshape(20, 100).argsort(1).argsort(1) * 3).ravel()
+    ranker = tfr_smooth.Ranker(**{**SMALL, "loss": loss, "linear_path": None, "epochs": 10}, **gain)
+    ranker.fit(features, labels, group=[100] * 20)
+    assert ranker.score(features, labels, group=[100] * 20) > 0.97
+
+
+TIMES = 1_700_000_000 + np.arange(len(FRAME)) % 60  # seconds of one minute since 1970
+
+
+@pytest.mark.parametrize("kind", ["integers", "floats", "missing", "Lists", "matrix"])
+def test_numbers_that_are_equal_as_float32_are_refused(kind):
+    frame = FRAME[["query", "label", "age"]].assign(time=TIMES)
+    if kind != "integers":
+        frame["time"] = frame["time"].astype(np.float64)
+    if kind == "missing":
+        frame.loc[3, "time"] = np.nan
+    names, column = {"label": "label", "query": "query"}, "column 'time'"
+    table, arguments = frame, names
+    if kind == "Lists":
+        table, arguments = data.Lists.from_table(frame, **names), {}
+    elif kind == "matrix":
+        table, column = frame[["age", "time"]].to_numpy(), "column 1 of `X`"
+        arguments = {"y": frame["label"], "qid": frame["query"]}
+    expected = f"^{column} must be numbers that differ as float32, got [56][0-9] different ones.*keeps 1. Pass"
+    with pytest.raises(ValueError, match=expected):
+        tfr_smooth.Ranker(**SMALL).fit(table, **arguments)
+
+
+@pytest.mark.parametrize("way_out", ["dates", "offset"])
+def test_times_learn_as_dates_and_without_an_offset(way_out):
+    seconds = np.random.default_rng(0).permutation(400) % 60
+    frame = pd.DataFrame({"query": np.arange(400) // 20, "label": seconds // 15, "time": 1_700_000_000 + seconds})
+    frame["time"] = pd.to_datetime(frame["time"], unit="s") if way_out == "dates" else frame["time"] - 1_700_000_000
+    ranker = tfr_smooth.Ranker(**SMALL).fit(frame, label="label", query="query")
+    assert ranker.score(frame) > 0.95
+
+
 def without_one(ids):
     """The ids as objects, the fourth of them missing or of another type."""
     return lambda missing: [*ids[:3], missing, *ids[4:]]

@@ -15,7 +15,7 @@ from tfr_smooth.data import arrays, list_columns
 from tfr_smooth.data.batches import prefetched
 from tfr_smooth.data.column import listed
 from tfr_smooth.data.list_columns import DENSE
-from tfr_smooth.data.table_columns import columns_of_parts, conformed, parts_of
+from tfr_smooth.data.table_columns import check_differences, columns_of_parts, conformed, parts_of
 
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
 _MOST_BYTES = 1 << 28
@@ -81,6 +81,20 @@ def clicked(lists: data.Lists) -> data.Lists:
     if not has_click.any():
         raise ValueError("`label` must have a click with `propensity`, got none.")
     return lists.take(has_click)
+
+
+def check_training(lists: data.Lists, X: Any, loss: tf.keras.losses.Loss) -> None:
+    """Checks that a loss can learn from the labels, and that the numbers of a matrix differ as float32."""
+    limit = getattr(loss, "highest_label", np.inf)
+    for name in lists.roles.labels:
+        if (highest := lists.values(name).max()) > limit:
+            raise ValueError(
+                f"`label` must be at most {limit:g} for the gain 2^y - 1 of the loss {loss.name!r}, got {highest:g} in "
+                f"the column {name!r}. Map the labels to grades, or pass gain='linear' to the losses of NDCG."
+            )
+    if lists.is_dense and not isinstance(X, data.Lists):  # Of tables, `infer_columns` checks this.
+        for place, numbers in enumerate(np.asarray(X).T):
+            check_differences(f"column {place} of `X`", numbers)
 
 
 def without(lists: data.Lists, *roles: str) -> data.Lists:

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files, _ranker_file, data, evaluation, metrics, models, serving, training
-from tfr_smooth._table_inputs import TableInputs, as_table, clicked, lists_of, with_one_label, without
+from tfr_smooth._table_inputs import TableInputs, as_table, check_training, clicked, lists_of, with_one_label, without
 from tfr_smooth.evaluation.rows import estimates
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.training.recipe import Recipe
@@ -252,6 +252,7 @@ class Ranker:
             inputs = None
         else:
             documents = clicked(lists_of(X, arrays, features=features, **names))
+            check_training(documents, X, self._recipe.make_loss())
             held = None if eval_set is not None else p["validation_fraction"] or None
             if held and len(documents) < 2:
                 raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {held} for 1.")

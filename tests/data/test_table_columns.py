@@ -182,6 +182,35 @@ def test_values_of_other_or_different_types_are_refused(name):
         data.infer_columns(pd.DataFrame({"y": 1, "x": UNKNOWN[name]}))
 
 
+COLLAPSED = {
+    "epoch seconds of a minute": 1_700_000_000 + np.arange(60),
+    "epoch milliseconds of a minute": 1_700_000_000_000 + 1000.0 * np.arange(60),
+    "ids": 2**40 + np.arange(9),
+    "many rows": 2**40 + np.arange(100_000) % 7,
+    "below float32": 1e-60 * np.arange(1, 9),
+}
+DIFFERENT = {
+    "epoch seconds of a day": 1_700_000_000 + 60 * np.arange(1440),
+    "epoch seconds of years": 1_700_000_000 + 86400 * np.arange(1000),
+    "ids of a wide range": 2**24 + np.arange(0, 2**30, 2**20),
+    "one value": np.full(9, 2**40),
+    "rounding errors": 0.3 + 5e-17 * np.arange(9),
+    "zeros": np.zeros(9),
+    "large and small": np.array([0, 1, 2, 2**40]),
+}
+
+
+@pytest.mark.parametrize("name", COLLAPSED)
+def test_numbers_that_are_equal_as_float32_are_refused(name):
+    with pytest.raises(ValueError, match="^column 'x' must be numbers that differ as float32, got .* Pass times as"):
+        data.infer_columns(pd.DataFrame({"x": COLLAPSED[name]}))
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_numbers_that_only_lose_digits_as_float32_are_numbers(name):
+    assert data.infer_columns(pd.DataFrame({"x": DIFFERENT[name]}))[0].kind == "number"
+
+
 def test_columns_may_be_learned_from_some_rows():
     frame = pd.DataFrame({"price": [1.0, None, 4.0], "brand": ["a", "b", "b"]})
     assert data.infer_columns(frame, rows=np.array([0, 2])) == data.infer_columns(frame.iloc[[0, 2]])

@@ -114,7 +114,8 @@ class Lists:
         """Returns the lists of arrays with one row per document.
 
         Args:
-          features: Finite numbers [rows, num_features].
+          features: Finite numbers [rows, num_features], stored as float32: subtract an offset from large numbers with
+            small differences.
           labels: Finite numbers >= 0, [rows], or [rows, objectives] for labels of several objectives. None for
             unlabeled documents.
           qid: The query of each row, [rows], as numbers or text, in any order.

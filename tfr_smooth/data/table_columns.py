@@ -21,6 +21,8 @@ _ACCEPTED = {"number": ("number", "boolean"), "boolean": ("boolean", "number")}
 _TYPES = {"number": pa.float32(), "boolean": pa.float32(), "category": pa.large_string(), "date": pa.timestamp("s")}
 _SECONDS_PER_DAY = 86400.0
 _ROWS_AT_ONCE = 2**16
+_MOST_SAMPLED = 2**12  # rows in which different values are counted
+_ENOUGH = 16  # different values; rankers learn from these almost as much as from more
 
 
 def infer_columns(table: Any, *, max_categories: int = 100, rows: np.ndarray | None = None) -> list[Column]:
@@ -40,8 +42,8 @@ def infer_columns(table: Any, *, max_categories: int = 100, rows: np.ndarray | N
       One column per column of the table, in order.
 
     Raises:
-      ValueError: If a column has values of another type or different types, no known values, an infinite number, or a
-        name that is empty or not unique. The message names the column.
+      ValueError: If a column has values of another type or different types, no known values, an infinite number,
+        numbers that are mostly equal as float32, or a name that is empty or not unique. The message names the column.
 
     Time O(rows * columns). Memory: one column at a time.
 
@@ -148,6 +150,28 @@ def columns_of_parts(parts: Iterable[np.ndarray]) -> list[Column]:
     ]
 
 
+def check_differences(what: str, numbers: np.ndarray) -> None:
+    """Checks that the numbers of a training set still differ as float32, such as times in seconds since 1970.
+
+    Args:
+      what: Names the column, for the message.
+      numbers: The numbers, NaN if missing.
+
+    Raises:
+      ValueError: If float32 leaves less than half of the different values in a sample, and less than 16.
+    """
+    sample = numbers[:: len(numbers) // _MOST_SAMPLED + 1].astype(np.float64)
+    known = sample[np.isfinite(sample)]
+    # Smaller differences are rounding errors of float64.
+    given = len(np.unique(np.round(known / np.abs(known).max(initial=np.finfo(np.float64).tiny), 12)))
+    left = len(np.unique(known.astype(np.float32)))
+    if left < min(given / 2, _ENOUGH):
+        raise ValueError(
+            f"{what} must be numbers that differ as float32, got {given} different ones, of which float32 keeps "
+            f"{left}. Pass times as dates and ids as text, or subtract the lowest number."
+        )
+
+
 def _infer(name: str, column: pa.ChunkedArray, rows: pa.Array | None, max_categories: int) -> Column:
     column = list_columns.feature(Where(f"column {name!r}"), column)
     column = column if rows is None else column.take(rows)
@@ -166,6 +190,8 @@ def _infer(name: str, column: pa.ChunkedArray, rows: pa.Array | None, max_catego
         counts = {text: number for text, number in zip(texts, numbers, strict=True) if text}
         categories = sorted(counts, key=lambda text: (-counts[text], text))[:max_categories]
         return Column(name=name, kind=kind, has_missing=has_missing, categories=tuple(categories))
+    if kind == "number":
+        check_differences(f"column {name!r}", column.to_numpy())
     values = list_columns.raw_values(column)[~missing]
     fill = float(values.mean(dtype=np.float64)) / (_SECONDS_PER_DAY if kind == "date" else 1.0)
     return Column(name=name, kind=kind, fill=fill, has_missing=has_missing)

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _lists, _lookup, _serialization, measures, rankings
 from tfr_smooth.losses.lambda_weights import LambdaWeight, YetiDCGLambdaWeight
 from tfr_smooth.losses.pairwise import PairwiseLogisticLoss
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
 from tfr_smooth.losses.smooth import MeasureLoss
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class SampledLoss(RankingLoss):
     ) -> None:
         super().__init__(**options)
         self.loss = _arguments.instance("loss", loss, RankingLoss)
+        self.highest_label = loss.highest_label
         self.sample_size = _arguments.integer("sample_size", sample_size, least=1)
         self.gumbel_temperature = _arguments.scale("gumbel_temperature", gumbel_temperature)
         self.seed = _arguments.integer_or_none("seed", seed, least=0)
@@ -200,6 +201,8 @@ class YetiLogisticLoss(SampledLoss):
         loss = PairwiseLogisticLoss(lambda_weight=weight, temperature=temperature)
         super().__init__(loss, sample_size=sample_size, gumbel_temperature=gumbel_temperature, seed=seed, **options)
         self.lambda_weight, self.temperature = lambda_weight, loss.temperature
+        if lambda_weight is None:
+            self.highest_label = HIGHEST_GRADE
 
 
 def gumbel_noise(like: tf.Tensor, sample_size: int, seed: int | None) -> tf.Tensor:

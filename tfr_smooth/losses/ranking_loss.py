@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from typing import Any, TypedDict
 
@@ -20,6 +21,10 @@ REDUCTIONS = {
     "none": "none",
     None: "none",
 }
+
+
+# Of the gain 2^y - 1; the limit of LightGBM and XGBoost, too. Far above it, gradients vanish or overflow.
+HIGHEST_GRADE = 31.0
 
 
 class LossOptions(TypedDict, total=False):
@@ -56,6 +61,10 @@ class RankingLoss(tf.keras.losses.Loss):
     Raises:
       ValueError: If an argument is invalid.
 
+    Attributes:
+      highest_label: The highest label that `Ranker.fit` takes; finite for losses with an exponential gain that cannot
+        learn from higher ones.
+
     Example:
       >>> import tensorflow as tf
       >>> import tfr_smooth
@@ -65,6 +74,8 @@ class RankingLoss(tf.keras.losses.Loss):
       >>> print(float(HighestScore()(tf.constant([[1, 0, 0, -1]]), tf.constant([[4.0, 1.0, 2.0, 9.0]]))))
       2.0
     """
+
+    highest_label: float = math.inf
 
     def __init__(
         self,

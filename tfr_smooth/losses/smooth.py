@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _lookup, _serialization
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
 from tfr_smooth.measures import NDCG, AveragePrecision, Measure, Precision, ReciprocalRank
 from tfr_smooth.rankings import Approx, Ranking, SmoothI, SoftRank
 from tfr_smooth.rankings.dcg import Discount
+from tfr_smooth.rankings.ranking import DocumentRanking
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -55,6 +56,9 @@ class MeasureLoss(RankingLoss):
     def __init__(self, ranking: Ranking, measure: Measure, **options: Unpack[LossOptions]) -> None:
         self.ranking = _arguments.instance("ranking", ranking, Ranking)
         self.measure = _arguments.instance("measure", measure, Measure)
+        # The gain of a document, unlike that of the mean label at a rank, has a gradient for all labels.
+        if isinstance(measure, NDCG) and measure.gain == "exponential" and not isinstance(ranking, DocumentRanking):
+            self.highest_label = HIGHEST_GRADE
         super().__init__(**options)
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -100,7 +104,7 @@ class SmoothINDCGLoss(_NamedLoss):
       stop_gradient: Whether no gradient flows through the product (Eq. 9).
       shift: Whether the lowest score of the list is subtracted from its scores, which the formula needs to be positive.
       topn: The cutoff K, >= 1; None for the whole list.
-      gain: "exponential" for 2^y - 1, "linear" for y.
+      gain: "exponential" for 2^y - 1, "linear" for y, for labels above 31, where the former has hardly a gradient.
       discount: The discount of a rank; see `measures.NDCG`.
       **options: `dtype`, `ragged`, `name` and `reduction`; see `RankingLoss`.
 

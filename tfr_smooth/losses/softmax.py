@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.losses import pairwise
 from tfr_smooth.losses.lambda_weights import DCGLambdaWeight
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
 from tfr_smooth.rankings.dcg import NDCGGain
 
 if TYPE_CHECKING:
@@ -174,6 +174,8 @@ class UniqueSoftmaxLoss(RankingLoss):
       >>> print(losses.UniqueSoftmaxLoss(reduction="none")(labels, scores).numpy().round(4))
       [4.3076]
     """
+
+    highest_label = HIGHEST_GRADE
 
     def __init__(self, *, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)

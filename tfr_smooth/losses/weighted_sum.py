@@ -55,6 +55,7 @@ class WeightedSumLoss(RankingLoss):
         for loss in self.losses:
             if isinstance(_arguments.instance("losses", loss, RankingLoss), MultiScoreLoss):
                 raise ValueError(f"`losses` must be losses of one score per document, got {loss!r}.")
+        self.highest_label = min(loss.highest_label for loss in self.losses)
         weights = [1.0] * len(self.losses) if weights is None else list(weights)
         if len(weights) != len(self.losses):
             raise ValueError(f"`weights` must have one entry per loss, {len(self.losses)}, got {len(weights)}.")
