@@ -252,11 +252,11 @@ class TableInputs:
             raise ValueError(f"`X` must have only the columns of `fit`, got also {extra[0]!r}.")
         return dict(zip(found.column_names, found.columns, strict=True))
 
-    def values(self, lists: data.Lists, rows: np.ndarray) -> np.ndarray:
-        """Returns the prepared features of rows of the source, float32 [rows, num_features]."""
+    def raw(self, lists: data.Lists, rows: np.ndarray) -> Any:
+        """Returns the values of rows of the source, as the layer takes them."""
         if self.layer.stacked:
-            return self.layer(lists.column(DENSE)(rows)).numpy()
-        return self.layer({each.name: lists.column(each.name)(rows) for each in self.layer.columns}).numpy()
+            return lists.column(DENSE)(rows)
+        return {each.name: lists.column(each.name)(rows) for each in self.layer.columns}
 
     def prepared(self, lists: data.Lists) -> data.Lists:
         """Returns the lists with prepared features in memory; as they are if these are large, for `batches`."""
@@ -270,7 +270,7 @@ class TableInputs:
             return lists
         matrix = np.empty([count, width], np.float32)
         for rows in parts_of(np.arange(count)):
-            matrix[rows[0] : rows[-1] + 1] = self.values(lists, rows)
+            matrix[rows[0] : rows[-1] + 1] = self.layer(self.raw(lists, rows))
         return lists.replace(lists.roles.stacked(), {DENSE: list_columns.dense_column(matrix)})
 
     def batches(self, lists: data.Lists, batch_size: int, **options: Any) -> tf.data.Dataset:

@@ -19,7 +19,7 @@ from tfr_smooth.evaluation.rows import estimates
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.training.recipe import Recipe
 
-_CHUNK = 1 << 14  # rows that are scored at once
+_CHUNK = 1 << 12  # rows that are scored at once
 
 
 class Ranker:
@@ -345,6 +345,7 @@ class Ranker:
     ) -> None:
         """Sets the results of `fit`, for subclasses and files."""
         self.inputs_, self._scorer, self.history_, self.best_epoch_ = inputs, scorer, history, best_epoch
+        self._function: tuple[models.Scorer, Any] | None = None  # scores documents
         self.model_ = scorer if inputs is None else inputs.scorer(scorer)
 
     def _epochs(self, inputs: TableInputs, lists: data.Lists, steps: int, finished: int) -> tf.data.Dataset:
@@ -403,10 +404,25 @@ class Ranker:
                 )
             ]
             return np.concatenate(found)
-        values = lists.column("features") if inputs is None else functools.partial(inputs.values, lists)
         chunks = [lists.rows[start : start + _CHUNK] for start in range(0, lists.documents, _CHUNK)]
-        found = [scorer(values(rows)[np.newaxis], training=False).numpy()[0] for rows in chunks]
-        return np.concatenate([*found, np.zeros(0, np.float32)])
+        values = lists.column("features") if inputs is None else functools.partial(inputs.raw, lists)
+        score = self._compiled(scorer, values(lists.rows[:1])) if chunks else None
+        return np.concatenate([*(score(values(rows)).numpy() for rows in chunks), np.zeros(0, np.float32)])
+
+    def _compiled(self, scorer: models.Scorer, values: Any) -> Any:
+        """Returns the function from raw values of documents, such as the given ones, to scores; compiled once."""
+        if self._function is None or self._function[0] is not scorer:
+            layer = (lambda each: each) if self.inputs_ is None else self.inputs_.layer
+            of_any_count = tf.nest.map_structure(
+                lambda v: tf.TensorSpec([None, *v.shape[1:]], tf.as_dtype(v.dtype)), values
+            )
+            function = tf.function(
+                lambda each: scorer(layer(each)[tf.newaxis], training=False)[0],
+                input_signature=[of_any_count],
+                autograph=False,
+            )
+            self._function = (scorer, function)
+        return self._function[1]
 
     def _batches(self, lists: data.Lists) -> tf.data.Dataset:
         """Returns one pass over the documents, with prepared features."""

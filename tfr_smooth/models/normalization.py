@@ -289,7 +289,9 @@ class Quantiles(Standardize):
         """
         sample = _Sample(_SAMPLED)
         super().learn(map(sample.add, parts))
-        quantiles = np.quantile(sample.rows.astype(np.float64), np.linspace(0.0, 1.0, _SEGMENTS + 1), axis=0).astype(np.float32)
+        quantiles = np.quantile(sample.rows.astype(np.float64), np.linspace(0.0, 1.0, _SEGMENTS + 1), axis=0).astype(
+            np.float32
+        )
         found = np.zeros((3, _SEGMENTS, len(quantiles[0])))
         for feature, column in enumerate(quantiles.T):
             knots, places = np.unique(column.astype(np.float64), return_index=True)
