@@ -52,7 +52,7 @@ def ranker(loss: str | None = None, loss_args: dict[str, Any] | None = None, **p
     name, args = (_LOSS.value, _LOSS_ARGS.value) if loss is None else (loss, loss_args or {})
     given = {flag.name: _parsed(flag.value) for flag in _SETTINGS}
     given["hidden"] = [given["hidden"]] if isinstance(given["hidden"], int) else given["hidden"]
-    return tfr_smooth.Ranker(loss=name, **{**training.recipe_options(_RECIPE.value, name), **args, **given, **params})
+    return tfr_smooth.Ranker(loss=name, **{**args, **given, **params})
 
 
 def parse(argv: list[str]) -> list[str]:

@@ -199,14 +199,18 @@ class Neural(Method):
     def defaults(self) -> dict[str, Any]:  # type: ignore[override]
         """The settings with their default values."""
         arguments = {name: value for name, value in tfr_smooth.Ranker().get_params().items() if name not in _FIXED}
-        return {**arguments, **losses.hyperparameters(self._loss), **training.recipe_options("paper", self._loss)}
+        return {**arguments, **losses.hyperparameters(self._loss), **training.RECIPES["paper"]}
 
     def expanded(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the settings with those that the setting `recipe` stands for."""
         others = dict(settings)
         recipe = others.pop("recipe", "paper")
-        options = training.recipe_options(recipe, self._loss)  # raises for an unknown one
-        return others if recipe == "paper" else {**options, **others}
+        if recipe not in training.RECIPES:
+            raise ValueError(f"`recipe` must be one of {sorted(training.RECIPES)}, got {recipe!r}.")
+        if recipe == "paper":
+            return others
+        known = losses.hyperparameters(self._loss)
+        return {**{name: known[name] for name in self.searched if name in known}, **training.RECIPES[recipe], **others}
 
     def check(self, settings: Mapping[str, Any]) -> None:
         """Raises a `ValueError` if the ranker does not have these settings."""

@@ -366,8 +366,6 @@ def test_the_defaults_are_the_default_recipe_and_those_of_training():
         # The seed of a loss with noise is an argument of a loss object only.
         assert set(losses.hyperparameters(name)).isdisjoint(set(params) - {"seed"}), name
     assert tfr_smooth.Ranker().loss_.ranking.alpha == 10.0
-    paper = training.recipe_options("paper", "smoothi_ndcg")
-    assert tfr_smooth.Ranker(**paper).loss_.ranking.alpha == 1.0
 
 
 INVALID = [

@@ -55,7 +55,7 @@ class Ranker:
       max_categories: Categories per column, >= 1, the most frequent ones; others count as unseen.
       seed: Seed of the weights, the dropout, the order of the queries and the held-out queries, >= 0.
       verbose: Whether `fit` prints its progress.
-      **loss_options: Hyperparameters of a loss given by its name. `alpha` (SmoothI, Approx, ADR-MSE) is 10 by default.
+      **loss_options: Hyperparameters of a loss given by its name.
 
     Attributes:
       model_: The Keras model of the prepared table.

@@ -337,4 +337,4 @@ def test_a_ranking_without_methods_raises():
 
 def test_rankings_with_equal_arguments_are_equal():
     assert SoftRank(2) == SoftRank(sigma=2.0) and hash(SoftRank(2)) == hash(SoftRank(2.0))
-    assert SmoothI(1) == SmoothI() != SmoothI(2)
+    assert SmoothI(10) == SmoothI() != SmoothI(2)

@@ -23,8 +23,8 @@ def lists_of(lengths, dtype):
     return scores, evaluate.padded([relevance for _, relevance in rows])[0], mask
 
 
-def rank_relevance(relevance, topn=None, **arguments):
-    return lambda scores, mask: SmoothI(**arguments).rank_relevance(scores, tf.constant(relevance), mask, topn)
+def rank_relevance(relevance, topn=None, alpha=1.0, **arguments):
+    return lambda scores, mask: SmoothI(alpha, **arguments).rank_relevance(scores, tf.constant(relevance), mask, topn)
 
 
 def check(scores, relevance, mask, value_error, gradient_error, **arguments):

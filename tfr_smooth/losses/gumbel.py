@@ -75,7 +75,7 @@ class GumbelLoss(SampledLoss):
     Example:
       >>> import tensorflow as tf
       >>> from tfr_smooth import losses
-      >>> loss = losses.GumbelLoss(losses.SmoothINDCGLoss(), sample_size=4, seed=1)
+      >>> loss = losses.GumbelLoss(losses.SmoothINDCGLoss(alpha=1.0), sample_size=4, seed=1)
       >>> value = loss(tf.constant([[1.0, 0.0, 0.0]]), tf.constant([[2.0, 1.0, 0.0]]))
       >>> 0.0 < float(value) < 1.0
       True

@@ -99,7 +99,8 @@ class SmoothINDCGLoss(_NamedLoss):
     see `MeasureLoss` for the labels and scores, the range, and excluded lists.
 
     Args:
-      alpha: Inverse temperature, > 0; the paper searches {0.1, 1, 10, 100}. A number or a non-trainable `tf.Variable`.
+      alpha: Inverse temperature, > 0. With 1, training needs more steps or a higher learning rate than with 10 or 30
+        (docs/choosing_a_loss.md); the paper searches {0.1, 1, 10, 100}. A number or a non-trainable `tf.Variable`.
       delta: The constant of Eq. 7, in (0, 0.5).
       stop_gradient: Whether no gradient flows through the product (Eq. 9).
       shift: Whether the lowest score of the list is subtracted from its scores, which the formula needs to be positive.
@@ -124,7 +125,7 @@ class SmoothINDCGLoss(_NamedLoss):
     def __init__(
         self,
         *,
-        alpha: float | tf.Variable = 1.0,
+        alpha: float | tf.Variable = 10.0,
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,
@@ -170,7 +171,7 @@ class SmoothIPrecisionLoss(_NamedLoss):
     def __init__(
         self,
         *,
-        alpha: float | tf.Variable = 1.0,
+        alpha: float | tf.Variable = 10.0,
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,
@@ -214,7 +215,7 @@ class SmoothIMAPLoss(_NamedLoss):
     def __init__(
         self,
         *,
-        alpha: float | tf.Variable = 1.0,
+        alpha: float | tf.Variable = 10.0,
         delta: float = 0.1,
         stop_gradient: bool = True,
         shift: bool = True,

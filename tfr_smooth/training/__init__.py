@@ -4,7 +4,7 @@ from tfr_smooth.training.calibration import fit_calibration
 from tfr_smooth.training.cluster import is_chief, wait_for_workers
 from tfr_smooth.training.feature_importance import FeatureImportance, permutation_importance
 from tfr_smooth.training.progress import ProgressLog
-from tfr_smooth.training.recipe import RECIPES, Recipe, Trained, recipe_options
+from tfr_smooth.training.recipe import RECIPES, Recipe, Trained
 from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.scoring import score_queries, score_rows
 from tfr_smooth.training.smoothness import Smoothness, SmoothnessMonitor, SmoothnessReport, diagnose_smoothness
@@ -35,7 +35,6 @@ __all__ = [
     "get_strategy",
     "is_chief",
     "permutation_importance",
-    "recipe_options",
     "score_queries",
     "score_rows",
     "train",

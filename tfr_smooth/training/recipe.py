@@ -54,36 +54,8 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
 }
 SCHEDULES = ("cosine", "constant")
-# Hyperparameters in the default recipe of the losses that have them.
-_LOSS_OPTIONS = {"alpha": 10.0}
 # A variable holds the learning rate, and others the state of the random numbers.
 _NOT_IN_GRAPH = ("epochs", "learning_rate", "schedule", "batch_size", "select_by", "patience", "seed", "verbose")
-
-
-def recipe_options(recipe: str, loss: str) -> dict[str, Any]:
-    """Returns the arguments of `Ranker` for a recipe.
-
-    Args:
-      recipe: "default", or "paper", the training of the SmoothI paper.
-      loss: The name of the loss.
-
-    Returns:
-      Arguments by name, with the hyperparameters of the loss that the recipe sets.
-
-    Raises:
-      ValueError: If the recipe or the loss is unknown.
-
-    Example:
-      >>> import tfr_smooth
-      >>> tfr_smooth.training.recipe_options("paper", "smoothi_ndcg")["alpha"]
-      1.0
-    """
-    _arguments.name("recipe", recipe, RECIPES)
-    known = losses.hyperparameters(_arguments.name("loss", loss, losses.NAMES))
-    options = {
-        name: value if recipe == "default" else known[name] for name, value in _LOSS_OPTIONS.items() if name in known
-    }
-    return {**RECIPES[recipe], **options}
 
 
 def graph_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,8 +199,7 @@ class Recipe:
                 if name not in known:
                     expected = f"an argument of Ranker or a hyperparameter of {self.loss}, such as {', '.join(known)}"
                     raise ValueError(f"`{name}` must be {expected}, got {self.loss_options[name]!r}.")
-            defaults = {name: value for name, value in _LOSS_OPTIONS.items() if name in known}
-            return losses.get(self.loss, **{**defaults, **self.loss_options})
+            return losses.get(self.loss, **self.loss_options)
         if self.loss_options:
             raise ValueError(f"`loss` must be a name to take {sorted(self.loss_options)[0]!r}, got {self.loss!r}.")
         return _arguments.instance("loss", self.loss, tf.keras.losses.Loss)

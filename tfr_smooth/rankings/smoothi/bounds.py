@@ -13,7 +13,7 @@ def smoothi_error_bound(
     scores: tf.Tensor,
     mask: tf.Tensor | None = None,
     *,
-    alpha: float = 1.0,
+    alpha: float = 10.0,
     delta: float = 0.1,
     topn: int | None = None,
 ) -> tf.Tensor:

@@ -79,7 +79,7 @@ class SmoothI(Ranking):
         [1. 0. 0.]]]
     """
 
-    alpha: float | tf.Variable = 1.0
+    alpha: float | tf.Variable = 10.0
     delta: float = 0.1
     stop_gradient: bool = True
     shift: bool = True
