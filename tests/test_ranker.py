@@ -239,7 +239,8 @@ def test_a_function_of_datasets_trains_like_the_same_arrays():
     lists = data.Lists.from_arrays(complete, labels, queries)
 
     def epochs(finished):
-        return lists.batches(16, shuffle=True, seed=0, first_epoch=finished, num_epochs=2 - finished)
+        order = {"seed": 0, "first_epoch": finished, "num_epochs": 2 - finished}
+        return lists.batches(16, shuffle=True, group_by_length=True, **order)
 
     fitted = tfr_smooth.Ranker(**SMALL).fit(epochs, steps_per_epoch=2)
     np.testing.assert_allclose(fitted.predict(complete), table.predict(complete), rtol=1e-5, atol=1e-5)
