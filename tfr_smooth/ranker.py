@@ -92,7 +92,7 @@ class Ranker:
         label_aggregation: str = "sum",
         members: int = 8,
         hidden: Sequence[int] | str = (64,),
-        epochs: int = 15,
+        epochs: int = 12,
         learning_rate: float = 0.006,
         schedule: str = "cosine",
         warm_start: float = 2 / 3,

@@ -16,7 +16,7 @@ import tensorflow as tf
 from tfr_smooth import _arguments
 from tfr_smooth.models.moments import Moments
 
-_SEGMENTS = 16  # of the piecewise linear quantiles
+_SEGMENTS = 8  # of the piecewise linear quantiles
 _STEEPEST = 1e30  # The product of a finite slope and no difference is 0.
 _SAMPLED = 1 << 15  # documents that quantiles are computed from
 _LARGEST = 10.0  # standard deviations
@@ -243,7 +243,7 @@ class Quantiles(Standardize):
     $$y = \left[\mathrm{clip}\Big(\frac{x - \mathrm{mean}}{\mathrm{stddev}}, -10, 10\Big), \;
       \sqrt{3} \, (2 q(x) - 1)\right]$$
 
-    q(x) is the fraction of the training documents with lower values. It is linear between the 1/16 quantiles of up to
+    q(x) is the fraction of the training documents with lower values. It is linear between the 1/8 quantiles of up to
     32,768 documents, which are drawn at random. A network learns steps and heavy tails faster from quantiles, and
     linear effects faster from values.
 

@@ -29,7 +29,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "default": {
         "members": 8,
         "hidden": (64,),
-        "epochs": 15,
+        "epochs": 12,
         "learning_rate": 0.006,
         "schedule": "cosine",
         "warm_start": 2 / 3,
@@ -141,7 +141,7 @@ class Recipe:
     label_weights: Sequence[float] | None = None
     members: int = 8
     hidden: Sequence[int] | str = (64,)
-    epochs: int = 15
+    epochs: int = 12
     learning_rate: float = 0.006
     schedule: str = "cosine"
     warm_start: float = 2 / 3
