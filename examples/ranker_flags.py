@@ -10,10 +10,8 @@ from absl import flags
 from command_line import json_flag
 
 import tfr_smooth
-from tfr_smooth import training
 
 _OTHER = ("loss", "verbose", "validation_fraction", "max_categories")
-_RECIPE = flags.DEFINE_enum("recipe", "default", training.RECIPES, "Sets the defaults of the flags of the training.")
 _LOSS = flags.DEFINE_string("loss", "smoothi_ndcg", "Name of a loss (docs/losses).")
 _LOSS_ARGS = json_flag("loss_args", 'Hyperparameters of the loss as JSON, such as {"alpha": 1.0, "topn": 10}.')
 
@@ -56,13 +54,8 @@ def ranker(loss: str | None = None, loss_args: dict[str, Any] | None = None, **p
 
 
 def parse(argv: list[str]) -> list[str]:
-    """Parses all flags, with the defaults of the recipe, and returns the other arguments; an error is one line."""
-    first = flags.FlagValues()
-    flags.DEFINE_string("recipe", "default", "", flag_values=first)
+    """Parses all flags and returns the other arguments; an error is one line."""
     try:
-        first(argv, known_only=True)
-        for name, value in training.RECIPES.get(first.recipe, {}).items():
-            flags.FLAGS.set_default(name, _written(value))
         return flags.FLAGS(argv)
     except flags.Error as error:
         sys.exit(f"error: {error}")

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 import tfr_smooth
 from experiments.folds import Fold
-from tfr_smooth import losses, metrics, rankings, training
+from tfr_smooth import losses, metrics, rankings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,6 +174,20 @@ _SEARCHED: dict[str, dict[str, Sequence[float]]] = {
     "fastsort": {"regularization_strength": (0.01, 0.1, 1.0, 10.0)},
     "sinkhorn": {"epsilon": (0.01, 0.1, 1.0, 10.0)},
 }
+# The training of the SmoothI paper, as arguments of `Ranker`.
+PAPER: dict[str, Any] = {
+    "members": 1,
+    "hidden": (1024,),
+    "epochs": 50,
+    "learning_rate": 0.001,
+    "schedule": "constant",
+    "warm_start": 0.0,
+    "batch_size": 128,
+    "normalization": None,
+    "batch_norm": True,
+    "dropout": 0.0,
+    "weight_decay": 0.0,
+}
 # The arguments of `Ranker` that are no settings of a study: a fold has validation queries and no categories.
 _FIXED = ("loss", "seed", "verbose", "validation_fraction", "max_categories")
 
@@ -199,18 +213,18 @@ class Neural(Method):
     def defaults(self) -> dict[str, Any]:  # type: ignore[override]
         """The settings with their default values."""
         arguments = {name: value for name, value in tfr_smooth.Ranker().get_params().items() if name not in _FIXED}
-        return {**arguments, **losses.hyperparameters(self._loss), **training.RECIPES["paper"]}
+        return {**arguments, **losses.hyperparameters(self._loss), **PAPER}
 
     def expanded(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the settings with those that the setting `recipe` stands for."""
         others = dict(settings)
         recipe = others.pop("recipe", "paper")
-        if recipe not in training.RECIPES:
-            raise ValueError(f"`recipe` must be one of {sorted(training.RECIPES)}, got {recipe!r}.")
+        if recipe not in ("paper", "default"):
+            raise ValueError(f"`recipe` must be one of 'default', 'paper', got {recipe!r}.")
         if recipe == "paper":
             return others
-        known = losses.hyperparameters(self._loss)
-        return {**{name: known[name] for name in self.searched if name in known}, **training.RECIPES[recipe], **others}
+        known = {**losses.hyperparameters(self._loss), **tfr_smooth.Ranker().get_params()}
+        return {**{name: known[name] for name in (*PAPER, *self.searched)}, **others}
 
     def check(self, settings: Mapping[str, Any]) -> None:
         """Raises a `ValueError` if the ranker does not have these settings."""
@@ -237,7 +251,13 @@ class Neural(Method):
         chosen = {**self.defaults, **settings}
         if isinstance(chosen.get("discount"), Mapping):  # such as {"alpha": 0.5}
             chosen["discount"] = rankings.ShallowDiscount(**chosen["discount"])
-        return tfr_smooth.Ranker(loss=self._loss, seed=seed, verbose=False, **chosen)
+        return _ranker(self._loss).set_params(seed=seed, **chosen)
+
+
+@functools.lru_cache(maxsize=1)
+def _ranker(loss: str) -> tfr_smooth.Ranker:
+    """Returns the ranker of a process for a loss; trainings whose settings shape the same graphs share them."""
+    return tfr_smooth.Ranker(loss=loss, verbose=False)
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,6 +1,5 @@
 """`tfr_smooth.Ranker`: tables as they are, prediction, evaluation, files, resuming, and scikit-learn's habits."""
 
-import inspect
 import pickle
 
 import numpy as np
@@ -355,14 +354,8 @@ def test_min_max_normalization_needs_the_queries_to_predict():
         fitted.predict(features)
 
 
-def test_the_defaults_are_the_default_recipe_and_those_of_training():
+def test_no_hyperparameter_of_a_loss_has_the_name_of_another_argument():
     params = tfr_smooth.Ranker().get_params()
-    recipe = {field: parameter.default for field, parameter in inspect.signature(training.Recipe).parameters.items()}
-    for name, value in training.RECIPES["default"].items():
-        assert params[name] == recipe[name] == value, name
-    assert set(recipe) - set(params) == {"loss_options", "label_weights"}
-    assert all(params[name] == recipe[name] for name in set(recipe) & set(params))
-    assert set(training.RECIPES["paper"]) == set(training.RECIPES["default"])
     for name in losses.NAMES:
         # The seed of a loss with noise is an argument of a loss object only.
         assert set(losses.hyperparameters(name)).isdisjoint(set(params) - {"seed"}), name
@@ -444,7 +437,7 @@ def test_other_losses_learn_from_many_grades(loss, gain):
     random = np.random.default_rng(0)
     features = random.normal(size=[20 * 100, 2])
     labels = (features[:, 0].reshape(20, 100).argsort(1).argsort(1) * 3).ravel()
-    ranker = tfr_smooth.Ranker(**{**SMALL, "loss": loss, "linear_path": None, "epochs": 10}, **gain)
+    ranker = tfr_smooth.Ranker(**{**SMALL, "loss": loss, "epochs": 10}, **gain)
     ranker.fit(features, labels, group=[100] * 20)
     assert ranker.score(features, labels, group=[100] * 20) > 0.97
 

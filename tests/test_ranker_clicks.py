@@ -63,7 +63,7 @@ def test_batches_have_one_list_per_click_with_its_inverse_propensity(weight):
 
 @pytest.mark.slow
 def test_the_validation_set_has_clicks_with_propensities_or_labels():
-    ranker = tfr_smooth.Ranker(**SMALL, linear_path=None)
+    ranker = tfr_smooth.Ranker(**SMALL)
     fit = {"label": "click", "query": "session", "propensity": "propensity"}
     labels = documents(2)
     ranker.fit(LOG, **fit, eval_set=labels)

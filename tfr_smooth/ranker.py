@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _files, _ranker_file, data, evaluation, metrics, models, serving, training
+from tfr_smooth import _files, _ranker_file, data, evaluation, metrics, models, serving, training
 from tfr_smooth._table_inputs import TableInputs, as_table, check_training, clicked, lists_of, with_one_label, without
 from tfr_smooth.evaluation.rows import estimates
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
-from tfr_smooth.training.recipe import Recipe
+from tfr_smooth.training.ranker_training import Compiled, RankerTraining
 
 _CHUNK = 1 << 12  # rows that are scored at once
 
@@ -92,8 +92,8 @@ class Ranker:
         label_aggregation: str = "sum",
         members: int = 8,
         hidden: Sequence[int] | str = (64,),
-        epochs: int = 12,
-        learning_rate: float = 0.006,
+        epochs: int = 20,
+        learning_rate: float = 0.003,
         schedule: str = "cosine",
         warm_start: float = 2 / 3,
         batch_size: int = 32,
@@ -110,7 +110,7 @@ class Ranker:
         **loss_options: Any,
     ) -> None:
         # scikit-learn's `clone` requires the given objects themselves.
-        of_recipe: dict[str, Any] = {
+        self._params: dict[str, Any] = {
             "loss": loss,
             "label_aggregation": label_aggregation,
             "members": members,
@@ -126,15 +126,20 @@ class Ranker:
             "weight_decay": weight_decay,
             "select_by": select_by,
             "patience": patience,
+            "validation_fraction": validation_fraction,
+            "max_categories": max_categories,
             "seed": seed,
             "verbose": verbose,
+            **loss_options,
         }
-        self._params = {**of_recipe, "validation_fraction": validation_fraction, "max_categories": max_categories}
-        self._loss_options = loss_options
-        self._recipe = Recipe(**of_recipe, loss_options=loss_options)
-        if validation_fraction != 0.0:
-            _arguments.real("validation_fraction", validation_fraction, above=0.0, below=1.0)
-        _arguments.integer("max_categories", max_categories, least=1)
+        self._loss_options = tuple(loss_options)
+        self._reusable: Compiled | None = None  # what `fit` compiled
+        self._training()
+
+    def _training(self, inputs: TableInputs | None = None) -> RankerTraining:
+        """Returns the training that the arguments define, with the weights of the labels of the table."""
+        weights = None if inputs is None or inputs.label_weights is None else tuple(inputs.label_weights.values())
+        return RankerTraining(self._params, self._loss_options, weights)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Returns the constructor's arguments.
@@ -142,7 +147,7 @@ class Ranker:
         Args:
           deep: Ignored; scikit-learn's interface has it.
         """
-        return {**self._params, **self._loss_options}
+        return dict(self._params)
 
     def set_params(self, **params: Any) -> Ranker:
         """Changes arguments of the constructor, for the next `fit`.
@@ -157,13 +162,13 @@ class Ranker:
           ValueError: If an argument is unknown or out of its range.
         """
         changed = Ranker(**{**self.get_params(), **params})
-        self._params, self._loss_options, self._recipe = changed._params, changed._loss_options, changed._recipe
+        self._params, self._loss_options = changed._params, changed._loss_options
         return self
 
     @property
     def loss_(self) -> tf.keras.losses.Loss:
         """The loss."""
-        return self._recipe_for(getattr(self, "inputs_", None)).make_loss()
+        return self._training(getattr(self, "inputs_", None)).make_loss()
 
     def __repr__(self) -> str:
         """Returns the constructor call."""
@@ -252,7 +257,7 @@ class Ranker:
             inputs = None
         else:
             documents = clicked(lists_of(X, arrays, features=features, **names))
-            check_training(documents, X, self._recipe.make_loss())
+            check_training(documents, X, self._training().make_loss())
             held = None if eval_set is not None else p["validation_fraction"] or None
             if held and len(documents) < 2:
                 raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {held} for 1.")
@@ -269,24 +274,27 @@ class Ranker:
             dataset_fn = functools.partial(self._epochs, inputs, train, steps_per_epoch)
             one_epoch = inputs.batches(with_one_label(train), p["batch_size"])
             settings = {**(settings or {}), "columns": [column.name for column in inputs.layer.columns]}
-        trained = self._recipe_for(inputs).train(
+        plan = self._training(inputs)
+        strategy = strategy or tf.distribute.get_strategy()
+        num_features = one_epoch.element_spec[0]["features"].shape[-1]
+        # An interrupted training leaves no compiled model.
+        previous, self._reusable = self._reusable, None
+        compiled = plan.compiled(previous, num_features, further_metrics, strategy)
+        trained = plan.run(
+            compiled,
             dataset_fn,
             one_epoch,
             valid,
-            further_metrics=further_metrics,
+            num_further=len(further_metrics),
             steps_per_epoch=steps_per_epoch,
             strategy=strategy,
             checkpoint_dir=checkpoint_dir,
             settings=settings,
             callbacks=callbacks,
         )
+        self._reusable = compiled
         self._take_fitted(inputs, *trained)
         return self
-
-    def _recipe_for(self, inputs: TableInputs | None) -> Recipe:
-        """Returns the recipe with the weights of the labels of the table."""
-        weights = None if inputs is None or inputs.label_weights is None else tuple(inputs.label_weights.values())
-        return dataclasses.replace(self._recipe, label_weights=weights)
 
     def calibrate(
         self,
@@ -406,8 +414,10 @@ class Ranker:
             return np.concatenate(found)
         chunks = [lists.rows[start : start + _CHUNK] for start in range(0, lists.documents, _CHUNK)]
         values = lists.column("features") if inputs is None else functools.partial(inputs.raw, lists)
-        score = self._compiled(scorer, values(lists.rows[:1])) if chunks else None
-        return np.concatenate([*(score(values(rows)).numpy() for rows in chunks), np.zeros(0, np.float32)])
+        if not chunks:
+            return np.zeros(0, np.float32)
+        score = self._compiled(scorer, values(lists.rows[:1]))
+        return np.concatenate([score(values(rows)).numpy() for rows in chunks])
 
     def _compiled(self, scorer: models.Scorer, values: Any) -> Any:
         """Returns the function from raw values of documents, such as the given ones, to scores; compiled once."""
@@ -496,7 +506,7 @@ class Ranker:
           group: The number of rows of each query.
         """
         means = [each.mean for each in self.evaluate(X, y, qid=qid, group=group, measures=["ndcg"]).values()]
-        return float(np.average(means, weights=self._recipe_for(self.inputs_).label_weights))
+        return float(np.average(means, weights=self._training(self.inputs_).label_weights))
 
     def feature_importance(
         self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None, repeats: int = 5
@@ -519,7 +529,7 @@ class Ranker:
             documents = self._lists(X, y, qid, group, needs=["label", "query"])
             lists = self._batches(without(documents, "weight", "propensity"))
             names = None if self.inputs_ is None else self.inputs_.layer.feature_columns
-        (metric,) = self._recipe_for(self.inputs_).of_all_labels([metrics.NDCGMetric(gain="linear")])
+        (metric,) = self._training(self.inputs_).of_all_labels([metrics.NDCGMetric(gain="linear")])
         return training.permutation_importance(
             self._scorer, lists, metric, names=names, repeats=repeats, seed=self._params["seed"]
         )
@@ -580,8 +590,8 @@ class Ranker:
         """
         model = self._fitted()
         card = options.pop("card", None) or serving.ModelCard()
-        recipe = self._recipe_for(self.inputs_)
-        own = {"training": recipe.identity(), "loss": recipe.make_loss()}
+        plan = self._training(self.inputs_)
+        own = {"training": plan.identity(), "loss": plan.make_loss()}
         card = dataclasses.replace(card, **{name: each for name, each in own.items() if getattr(card, name) is None})
         inputs = {"num_features": model.num_features} if self.inputs_ is None else model.export_arguments
         return serving.export_ranker(model, path, card=card, **inputs, **options)

@@ -5,7 +5,8 @@ import pytest
 
 import tfr_smooth
 from experiments import RANKERS
-from tfr_smooth import losses, training
+from experiments.rankers import PAPER
+from tfr_smooth import losses
 
 SETTINGS = {"hidden": [8], "epochs": 4, "batch_size": 16, "learning_rate": 0.01, "alpha": 10.0}
 RANKER = RANKERS["smoothi_ndcg"]
@@ -16,7 +17,7 @@ def test_a_neural_ranker_is_the_ranker_of_the_same_arguments(fold):
     train, valid, test = fold
     settings = {name: value for name, value in SETTINGS.items() if name != "alpha"}
     settings |= {"dropout": 0.5, "select_by": "ndcg"}
-    ranker = tfr_smooth.Ranker(loss="list_net", seed=3, verbose=False, **{**training.RECIPES["paper"], **settings})
+    ranker = tfr_smooth.Ranker(loss="list_net", seed=3, verbose=False, **{**PAPER, **settings})
     ranker.fit(train.features, train.labels, group=train.lengths, eval_set=(valid.features, valid.labels, valid.qid))
     fitted = RANKERS["list_net"].fit(fold, settings, 3)
     np.testing.assert_array_equal(fitted.test, ranker.predict(test.features))

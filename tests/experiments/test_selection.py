@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import experiments
+import tfr_smooth
 from experiments import jobs
-from tfr_smooth import training
+from experiments.rankers import PAPER
 
+DEFAULTS = {name: tfr_smooth.Ranker().get_params()[name] for name in PAPER}
 MESSAGES = {
     ("ridg",): "`ranker` must be one of .*, got 'ridg'",
     ("ridge", "alpha", 1): "`settings` of Ridge must be among strength, got 'alpha'",
@@ -40,9 +42,9 @@ def test_candidates_combine_the_grid_with_the_settings_of_the_entry():
 
 def test_a_named_recipe_contributes_only_settings_of_the_ranker():
     (smoothi,) = experiments.Entry("smoothi_ndcg", {"recipe": "default", "members": 2}).candidates()
-    assert smoothi == {**training.RECIPES["default"], "alpha": 10.0, "members": 2}
+    assert smoothi == {**DEFAULTS, "alpha": 10.0, "members": 2}
     (list_mle,) = experiments.Entry("list_mle", {"recipe": "default"}).candidates()
-    assert list_mle == training.RECIPES["default"]
+    assert list_mle == DEFAULTS
 
 
 def test_the_settings_of_a_file_are_those_of_a_study(tmp_path, dataset):

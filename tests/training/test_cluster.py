@@ -177,7 +177,7 @@ def test_the_example_has_the_metrics_of_one_process(files, tmp_path):
     def command(output, *more):
         given = [f"--train={files / 'train.txt'}", f"--valid={files / 'vali.txt'}", f"--test={files / 'test.txt'}"]
         sizes = ["--recipe=paper", "--hidden=8", "--batch_size=8", "--learning_rate=0.01", "--epochs=2"]
-        sizes += ["--members=2", "--linear_path=0.5"]
+        sizes += ["--members=2"]
         return [SCRIPT.parents[2] / "examples" / "train_letor.py", *given, *sizes, f"--output_dir={output}", *more]
 
     with processes_of({"worker": 2}, command(tmp_path / "two", "--strategy=multi_worker"), tmp_path) as processes:

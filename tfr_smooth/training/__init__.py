@@ -4,7 +4,6 @@ from tfr_smooth.training.calibration import fit_calibration
 from tfr_smooth.training.cluster import is_chief, wait_for_workers
 from tfr_smooth.training.feature_importance import FeatureImportance, permutation_importance
 from tfr_smooth.training.progress import ProgressLog
-from tfr_smooth.training.recipe import RECIPES, Recipe, Trained
 from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.scoring import score_queries, score_rows
 from tfr_smooth.training.smoothness import Smoothness, SmoothnessMonitor, SmoothnessReport, diagnose_smoothness
@@ -15,18 +14,15 @@ from tfr_smooth.training.validation import ExactValidation, Validation
 from tfr_smooth.training.warm_start import WarmStart, WarmStartLoss
 
 __all__ = [
-    "RECIPES",
     "STRATEGIES",
     "ExactValidation",
     "FeatureImportance",
     "ProgressLog",
-    "Recipe",
     "ResumableTraining",
     "Smoothness",
     "SmoothnessMonitor",
     "SmoothnessReport",
     "TemperatureSchedule",
-    "Trained",
     "Validation",
     "WarmStart",
     "WarmStartLoss",

@@ -1,0 +1,133 @@
+"""Later calls of `fit` share graphs, and have the results of a first call."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfr_smooth
+from tests import helpers
+from tfr_smooth import _keras, losses, metrics
+
+ARGUMENTS = {"loss": "list_net", "hidden": [8], "members": 2, "dropout": 0.5, "verbose": False}
+keras_3 = pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 cannot reset the state of dropout")
+
+
+def batches(seed=0, width=4):
+    random = np.random.RandomState(seed)
+    labels = random.randint(0, 3, (9, 6)).astype(np.float32)
+    labels[::2, 5] = -1.0
+    inputs = {"features": random.randn(9, 6, width).astype(np.float32), "mask": labels >= 0.0}
+    return tf.data.Dataset.from_tensor_slices((inputs, labels)).batch(4)
+
+
+@pytest.fixture
+def ranker():
+    return tfr_smooth.Ranker(verbose=False)
+
+
+def train(ranker, width=4, further_metrics=(), callbacks=(), **arguments):
+    """Returns the history, the best epoch and the weights."""
+    ranker.set_params(**{**tfr_smooth.Ranker().get_params(), **ARGUMENTS, "epochs": 3, **arguments})
+    batch = batches(width=width)
+    options = {"further_metrics": further_metrics, "callbacks": callbacks, "steps_per_epoch": 3}
+    ranker.fit(lambda finished: batch.repeat(3 - finished), eval_set=batches(1, width), **options)
+    return ranker.history_, ranker.best_epoch_, ranker.model_.get_weights()
+
+
+def assert_equal(first, second):
+    assert first[:2] == second[:2]
+    for own, other in zip(first[2], second[2], strict=True):
+        np.testing.assert_array_equal(own, other)
+
+
+@pytest.mark.parametrize("policy", ["float32", pytest.param("mixed_float16", marks=pytest.mark.slow)])
+def test_a_later_fit_equals_the_first_one(policy, ranker):
+    with helpers.precision(policy):
+        first = train(ranker)
+        compiled = ranker._reusable
+        other = train(ranker, seed=1, learning_rate=0.3, batch_size=7, patience=1, select_by="ndcg")
+        again = train(ranker)
+    assert_equal(first, again)
+    assert other[0]["loss"] != first[0]["loss"]
+    assert (ranker._reusable is compiled) == _keras.IS_KERAS_3
+
+
+class CountedLoss(losses.ListNetLoss):
+    """Counts its calls from Python."""
+
+    calls = 0
+
+    def compute(self, labels, scores, mask):
+        self.calls += 1
+        return super().compute(labels, scores, mask)
+
+
+class CountedMetric(metrics.MRRMetric):
+    """Counts its calls from Python."""
+
+    calls = 0
+
+    def update_state(self, *args, **kwargs):
+        self.calls += 1
+        return super().update_state(*args, **kwargs)
+
+
+@keras_3
+def test_a_fit_of_equal_graphs_traces_nothing(ranker):
+    loss, metric = CountedLoss(), CountedMetric()
+    train(ranker, loss=loss, further_metrics=[metric])
+    before = loss.calls, metric.calls
+    train(ranker, loss=loss, further_metrics=[metric], seed=1)
+    assert min(before) > 0 and (loss.calls, metric.calls) == before
+
+
+@keras_3
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dropout": 0.4},
+        {"loss": losses.ListNetLoss()},
+        {"weight_decay": 0.1},
+        {"loss": "rank_net"},
+        {"warm_start": 0.5},
+        {"width": 5},
+        {"further_metrics": [metrics.MRRMetric()]},
+    ],
+    ids=str,
+)
+def test_a_fit_of_other_graphs_compiles_a_new_model(changes, ranker):
+    train(ranker, epochs=1)
+    before = ranker._reusable
+    changed = train(ranker, epochs=1, **changes)
+    compiled = ranker._reusable
+    assert compiled is not before
+    train(ranker, epochs=1, seed=1, **changes)
+    assert ranker._reusable is compiled
+    assert_equal(changed, train(ranker, epochs=1, **changes))
+
+
+@pytest.mark.slow
+@keras_3
+def test_another_policy_compiles_a_new_model(ranker):
+    train(ranker, epochs=1)
+    before = ranker._reusable
+    with helpers.precision("mixed_bfloat16"):
+        train(ranker, epochs=1)
+    assert ranker._reusable is not before
+
+
+class Fails(tf.keras.callbacks.Callback):
+    """Interrupts the second epoch."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == 1:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupted_fit_changes_no_later_one(ranker):
+    first = train(ranker)
+    with pytest.raises(KeyboardInterrupt):
+        train(ranker, callbacks=[Fails()])
+    assert ranker._reusable is None
+    assert_equal(first, train(ranker))

@@ -1,0 +1,293 @@
+"""The training of a `Ranker`: what its arguments define, and the compiled model that a later `fit` uses again."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments, _keras, losses, metrics, models
+from tfr_smooth.models.feed_forward import checked_arguments
+from tfr_smooth.training.cluster import is_chief
+from tfr_smooth.training.progress import ProgressLog
+from tfr_smooth.training.trainer import train
+from tfr_smooth.training.validation import Evaluation, ExactValidation
+from tfr_smooth.training.warm_start import WarmStart, WarmStartLoss
+
+_SELECT_BY = ("smooth", "ndcg")
+_LABEL_AGGREGATIONS = ("sum", "stochastic")
+_SCHEDULES = ("cosine", "constant")
+_OF_SCORER = ("hidden", "normalization", "batch_norm", "dropout", "members", "seed")
+# A variable holds the learning rate, and others the state of the random numbers.
+_NOT_IN_GRAPH = (
+    *("epochs", "learning_rate", "schedule", "batch_size", "select_by", "patience", "seed", "verbose"),
+    *("validation_fraction", "max_categories"),
+)
+
+
+class Trained(NamedTuple):
+    """A trained scorer.
+
+    Attributes:
+      scorer: The model with the weights of the best epoch, or of the last epoch without validation.
+      history: The training loss and the validation metrics of each epoch, by name.
+      best_epoch: Index of the best epoch; None without validation, or if the metric was always NaN.
+    """
+
+    scorer: models.FeedForwardScorer
+    history: dict[str, list[float]]
+    best_epoch: int | None
+
+
+class Compiled(NamedTuple):
+    """A compiled model and its validation, with what TensorFlow traced for them.
+
+    Attributes:
+      key: What shapes the graphs, as JSON with the ids of objects. None if the model cannot be used again.
+      graph: The same as objects, which live as long as their ids are in the key.
+      evaluation: The model and its metrics.
+      warm_start: The loss with a warm start. None for none.
+      initial: The initial values of the variables of the optimizer.
+    """
+
+    key: str | None
+    graph: list[Any]
+    evaluation: Evaluation
+    warm_start: WarmStartLoss | None
+    initial: list[Any]
+
+    def restart(self, scorer: models.FeedForwardScorer) -> None:
+        """Sets all variables to those of a new scorer and a new optimizer."""
+        model = self.evaluation.model
+        # `variables` includes the state of the random numbers.
+        values = [*(variable.numpy() for variable in scorer.variables), *self.initial]
+        for variable, value in zip([*model.variables, *model.optimizer.variables], values, strict=True):
+            variable.assign(value)
+
+
+class RankerTraining:
+    """What the arguments of a `Ranker` define.
+
+    Args:
+      params: The arguments of the constructor, with the hyperparameters of the loss.
+      loss_options: The names of these hyperparameters.
+      label_weights: The weights of labels [batch, list, objectives] of the validation batches and, for
+        `label_aggregation="sum"`, of the training batches. None for labels [batch, list].
+
+    Raises:
+      ValueError: If an argument is out of its range.
+    """
+
+    def __init__(
+        self, params: Mapping[str, Any], loss_options: Sequence[str], label_weights: Sequence[float] | None = None
+    ) -> None:
+        self._params, self.label_weights = params, label_weights
+        self._loss_options = {name: params[name] for name in loss_options}
+        for name in ("members", "epochs", "batch_size", "max_categories"):
+            _arguments.integer(name, params[name], least=1)
+        _arguments.real("learning_rate", params["learning_rate"], above=0.0)
+        for name, below in (("weight_decay", None), ("warm_start", 1.0), ("validation_fraction", 1.0)):
+            if params[name] != 0.0:
+                _arguments.real(name, params[name], above=0.0, **({} if below is None else {"below": below}))
+        for name, known in (
+            ("label_aggregation", _LABEL_AGGREGATIONS),
+            ("select_by", _SELECT_BY),
+            ("schedule", _SCHEDULES),
+        ):
+            _arguments.choice(name, params[name], known)
+        _arguments.integer_or_none("patience", params["patience"], least=1)
+        _arguments.integer("seed", params["seed"], least=0)
+        _arguments.boolean("verbose", params["verbose"])
+        self.make_loss()
+        # No scorer: its dropout creates variables, and clusters must be configured before.
+        checked_arguments(**self._of_scorer())
+
+    def make_loss(self) -> tf.keras.losses.Loss:
+        """Returns the loss after the warm start."""
+        return self._of_labels(self._loss_of_one_label())
+
+    def _warm_start_loss(self) -> WarmStartLoss | None:
+        """Returns the loss with its warm start; None if there is none, as for losses of Keras and for softmax."""
+        loss = self._loss_of_one_label()
+        is_ours = isinstance(loss, losses.RankingLoss) and type(loss) is not losses.SoftmaxLoss
+        return WarmStartLoss(loss) if self._params["warm_start"] and is_ours else None
+
+    def _of_labels(self, loss: tf.keras.losses.Loss) -> tf.keras.losses.Loss:
+        if self.label_weights is None or self._params["label_aggregation"] == "stochastic":
+            return loss
+        if not isinstance(loss, losses.RankingLoss):
+            raise ValueError(f"`loss` must be a `losses.RankingLoss` for several labels, got {loss!r}.")
+        return losses.MultiObjectiveLoss(loss, weights=self.label_weights)
+
+    def _loss_of_one_label(self) -> tf.keras.losses.Loss:
+        loss, options = self._params["loss"], self._loss_options
+        if isinstance(loss, str):
+            known = losses.hyperparameters(_arguments.name("loss", loss, losses.NAMES))
+            for name in options:
+                if name not in known:
+                    expected = f"an argument of Ranker or a hyperparameter of {loss}, such as {', '.join(known)}"
+                    raise ValueError(f"`{name}` must be {expected}, got {options[name]!r}.")
+            return losses.get(loss, **options)
+        if options:
+            raise ValueError(f"`loss` must be a name to take {sorted(options)[0]!r}, got {loss!r}.")
+        return _arguments.instance("loss", loss, tf.keras.losses.Loss)
+
+    def _make_scorer(self) -> models.FeedForwardScorer:
+        return models.FeedForwardScorer(**self._of_scorer())
+
+    def _of_scorer(self) -> dict[str, Any]:
+        return {name: self._params[name] for name in _OF_SCORER}
+
+    def _make_optimizer(self) -> tf.keras.optimizers.Optimizer:
+        rate, decay = self._params["learning_rate"], self._params["weight_decay"]
+        if not decay:
+            return tf.keras.optimizers.Adam(rate)
+        optimizer = tf.keras.optimizers.AdamW(rate, weight_decay=decay)
+        optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
+        return optimizer
+
+    def _make_metrics(self) -> list[tf.keras.metrics.Metric]:
+        """Returns exact NDCG as trec_eval computes it, and the smooth metric if the loss is one minus such a metric."""
+        loss = self._loss_of_one_label()
+        made: list[tf.keras.metrics.Metric] = [metrics.NDCGMetric(gain="linear")]
+        if isinstance(loss, losses.MeasureLoss):
+            name = loss.name.removesuffix("_loss")
+            options = {"no_relevant": "skip", "ragged": loss.ragged, "name": name}
+            made.append(metrics.MeasureMetric(loss.measure, ranking=loss.ranking, **options))
+        return self.of_all_labels(made)
+
+    def of_all_labels(self, of_one: Sequence[tf.keras.metrics.Metric]) -> list[tf.keras.metrics.Metric]:
+        """Returns metrics of the labels of the validation batches.
+
+        Args:
+          of_one: Metrics of one label.
+
+        Returns:
+          The metrics, for several labels their weighted means over these.
+        """
+        if self.label_weights is None:
+            return list(of_one)
+        return [metrics.MultiObjectiveMetric(metric, weights=self.label_weights) for metric in of_one]
+
+    def identity(self) -> dict[str, Any]:
+        """Returns the settings that a resumed training run must have in common, as JSON values."""
+        values = {**self._params, "label_weights": self.label_weights}
+        if not isinstance(values["loss"], str):
+            values["loss"] = tf.keras.losses.serialize(values["loss"])
+        del values["verbose"]
+        if values["schedule"] == "constant" and not values["warm_start"]:
+            del values["epochs"]  # more epochs continue a training run
+        return json.loads(json.dumps(values, default=str))
+
+    def compiled(
+        self,
+        previous: Compiled | None,
+        num_features: int,
+        further_metrics: Sequence[tf.keras.metrics.Metric],
+        strategy: tf.distribute.Strategy,
+    ) -> Compiled:
+        """Returns a new compiled model, or the previous one if its graphs are the same."""
+        values = {name: value for name, value in self._params.items() if name not in _NOT_IN_GRAPH}
+        policy = tf.keras.mixed_precision.global_policy().name
+        graph = [values, self.label_weights, num_features, policy, list(further_metrics)]
+        with strategy.scope():
+            # Keras 2 cannot reset the state of dropout.
+            reusable = _keras.IS_KERAS_3 and not tf.distribute.has_strategy()
+        key = json.dumps(graph, sort_keys=True, default=id) if reusable else None
+        if previous is not None and previous.key == key is not None:
+            return previous
+        with strategy.scope():
+            model, warm_start = self._make_scorer(), self._warm_start_loss()
+            loss = self.make_loss() if warm_start is None else self._of_labels(warm_start)
+            model.compile(optimizer=self._make_optimizer(), loss=loss)
+            model.build([None, None, num_features])
+        evaluation, initial = Evaluation(model, [*self._make_metrics(), *self.of_all_labels(further_metrics)]), []
+        if reusable:
+            model.optimizer.build(model.trainable_variables)
+            initial = [variable.numpy() for variable in model.optimizer.variables]
+        return Compiled(key, graph, evaluation, warm_start, initial)
+
+    def run(
+        self,
+        compiled: Compiled,
+        dataset_fn: Callable[[int], tf.data.Dataset],
+        one_epoch: tf.data.Dataset,
+        valid: tf.data.Dataset | None,
+        *,
+        num_further: int,
+        steps_per_epoch: int | None,
+        strategy: tf.distribute.Strategy,
+        checkpoint_dir: str | os.PathLike[str] | None,
+        settings: Mapping[str, Any] | None,
+        callbacks: Sequence[tf.keras.callbacks.Callback],
+    ) -> Trained:
+        """Trains a scorer; the other arguments are those of `Ranker.fit`.
+
+        Args:
+          compiled: The compiled model.
+          dataset_fn: A function from the number of finished epochs to the batches of all remaining ones.
+          one_epoch: The batches of one epoch, for the statistics of the features.
+          valid: The validation batches. None uses the last epoch.
+          num_further: The number of further metrics of the compiled model.
+          steps_per_epoch: Batches per epoch. None if each iteration of the dataset is one epoch.
+          strategy: The strategy.
+          checkpoint_dir: Directory of checkpoints, `log.csv` and `best.keras`; training resumes from it. None for none.
+          settings: Further values, as JSON values, which a resumed training run must have in common.
+          callbacks: Further Keras callbacks.
+
+        Returns:
+          The trained scorer, outside of the strategy's scope, so that any process can read it.
+        """
+        p, folder = self._params, None if checkpoint_dir is None else Path(checkpoint_dir)
+        model, used = compiled.evaluation.model, compiled.evaluation.metrics
+        scorer = self._make_scorer()
+        scorer.build([None, None, model.num_features])
+        if compiled.key is not None:
+            compiled.restart(scorer)
+        validation = None
+        if valid is not None:
+            own = used[: len(used) - num_further]
+            validation = ExactValidation(
+                valid,
+                used,
+                monitor=own[-1 if p["select_by"] == "smooth" else 0].name,
+                path=None if folder is None else folder / "best.keras",
+                patience=p["patience"],
+            )
+            validation.evaluation = compiled.evaluation
+        history = tf.keras.callbacks.History()
+        schedule = WarmStart(
+            p["learning_rate"],
+            epochs=p["epochs"],
+            loss=compiled.warm_start,
+            warm_epochs=round(p["warm_start"] * p["epochs"]),
+            constant=p["schedule"] == "constant",
+        )
+        shown: list[tf.keras.callbacks.Callback] = [schedule, history, *callbacks]
+        if p["verbose"]:
+            shown.append(ProgressLog(None if folder is None or not is_chief(strategy) else folder / "log.csv"))
+
+        def remaining(finished: int) -> tf.data.Dataset:
+            if finished and p["verbose"]:
+                print(f"Resuming after {finished} finished epochs in {folder}", flush=True)
+            return dataset_fn(finished)
+
+        train(
+            model,
+            remaining,
+            epochs=p["epochs"],
+            steps_per_epoch=steps_per_epoch,
+            validation=validation,
+            checkpoint_dir=folder,
+            settings={**self.identity(), **(settings or {})},
+            prepare=lambda: model.adapt(one_epoch),
+            callbacks=shown,
+        )
+        scorer.set_weights(model.get_weights())
+        if validation is None:
+            return Trained(scorer, history.history, None)
+        return Trained(scorer, validation.history, validation.best_epoch)
