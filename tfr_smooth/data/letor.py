@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,11 +13,10 @@ import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
-from tfr_smooth.data.conversion import BATCH_BYTES, by_size, converted
-from tfr_smooth.data.letor_format import PLAIN, LetorFormat
-from tfr_smooth.data.letor_lines import sizes_files
-from tfr_smooth.data.letor_parser import WORKERS, Query, highest_index, read_queries
-from tfr_smooth.data.list_columns import DENSE, Roles, dense_column
+from tfr_smooth.data.conversion import converted, whole_queries
+from tfr_smooth.data.letor_format import QUERY_MIN, LetorFormat
+from tfr_smooth.data.letor_parser import Head, read_blocks, sizes_files
+from tfr_smooth.data.list_columns import DENSE, ColumnValues, Roles, dense_column
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.text_files import FilePattern, expand_paths, state_of
 
@@ -116,6 +115,10 @@ def read_split(
     return found
 
 
+class _WiderError(Exception):
+    """A document has more features than those before."""
+
+
 def lists_of(
     file_pattern: FilePattern,
     num_features: int | None,
@@ -123,49 +126,58 @@ def lists_of(
     cache_dir: str | os.PathLike[str] | None,
 ) -> Lists:
     """Implements `Lists.from_letor`."""
-    format = PLAIN if format is None else _arguments.instance("format", format, LetorFormat)
+    format = LetorFormat() if format is None else _arguments.instance("format", format, LetorFormat)
     num_features = _arguments.integer_or_none("num_features", num_features, least=1)
     paths = expand_paths(file_pattern)
     label = ("label",) if format.labeled else ()
     roles = Roles(query="query_id", labels=label, document_id="document_id", features=(DENSE,))
-
-    def open_or_convert(width: int | None) -> Lists:
-        sources = [*paths, *filter(None, sizes_files(paths, format))]
-        settings = {"kind": "letor", "num_features": num_features, **format.settings()}
-        batches = lambda: _record_batches(paths, width, format, roles)  # noqa: E731
-        return converted(cache_dir, list(map(state_of, sources)), settings, roles, batches)
-
+    sources = [*paths, *filter(None, sizes_files(paths, format))]
+    settings = {"kind": "letor", "num_features": num_features, **format.settings()}
+    convert = functools.partial(converted, cache_dir, list(map(state_of, sources)), settings, roles)
     try:
-        # The first document usually has all features, which saves a scan for the highest index.
-        return open_or_convert(num_features)
-    except ValueError:
-        if num_features is not None:
-            raise
-    width = highest_index(paths, format)
+        # The first documents usually have all features, which saves a scan for the highest index.
+        return convert(lambda: _tables(paths, num_features, format))
+    except _WiderError:
+        width = max(block.width for block in read_blocks(paths, format))
     if width == 0:
         raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
-    return open_or_convert(width)
+    return convert(lambda: _tables(paths, width, format))
 
 
-def _record_batches(
-    paths: list[str], num_features: int | None, format: LetorFormat, roles: Roles
-) -> Iterator[pa.RecordBatch]:
-    """Yields the documents of files in batches of whole queries."""
-    queries = read_queries(paths, num_features, format=format, workers=WORKERS)
-    # `map` does not keep a part in memory while the next one is read.
-    parts = by_size(queries, BATCH_BYTES, lambda query: query.features.nbytes)
-    yield from map(lambda part: _record_batch(part, roles), parts)
+def _tables(paths: list[str], width: int | None, format: LetorFormat) -> Iterator[pa.Table]:
+    """Yields the documents of files; without a width, with that of the first ones."""
+    tables = (_table(*each, format.labeled) for each in _matrices(paths, width, format))
+    if QUERY_MIN in (format.missing or {}).values():
+        return map(_with_minima, whole_queries(tables, "query_id"))
+    return tables
 
 
-def _record_batch(queries: list[Query], roles: Roles) -> pa.RecordBatch:
-    lengths = [len(query.labels) for query in queries]
-    ids = pa.array([query.query_id for query in queries], pa.binary()).cast(pa.string())
-    documents = list(itertools.chain.from_iterable(query.doc_ids for query in queries))
-    columns = {"query_id": ids.take(pa.array(np.repeat(np.arange(len(queries)), lengths)))}
-    columns |= {name: pa.array(np.concatenate([query.labels for query in queries])) for name in roles.labels}
-    columns["document_id"] = pa.array(documents, pa.binary()).cast(pa.string())
-    columns[DENSE] = dense_column(np.concatenate([query.features for query in queries]))
-    return pa.RecordBatch.from_pydict(columns)
+def _matrices(paths: list[str], width: int | None, format: LetorFormat) -> Iterator[tuple[list[Head], np.ndarray]]:
+    for block in read_blocks(paths, format, width):
+        width = width or block.width
+        if width == 0 or block.width > width:
+            raise _WiderError
+        matrix = np.zeros([len(block.heads), width], np.float32)
+        matrix[block.rows, block.places] = block.values
+        yield block.heads, matrix
+
+
+def _table(heads: list[Head], matrix: np.ndarray, labeled: bool) -> pa.Table:
+    columns: dict[str, Any] = {"query_id": pa.array([head.query_id for head in heads], pa.binary()).cast(pa.string())}
+    if labeled:
+        columns["label"] = pa.array([head.label for head in heads], pa.float32())
+    columns["document_id"] = pa.array([head.doc_id for head in heads], pa.binary()).cast(pa.string())
+    return pa.table({**columns, DENSE: dense_column(matrix)})
+
+
+def _with_minima(batch: pa.RecordBatch) -> pa.Table:
+    """Returns whole queries with the minimum of the query, or 0, in place of NaN."""
+    codes = batch["query_id"].dictionary_encode().indices.to_numpy()
+    features = ColumnValues(pa.chunked_array([batch[DENSE]]))(np.arange(len(batch)))
+    absent, starts = np.isnan(features), np.flatnonzero(np.diff(codes, prepend=-1))
+    lowest = np.minimum.reduceat(np.where(absent, np.inf, features), starts)
+    filled = np.where(absent, np.where(np.isfinite(lowest), lowest, 0.0)[codes], features)
+    return pa.table({**dict(zip(batch.schema.names, batch.columns, strict=True)), DENSE: dense_column(filled)})
 
 
 def write(lists: Lists, path: str | os.PathLike[str]) -> None:

@@ -64,11 +64,6 @@ class LetorFormat:
         values = self.missing or {}
         return {token.encode(): np.nan if value == QUERY_MIN else float(value) for token, value in values.items()}
 
-    @functools.cached_property
-    def numeric_tokens(self) -> list[bytes]:
-        """The tokens that would be read as numbers, each after the colon."""
-        return [b":" + token for token in self.replaced if _is_number(token)]
-
     def settings(self) -> dict[str, Any]:
         """Returns the settings that identify the format, without file names.
 
@@ -95,14 +90,3 @@ def _checked_missing(missing: Any) -> dict[str, float | str] | None:
         else:
             raise ValueError(f"{expected}, got {value!r} for {token!r}.")
     return checked
-
-
-def _is_number(token: bytes) -> bool:
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return True
-
-
-PLAIN = LetorFormat()

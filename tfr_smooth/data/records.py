@@ -24,7 +24,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message, message_fa
 
 from tfr_smooth import _arguments, _files
 from tfr_smooth.data import list_columns
-from tfr_smooth.data.conversion import BATCH_BYTES, by_size, converted
+from tfr_smooth.data.conversion import by_size, converted
 from tfr_smooth.data.list_columns import DENSE, ColumnValues, Roles, Where
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.text_files import FilePattern, expand_paths, state_of
@@ -136,7 +136,7 @@ def lists_of(
     settings = {"kind": kind, "stack": stack, "specs": repr((context, examples))}
     reader = _Reader(kind, context, examples, roles, stack)
     final = roles.stacked() if stack else roles
-    return converted(cache_dir, list(map(state_of, paths)), settings, final, lambda: reader.record_batches(paths))
+    return converted(cache_dir, list(map(state_of, paths)), settings, final, lambda: reader.tables(paths))
 
 
 def _chosen(
@@ -249,12 +249,8 @@ class _Reader(NamedTuple):
     roles: Roles
     stack: bool
 
-    def record_batches(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yields the documents of whole records."""
-        for tables in by_size(self._tables(paths), BATCH_BYTES, lambda table: table.nbytes):
-            yield pa.concat_tables(tables).combine_chunks().to_batches()[0]
-
-    def _tables(self, paths: Sequence[str]) -> Iterator[pa.Table]:
+    def tables(self, paths: Sequence[str]) -> Iterator[pa.Table]:
+        """Yields the documents of records."""
         seen: set[Any] = set()
         total = 0
         for path in paths:
