@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import tensorflow as tf
 from pyarrow import dataset as arrow_dataset
 from pyarrow import fs
 
@@ -18,7 +19,7 @@ from tfr_smooth.data import list_columns
 from tfr_smooth.data.conversion import BATCH_BYTES, converted
 from tfr_smooth.data.list_columns import RoleNames, Roles, Where
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.text_files import FilePattern, expand_paths, is_folder
+from tfr_smooth.data.text_files import FilePattern, expand_paths
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -72,7 +73,7 @@ def _dataset(source: FilePattern, format: str, filesystem: Any) -> arrow_dataset
         if filesystem is None and "://" in each:
             filesystem, each = fs.FileSystem.from_uri(each)
         if filesystem is None:
-            paths += [each] if is_folder(each) else expand_paths(each, "paths")
+            paths += [each] if tf.io.gfile.isdir(each) else expand_paths(each, "paths")
         else:
             paths += _matches(filesystem, each)
     try:

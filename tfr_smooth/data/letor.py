@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -187,8 +186,9 @@ def write(lists: Lists, path: str | os.PathLike[str]) -> None:
             f"`to_letor` must have one column {DENSE!r} and at most one label, got the columns {lists.roles.columns}."
         )
     ids = [str(each) for each in lists.query_ids.to_pylist()]
-    chunks = _lines(lists, ids)
-    _files.write_bytes(path, compressed(chunks) if os.fspath(path).endswith(".gz") else chunks)
+    with _files.replacing(path) as temporary, pa.output_stream(os.fspath(temporary), buffer_size=1 << 16) as file:
+        for line in _lines(lists, ids):
+            file.write(line)
 
 
 def _lines(lists: Lists, ids: list[str]) -> Iterator[bytes]:
@@ -219,11 +219,3 @@ def number_text(number: np.float32) -> str:
     if abs(float(text)) > float(np.finfo(np.float32).max):  # The shortest text of the largest float32 exceeds it.
         return repr(float(number))
     return text[:-2] if text.endswith(".0") and text != "-0.0" else text
-
-
-def compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Compresses chunks of bytes as gzip."""
-    compressor = zlib.compressobj(wbits=31)
-    for chunk in chunks:
-        yield compressor.compress(chunk)
-    yield compressor.flush()

@@ -654,8 +654,8 @@ class Lists:
         """Writes the documents as a LETOR text file, which `from_letor` reads as the same lists.
 
         Args:
-          path: The file to write, atomically; compressed if its name ends in ".gz". Floats have as many digits as
-            float32 needs.
+          path: The file to write, atomically; compressed if its name ends in ".gz", ".bz2" or ".zst". Floats have as
+            many digits as float32 needs.
 
         Raises:
           ValueError: If the features are not one column "features", there are several labels, or an id has whitespace.
