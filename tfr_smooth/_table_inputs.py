@@ -13,9 +13,8 @@ import tensorflow as tf
 from tfr_smooth import _arguments, data, models
 from tfr_smooth.data import arrays, list_columns
 from tfr_smooth.data.batches import prefetched
-from tfr_smooth.data.column import listed
 from tfr_smooth.data.list_columns import DENSE
-from tfr_smooth.data.table_columns import columns_of_parts, conformed, parts_of
+from tfr_smooth.data.table_columns import columns_of_parts, conformed, listed, parts_of
 
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
 _MOST_BYTES = 1 << 28

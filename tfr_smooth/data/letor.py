@@ -13,8 +13,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
 from tfr_smooth.data.conversion import converted, whole_queries
-from tfr_smooth.data.letor_format import QUERY_MIN, LetorFormat
-from tfr_smooth.data.letor_parser import Head, read_blocks, sizes_files
+from tfr_smooth.data.letor_parser import QUERY_MIN, Head, LetorFormat, read_blocks, sizes_files
 from tfr_smooth.data.list_columns import DENSE, ColumnValues, Roles, dense_column
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.text_files import FilePattern, expand_paths, state_of

@@ -1,4 +1,4 @@
-"""Parses LETOR and SVMlight text files into blocks of documents.
+"""The format of LETOR and SVMlight text files, and their parser, which yields blocks of documents.
 
 Lines are parsed as bytes: `float(b"...")` accepts only ASCII digits, and patterns of bytes know only ASCII whitespace,
 so query ids may contain any other text.
@@ -7,11 +7,13 @@ so query ids may contain any other text.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import functools
 import itertools
+import numbers
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import Any, NamedTuple
 
@@ -20,10 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from tfr_smooth import _arguments
 from tfr_smooth.data.conversion import by_size
-from tfr_smooth.data.letor_format import LetorFormat
-from tfr_smooth.data.text_files import COMPRESSED, is_file, numbered_lines
+from tfr_smooth.data.text_files import COMPRESSED, FilePattern, expand_paths, is_file, numbered_lines
 
+QUERY_MIN = "query_min"
 # Parser threads. More gain nothing, as a single thread splits the files into lines.
 _WORKERS = min(os.cpu_count() or 1, 4)
 _BLOCK_BYTES = 1 << 18
@@ -36,6 +39,82 @@ _DOC_ID = re.compile(rb"\s*docid\s*=\s*(\S+)")
 # The file extensions of query sizes in LightGBM and XGBoost.
 _SIZES_ENDINGS = (".query", ".group")
 _ONE_PER_LINE = bytes.maketrans(b" \t\r\v\f", b"\n" * 5)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LetorFormat:
+    """The format of ranking files, for `Lists.from_letor`, `read_letor` and `read_split`.
+
+    Args:
+      query_ids: Where a line contains its query id. "qid": `qid:text` after the label. "comment": the first word of the
+        comment, as in `2 1:0.5 # 934`; there are no document ids then.
+      group_sizes: Files with the number of documents of each query, one number per line, as in LightGBM and XGBoost,
+        for data without `qid:text`. A path, a pattern or a list, one file for each data file. None uses `FILE.query` or
+        `FILE.group` next to a FILE whose first line has no `qid:text`. The query ids are "0", "1" and so on.
+      first_index: The index of the first feature: 1 or 0.
+      missing: Tokens for missing values and their replacements: a finite number, or "query_min", the smallest value of
+        the feature in the query (0 if the query has none). `{"NULL": "query_min"}` reads `1:NULL`; a token may be a
+        number as it is in the files, such as "-999". None allows no missing values.
+      labeled: Whether to read labels. If False, all labels are 0, and a line may have any label or none.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> LetorFormat(missing={"NULL": 0}).missing
+      {'NULL': 0.0}
+    """
+
+    query_ids: str = "qid"
+    group_sizes: FilePattern | None = None
+    first_index: int = 1
+    missing: Mapping[str, float | str] | None = None
+    labeled: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        _arguments.choice("query_ids", self.query_ids, ("qid", "comment"))
+        if self.group_sizes is not None:
+            if self.query_ids == "comment":
+                raise ValueError("`group_sizes` must be None with `query_ids='comment'`, got both.")
+            object.__setattr__(self, "group_sizes", expand_paths(self.group_sizes, "group_sizes"))
+        if isinstance(self.first_index, bool) or self.first_index not in (0, 1):
+            raise ValueError(f"`first_index` must be 0 or 1, got {self.first_index!r}.")
+        object.__setattr__(self, "missing", _checked_missing(self.missing))
+        _arguments.boolean("labeled", self.labeled)
+
+    @functools.cached_property
+    def replaced(self) -> dict[bytes, float]:
+        """Token to its replacement, NaN for "query_min"."""
+        values = self.missing or {}
+        return {token.encode(): np.nan if value == QUERY_MIN else float(value) for token, value in values.items()}
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the settings that identify the format, without file names.
+
+        Returns:
+          Field name to its value, as JSON-serializable values.
+        """
+        return {name: getattr(self, name) for name in ("query_ids", "first_index", "missing", "labeled")}
+
+
+def _checked_missing(missing: Any) -> dict[str, float | str] | None:
+    if missing is None:
+        return None
+    expected = "`missing` must map tokens to finite numbers or 'query_min'"
+    if not isinstance(missing, Mapping):
+        raise ValueError(f"{expected}, got {missing!r}.")
+    checked: dict[str, float | str] = {}
+    for token, value in missing.items():
+        if not isinstance(token, str) or set(token) & set(" \t\n\r\v\f#"):
+            raise ValueError(f"`missing` must have tokens without whitespace or '#', got {token!r}.")
+        if value == QUERY_MIN:
+            checked[token] = QUERY_MIN
+        elif isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(np.float32(value)):
+            checked[token] = float(value)
+        else:
+            raise ValueError(f"{expected}, got {value!r} for {token!r}.")
+    return checked
 
 
 class Head(NamedTuple):
@@ -83,14 +162,14 @@ def read_blocks(paths: Sequence[str], format: LetorFormat, num_features: int | N
     Linear time in the size of the files. Memory holds a few blocks of 256 kB of text, and the query ids.
     """
     seen: set[bytes] = set()
-    numbers = itertools.count()  # the ids of queries with only a size
+    ids = itertools.count()  # of queries with only a size
     with futures.ThreadPoolExecutor(_WORKERS) as pool:
         for path, sizes_file in zip(paths, sizes_files(paths, format), strict=True):
             lines = by_size(numbered_lines(path), _BLOCK_BYTES, lambda line: len(line[1]))
             parse = functools.partial(_parse, path, format, sizes_file is not None, num_features)
             blocks: Iterator[Block] = (block for block in _in_order(pool, parse, lines) if block.heads)
             if sizes_file is not None:
-                blocks = _by_size(path, blocks, sizes_file, numbers)
+                blocks = _by_size(path, blocks, sizes_file, ids)
             last = None
             for block in blocks:
                 for head in block.heads:
@@ -116,11 +195,11 @@ def _in_order(pool: futures.Executor, function: Callable[[Any], Any], items: Ite
         yield pending.popleft().result()
 
 
-def _by_size(path: str, blocks: Iterable[Block], sizes_file: str, numbers: Iterator[int]) -> Iterator[Block]:
+def _by_size(path: str, blocks: Iterable[Block], sizes_file: str, counter: Iterator[int]) -> Iterator[Block]:
     """Yields blocks with query ids, which are numbers, by the query sizes in another file."""
     sizes = list(_read_sizes(sizes_file))
     expected = f"the sum of the sizes in {sizes_file}, {sum(sizes)}"
-    ids = (b"%d" % number for size, number in zip(sizes, numbers, strict=False) for _ in range(size))
+    ids = (b"%d" % number for size, number in zip(sizes, counter, strict=False) for _ in range(size))
     last = 0
     for block in blocks:
         heads = [head._replace(query_id=query_id) for head, query_id in zip(block.heads, ids, strict=False)]
@@ -285,17 +364,17 @@ def _parse_pairs(heads: list[Head], format: LetorFormat) -> Block | None:
         return None
     index = pairs["index"].to_numpy().astype(np.int64)
     rows = np.repeat(np.arange(len(heads)), [head.features.count(b":") for head in heads])
-    numbers = values.to_numpy()
+    known = values.to_numpy()
     # `not (<=)` also catches NaN.
-    if index.min() < format.first_index or index.max() >= _END or not np.abs(numbers).max() <= _FLOAT32_MAX:
+    if index.min() < format.first_index or index.max() >= _END or not np.abs(known).max() <= _FLOAT32_MAX:
         return None
     flat = rows * (index.max() + 1) + index
     if not (np.diff(flat) > 0).all() and len(np.unique(flat)) < len(flat):
         return None
     if format.missing:
         replaced = np.array([*format.replaced.values(), 0.0])[pc.fill_null(token, -1).to_numpy()]
-        numbers = np.where(token.is_null().to_numpy(), numbers, replaced)
-    return Block(heads, rows, index - format.first_index, numbers)
+        known = np.where(token.is_null().to_numpy(), known, replaced)
+    return Block(heads, rows, index - format.first_index, known)
 
 
 def _parse_checked(path: str, heads: list[Head], format: LetorFormat, num_features: int | None) -> Block:

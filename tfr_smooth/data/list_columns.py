@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.column import shown
 
 if TYPE_CHECKING:
     from typing_extensions import Required
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 DENSE = "features"  # the name of a column of type fixed_size_list<float32> with all features
 _FEATURE_KINDS = "numbers, booleans, text, dates, vectors or sets of numbers or text"
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # how Arrow and Parquet store the row labels of pandas
+_LONGEST = 60  # characters of a value in a message
+_ALIGNMENT = 64  # TensorFlow copies arrays whose start is not a multiple of this.
 # More chunks than this would make batches slow.
 _MOST_CHUNKS = 64
 
@@ -208,6 +209,13 @@ def checked(
     return pa.table(found)
 
 
+def shown(value: Any) -> str:
+    """Returns a representation of at most one line."""
+    # NumPy's scalars have longer representations than Python's.
+    text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
 def refuse(where: Where, expected: str, value: Any, row: int) -> NoReturn:
     """Raises an error about a value."""
     got = shown(value.as_py() if isinstance(value, pa.Scalar) else value)
@@ -371,11 +379,11 @@ class ColumnValues:
         """The shape of the value of a row; None for sets."""
         return [] if self.width is None and not self.is_set else [self.width]
 
-    def __call__(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Returns the values of rows, int64 [n]; `out` is used for vectors of float32."""
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """Returns the values of rows, int64 [n]."""
         parts = self._by_chunk(rows)
         if self._matrices is not None and self.width is not None:
-            found = np.empty((len(rows), self.width), np.float32) if out is None else out
+            found = _aligned(len(rows), self.width)
             if len(parts) == 1:  # one copy
                 ((chunk, _, inside),) = parts
                 return np.take(self._matrices[chunk], inside, axis=0, out=found, mode="clip")
@@ -414,6 +422,14 @@ class ColumnValues:
         )
         found[np.arange(found.shape[1]) < lengths[:, None]] = _as_numpy(array.flatten())
         return found
+
+
+def _aligned(rows: int, width: int) -> np.ndarray:
+    """Returns a matrix of float32 that TensorFlow uses without a copy."""
+    size = rows * width * 4
+    content = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -content.ctypes.data % _ALIGNMENT
+    return content[start : start + size].view(np.float32).reshape(rows, width)
 
 
 def raw_values(column: pa.ChunkedArray) -> np.ndarray:
