@@ -6,8 +6,8 @@ import fnmatch
 import functools
 import os
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +17,9 @@ from pyarrow import fs
 
 from tfr_smooth.data import list_columns
 from tfr_smooth.data.conversion import BATCH_BYTES, converted
-from tfr_smooth.data.list_columns import RoleNames, Roles, Where
+from tfr_smooth.data.list_columns import Roles, Where
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.text_files import FilePattern, expand_paths
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 FORMATS = ("parquet", "feather", "csv")
 _ROWS_AT_ONCE = 1 << 17
@@ -40,12 +37,11 @@ def lists_of(
     filesystem: Any,
     cache_dir: str | os.PathLike[str] | None,
     stack: bool,
-    query: str,
-    **names: Unpack[RoleNames],
+    given: Mapping[str, Any],
 ) -> Lists:
-    """Implements `Lists.from_files`."""
+    """Implements `Lists.from_files`; the given columns are by role."""
     files = _dataset(source, format, filesystem)
-    roles = Roles.of(files.schema.names, query=query, **names)
+    roles = Roles.of(files.schema.names, **given)
     states = [[info.path, info.size, info.mtime_ns] for info in files.filesystem.get_file_info(files.files)]
     settings = {"kind": format, "stack": stack}
     final = roles.stacked() if stack else roles

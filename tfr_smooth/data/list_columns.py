@@ -251,7 +251,8 @@ def is_date(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) or pa.types.is_date(kind)
 
 
-def _is_set(kind: pa.DataType) -> bool:
+def is_set(kind: pa.DataType) -> bool:
+    """Returns whether values are lists of any lengths."""
     return pa.types.is_list(kind) or pa.types.is_large_list(kind)
 
 
@@ -311,12 +312,12 @@ def feature(where: Where, column: Any, part: bool = False) -> Any:
       part: Whether it is one of several parts, which get the same type.
     """
     kind = column.type
-    is_list = _is_set(kind) or pa.types.is_fixed_size_list(kind)
+    is_list = is_set(kind) or pa.types.is_fixed_size_list(kind)
     if not is_list:
         column = _plain(column)
     elif pa.types.is_string_view(kind.value_type):
         column = column.cast(pa.list_(pa.large_string()))
-    elif not part and _is_set(kind) and is_number(kind.value_type) and not column.null_count:
+    elif not part and is_set(kind) and is_number(kind.value_type) and not column.null_count:
         lengths = pc.min_max(pc.list_value_length(column)).as_py()
         if lengths["min"] == lengths["max"] and lengths["min"]:
             column = column.cast(pa.list_(kind.value_type, lengths["min"]))  # sets of one size are vectors
@@ -360,11 +361,11 @@ class ColumnValues:
         self._chunks = [chunk for chunk in column.chunks if len(chunk)] or [pa.array([], kind)]
         self._ends = np.cumsum([len(chunk) for chunk in self._chunks])
         self.width: int | None = kind.list_size if pa.types.is_fixed_size_list(kind) else None
-        values = kind.value_type if self.width is not None or _is_set(kind) else kind
+        values = kind.value_type if self.width is not None or is_set(kind) else kind
         self.dtype = np.dtype(object if is_text(values) else np.int64 if is_date(values) else np.float32)
         if is_position:
             self.dtype = np.dtype(np.int32)
-        self.is_set = _is_set(kind)
+        self.is_set = is_set(kind)
         self._matrices = None
         if self.width is not None and values == pa.float32() and not column.null_count:
             self._matrices = [self._matrix(chunk) for chunk in self._chunks]

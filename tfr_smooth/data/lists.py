@@ -256,7 +256,7 @@ class Lists:
 
         _arguments.choice("format", format, files.FORMATS)
         _arguments.boolean("stack", stack)
-        return files.lists_of(paths, format, filesystem, cache_dir, stack, query=query, **roles)
+        return files.lists_of(paths, format, filesystem, cache_dir, stack, {"query": query, **roles})
 
     @classmethod
     def from_letor(
@@ -377,7 +377,7 @@ class Lists:
         _arguments.choice("kind", kind, records.KINDS)
         _arguments.boolean("stack", stack)
         specs = (example_features, context_features)
-        return records.lists_of(file_pattern, kind, *specs, cache_dir, stack, query=query, **roles)
+        return records.lists_of(file_pattern, kind, *specs, cache_dir, stack, {"query": query, **roles})
 
     @classmethod
     def of_columns(cls, columns: pa.Table, roles: Roles) -> Lists:
