@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 from collections.abc import Iterator, Mapping
@@ -130,7 +131,8 @@ def lists_of(
     label = ("label",) if format.labeled else ()
     roles = Roles(query="query_id", labels=label, document_id="document_id", features=(DENSE,))
     sources = [*paths, *filter(None, sizes_files(paths, format))]
-    settings = {"kind": "letor", "num_features": num_features, **format.settings()}
+    options = dataclasses.asdict(dataclasses.replace(format, group_sizes=None))
+    settings = {"kind": "letor", "num_features": num_features, **options}
     convert = functools.partial(converted, cache_dir, list(map(state_of, sources)), settings, roles)
     try:
         # The first documents usually have all features, which saves a scan for the highest index.

@@ -89,14 +89,6 @@ class LetorFormat:
         values = self.missing or {}
         return {token.encode(): np.nan if value == QUERY_MIN else float(value) for token, value in values.items()}
 
-    def settings(self) -> dict[str, Any]:
-        """Returns the settings that identify the format, without file names.
-
-        Returns:
-          Field name to its value, as JSON-serializable values.
-        """
-        return {name: getattr(self, name) for name in ("query_ids", "first_index", "missing", "labeled")}
-
 
 def _checked_missing(missing: Any) -> dict[str, float | str] | None:
     if missing is None:
@@ -104,17 +96,13 @@ def _checked_missing(missing: Any) -> dict[str, float | str] | None:
     expected = "`missing` must map tokens to finite numbers or 'query_min'"
     if not isinstance(missing, Mapping):
         raise ValueError(f"{expected}, got {missing!r}.")
-    checked: dict[str, float | str] = {}
     for token, value in missing.items():
         if not isinstance(token, str) or set(token) & set(" \t\n\r\v\f#"):
             raise ValueError(f"`missing` must have tokens without whitespace or '#', got {token!r}.")
-        if value == QUERY_MIN:
-            checked[token] = QUERY_MIN
-        elif isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(np.float32(value)):
-            checked[token] = float(value)
-        else:
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if value != QUERY_MIN and not (is_number and np.isfinite(np.float32(value))):
             raise ValueError(f"{expected}, got {value!r} for {token!r}.")
-    return checked
+    return {token: value if value == QUERY_MIN else float(value) for token, value in missing.items()}
 
 
 class Head(NamedTuple):

@@ -140,20 +140,25 @@ class Roles:
         return list(dict.fromkeys([name for name in single if name is not None] + list(self.features)))
 
 
+def is_table(value: Any) -> bool:
+    """Returns whether a value is a table that `as_arrow` takes, or a lazy one."""
+    methods = ("__arrow_c_stream__", "iloc", "collect")
+    return isinstance(value, (pa.Table, Mapping)) or any(hasattr(value, name) for name in methods)
+
+
 def as_arrow(table: Any) -> pa.Table:
     """Returns a table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface."""
-    if hasattr(table, "collect") and not hasattr(table, "__arrow_c_stream__"):
-        raise ValueError("`table` must be a table, got a lazy one; pass `table.collect()`.")
-    known = isinstance(table, (pa.Table, Mapping)) or hasattr(table, "__arrow_c_stream__") or hasattr(table, "iloc")
-    if not known:
+    if not is_table(table):
         raise ValueError(
             "`table` must be a table of pandas, Polars, PyArrow or DuckDB, or have the method `__arrow_c_stream__`, "
             f"got {type(table).__name__}."
         )
-    columns = list(map(str, getattr(table, "columns", ()))) if hasattr(table, "iloc") else []
-    _check_names(columns)
+    if hasattr(table, "collect") and not hasattr(table, "__arrow_c_stream__"):
+        raise ValueError("`table` must be a table, got a lazy one; pass `table.collect()`.")
+    is_pandas = hasattr(table, "iloc")
+    _check_names(list(map(str, table.columns)) if is_pandas else [])
     try:
-        found = pa.Table.from_pandas(table, preserve_index=False) if hasattr(table, "iloc") else pa.table(table)
+        found = pa.Table.from_pandas(table, preserve_index=False) if is_pandas else pa.table(table)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
         problem = " ".join(map(str, error.args))
         raise ValueError(f"`table` must have values of one type in each column: {problem}") from None
@@ -431,12 +436,6 @@ def _aligned(rows: int, width: int) -> np.ndarray:
     content = np.empty(size + _ALIGNMENT, np.uint8)
     start = -content.ctypes.data % _ALIGNMENT
     return content[start : start + size].view(np.float32).reshape(rows, width)
-
-
-def raw_values(column: pa.ChunkedArray) -> np.ndarray:
-    """Returns the values of a column of single values, as `ColumnValues` describes them."""
-    parts = [_as_numpy(chunk) for chunk in column.chunks]
-    return parts[0] if len(parts) == 1 else np.concatenate([*parts, _as_numpy(pa.array([], column.type))])
 
 
 def _as_numpy(array: pa.Array) -> np.ndarray:

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.data import list_columns
-from tfr_smooth.data.list_columns import Where, shown
+from tfr_smooth.data.list_columns import ColumnValues, Where, shown
 
 # Kind -> what the table contains, for messages.
 _KINDS = {"number": "numbers", "boolean": "booleans", "category": "text", "date": "dates"}
@@ -209,7 +209,8 @@ def column_arrays(table: Any, columns: Iterable[Column]) -> dict[str, np.ndarray
       {'price': [2.5], 'brand': [b'']}
     """
     found = conformed(list_columns.as_arrow(table), columns)
-    return {name: list_columns.raw_values(found[name]) for name in found.column_names}
+    rows = np.arange(len(found))
+    return {name: ColumnValues(found[name])(rows) for name in found.column_names}
 
 
 def parts_of(values: np.ndarray) -> Iterator[np.ndarray]:
@@ -252,7 +253,7 @@ def _infer(name: str, column: pa.ChunkedArray, rows: pa.Array | None, max_catego
         counts = {text: number for text, number in zip(texts, numbers, strict=True) if text}
         categories = sorted(counts, key=lambda text: (-counts[text], text))[:max_categories]
         return Column(name=name, kind=kind, has_missing=has_missing, categories=tuple(categories))
-    values = list_columns.raw_values(column)[~missing]
+    values = ColumnValues(column)(np.flatnonzero(~missing))
     fill = float(values.mean(dtype=np.float64)) / (_SECONDS_PER_DAY if kind == "date" else 1.0)
     return Column(name=name, kind=kind, fill=fill, has_missing=has_missing)
 
