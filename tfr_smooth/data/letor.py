@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
 from tfr_smooth.data.conversion import converted, whole_queries
-from tfr_smooth.data.letor_parser import QUERY_MIN, Head, LetorFormat, read_blocks, sizes_files
+from tfr_smooth.data.letor_parser import QUERY_MIN, LetorFormat, read_blocks, sizes_files
 from tfr_smooth.data.list_columns import DENSE, ColumnValues, Roles, dense_column
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.text_files import FilePattern, expand_paths, state_of
@@ -134,40 +134,39 @@ def lists_of(
     options = dataclasses.asdict(dataclasses.replace(format, group_sizes=None))
     settings = {"kind": "letor", "num_features": num_features, **options}
     convert = functools.partial(converted, cache_dir, list(map(state_of, sources)), settings, roles)
+
+    def tables(width: int | None) -> Iterator[pa.Table]:
+        found = _tables(paths, width, format)
+        by_query = QUERY_MIN in (format.missing or {}).values()
+        return map(_with_minima, whole_queries(found, roles.query)) if by_query else found
+
     try:
         # The first documents usually have all features, which saves a scan for the highest index.
-        return convert(lambda: _tables(paths, num_features, format))
+        return convert(lambda: tables(num_features))
     except _WiderError:
         width = max(block.width for block in read_blocks(paths, format))
     if width == 0:
         raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
-    return convert(lambda: _tables(paths, width, format))
+    return convert(lambda: tables(width))
 
 
 def _tables(paths: list[str], width: int | None, format: LetorFormat) -> Iterator[pa.Table]:
     """Yields the documents of files; without a width, with that of the first ones."""
-    tables = (_table(*each, format.labeled) for each in _matrices(paths, width, format))
-    if QUERY_MIN in (format.missing or {}).values():
-        return map(_with_minima, whole_queries(tables, "query_id"))
-    return tables
-
-
-def _matrices(paths: list[str], width: int | None, format: LetorFormat) -> Iterator[tuple[list[Head], np.ndarray]]:
     for block in read_blocks(paths, format, width):
-        width = width or block.width
+        heads, width = block.heads, width or block.width
         if width == 0 or block.width > width:
             raise _WiderError
-        matrix = np.zeros([len(block.heads), width], np.float32)
+        matrix = np.zeros([len(heads), width], np.float32)
         matrix[block.rows, block.places] = block.values
-        yield block.heads, matrix
+        columns: dict[str, Any] = {"query_id": _text([head.query_id for head in heads])}
+        if format.labeled:
+            columns["label"] = pa.array([head.label for head in heads], pa.float32())
+        columns["document_id"] = _text([head.doc_id for head in heads])
+        yield pa.table({**columns, DENSE: dense_column(matrix)})
 
 
-def _table(heads: list[Head], matrix: np.ndarray, labeled: bool) -> pa.Table:
-    columns: dict[str, Any] = {"query_id": pa.array([head.query_id for head in heads], pa.binary()).cast(pa.string())}
-    if labeled:
-        columns["label"] = pa.array([head.label for head in heads], pa.float32())
-    columns["document_id"] = pa.array([head.doc_id for head in heads], pa.binary()).cast(pa.string())
-    return pa.table({**columns, DENSE: dense_column(matrix)})
+def _text(values: list[bytes]) -> pa.Array:
+    return pa.array(values, pa.binary()).cast(pa.string())
 
 
 def _with_minima(batch: pa.RecordBatch) -> pa.Table:

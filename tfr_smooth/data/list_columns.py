@@ -441,7 +441,7 @@ def _aligned(rows: int, width: int) -> np.ndarray:
 def _as_numpy(array: pa.Array) -> np.ndarray:
     kind = array.type
     if is_text(kind):
-        as_bytes = array if is_bytes(kind) else array.cast(_bytes_type(kind))
+        as_bytes = array if is_bytes(kind) else array.cast(pa.large_binary())
         return pc.fill_null(as_bytes, b"").to_numpy(zero_copy_only=False)
     if is_date(kind):
         # Arrow rounds the times before 1970 up.
@@ -450,7 +450,3 @@ def _as_numpy(array: pa.Array) -> np.ndarray:
     if not pa.types.is_float32(kind):
         array = array.cast(pa.float32(), safe=False)
     return (pc.fill_null(array, np.nan) if array.null_count else array).to_numpy()
-
-
-def _bytes_type(kind: pa.DataType) -> pa.DataType:
-    return pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
