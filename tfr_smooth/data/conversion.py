@@ -93,15 +93,19 @@ def by_size(items: Iterable[Any], most: int, size_of: Callable[[Any], int]) -> I
 
 def whole_queries(tables: Iterable[pa.Table], query: str) -> Iterator[pa.RecordBatch]:
     """Yields the rows of tables as large batches of whole queries, whose rows must be one after the other."""
-    rest: list[pa.Table] = []  # the rows of the last query so far
-    for some in by_size(tables, BATCH_BYTES, lambda table: table.nbytes):
-        merged = pa.concat_tables([*rest, *some])
-        codes = merged[query].combine_chunks().dictionary_encode().indices.to_numpy()
-        last = int(np.flatnonzero(np.diff(codes, prepend=-1))[-1])  # the first row of the last query
-        if last:
-            yield merged.slice(0, last).combine_chunks().to_batches()[0]
-        rest = [merged.slice(last)]
-    yield rest[0].combine_chunks().to_batches()[0]
+    some: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        if size >= BATCH_BYTES:
+            merged = pa.concat_tables(some)
+            codes = merged[query].combine_chunks().dictionary_encode().indices.to_numpy()
+            last = int(np.flatnonzero(np.diff(codes, prepend=-1))[-1])  # the first row of the last query
+            if last:
+                yield merged.slice(0, last).combine_chunks().to_batches()[0]
+            some, size = [merged.slice(last)], 0
+        some.append(table)
+        size += table.nbytes
+    yield pa.concat_tables(some).combine_chunks().to_batches()[0]
 
 
 def _open(folder: Path, described: dict[str, Any], roles: Roles) -> Lists | None:
