@@ -69,7 +69,7 @@ test: lint $(STACKS:%=test-%)  ## lint, check types, and run the fast tests (STA
 test-all: MARKS = slow or not slow
 test-all: test  ## like test, with all tests, and Bazel if installed
 	@if command -v bazel >/dev/null; \
-	then $(SUBMAKE) bazel-test BAZEL_TESTS="//:test_packaging //:data_test_dense_text"; \
+	then $(SUBMAKE) bazel-test BAZEL_TESTS="//:test_packaging //:data_test_text_files"; \
 	else echo "NOTE: Bazel is not installed; its tests did not run"; fi
 
 # One thread per process, since one process per core already uses all cores.

@@ -76,15 +76,13 @@ def test_wheel_declares_every_imported_package(metadata):
     other_names = {
         "PIL": "matplotlib",  # which requires Pillow
         "Stemmer": "PyStemmer",
-        "backports": "backports.zstd",
         "google": "protobuf",
         "pytrec_eval": "pytrec_eval-terrier",
         "tensorflow_serving": "tensorflow-serving-api",
     }
     imported = {name.partition(".")[0] for path in package_files() for name in imports(path)}
-    # `compression` is in the standard library of newer Python versions.
     # scikit-learn itself calls the method that imports it.
-    outside = imported - set(sys.stdlib_module_names) - {"compression", "sklearn", "tfr_smooth"}
+    outside = imported - set(sys.stdlib_module_names) - {"sklearn", "tfr_smooth"}
     needs = [need.partition(";") for need in metadata.get_all("Requires-Dist")]
     declared = {re.match(r"[\w.-]+", need)[0] for need, _, _ in needs}
     assert {other_names.get(name, name.replace("_", "-")) for name in outside} <= declared

@@ -13,9 +13,8 @@ import tensorflow as tf
 from tfr_smooth import _arguments, data, models
 from tfr_smooth.data import arrays, list_columns
 from tfr_smooth.data.batches import prefetched
-from tfr_smooth.data.column import listed
 from tfr_smooth.data.list_columns import DENSE
-from tfr_smooth.data.table_columns import check_differences, columns_of_parts, conformed, parts_of
+from tfr_smooth.data.table_columns import check_differences, columns_of_parts, conformed, listed, parts_of
 
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
 _MOST_BYTES = 1 << 28
@@ -23,10 +22,7 @@ _MOST_BYTES = 1 << 28
 
 def as_table(X: Any) -> pa.Table:
     """Returns a table as Arrow columns, and a matrix of numbers, NaN if missing, as the column `DENSE`."""
-    is_table = isinstance(X, (pa.Table, Mapping)) or any(
-        hasattr(X, name) for name in ("__arrow_c_stream__", "iloc", "collect")
-    )
-    return list_columns.as_arrow(X) if is_table else arrays.dense_table("X", X, missing=True)
+    return list_columns.as_arrow(X) if list_columns.is_table(X) else arrays.dense_table("X", X, missing=True)
 
 
 def lists_of(
@@ -173,13 +169,10 @@ class TableInputs:
         if lists.is_dense:
             columns = columns_of_parts(map(lists.column(DENSE), parts_of(rows)))
         else:
-            options: dict[str, Any] = {
-                "max_categories": max_categories,
-                "rows": None if len(rows) == len(lists.source) else rows,
-            }
-            # One column at a time: all of them may be larger than memory.
-            each = (lists.source.select([name]) for name in given.features)
-            columns = [column for table in each for column in data.infer_columns(table, **options)]
+            chosen, columns = None if len(rows) == len(lists.source) else rows, []
+            for name in given.features:  # one at a time: all of them may be larger than memory
+                table = lists.source.select([name])
+                columns += data.infer_columns(table, max_categories=max_categories, rows=chosen)
         for name in query_features:
             _arguments.name("query_features", name, [column.name for column in columns])
             _check_constant(lists, name)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.data.readers import order, write_letor
-from tfr_smooth.data import Lists, conversion, letor, read_letor
+from tfr_smooth.data import LetorFormat, Lists, conversion, letor, read_letor
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,13 +29,13 @@ def path(tmp_path):
 def parses(monkeypatch):
     """Counts how often files are parsed."""
     calls = []
-    read_queries = letor.read_queries
+    read_blocks = letor.read_blocks
 
     def counting(*args, **kwargs):
         calls.append(args)
-        return read_queries(*args, **kwargs)
+        return read_blocks(*args, **kwargs)
 
-    monkeypatch.setattr(letor, "read_queries", counting)
+    monkeypatch.setattr(letor, "read_blocks", counting)
     return calls
 
 
@@ -115,11 +115,11 @@ def test_bad_input_and_an_interruption_leave_no_files(path, tmp_path, monkeypatc
         Lists.from_letor(path, cache_dir=cache, num_features=2)
 
     def interrupted(*_, **__):
-        yield from [next(iter(read_queries([path], 3)))]
+        yield next(read_blocks([path], LetorFormat()))
         raise KeyboardInterrupt
 
-    read_queries = letor.read_queries
-    monkeypatch.setattr(letor, "read_queries", interrupted)
+    read_blocks = letor.read_blocks
+    monkeypatch.setattr(letor, "read_blocks", interrupted)
     with pytest.raises(KeyboardInterrupt):
         Lists.from_letor(path, cache_dir=cache)
     assert list(cache.iterdir()) == []
@@ -151,8 +151,8 @@ def test_after_a_kill_at_any_moment_the_next_call_gives_the_same_lists(tmp_path)
     path = write_letor(tmp_path / "a.txt", np.random.RandomState(0).randint(1, 9, 20_000), width=60)
     expected = Lists.from_letor(path, cache_dir=tmp_path / "expected")
     program = textwrap.dedent(f"""
-        from tfr_smooth.data import Lists, conversion, letor
-        conversion.BATCH_BYTES = letor.BATCH_BYTES = 1 << 18
+        from tfr_smooth.data import Lists, conversion
+        conversion.BATCH_BYTES = 1 << 18
         print("ready", flush=True)
         Lists.from_letor({path!r}, cache_dir={str(tmp_path / "cache")!r})
         print("done", flush=True)

@@ -124,9 +124,10 @@ def test_query_ids_are_read_from_comments(tmp_path):
     assert message_of(path, query_ids="comment").endswith("unexpected query id 'qid:1' with `query_ids='comment'`")
 
 
-@pytest.mark.parametrize("dense_from", [1, 10**6], ids=["dense", "exact"])
-def test_indexes_may_start_at_0(tmp_path, monkeypatch, dense_from):
-    monkeypatch.setattr(letor_parser, "_DENSE_FROM", dense_from)
+@pytest.mark.parametrize("fast", [True, False], ids=["fast", "checked"])
+def test_indexes_may_start_at_0(tmp_path, monkeypatch, fast):
+    if not fast:
+        monkeypatch.setattr(letor_parser, "_parse_pairs", lambda *_: None)
     path = write(tmp_path / "a.txt", "1 qid:a 0:5 1:6 2:7\n0 qid:a 2:8\n0 qid:b 0:1 1:2 2:3\n")
     expected = {"a": ([1, 0], [[5, 6, 7], [0, 0, 8]]), "b": ([0], [[1, 2, 3]])}
     assert read(path, first_index=0) == expected
@@ -161,11 +162,12 @@ def test_missing_values_are_replaced(tmp_path, missing, expected, list_size):
     assert [features for _, features in found.values()] == [rows[:list_size] for rows in expected]
 
 
-@pytest.mark.parametrize("dense_from", [1, 10**6], ids=["dense", "exact"])
+@pytest.mark.parametrize("fast", [True, False], ids=["fast", "checked"])
 @pytest.mark.parametrize("token", ["-999", "1.7976931348623157E308", "-1"])
-def test_missing_values_may_be_numbers(tmp_path, monkeypatch, dense_from, token):
+def test_missing_values_may_be_numbers(tmp_path, monkeypatch, fast, token):
     """As in Istella's data."""
-    monkeypatch.setattr(letor_parser, "_DENSE_FROM", dense_from)
+    if not fast:
+        monkeypatch.setattr(letor_parser, "_parse_pairs", lambda *_: None)
     path = write(tmp_path / "a.txt", f"1 qid:a 1:{token} 2:7\n0 qid:a 1:-3 2:8\n2 qid:b 1:1 2:{token}\n")
     assert read(path, missing={token: "query_min"}) == {"a": ([1, 0], [[-3, 7], [-3, 8]]), "b": ([2], [[1, 0]])}
     assert read(path, missing={token: 0.5})["b"] == ([2], [[1, 0.5]])

@@ -8,10 +8,22 @@ import numpy as np
 import pytest
 
 from tests.data.readers import assert_refused
-from tfr_smooth.data import letor_lines
-from tfr_smooth.data.letor_format import PLAIN
-from tfr_smooth.data.letor_lines import parse_head
-from tfr_smooth.data.letor_parser import highest_index, read_queries
+from tfr_smooth.data import LetorFormat, letor_parser
+from tfr_smooth.data.letor_parser import parse_head, read_blocks
+
+PLAIN = LetorFormat()
+
+
+def read(path, num_features=None):
+    """Returns the heads of the documents of a file, and their features."""
+    blocks = list(read_blocks([str(path)], PLAIN, num_features))
+    features = np.zeros([sum(len(block.heads) for block in blocks), max(block.width for block in blocks)], np.float32)
+    first = 0
+    for block in blocks:
+        features[first + block.rows, block.places] = block.values
+        first += len(block.heads)
+    return [head for block in blocks for head in block.heads], features
+
 
 # Hints in errors, which name the arguments that would read the line.
 BY_SIZES = "; `LetorFormat(group_sizes=FILE)` reads query sizes from a file"
@@ -80,7 +92,7 @@ BAD_LINES = [
 def test_bad_line_is_refused_with_path_and_line(tmp_path, line, message, end):
     path = tmp_path / "bad.txt"
     path.write_bytes(b"# comment\n\n1 qid:8 1:1\n" + line + end)
-    assert_refused(f"{path}:4: {message}", list, read_queries([str(path)], num_features=4))
+    assert_refused(f"{path}:4: {message}", read, path, num_features=4)
 
 
 @pytest.mark.parametrize(("line", "message"), BAD_LINES)
@@ -88,9 +100,26 @@ def test_the_scan_refuses_the_same_lines_as_reading(tmp_path, line, message):
     path = tmp_path / "bad.txt"
     path.write_bytes(line)
     if "exceeds num_features" in message:
-        assert highest_index([str(path)]) > 4
+        assert read(path)[1].shape[1] > 4
         return
-    assert_refused(f"{path}:1: {message}", highest_index, [str(path)])
+    assert_refused(f"{path}:1: {message}", read, path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 qid:9 1:1 2:NULL\nNULL qid:9 1:1\n", ":41: value of feature 2: 'NULL'"),
+        ("1 qid:9 1:1 2:1\nNULL qid:9 1:1\n", ":42: label 'NULL'"),
+        ("1 qid:9 1:1 2:1 3:1\n1 qid:8 1:1 2:NULL\n", ":41: feature index 3 exceeds num_features=2"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 300, 1 << 18])
+def test_the_first_bad_line_raises_for_blocks_of_any_size(tmp_path, monkeypatch, text, message, size):
+    monkeypatch.setattr(letor_parser, "_BLOCK_BYTES", size)
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"0 qid:q{i // 4} 1:1 2:{i}\n" for i in range(40)) + text)
+    with pytest.raises(ValueError, match=message):
+        read(path, 2)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +141,10 @@ def test_the_scan_refuses_the_same_lines_as_reading(tmp_path, line, message):
 def test_a_valid_line_has_these_features(tmp_path, line, values):
     path = tmp_path / "good.txt"
     path.write_bytes(line)
-    (query,) = read_queries([str(path)], num_features=4)
-    assert query.features.dtype == np.float32
-    np.testing.assert_array_equal(query.features, np.array([values], np.float32))
+    _, features = read(path, num_features=4)
+    expected = np.array([values], np.float32)
+    np.testing.assert_array_equal(features, expected[:, : features.shape[1]])
+    assert not expected[:, features.shape[1] :].any()
 
 
 @pytest.mark.parametrize(
@@ -131,17 +161,17 @@ def test_a_valid_line_has_these_features(tmp_path, line, values):
     ],
 )
 def test_doc_id_comes_from_the_comment(line, doc_id):
-    assert parse_head(line, 1).doc_id == doc_id
+    assert parse_head(line, 1, PLAIN).doc_id == doc_id
 
 
 @pytest.mark.parametrize("query_id", ["7", "-", "qid:7", "a:b", "a#b", "#", "x_y", "\u00e9\u3000"])
 def test_query_id_may_be_any_text_without_whitespace(query_id):
-    assert parse_head(f"0 qid:{query_id} 1:1".encode(), 1).query_id == query_id.encode()
+    assert parse_head(f"0 qid:{query_id} 1:1".encode(), 1, PLAIN).query_id == query_id.encode()
 
 
 @pytest.mark.parametrize("line", [b"", b"\n", b" \t\r\n", b"#", b"  # 1 qid:1 1:1\n", b"#x"])
 def test_blank_and_comment_lines_contain_no_document(line):
-    assert parse_head(line, 1) is None
+    assert parse_head(line, 1, PLAIN) is None
 
 
 def _random_file(seed: int, queries: int = 30, features: int = 9) -> str:
@@ -173,79 +203,91 @@ def _naive(text: str, width: int):
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("packed", [False, True], ids=["text", "gz"])
-def test_agrees_with_a_naive_parser(tmp_path, seed, packed):
+def test_agrees_with_a_naive_parser(tmp_path, monkeypatch, seed, packed):
+    monkeypatch.setattr(letor_parser, "_BLOCK_BYTES", [1, 200, 1 << 18][seed % 3])
     text = _random_file(seed)
     path = tmp_path / ("a.txt.gz" if packed else "a.txt")
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
     expected = _naive(text, 9)
-    found = list(read_queries([str(path)], 9))
-    assert [query.query_id.decode() for query in found] == list(expected)
-    for query, (labels, rows) in zip(found, expected.values(), strict=True):
-        np.testing.assert_array_equal(query.labels, np.array(labels, np.float32))
-        np.testing.assert_array_equal(query.features, np.array(rows, np.float32))
-    assert highest_index([str(path)]) == 9
+    heads, features = read(path)
+    assert list(dict.fromkeys(head.query_id.decode() for head in heads)) == list(expected)
+    labels, rows = zip(*expected.values(), strict=True)
+    np.testing.assert_array_equal([head.label for head in heads], np.concatenate(labels))
+    np.testing.assert_array_equal(features, np.concatenate(rows).astype(np.float32))
+
+
+@pytest.mark.parametrize("text_format", ["{:.4f}", "{:g}", "{:.9e}", "{:.0f}", "{!r}"])
+def test_values_equal_those_parsed_by_python(text_format):
+    random = np.random.RandomState(0)
+    scale = 10.0 ** (random.randint(-30, 30, (50, 7)) if "f" not in text_format else random.randint(-3, 9, (50, 7)))
+    texts = [[text_format.format(float(v)) for v in row] for row in random.randn(50, 7) * scale]
+    rows = [" ".join(f"{i}:{t}" for i, t in enumerate(row, 1)).encode() for row in texts]
+    block = letor_parser._parse_pairs([letor_parser.Head(1, 0, b"", b"", row) for row in rows], PLAIN)
+    np.testing.assert_array_equal(block.values, [float(t) for row in texts for t in row])
 
 
 def test_the_fast_path_reads_what_the_checked_path_reads_or_nothing():
     source = random.Random(0)
     accepted = 0
-    for _ in range(20_000):
+    formats = [PLAIN, LetorFormat(first_index=0), LetorFormat(missing={"n": "query_min", "-1": 7, "": 2, "0.2": 0.25})]
+    for number in range(20_000):
         text = list(" ".join(f"{i}:0.{i}5" for i in range(1, source.randint(2, 5))))
         for _ in range(source.randint(0, 3)):
             place = source.randrange(len(text))
-            text[place : place + source.randint(0, 2)] = source.choice("0123:.  _+-nae")
-        features = "".join(text).encode()
-        values = letor_lines._parse_pairs(features, PLAIN)
-        if values is not None:
-            assert letor_lines._parse_checked(features, PLAIN) == values, features
+            text[place : place + source.randint(0, 2)] = source.choice("0123:.  _+-naexX\t")
+        head = letor_parser.Head(1, 0, b"", b"", "".join(text).encode())
+        block = letor_parser._parse_pairs([head], formats[number % 3])
+        if block is not None:
+            expected = letor_parser._parse_checked("", [head], formats[number % 3], None)
+            for one, other in zip(block, expected, strict=True):
+                np.testing.assert_array_equal(one, other, err_msg=repr(head))
             accepted += 1
-    assert 5_000 < accepted < 15_000
+    assert 5_000 < accepted < 19_000
 
 
 @pytest.mark.parametrize("first", ["0 qid:1 1:1\n", "0 qid:1 1:1\n0 qid:2 1:1\n"])
 def test_a_query_in_two_files_is_refused(tmp_path, first):
     (tmp_path / "a.txt").write_text(first)
     (tmp_path / "b.txt").write_text("0 qid:1 1:1\n")
-    assert_refused(
-        f"{tmp_path / 'b.txt'}:1: duplicate query '1': its lines must be contiguous in one file",
-        highest_index,
-        [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")],
-    )
+    message = f"{tmp_path / 'b.txt'}:1: duplicate query '1': its lines must be contiguous in one file"
+    assert_refused(message, list, read_blocks([str(tmp_path / "a.txt"), str(tmp_path / "b.txt")], PLAIN))
 
 
-@pytest.mark.parametrize(("text", "line"), [("", 1), ("\n", 1), ("# a\n\n# b", 3)])
+@pytest.mark.parametrize("text", ["", "\n", "# a\n\n# b"])
 @pytest.mark.parametrize("packed", [False, True], ids=["text", "gz"])
-def test_file_without_a_document_is_refused(tmp_path, text, line, packed):
+def test_file_without_a_document_is_refused(tmp_path, text, packed):
     (tmp_path / "1.txt").write_text("0 qid:1 1:1\n")
     path = tmp_path / ("2.txt.gz" if packed else "2.txt")
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    assert_refused(f"{path}:{line}: the file has no documents", highest_index, [str(tmp_path / "1.txt"), str(path)])
+    blocks = read_blocks([str(tmp_path / "1.txt"), str(path)], PLAIN)
+    assert_refused(f"{path}: the file has no documents", list, blocks)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("packed", [False, True], ids=["text", "gz"])
-def test_memory_does_not_grow_with_the_file(tmp_path, packed):
+def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, packed):
+    monkeypatch.setattr(letor_parser, "_BLOCK_BYTES", 1 << 14)
     path = tmp_path / ("a.txt.gz" if packed else "a.txt")
     features = " ".join(f"{i}:0.25" for i in range(1, 41))
     open_file = gzip.open if packed else open
     with open_file(path, "wt") as file:
-        for query in range(400):
+        for query in range(800):
             file.write(f"1 qid:{query} {features}\n" * 20)
-    size = 400 * 20 * len(features)
+    size = 800 * 20 * len(features)
     tracemalloc.start()
     try:
-        documents = sum(len(query.labels) for query in read_queries([str(path)], 40))
+        documents = sum(len(block.heads) for block in read_blocks([str(path)], PLAIN, 40))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert documents == 8000
-    assert peak < size / 4 and peak < 600_000
+    assert documents == 16_000
+    assert peak < size / 4 and peak < 900_000
 
 
-def test_only_one_line_is_read_ahead(tmp_path):
+def test_threads_read_only_a_few_blocks_ahead(tmp_path, monkeypatch):
+    monkeypatch.setattr(letor_parser, "_BLOCK_BYTES", 1)
     path = tmp_path / "a.txt"
-    path.write_text("0 qid:1 1:1\n0 qid:1 1:1\n0 qid:2 1:1\n0 qid:3 1:NULL\n")
-    queries = read_queries([str(path)], 1)
-    assert [next(queries).query_id, next(queries).query_id] == [b"1", b"2"]
-    with pytest.raises(ValueError, match=":4: "):
-        next(queries)
+    path.write_text("".join(f"0 qid:{i} 1:1\n" for i in range(100)) + "NULL qid:x 1:1\n")
+    blocks = read_blocks([str(path)], PLAIN)
+    assert [next(blocks).heads[0].query_id for _ in range(50)] == [b"%d" % i for i in range(50)]
+    blocks.close()

@@ -421,9 +421,9 @@ def test_files_are_found_by_patterns_folders_uris_and_file_systems(tmp_path):
 
 @pytest.mark.parametrize("portable", [False, True])
 def test_many_small_record_batches_hold_whole_queries(tmp_path, monkeypatch, portable):
-    from tfr_smooth.data import files
+    from tfr_smooth.data import conversion, files
 
-    monkeypatch.setattr(files, "BATCH_BYTES", 100)
+    monkeypatch.setattr(conversion, "BATCH_BYTES", 100)
     monkeypatch.setattr(files, "_ROWS_AT_ONCE", 4)
     random = np.random.default_rng(0)
     frame = pd.DataFrame({"q": np.sort(random.integers(0, 30, 200)), "label": random.integers(0, 3, 200)})

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tfr_smooth.data import list_columns
 from tfr_smooth.data.list_columns import DENSE, Roles, Where
 from tfr_smooth.data.lists import Lists
-
-_ROWS_AT_ONCE = 2**16
 
 
 def lists_of(table: pa.Table, arrays: Mapping[str, tuple[str, Any]], *, argument: str, **names: Any) -> Lists:
@@ -33,7 +32,7 @@ def lists_of(table: pa.Table, arrays: Mapping[str, tuple[str, Any]], *, argument
     for role, (name_of_array, values) in arrays.items():
         if values is None:
             continue
-        several = role == "label" and not isinstance(names.get(role), str) and names.get(role)
+        several = names.get(role) if role == "label" else None
         if several or (role == "label" and np.ndim(values) == 2):
             parts = _by_label(name_of_array, values, len(table), several)
             names[role] = several or [*parts]
@@ -66,16 +65,14 @@ def dense_table(argument: str, values: Any, *, missing: bool = False) -> pa.Tabl
             array = np.ascontiguousarray(array, np.float32)
     except (TypeError, ValueError) as error:
         raise ValueError(f"`{argument}` must be numbers: {error}.") from None
-    for start in range(0, len(array), _ROWS_AT_ONCE):
-        part = array[start : start + _ROWS_AT_ONCE]
-        wrong = np.argwhere(np.isinf(part) if missing else ~np.isfinite(part))
-        if len(wrong):
-            row, place = wrong[0]
-            expected = "finite float32 numbers" + " or NaN" * missing
-            raise ValueError(
-                f"`{argument}` must be {expected}, got {part[row, place]} in row {start + row}, column {place}."
-            )
-    return pa.table({DENSE: list_columns.dense_column(array)})
+    found = list_columns.dense_column(array)
+    wrong = pc.is_inf(found.values) if missing else pc.invert(pc.is_finite(found.values))
+    place = pc.index(wrong, True).as_py()
+    if place >= 0:
+        row, number = divmod(place, array.shape[1])
+        expected = "finite float32 numbers" + " or NaN" * missing
+        raise ValueError(f"`{argument}` must be {expected}, got {array[row, number]} in row {row}, column {number}.")
+    return pa.table({DENSE: found})
 
 
 def column(argument: str, values: Any, rows: int) -> pa.Array:
@@ -109,7 +106,7 @@ def queries(qid: Any, group: Any, rows: int) -> tuple[str, Any]:
 def _by_label(argument: str, values: Any, rows: int, names: Any) -> dict[str, np.ndarray]:
     """Returns labels [rows, objectives] by name; without names, "label_1" and so on."""
     array = np.asarray(values)
-    count = array.shape[-1] if names is None or names is False else len(names)
+    count = len(names) if names else array.shape[-1]
     if array.shape != (rows, count):
         raise ValueError(
             f"`{argument}` must have one value per row and label, shape {(rows, count)}, got {array.shape}."

@@ -28,13 +28,12 @@ _PARALLEL = 2
 _PREFETCH = 2
 _RELEASED = 1 << 28  # bytes read, after which memory-mapped columns no longer count as memory of this process
 _PAGES = 1 << 16  # bytes that the operating system maps for one list and column
-_ALIGNMENT = 64  # TensorFlow copies arrays whose start is not a multiple of this.
 _MAX_INT64 = 2**63 - 1
 # AutoGraph has nothing to convert in these functions, and takes long to find that out.
 _plain = tf.autograph.experimental.do_not_convert
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Order:
     """The batches of queries in each epoch; see `Lists.batches` for the arguments."""
 
@@ -118,11 +117,14 @@ class Order:
 class _Part(NamedTuple):
     """One array of a batch: its values by row, the value of padding, and whether it has one value per list."""
 
-    values: Callable[..., np.ndarray]
-    dtype: np.dtype
-    shape: list[int | None]
+    values: Any
     fill: Any
     per_list: bool = False
+
+    @property
+    def dtype(self) -> tf.DType:
+        """The type in TensorFlow."""
+        return tf.string if self.values.dtype == object else tf.as_dtype(self.values.dtype)
 
 
 def dataset(lists: Lists, order: Order, list_size: int | None, ids: bool, portable: bool) -> tf.data.Dataset:
@@ -136,7 +138,7 @@ def dataset(lists: Lists, order: Order, list_size: int | None, ids: bool, portab
     def load(queries: tf.Tensor) -> tuple[Any, ...]:
         arrays = source(queries[: tf.math.count_nonzero(queries >= 0)])
         for part, array in zip(parts, arrays[:-1], strict=True):
-            array.set_shape([batch, *([] if part.per_list else [list_size, *part.shape])])
+            array.set_shape([batch, *([] if part.per_list else [list_size, *part.values.shape])])
         arrays[-1].set_shape([batch, list_size])  # the mask
         return pack(arrays)
 
@@ -151,9 +153,9 @@ def _parts(lists: Lists, ids: bool) -> tuple[list[_Part], Callable[[list[tf.Tens
     """Returns the arrays of a batch, and a function that makes the element of the dataset from them and the mask."""
     roles, parts, names = lists.roles, [], []
 
-    def add(name: str, values: Any, fill: Any, **options: Any) -> None:
+    def add(name: str, *part: Any) -> None:
         names.append(name)
-        parts.append(_Part(values, values.dtype, values.shape, fill, **options))
+        parts.append(_Part(*part))
 
     for name in roles.features:
         values = lists.column(name)
@@ -161,10 +163,9 @@ def _parts(lists: Lists, ids: bool) -> tuple[list[_Part], Callable[[list[tf.Tens
     if roles.position is not None:
         add("position", lists.column(roles.position), 0)
     if ids:
-        ids_as_text = (
-            lists.query_ids if list_columns.is_text(lists.query_ids.type) else lists.query_ids.cast(pa.string())
-        )
-        add("query_id", list_columns.ColumnValues(pa.chunked_array([ids_as_text])), b"", per_list=True)
+        texts = lists.query_ids
+        texts = texts if list_columns.is_text(texts.type) else texts.cast(pa.string())
+        add("query_id", list_columns.ColumnValues(pa.chunked_array([texts])), b"", True)
         add("doc_id", _Rows() if roles.document_id is None else lists.column(roles.document_id), b"")
     inputs = len(names)
     for name in roles.labels:
@@ -204,7 +205,7 @@ class _Mapped:
     def __init__(self, lists: Lists, parts: list[_Part], lengths: np.ndarray, list_size: int | None) -> None:
         self._lists, self._parts, self._lengths, self._list_size = lists, parts, lengths, list_size
         self._read = 0
-        self._kinds = [tf.as_dtype(part.dtype) if part.dtype != object else tf.string for part in parts] + [tf.bool]
+        self._kinds = [*(part.dtype for part in parts), tf.bool]
 
     def __call__(self, queries: tf.Tensor) -> list[tf.Tensor]:
         return tf.numpy_function(self._arrays, [queries], self._kinds, stateful=False)
@@ -221,10 +222,7 @@ class _Mapped:
             if part.per_list:
                 found.append(part.values(queries))
                 continue
-            if part.shape and part.shape[0] is not None and part.dtype == np.float32:
-                values = part.values(rows, out=_aligned((len(rows), part.shape[0])))
-            else:
-                values = part.values(rows)
+            values = part.values(rows)
             values = values.reshape(*mask.shape, *values.shape[1:])
             if not values.flags.writeable:
                 values = values.copy()
@@ -235,14 +233,6 @@ class _Mapped:
             self._read = 0
             self._lists.release()
         return [*found, mask]
-
-
-def _aligned(shape: tuple[int, int]) -> np.ndarray:
-    """Returns an array of float32 that TensorFlow uses without a copy."""
-    size = shape[0] * shape[1] * 4
-    content = np.empty(size + _ALIGNMENT, np.uint8)
-    start = -content.ctypes.data % _ALIGNMENT
-    return content[start : start + size].view(np.float32).reshape(shape)
 
 
 class _Portable:

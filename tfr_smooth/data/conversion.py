@@ -44,7 +44,7 @@ def converted(
     sources: Sequence[Sequence[Any]],
     settings: dict[str, Any],
     roles: Roles,
-    convert: Callable[[], Iterator[pa.RecordBatch]],
+    convert: Callable[[], Iterable[pa.Table]],
 ) -> Lists:
     """Returns the lists of files from the cache folder, which are first converted if missing, outdated or damaged.
 
@@ -54,7 +54,7 @@ def converted(
         change.
       settings: Other settings that the result depends on, as JSON. Each combination has its own entry.
       roles: The roles of the columns.
-      convert: Reads the files: returns record batches of whole queries, each query once.
+      convert: Reads the files: returns tables of documents, with the rows of each query one after the other.
 
     Returns:
       The lists, memory-mapped.
@@ -89,6 +89,23 @@ def by_size(items: Iterable[Any], most: int, size_of: Callable[[Any], int]) -> I
             found, size = [], 0
     if found:
         yield found
+
+
+def whole_queries(tables: Iterable[pa.Table], query: str) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of tables as large batches of whole queries, whose rows must be one after the other."""
+    some: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        if size >= BATCH_BYTES:
+            merged = pa.concat_tables(some)
+            codes = merged[query].combine_chunks().dictionary_encode().indices.to_numpy()
+            last = int(np.flatnonzero(np.diff(codes, prepend=-1))[-1])  # the first row of the last query
+            if last:
+                yield merged.slice(0, last).combine_chunks().to_batches()[0]
+            some, size = [merged.slice(last)], 0
+        some.append(table)
+        size += table.nbytes
+    yield pa.concat_tables(some).combine_chunks().to_batches()[0]
 
 
 def _open(folder: Path, described: dict[str, Any], roles: Roles) -> Lists | None:
@@ -128,7 +145,7 @@ def _checksum(path: Path) -> int:
     return found
 
 
-def _write(folder: Path, described: dict[str, Any], batches: Iterator[pa.RecordBatch]) -> None:
+def _write(folder: Path, described: dict[str, Any], tables: Iterable[pa.Table]) -> None:
     """Writes an entry."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob(".unfinished-*"):
@@ -137,6 +154,7 @@ def _write(folder: Path, described: dict[str, Any], batches: Iterator[pa.RecordB
     query = described["settings"]["roles"]["query"]
     ids, lengths = [], []
     try:
+        batches = whole_queries(tables, query)
         first = next(batches)
         with _files.replacing(folder / _FILES[0]) as path, pa.ipc.new_file(os.fspath(path), first.schema) as writer:
             for batch in itertools.chain([first], batches):

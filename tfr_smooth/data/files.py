@@ -6,22 +6,20 @@ import fnmatch
 import functools
 import os
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import tensorflow as tf
 from pyarrow import dataset as arrow_dataset
 from pyarrow import fs
 
 from tfr_smooth.data import list_columns
-from tfr_smooth.data.conversion import BATCH_BYTES, by_size, converted
-from tfr_smooth.data.list_columns import RoleNames, Roles, Where
+from tfr_smooth.data.conversion import BATCH_BYTES, converted
+from tfr_smooth.data.list_columns import Roles, Where
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.text_files import FilePattern, expand_paths, is_folder
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from tfr_smooth.data.text_files import FilePattern, expand_paths
 
 FORMATS = ("parquet", "feather", "csv")
 _ROWS_AT_ONCE = 1 << 17
@@ -39,12 +37,11 @@ def lists_of(
     filesystem: Any,
     cache_dir: str | os.PathLike[str] | None,
     stack: bool,
-    query: str,
-    **names: Unpack[RoleNames],
+    given: Mapping[str, Any],
 ) -> Lists:
-    """Implements `Lists.from_files`."""
+    """Implements `Lists.from_files`; the given columns are by role."""
     files = _dataset(source, format, filesystem)
-    roles = Roles.of(files.schema.names, query=query, **names)
+    roles = Roles.of(files.schema.names, **given)
     states = [[info.path, info.size, info.mtime_ns] for info in files.filesystem.get_file_info(files.files)]
     settings = {"kind": format, "stack": stack}
     final = roles.stacked() if stack else roles
@@ -72,7 +69,7 @@ def _dataset(source: FilePattern, format: str, filesystem: Any) -> arrow_dataset
         if filesystem is None and "://" in each:
             filesystem, each = fs.FileSystem.from_uri(each)
         if filesystem is None:
-            paths += [each] if is_folder(each) else expand_paths(each, "paths")
+            paths += [each] if tf.io.gfile.isdir(each) else expand_paths(each, "paths")
         else:
             paths += _matches(filesystem, each)
     try:
@@ -123,40 +120,26 @@ def _where(path: str, first_row: int, name: str) -> Where:
     return Where(f"{path}: column {name!r}", first_row)
 
 
-def _streamed(files: arrow_dataset.FileSystemDataset, roles: Roles, stack: bool) -> Iterator[pa.RecordBatch]:
-    """Yields record batches of whole queries."""
+def _streamed(files: arrow_dataset.FileSystemDataset, roles: Roles, stack: bool) -> Iterator[pa.Table]:
+    """Yields the checked rows, whose queries must be together."""
     seen: set[Any] = set()
-    rest: list[pa.Table] = []  # the rows of the last query so far
-
-    def checked(table: pa.Table) -> pa.RecordBatch:
-        codes = table[roles.query].combine_chunks().dictionary_encode()
-        falls = np.flatnonzero(np.diff(codes.indices.to_numpy()) < 0)
-        ids = codes.dictionary.to_pylist()
-        again = seen.intersection(ids)
-        if len(falls) or again:
-            query = again.pop() if again else ids[codes.indices[falls[0] + 1].as_py()]
-            raise _NotTogetherError(query, table.nbytes / len(table))
-        seen.update(ids)
-        return table.combine_chunks().to_batches()[0]
-
-    for tables in by_size(_tables(files, roles, stack), BATCH_BYTES, lambda table: table.nbytes):
-        merged = pa.concat_tables([*rest, *tables])
-        codes = merged[roles.query].combine_chunks().dictionary_encode().indices.to_numpy()
-        last = int(np.flatnonzero(np.diff(codes, prepend=-1))[-1])  # the first row of the last query
-        if last:
-            yield checked(merged.slice(0, last))
-        rest = [merged.slice(last)]
-    yield checked(rest[0])
+    last = None
+    for table in _tables(files, roles, stack):
+        ids = table[roles.query].combine_chunks()
+        starts = np.flatnonzero(np.diff(ids.dictionary_encode().indices.to_numpy(), prepend=-1))
+        for query in ids.take(pa.array(starts)).to_pylist():
+            if query in seen and query != last:
+                raise _NotTogetherError(query, table.nbytes / len(table))
+            last = query
+            seen.add(query)
+        yield table
 
 
-def _sorted(
-    files: arrow_dataset.FileSystemDataset, roles: Roles, final: Roles, stack: bool
-) -> Iterator[pa.RecordBatch]:
-    """Yields record batches of whole queries, sorted in memory."""
-    lists = Lists.of_columns(pa.concat_tables(list(_tables(files, roles, stack))).combine_chunks(), final)
-    part = max(int(len(lists) * BATCH_BYTES // max(lists.nbytes, 1)), 1)
-    for start in range(0, len(lists), part):
-        yield lists.take(np.arange(start, min(start + part, len(lists)))).table.combine_chunks().to_batches()[0]
+def _sorted(files: arrow_dataset.FileSystemDataset, roles: Roles, final: Roles, stack: bool) -> Iterator[pa.Table]:
+    """Yields the checked rows by query, sorted in memory."""
+    lists = Lists.of_columns(pa.concat_tables(_tables(files, roles, stack)).combine_chunks(), final)
+    for rows in np.array_split(lists.rows, lists.nbytes // BATCH_BYTES + 1):
+        yield lists.source.take(pa.array(rows))
 
 
 def _free_memory() -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
+import dataclasses
+import functools
 import os
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,9 @@ import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
-from tfr_smooth.data.conversion import BATCH_BYTES, by_size, converted
-from tfr_smooth.data.letor_format import PLAIN, LetorFormat
-from tfr_smooth.data.letor_lines import sizes_files
-from tfr_smooth.data.letor_parser import WORKERS, Query, highest_index, read_queries
-from tfr_smooth.data.list_columns import DENSE, Roles, dense_column
+from tfr_smooth.data.conversion import converted, whole_queries
+from tfr_smooth.data.letor_parser import QUERY_MIN, LetorFormat, read_blocks, sizes_files
+from tfr_smooth.data.list_columns import DENSE, ColumnValues, Roles, dense_column
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.text_files import FilePattern, expand_paths, state_of
 
@@ -116,6 +114,10 @@ def read_split(
     return found
 
 
+class _WiderError(Exception):
+    """A document has more features than those before."""
+
+
 def lists_of(
     file_pattern: FilePattern,
     num_features: int | None,
@@ -123,49 +125,58 @@ def lists_of(
     cache_dir: str | os.PathLike[str] | None,
 ) -> Lists:
     """Implements `Lists.from_letor`."""
-    format = PLAIN if format is None else _arguments.instance("format", format, LetorFormat)
+    format = LetorFormat() if format is None else _arguments.instance("format", format, LetorFormat)
     num_features = _arguments.integer_or_none("num_features", num_features, least=1)
     paths = expand_paths(file_pattern)
     label = ("label",) if format.labeled else ()
     roles = Roles(query="query_id", labels=label, document_id="document_id", features=(DENSE,))
+    sources = [*paths, *filter(None, sizes_files(paths, format))]
+    options = dataclasses.asdict(dataclasses.replace(format, group_sizes=None))
+    settings = {"kind": "letor", "num_features": num_features, **options}
+    convert = functools.partial(converted, cache_dir, list(map(state_of, sources)), settings, roles)
 
-    def open_or_convert(width: int | None) -> Lists:
-        sources = [*paths, *filter(None, sizes_files(paths, format))]
-        settings = {"kind": "letor", "num_features": num_features, **format.settings()}
-        batches = lambda: _record_batches(paths, width, format, roles)  # noqa: E731
-        return converted(cache_dir, list(map(state_of, sources)), settings, roles, batches)
+    def tables(width: int | None) -> Iterator[pa.Table]:
+        found = _tables(paths, width, format)
+        by_query = QUERY_MIN in (format.missing or {}).values()
+        return map(_with_minima, whole_queries(found, roles.query)) if by_query else found
 
     try:
-        # The first document usually has all features, which saves a scan for the highest index.
-        return open_or_convert(num_features)
-    except ValueError:
-        if num_features is not None:
-            raise
-    width = highest_index(paths, format)
+        # The first documents usually have all features, which saves a scan for the highest index.
+        return convert(lambda: tables(num_features))
+    except _WiderError:
+        width = max(block.width for block in read_blocks(paths, format))
     if width == 0:
         raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
-    return open_or_convert(width)
+    return convert(lambda: tables(width))
 
 
-def _record_batches(
-    paths: list[str], num_features: int | None, format: LetorFormat, roles: Roles
-) -> Iterator[pa.RecordBatch]:
-    """Yields the documents of files in batches of whole queries."""
-    queries = read_queries(paths, num_features, format=format, workers=WORKERS)
-    # `map` does not keep a part in memory while the next one is read.
-    parts = by_size(queries, BATCH_BYTES, lambda query: query.features.nbytes)
-    yield from map(lambda part: _record_batch(part, roles), parts)
+def _tables(paths: list[str], width: int | None, format: LetorFormat) -> Iterator[pa.Table]:
+    """Yields the documents of files; without a width, with that of the first ones."""
+    for block in read_blocks(paths, format, width):
+        heads, width = block.heads, width or block.width
+        if width == 0 or block.width > width:
+            raise _WiderError
+        matrix = np.zeros([len(heads), width], np.float32)
+        matrix[block.rows, block.places] = block.values
+        columns: dict[str, Any] = {"query_id": _text([head.query_id for head in heads])}
+        if format.labeled:
+            columns["label"] = pa.array([head.label for head in heads], pa.float32())
+        columns["document_id"] = _text([head.doc_id for head in heads])
+        yield pa.table({**columns, DENSE: dense_column(matrix)})
 
 
-def _record_batch(queries: list[Query], roles: Roles) -> pa.RecordBatch:
-    lengths = [len(query.labels) for query in queries]
-    ids = pa.array([query.query_id for query in queries], pa.binary()).cast(pa.string())
-    documents = list(itertools.chain.from_iterable(query.doc_ids for query in queries))
-    columns = {"query_id": ids.take(pa.array(np.repeat(np.arange(len(queries)), lengths)))}
-    columns |= {name: pa.array(np.concatenate([query.labels for query in queries])) for name in roles.labels}
-    columns["document_id"] = pa.array(documents, pa.binary()).cast(pa.string())
-    columns[DENSE] = dense_column(np.concatenate([query.features for query in queries]))
-    return pa.RecordBatch.from_pydict(columns)
+def _text(values: list[bytes]) -> pa.Array:
+    return pa.array(values, pa.binary()).cast(pa.string())
+
+
+def _with_minima(batch: pa.RecordBatch) -> pa.Table:
+    """Returns whole queries with the minimum of the query, or 0, in place of NaN."""
+    codes = batch["query_id"].dictionary_encode().indices.to_numpy()
+    features = ColumnValues(pa.chunked_array([batch[DENSE]]))(np.arange(len(batch)))
+    absent, starts = np.isnan(features), np.flatnonzero(np.diff(codes, prepend=-1))
+    lowest = np.minimum.reduceat(np.where(absent, np.inf, features), starts)
+    filled = np.where(absent, np.where(np.isfinite(lowest), lowest, 0.0)[codes], features)
+    return pa.table({**dict(zip(batch.schema.names, batch.columns, strict=True)), DENSE: dense_column(filled)})
 
 
 def write(lists: Lists, path: str | os.PathLike[str]) -> None:
@@ -175,8 +186,9 @@ def write(lists: Lists, path: str | os.PathLike[str]) -> None:
             f"`to_letor` must have one column {DENSE!r} and at most one label, got the columns {lists.roles.columns}."
         )
     ids = [str(each) for each in lists.query_ids.to_pylist()]
-    chunks = _lines(lists, ids)
-    _files.write_bytes(path, compressed(chunks) if os.fspath(path).endswith(".gz") else chunks)
+    with _files.replacing(path) as temporary, pa.output_stream(os.fspath(temporary), buffer_size=1 << 16) as file:
+        for line in _lines(lists, ids):
+            file.write(line)
 
 
 def _lines(lists: Lists, ids: list[str]) -> Iterator[bytes]:
@@ -207,11 +219,3 @@ def number_text(number: np.float32) -> str:
     if abs(float(text)) > float(np.finfo(np.float32).max):  # The shortest text of the largest float32 exceeds it.
         return repr(float(number))
     return text[:-2] if text.endswith(".0") and text != "-0.0" else text
-
-
-def compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Compresses chunks of bytes as gzip."""
-    compressor = zlib.compressobj(wbits=31)
-    for chunk in chunks:
-        yield compressor.compress(chunk)
-    yield compressor.flush()

@@ -1,122 +1,439 @@
-"""Parses the lines of LETOR and SVMlight ranking files into queries."""
+"""The format of LETOR and SVMlight text files, and their parser, which yields blocks of documents.
+
+Lines are parsed as bytes: `float(b"...")` accepts only ASCII digits, and patterns of bytes know only ASCII whitespace,
+so query ids may contain any other text.
+"""
 
 from __future__ import annotations
 
 import collections
+import dataclasses
+import functools
 import itertools
+import numbers
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
 
-from tfr_smooth.data.dense_text import read_dense
-from tfr_smooth.data.letor_format import PLAIN, LetorFormat
-from tfr_smooth.data.letor_lines import Block, parse_rows, read_blocks, to_features, width_of
+from tfr_smooth import _arguments
+from tfr_smooth.data.conversion import by_size
+from tfr_smooth.data.text_files import COMPRESSED, FilePattern, expand_paths, is_file, numbered_lines
 
+QUERY_MIN = "query_min"
 # Parser threads. More gain nothing, as a single thread splits the files into lines.
-WORKERS = min(os.cpu_count() or 1, 4)
-# Below this many numbers per query, the exact parser is faster than the dense one.
-_DENSE_FROM = 1024
+_WORKERS = min(os.cpu_count() or 1, 4)
+_BLOCK_BYTES = 1 << 18
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+_MAX_INDEX_DIGITS = 9
+_END = 10**_MAX_INDEX_DIGITS
+# A "#" inside a query id starts no comment.
+_LINE = re.compile(rb"\s*([^\s:#]+(?!\S))?\s*(qid:\S*)?\s*([^#]*)#?(.*)", re.DOTALL)
+_DOC_ID = re.compile(rb"\s*docid\s*=\s*(\S+)")
+# The file extensions of query sizes in LightGBM and XGBoost.
+_SIZES_ENDINGS = (".query", ".group")
+_ONE_PER_LINE = bytes.maketrans(b" \t\r\v\f", b"\n" * 5)
 
 
-class Query(NamedTuple):
-    """One query: features float32 [documents, num_features], labels float32 [documents]."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LetorFormat:
+    """The format of ranking files, for `Lists.from_letor`, `read_letor` and `read_split`.
 
+    Args:
+      query_ids: Where a line contains its query id. "qid": `qid:text` after the label. "comment": the first word of the
+        comment, as in `2 1:0.5 # 934`; there are no document ids then.
+      group_sizes: Files with the number of documents of each query, one number per line, as in LightGBM and XGBoost,
+        for data without `qid:text`. A path, a pattern or a list, one file for each data file. None uses `FILE.query` or
+        `FILE.group` next to a FILE whose first line has no `qid:text`. The query ids are "0", "1" and so on.
+      first_index: The index of the first feature: 1 or 0.
+      missing: Tokens for missing values and their replacements: a finite number, or "query_min", the smallest value of
+        the feature in the query (0 if the query has none). `{"NULL": "query_min"}` reads `1:NULL`; a token may be a
+        number as it is in the files, such as "-999". None allows no missing values.
+      labeled: Whether to read labels. If False, all labels are 0, and a line may have any label or none.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> LetorFormat(missing={"NULL": 0}).missing
+      {'NULL': 0.0}
+    """
+
+    query_ids: str = "qid"
+    group_sizes: FilePattern | None = None
+    first_index: int = 1
+    missing: Mapping[str, float | str] | None = None
+    labeled: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        _arguments.choice("query_ids", self.query_ids, ("qid", "comment"))
+        if self.group_sizes is not None:
+            if self.query_ids == "comment":
+                raise ValueError("`group_sizes` must be None with `query_ids='comment'`, got both.")
+            object.__setattr__(self, "group_sizes", expand_paths(self.group_sizes, "group_sizes"))
+        if isinstance(self.first_index, bool) or self.first_index not in (0, 1):
+            raise ValueError(f"`first_index` must be 0 or 1, got {self.first_index!r}.")
+        object.__setattr__(self, "missing", _checked_missing(self.missing))
+        _arguments.boolean("labeled", self.labeled)
+
+    @functools.cached_property
+    def replaced(self) -> dict[bytes, float]:
+        """Token to its replacement, NaN for "query_min"."""
+        values = self.missing or {}
+        return {token.encode(): np.nan if value == QUERY_MIN else float(value) for token, value in values.items()}
+
+
+def _checked_missing(missing: Any) -> dict[str, float | str] | None:
+    if missing is None:
+        return None
+    expected = "`missing` must map tokens to finite numbers or 'query_min'"
+    if not isinstance(missing, Mapping):
+        raise ValueError(f"{expected}, got {missing!r}.")
+    for token, value in missing.items():
+        if not isinstance(token, str) or set(token) & set(" \t\n\r\v\f#"):
+            raise ValueError(f"`missing` must have tokens without whitespace or '#', got {token!r}.")
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if value != QUERY_MIN and not (is_number and np.isfinite(np.float32(value))):
+            raise ValueError(f"{expected}, got {value!r} for {token!r}.")
+    return {token: value if value == QUERY_MIN else float(value) for token, value in missing.items()}
+
+
+class Head(NamedTuple):
+    """One document line, with its features still as text."""
+
+    number: int
+    label: float
     query_id: bytes
-    features: np.ndarray
-    labels: np.ndarray
-    doc_ids: list[bytes]
+    doc_id: bytes
+    features: bytes
 
 
-def highest_index(paths: Sequence[str], format: LetorFormat = PLAIN, *, workers: int = WORKERS) -> int:
-    """Returns the width of the features of files, and checks every line; `workers` as for `read_queries`."""
+class Block(NamedTuple):
+    """The documents of consecutive lines of a file.
 
-    def width(block: Block) -> int:
-        colons = block.heads[0].features.count(b":")
-        if _read_dense(block, colons, format) is not None:
-            return colons
-        return max(width_of(row, format) for row in parse_rows(block, None, format))
+    Args:
+      heads: The documents.
+      rows: int64 [values], the document of each value.
+      places: int64 [values], the feature of each value, from 0.
+      values: float64 [values]; NaN stands for the minimum of the query.
+    """
 
-    return max(_parsed(width, read_blocks(paths, format), workers))
+    heads: list[Head]
+    rows: np.ndarray
+    places: np.ndarray
+    values: np.ndarray
+
+    @property
+    def width(self) -> int:
+        """The number of features up to the highest one."""
+        return int(self.places.max(initial=-1)) + 1
 
 
-def read_queries(
-    paths: Sequence[str],
-    num_features: int | None,
-    *,
-    format: LetorFormat = PLAIN,
-    workers: int = 0,
-) -> Iterator[Query]:
-    """Yields the queries of ranking files in file order.
+def read_blocks(paths: Sequence[str], format: LetorFormat, num_features: int | None = None) -> Iterator[Block]:
+    """Yields the documents of ranking files in file order, parsed by threads that run a few blocks ahead.
 
     Args:
       paths: The files in reading order.
-      num_features: Width of the feature matrix; a higher index in a file is an error. None uses the highest index of
-        the first document.
       format: The format of the files.
-      workers: Parser threads, which run a few queries ahead; 0 parses in the calling thread.
-
-    Yields:
-      A `Query` for each block of lines of one query.
+      num_features: The number of features; a higher index in a file is an error. None allows any.
 
     Raises:
       ValueError: If the input is malformed (`path:line: problem`).
 
-    Linear time in the size of the files. Memory holds one query (and `2 * workers` more) and the query ids read so far.
+    Linear time in the size of the files. Memory holds a few blocks of 256 kB of text, and the query ids.
     """
-    blocks = read_blocks(paths, format)
-    if num_features is None:
-        first = next(blocks)
-        (row,) = parse_rows(first._replace(heads=first.heads[:1]), None, format)
-        blocks, num_features = itertools.chain([first], blocks), width_of(row, format)
-        if num_features == 0:
-            raise ValueError("no features in the first document")
-    width = num_features
+    seen: set[bytes] = set()
+    ids = itertools.count()  # of queries with only a size
+    with futures.ThreadPoolExecutor(_WORKERS) as pool:
+        for path, sizes_file in zip(paths, sizes_files(paths, format), strict=True):
+            lines = by_size(numbered_lines(path), _BLOCK_BYTES, lambda line: len(line[1]))
+            parse = functools.partial(_parse, path, format, sizes_file is not None, num_features)
+            blocks: Iterator[Block] = (block for block in _in_order(pool, parse, lines) if block.heads)
+            if sizes_file is not None:
+                blocks = _by_size(path, blocks, sizes_file, ids)
+            last = None
+            for block in blocks:
+                for head in block.heads:
+                    if head.query_id != last:
+                        last = head.query_id
+                        if last in seen:
+                            expected = "its lines must be contiguous in one file"
+                            raise ValueError(f"{path}:{head.number}: duplicate query {_shown(last)}: {expected}")
+                        seen.add(last)
+                yield block
+            if last is None:
+                raise ValueError(f"{path}: the file has no documents")
 
-    def parsed(block: Block) -> Query:
-        features = _read_dense(block, width, format)
-        if features is None:
-            features = to_features(parse_rows(block, width, format), width, format)
-        heads = block.heads
-        labels = np.array([head.label for head in heads], dtype=np.float32)
-        return Query(heads[0].query_id, features, labels, [head.doc_id for head in heads])
 
-    yield from _parsed(parsed, blocks, workers)
+def _in_order(pool: futures.Executor, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    """Yields the results of a function for items in their order, computed a few items ahead."""
+    pending: collections.deque[futures.Future[Any]] = collections.deque()
+    for item in items:
+        pending.append(pool.submit(function, item))
+        if len(pending) > 2 * _WORKERS:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
 
 
-def _read_dense(block: Block, width: int, format: LetorFormat) -> np.ndarray | None:
-    """Returns a query's features from the dense parser; None if the query is too small or not dense."""
-    if len(block.heads) * width < _DENSE_FROM or format.numeric_tokens:
+def _by_size(path: str, blocks: Iterable[Block], sizes_file: str, counter: Iterator[int]) -> Iterator[Block]:
+    """Yields blocks with query ids, which are numbers, by the query sizes in another file."""
+    sizes = list(_read_sizes(sizes_file))
+    expected = f"the sum of the sizes in {sizes_file}, {sum(sizes)}"
+    ids = (b"%d" % number for size, number in zip(sizes, counter, strict=False) for _ in range(size))
+    last = 0
+    for block in blocks:
+        heads = [head._replace(query_id=query_id) for head, query_id in zip(block.heads, ids, strict=False)]
+        if len(heads) < len(block.heads):
+            raise ValueError(f"{path}:{block.heads[len(heads)].number}: more documents than {expected}")
+        last = heads[-1].number
+        yield block._replace(heads=heads)
+    if last and next(ids, None) is not None:
+        raise ValueError(f"{path}:{last}: fewer documents than {expected}")
+
+
+def sizes_files(paths: Sequence[str], format: LetorFormat) -> list[str | None]:
+    """Returns the file of query sizes of each data file, None for files with query ids.
+
+    Raises:
+      ValueError: If the number of files in `group_sizes` is not the number of data files, or a data file has two
+        candidates.
+    """
+    if isinstance(format.group_sizes, list):
+        if len(format.group_sizes) != len(paths):
+            expected = f"`group_sizes` must match one file for each of the {len(paths)} data files"
+            raise ValueError(f"{expected}, got {len(format.group_sizes)}.")
+        return list(format.group_sizes)
+    return [None if format.query_ids == "comment" else _sizes_beside(path) for path in paths]
+
+
+def _sizes_beside(path: str) -> str | None:
+    """Returns the file of query sizes next to a file without query ids; None if there is none."""
+    root, ending = os.path.splitext(path)
+    roots = [path, root] if ending in COMPRESSED else [path]
+    found = list(filter(is_file, [root + ending for root in roots for ending in _SIZES_ENDINGS]))
+    if not found or _has_query_ids(path):
         return None
-    return read_dense([head.features for head in block.heads], width, format.first_index)
+    if len(found) > 1:
+        raise ValueError(
+            f"`group_sizes` must name the file of query sizes of {path}, got None and the candidates {found}."
+        )
+    return found[0]
 
 
-def _parsed(parse: Callable[[Block], Any], blocks: Iterator[Block], workers: int) -> Iterator[Any]:
-    """Yields the result of `parse` for each complete block in order, and raises the first error of the files."""
-    if workers == 0:
-        for block in blocks:
-            result = parse(block)
-            if block.complete:
-                yield result
-        return
-    pending: collections.deque[futures.Future[tuple[Block, Any]]] = collections.deque()
-    fault = None
-    with futures.ThreadPoolExecutor(workers) as pool:
+def _has_query_ids(path: str) -> bool:
+    """Whether the first document has a query id; True for a file without documents, which the reader rejects."""
+    for _, line in numbered_lines(path):
+        label, query, features, _ = _words(line)
+        if label or query or features:
+            return query is not None
+    return True
+
+
+def _read_sizes(path: str) -> Iterator[int]:
+    """Yields the query sizes, one per line; blank lines are skipped.
+
+    Raises:
+      ValueError: If a line is not an integer >= 1 (`path:line: problem`).
+    """
+    for number, line in numbered_lines(path):
+        text = line.strip()
+        if text and not (text.isdigit() and len(text) <= 9 and int(text)):
+            raise ValueError(f"{path}:{number}: query size {_shown(text)} is not an integer >= 1")
+        if text:
+            yield int(text)
+
+
+def _parse(
+    path: str, format: LetorFormat, sized: bool, num_features: int | None, lines: Iterable[tuple[int, bytes]]
+) -> Block:
+    """Parses lines; the error is that of the first bad one."""
+    heads, problem = [], ""
+    for number, line in lines:
         try:
-            while pending or fault is None:
-                if fault is None and len(pending) <= 2 * workers:
-                    try:
-                        pending.append(pool.submit(lambda block: (block, parse(block)), next(blocks)))
-                    except (StopIteration, ValueError, OSError) as error:
-                        fault = error  # on a later line than the pending blocks
-                else:
-                    block, result = pending.popleft().result()
-                    if block.complete:
-                        yield result
-        finally:
-            for future in pending:
-                future.cancel()
-    if not isinstance(fault, StopIteration):
-        raise fault
+            head = parse_head(line, number, format, sized=sized)
+        except ValueError as error:
+            problem = f"{path}:{number}: {error}"
+            break
+        if head is not None:
+            heads.append(head)
+    block = _parse_pairs(heads, format)
+    if block is None or (num_features is not None and block.width > num_features):
+        block = _parse_checked(path, heads, format, num_features)
+    if problem:
+        raise ValueError(problem)
+    return block
+
+
+def _words(line: bytes) -> tuple[Any, ...]:
+    """Returns the label, the query id with its `qid:`, the features and the comment of a line; None if missing."""
+    return _LINE.fullmatch(line).groups()  # type: ignore[union-attr]
+
+
+def parse_head(line: bytes, number: int, format: LetorFormat, *, sized: bool = False) -> Head | None:
+    """Parses a line except for its features.
+
+    Args:
+      line: `label qid:text index:value ... # comment`, with or without a line end.
+      number: The line number.
+      format: The format of the line.
+      sized: Whether the query id is known from the sizes of queries; the line must then have no `qid:text`.
+
+    Returns:
+      The head, or None for a blank line or a line with only a comment.
+
+    Raises:
+      ValueError: If the line is malformed.
+    """
+    label, query, features, comment = _words(line)
+    if not (label or query or features):
+        return None
+    value = _parse_label(label or line.split(None, 1)[0]) if format.labeled else 0.0
+    by_comment = not sized and format.query_ids == "comment"
+    if query is not None and (sized or by_comment):
+        given = "a file of query sizes" if sized else "`query_ids='comment'`"
+        raise ValueError(f"unexpected query id {_shown(query)} with {given}")
+    query_id = b"".join(comment.split(None, 1)[:1]) if by_comment else (query or b"")[4:]
+    if not query_id and by_comment:
+        raise ValueError("no query id: expected '# <text>' after the features with `query_ids='comment'`")
+    if not query_id and not sized:
+        words = line.split(None, 2)[label is not None :]
+        hint = "; `LetorFormat(query_ids='comment')` reads the first word after '#'" if b"#" in line else ""
+        raise ValueError(
+            "no query id: expected 'qid:<text>' after the label, got "
+            f"{_shown(words[0]) if words else 'the end of the line'}{hint}"
+            "; `LetorFormat(group_sizes=FILE)` reads query sizes from a file"
+        )
+    try:
+        query_id.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"query id {query_id!r} is not UTF-8 text") from None
+    match = None if by_comment else _DOC_ID.match(comment)
+    return Head(number, value, query_id, _document_id(match[1]) if match else b"", features)
+
+
+def _document_id(text: bytes) -> bytes:
+    """Returns the text in UTF-8; other comments are taken as Latin-1, in which all bytes are characters."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return text.decode("latin-1").encode()
+    return text
+
+
+def _parse_pairs(heads: list[Head], format: LetorFormat) -> Block | None:
+    """Returns the features of documents, fast; None for text that only `_parse_checked` can read or describe.
+
+    As a CSV file with one pair `index:value` on each line, which releases Python's lock for other threads.
+    """
+    text = b"\n".join([head.features for head in heads]).translate(_ONE_PER_LINE)
+    kinds = {"index": pa.int32(), "value": pa.string() if format.missing else pa.float64()}
+    if b"x" in text.lower():  # Arrow reads hexadecimal numbers.
+        return None
+    try:
+        pairs = csv.read_csv(
+            pa.BufferReader(text),
+            csv.ReadOptions(use_threads=False, column_names=[*kinds]),
+            csv.ParseOptions(delimiter=":", quote_char=False),
+            csv.ConvertOptions(column_types=kinds, null_values=[]),
+        )
+        values = pairs["value"]
+        if format.missing:
+            token = pc.index_in(values, pa.array(list(format.missing)))
+            values = pc.if_else(token.is_null(), values, "0").cast(pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    index = pairs["index"].to_numpy().astype(np.int64)
+    rows = np.repeat(np.arange(len(heads)), [head.features.count(b":") for head in heads])
+    known = values.to_numpy()
+    # `not (<=)` also catches NaN.
+    if index.min() < format.first_index or index.max() >= _END or not np.abs(known).max() <= _FLOAT32_MAX:
+        return None
+    flat = rows * (index.max() + 1) + index
+    if not (np.diff(flat) > 0).all() and len(np.unique(flat)) < len(flat):
+        return None
+    if format.missing:
+        replaced = np.array([*format.replaced.values(), 0.0])[pc.fill_null(token, -1).to_numpy()]
+        known = np.where(token.is_null().to_numpy(), known, replaced)
+    return Block(heads, rows, index - format.first_index, known)
+
+
+def _parse_checked(path: str, heads: list[Head], format: LetorFormat, num_features: int | None) -> Block:
+    """Returns the features of documents; checks each piece."""
+    rows: list[int] = []
+    places: list[int] = []
+    values: list[float] = []
+    for row, head in enumerate(heads):
+        try:
+            found = _parse_row(head.features, format)
+            if num_features is not None and max(found, default=0) - format.first_index >= num_features:
+                from_0 = " (indices start at 0)" if format.first_index == 0 else ""
+                raise ValueError(f"feature index {max(found)} exceeds num_features={num_features}{from_0}")
+        except ValueError as error:
+            raise ValueError(f"{path}:{head.number}: {error}") from None
+        rows += [row] * len(found)
+        places += found
+        values += found.values()
+    return Block(heads, np.array(rows, int), np.array(places, int) - format.first_index, np.array(values))
+
+
+def _parse_row(features: bytes, format: LetorFormat) -> dict[int, float]:
+    """Returns the values by index."""
+    first = format.first_index
+    found: dict[int, float] = {}
+    for piece in features.split():
+        index_text, colon, value_text = piece.partition(b":")
+        if not colon:
+            raise ValueError(f"expected 'index:value', got {_shown(piece)}")
+        index = int(index_text) if index_text.isdigit() and len(index_text) <= _MAX_INDEX_DIGITS else -1
+        if index < first:
+            hint = "; `LetorFormat(first_index=0)` reads indices from 0" if index == 0 else ""
+            raise ValueError(f"feature index {_shown(index_text)} is not an integer from {first} to {_END - 1}{hint}")
+        if index in found:
+            raise ValueError(f"duplicate feature index {index}")
+        value = format.replaced.get(value_text)
+        found[index] = _parse_value(value_text, index) if value is None else value
+    return found
+
+
+def _parse_label(text: bytes) -> float:
+    label = _float32(text)
+    if label is None:
+        hint = "; `LetorFormat(labeled=False)` reads documents without labels" if b":" in text else ""
+        raise ValueError(f"label {_shown(text)} is not a finite float32 number{hint}")
+    if label < 0:
+        hint = "`LetorFormat(labeled=False)` reads documents without labels"
+        raise ValueError(f"label {_shown(text)} is negative, which marks padding; {hint}")
+    return label
+
+
+def _parse_value(text: bytes, index: int) -> float:
+    value = _float32(text)
+    if value is None:
+        is_token = b":" not in text and not any(byte in b"0123456789" for byte in text)
+        token = text.decode(errors="replace")
+        hint = f"; `LetorFormat(missing={{{token!r}: VALUE}})` reads it as VALUE" if is_token and len(text) < 20 else ""
+        raise ValueError(f"value of feature {index}: {_shown(text)} is not a finite float32 number{hint}")
+    return value
+
+
+def _float32(text: bytes) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    # The comparison is also False for NaN.
+    return value if abs(value) <= _FLOAT32_MAX and b"_" not in text else None
+
+
+def _shown(text: bytes) -> str:
+    """Returns the text in quotes, truncated if it is long."""
+    decoded = text.decode(errors="replace")
+    return repr(decoded if len(decoded) <= 60 else decoded[:57] + "...")

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.column import shown
 
 if TYPE_CHECKING:
     from typing_extensions import Required
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 DENSE = "features"  # the name of a column of type fixed_size_list<float32> with all features
 _FEATURE_KINDS = "numbers, booleans, text, dates, vectors or sets of numbers or text"
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # how Arrow and Parquet store the row labels of pandas
+_LONGEST = 60  # characters of a value in a message
+_ALIGNMENT = 64  # TensorFlow copies arrays whose start is not a multiple of this.
 # More chunks than this would make batches slow.
 _MOST_CHUNKS = 64
 
@@ -139,20 +140,25 @@ class Roles:
         return list(dict.fromkeys([name for name in single if name is not None] + list(self.features)))
 
 
+def is_table(value: Any) -> bool:
+    """Returns whether a value is a table that `as_arrow` takes, or a lazy one."""
+    methods = ("__arrow_c_stream__", "iloc", "collect")
+    return isinstance(value, (pa.Table, Mapping)) or any(hasattr(value, name) for name in methods)
+
+
 def as_arrow(table: Any) -> pa.Table:
     """Returns a table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface."""
-    if hasattr(table, "collect") and not hasattr(table, "__arrow_c_stream__"):
-        raise ValueError("`table` must be a table, got a lazy one; pass `table.collect()`.")
-    known = isinstance(table, (pa.Table, Mapping)) or hasattr(table, "__arrow_c_stream__") or hasattr(table, "iloc")
-    if not known:
+    if not is_table(table):
         raise ValueError(
             "`table` must be a table of pandas, Polars, PyArrow or DuckDB, or have the method `__arrow_c_stream__`, "
             f"got {type(table).__name__}."
         )
-    columns = list(map(str, getattr(table, "columns", ()))) if hasattr(table, "iloc") else []
-    _check_names(columns)
+    if hasattr(table, "collect") and not hasattr(table, "__arrow_c_stream__"):
+        raise ValueError("`table` must be a table, got a lazy one; pass `table.collect()`.")
+    is_pandas = hasattr(table, "iloc")
+    _check_names(list(map(str, table.columns)) if is_pandas else [])
     try:
-        found = pa.Table.from_pandas(table, preserve_index=False) if hasattr(table, "iloc") else pa.table(table)
+        found = pa.Table.from_pandas(table, preserve_index=False) if is_pandas else pa.table(table)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
         problem = " ".join(map(str, error.args))
         raise ValueError(f"`table` must have values of one type in each column: {problem}") from None
@@ -208,6 +214,13 @@ def checked(
     return pa.table(found)
 
 
+def shown(value: Any) -> str:
+    """Returns a representation of at most one line."""
+    # NumPy's scalars have longer representations than Python's.
+    text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
 def refuse(where: Where, expected: str, value: Any, row: int) -> NoReturn:
     """Raises an error about a value."""
     got = shown(value.as_py() if isinstance(value, pa.Scalar) else value)
@@ -243,7 +256,8 @@ def is_date(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) or pa.types.is_date(kind)
 
 
-def _is_set(kind: pa.DataType) -> bool:
+def is_set(kind: pa.DataType) -> bool:
+    """Returns whether values are lists of any lengths."""
     return pa.types.is_list(kind) or pa.types.is_large_list(kind)
 
 
@@ -303,12 +317,12 @@ def feature(where: Where, column: Any, part: bool = False) -> Any:
       part: Whether it is one of several parts, which get the same type.
     """
     kind = column.type
-    is_list = _is_set(kind) or pa.types.is_fixed_size_list(kind)
+    is_list = is_set(kind) or pa.types.is_fixed_size_list(kind)
     if not is_list:
         column = _plain(column)
     elif pa.types.is_string_view(kind.value_type):
         column = column.cast(pa.list_(pa.large_string()))
-    elif not part and _is_set(kind) and is_number(kind.value_type) and not column.null_count:
+    elif not part and is_set(kind) and is_number(kind.value_type) and not column.null_count:
         lengths = pc.min_max(pc.list_value_length(column)).as_py()
         if lengths["min"] == lengths["max"] and lengths["min"]:
             column = column.cast(pa.list_(kind.value_type, lengths["min"]))  # sets of one size are vectors
@@ -352,11 +366,11 @@ class ColumnValues:
         self._chunks = [chunk for chunk in column.chunks if len(chunk)] or [pa.array([], kind)]
         self._ends = np.cumsum([len(chunk) for chunk in self._chunks])
         self.width: int | None = kind.list_size if pa.types.is_fixed_size_list(kind) else None
-        values = kind.value_type if self.width is not None or _is_set(kind) else kind
+        values = kind.value_type if self.width is not None or is_set(kind) else kind
         self.dtype = np.dtype(object if is_text(values) else np.int64 if is_date(values) else np.float32)
         if is_position:
             self.dtype = np.dtype(np.int32)
-        self.is_set = _is_set(kind)
+        self.is_set = is_set(kind)
         self._matrices = None
         if self.width is not None and values == pa.float32() and not column.null_count:
             self._matrices = [self._matrix(chunk) for chunk in self._chunks]
@@ -371,11 +385,11 @@ class ColumnValues:
         """The shape of the value of a row; None for sets."""
         return [] if self.width is None and not self.is_set else [self.width]
 
-    def __call__(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Returns the values of rows, int64 [n]; `out` is used for vectors of float32."""
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """Returns the values of rows, int64 [n]."""
         parts = self._by_chunk(rows)
         if self._matrices is not None and self.width is not None:
-            found = np.empty((len(rows), self.width), np.float32) if out is None else out
+            found = _aligned(len(rows), self.width)
             if len(parts) == 1:  # one copy
                 ((chunk, _, inside),) = parts
                 return np.take(self._matrices[chunk], inside, axis=0, out=found, mode="clip")
@@ -416,16 +430,18 @@ class ColumnValues:
         return found
 
 
-def raw_values(column: pa.ChunkedArray) -> np.ndarray:
-    """Returns the values of a column of single values, as `ColumnValues` describes them."""
-    parts = [_as_numpy(chunk) for chunk in column.chunks]
-    return parts[0] if len(parts) == 1 else np.concatenate([*parts, _as_numpy(pa.array([], column.type))])
+def _aligned(rows: int, width: int) -> np.ndarray:
+    """Returns a matrix of float32 that TensorFlow uses without a copy."""
+    size = rows * width * 4
+    content = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -content.ctypes.data % _ALIGNMENT
+    return content[start : start + size].view(np.float32).reshape(rows, width)
 
 
 def _as_numpy(array: pa.Array) -> np.ndarray:
     kind = array.type
     if is_text(kind):
-        as_bytes = array if is_bytes(kind) else array.cast(_bytes_type(kind))
+        as_bytes = array if is_bytes(kind) else array.cast(pa.large_binary())
         return pc.fill_null(as_bytes, b"").to_numpy(zero_copy_only=False)
     if is_date(kind):
         # Arrow rounds the times before 1970 up.
@@ -434,7 +450,3 @@ def _as_numpy(array: pa.Array) -> np.ndarray:
     if not pa.types.is_float32(kind):
         array = array.cast(pa.float32(), safe=False)
     return (pc.fill_null(array, np.nan) if array.null_count else array).to_numpy()
-
-
-def _bytes_type(kind: pa.DataType) -> pa.DataType:
-    return pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import mmap
 import os
 from collections.abc import Mapping, Sequence
@@ -15,12 +16,13 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.data import batches, list_columns
-from tfr_smooth.data.letor_format import LetorFormat
 from tfr_smooth.data.list_columns import DENSE, ColumnValues, RoleNames, Roles
 from tfr_smooth.data.text_files import FilePattern
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from tfr_smooth.data.letor_parser import LetorFormat
 
 _MOST_LABELS = 1000  # of different labels that a summary counts
 
@@ -67,7 +69,6 @@ class Lists:
       roles: The roles of the columns.
       query_ids: The id of each query.
       lengths: int64 [queries], the number of documents of each query.
-      begins: int64 [queries], the place of the first document of each query. None for queries one after the other.
       order: The rows in the order of the places, int64 [rows]. None for rows that are in this order.
       pages: The memory map of the columns. None for columns in memory.
 
@@ -90,13 +91,12 @@ class Lists:
         *,
         query_ids: Any,
         lengths: np.ndarray,
-        begins: np.ndarray | None = None,
         order: np.ndarray | None = None,
         pages: mmap.mmap | None = None,
     ) -> None:
         self.roles, self.query_ids, self.lengths = roles, query_ids, lengths
         self._columns, self._order, self._pages = columns, order, pages
-        self._begins = self.starts[:-1] if begins is None else begins
+        self._begins = self.starts[:-1]  # the place of the first document of each query
 
     @classmethod
     def from_arrays(
@@ -257,7 +257,7 @@ class Lists:
 
         _arguments.choice("format", format, files.FORMATS)
         _arguments.boolean("stack", stack)
-        return files.lists_of(paths, format, filesystem, cache_dir, stack, query=query, **roles)
+        return files.lists_of(paths, format, filesystem, cache_dir, stack, {"query": query, **roles})
 
     @classmethod
     def from_letor(
@@ -378,7 +378,7 @@ class Lists:
         _arguments.choice("kind", kind, records.KINDS)
         _arguments.boolean("stack", stack)
         specs = (example_features, context_features)
-        return records.lists_of(file_pattern, kind, *specs, cache_dir, stack, query=query, **roles)
+        return records.lists_of(file_pattern, kind, *specs, cache_dir, stack, {"query": query, **roles})
 
     @classmethod
     def of_columns(cls, columns: pa.Table, roles: Roles) -> Lists:
@@ -518,15 +518,10 @@ class Lists:
             chosen = chosen.astype(np.int64)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or ((chosen < 0) | (chosen >= len(self))).any():
             raise ValueError(f"`queries` must be indices of the {len(self)} queries, got {queries!r}.")
-        return Lists(
-            self._columns,
-            self.roles,
-            query_ids=self.query_ids.take(pa.array(chosen)),
-            lengths=self.lengths[chosen],
-            begins=self._begins[chosen],
-            order=self._order,
-            pages=self._pages,
-        )
+        found = copy.copy(self)
+        found.query_ids = self.query_ids.take(pa.array(chosen))
+        found.lengths, found._begins = self.lengths[chosen], self._begins[chosen]
+        return found
 
     def replace(self, roles: Roles, columns: Mapping[str, Any] | None = None) -> Lists:
         """Returns the same lists with other roles and columns.
@@ -538,10 +533,10 @@ class Lists:
         Returns:
           The lists.
         """
-        columns = columns or {}
-        found = {name: columns[name] if name in columns else self._columns[name] for name in roles.columns}
-        given = {"query_ids": self.query_ids, "lengths": self.lengths, "begins": self._begins, "order": self._order}
-        return Lists(pa.table(found), roles, **given, pages=self._pages)
+        found, columns = copy.copy(self), columns or {}
+        by_name = {name: columns[name] if name in columns else self._columns[name] for name in roles.columns}
+        found.roles, found._columns = roles, pa.table(by_name)
+        return found
 
     def split(self, fraction: float | Mapping[str, float], *, seed: int = 0) -> Any:
         """Splits the queries at random, without a copy of the columns.
@@ -579,15 +574,11 @@ class Lists:
     def _parts(self, fractions: Mapping[str, float], random: np.random.Generator) -> dict[str, Lists]:
         if len(self) < len(fractions):
             raise ValueError(f"`fraction` must have at most one part per query, got {len(fractions)} for {len(self)}.")
-        order, start, found = random.permutation(len(self)), 0, {}
-        names = [*fractions]
-        for place, name in enumerate(reversed(names)):  # the last parts first, as the first one is usually the largest
-            others = len(names) - 1 - place
-            count = min(max(round(fractions[name] * len(self)), 1), len(self) - start - others) if others else None
-            end = len(self) if count is None else start + count
-            found[name] = self.take(np.sort(order[start:end]))
-            start = end
-        return {name: found[name] for name in names}
+        rest, found = random.permutation(len(self)), {}
+        for others, name in reversed([*enumerate(fractions)]):  # the first part, usually the largest, gets the rest
+            size = min(max(round(fractions[name] * len(self)), 1), len(rest) - others) if others else len(rest)
+            found[name], rest = self.take(np.sort(rest[:size])), rest[size:]
+        return {name: found[name] for name in fractions}
 
     def shard(self, index: int, count: int) -> Lists:
         """Returns every `count`-th query, for the worker of this index.
@@ -623,14 +614,10 @@ class Lists:
             whole, highest = bool((found == np.round(found)).all()), float(found.max(initial=0.0))
             if len(found) <= _MOST_LABELS:
                 counts = dict(zip(found.tolist(), numbers.tolist(), strict=True))
-        rows = self.rows if len(self.rows) < len(self._columns) else None
-        missing = {}
+        missing, rows = {}, self.rows
         for name in self.roles.features:
-            column = self._columns[name]
-            if pa.types.is_fixed_size_list(column.type):
-                continue
-            absent = pc.is_null(column, nan_is_null=True).to_numpy()
-            missing[name] = int((absent if rows is None else absent[rows]).sum())
+            if not pa.types.is_fixed_size_list(self._columns[name].type):
+                missing[name] = int(pc.is_null(self._columns[name], nan_is_null=True).to_numpy()[rows].sum())
         return Summary(
             len(self), self.documents, self.num_features, int(self.lengths.max(initial=0)), highest, whole, counts,
             {name: number for name, number in missing.items() if number},
@@ -655,8 +642,8 @@ class Lists:
         """Writes the documents as a LETOR text file, which `from_letor` reads as the same lists.
 
         Args:
-          path: The file to write, atomically; compressed if its name ends in ".gz". Floats have as many digits as
-            float32 needs.
+          path: The file to write, atomically; compressed if its name ends in ".gz", ".bz2" or ".zst". Floats have as
+            many digits as float32 needs.
 
         Raises:
           ValueError: If the features are not one column "features", there are several labels, or an id has whitespace.
@@ -757,15 +744,7 @@ class Lists:
           >>> inputs["doc_id"].numpy().tolist(), labels.numpy().tolist()
           ([[b'0', b'2'], [b'1', b'']], [[1.0, 2.0], [0.0, -1.0]])
         """
-        order = batches.Order(
-            batch_size=batch_size,
-            shuffle=shuffle,
-            seed=seed,
-            first_epoch=first_epoch,
-            num_epochs=num_epochs,
-            group_by_length=group_by_length,
-            drop_remainder=drop_remainder,
-        )
+        order = batches.Order(batch_size, shuffle, seed, first_epoch, num_epochs, group_by_length, drop_remainder)
         list_size = _arguments.integer_or_none("list_size", list_size, least=1)
         _arguments.boolean("ids", ids)
         return batches.dataset(self, order, list_size, ids, _arguments.boolean("portable", portable))

@@ -24,7 +24,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message, message_fa
 
 from tfr_smooth import _arguments, _files
 from tfr_smooth.data import list_columns
-from tfr_smooth.data.conversion import BATCH_BYTES, by_size, converted
+from tfr_smooth.data.conversion import by_size, converted
 from tfr_smooth.data.list_columns import DENSE, ColumnValues, Roles, Where
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.text_files import FilePattern, expand_paths, state_of
@@ -60,29 +60,19 @@ class _Feature(NamedTuple):
     default: Any = None
     required: bool = False
 
-    def as_scalar(self) -> _Feature:
-        """Returns the feature with numbers or text in place of vectors of one."""
-        return self._replace(is_scalar=self.size == 1)
-
 
 @functools.lru_cache(maxsize=1)
-def _file_descriptor_set() -> descriptor_pb2.FileDescriptorSet:
-    files = descriptor_pb2.FileDescriptorSet()
-    file = files.file.add(name="tfr_smooth/elwc.proto", package="tfr_smooth", syntax="proto3")
-    declared = file.message_type.add(name="ExampleListWithContext")
+def _declared() -> tuple[bytes, Any]:
+    """Returns the descriptor of an `ExampleListWithContext` for ops, and its class, with serialized examples."""
     field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="tfr_smooth/elwc.proto", package="tfr_smooth", syntax="proto3")
+    declared = file.message_type.add(name="ExampleListWithContext")
     declared.field.add(name="examples", number=1, type=field.TYPE_BYTES, label=field.LABEL_REPEATED)
     declared.field.add(name="context", number=2, type=field.TYPE_BYTES, label=field.LABEL_OPTIONAL)
-    return files
-
-
-@functools.lru_cache(maxsize=1)
-def message_class() -> Any:
-    """Returns the class of an `ExampleListWithContext`, with serialized examples."""
     pool = descriptor_pool.DescriptorPool()
-    for file in _file_descriptor_set().file:
-        pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tfr_smooth.ExampleListWithContext"))
+    pool.Add(file)
+    found = message_factory.GetMessageClass(pool.FindMessageTypeByName("tfr_smooth.ExampleListWithContext"))
+    return b"bytes://" + descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString(), found
 
 
 def decode_lists(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -99,7 +89,7 @@ def decode_lists(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor
         message_type="tfr_smooth.ExampleListWithContext",
         field_names=["context", "examples"],
         output_types=[tf.string, tf.string],
-        descriptor_source=b"bytes://" + _file_descriptor_set().SerializeToString(),
+        descriptor_source=_declared()[0],
     )
     return sizes[:, 1], tf.reshape(contexts, [-1]), examples
 
@@ -111,32 +101,34 @@ def lists_of(
     context_features: Mapping[str, Any] | None,
     cache_dir: str | os.PathLike[str] | None,
     stack: bool,
-    query: str | None,
-    label: str | Sequence[str] | Mapping[str, float] | None,
-    **columns: Any,
+    given: Mapping[str, Any],
 ) -> Lists:
-    """Implements `Lists.from_records`."""
+    """Implements `Lists.from_records`; the given columns are by role."""
     paths = expand_paths(file_pattern)
+    label = given.get("label")
     labels = [label] if isinstance(label, str) else list(label or ())
-    taken = {query, *labels, *(name for role, name in columns.items() if role != "features")}
+    taken = {*labels, *(name for role, name in given.items() if role not in ("label", "features"))}
     context, examples = _inferred(kind, paths[0])
     context = _chosen("context_features", context_features, context, taken)
     examples = _chosen("example_features", example_features, examples, taken)
-    names = [*([_RECORD] if query is None else []), *context, *examples]
+    numbered = [_RECORD] if given["query"] is None else []
+    names = [*numbered, *context, *examples]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"`example_features` must not share names with the context or {_RECORD!r}, got {twice}.")
-    _arguments.name("query", query or _RECORD, [_RECORD] if query is None else context)
-    roles = Roles.of(names, query=query or _RECORD, label=label, **columns)
-    scalars = roles.columns if stack else set(roles.columns) - set(roles.features)
-    context, examples = (
-        {name: each.as_scalar() if name in scalars else each for name, each in part.items() if name in roles.columns}
-        for part in (context, examples)
-    )
+    query = _RECORD if numbered else _arguments.name("query", given["query"], context)
+    roles = Roles.of(names, **{**given, "query": query})
+    scalars = set(roles.columns) - (set() if stack else set(roles.features))
+
+    def used(features: dict[str, _Feature]) -> dict[str, _Feature]:
+        single = {name: each._replace(is_scalar=each.size == 1) for name, each in features.items() if name in scalars}
+        return {name: single.get(name, each) for name, each in features.items() if name in roles.columns}
+
+    context, examples = used(context), used(examples)
     settings = {"kind": kind, "stack": stack, "specs": repr((context, examples))}
     reader = _Reader(kind, context, examples, roles, stack)
     final = roles.stacked() if stack else roles
-    return converted(cache_dir, list(map(state_of, paths)), settings, final, lambda: reader.record_batches(paths))
+    return converted(cache_dir, list(map(state_of, paths)), settings, final, lambda: reader.tables(paths))
 
 
 def _chosen(
@@ -189,7 +181,7 @@ def _decoded(kind: str, record: bytes) -> tuple[Mapping[str, Any], list[Mapping[
     """Returns the features of the context and of each document, in Python."""
     try:
         if kind == "elwc":
-            found = message_class().FromString(record)
+            found = _declared()[1].FromString(record)
             context, *examples = map(tf.train.Example.FromString, [found.context, *found.examples])
             return context.features.feature, [each.features.feature for each in examples]
         sequence = tf.train.SequenceExample.FromString(record)
@@ -249,12 +241,8 @@ class _Reader(NamedTuple):
     roles: Roles
     stack: bool
 
-    def record_batches(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yields the documents of whole records."""
-        for tables in by_size(self._tables(paths), BATCH_BYTES, lambda table: table.nbytes):
-            yield pa.concat_tables(tables).combine_chunks().to_batches()[0]
-
-    def _tables(self, paths: Sequence[str]) -> Iterator[pa.Table]:
+    def tables(self, paths: Sequence[str]) -> Iterator[pa.Table]:
+        """Yields the documents of records."""
         seen: set[Any] = set()
         total = 0
         for path in paths:
@@ -391,47 +379,41 @@ def _shard_paths(target: Path, num_shards: int) -> list[Path]:
 
 def _serialized(lists: Lists, context: list[str]) -> Iterator[bytes]:
     """Yields the record of each query."""
-    features = {name: _encoded(name, lists.table[name]) for name in lists.roles.columns}
+    others = {name: _encoded(name, lists.table[name]) for name in lists.roles.columns}
+    shared = {name: others.pop(name) for name in dict.fromkeys(context)}
     for query, (start, end) in zip(lists.query_ids, itertools.pairwise(lists.starts.tolist()), strict=True):
-        for name in context:
-            if any(each != features[name][start] for each in features[name][start + 1 : end]):
+        for name, rows in shared.items():
+            if any(each != rows[start] for each in rows[start + 1 : end]):
                 raise ValueError(f"column {name!r} must have one value in query {query.as_py()!r}.")
-        of_query = _example({name: features[name][start] for name in context})
-        documents = [
-            _example({name: features[name][row] for name in features if name not in context})
-            for row in range(start, end)
-        ]
-        yield message_class()(examples=documents, context=of_query).SerializeToString()
+        documents = [_example(others, row) for row in range(start, end)]
+        yield _declared()[1](examples=documents, context=_example(shared, start)).SerializeToString()
 
 
-def _example(features: Mapping[str, tf.train.Feature | None]) -> bytes:
-    known = {name: feature for name, feature in features.items() if feature is not None}
+def _example(features: Mapping[str, list[tf.train.Feature | None]], row: int) -> bytes:
+    known = {name: rows[row] for name, rows in features.items() if rows[row] is not None}
     return tf.train.Example(features=tf.train.Features(feature=known)).SerializeToString(deterministic=True)
 
 
 def _encoded(name: str, column: pa.ChunkedArray) -> list[tf.train.Feature | None]:
     """Returns the feature of each row; None for missing values."""
-    kind, types = column.type, pa.types
-    if types.is_fixed_size_list(kind):
-        rows = ColumnValues(column)(np.arange(len(column))).tolist()
-        return [_feature("float_list", row) for row in rows]
-    if types.is_timestamp(kind) or types.is_date(kind):
-        column = column.cast(pa.timestamp("s"), safe=False)
-    is_list = types.is_list(kind) or types.is_large_list(kind)
-    values = kind.value_type if is_list else kind
-    encoding, plain = "int64_list", pa.int64()
-    if types.is_floating(values):
-        encoding, plain = "float_list", pa.float64()
-    elif not (types.is_integer(values) or types.is_boolean(values) or types.is_temporal(values)):
+    kind = column.type
+    is_vector, is_set = pa.types.is_fixed_size_list(kind), list_columns.is_set(kind)
+    values = kind.value_type if is_vector or is_set else kind
+    if list_columns.is_text(values):
         encoding, plain = "bytes_list", pa.binary()
-    rows = column.cast(pa.list_(plain) if is_list else plain).to_pylist()
-    if not is_list:
-        # NaN is a missing value, too.
-        return [None if row is None or row != row else _feature(encoding, [row]) for row in rows]
-    if any(None in row for row in rows if row is not None):
+    elif is_vector or pa.types.is_floating(values):
+        encoding, plain = "float_list", pa.float64()
+    else:
+        encoding, plain = "int64_list", pa.int64()
+    if list_columns.is_date(kind):
+        column = column.cast(pa.timestamp("s"), safe=False)
+    if is_vector:
+        rows = ColumnValues(column)(np.arange(len(column))).tolist()
+    else:
+        rows = column.cast(pa.list_(plain) if is_set else plain).to_pylist()
+    if not (is_vector or is_set):  # NaN is a missing value, too.
+        rows = [None if row is None or row != row else [row] for row in rows]
+    if any(row is not None and None in row for row in rows):
         raise ValueError(f"column {name!r} must have sets without missing values.")
-    return [None if row is None else _feature(encoding, row) for row in rows]
-
-
-def _feature(encoding: str, values: list[Any]) -> tf.train.Feature:
-    return tf.train.Feature(**{encoding: _LISTS[encoding][1](value=values)})
+    message = _LISTS[encoding][1]
+    return [None if row is None else tf.train.Feature(**{encoding: message(value=row)}) for row in rows]

@@ -1,20 +1,23 @@
-"""Columns learned from a training table, and the raw values of tables in them."""
+"""The columns of tables as inputs of models: learned from a training table, and their raw values in other tables."""
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.data import list_columns
-from tfr_smooth.data.column import KINDS, Column, listed
-from tfr_smooth.data.list_columns import Where
+from tfr_smooth.data.list_columns import ColumnValues, Where, shown
 
+# Kind -> what the table contains, for messages.
+_KINDS = {"number": "numbers", "boolean": "booleans", "category": "text", "date": "dates"}
 # The kinds of values that a column of this kind accepts.
 _ACCEPTED = {"number": ("number", "boolean"), "boolean": ("boolean", "number")}
 # The type of a column whose values are all missing.
@@ -23,6 +26,89 @@ _SECONDS_PER_DAY = 86400.0
 _ROWS_AT_ONCE = 2**16
 _MOST_SAMPLED = 2**12  # rows in which different values are counted
 _ENOUGH = 16  # different values; rankers learn from these almost as much as from more
+# Longer lists of names would hide the rest of an error message.
+_MOST_LISTED = 20
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column of a table: its kind and what is known about it from the training table.
+
+    `dataclasses.asdict` returns JSON types, and `Column(**config)` restores the column.
+
+    Args:
+      name: The name in the table, not empty.
+      kind: "number", "boolean", "category" (text) or "date".
+      fill: The mean of the known values in training, which replaces missing ones; for dates in days since 1970-01-01
+        UTC. 0 for categories.
+      has_missing: Whether values were missing in training. If so, the column has a feature that indicates this.
+      categories: The known categories, not empty, of the kind "category". () for other kinds.
+
+    Raises:
+      ValueError: If an argument is invalid.
+
+    Example:
+      >>> from tfr_smooth import data
+      >>> column = data.Column(name="brand", kind="category", has_missing=True, categories=("acme", "umbrella"))
+      >>> column.dtype, column.width
+      (tf.string, 3)
+    """
+
+    name: str
+    kind: str
+    fill: float = 0.0
+    has_missing: bool = False
+    categories: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"`name` must be a string that is not empty, got {self.name!r}.")
+        _arguments.choice("kind", self.kind, tuple(_KINDS))
+        object.__setattr__(self, "fill", _arguments.real("fill", self.fill))
+        _arguments.boolean("has_missing", self.has_missing)
+        texts = () if isinstance(self.categories, str) else tuple(self.categories)
+        fits = all(isinstance(text, str) and text for text in texts) and len(set(texts)) == len(texts)
+        if not fits or bool(texts) != (self.kind == "category"):
+            expected = "unique strings that are not empty" if self.kind == "category" else f"() for a {self.kind}"
+            raise ValueError(f"`categories` must be {expected}, got {shown(self.categories)}.")
+        object.__setattr__(self, "categories", texts)  # JSON has lists.
+
+    @property
+    def dtype(self) -> tf.DType:
+        """Type of the raw values: float32 for numbers and booleans, string for categories, int64 for dates."""
+        return {"category": tf.string, "date": tf.int64}.get(self.kind, tf.float32)
+
+    @property
+    def missing_value(self) -> float | str | int:
+        """The raw value that means missing: NaN, "" for categories, and the smallest int64 for dates."""
+        if self.kind == "date":
+            return int(np.iinfo(np.int64).min)
+        return "" if self.kind == "category" else np.nan
+
+    @property
+    def width(self) -> int:
+        """Number of features: one per category or one, and one if values were missing in training."""
+        return (len(self.categories) if self.kind == "category" else 1) + self.has_missing
+
+
+def as_columns(columns: Iterable[Column | Mapping[str, Any]]) -> tuple[Column, ...]:
+    """Returns columns given as such or as their dicts, with unique names.
+
+    Args:
+      columns: At least one column.
+
+    Returns:
+      The columns.
+
+    Raises:
+      ValueError: If a column is not one, there is none, or two have the same name.
+    """
+    found = tuple(Column(**each) if isinstance(each, Mapping) else each for each in columns)
+    names = [_arguments.instance("columns", each, Column).name for each in found]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"`columns` must be at least one column, with unique names, got {listed(names)}.")
+    return found
 
 
 def infer_columns(table: Any, *, max_categories: int = 100, rows: np.ndarray | None = None) -> list[Column]:
@@ -91,10 +177,10 @@ def conformed(table: pa.Table, columns: Iterable[Column]) -> pa.Table:
         if row < 0:
             values = pa.chunked_array([pa.nulls(len(values), _TYPES[column.kind])])
         elif kind not in _ACCEPTED.get(column.kind, (column.kind,)):
-            list_columns.refuse(where, KINDS[column.kind], values[row], row)
+            list_columns.refuse(where, _KINDS[column.kind], values[row], row)
         elif column.kind == "boolean" and kind == "number":
             other = pc.invert(pc.is_in(values, pa.array([0, 1]).cast(values.type)))
-            list_columns.refuse_where(pc.and_(known, other), where, KINDS["boolean"], values)
+            list_columns.refuse_where(pc.and_(known, other), where, _KINDS["boolean"], values)
         found[name] = values
     return pa.table(found)
 
@@ -125,7 +211,8 @@ def column_arrays(table: Any, columns: Iterable[Column]) -> dict[str, np.ndarray
       {'price': [2.5], 'brand': [b'']}
     """
     found = conformed(list_columns.as_arrow(table), columns)
-    return {name: list_columns.raw_values(found[name]) for name in found.column_names}
+    rows = np.arange(len(found))
+    return {name: ColumnValues(found[name])(rows) for name in found.column_names}
 
 
 def parts_of(values: np.ndarray) -> Iterator[np.ndarray]:
@@ -193,6 +280,7 @@ def _infer(name: str, column: pa.ChunkedArray, rows: pa.Array | None, max_catego
     if kind == "number":
         check_differences(f"column {name!r}", column.to_numpy())
     values = list_columns.raw_values(column)[~missing]
+    values = ColumnValues(column)(np.flatnonzero(~missing))
     fill = float(values.mean(dtype=np.float64)) / (_SECONDS_PER_DAY if kind == "date" else 1.0)
     return Column(name=name, kind=kind, fill=fill, has_missing=has_missing)
 
@@ -204,3 +292,9 @@ def _kind(values: pa.DataType) -> str:
     if list_columns.is_date(values):
         return "date"
     return "category" if list_columns.is_text(values) and not list_columns.is_bytes(values) else ""
+
+
+def listed(names: Sequence[Any]) -> str:
+    """Returns names for a message; of many, the first ones."""
+    first = ", ".join(map(repr, names[:_MOST_LISTED]))
+    return f"[{first}{', ...' if len(names) > _MOST_LISTED else ''}]"

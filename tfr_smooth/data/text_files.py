@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import glob
-import gzip
 import hashlib
 import io
 import itertools
 import os
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, TypeAlias
 
+import pyarrow as pa
 import tensorflow as tf
-
-from tfr_smooth import _extras
 
 FilePattern: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
-COMPRESSED = (".gz", ".bz2", ".zst")
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}  # file extensions and codecs of Arrow
 _CHUNK = 1 << 16
 
 
@@ -64,7 +60,7 @@ def expand_paths(file_pattern: FilePattern, argument: str = "file_pattern") -> l
         except tf.errors.OpError as error:
             raise ValueError(f"`{argument}` must match files, got {name!r}: {error.message}") from None
         if not matches:
-            why = "a folder" if is_folder(name) else "which matches none"
+            why = "a folder" if tf.io.gfile.isdir(name) else "which matches none"
             raise ValueError(f"`{argument}` must match files, got {name!r}, {why}.")
         paths.extend(matches)
     for before, path in itertools.pairwise(sorted(paths)):
@@ -87,14 +83,7 @@ def _is_remote(path: str) -> bool:
 
 def is_file(path: str) -> bool:
     """Whether a file of this name exists."""
-    if _is_remote(path):
-        return tf.io.gfile.exists(path) and not tf.io.gfile.isdir(path)
-    return os.path.isfile(path)
-
-
-def is_folder(path: str) -> bool:
-    """Whether a directory of this name exists."""
-    return tf.io.gfile.isdir(path) if _is_remote(path) else os.path.isdir(path)
+    return tf.io.gfile.exists(path) and not tf.io.gfile.isdir(path)
 
 
 def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
@@ -102,39 +91,27 @@ def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
 
     Raises:
       ValueError: If compressed data is truncated or damaged (`path:line: problem`).
-      ImportError: If the decompressor of the file is not installed.
     """
-    name, unpacked, errors = _compression(os.path.splitext(path)[1])
+    codec = COMPRESSED.get(os.path.splitext(path)[1])
     number = 0
     with _open(path) as file:
         # The outer buffer speeds up reading line by line several times.
-        lines = file if unpacked is None else io.BufferedReader(unpacked(file), _CHUNK)
+        lines = io.BufferedReader(pa.CompressedInputStream(file, codec), _CHUNK) if codec else file
         try:
             for number, line in enumerate(lines, start=1):
                 yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-        except errors as error:
-            raise ValueError(f"{path}:{number + 1}: truncated or damaged {name} data: {error}") from None
-
-
-def _compression(ending: str) -> tuple[str, Callable[[BinaryIO], Any] | None, tuple[type[Exception], ...]]:
-    """Returns the name, the decompressor of open files, and its errors on truncated or damaged data."""
-    if ending == ".gz":
-        return "gzip", gzip.open, (EOFError, gzip.BadGzipFile, zlib.error)
-    if ending == ".bz2":
-        return "bzip2", bz2.open, (EOFError, OSError)
-    if ending != ".zst":
-        return "", None, ()
-    try:
-        from compression import zstd
-    except ImportError:
-        # The zstandard package reads a truncated file without an error.
-        with _extras.needed("backports.zstd", extra="zstd", by="A .zst file"):
-            from backports import zstd
-    return "zstd", zstd.open, (EOFError, zstd.ZstdError)
+        except OSError as error:
+            if codec is None:
+                raise
+            raise ValueError(f"{path}:{number + 1}: truncated or damaged {codec} data: {error}") from None
 
 
 def _open(path: str) -> BinaryIO:
-    return tf.io.gfile.GFile(path, "rb") if _is_remote(path) else open(path, "rb")
+    if not _is_remote(path):
+        return open(path, "rb")
+    file = tf.io.gfile.GFile(path, "rb")
+    file.closed = False  # which Arrow asks for
+    return file
 
 
 def state_of(path: str) -> list[Any]:

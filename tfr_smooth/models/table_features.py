@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.column import Column, as_columns
+from tfr_smooth.data.table_columns import Column, as_columns
 
 _SECONDS_PER_DAY = 86400.0
 

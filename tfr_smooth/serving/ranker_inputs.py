@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth.data import records
-from tfr_smooth.data.column import Column
+from tfr_smooth.data.table_columns import Column
 
 Tensors = dict[str, Any]
 # More categories would hide the other columns of a model card.
