@@ -5,15 +5,16 @@ import email
 import functools
 import re
 import shutil
-import subprocess
 import sys
 import zipfile
 
 import pytest
 
+from tests import helpers
 from tests.documents import ROOT, read
 
 VERSION = re.search(r'^__version__ = "(.+)"$', read("tfr_smooth/_version.py"), re.M)[1]
+INFO = f"tfr_smooth-{VERSION}.dist-info/"
 
 
 def package_files():
@@ -34,28 +35,24 @@ def wheel(tmp_path_factory):
     for folder in {path.parent for path in ROOT.glob("*/*.py")}:
         shutil.copytree(folder, source / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
     target = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps"]
-    command += ["--no-build-isolation", f"--wheel-dir={target}", str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
+    flags = ["--no-index", "--no-deps", "--no-build-isolation", f"--wheel-dir={target}"]
+    helpers.check_run("-m", "pip", "wheel", *flags, source)
     (path,) = target.iterdir()
-    return path
+    with zipfile.ZipFile(path) as archive:
+        yield archive
 
 
 @pytest.fixture(scope="module")
 def metadata(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
-        return email.message_from_bytes(archive.read(name))
+    return email.message_from_bytes(wheel.read(INFO + "METADATA"))
 
 
 def test_wheel_contains_exactly_the_package(wheel):
-    names = zipfile.ZipFile(wheel).namelist()
-    info = f"tfr_smooth-{VERSION}.dist-info/"
-    inside = sorted(name for name in names if not name.startswith(info))
+    names = wheel.namelist()
+    inside = sorted(name for name in names if not name.startswith(INFO))
     assert inside == [path.relative_to(ROOT).as_posix() for path in package_files()]
     assert "tfr_smooth/py.typed" in inside
-    assert info + "licenses/LICENSE" in names
+    assert INFO + "licenses/LICENSE" in names
 
 
 def test_readme_in_the_wheel_has_absolute_links(metadata):
@@ -133,20 +130,10 @@ def imported_parts(part):
     return {name.split(".")[1] for name in names if name.startswith("tfr_smooth.")} - {part}
 
 
-LAYERS = [
-    {"rankings"},
-    {"measures"},
-    {"_lookup", "_plotting"},
-    {"losses", "metrics"},
-    {"models"},  # `compile` accepts names of losses and metrics
-    {"training"},
-    {"serving"},
-    {"_table_inputs"},
-    {"_ranker_file"},
-    {"ranker"},
-    {"recommendation"},
-    {"keras_ranking"},
-]
+# From the lowest to the highest; `compile` of models accepts names of losses and metrics.
+ORDER = "rankings < measures < _lookup, _plotting < losses, metrics < models < training < serving"
+ORDER += " < _table_inputs < _ranker_file < ranker < recommendation < keras_ranking"
+LAYERS = [set(layer.split(", ")) for layer in ORDER.split(" < ")]
 LAYERED = set().union(*LAYERS)
 
 

@@ -4,15 +4,12 @@ import pandas as pd
 import pytest
 
 from tests import helpers
-from tfr_smooth import data
 
 
 @pytest.mark.slow
 def test_each_weight_of_each_aggregation_is_measured_once_and_drawn(tmp_path):
-    for fold in (1, 2):
-        sizes = {"num_queries": (12, 6, 6), "num_features": 16, "max_documents": 8}
-        data.write_synthetic_letor(tmp_path / "data" / f"Fold{fold}", seed=fold, **sizes)
-    flags = [f"--data={tmp_path / 'data'}", "--feature=3", f"--output_dir={tmp_path / 'front'}", "--weights=0,0.5,1"]
+    folds = helpers.write_folds(tmp_path / "data", num_queries=(12, 6, 6), max_documents=8)
+    flags = [f"--data={folds}", "--feature=3", f"--output_dir={tmp_path / 'front'}", "--weights=0,0.5,1"]
     flags += ["--loss=list_net", "--hidden=4", "--members=1", "--epochs=1"]
     printed = helpers.check_run("examples/pareto_front.py", *flags)
     rows = pd.read_csv(tmp_path / "front" / "pareto.csv")

@@ -1,6 +1,5 @@
 """The example client ranks by the scores that a server returns, over gRPC and REST."""
 
-import base64
 import concurrent.futures
 import http.server
 import importlib
@@ -12,13 +11,14 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 from tensorflow_serving.apis.predict_pb2 import PredictResponse
 from tensorflow_serving.apis.regression_pb2 import RegressionResponse
 
 from tests import helpers
 from tests.documents import ROOT
+from tests.serving.conftest import example
+from tests.serving.test_page import tensors
 from tfr_smooth import models, serving
 
 CLIENT = ROOT / "examples" / "serve_client.py"
@@ -44,13 +44,9 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def export(model, tmp_path_factory):
-    return serving.export_ranker(model, tmp_path_factory.mktemp("models") / "ranker", num_features=4)
-
-
-@pytest.fixture(scope="module")
-def run(export):
+def run(model, tmp_path_factory):
     """A function that runs a signature on tensors, whose names and shapes it checks; both servers use it."""
+    export = serving.export_ranker(model, tmp_path_factory.mktemp("models") / "ranker", num_features=4)
     signatures = tf.saved_model.load(str(export)).signatures
 
     def answer(name, tensors):
@@ -88,31 +84,16 @@ def grpc_server(run):
 
 
 @pytest.fixture(scope="module")
-def rest_server(run, export):
-    definitions = SavedModel.FromString((export / "saved_model.pb").read_bytes()).meta_graphs[0].signature_def
-
+def rest_server(run):
     def answer(model, method, body):
         name = body["signature_name"]
         if model != "ranker":
             return 404, {"error": "Servable not found for request"}
         if method == "regress":
-            return 200, {"results": run(name, {"inputs": [as_example(each) for each in body["examples"]]})["outputs"]}
-        inputs = {}
-        for key, info in definitions[name].inputs.items():
-            values = body["inputs"][key]
-            dtype = tf.as_dtype(info.dtype)
-            if dtype == tf.string:
-                values = [base64.b64decode(value["b64"], validate=True) for value in values]
-            inputs[key] = tf.constant(values, dtype)
-        outputs = run(name, inputs)
+            examples = [example(**each).SerializeToString() for each in body["examples"]]
+            return 200, {"results": run(name, {"inputs": examples})["outputs"]}
+        outputs = run(name, tensors(body, list(body["inputs"])))
         return 200, {"outputs": outputs if len(outputs) > 1 else next(iter(outputs.values()))}
-
-    def as_example(values):
-        example = tf.train.Example()
-        for name, value in values.items():
-            assert all(isinstance(number, float) for number in value)  # TF Serving parses 1 as an integer
-            example.features.feature[name].float_list.value.extend(value)
-        return example.SerializeToString()
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
@@ -133,10 +114,9 @@ def rest_server(run, export):
 def test_scores_over_grpc_and_rest_are_those_of_the_model(signature, client, model, grpc_server, rest_server):
     expected = model(FEATURES["7"][np.newaxis]).numpy()[0]
     with grpc.insecure_channel(grpc_server) as channel:
-        scores = client.grpc_scorer(channel, "ranker", signature, timeout=60.0)(FEATURES["7"])
-    np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
-    scores = client.rest_scorer(rest_server, "ranker", signature, timeout=60.0)(FEATURES["7"])
-    np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
+        for scorer, server in ((client.grpc_scorer, channel), (client.rest_scorer, rest_server)):
+            scores = scorer(server, "ranker", signature, timeout=60.0)(FEATURES["7"])
+            np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.slow
