@@ -81,12 +81,13 @@ def _of_process(environment):
     return {"env": variables, "cwd": documents.ROOT, "stdout": pipe, "stderr": pipe, "text": True}
 
 
-def start_python(*arguments, **environment):
-    """Starts Python with these arguments as the leader of a process group, which Ctrl-C interrupts."""
+def start_python(*arguments, log=None, **environment):
+    """Starts Python with these arguments in a process group, which Ctrl-C interrupts; `log` is a file of its output."""
     # A shell that starts the tests in the background makes them and their children ignore Ctrl-C.
     heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     command = [sys.executable, *map(str, arguments)]
-    return subprocess.Popen(command, start_new_session=True, preexec_fn=heed, **_of_process(environment))
+    output = {} if log is None else {"stdout": log, "stderr": log}
+    return subprocess.Popen(command, start_new_session=True, preexec_fn=heed, **_of_process(environment) | output)
 
 
 def wait_until(condition, process):

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.helpers import a_batch, value_and_gradient
+from tests.modes import step
 from tfr_smooth import _compiled, losses
 from tfr_smooth.losses import pairwise
 from tfr_smooth.rankings.smoothi import smoothi
@@ -16,21 +17,10 @@ ONE_PASS = [losses.SmoothINDCGLoss(), losses.SmoothIPrecisionLoss(topn=None), lo
 TWO_PASSES = [losses.SmoothIMAPLoss()]
 
 
-def step(loss, **options):
-    @tf.function(**options)
-    def value_and_gradient(labels, scores):
-        with tf.GradientTape() as tape:
-            tape.watch(scores)
-            value = loss(labels, scores)
-        return value, tape.gradient(value, scores)
-
-    return value_and_gradient
-
-
 def for_xla(loss, batch, length):
     """Returns the XLA program of value and gradient as text, for float64 scores, as float32 has two branches."""
     arrays = [tf.constant(array) for array in a_batch(batch=batch, length=length, dtype=np.float64)]
-    return step(loss, jit_compile=True).experimental_get_compiler_ir(*arrays)(stage="hlo")
+    return tf.function(step(loss), jit_compile=True).experimental_get_compiler_ir(*arrays)(stage="hlo")
 
 
 def largest_array(program):
@@ -105,7 +95,7 @@ def test_smoothi_computes_no_rank_of_padding_or_after_the_cutoff(documents, rank
 @pytest.mark.parametrize(("loss", "most"), [(x, 200) for x in ONE_PASS] + [(x, 250) for x in TWO_PASSES])
 def test_the_graph_around_the_programs_is_small(loss, most):
     spec = tf.TensorSpec([None, None])
-    operations = step(loss).get_concrete_function(spec, spec).graph.get_operations()
+    operations = tf.function(step(loss)).get_concrete_function(spec, spec).graph.get_operations()
     assert len([operation for operation in operations if operation.type != "Const"]) < most
 
 

@@ -2,16 +2,14 @@
 
 import contextlib
 import json
-import os
 import pathlib
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import helpers
 from tests.clusters import finish, processes_of
 from tests.training import cluster_task, replicas
 from tfr_smooth import _keras, data
@@ -182,8 +180,7 @@ def test_the_example_has_the_metrics_of_one_process(files, tmp_path):
 
     with processes_of({"worker": 2}, command(tmp_path / "two", "--strategy=multi_worker"), tmp_path) as processes:
         finish(processes, tmp_path)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
-    subprocess.run([sys.executable, *command(tmp_path / "one")], env=environment, check=True, timeout=240)
+    helpers.check_run(*command(tmp_path / "one"))
     expected, found = (json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("one", "two"))
     assert list(found) == ["valid", "test"]
     for part, metrics in expected.items():
