@@ -17,10 +17,8 @@ VERSION = re.search(r'^__version__ = "(.+)"$', read("tfr_smooth/_version.py"), r
 INFO = f"tfr_smooth-{VERSION}.dist-info/"
 
 
-def package_files():
-    return [
-        path for path in sorted((ROOT / "tfr_smooth").rglob("*")) if path.is_file() and "__pycache__" not in path.parts
-    ]
+FOUND = sorted((ROOT / "tfr_smooth").rglob("*"))
+FILES = [path for path in FOUND if path.is_file() and "__pycache__" not in path.parts]
 
 
 # The wheel.
@@ -50,7 +48,7 @@ def metadata(wheel):
 def test_wheel_contains_exactly_the_package(wheel):
     names = wheel.namelist()
     inside = sorted(name for name in names if not name.startswith(INFO))
-    assert inside == [path.relative_to(ROOT).as_posix() for path in package_files()]
+    assert inside == [path.relative_to(ROOT).as_posix() for path in FILES]
     assert "tfr_smooth/py.typed" in inside
     assert INFO + "licenses/LICENSE" in names
 
@@ -78,7 +76,7 @@ def test_wheel_declares_every_imported_package(metadata):
         "pytrec_eval": "pytrec_eval-terrier",
         "tensorflow_serving": "tensorflow-serving-api",
     }
-    imported = {name.partition(".")[0] for path in package_files() for name in imports(path)}
+    imported = set().union(*map(imported_packages, FILES))
     # `compression` is in the standard library of newer Python versions.
     # scikit-learn itself calls the method that imports it.
     outside = imported - set(sys.stdlib_module_names) - {"compression", "sklearn", "tfr_smooth"}
@@ -120,13 +118,17 @@ def imports(path):
     return names
 
 
+def imported_packages(path):
+    return {name.partition(".")[0] for name in imports(path)}
+
+
 def part_of(path):
     return path.relative_to(ROOT / "tfr_smooth").parts[0].removesuffix(".py")
 
 
 def imported_parts(part):
     """Returns the other parts of tfr_smooth (its direct modules and packages) that one part imports."""
-    names = {name for path in package_files() if part_of(path) == part for name in imports(path)}
+    names = {name for path in FILES if part_of(path) == part for name in imports(path)}
     return {name.split(".")[1] for name in names if name.startswith("tfr_smooth.")} - {part}
 
 
@@ -138,7 +140,7 @@ LAYERED = set().union(*LAYERS)
 
 
 def test_a_layer_imports_only_lower_layers_and_data_and_evaluation_import_none():
-    assert LAYERED | {"data", "evaluation"} <= {part_of(path) for path in package_files()}
+    assert LAYERED | {"data", "evaluation"} <= {part_of(path) for path in FILES}
     assert imported_parts("data") & LAYERED == set()
     assert imported_parts("evaluation") & LAYERED <= {"_plotting"}  # one color per relaxation
     lower = set()
@@ -149,15 +151,10 @@ def test_a_layer_imports_only_lower_layers_and_data_and_evaluation_import_none()
 
 
 def test_private_modules_import_no_public_part():
-    private = {part_of(path) for path in package_files() if part_of(path).startswith("_")}
+    private = {part_of(path) for path in FILES if part_of(path).startswith("_")}
     for part in private - {"__init__"} - LAYERED:
         assert {name for name in imported_parts(part) if not name.startswith("_")} == set(), part
 
 
 def test_only_the_tf_ranking_package_imports_tf_ranking():
-    importers = {
-        path.relative_to(ROOT).as_posix()
-        for path in package_files()
-        if any(name.partition(".")[0] == "tensorflow_ranking" for name in imports(path))
-    }
-    assert importers and {path.rpartition("/")[0] for path in importers} == {"tfr_smooth/tf_ranking"}
+    assert {part_of(path) for path in FILES if "tensorflow_ranking" in imported_packages(path)} == {"tf_ranking"}

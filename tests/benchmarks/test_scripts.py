@@ -73,7 +73,6 @@ def main(_):
     with pytest.raises(AssertionError, match="far"):
         harness.same((1.0, np.ones(2)), (1.0, np.array([1.0, 1.1])), value=1e-4, gradient=1e-2, name="far")
     result = harness.race({"ours": side(2), "theirs": side(6)}, shape="4x6")
-    print(harness.table([result]))
     harness.report([result])
 
 app.run(main)

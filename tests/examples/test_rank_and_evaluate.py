@@ -39,11 +39,9 @@ def test_files_are_ranked_as_runs_tables_and_rows(folder, scored, tmp_path):
     test, flags = folder / "test.txt", ["--tag=mine", "--batch_size=4"]
     run("rank_letor", folder / "export/1", test, f"--output={tmp_path}/run", *flags)
     assert {line.split()[5] for line in (tmp_path / "run").read_text().splitlines()} == {"mine"}
+    scores = {query.query_id: dict(zip(query.doc_ids, query.scores.tolist(), strict=True)) for query in scored}
     found = evaluation.read_run(tmp_path / "run")
-    assert list(found) == [query.query_id for query in scored]
-    for query in scored:
-        expected = dict(zip(query.doc_ids, query.scores.tolist(), strict=True))
-        assert found[query.query_id] == {name: pytest.approx(score, abs=1e-4) for name, score in expected.items()}
+    assert list(found) == list(scores) and found == {key: pytest.approx(scores[key], abs=1e-4) for key in scores}
     run("rank_letor", folder / "best.keras", test, "--to=csv", f"--output={tmp_path}/csv")
     with open(tmp_path / "csv", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["query_id"] == scored[0].query_id]
@@ -80,10 +78,8 @@ def test_runs_are_evaluated_and_compared(folder, scored, tmp_path):
     better = [query._replace(scores=query.labels + 0.01 * query.scores) for query in scored]
     evaluation.write_run(tmp_path / "second.run", better)
     done = run("evaluate_run", tmp_path / "second.run", f"--against={first}", qrels, "--measures=ndcg")
-    values = [
-        {query: each["ndcg"] for query, each in evaluation.trec_eval_by_query(queries, "ndcg").items()}
-        for queries in (better, scored)
-    ]
+    of_both = (evaluation.trec_eval_by_query(queries, "ndcg").items() for queries in (better, scored))
+    values = [{query: each["ndcg"] for query, each in found} for found in of_both]
     means = [np.mean(list(each.values())) for each in values]
     p_value = evaluation.randomization_test(*values).p_value
     line = f"ndcg\tall\t{means[0]:.4f}\t{means[1]:.4f}\t{means[0] - means[1]:+.4f}\tp={p_value:.4f}\n"

@@ -85,22 +85,19 @@ def grpc_server(run):
 
 @pytest.fixture(scope="module")
 def rest_server(run):
-    def answer(model, method, body):
-        name = body["signature_name"]
-        if model != "ranker":
-            return 404, {"error": "Servable not found for request"}
-        if method == "regress":
-            examples = [example(**each).SerializeToString() for each in body["examples"]]
-            return 200, {"results": run(name, {"inputs": examples})["outputs"]}
-        outputs = run(name, tensors(body, list(body["inputs"])))
-        return 200, {"outputs": outputs if len(outputs) > 1 else next(iter(outputs.values()))}
-
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             model, _, method = self.path.removeprefix("/v1/models/").partition(":")
-            code, content = answer(model, method, body)
-            self.send_response(code)
+            if model != "ranker":
+                content = {"error": "Servable not found for request"}
+            elif method == "regress":
+                examples = [example(**each).SerializeToString() for each in body["examples"]]
+                content = {"results": run(body["signature_name"], {"inputs": examples})["outputs"]}
+            else:
+                outputs = run(body["signature_name"], tensors(body, list(body["inputs"])))
+                content = {"outputs": outputs if len(outputs) > 1 else next(iter(outputs.values()))}
+            self.send_response(404 if "error" in content else 200)
             self.end_headers()
             self.wfile.write(json.dumps(content, default=np.ndarray.tolist).encode())
 
