@@ -56,6 +56,12 @@ def _step(loss, labels, scores, sample_weight):
     return value, tape.gradient(value, scores, unconnected_gradients="zero")
 
 
+def assert_same(found, expected, rtol=0.0, **options):
+    """Asserts that the arrays of two sequences are the same in pairs, by default exactly."""
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=rtol, **options)
+
+
 def each(name, **arguments):
     """Returns a loss of the library with one value per list."""
     return losses.get(name, reduction="none", **arguments)

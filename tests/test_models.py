@@ -129,8 +129,7 @@ def test_batch_normalization_falls_back_to_keras_where_it_cannot_be_fused(kwargs
         ours, theirs = (type(layer).from_config(layer.get_config()) for layer in (ours, theirs))
     (found, operations), (expected, _) = (training_step(layer, inputs, inputs) for layer in (ours, theirs))
     assert not is_fused(operations)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
+    helpers.assert_same(found, expected)
     np.testing.assert_array_equal(ours(inputs, training=False), theirs(inputs, training=False))
 
 
@@ -197,8 +196,7 @@ def test_padding_changes_neither_scores_nor_moving_statistics(normalization, tra
         alone.normalizer = None
     expected = alone(np.concatenate(rows)[np.newaxis], training=training).numpy()[0]
     np.testing.assert_allclose(scores[mask], expected, rtol=1e-4, atol=1e-5)
-    for found, wanted in zip(moving_statistics(padded), moving_statistics(alone), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    helpers.assert_same(moving_statistics(padded), moving_statistics(alone), rtol=1e-5, atol=1e-6)
 
 
 def test_training_updates_moving_statistics_from_real_documents_only():
@@ -234,8 +232,7 @@ def test_padding_has_no_gradient_and_changes_no_other_gradient(normalization, pa
     assert np.abs(found[mask]).max() > 1e-3
     np.testing.assert_array_equal(found[~mask], 0.0)
     np.testing.assert_array_equal(found, expected)
-    for a, b in zip(of_weights, expected_of_weights, strict=True):
-        np.testing.assert_array_equal(a, b)
+    helpers.assert_same(of_weights, expected_of_weights)
 
 
 @every_normalization
@@ -392,8 +389,7 @@ def test_building_twice_keeps_the_weights():
     scorer = a_scorer()
     weights = scorer.get_weights()
     scorer.build((None, None, 5))
-    for found, expected in zip(scorer.get_weights(), weights, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    helpers.assert_same(scorer.get_weights(), weights)
 
 
 @pytest.fixture(params=["float32", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.helpers import a_batch, value_and_gradient
+from tests.helpers import a_batch, assert_same, value_and_gradient
 from tests.modes import step
 from tfr_smooth import _compiled, losses
 from tfr_smooth.losses import pairwise
@@ -57,8 +57,7 @@ def test_losses_of_pairs_in_parts_equal_those_at_once(lists, monkeypatch):
     expected = value_and_gradient(loss, labels, scores)
     monkeypatch.setattr(pairwise, "_MOST_PAIRS", 2 * 16**2)
     found = value_and_gradient(loss, labels, scores)
-    for ours, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(ours, other, rtol=1e-6, atol=1e-7)
+    assert_same(found, expected, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize(

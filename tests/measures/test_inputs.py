@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import helpers
 from tfr_smooth import _lists, losses, metrics
 
 NAN = float("nan")
@@ -28,8 +29,7 @@ def test_graphs_of_known_and_unknown_shapes_compute_the_same(signature):
     mask = tf.constant([[True, True, True], [True, False, True]])
     specs = [tf.TensorSpec(signature, tensor.dtype) for tensor in (labels, scores, mask)]
     found = tf.function(_lists.clean, input_signature=specs)(labels, scores, mask)
-    for tensor, expected in zip(found, _lists.clean(labels, scores, mask), strict=True):
-        np.testing.assert_array_equal(tensor, expected)
+    helpers.assert_same(found, _lists.clean(labels, scores, mask))
 
 
 @pytest.mark.parametrize("signature", [[None, None], [2, 0], [2, None]])
@@ -91,8 +91,7 @@ def test_row_splits_may_be_int32_or_int64(of_labels, of_scores):
     labels, scores = ragged(LABELS), ragged(SCORES)
     expected = _lists.to_dense(labels, scores, ragged=True)
     labels, scores = labels.with_row_splits_dtype(of_labels), scores.with_row_splits_dtype(of_scores)
-    for found, tensor in zip(_lists.to_dense(labels, scores, ragged=True), expected, strict=True):
-        np.testing.assert_array_equal(found, tensor)
+    helpers.assert_same(_lists.to_dense(labels, scores, ragged=True), expected)
 
 
 def test_ragged_weights_of_dense_labels_raise():

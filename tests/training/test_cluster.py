@@ -5,7 +5,6 @@ import json
 import pathlib
 import shutil
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -125,11 +124,9 @@ def test_training_resumes_with_the_interrupted_epoch_after_a_worker_is_killed(fi
         found = result_of(folder, index)
         assert found["start"] == 1
         assert found["validation"]["best_epoch"] == expected["validation"]["best_epoch"]
-        for ours, theirs in zip(found["weights"], expected["weights"], strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+        helpers.assert_same(found["weights"], expected["weights"], rtol=1e-6, atol=1e-7)
     best, expected_best = (tf.keras.models.load_model(f / "output0" / "best.keras") for f in (folder, uninterrupted))
-    for ours, theirs in zip(best.get_weights(), expected_best.get_weights(), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+    helpers.assert_same(best.get_weights(), expected_best.get_weights(), rtol=1e-6, atol=1e-7)
 
 
 def test_each_worker_trains_on_its_own_lists(files, tmp_path):
@@ -154,8 +151,7 @@ def test_each_worker_trains_on_its_own_lists(files, tmp_path):
             features = tf.ragged.stack(features).to_tensor(0.0, shape=[*labels.shape, 16])
             model.train_on_batch({"features": features, "mask": labels >= 0.0}, labels)
     for worker in found:
-        for ours, expected in zip(worker["weights"], model.get_weights(), strict=True):
-            np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
+        helpers.assert_same(worker["weights"], model.get_weights(), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.skipif(_keras.IS_KERAS_3, reason="Keras 3 does not support parameter servers")

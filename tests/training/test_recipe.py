@@ -48,8 +48,7 @@ def nothing_idle():
 
 def assert_equal(first, second):
     assert first.history == second.history and first.best_epoch == second.best_epoch
-    for own, other in zip(first.scorer.get_weights(), second.scorer.get_weights(), strict=True):
-        np.testing.assert_array_equal(own, other)
+    helpers.assert_same(first.scorer.get_weights(), second.scorer.get_weights())
 
 
 @pytest.mark.parametrize("policy", ["float32", pytest.param("mixed_float16", marks=pytest.mark.slow)])
@@ -98,8 +97,7 @@ def test_a_result_shares_no_variables_with_later_runs():
     first = train()
     before = first.scorer.get_weights()
     train(seed=1)
-    for own, value in zip(first.scorer.get_weights(), before, strict=True):
-        np.testing.assert_array_equal(own, value)
+    helpers.assert_same(first.scorer.get_weights(), before)
     (compiled,) = idle()
     shared = {id(each) for each in first.scorer.variables} & {id(each) for each in compiled.evaluation.model.variables}
     assert not shared
