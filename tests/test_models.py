@@ -143,26 +143,16 @@ def test_a_keras_file_restores_batch_normalization(tmp_path):
     np.testing.assert_array_equal(loaded(inputs), model(inputs))
 
 
-@pytest.mark.parametrize(
-    ("name", "widths"),
-    [
-        ("linear", []),
-        ("B64", [64, 32, 16]),
-        ("B128", [128, 64, 32, 16]),
-        ("B256", [256, 128, 64, 32, 16]),
-        ("B512", [512, 256, 128, 64, 32, 16]),
-        ("B1024", [1024, 512, 256, 128, 64, 32, 16]),
-    ],
-)
-def test_named_architectures_have_the_documented_widths(name, widths):
-    scorer = models.FeedForwardScorer(hidden=name)
-    dense = [layer for layer in scorer.tower if isinstance(layer, tf.keras.layers.Dense)]
-    assert [layer.units for layer in dense] == [*widths, 1]
-    assert (
-        len(scorer.tower) - len(dense) == len(widths) + 1
-    )  # batch normalization of the input and after each hidden layer
-    assert scorer.get_config()["hidden"] == name
-    assert set(models.ARCHITECTURES) == {"linear", "B64", "B128", "B256", "B512", "B1024"}
+def test_named_architectures_have_the_documented_widths():
+    assert list(models.ARCHITECTURES) == ["linear", "B64", "B128", "B256", "B512", "B1024"]
+    for name, first in zip(models.ARCHITECTURES, (0, 64, 128, 256, 512, 1024), strict=True):
+        widths = [width for width in (1024, 512, 256, 128, 64, 32, 16) if width <= first]
+        scorer = models.FeedForwardScorer(hidden=name)
+        dense = [layer for layer in scorer.tower if isinstance(layer, tf.keras.layers.Dense)]
+        assert [layer.units for layer in dense] == [*widths, 1]
+        # Batch normalization of the input and after each hidden layer.
+        assert len(scorer.tower) - len(dense) == len(widths) + 1
+        assert scorer.get_config()["hidden"] == name
 
 
 def test_noise_and_dropout_apply_only_in_training():
@@ -331,11 +321,8 @@ def test_metrics_are_found_by_name_wherever_keras_takes_names(structure):
     scorer.compile("sgd", "mse", metrics=given, weighted_metrics=["mrr"])
     logs = scorer.evaluate(tf.ones([2, 3, 4]), np.eye(2, 3, dtype=np.float32), verbose=0, return_dict=True)
     assert sorted(logs) == sorted(["loss", "ndcg", "softsort_map", "err", "ndcg_3", "mae", "accuracy", "mrr"])
-
-
-def test_metrics_may_be_given_by_position():
+    # By position.
     place = list(inspect.signature(tf.keras.Model.compile).parameters).index("metrics") - 1
-    scorer = models.FeedForwardScorer(hidden=[2])
     scorer.compile("sgd", "mse", *[None] * (place - 2), ["ndcg"])
     logs = scorer.evaluate(tf.ones([2, 3, 4]), np.eye(2, 3, dtype=np.float32), verbose=0, return_dict=True)
     assert sorted(logs) == ["loss", "ndcg"]
@@ -488,10 +475,7 @@ def test_features_beyond_the_range_of_float16_give_finite_scores():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"hidden": "B32"},
-            "`hidden` must be one of 'linear', 'B64', 'B128', 'B256', 'B512', 'B1024', got 'B32'.",
-        ),
+        ({"hidden": "B32"}, "`hidden` must be one of 'linear', 'B64', 'B128', 'B256', 'B512', 'B1024', got 'B32'."),
         ({"hidden": 3}, "`hidden` must be a list of widths or a name, got 3."),
         ({"hidden": [8, 0]}, "`hidden` must be an integer >= 1, got 0."),
         ({"dropout": 1.0}, "`dropout` must be a number in (0, 1), got 1.0."),

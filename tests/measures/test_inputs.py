@@ -23,15 +23,6 @@ def test_differences_of_infinite_scores_are_finite(dtype):
     assert scores[0, 0] > 1e37 and scores[0, 1] < -1e37 and scores[0, 2] == 1.0
 
 
-@pytest.mark.parametrize("signature", [[None, None], [2, None], [None, 3], [2, 3], None])
-def test_graphs_of_known_and_unknown_shapes_compute_the_same(signature):
-    labels, scores = tf.constant([[1.0, -1.0, 2.0], [0.0, 1.0, NAN]]), tf.constant([[1.0, NAN, 0.0], [3.0, 2.0, 1.0]])
-    mask = tf.constant([[True, True, True], [True, False, True]])
-    specs = [tf.TensorSpec(signature, tensor.dtype) for tensor in (labels, scores, mask)]
-    found = tf.function(_lists.clean, input_signature=specs)(labels, scores, mask)
-    helpers.assert_same(found, _lists.clean(labels, scores, mask))
-
-
 @pytest.mark.parametrize("signature", [[None, None], [2, 0], [2, None]])
 @pytest.mark.parametrize("batch", [0, 2])
 def test_lists_of_length_0_get_one_padded_document(signature, batch):

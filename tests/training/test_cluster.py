@@ -1,6 +1,5 @@
 """Training in several real processes on this machine, connected by TF_CONFIG."""
 
-import contextlib
 import json
 import pathlib
 import shutil
@@ -18,11 +17,9 @@ pytestmark = pytest.mark.slow
 SCRIPT = pathlib.Path(__file__).absolute().parent / "cluster_task.py"
 
 
-@contextlib.contextmanager
 def a_cluster(jobs, what, folder, *arguments):
     """Starts cluster_task.py once per task, and ends all at exit. Yields the processes by job and index."""
-    with processes_of(jobs, [SCRIPT, what, folder, *arguments], folder) as processes:
-        yield processes
+    return processes_of(jobs, [SCRIPT, what, folder, *arguments], folder)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
+from tests.training import replicas
 from tfr_smooth import data, losses, metrics, models, training
 
 EPOCHS = 4
@@ -19,19 +20,8 @@ class Interruption(Exception):
     pass
 
 
-class InterruptAt(tf.keras.callbacks.Callback):
-    """Interrupts training in the middle of an epoch."""
-
-    def __init__(self, epoch):
-        super().__init__()
-        self._epoch, self._current = epoch, None
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self._current = epoch
-
-    def on_train_batch_end(self, batch, logs=None):
-        if self._current == self._epoch and batch == 1:
-            raise Interruption
+def interrupt():
+    raise Interruption
 
 
 def read(path, **kwargs):
@@ -49,7 +39,7 @@ def run(files, directory, interrupt_at=None, seed=0, settings=None):
     start = resumable.restore(model)
     if start < EPOCHS:
         train = read(files["train"], shuffle=True, seed=5, first_epoch=start, num_epochs=EPOCHS - start)
-        callbacks = [validation, resumable, *([] if interrupt_at is None else [InterruptAt(interrupt_at)])]
+        callbacks = [validation, resumable, replicas.InTheMiddle(interrupt_at, interrupt)]
         model.fit(
             train, initial_epoch=start, epochs=EPOCHS, steps_per_epoch=4, shuffle=False, verbose=0, callbacks=callbacks
         )
