@@ -3,6 +3,7 @@
 import ast
 import email
 import functools
+import importlib.util
 import re
 import shutil
 import sys
@@ -106,14 +107,13 @@ def imports(path):
     """Returns the dotted names that a file of the package imports: `a.b` for `from a import b`."""
     if path.suffix != ".py":
         return set()
-    package = path.relative_to(ROOT).parts[:-1]
+    package = ".".join(path.relative_to(ROOT).parts[:-1])
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else ()
-            base = ".".join([*above, node.module] if node.module else above)
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
             names.update(f"{base}.{alias.name}" for alias in node.names)
     return names
 

@@ -1,4 +1,4 @@
-"""The scripts that train on clicks, from a teacher, on runs and on interactions; the errors of all scripts."""
+"""The scripts for clicks, a teacher, runs, interactions and two labels; the errors of all scripts."""
 
 import json
 
@@ -93,6 +93,20 @@ def test_recommend_measures_the_recommender_that_it_saves(tmp_path):
     assert found.means["recall_20"].mean == pytest.approx(measured["recall_20"])
     for name in ("softmax", "loss", "measures"):
         assert (output / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_each_weight_of_each_aggregation_is_measured_once_and_drawn(tmp_path):
+    folds = helpers.write_folds(tmp_path / "data", num_queries=(12, 6, 6), max_documents=8)
+    flags = [f"--data={folds}", "--feature=3", f"--output_dir={tmp_path / 'front'}", "--weights=0,0.5,1"]
+    flags += ["--loss=list_net", "--hidden=4", "--members=1", "--epochs=1"]
+    printed = helpers.check_run("examples/pareto_front.py", *flags)
+    rows = pd.read_csv(tmp_path / "front" / "pareto.csv")
+    assert not rows.duplicated(["ranker", "weight", "fold", "seed"]).any()
+    assert set(rows["ranker"]) == {"sum", "stochastic"} and set(rows["weight"]) == {0.0, 0.5, 1.0}
+    assert len(rows) == 2 * 3 * 2
+    assert (tmp_path / "front" / "pareto.png").stat().st_size > 0
+    # The second run trains nothing, so its figures are the same.
+    assert helpers.check_run("examples/pareto_front.py", *flags) == printed
 
 
 @pytest.fixture(scope="module")

@@ -22,11 +22,10 @@ from tests.serving.test_page import tensors
 from tfr_smooth import models, serving
 
 CLIENT = ROOT / "examples" / "serve_client.py"
-SIGNATURES = ["serving_default", "rank", "predict", "regress"]
 QUERIES = {"7": ["a", "b", "c"], "x9": ["", ""]}
-FEATURES = {
-    query: np.random.RandomState(len(query)).randn(len(names), 4).astype(np.float32) for query, names in QUERIES.items()
-}
+RANDOM = np.random.RandomState(0)
+FEATURES = {query: RANDOM.randn(len(names), 4).astype(np.float32) for query, names in QUERIES.items()}
+MODEL = models.FeedForwardScorer(hidden=[8])
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +38,9 @@ def client():
 
 
 @pytest.fixture(scope="module")
-def model():
-    return models.FeedForwardScorer(hidden=[8])
-
-
-@pytest.fixture(scope="module")
-def run(model, tmp_path_factory):
+def run(tmp_path_factory):
     """A function that runs a signature on tensors, whose names and shapes it checks; both servers use it."""
-    export = serving.export_ranker(model, tmp_path_factory.mktemp("models") / "ranker", num_features=4)
+    export = serving.export_ranker(MODEL, tmp_path_factory.mktemp("models") / "ranker", num_features=4)
     signatures = tf.saved_model.load(str(export)).signatures
 
     def answer(name, tensors):
@@ -107,9 +101,9 @@ def rest_server(run):
         server.shutdown()
 
 
-@pytest.mark.parametrize("signature", SIGNATURES)
-def test_scores_over_grpc_and_rest_are_those_of_the_model(signature, client, model, grpc_server, rest_server):
-    expected = model(FEATURES["7"][np.newaxis]).numpy()[0]
+@pytest.mark.parametrize("signature", ["serving_default", "rank", "predict", "regress"])
+def test_scores_over_grpc_and_rest_are_those_of_the_model(signature, client, grpc_server, rest_server):
+    expected = MODEL(FEATURES["7"][np.newaxis]).numpy()[0]
     with grpc.insecure_channel(grpc_server) as channel:
         for scorer, server in ((client.grpc_scorer, channel), (client.rest_scorer, rest_server)):
             scores = scorer(server, "ranker", signature, timeout=60.0)(FEATURES["7"])
@@ -118,13 +112,13 @@ def test_scores_over_grpc_and_rest_are_those_of_the_model(signature, client, mod
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "code"), [("grpc", "NOT_FOUND"), ("rest", "404")])
-def test_the_program_prints_the_ranking_and_errors_of_the_server(protocol, code, model, request, tmp_path):
+def test_the_program_prints_the_ranking_and_errors_of_the_server(protocol, code, request, tmp_path):
     lines, expected = [], []
     for query, names in QUERIES.items():
         for name, row in zip(names, FEATURES[query].tolist(), strict=True):
             values = " ".join(f"{index}:{value!r}" for index, value in enumerate(row, start=1))
             lines.append(f"0 qid:{query} {values}" + (f" #docid = {name}\n" if name else "\n"))
-        scores = model(FEATURES[query][np.newaxis]).numpy()[0]
+        scores = MODEL(FEATURES[query][np.newaxis]).numpy()[0]
         for place, document in enumerate(np.argsort(-scores), start=1):
             expected.append([query, str(place), names[document] or str(document), scores[document]])
     (tmp_path / "test.txt").write_text("".join(lines))

@@ -8,10 +8,8 @@ import tensorflow as tf
 from tests.documents import ROOT
 from tfr_smooth.data import LetorFormat
 
-letor_format, errors_in_one_line = (
-    runpy.run_path(str(ROOT / "examples" / f"{module}.py"))[name]
-    for module, name in (("format_flags", "letor_format"), ("command_line", "errors_in_one_line"))
-)
+letor_format = runpy.run_path(f"{ROOT}/examples/format_flags.py")["letor_format"]
+errors_in_one_line = runpy.run_path(f"{ROOT}/examples/command_line.py")["errors_in_one_line"]
 
 
 @pytest.mark.parametrize(

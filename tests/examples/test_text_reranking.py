@@ -1,5 +1,6 @@
 """The script that trains rerankers, and training on two replicas."""
 
+import itertools
 import json
 
 import pytest
@@ -60,15 +61,11 @@ def test_files_of_pairs_are_reranked_on_their_split(folder, tmp_path):
     queries = list(collection.queries)
     parts = {"train": queries[:8], "valid": queries[8:10], "plain": queries[10:], "scored": queries[10:]}
     for part, some in parts.items():
-        rows = [
-            {"query": collection.queries[query], "document": document.content, "label": label, "query_id": query}
-            for query in some
-            for name, document in collection.documents.items()
-            for label in [collection.labels[query].get(name, 0)]
-        ]
-        for number, row in enumerate(rows):
-            row |= {"score": -float(number)} if part == "scored" else {}
-        (tmp_path / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        with open(tmp_path / f"{part}.jsonl", "w") as file:
+            for number, (query, name) in enumerate(itertools.product(some, collection.documents)):
+                row = {"query": collection.queries[query], "document": collection.documents[name].content}
+                row |= {"query_id": query, "label": collection.labels[query].get(name, 0)}
+                file.write(json.dumps(row | ({"score": -float(number)} if part == "scored" else {})) + "\n")
     files = [f"--{part}={tmp_path / f'{part}.jsonl'}" for part in ("train", "valid")]
     tests = f"--test={tmp_path / 'plain.jsonl'},{tmp_path / 'scored.jsonl'}"
     model = [f"--model_dir={folder / 'bert'}", "--length=16", "--query_length=6", "--epochs=1", "--name=mine"]

@@ -20,7 +20,8 @@ TWO_PASSES = [losses.SmoothIMAPLoss()]
 def for_xla(loss, batch, length):
     """Returns the XLA program of value and gradient as text, for float64 scores, as float32 has two branches."""
     arrays = [tf.constant(array) for array in a_batch(batch=batch, length=length, dtype=np.float64)]
-    return tf.function(step(loss), jit_compile=True).experimental_get_compiler_ir(*arrays)(stage="hlo")
+    program = tf.function(lambda *batch: step(loss)(*batch), jit_compile=True)
+    return program.experimental_get_compiler_ir(*arrays)(stage="hlo")
 
 
 def largest_array(program):
