@@ -100,8 +100,7 @@ def test_a_stopped_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one
     printed = run(files, tmp_path, "--epochs=4")
     assert "Resuming after " in printed and "Epoch 1/4" not in printed
     metrics, expected = (json.loads((folder / "metrics.json").read_text()) for folder in (tmp_path, output))
-    for part in ("valid", "test"):
-        assert metrics[part] == pytest.approx(expected[part], abs=1e-6)
+    assert metrics == {part: pytest.approx(values, abs=1e-6) for part, values in expected.items()}
     changed = helpers.run_python(*command(files, tmp_path, "--epochs=4", '--loss_args={"alpha": 2}'))
     assert changed.returncode != 0
     assert "loss_options={'alpha': 2} (was {'alpha': 1.0})" in changed.stderr
