@@ -24,7 +24,8 @@ def _adapted(name, features=None, layer=None):
     """Returns the layer, with the statistics of these features or of a random batch if it has any."""
     layer = layer or get_normalizer(name)
     if name == "standardize":
-        layer.adapt([dict(zip(("features", "mask"), _batch(seed=9) if features is None else [features], strict=False))])
+        random = dict(zip(("features", "mask"), _batch(seed=9), strict=True))
+        layer.adapt([random if features is None else {"features": features}])
     return layer
 
 
