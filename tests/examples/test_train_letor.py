@@ -90,13 +90,13 @@ def test_the_default_recipe_trains_members_and_resumes(files, tmp_path):
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
 def test_a_stopped_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one(end, finished, files, tmp_path):
     output, _ = finished
-    process = helpers.start_python(*command(files, tmp_path, "--epochs=4"), TF_CPP_MIN_LOG_LEVEL=None)
+    process = helpers.start_python(*command(files, tmp_path, "--epochs=4"))
     helpers.wait_until((tmp_path / "training" / "ckpt-2.index").exists, process)
     os.killpg(process.pid, end)  # like a terminal, all processes
     _, errors = process.communicate(timeout=300)
     if end == signal.SIGINT:
-        assert process.returncode == 130
-        assert errors == "Interrupted. The same command resumes after the last finished epoch.\n"
+        assert process.returncode == 130 and "Traceback" not in errors
+        assert errors.endswith("Interrupted. The same command resumes after the last finished epoch.\n")
     printed = run(files, tmp_path, "--epochs=4")
     assert "Resuming after " in printed and "Epoch 1/4" not in printed
     metrics, expected = (json.loads((folder / "metrics.json").read_text()) for folder in (tmp_path, output))
