@@ -2,11 +2,10 @@
 
 import contextlib
 import json
-import os
 import socket
-import subprocess
-import sys
 import time
+
+from tests import helpers
 
 
 def free_ports(count):
@@ -26,15 +25,9 @@ def processes_of(jobs, command, folder):
     try:
         for job, count in jobs.items():
             for index in range(count):
-                environment = {
-                    **os.environ,
-                    "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": job, "index": index}}),
-                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-                    "CUDA_VISIBLE_DEVICES": "-1",
-                }
+                config = json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})
                 with open(folder / f"{job}{index}.log", "w") as log:
-                    program = [sys.executable, *command]
-                    processes[job, index] = subprocess.Popen(program, env=environment, stdout=log, stderr=log)
+                    processes[job, index] = helpers.start_python(*command, log=log, TF_CONFIG=config)
         yield processes
     finally:
         for process in processes.values():

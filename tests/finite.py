@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 
+from tests import modes
 from tfr_smooth import losses, metrics
 
 
@@ -44,17 +45,10 @@ def cases(name):
         raise ValueError(f"`name` must be the name of a loss or metric, got {name!r}.")
     labels, scores = batch()
     if name in losses.NAMES:
-        loss = losses.get(name)
-
-        def step(scores):
-            with tf.GradientTape() as tape:
-                tape.watch(scores)
-                value = loss(labels, scores)
-            return value, tape.gradient(value, scores)
-
-        yield "eager", lambda: step(scores)
-        yield "float64", lambda: step(tf.cast(scores, tf.float64))
-        yield "graph", lambda: tf.function(step, input_signature=[tf.TensorSpec([None, None])])(scores)
+        step = modes.step(losses.get(name))
+        yield "eager", lambda: step(labels, scores)
+        yield "float64", lambda: step(labels, tf.cast(scores, tf.float64))
+        yield "graph", lambda: tf.function(step, input_signature=modes.UNKNOWN)(labels, scores)
     if name in metrics.NAMES:
         metric = metrics.get(name)
 

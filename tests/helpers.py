@@ -1,16 +1,19 @@
-"""Batches, and values and gradients in eager mode, graphs and XLA."""
+"""Batches, values and gradients in eager mode, graphs and XLA, and programs in processes of their own."""
 
 import contextlib
+import functools
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests import documents
-from tfr_smooth import _keras, losses
+from tfr_smooth import _keras, data, losses
 
 UNKNOWN_SHAPES = {"input_signature": [tf.TensorSpec([None, None], tf.float32)] * 2}
 # Mode -> arguments of `tf.function`.
@@ -53,6 +56,12 @@ def _step(loss, labels, scores, sample_weight):
     return value, tape.gradient(value, scores, unconnected_gradients="zero")
 
 
+def assert_same(found, expected, rtol=0.0, **options):
+    """Asserts that the arrays of two sequences are the same in pairs, by default exactly."""
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=rtol, **options)
+
+
 def each(name, **arguments):
     """Returns a loss of the library with one value per list."""
     return losses.get(name, reduction="none", **arguments)
@@ -69,18 +78,36 @@ def precision(policy):
         tf.keras.mixed_precision.set_global_policy(before)
 
 
-def run_python(*arguments, **environment):
-    """Runs Python with these arguments on the sources of this checkout, without a GPU; None removes a variable."""
+def _of_process(environment):
+    """Returns the options of a process on the sources of this checkout, without a GPU; None removes a variable."""
     path = os.pathsep.join([str(documents.ROOT), *filter(None, sys.path)])
     variables = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": "-1", **environment}
-    return subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        env={name: value for name, value in variables.items() if value is not None},
-        cwd=documents.ROOT,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
+    variables = {name: value for name, value in variables.items() if value is not None}
+    pipe = subprocess.PIPE
+    return {"env": variables, "cwd": documents.ROOT, "stdout": pipe, "stderr": pipe, "text": True}
+
+
+def start_python(*arguments, log=None, **environment):
+    """Starts Python with these arguments in a process group, which Ctrl-C interrupts; `log` is a file of its output."""
+    # A shell that starts the tests in the background makes them and their children ignore Ctrl-C.
+    heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    command = [sys.executable, *map(str, arguments)]
+    output = {} if log is None else {"stdout": log, "stderr": log}
+    return subprocess.Popen(command, start_new_session=True, preexec_fn=heed, **_of_process(environment) | output)
+
+
+def wait_until(condition, process):
+    """Waits until the condition is met, while the process runs."""
+    deadline = time.monotonic() + 300
+    while not condition():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def run_python(*arguments, **environment):
+    """Runs Python with these arguments to its end."""
+    return subprocess.run([sys.executable, *map(str, arguments)], timeout=900, **_of_process(environment))
 
 
 def check_run(*arguments, **environment):
@@ -88,6 +115,21 @@ def check_run(*arguments, **environment):
     done = run_python(*arguments, **environment)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
+
+
+def error_of(*arguments):
+    """Runs a program that must fail and write only one line, also without settings of TensorFlow, and returns it."""
+    done = run_python(*arguments, TF_CPP_MIN_LOG_LEVEL=None)
+    assert done.returncode == 1, done.stdout
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+def write_folds(folder, **sizes):
+    """Writes LETOR files of two folds with 16 features, and returns the folder."""
+    for fold in (1, 2):
+        data.write_synthetic_letor(folder / f"Fold{fold}", seed=fold, num_features=16, **sizes)
+    return folder
 
 
 def pad(array, columns, value):

@@ -113,28 +113,12 @@ def test_features_are_sorted_by_score_with_padding_last():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (
-            lambda: tfr.keras.losses.SoftmaxLoss("sum"),
-            TypeError,
-            "SoftmaxLoss.__init__() takes 1 positional argument b",
-        ),
-        (
-            lambda: tfr.keras.losses.ApproxNDCGLoss(temperature=0.1),
-            TypeError,
-            "__init__() got an unexpected keyword argument 'temperature'",
-        ),
+        (lambda: tfr.keras.losses.SoftmaxLoss("sum"), TypeError, "SoftmaxLoss.__init__() takes 1 positional argument"),
+        (lambda: tfr.keras.losses.ApproxNDCGLoss(temperature=0.1), TypeError, "unexpected keyword argument 'temperatu"),
         (lambda: tfr.keras.losses.get("hinge"), ValueError, "`identifier` must be one of "),
-        (
-            lambda: tfr.keras.losses.get("approx_ndcg_loss", temperature=0.0),
-            ValueError,
-            "`temperature` must be a finite number > 0, got 0.0.",
-        ),
+        (lambda: tfr.keras.losses.get("approx_ndcg_loss", temperature=0.0), ValueError, "`temperature` must be a fini"),
         (lambda: tfr.keras.losses.get("softmax_loss", topn=1), TypeError, "unexpected keyword argument 'topn'"),
-        (
-            lambda: tfr.keras.metrics.get("ndcg", gain_fn=tfr.keras.utils.inverse),
-            ValueError,
-            "`gain_fn` must be tfr.keras.utils.pow_minus_1 or tfr.keras.utils.identity (or pass `gain`), got <function",
-        ),
+        (lambda: tfr.keras.metrics.get("ndcg", gain_fn=tfr.keras.utils.inverse), ValueError, "(or pass `gain`), got"),
     ],
 )
 def test_what_works_only_in_tf_ranking_fails_with_one_line(call, error, message):

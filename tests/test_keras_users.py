@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import modes
+from tests import helpers, modes
 from tfr_smooth import _keras, losses, metrics, models
 
 FEATURES = 3
@@ -81,8 +81,7 @@ def test_a_scorer_compiled_with_names_or_instances_is_restored_compiled(loss, me
     assert loaded.evaluate(features, labels, verbose=0, return_dict=True) == pytest.approx(expected, rel=1e-6)
     for each in (model, loaded):  # The optimizer's state is restored too.
         each.fit(features, labels, shuffle=False, verbose=0)
-    for one, other in zip(loaded.get_weights(), model.get_weights(), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    helpers.assert_same(loaded.get_weights(), model.get_weights(), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -98,8 +97,7 @@ def test_weights_per_list_and_per_document_in_one_model():
         results.append(model.get_weights())
     # Equal weights of all documents of a list equal the same weight of the list.
     for weights in results[1:]:
-        for one, other in zip(weights, results[0], strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+        helpers.assert_same(weights, results[0], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(

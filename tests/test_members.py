@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import helpers
 from tfr_smooth import losses, models, serving
 from tfr_smooth.models.member_dense import MemberDense
 
@@ -82,8 +83,7 @@ def test_members_train_as_if_alone(arguments, weights):
         found.append(model.fit(dataset, epochs=2, verbose=0, shuffle=False).history["loss"])
     np.testing.assert_allclose(found[0], np.mean(found[1:], axis=0), rtol=1e-5)
     for together, single, before in zip(alone(scorer), singles, start, strict=True):
-        for own, expected in zip(together.get_weights(), single.get_weights(), strict=True):
-            np.testing.assert_allclose(own, expected, rtol=1e-6, atol=1e-6)
+        helpers.assert_same(together.get_weights(), single.get_weights(), rtol=1e-6, atol=1e-6)
         assert max(np.abs(a - b).max() for a, b in zip(single.weights, before.weights, strict=True)) > 1e-2
 
 
@@ -140,8 +140,7 @@ def test_a_keras_file_restores_the_members(tmp_path):
     scorer.save(tmp_path / "model.keras")
     loaded = tf.keras.models.load_model(tmp_path / "model.keras")
     assert loaded.get_config() == scorer.get_config() and loaded.members == 3
-    for found, expected in zip(loaded.get_weights(), scorer.get_weights(), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    helpers.assert_same(loaded.get_weights(), scorer.get_weights())
     np.testing.assert_array_equal(loaded(INPUTS), scorer(INPUTS))
 
 

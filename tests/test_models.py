@@ -67,26 +67,16 @@ def test_scores_equal_the_documented_network(hidden, batch_norm):
     np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize(
-    ("name", "widths"),
-    [
-        ("linear", []),
-        ("B64", [64, 32, 16]),
-        ("B128", [128, 64, 32, 16]),
-        ("B256", [256, 128, 64, 32, 16]),
-        ("B512", [512, 256, 128, 64, 32, 16]),
-        ("B1024", [1024, 512, 256, 128, 64, 32, 16]),
-    ],
-)
-def test_named_architectures_have_the_documented_widths(name, widths):
-    scorer = models.FeedForwardScorer(hidden=name)
-    dense = [layer for layer in scorer.tower if isinstance(layer, tf.keras.layers.Dense)]
-    assert [layer.units for layer in dense] == [*widths, 1]
-    assert (
-        len(scorer.tower) - len(dense) == len(widths) + 1
-    )  # batch normalization of the input and after each hidden layer
-    assert scorer.get_config()["hidden"] == name
-    assert set(models.ARCHITECTURES) == {"linear", "B64", "B128", "B256", "B512", "B1024"}
+def test_named_architectures_have_the_documented_widths():
+    assert list(models.ARCHITECTURES) == ["linear", "B64", "B128", "B256", "B512", "B1024"]
+    for name, first in zip(models.ARCHITECTURES, (0, 64, 128, 256, 512, 1024), strict=True):
+        widths = [width for width in (1024, 512, 256, 128, 64, 32, 16) if width <= first]
+        scorer = models.FeedForwardScorer(hidden=name)
+        dense = [layer for layer in scorer.tower if isinstance(layer, tf.keras.layers.Dense)]
+        assert [layer.units for layer in dense] == [*widths, 1]
+        # Batch normalization of the input and after each hidden layer.
+        assert len(scorer.tower) - len(dense) == len(widths) + 1
+        assert scorer.get_config()["hidden"] == name
 
 
 def test_dropout_applies_only_in_training():
@@ -118,8 +108,7 @@ def test_padding_changes_neither_scores_nor_moving_statistics(normalization, tra
         alone.normalizer = None
     expected = alone(np.concatenate(rows)[np.newaxis], training=training).numpy()[0]
     np.testing.assert_allclose(scores[mask], expected, rtol=1e-4, atol=1e-5)
-    for found, wanted in zip(moving_statistics(padded), moving_statistics(alone), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    helpers.assert_same(moving_statistics(padded), moving_statistics(alone), rtol=1e-5, atol=1e-6)
 
 
 def test_training_updates_moving_statistics_from_real_documents_only():
@@ -155,8 +144,7 @@ def test_padding_has_no_gradient_and_changes_no_other_gradient(normalization, pa
     assert np.abs(found[mask]).max() > 1e-3
     np.testing.assert_array_equal(found[~mask], 0.0)
     np.testing.assert_array_equal(found, expected)
-    for a, b in zip(of_weights, expected_of_weights, strict=True):
-        np.testing.assert_array_equal(a, b)
+    helpers.assert_same(of_weights, expected_of_weights)
 
 
 @every_normalization
@@ -255,11 +243,8 @@ def test_metrics_are_found_by_name_wherever_keras_takes_names(structure):
     scorer.compile("sgd", "mse", metrics=given, weighted_metrics=["mrr"])
     logs = scorer.evaluate(tf.ones([2, 3, 4]), np.eye(2, 3, dtype=np.float32), verbose=0, return_dict=True)
     assert sorted(logs) == sorted(["loss", "ndcg", "softsort_map", "err", "ndcg_3", "mae", "accuracy", "mrr"])
-
-
-def test_metrics_may_be_given_by_position():
+    # By position.
     place = list(inspect.signature(tf.keras.Model.compile).parameters).index("metrics") - 1
-    scorer = models.FeedForwardScorer(hidden=[2])
     scorer.compile("sgd", "mse", *[None] * (place - 2), ["ndcg"])
     logs = scorer.evaluate(tf.ones([2, 3, 4]), np.eye(2, 3, dtype=np.float32), verbose=0, return_dict=True)
     assert sorted(logs) == ["loss", "ndcg"]
@@ -313,8 +298,7 @@ def test_building_twice_keeps_the_weights():
     scorer = a_scorer()
     weights = scorer.get_weights()
     scorer.build((None, None, 5))
-    for found, expected in zip(scorer.get_weights(), weights, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    helpers.assert_same(scorer.get_weights(), weights)
 
 
 @pytest.fixture(params=["float32", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)])
@@ -362,10 +346,7 @@ def test_features_beyond_the_range_of_float16_give_finite_scores():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"hidden": "B32"},
-            "`hidden` must be one of 'linear', 'B64', 'B128', 'B256', 'B512', 'B1024', got 'B32'.",
-        ),
+        ({"hidden": "B32"}, "`hidden` must be one of 'linear', 'B64', 'B128', 'B256', 'B512', 'B1024', got 'B32'."),
         ({"hidden": 3}, "`hidden` must be a list of widths or a name, got 3."),
         ({"hidden": [8, 0]}, "`hidden` must be an integer >= 1, got 0."),
         ({"dropout": 1.0}, "`dropout` must be a number in (0, 1), got 1.0."),

@@ -1,16 +1,12 @@
 """Losses compute the same eagerly, in graphs of known and unknown shapes, with XLA, in `fit` and in SavedModels."""
 
 import functools
-import os
-import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import modes
+from tests import helpers, modes
 from tests.facts import RELAXATIONS
 from tests.modes import quick_or_slow
 from tfr_smooth import _keras, losses, measures, metrics, rankings
@@ -270,11 +266,7 @@ def test_ties_of_any_score_are_ties_in_every_mode(name, score):
 
 @pytest.mark.slow
 def test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2():
-    script = pathlib.Path(__file__).parent / "own_loop.py"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
-    run = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=600)
-    assert run.returncode == 0, run.stderr[-4000:]
-    found = dict(line.split(": ", 1) for line in run.stdout.splitlines())
+    found = dict(line.split(": ", 1) for line in helpers.check_run("tests/own_loop.py").splitlines())
     if _keras.IS_KERAS_3:
         assert found["sum_over_batch_size"] == "right"
     else:

@@ -11,7 +11,6 @@ from tfr_smooth import _keras
 
 PATHS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 NOTEBOOKS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in PATHS}
-WITH_TF_RANKING = {"migration"}
 
 
 def code_cells(notebook):
@@ -39,7 +38,7 @@ def test_the_stored_outputs_are_those_of_one_run_without_errors_and_private_path
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_run_has_outputs_of_the_stored_kinds(name, tmp_path):
-    if (name in WITH_TF_RANKING) == _keras.IS_KERAS_3:
+    if (name == "migration") == _keras.IS_KERAS_3:
         pytest.skip(f"runs with {'Keras 2 and TF-Ranking' if _keras.IS_KERAS_3 else 'Keras 3'}")
     execute = runpy.run_path(str(ROOT / "tools" / "run_notebooks.py"))["execute"]
     assert kinds(execute(name, tmp_path)) == kinds(NOTEBOOKS[name])

@@ -2,17 +2,13 @@
 
 import functools
 import itertools
-import os
-import pathlib
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import checks, modes, references
+from tests import checks, helpers, modes, references
 from tests.facts import COMBINATIONS
 from tests.modes import quick_or_slow
 from tfr_smooth import losses, metrics
@@ -197,12 +193,7 @@ def test_half_precision_gradients_are_infinite_only_beyond_their_range():
 @pytest.mark.parametrize("part", range(6))
 def test_no_operation_returns_nan_or_infinity(part):
     """In parts, which run in parallel."""
-    script = pathlib.Path(__file__).parent / "finite.py"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
-    command = [sys.executable, script, *sorted({*losses.NAMES, *metrics.NAMES})[part::6]]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
-    assert run.returncode == 0, run.stderr[-4000:]
-    assert run.stdout == ""
+    assert helpers.check_run("tests/finite.py", *sorted({*losses.NAMES, *metrics.NAMES})[part::6]) == ""
 
 
 @sample

@@ -3,23 +3,23 @@
 import ast
 import email
 import functools
+import importlib.util
 import re
 import shutil
-import subprocess
 import sys
 import zipfile
 
 import pytest
 
+from tests import helpers
 from tests.documents import ROOT, read
 
 VERSION = re.search(r'^__version__ = "(.+)"$', read("tfr_smooth/_version.py"), re.M)[1]
+INFO = f"tfr_smooth-{VERSION}.dist-info/"
 
 
-def package_files():
-    return [
-        path for path in sorted((ROOT / "tfr_smooth").rglob("*")) if path.is_file() and "__pycache__" not in path.parts
-    ]
+FOUND = sorted((ROOT / "tfr_smooth").rglob("*"))
+FILES = [path for path in FOUND if path.is_file() and "__pycache__" not in path.parts]
 
 
 # The wheel.
@@ -34,28 +34,24 @@ def wheel(tmp_path_factory):
     for folder in {path.parent for path in ROOT.glob("*/*.py")}:
         shutil.copytree(folder, source / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
     target = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps"]
-    command += ["--no-build-isolation", f"--wheel-dir={target}", str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
+    flags = ["--no-index", "--no-deps", "--no-build-isolation", f"--wheel-dir={target}"]
+    helpers.check_run("-m", "pip", "wheel", *flags, source)
     (path,) = target.iterdir()
-    return path
+    with zipfile.ZipFile(path) as archive:
+        yield archive
 
 
 @pytest.fixture(scope="module")
 def metadata(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
-        return email.message_from_bytes(archive.read(name))
+    return email.message_from_bytes(wheel.read(INFO + "METADATA"))
 
 
 def test_wheel_contains_exactly_the_package(wheel):
-    names = zipfile.ZipFile(wheel).namelist()
-    info = f"tfr_smooth-{VERSION}.dist-info/"
-    inside = sorted(name for name in names if not name.startswith(info))
-    assert inside == [path.relative_to(ROOT).as_posix() for path in package_files()]
+    names = wheel.namelist()
+    inside = sorted(name for name in names if not name.startswith(INFO))
+    assert inside == [path.relative_to(ROOT).as_posix() for path in FILES]
     assert "tfr_smooth/py.typed" in inside
-    assert info + "licenses/LICENSE" in names
+    assert INFO + "licenses/LICENSE" in names
 
 
 def test_readme_in_the_wheel_has_absolute_links(metadata):
@@ -80,7 +76,7 @@ def test_wheel_declares_every_imported_package(metadata):
         "pytrec_eval": "pytrec_eval-terrier",
         "tensorflow_serving": "tensorflow-serving-api",
     }
-    imported = {name.partition(".")[0] for path in package_files() for name in imports(path)}
+    imported = set().union(*map(imported_packages, FILES))
     # scikit-learn itself calls the method that imports it.
     outside = imported - set(sys.stdlib_module_names) - {"sklearn", "tfr_smooth"}
     needs = [need.partition(";") for need in metadata.get_all("Requires-Dist")]
@@ -109,16 +105,19 @@ def imports(path):
     """Returns the dotted names that a file of the package imports: `a.b` for `from a import b`."""
     if path.suffix != ".py":
         return set()
-    package = path.relative_to(ROOT).parts[:-1]
+    package = ".".join(path.relative_to(ROOT).parts[:-1])
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else ()
-            base = ".".join([*above, node.module] if node.module else above)
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
             names.update(f"{base}.{alias.name}" for alias in node.names)
     return names
+
+
+def imported_packages(path):
+    return {name.partition(".")[0] for name in imports(path)}
 
 
 def part_of(path):
@@ -127,29 +126,19 @@ def part_of(path):
 
 def imported_parts(part):
     """Returns the other parts of tfr_smooth (its direct modules and packages) that one part imports."""
-    names = {name for path in package_files() if part_of(path) == part for name in imports(path)}
+    names = {name for path in FILES if part_of(path) == part for name in imports(path)}
     return {name.split(".")[1] for name in names if name.startswith("tfr_smooth.")} - {part}
 
 
-LAYERS = [
-    {"rankings"},
-    {"measures"},
-    {"_lookup", "_plotting"},
-    {"losses", "metrics"},
-    {"models"},  # `compile` accepts names of losses and metrics
-    {"training"},
-    {"serving"},
-    {"_table_inputs"},
-    {"_ranker_file"},
-    {"ranker"},
-    {"recommendation"},
-    {"keras_ranking"},
-]
+# From the lowest to the highest; `compile` of models accepts names of losses and metrics.
+ORDER = "rankings < measures < _lookup, _plotting < losses, metrics < models < training < serving"
+ORDER += " < _table_inputs < _ranker_file < ranker < recommendation < keras_ranking"
+LAYERS = [set(layer.split(", ")) for layer in ORDER.split(" < ")]
 LAYERED = set().union(*LAYERS)
 
 
 def test_a_layer_imports_only_lower_layers_and_data_and_evaluation_import_none():
-    assert LAYERED | {"data", "evaluation"} <= {part_of(path) for path in package_files()}
+    assert LAYERED | {"data", "evaluation"} <= {part_of(path) for path in FILES}
     assert imported_parts("data") & LAYERED == set()
     assert imported_parts("evaluation") & LAYERED <= {"_plotting"}  # one color per relaxation
     lower = set()
@@ -160,15 +149,10 @@ def test_a_layer_imports_only_lower_layers_and_data_and_evaluation_import_none()
 
 
 def test_private_modules_import_no_public_part():
-    private = {part_of(path) for path in package_files() if part_of(path).startswith("_")}
+    private = {part_of(path) for path in FILES if part_of(path).startswith("_")}
     for part in private - {"__init__"} - LAYERED:
         assert {name for name in imported_parts(part) if not name.startswith("_")} == set(), part
 
 
 def test_only_the_tf_ranking_package_imports_tf_ranking():
-    importers = {
-        path.relative_to(ROOT).as_posix()
-        for path in package_files()
-        if any(name.partition(".")[0] == "tensorflow_ranking" for name in imports(path))
-    }
-    assert importers and {path.rpartition("/")[0] for path in importers} == {"tfr_smooth/tf_ranking"}
+    assert {part_of(path) for path in FILES if "tensorflow_ranking" in imported_packages(path)} == {"tf_ranking"}

@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 
 import pytest
 import tensorflow as tf
 
 import tfr_smooth
+from tests import helpers
 
 SCRIPT = """
 import json
@@ -30,10 +29,7 @@ needs_loading = pytest.mark.skipif(
 
 
 def start(folder):
-    unset = {name: value for name, value in os.environ.items() if name not in ("TF_XLA_FLAGS", "TFR_SMOOTH_PROGRAMS")}
-    environment = {**unset, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    command = [sys.executable, "-c", SCRIPT, str(folder)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    return helpers.start_python("-c", SCRIPT, folder, TF_XLA_FLAGS=None, TFR_SMOOTH_PROGRAMS=None)
 
 
 def result(process):

@@ -4,19 +4,14 @@ import ast
 import importlib
 import itertools
 import re
-import sys
 
 import pytest
 import yaml
 
 from tests.documents import PACKAGES, ROOT, read
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # a requirement of pytest
-
-EXTRAS = set(tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"])
+DEPENDENCIES = read("pyproject.toml").partition("\n[project.optional-dependencies]\n")[2].partition("\n[tool")[0]
+EXTRAS = set(re.findall(r"^([a-z-]+) = \[", DEPENDENCIES, re.M))
 WORKFLOWS = {path.name: yaml.safe_load(path.read_text()) for path in (ROOT / ".github/workflows").glob("*.yml")}
 JOBS = {f"{file}: {name}": job for file, flow in WORKFLOWS.items() for name, job in flow["jobs"].items()}
 MAKEFILE = read("Makefile")
@@ -28,23 +23,19 @@ GUIDES = [*OUTSIDE, *(path.relative_to(ROOT).as_posix() for path in (ROOT / "doc
 
 @pytest.mark.parametrize("job", JOBS)
 def test_workflows_run_only_make_targets_with_known_variables(job):
-    matrix = {name: values for name, values in JOBS[job].get("strategy", {}).get("matrix", {}).items()}
-    for step, stack in itertools.product(JOBS[job]["steps"], matrix.get("stack", [""])):
+    stacks = JOBS[job].get("strategy", {}).get("matrix", {}).get("stack", [""])
+    for step, stack in itertools.product(JOBS[job]["steps"], stacks):
         for command in step.get("run", "").replace("${{ matrix.stack }}", stack).splitlines():
             program, target, *variables = command.split()
             assert program == "make" and target in TARGETS, command
             assert all(f"{variable.partition('=')[0]} ?=" in MAKEFILE for variable in variables), command
 
 
-@pytest.mark.parametrize("page", OUTSIDE)
-def test_relative_links_point_to_existing_files(page):
-    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", read(page), flags=re.M | re.S)  # no code
-    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)", text)
-    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
-
-
 @pytest.mark.parametrize("page", GUIDES)
-def test_documented_make_targets_and_extras_exist(page):
+def test_relative_links_make_targets_and_extras_exist(page):
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", read(page), flags=re.M | re.S)  # no code
+    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)", text) if page in OUTSIDE else []
+    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
     named = re.findall(r"(?:`|^)make ((?:[a-z][\w.-]*(?:[ `]|$))+)", read(page), re.M)
     assert {target for names in named for target in names.strip("`").split()} <= TARGETS
     extras = re.findall(r"(?:'\.|tfr_smooth)\[([\w,-]+)\]", read(page))
@@ -53,19 +44,17 @@ def test_documented_make_targets_and_extras_exist(page):
 
 
 def test_the_installation_page_describes_every_extra():
-    described = set(re.findall(r"\[([a-z-]+)\]`?'? ?", read("docs/installation.md")))
-    assert EXTRAS - {"test", "dev", "docs"} <= described
+    assert EXTRAS - {"test", "dev", "docs"} <= set(re.findall(r"\[([a-z-]+)\]`?'? ?", read("docs/installation.md")))
 
 
-@pytest.mark.parametrize("folder", ["examples", "experiments"])
-def test_public_names_of_the_package_are_imported(folder):
-    nodes = [node for path in (ROOT / folder).glob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+def test_public_names_of_the_package_are_imported():
+    paths = [*(ROOT / "examples").glob("*.py"), *(ROOT / "experiments").glob("*.py")]
+    nodes = [node for path in paths for node in ast.walk(ast.parse(path.read_text("utf-8")))]
     origins = [node for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
     imported = {(node.module, alias.name) for node in origins for alias in node.names}
-    imported = {(module, name) for module, name in imported if module.partition(".")[0] == "tfr_smooth"}
     assert ("tfr_smooth", "losses") in imported
     for module, name in imported:
-        if module != "tfr_smooth.tf_ranking":  # needs Keras 2
+        if module.partition(".")[0] == "tfr_smooth" and module != "tfr_smooth.tf_ranking":  # which needs Keras 2
             public = getattr(importlib.import_module(module), "__all__", ())
             assert name in public or (module == "tfr_smooth" and name in PACKAGES), (module, name)
 

@@ -122,30 +122,6 @@ def test_mixed_precision_does_not_apply_to_raw_numbers():
     np.testing.assert_array_equal(layer(raw()), FEATURES)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"columns": []}, "`columns` must be at least one column, with unique names, got []."),
-        ({"columns": [NEW, NEW]}, "`columns` must be at least one column, with unique names, got ['new', 'new']."),
-        ({"columns": [{"name": "x", "kind": "y"}]}, "`kind` must be one of 'number', 'boolean', 'category', 'date'"),
-        ({"columns": ["x"]}, "`columns` must be an instance of tfr_smooth.data.Column, got 'x'."),
-        ({"columns": [NEW], "stacked": True}, "`stacked` must be False unless all columns are numbers"),
-    ],
-)
-def test_invalid_layers_are_refused(arguments, message):
-    with pytest.raises(ValueError) as error:
-        models.TableFeatures(**arguments)
-    assert str(error.value).startswith(message)
-
-
-def test_invalid_inputs_of_the_layer_are_refused():
-    inputs = {name: values for name, values in raw().items() if name != "day"}
-    with pytest.raises(ValueError, match=r"`inputs` must contain the column 'day', got \['brand \(short\)', 'new'"):
-        models.TableFeatures(COLUMNS).call(inputs)
-    with pytest.raises(ValueError, match=r"`inputs` must have 1 numbers per row, got shape \(3, 2\)"):
-        models.TableFeatures([PRICE], stacked=True).call(tf.ones([3, 2]))
-
-
 MASK = tf.constant([[True, True], [True, False]])
 
 
@@ -241,6 +217,13 @@ def test_a_model_of_raw_columns_is_trained():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: models.TableFeatures([]), "`columns` must be at least one column, with unique names, got []."),
+        (lambda: models.TableFeatures([NEW, NEW]), "`columns` must be at least one column, with unique names, got ['n"),
+        (lambda: models.TableFeatures([{"name": "x", "kind": "y"}]), "`kind` must be one of 'number', 'boolean', 'cat"),
+        (lambda: models.TableFeatures(["x"]), "`columns` must be an instance of tfr_smooth.data.Column, got 'x'."),
+        (lambda: models.TableFeatures([NEW], stacked=True), "`stacked` must be False unless all columns are numbers"),
+        (lambda: models.TableFeatures(COLUMNS).call({"new": 1}), "`inputs` must contain the column 'brand (short)', "),
+        (lambda: models.TableFeatures([PRICE], stacked=True).call(tf.ones([3, 2])), "`inputs` must have 1 numbers per"),
         (lambda: table_scorer(query_columns=["x"]), "`query_columns` must be names of some of the columns, not all"),
         (lambda: table_scorer([NEW], query_columns=["new"]), "`query_columns` must be names of some of the columns"),
         (lambda: table_scorer([PRICE], stacked=True, query_columns=["price"]), "`query_columns` must be () for a"),
@@ -248,7 +231,7 @@ def test_a_model_of_raw_columns_is_trained():
         (lambda: models.TableScorer(None, None), "`table_features` must be an instance of tfr_smooth.models.Table"),
     ],
 )
-def test_invalid_scorers_are_refused(make, message):
+def test_invalid_arguments_and_inputs_are_refused(make, message):
     with pytest.raises(ValueError) as error:
         make()
     assert str(error.value).startswith(message)

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from tests import helpers
 from tfr_smooth import clicks
 
 LABELS = np.array([1, 0, 2, 0, -1])
@@ -61,8 +62,7 @@ def test_sessions_show_the_top_of_the_ranking():
     np.testing.assert_array_equal(log.positions, np.tile([1, 2], 200))
     assert 60 < shown.count((2, 0)) < 140
     again = clicks.simulate(labels, list("ababa"), scores, USERS[0], num_sessions=200, topn=2)
-    for column, repeated in zip(log, again, strict=True):
-        np.testing.assert_array_equal(column, repeated)
+    helpers.assert_same(log, again)
 
 
 def test_random_rankings_show_each_document_at_each_position_equally_often():

@@ -49,10 +49,7 @@ def test_expected_labels_are_compared_in_bins_of_equally_many_documents():
         ({"labels": [0], "predictions": [np.nan]}, "`predictions` must be numbers in"),
         ({"labels": [0, 1], "predictions": [0.5]}, "`labels` must be 1 numbers >= 0, got shape"),
         ({"labels": [0], "predictions": [0.5], "bins": 0}, "`bins` must be an integer >= 1, got 0."),
-        (
-            {"labels": [0], "predictions": [0.5], "strategy": "kmeans"},
-            "`strategy` must be one of 'uniform', 'quantile'",
-        ),
+        ({"labels": [0], "predictions": [0.5], "strategy": "k"}, "`strategy` must be one of 'uniform', 'quantile'"),
     ],
 )
 def test_invalid_arguments_are_named(arguments, message):

@@ -45,17 +45,10 @@ def lines(axes):
 
 def test_losses_are_in_the_left_panel_and_metrics_in_the_right(panels):
     left, right = panels(HISTORY)
-    epochs = [1, 2, 3]
-    assert lines(left) == {
-        "loss, training": (epochs, HISTORY["loss"]),
-        "loss, validation": (epochs, HISTORY["val_loss"]),
-    }
-    assert lines(right) == {
-        "smoothi_ndcg, training": (epochs, HISTORY["smoothi_ndcg"]),
-        "smoothi_ndcg, validation": (epochs, HISTORY["val_smoothi_ndcg"]),
-        "ndcg, training": (epochs, HISTORY["ndcg"]),
-        "ndcg, validation": (epochs, HISTORY["val_ndcg"]),
-    }
+    for axes, names in ((left, ["loss"]), (right, ["smoothi_ndcg", "ndcg"])):
+        expected = {f"{name}, training": ([1, 2, 3], HISTORY[name]) for name in names}
+        expected |= {f"{name}, validation": ([1, 2, 3], HISTORY[f"val_{name}"]) for name in names}
+        assert lines(axes) == expected
     for axes, title, name in ((left, "Loss by epoch", "loss"), (right, "Metrics by epoch", "metrics")):
         assert (axes.get_title("left"), axes.get_xlabel(), axes.get_ylabel()) == (title, "epoch", name)
         assert [text.get_text() for text in axes.get_legend().get_texts()] == list(lines(axes))

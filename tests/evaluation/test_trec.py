@@ -4,29 +4,18 @@ import gzip
 import math
 import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-from tfr_smooth.evaluation import (
-    ScoredQuery,
-    document_names,
-    evaluate_rows,
-    read_qrels,
-    read_run,
-    trec_eval,
-    trec_eval_by_query,
-    write_qrels,
-    write_run,
-)
+from tests import helpers
+from tfr_smooth import evaluation
 
 MEASURES = ("ndcg", "ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "P_1", "P_5", "P_10", "map")
 
 
 def query(query_id="q", doc_ids=("a", "b"), labels=(1, 0), scores=(2.0, 1.0)):
-    return ScoredQuery(query_id, list(doc_ids), np.array(labels), np.array(scores))
+    return evaluation.ScoredQuery(query_id, list(doc_ids), np.array(labels), np.array(scores))
 
 
 def random_queries(seed, count=40, tied=False):
@@ -37,7 +26,7 @@ def random_queries(seed, count=40, tied=False):
         size = random.randint(1, 30)
         labels = random.choice([0, 0, 0, 1, 2, 3], size) * (q % 7 > 0)
         scores = random.randint(0, 4, size) * 0.1 if tied else random.randn(size)
-        queries.append(ScoredQuery(f"q{q}", [f"d{i}" for i in random.permutation(size)], labels, scores))
+        queries.append(evaluation.ScoredQuery(f"q{q}", [f"d{i}" for i in random.permutation(size)], labels, scores))
     return queries
 
 
@@ -81,7 +70,7 @@ def test_values_computed_by_hand():
         "recip_rank": 1.0,
         "Rprec": 1 / 2,
     }
-    found = trec_eval_by_query([one], expected)
+    found = evaluation.trec_eval_by_query([one], expected)
     assert list(found) == ["q1"]
     assert list(found["q1"]) == list(expected)
     assert found["q1"] == pytest.approx(expected, abs=1e-12)
@@ -91,7 +80,7 @@ def test_values_computed_by_hand():
 def test_the_values_of_each_query_match_the_definitions(tied):
     for seed in range(3):
         queries = random_queries(seed, tied=tied)
-        found = trec_eval_by_query(queries)
+        found = evaluation.trec_eval_by_query(queries)
         assert list(found) == [one.query_id for one in queries]
         for one in queries:
             expected = {measure: reference(measure, one) for measure in MEASURES}
@@ -100,41 +89,44 @@ def test_the_values_of_each_query_match_the_definitions(tied):
 
 def test_mean_is_over_all_queries():
     queries = random_queries(3)
-    by_query = trec_eval_by_query(queries)
+    by_query = evaluation.trec_eval_by_query(queries)
     means = {name: np.mean([values[name] for values in by_query.values()]) for name in MEASURES}
-    assert trec_eval(queries) == pytest.approx(means, abs=1e-15)
-    assert list(trec_eval(queries)) == list(MEASURES)
+    assert evaluation.trec_eval(queries) == pytest.approx(means, abs=1e-15)
+    assert list(evaluation.trec_eval(queries)) == list(MEASURES)
 
 
 def test_a_query_without_a_relevant_document_counts_as_zero():
     measures = [*MEASURES, "recip_rank", "Rprec", "map_cut_5", "recall_5", "success_5"]
     nothing = query("q2", labels=[0, 0])
-    assert trec_eval([nothing], measures) == dict.fromkeys(measures, 0.0)
-    assert trec_eval([query("q1"), nothing], ["map", "ndcg"]) == {"map": 0.5, "ndcg": 0.5}
+    assert evaluation.trec_eval([nothing], measures) == dict.fromkeys(measures, 0.0)
+    assert evaluation.trec_eval([query("q1"), nothing], ["map", "ndcg"]) == {"map": 0.5, "ndcg": 0.5}
 
 
 @pytest.mark.parametrize("doc_ids, first", [("ab", 1), ("ba", 0), (["2", "10"], 0), (["z", "é"], 1), (["Z", "a"], 1)])
 def test_ties_are_broken_by_descending_document_name(doc_ids, first, tmp_path):
     tied = query(doc_ids=doc_ids, labels=np.arange(2) == first, scores=[0.5, 0.5])
-    assert trec_eval([tied], "P_1") == {"P_1": 1.0}
-    write_run(tmp_path / "run", [tied])
-    assert next(iter(read_run(tmp_path / "run")["q"])) == doc_ids[first]
+    assert evaluation.trec_eval([tied], "P_1") == {"P_1": 1.0}
+    evaluation.write_run(tmp_path / "run", [tied])
+    assert next(iter(evaluation.read_run(tmp_path / "run")["q"])) == doc_ids[first]
 
 
 def test_scores_that_are_equal_in_float32_tie():
     near = query(labels=[1, 0], scores=[1.0 + 1e-9, 1.0])
-    assert trec_eval([near], "P_1") == {"P_1": 0.0}
-    assert trec_eval([near._replace(scores=np.array([1.0 + 1e-6, 1.0]))], "P_1") == {"P_1": 1.0}
+    assert evaluation.trec_eval([near], "P_1") == {"P_1": 0.0}
+    assert evaluation.trec_eval([near._replace(scores=np.array([1.0 + 1e-6, 1.0]))], "P_1") == {"P_1": 1.0}
 
 
 @pytest.mark.parametrize("labels", [np.float32([1, 0]), np.uint8([1, 0]), np.array([True, False]), [1.0, 0.0]])
 @pytest.mark.parametrize("scores", [np.float16([2, 1]), np.array([2, 1]), [2.0, 1.0], np.float32([0.0, -3e38])])
 def test_any_numeric_type_is_accepted(labels, scores):
-    assert trec_eval([ScoredQuery("q", ("a", "b"), labels, scores)], ["P_1", "P_2"]) == {"P_1": 1.0, "P_2": 0.5}
+    assert evaluation.trec_eval([evaluation.ScoredQuery("q", ("a", "b"), labels, scores)], ["P_1", "P_2"]) == {
+        "P_1": 1.0,
+        "P_2": 0.5,
+    }
 
 
 def test_the_highest_allowed_label_is_evaluated():
-    assert trec_eval([query(labels=[0, 1023])], "ndcg") == {"ndcg": pytest.approx(1 / math.log2(3))}
+    assert evaluation.trec_eval([query(labels=[0, 1023])], "ndcg") == {"ndcg": pytest.approx(1 / math.log2(3))}
 
 
 BAD_QUERIES = {
@@ -161,9 +153,9 @@ BAD_QUERIES = {
 def test_whitespace_in_ids_is_refused_only_in_files(space, tmp_path):
     name = f"red{space}shoes"
     for one, argument in ((query(name), "`query_id`"), (query(doc_ids=["a", name]), "`doc_ids` of query 'q'")):
-        assert trec_eval([one], "P_1") == {"P_1": 1.0}
-        assert list(trec_eval_by_query([one], "P_1")) == [one.query_id]
-        for write in (write_run, write_qrels):
+        assert evaluation.trec_eval([one], "P_1") == {"P_1": 1.0}
+        assert list(evaluation.trec_eval_by_query([one], "P_1")) == [one.query_id]
+        for write in (evaluation.write_run, evaluation.write_qrels):
             message = f"{argument} must be non-empty text without whitespace or NUL, got {name!r}."
             with pytest.raises(ValueError, match=re.escape(message)):
                 write(tmp_path / "file", [one])
@@ -176,10 +168,10 @@ def test_bad_queries_are_refused_everywhere(bad, message, tmp_path):
     path = tmp_path / "file"
     path.write_text("before")
     for function in (
-        trec_eval,
-        trec_eval_by_query,
-        lambda queries: write_run(path, queries),
-        lambda queries: write_qrels(path, queries),
+        evaluation.trec_eval,
+        evaluation.trec_eval_by_query,
+        lambda queries: evaluation.write_run(path, queries),
+        lambda queries: evaluation.write_qrels(path, queries),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             function(queries)
@@ -189,12 +181,12 @@ def test_bad_queries_are_refused_everywhere(bad, message, tmp_path):
 
 def test_a_duplicate_query_is_refused():
     with pytest.raises(ValueError, match="`queries` must contain each query once, got 'q' twice."):
-        trec_eval([query(), query()])
+        evaluation.trec_eval([query(), query()])
 
 
 def test_an_empty_list_of_queries_is_refused():
     with pytest.raises(ValueError, match="`queries` must contain at least one query, got none."):
-        trec_eval(iter([]))
+        evaluation.trec_eval(iter([]))
 
 
 @pytest.mark.parametrize(
@@ -203,12 +195,12 @@ def test_an_empty_list_of_queries_is_refused():
 def test_unknown_measures_are_refused(measure):
     # pytrec_eval itself answers some of these under another name, and aborts the process for "ndcg_5".
     with pytest.raises(ValueError, match=r"`measures` must be map, ndcg, .*" + re.escape(f"got {measure!r}.")):
-        trec_eval([query()], ["map", measure])
+        evaluation.trec_eval([query()], ["map", measure])
 
 
 def test_an_empty_list_of_measures_is_refused():
     with pytest.raises(ValueError, match="`measures` must name at least one measure, got none."):
-        trec_eval([query()], [])
+        evaluation.trec_eval([query()], [])
 
 
 # Names.
@@ -228,14 +220,14 @@ def test_an_empty_list_of_measures_is_refused():
     ],
 )
 def test_document_names_are_the_ids_or_the_positions(doc_ids, names):
-    assert document_names(np.array(doc_ids, dtype=object)) == document_names(doc_ids) == names
+    assert evaluation.document_names(np.array(doc_ids, dtype=object)) == evaluation.document_names(doc_ids) == names
     if "d2" not in names:
         assert sorted(names) == names
 
 
 def test_document_names_refuses_bytes_that_are_not_utf8():
     with pytest.raises(ValueError, match=re.escape(r"`doc_ids` must be UTF-8 text, got b'\xff'.")):
-        document_names([b"a", b"\xff"])
+        evaluation.document_names([b"a", b"\xff"])
 
 
 # Files.
@@ -243,31 +235,33 @@ def test_document_names_refuses_bytes_that_are_not_utf8():
 
 def test_run_and_qrels_files_have_the_trec_format(tmp_path):
     queries = [query("q1", "abc", [0, 2, 1], [0.1, 3.0, 0.1]), query("q2", "x", [1], [-1e-20])]
-    write_run(tmp_path / "run", queries, tag="mine")
-    write_qrels(tmp_path / "qrels", queries)
+    evaluation.write_run(tmp_path / "run", queries, tag="mine")
+    evaluation.write_qrels(tmp_path / "qrels", queries)
     assert (tmp_path / "run").read_bytes() == (
         b"q1 Q0 b 1 3 mine\nq1 Q0 c 2 0.100000001 mine\nq1 Q0 a 3 0.100000001 mine\nq2 Q0 x 1 -9.99999968e-21 mine\n"
     )
     assert (tmp_path / "qrels").read_bytes() == b"q1 0 a 0\nq1 0 b 2\nq1 0 c 1\nq2 0 x 1\n"
-    write_run(str(tmp_path / "run"), [])
+    evaluation.write_run(str(tmp_path / "run"), [])
     assert (tmp_path / "run").read_bytes() == b""
-    assert read_run(tmp_path / "run") == {}
+    assert evaluation.read_run(tmp_path / "run") == {}
 
 
 @pytest.mark.parametrize("tied", [False, True])
 def test_queries_restored_from_files_have_exactly_the_same_values(tied, tmp_path):
     queries = random_queries(5, tied=tied)
     queries += [query("tie", labels=[1, 0], scores=[1.0 + 1e-9, 1.0]), query("\u00a0é", ["\u2003", "\x1c"])]
-    write_run(tmp_path / "run", queries)
-    write_qrels(tmp_path / "qrels", queries)
-    run, qrels = read_run(tmp_path / "run"), read_qrels(tmp_path / "qrels")
+    evaluation.write_run(tmp_path / "run", queries)
+    evaluation.write_qrels(tmp_path / "qrels", queries)
+    run, qrels = evaluation.read_run(tmp_path / "run"), evaluation.read_qrels(tmp_path / "qrels")
     assert list(run) == list(qrels) == [one.query_id for one in queries]
     back = [
-        ScoredQuery(q, list(run[q]), np.array([qrels[q][d] for d in run[q]]), np.array(list(run[q].values())))
+        evaluation.ScoredQuery(
+            q, list(run[q]), np.array([qrels[q][d] for d in run[q]]), np.array(list(run[q].values()))
+        )
         for q in run
     ]
-    assert trec_eval_by_query(back) == trec_eval_by_query(queries)
-    assert trec_eval(back) == trec_eval(queries)
+    assert evaluation.trec_eval_by_query(back) == evaluation.trec_eval_by_query(queries)
+    assert evaluation.trec_eval(back) == evaluation.trec_eval(queries)
 
 
 def test_written_scores_are_read_as_the_same_float32(tmp_path):
@@ -280,8 +274,8 @@ def test_written_scores_are_read_as_the_same_float32(tmp_path):
     edges = np.float32([0.0, -0.0, info.max, info.min, info.tiny, 1e-45, -1e-45])
     scores = np.concatenate([special, edges, scores])
     names = [f"{i:06d}" for i in range(len(scores))]
-    write_run(tmp_path / "run", [ScoredQuery("q", names, np.zeros(len(scores)), scores)])
-    run = read_run(tmp_path / "run")["q"]
+    evaluation.write_run(tmp_path / "run", [evaluation.ScoredQuery("q", names, np.zeros(len(scores)), scores)])
+    run = evaluation.read_run(tmp_path / "run")["q"]
     back = np.float32([run[name] for name in names])
     np.testing.assert_array_equal(back.view(np.uint32), scores.view(np.uint32))
 
@@ -289,7 +283,7 @@ def test_written_scores_are_read_as_the_same_float32(tmp_path):
 @pytest.mark.parametrize("tag", ["", "two words", "line\n", 3])
 def test_a_bad_tag_is_refused(tag, tmp_path):
     with pytest.raises(ValueError, match="`tag` must be non-empty text without whitespace or NUL, got "):
-        write_run(tmp_path / "run", [query()], tag=tag)
+        evaluation.write_run(tmp_path / "run", [query()], tag=tag)
     assert os.listdir(tmp_path) == []
 
 
@@ -297,9 +291,9 @@ def test_a_bad_tag_is_refused(tag, tmp_path):
 def test_byte_order_marks_blank_lines_and_compression_change_nothing(name, tmp_path):
     pack = gzip.compress if name.endswith(".gz") else bytes
     (tmp_path / name).write_bytes(pack(b"\xef\xbb\xbfq Q0 a 1 3 t\r\n\nq Q0 b 2 2 t\n \n"))
-    assert read_run(tmp_path / name) == {"q": {"a": 3.0, "b": 2.0}}
+    assert evaluation.read_run(tmp_path / name) == {"q": {"a": 3.0, "b": 2.0}}
     (tmp_path / name).write_bytes(pack(b"\xef\xbb\xbfq 0 a 1\n\nq 0 b 2\n"))
-    assert read_qrels(tmp_path / name) == {"q": {"a": 1, "b": 2}}
+    assert evaluation.read_qrels(tmp_path / name) == {"q": {"a": 1, "b": 2}}
 
 
 IN_RUN, IN_QRELS = "expected the 6 fields 'query_id Q0 doc_id rank score tag', got", "an integer of at most nine digits"
@@ -327,27 +321,27 @@ def test_bad_files_are_refused_with_their_line(text, message, tmp_path):
     first, last = (b"q 0 first 1", b"q 0 last 1") if is_qrels else (b"q Q0 first 1 3 t", b"q Q0 last 3 1 t")
     (tmp_path / "file").write_bytes(b"\n".join([first, text, last]))
     with pytest.raises(ValueError, match="^" + re.escape(f"{tmp_path / 'file'}:2: {message}") + "$"):
-        (read_qrels if is_qrels else read_run)(tmp_path / "file")
+        (evaluation.read_qrels if is_qrels else evaluation.read_run)(tmp_path / "file")
 
 
 def test_a_run_with_qrels_has_the_values_of_the_queries(tmp_path):
     queries = random_queries(3)
-    write_run(tmp_path / "run", queries)
-    write_qrels(tmp_path / "qrels", queries)
-    run, qrels = read_run(tmp_path / "run"), read_qrels(tmp_path / "qrels")
-    assert trec_eval_by_query(run, qrels=qrels) == trec_eval_by_query(queries)
-    assert trec_eval(run, ["map", "P_3"], qrels=qrels) == trec_eval(queries, ["map", "P_3"])
+    evaluation.write_run(tmp_path / "run", queries)
+    evaluation.write_qrels(tmp_path / "qrels", queries)
+    run, qrels = evaluation.read_run(tmp_path / "run"), evaluation.read_qrels(tmp_path / "qrels")
+    assert evaluation.trec_eval_by_query(run, qrels=qrels) == evaluation.trec_eval_by_query(queries)
+    assert evaluation.trec_eval(run, ["map", "P_3"], qrels=qrels) == evaluation.trec_eval(queries, ["map", "P_3"])
 
 
 def test_a_run_and_qrels_may_differ_in_queries_and_documents():
     qrels = {"q": {"a": 1, "b": -1, "never found": 2}, "not in the run": {"a": 1}}
     run = {"q": {"a": 1.0, "b": 2.0, "not judged": 3.0}, "not judged": {"a": 1.0}}
-    values = trec_eval_by_query(run, ["P_1", "P_3", "recall_3", "recip_rank"], qrels=qrels)
+    values = evaluation.trec_eval_by_query(run, ["P_1", "P_3", "recall_3", "recip_rank"], qrels=qrels)
     assert values == {
         "q": {"P_1": 0.0, "P_3": pytest.approx(1 / 3), "recall_3": 0.5, "recip_rank": pytest.approx(1 / 3)},
         "not in the run": {"P_1": 0.0, "P_3": 0.0, "recall_3": 0.0, "recip_rank": 0.0},
     }
-    assert trec_eval(run, "P_3", qrels=qrels) == {"P_3": pytest.approx(1 / 6)}
+    assert evaluation.trec_eval(run, "P_3", qrels=qrels) == {"P_3": pytest.approx(1 / 6)}
 
 
 ONLY_NEGATIVE = """
@@ -366,10 +360,7 @@ print(found == zero, *found["q"].values(), found["r"]["ndcg_cut_5"])
 
 def test_labels_below_0_are_not_relevant():
     """In a process of its own, since pytrec_eval may never return for the NDCG of a query with negative labels only."""
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
-    command = [sys.executable, "-c", ONLY_NEGATIVE]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-    equal, *values, ndcg = done.stdout.split()
+    equal, *values, ndcg = helpers.check_run("-c", ONLY_NEGATIVE).split()
     assert equal == "True" and values == ["0.0"] * 9
     assert float(ndcg) == pytest.approx(1.0 / np.log2(3.0))
 
@@ -398,14 +389,14 @@ def test_labels_below_0_are_not_relevant():
 )
 def test_bad_runs_and_qrels_are_refused(run, qrels, message):
     with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
-        trec_eval(run, qrels=qrels)
+        evaluation.trec_eval(run, qrels=qrels)
 
 
 def test_files_of_other_programs_are_read(tmp_path):
     (tmp_path / "run").write_bytes(b"2\tQ0\td1\t0\t1e1\tx\r\n1 Q0 d1 0 -1 x\r\n2 Q0 d2 0 7 y")
     (tmp_path / "qrels").write_bytes(b"1\t0\td1\t-1\r\n1 0 d2 +2")
-    assert read_run(tmp_path / "run") == {"2": {"d1": 10.0, "d2": 7.0}, "1": {"d1": -1.0}}
-    assert read_qrels(tmp_path / "qrels") == {"1": {"d1": -1, "d2": 2}}
+    assert evaluation.read_run(tmp_path / "run") == {"2": {"d1": 10.0, "d2": 7.0}, "1": {"d1": -1.0}}
+    assert evaluation.read_qrels(tmp_path / "qrels") == {"1": {"d1": -1, "d2": 2}}
 
 
 IDS = ["a", "a", "b", "b"]
@@ -426,4 +417,4 @@ IDS = ["a", "a", "b", "b"]
 def test_rows_that_do_not_fit_together_are_refused(arguments, message):
     right = {"labels": [1, 0, 0, 1], "scores": [0.9, 0.2, 0.3, 0.1], "queries": IDS}
     with pytest.raises(ValueError, match=message):
-        evaluate_rows(**{**right, **arguments}, measures=["map"])
+        evaluation.evaluate_rows(**{**right, **arguments}, measures=["map"])

@@ -1,4 +1,4 @@
-"""The scripts that train on clicks, from a teacher, on runs and on interactions, each run once and refused once."""
+"""The scripts for clicks, a teacher, runs, interactions and two labels; the errors of all scripts."""
 
 import json
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests import helpers
 from tests.recommendation.groups import likes
-from tfr_smooth import evaluation, recommendation
+from tfr_smooth import data, evaluation, models, recommendation
 
 pytestmark = pytest.mark.slow
 
@@ -44,22 +44,20 @@ def test_students_follow_the_teacher_and_the_best_is_exported(tmp_path):
 def files(tmp_path):
     """Two runs that see different halves of what makes a document relevant; the last queries have no judgments."""
     random = np.random.default_rng(0)
-    lines = {"first": [], "second": [], "qrels": []}
+    names, written = np.array([f"d{doc}" for doc in range(30)]), {"first": [], "second": [], "qrels": []}
     for query in range(40):
         parts = random.normal(size=[30, 2])
         labels = np.searchsorted([1.0, 2.0], parts.sum(axis=1))
-        for name, scores in zip(("first", "second"), parts.T, strict=True):
-            # Each run misses documents, in the scale of its own.
-            kept = np.flatnonzero(random.random(30) < 0.8)
-            ranked = kept[np.argsort(-scores[kept])]
-            scaled = 20.0 * scores if name == "first" else scores
-            lines[name] += [f"q{query} Q0 d{doc} {rank} {scaled[doc]} {name}" for rank, doc in enumerate(ranked, 1)]
+        # Each run misses documents, in the scale of its own.
+        for name, scores in (("first", 20.0 * parts[:, 0]), ("second", parts[:, 1])):
+            kept = random.random(30) < 0.8
+            written[name].append(evaluation.ScoredQuery(f"q{query}", names[kept], labels[kept], scores[kept]))
         if query < 36:
-            lines["qrels"] += [f"q{query} 0 d{doc} {label}" for doc, label in enumerate(labels)]
-    paths = {name: tmp_path / f"{name}.txt" for name in lines}
-    for name, path in paths.items():
-        path.write_text("\n".join(lines[name]) + "\n")
-    return paths
+            written["qrels"].append(evaluation.ScoredQuery(f"q{query}", names, labels, labels))
+    for name, queries in written.items():
+        write = evaluation.write_qrels if name == "qrels" else evaluation.write_run
+        write(tmp_path / f"{name}.txt", queries)
+    return {name: tmp_path / f"{name}.txt" for name in written}
 
 
 def test_the_fused_run_is_better_than_each_run_and_contains_all_queries(files, tmp_path):
@@ -97,20 +95,65 @@ def test_recommend_measures_the_recommender_that_it_saves(tmp_path):
         assert (output / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ('distill.py --distill={"list_nt":{}}', "Did you mean 'list_net'"),
-        ("fuse_runs.py first --qrels=none", "Expected at least two run files, got 1."),
-        ("fuse_runs.py first fused.run --qrels=none", "The names of the run files must differ and not be 'fused', got"),
-        ("recommend.py --train=none.txt", "none.txt"),
-        ("recommend.py --train=x.txt --baselines=svd", "--baselines must be some of popularity, ease, ials"),
-        ("recommend.py --train=x.txt --least_rating=3", "--least_rating needs files of ratings"),
-    ],
-)
-def test_errors_are_one_line(command, message, tmp_path):
-    script, *arguments = command.split()
-    output = [] if script == "fuse_runs.py" else [f"--output_dir={tmp_path}"]
-    done = helpers.run_python(f"examples/{script}", *arguments, *output)
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("error: ") and message in done.stderr
+def test_each_weight_of_each_aggregation_is_measured_once_and_drawn(tmp_path):
+    folds = helpers.write_folds(tmp_path / "data", num_queries=(12, 6, 6), max_documents=8)
+    flags = [f"--data={folds}", "--feature=3", f"--output_dir={tmp_path / 'front'}", "--weights=0,0.5,1"]
+    flags += ["--loss=list_net", "--hidden=4", "--members=1", "--epochs=1"]
+    printed = helpers.check_run("examples/pareto_front.py", *flags)
+    rows = pd.read_csv(tmp_path / "front" / "pareto.csv")
+    assert not rows.duplicated(["ranker", "weight", "fold", "seed"]).any()
+    assert set(rows["ranker"]) == {"sum", "stochastic"} and set(rows["weight"]) == {0.0, 0.5, 1.0}
+    assert len(rows) == 2 * 3 * 2
+    assert (tmp_path / "front" / "pareto.png").stat().st_size > 0
+    # The second run trains nothing, so its figures are the same.
+    assert helpers.check_run("examples/pareto_front.py", *flags) == printed
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    """The paths in the commands that fail."""
+    folder = tmp_path_factory.mktemp("errors")
+    files = data.write_synthetic_letor(folder, num_queries=(4, 2, 2), num_features=16)
+    (folder / "bad.txt").write_text("1 qid:a 1:1\n1 qid:b 1:NULL\n")
+    model = models.FeedForwardScorer(hidden=[8])
+    model.build([None, None, 16])
+    model.save(folder / "model.keras")
+    given = " ".join(f"--{part}={path}" for part, path in files.items())
+    return {"test": files["test"], "files": given, "bad": folder / "bad.txt", "model": folder / "model.keras"}
+
+
+TEXT = "text_reranking.py --model_dir=none --docs=x --queries=x --qrels=x"
+ERRORS = {
+    "train_letor.py stray": "Unknown argument 'stray'. Flags start with --.",
+    "train_letor.py --loss=softndcg": "`loss` must be one of 'smoothi_ndcg'",
+    "train_letor.py --los=x": "Unknown command line flag 'los'. Did you mean: loss",
+    'train_letor.py --loss_args={{"alpha":-1}}': "`alpha` must be a finite number > 0, got -1.",
+    "train_letor.py --loss_args=[1]": "flag --loss_args=[1]: expected a JSON object, got '[1]'",
+    "train_letor.py {files} --test=": "--train, --valid and --test must be given together.",
+    "train_letor.py {files} --test=/nope": "`--test` must match files, got '/nope', which matches none.",
+    "train_letor.py {files} --output_dir={test}": "--output_dir must be a folder, got the file '{test}'.",
+    "train_letor.py {files} --test={bad}": "test: {bad}:2: value of feature 1: 'NULL' is not a finite float32 number",
+    "rank_letor.py none {test}": "The model must be a .keras file or the folder of an exported model, got 'none'.",
+    "rank_letor.py {model} /nope*": "`file_pattern` must match files, got '/nope*', which matches none.",
+    "rank_letor.py {model} {test} --num_features=7": "--num_features must be 16, the number of features of",
+    'distill.py --distill={{"list_nt":{{}}}}': "`loss` must be one of .* Did you mean 'list_net'",
+    "fuse_runs.py first --qrels=none": "Expected at least two run files, got 1.",
+    "fuse_runs.py first fused.run --qrels=none": "The names of the run files must differ and not be 'fused', got",
+    "recommend.py --train=none.txt": "`files` must match files, got 'none.txt', which matches none.",
+    "recommend.py --train=x.txt --baselines=svd": "--baselines must be some of popularity, ease, ials",
+    "recommend.py --train=x.txt --least_rating=3": "--least_rating needs files of ratings",
+    f"{TEXT} --losses=smooth_ndcg": "`identifier` must be one of .* Did you mean 'smoothi_ndcg'",
+    f"{TEXT} --precision=float16 --strategy=mirrored": "Keras 3 does not scale losses on several devices",
+}
+
+
+@pytest.mark.parametrize("command", ERRORS)
+def test_errors_are_one_line_and_nothing_is_written(command, paths, tmp_path):
+    script, *arguments = command.format(**paths).split()
+    if script == "text_reranking.py":
+        pytest.importorskip("keras_hub", reason="text reranking needs Keras 3")
+    output = "output" if script in ("fuse_runs.py", "rank_letor.py") else "output_dir"
+    line = helpers.error_of(f"examples/{script}", f"--{output}={tmp_path / 'output'}", *arguments)
+    start, _, end = ERRORS[command].format(**paths).partition(".* ")
+    assert line.startswith(f"error: {start}") and end in line
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

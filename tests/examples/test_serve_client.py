@@ -1,6 +1,5 @@
 """The example client ranks by the scores that a server returns, over gRPC and REST."""
 
-import base64
 import concurrent.futures
 import http.server
 import importlib
@@ -12,21 +11,21 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 from tensorflow_serving.apis.predict_pb2 import PredictResponse
 from tensorflow_serving.apis.regression_pb2 import RegressionResponse
 
 from tests import helpers
 from tests.documents import ROOT
+from tests.serving.conftest import example
+from tests.serving.test_page import tensors
 from tfr_smooth import models, serving
 
 CLIENT = ROOT / "examples" / "serve_client.py"
-SIGNATURES = ["serving_default", "rank", "predict", "regress"]
 QUERIES = {"7": ["a", "b", "c"], "x9": ["", ""]}
-FEATURES = {
-    query: np.random.RandomState(len(query)).randn(len(names), 4).astype(np.float32) for query, names in QUERIES.items()
-}
+RANDOM = np.random.RandomState(0)
+FEATURES = {query: RANDOM.randn(len(names), 4).astype(np.float32) for query, names in QUERIES.items()}
+MODEL = models.FeedForwardScorer(hidden=[8])
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +38,9 @@ def client():
 
 
 @pytest.fixture(scope="module")
-def model():
-    return models.FeedForwardScorer(hidden=[8])
-
-
-@pytest.fixture(scope="module")
-def export(model, tmp_path_factory):
-    return serving.export_ranker(model, tmp_path_factory.mktemp("models") / "ranker", num_features=4)
-
-
-@pytest.fixture(scope="module")
-def run(export):
+def run(tmp_path_factory):
     """A function that runs a signature on tensors, whose names and shapes it checks; both servers use it."""
+    export = serving.export_ranker(MODEL, tmp_path_factory.mktemp("models") / "ranker", num_features=4)
     signatures = tf.saved_model.load(str(export)).signatures
 
     def answer(name, tensors):
@@ -88,38 +78,20 @@ def grpc_server(run):
 
 
 @pytest.fixture(scope="module")
-def rest_server(run, export):
-    definitions = SavedModel.FromString((export / "saved_model.pb").read_bytes()).meta_graphs[0].signature_def
-
-    def answer(model, method, body):
-        name = body["signature_name"]
-        if model != "ranker":
-            return 404, {"error": "Servable not found for request"}
-        if method == "regress":
-            return 200, {"results": run(name, {"inputs": [as_example(each) for each in body["examples"]]})["outputs"]}
-        inputs = {}
-        for key, info in definitions[name].inputs.items():
-            values = body["inputs"][key]
-            dtype = tf.as_dtype(info.dtype)
-            if dtype == tf.string:
-                values = [base64.b64decode(value["b64"], validate=True) for value in values]
-            inputs[key] = tf.constant(values, dtype)
-        outputs = run(name, inputs)
-        return 200, {"outputs": outputs if len(outputs) > 1 else next(iter(outputs.values()))}
-
-    def as_example(values):
-        example = tf.train.Example()
-        for name, value in values.items():
-            assert all(isinstance(number, float) for number in value)  # TF Serving parses 1 as an integer
-            example.features.feature[name].float_list.value.extend(value)
-        return example.SerializeToString()
-
+def rest_server(run):
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             model, _, method = self.path.removeprefix("/v1/models/").partition(":")
-            code, content = answer(model, method, body)
-            self.send_response(code)
+            if model != "ranker":
+                content = {"error": "Servable not found for request"}
+            elif method == "regress":
+                examples = [example(**each).SerializeToString() for each in body["examples"]]
+                content = {"results": run(body["signature_name"], {"inputs": examples})["outputs"]}
+            else:
+                outputs = run(body["signature_name"], tensors(body, list(body["inputs"])))
+                content = {"outputs": outputs if len(outputs) > 1 else next(iter(outputs.values()))}
+            self.send_response(404 if "error" in content else 200)
             self.end_headers()
             self.wfile.write(json.dumps(content, default=np.ndarray.tolist).encode())
 
@@ -129,25 +101,24 @@ def rest_server(run, export):
         server.shutdown()
 
 
-@pytest.mark.parametrize("signature", SIGNATURES)
-def test_scores_over_grpc_and_rest_are_those_of_the_model(signature, client, model, grpc_server, rest_server):
-    expected = model(FEATURES["7"][np.newaxis]).numpy()[0]
+@pytest.mark.parametrize("signature", ["serving_default", "rank", "predict", "regress"])
+def test_scores_over_grpc_and_rest_are_those_of_the_model(signature, client, grpc_server, rest_server):
+    expected = MODEL(FEATURES["7"][np.newaxis]).numpy()[0]
     with grpc.insecure_channel(grpc_server) as channel:
-        scores = client.grpc_scorer(channel, "ranker", signature, timeout=60.0)(FEATURES["7"])
-    np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
-    scores = client.rest_scorer(rest_server, "ranker", signature, timeout=60.0)(FEATURES["7"])
-    np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
+        for scorer, server in ((client.grpc_scorer, channel), (client.rest_scorer, rest_server)):
+            scores = scorer(server, "ranker", signature, timeout=60.0)(FEATURES["7"])
+            np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "code"), [("grpc", "NOT_FOUND"), ("rest", "404")])
-def test_the_program_prints_the_ranking_and_errors_of_the_server(protocol, code, model, request, tmp_path):
+def test_the_program_prints_the_ranking_and_errors_of_the_server(protocol, code, request, tmp_path):
     lines, expected = [], []
     for query, names in QUERIES.items():
         for name, row in zip(names, FEATURES[query].tolist(), strict=True):
             values = " ".join(f"{index}:{value!r}" for index, value in enumerate(row, start=1))
             lines.append(f"0 qid:{query} {values}" + (f" #docid = {name}\n" if name else "\n"))
-        scores = model(FEATURES[query][np.newaxis]).numpy()[0]
+        scores = MODEL(FEATURES[query][np.newaxis]).numpy()[0]
         for place, document in enumerate(np.argsort(-scores), start=1):
             expected.append([query, str(place), names[document] or str(document), scores[document]])
     (tmp_path / "test.txt").write_text("".join(lines))

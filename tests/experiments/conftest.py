@@ -5,25 +5,17 @@ import os
 import pytest
 
 import experiments
-from tfr_smooth import data
+from tests import helpers
 
 SMALL = {"hidden": [4], "epochs": 2, "batch_size": 16}
 # Of one temperature, so that one graph is traced.
 GRID = {"alpha": (1.0,), "learning_rate": (0.01, 0.1), "strength": (0.01, 1.0)}
 
 
-def write_fold(folder, seed):
-    files = data.write_synthetic_letor(folder, num_queries=(30, 12, 12), num_features=16, max_documents=12, seed=seed)
-    # LETOR names the file of validation queries vali.txt.
-    assert files["valid"].name == "vali.txt"
-
-
 @pytest.fixture(scope="session")
 def letor(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study") / "Small"
-    for number in (1, 2):
-        write_fold(folder / f"Fold{number}", seed=number)
-    return folder
+    return helpers.write_folds(folder, num_queries=(30, 12, 12), max_documents=12)
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,6 @@ import multiprocessing
 import os
 import pathlib
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -16,8 +14,7 @@ import pytest
 
 import experiments
 from experiments import execution, jobs
-
-ROOT = pathlib.Path(__file__).absolute().parents[2]
+from tests import helpers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,8 +125,8 @@ def test_a_worker_of_a_dask_cluster_is_killed_and_nothing_is_lost(dataset, tmp_p
 
 
 def command(letor, output, *flags):
-    program = [sys.executable, str(ROOT / "examples/compare_losses.py"), f"--data={letor}", f"--output_dir={output}"]
-    return [*program, "--workers=2", "--seeds=2", *flags]
+    given = [f"--data={letor}", f"--output_dir={output}", "--workers=2", "--seeds=2"]
+    return ["examples/compare_losses.py", *given, *flags]
 
 
 def results_in(output):
@@ -148,23 +145,19 @@ def test_an_interrupted_study_resumes(letor, tmp_path, end):
     config += '"settings": {"hidden": [8], "epochs": 150, "batch_size": 4}}'
     (tmp_path / "config.json").write_text(config)
     program = command(letor, tmp_path, f"--config={tmp_path}/config.json")
-    # In a background process of a shell, SIGINT is ignored by default.
-    heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    running = subprocess.Popen(program, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
-    deadline = time.time() + 300
-    while len(results_in(tmp_path)) < 3 and running.poll() is None and time.time() < deadline:
-        time.sleep(0.05)
-    assert running.poll() is None, running.communicate()[1]
+    running = helpers.start_python(*program)
+    helpers.wait_until(lambda: len(results_in(tmp_path)) >= 3, running)
     started = children(running.pid)
     running.send_signal(end)
     printed = running.communicate(timeout=60)[1]
     assert "Traceback" not in printed
+    deadline = time.time() + 300
     while any(pathlib.Path(f"/proc/{pid}").exists() for pid in started) and time.time() < deadline:
         time.sleep(0.1)
     assert not any(pathlib.Path(f"/proc/{pid}").exists() for pid in started)
     before = results_in(tmp_path)
     assert 3 <= len(before) < 18
-    done = subprocess.run(program, capture_output=True, text=True, timeout=500)
+    done = helpers.run_python(*program)
     assert done.returncode == 0, done.stderr
     # Programs that XLA compiled before are found without a message in the progress bar.
     assert "XlaSerializedCacheEntry" not in done.stderr
@@ -174,9 +167,7 @@ def test_an_interrupted_study_resumes(letor, tmp_path, end):
     assert {path: after[path] for path in before} == before
     assert "ListNet" in done.stdout and (tmp_path / "report.md").is_file()
     # Another command in the same folder keeps the rows of the first.
-    more = subprocess.run(
-        command(letor, tmp_path, "--rankers=random", "--baseline=ridge"), capture_output=True, text=True, timeout=500
-    )
-    assert more.returncode == 0 and "ListNet" in more.stdout and "Random order" in more.stdout, more.stderr
-    assert "p-values against ridge" in more.stdout and results_in(tmp_path).items() >= after.items()
+    more = helpers.check_run(*command(letor, tmp_path, "--rankers=random", "--baseline=ridge"))
+    assert "ListNet" in more and "Random order" in more and "p-values against ridge" in more
+    assert results_in(tmp_path).items() >= after.items()
     assert experiments.read_results(tmp_path).labels == ["list_net", "ridge", "random"]

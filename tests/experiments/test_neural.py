@@ -46,3 +46,4 @@ def test_the_searched_values_are_those_of_hyperparameters():
         searched = RANKERS[name].searched
         assert set(searched) <= set(RANKERS[name].defaults), name
     assert set(RANKERS["softsort_map"].searched) == {"temperature", "learning_rate"}
+    assert set(RANKERS["list_mle"].searched) == {"learning_rate"}

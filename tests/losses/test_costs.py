@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.helpers import a_batch, value_and_gradient
+from tests.helpers import a_batch, assert_same, value_and_gradient
+from tests.modes import step
 from tfr_smooth import _compiled, losses
 from tfr_smooth.losses import pairwise
 from tfr_smooth.rankings.smoothi import smoothi
@@ -16,21 +17,11 @@ ONE_PASS = [losses.SmoothINDCGLoss(), losses.SmoothIPrecisionLoss(topn=None), lo
 TWO_PASSES = [losses.SmoothIMAPLoss()]
 
 
-def step(loss, **options):
-    @tf.function(**options)
-    def value_and_gradient(labels, scores):
-        with tf.GradientTape() as tape:
-            tape.watch(scores)
-            value = loss(labels, scores)
-        return value, tape.gradient(value, scores)
-
-    return value_and_gradient
-
-
 def for_xla(loss, batch, length):
     """Returns the XLA program of value and gradient as text, for float64 scores, as float32 has two branches."""
     arrays = [tf.constant(array) for array in a_batch(batch=batch, length=length, dtype=np.float64)]
-    return step(loss, jit_compile=True).experimental_get_compiler_ir(*arrays)(stage="hlo")
+    program = tf.function(lambda *batch: step(loss)(*batch), jit_compile=True)
+    return program.experimental_get_compiler_ir(*arrays)(stage="hlo")
 
 
 def largest_array(program):
@@ -67,8 +58,7 @@ def test_losses_of_pairs_in_parts_equal_those_at_once(lists, monkeypatch):
     expected = value_and_gradient(loss, labels, scores)
     monkeypatch.setattr(pairwise, "_MOST_PAIRS", 2 * 16**2)
     found = value_and_gradient(loss, labels, scores)
-    for ours, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(ours, other, rtol=1e-6, atol=1e-7)
+    assert_same(found, expected, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +95,7 @@ def test_smoothi_computes_no_rank_of_padding_or_after_the_cutoff(documents, rank
 @pytest.mark.parametrize(("loss", "most"), [(x, 200) for x in ONE_PASS] + [(x, 250) for x in TWO_PASSES])
 def test_the_graph_around_the_programs_is_small(loss, most):
     spec = tf.TensorSpec([None, None])
-    operations = step(loss).get_concrete_function(spec, spec).graph.get_operations()
+    operations = tf.function(step(loss)).get_concrete_function(spec, spec).graph.get_operations()
     assert len([operation for operation in operations if operation.type != "Const"]) < most
 
 

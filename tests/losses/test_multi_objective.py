@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.helpers import GRAPH_MODES, a_batch, in_graph, value_and_gradient
+from tests.helpers import GRAPH_MODES, a_batch, assert_same, in_graph, value_and_gradient
 from tfr_smooth import losses, metrics
 
 FIRST, SCORES = a_batch()
@@ -28,8 +28,7 @@ def test_weights_1_and_0_are_the_loss_of_one_label_exactly(reduction, sample_wei
     for weights, labels in (([1.0, 0.0], FIRST), ([0.0, 1.0], SECOND)):
         loss = losses.MultiObjectiveLoss("softmax", weights=weights, reduction=reduction)
         expected = single("softmax", reduction, labels, sample_weight)
-        for found, wanted in zip(value_and_gradient(loss, LABELS, SCORES, sample_weight), expected, strict=True):
-            np.testing.assert_array_equal(found, wanted)
+        assert_same(value_and_gradient(loss, LABELS, SCORES, sample_weight), expected)
 
 
 @pytest.mark.parametrize("names", ["softmax", ["softmax", "mean_squared"]])
@@ -62,8 +61,7 @@ def test_the_value_is_the_same_in_graphs(mode):
     if "input_signature" in options:
         options["input_signature"] = [tf.TensorSpec([None, None, 2]), tf.TensorSpec([None, None])]
     eager = value_and_gradient(loss, LABELS, SCORES)
-    for found, expected in zip(in_graph(loss, LABELS, SCORES, **options), eager, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+    assert_same(in_graph(loss, LABELS, SCORES, **options), eager, rtol=1e-4, atol=1e-6)
 
 
 def test_padding_of_one_objective_is_padding_for_it_only():

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests import references
-from tests.helpers import value_and_gradient
+from tests.helpers import a_batch, value_and_gradient
 from tfr_smooth import losses, rankings
 
 
@@ -14,13 +14,6 @@ def soft_ndcg(labels, scores, topn, discount):
     at_ranks = np.where(ranks < (topn or len(scores)), discount(ranks), 0.0)
     gains = 2.0**labels - 1.0
     return (at_ranks @ references.softrank_indicators(scores)) @ gains / (np.sort(gains)[::-1] @ at_ranks)
-
-
-def a_list(seed, length):
-    random = np.random.RandomState(seed)
-    labels = random.randint(0, 4, length)
-    labels[0] = 2
-    return labels, random.randn(length)
 
 
 DISCOUNTS = {
@@ -36,8 +29,9 @@ DISCOUNTS = {
 @pytest.mark.parametrize("topn", [None, 4])
 def test_ndcg_equals_the_paper(topn, discount):
     given, reference = DISCOUNTS[discount]
-    labels, scores = a_list(2, 9)
-    value, gradient = value_and_gradient(losses.SoftNDCGLoss(topn=topn, discount=given), labels[None], scores[None])
+    labels, scores = a_batch(2, batch=1, dtype=np.float64)
+    value, gradient = value_and_gradient(losses.SoftNDCGLoss(topn=topn, discount=given), labels, scores)
+    labels, scores = labels[0], scores[0]
     np.testing.assert_allclose(1.0 - value, soft_ndcg(labels, scores, topn, reference), rtol=1e-6)
     expected = -references.central_differences(lambda s: soft_ndcg(labels, s, topn, reference), scores)
     np.testing.assert_allclose(gradient[0], expected, rtol=1e-5, atol=1e-7)

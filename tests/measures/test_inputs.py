@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import helpers
 from tfr_smooth import _lists, losses, metrics
 
 NAN = float("nan")
@@ -20,16 +21,6 @@ def test_differences_of_infinite_scores_are_finite(dtype):
     scores = _lists.clean([[1, 0, 0]], tf.constant([[np.inf, -np.inf, 1.0]], dtype)).scores
     assert np.isfinite(scores[0, 0] - scores[0, 1])
     assert scores[0, 0] > 1e37 and scores[0, 1] < -1e37 and scores[0, 2] == 1.0
-
-
-@pytest.mark.parametrize("signature", [[None, None], [2, None], [None, 3], [2, 3], None])
-def test_graphs_of_known_and_unknown_shapes_compute_the_same(signature):
-    labels, scores = tf.constant([[1.0, -1.0, 2.0], [0.0, 1.0, NAN]]), tf.constant([[1.0, NAN, 0.0], [3.0, 2.0, 1.0]])
-    mask = tf.constant([[True, True, True], [True, False, True]])
-    specs = [tf.TensorSpec(signature, tensor.dtype) for tensor in (labels, scores, mask)]
-    found = tf.function(_lists.clean, input_signature=specs)(labels, scores, mask)
-    for tensor, expected in zip(found, _lists.clean(labels, scores, mask), strict=True):
-        np.testing.assert_array_equal(tensor, expected)
 
 
 @pytest.mark.parametrize("signature", [[None, None], [2, 0], [2, None]])
@@ -91,8 +82,7 @@ def test_row_splits_may_be_int32_or_int64(of_labels, of_scores):
     labels, scores = ragged(LABELS), ragged(SCORES)
     expected = _lists.to_dense(labels, scores, ragged=True)
     labels, scores = labels.with_row_splits_dtype(of_labels), scores.with_row_splits_dtype(of_scores)
-    for found, tensor in zip(_lists.to_dense(labels, scores, ragged=True), expected, strict=True):
-        np.testing.assert_array_equal(found, tensor)
+    helpers.assert_same(_lists.to_dense(labels, scores, ragged=True), expected)
 
 
 def test_ragged_weights_of_dense_labels_raise():

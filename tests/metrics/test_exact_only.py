@@ -201,22 +201,15 @@ def test_subtopic_measures_equal_the_reference(name):
 
 
 @every_subtopic_measure
-def test_padding_of_documents_and_subtopics_changes_nothing(name):
+def test_padding_of_documents_and_subtopics_changes_nothing_and_nan_makes_its_list_nan(name):
     measure, _ = SUBTOPIC_MEASURES[name]
     labels, scores = random_subtopics()
-    expected = measure(labels, scores)
+    expected = measure(labels, scores).numpy()
     more = np.pad(labels, [(0, 0), (2, 1), (1, 2)], constant_values=-1.0)
     np.testing.assert_array_equal(measure(more, np.pad(scores, [(0, 0), (2, 1)], constant_values=NAN)), expected)
     junk = np.pad(labels, [(0, 0), (0, 2), (0, 0)], constant_values=3.0)
     mask = np.pad(np.ones(scores.shape, bool), [(0, 0), (0, 2)])
     np.testing.assert_array_equal(measure(junk, np.pad(scores, [(0, 0), (0, 2)]), mask), expected)
-
-
-@every_subtopic_measure
-def test_nan_makes_its_list_nan(name):
-    measure, _ = SUBTOPIC_MEASURES[name]
-    labels, scores = random_subtopics()
-    expected = measure(labels, scores).numpy()
     labels[3, 0, 0], scores[5, 0] = NAN, NAN
     expected[[3, 5]] = NAN
     np.testing.assert_array_equal(measure(labels, scores), expected)

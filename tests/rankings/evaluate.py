@@ -18,6 +18,11 @@ def value(function, scores):
     return function(scores, tf.ones_like(scores, tf.bool)).numpy()[0]
 
 
+def gradient(function, scores, weights):
+    """Returns the gradient of the weighted sum of the values for one list without padding."""
+    return of_one_list(function, scores, weights)[1]
+
+
 def value_and_gradient(function, scores, weights=1.0, mask=None):
     """Returns the value for a batch, and the gradient of its weighted sum."""
     scores = tf.convert_to_tensor(scores)

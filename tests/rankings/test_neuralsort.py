@@ -9,17 +9,9 @@ from tests.rankings import evaluate
 from tfr_smooth.rankings.neuralsort import NeuralSort
 
 
-def indicators(ranking, scores):
-    return evaluate.value(ranking.indicators, np.asarray(scores, np.float64))
-
-
-def gradient(ranking, scores, weights):
-    return evaluate.of_one_list(ranking.indicators, scores, weights)[1]
-
-
 def test_indicators_of_three_documents_equal_hand_computed_values():
     """Scores 2, 1, 0 at tau 1. A 1 = (3, 2, 3): rows softmax(1, 0, -3), softmax(-3, -2, -3), softmax(-7, -4, -3)."""
-    found = indicators(NeuralSort(), [2.0, 1.0, 0.0])
+    found = evaluate.value(NeuralSort().indicators, np.array([2.0, 1.0, 0.0]))
     expected = [references.softmax(np.array(row)) for row in ([1.0, 0, -3], [-3.0, -2, -3], [-7.0, -4, -3])]
     np.testing.assert_allclose(found, expected, rtol=1e-14)
 
@@ -31,12 +23,15 @@ def test_indicators_and_gradients_equal_the_paper(length, temperature):
     scores, weights = random.randn(length), random.randn(length, length)
     ranking = NeuralSort(temperature)
     np.testing.assert_allclose(
-        indicators(ranking, scores), references.neuralsort_indicators(scores, temperature), rtol=1e-10, atol=1e-14
+        evaluate.value(ranking.indicators, scores),
+        references.neuralsort_indicators(scores, temperature),
+        rtol=1e-10,
+        atol=1e-14,
     )
     expected = references.central_differences(
         lambda s: np.sum(weights * references.neuralsort_indicators(s, temperature)), scores
     )
-    np.testing.assert_allclose(gradient(ranking, scores, weights), expected, rtol=1e-6, atol=2e-7)
+    np.testing.assert_allclose(evaluate.gradient(ranking.indicators, scores, weights), expected, rtol=1e-6, atol=2e-7)
 
 
 def test_gradient_at_ties_uses_derivative_0_of_the_absolute_value():
@@ -48,7 +43,7 @@ def test_gradient_at_ties_uses_derivative_0_of_the_absolute_value():
         slopes = (5 + 1 - 2 * (r + 1)) * np.eye(5) - np.diag(signs.sum(axis=1)) + signs
         inner = rows[r] * (weights[r] - rows[r] @ weights[r]) / 0.7
         expected += inner @ slopes
-    np.testing.assert_allclose(gradient(NeuralSort(0.7), scores, weights), expected, rtol=1e-12)
+    np.testing.assert_allclose(evaluate.gradient(NeuralSort(0.7).indicators, scores, weights), expected, rtol=1e-12)
 
 
 def test_no_tensor_is_larger_than_ranks_times_list():

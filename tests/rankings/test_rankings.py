@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tests import facts, references
 from tests.rankings import evaluate
+from tests.references import sigmoid
 from tfr_smooth import rankings
 from tfr_smooth.rankings import Approx, FastSort, NeuralSort, PositionRanking, Sinkhorn, SmoothI, SoftRank, SoftSort
 from tfr_smooth.rankings.dcg import NDCGGain
@@ -257,10 +258,6 @@ class GivenPositions(PositionRanking):
 
     def positions(self, scores, mask):
         return scores
-
-
-def sigmoid(x):
-    return 1.0 / (1.0 + np.exp(-x))
 
 
 def test_indicators_of_positions_are_differences_of_sigmoids():

@@ -8,18 +8,10 @@ from tests.rankings import evaluate
 from tfr_smooth.rankings.softsort import SoftSort
 
 
-def indicators(ranking, scores):
-    return evaluate.value(ranking.indicators, np.asarray(scores, np.float64))
-
-
-def gradient(ranking, scores, weights):
-    return evaluate.of_one_list(ranking.indicators, scores, weights)[1]
-
-
 @pytest.mark.parametrize(("power", "distance"), [(1.0, 3.0), (2.0, 9.0)])
 def test_indicators_of_two_documents_equal_hand_computed_values(power, distance):
     one = 1.0 / (1.0 + np.exp(-distance / 2.0))
-    found = indicators(SoftSort(2.0, power), [1.0, 4.0])
+    found = evaluate.value(SoftSort(2.0, power).indicators, np.array([1.0, 4.0]))
     np.testing.assert_allclose(found, [[1.0 - one, one], [one, 1.0 - one]], rtol=1e-13)
 
 
@@ -31,17 +23,17 @@ def test_indicators_and_gradients_equal_the_paper(length, temperature, power):
     scores, weights = random.randn(length), random.randn(length, length)
     ranking = SoftSort(temperature, power)
     expected = references.softsort_indicators(scores, temperature, power)
-    np.testing.assert_allclose(indicators(ranking, scores), expected, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(evaluate.value(ranking.indicators, scores), expected, rtol=1e-10, atol=1e-14)
     slopes = references.central_differences(
         lambda s: np.sum(weights * references.softsort_indicators(s, temperature, power)), scores
     )
-    np.testing.assert_allclose(gradient(ranking, scores, weights), slopes, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(evaluate.gradient(ranking.indicators, scores, weights), slopes, rtol=1e-5, atol=1e-6)
 
 
 def test_tied_documents_share_the_gradient_of_their_ranks():
     """Documents 0 and 2 share ranks 1 and 2, so each has half of the gradient of both ranks."""
     scores, weights = np.array([1.0, 0.0, 1.0]), np.array([[0.0, 1.0, 0.0], [0.0, 5.0, 0.0], [0.0, 0.0, 0.0]])
-    found = gradient(SoftSort(), scores, weights)
+    found = evaluate.gradient(SoftSort().indicators, scores, weights)
     assert found[0] == pytest.approx(found[2], rel=1e-12)
     # As document 1 rises by h, rows 1 and 2 gain 6 dP, with P = e^-1 / (2 + e^-1).
     share = np.exp(-1.0) / (2.0 + np.exp(-1.0))

@@ -136,27 +136,22 @@ def test_files_keep_recommendations(fitted, tmp_path):
         np.testing.assert_array_equal(ours, saved)
 
 
+def make(**arguments):
+    return lambda fitted: recommendation.Recommender(**arguments)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda fitted: recommendation.Recommender(dim=0), "`dim` must be an integer >= 1, got 0"),
-        (lambda fitted: recommendation.Recommender(similarity="l2"), "`similarity` must be one of 'cosine', 'dot'"),
-        (
-            lambda fitted: recommendation.Recommender(warm_start_epochs=-1),
-            "`warm_start_epochs` must be an integer >= 0",
-        ),
-        (
-            lambda fitted: recommendation.Recommender(warm_start_epochs=0, loss=None),
-            "`warm_start_epochs` must be an integer >= 1 without a loss",
-        ),
-        (lambda fitted: recommendation.Recommender(negatives=0), "`negatives` must be an integer >= 1"),
-        (lambda fitted: recommendation.Recommender(candidates=0), "`candidates` must be an integer >= 1"),
-        (lambda fitted: recommendation.Recommender(learning_rate=0.0), "`learning_rate` must be a finite number > 0"),
-        (lambda fitted: recommendation.Recommender(loss="ndgc"), "`identifier` must be one of .*, got 'ndgc'"),
-        (
-            lambda fitted: recommendation.Recommender(loss=3),
-            "`loss` must be an instance of .*RankingLoss or None, got 3",
-        ),
+        (make(dim=0), "`dim` must be an integer >= 1, got 0"),
+        (make(similarity="l2"), "`similarity` must be one of 'cosine', 'dot'"),
+        (make(warm_start_epochs=-1), "`warm_start_epochs` must be an integer >= 0, got -1."),
+        (make(warm_start_epochs=0, loss=None), "`warm_start_epochs` must be an integer >= 1 without a loss, got 0."),
+        (make(negatives=0), "`negatives` must be an integer >= 1"),
+        (make(candidates=0), "`candidates` must be an integer >= 1"),
+        (make(learning_rate=0.0), "`learning_rate` must be a finite number > 0"),
+        (make(loss="ndgc"), "`identifier` must be one of .*, got 'ndgc'"),
+        (make(loss=3), "`loss` must be an instance of .*RankingLoss or None, got 3"),
         (lambda fitted: recommendation.Recommender().scores([0]), "`fit` must be called first"),
         (lambda fitted: fitted.recommend(["nobody"]), "nobody"),
         (lambda fitted: fitted.recommend(), "One of `users` and `histories` must be given, got none"),

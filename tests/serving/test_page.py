@@ -2,19 +2,16 @@
 
 import base64
 import json
-import pathlib
 import re
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.documents import read
 from tfr_smooth import models
 
-PAGE = pathlib.Path(__file__).absolute().parents[2] / "docs" / "serving.md"
-BODIES = [
-    json.loads(body) for body in re.findall(r"^```json\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
-]
+BODIES = [json.loads(body) for body in re.findall(r"^```json\n(.*?)^```", read("docs/serving.md"), re.M | re.S)]
 DOCUMENTS = np.array([[1.0, 2.0, 3.0], [0.5, 0.0, -1.0]], np.float32)
 
 
@@ -37,9 +34,8 @@ def from_base64(value):
 
 def test_each_signature_has_a_request_body():
     assert len(BODIES) == 5
-    assert {body.get("signature_name", "serving_default") for body in BODIES} == {
-        *("serving_default", "rank", "predict", "regress")
-    }
+    names = {body.get("signature_name", "serving_default") for body in BODIES}
+    assert names == {"serving_default", "rank", "predict", "regress"}
 
 
 @pytest.mark.parametrize("body", [body for body in BODIES if "examples" not in body])

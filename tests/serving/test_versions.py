@@ -1,19 +1,13 @@
 """Version folders are published atomically."""
 
-import os
 import pathlib
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 import tensorflow as tf
 
+from tests import helpers
 from tfr_smooth import models, serving
 from tfr_smooth.serving import versions
-
-ROOT = pathlib.Path(__file__).absolute().parents[2]
 
 
 def write_a_file(folder, number):
@@ -99,15 +93,12 @@ def save_and_wait(*args, **kwargs):
 tf.saved_model.save = save_and_wait
 serving.export_ranker(models.FeedForwardScorer(hidden=[4]), sys.argv[1], num_features=3)
 """
-    process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, stderr=subprocess.DEVNULL)
+    process = helpers.start_python("-c", program, tmp_path)
     try:
-        deadline = time.time() + 300
-        while not list(tmp_path.glob("*/saved_model.pb")):
-            assert time.time() < deadline and process.poll() is None
-            time.sleep(0.02)
+        helpers.wait_until(lambda: list(tmp_path.glob("*/saved_model.pb")), process)
     finally:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        process.kill()
+        process.communicate()
     (left,) = names(tmp_path)
     assert left.startswith(".unfinished-")
     assert versions.publish(tmp_path, None, write_a_file).name == "1"

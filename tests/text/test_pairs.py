@@ -33,9 +33,8 @@ def test_equal_texts_are_one_query_or_document_and_the_highest_label_counts(tmp_
 def test_formats_agree(tmp_path):
     rows = [dict(zip(("query", "document", "label"), line.split("\t"), strict=True)) for line in TSV.splitlines()]
     expected = text.read_pairs({"train": write(tmp_path, TSV)})
-    turned = "label\tquery\tdocument\n" + "".join(
-        f"{row['label']}\t{row['query']}\t{row['document']}\n" for row in rows
-    )
+    names = ("label", "query", "document")
+    turned = "".join("\t".join(row) + "\n" for row in [names, *([row[name] for name in names] for row in rows)])
     for content, name in (
         (TSV, "a.txt.gz"),
         (turned, "b.tsv"),

@@ -24,8 +24,7 @@ def batch(seed=0, length=5):
 
 def check_equal(ours, others):
     tf.nest.assert_same_structure(ours, others)
-    for one, other in zip(tf.nest.flatten(ours), tf.nest.flatten(others), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+    helpers.assert_same(tf.nest.flatten(ours), tf.nest.flatten(others), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("circular", [True, False])

@@ -32,22 +32,17 @@ WEIGHTS = {
 def pair_of_losses(name, *, lambda_weight=None, **arguments):
     """The loss of TF-Ranking and ours."""
 
-    def made(package):
-        weight = (
-            {} if lambda_weight is None else {"lambda_weight": getattr(package, lambda_weight[0])(**lambda_weight[1])}
-        )
-        return getattr(package, name)(**weight, **arguments)
-
-    return made(theirs), made(losses)
+    made = []
+    for package in (theirs, losses):
+        if lambda_weight is not None:
+            arguments["lambda_weight"] = getattr(package, lambda_weight[0])(**lambda_weight[1])
+        made.append(getattr(package, name)(**arguments))
+    return made
 
 
 def value_and_gradient(loss, labels, scores, factors=1.0):
     """The sum of the losses times factors, and its gradient."""
-    scores = tf.constant(scores)
-    with tf.GradientTape() as tape:
-        tape.watch(scores)
-        value = tf.reduce_sum(loss(tf.constant(labels), scores) * factors)
-    return value, tape.gradient(value, scores)
+    return helpers.value_and_gradient(lambda *batch: tf.reduce_sum(loss(*batch) * factors), labels, scores)
 
 
 def assert_near(found, expected, error=2e-6):

@@ -101,19 +101,9 @@ def compare(strategy, folder, _):
     (folder / f"{task()['index']}.json").write_text(json.dumps(found))
 
 
-class KillAt(tf.keras.callbacks.Callback):
-    """Kills this process in the middle of an epoch, as an operator or the kernel would."""
-
-    def __init__(self, epoch):
-        super().__init__()
-        self._epoch, self._current = epoch, None
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self._current = epoch
-
-    def on_train_batch_end(self, batch, logs=None):
-        if self._current == self._epoch and batch == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
+def kill():
+    """Kills this process, as an operator or the kernel would."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def train(strategy, folder, how):
@@ -136,7 +126,7 @@ def train(strategy, folder, how):
         steps_per_epoch=4,
         shuffle=False,
         verbose=0,
-        callbacks=[validation, resumable, *([KillAt(1)] if how == "kill" and index == 1 else [])],
+        callbacks=[validation, resumable, *([replicas.InTheMiddle(1, kill)] if how == "kill" and index == 1 else [])],
     )
     weights = [weight.tolist() for weight in model.get_weights()]
     found = {"start": start, "weights": weights, "validation": validation.get_state()}
@@ -193,12 +183,7 @@ def main(what, folder, argument=None):
     signal.alarm(300)  # ends this process even if the parent process cannot
     name = "parameter_server" if what == "train_asynchronously" else "multi_worker"
     strategy = training.get_strategy(name)
-    functions = {
-        "compare": compare,
-        "train": train,
-        "train_on_shards": train_on_shards,
-        "train_asynchronously": train_asynchronously,
-    }
+    functions = {each.__name__: each for each in (compare, train, train_on_shards, train_asynchronously)}
     functions[what](strategy, pathlib.Path(folder), argument)
 
 

@@ -100,6 +100,21 @@ class Trainer:
         return found
 
 
+class InTheMiddle(tf.keras.callbacks.Callback):
+    """Calls a function in the middle of an epoch."""
+
+    def __init__(self, epoch, function):
+        super().__init__()
+        self._epoch, self._current, self._function = epoch, None, function
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._current = epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self._current == self._epoch and batch == 1:
+            self._function()
+
+
 def furthest(some, others):
     """The largest difference, relative to the size of the weights where that is above 1."""
     return max(float(np.abs(a - b).max() / max(1.0, np.abs(a).max())) for a, b in zip(some, others, strict=True))

@@ -1,17 +1,13 @@
 """Training in several real processes on this machine, connected by TF_CONFIG."""
 
-import contextlib
 import json
-import os
 import pathlib
 import shutil
-import subprocess
-import sys
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import helpers
 from tests.clusters import finish, processes_of
 from tests.training import cluster_task, replicas
 from tfr_smooth import _keras, data
@@ -21,11 +17,9 @@ pytestmark = pytest.mark.slow
 SCRIPT = pathlib.Path(__file__).absolute().parent / "cluster_task.py"
 
 
-@contextlib.contextmanager
 def a_cluster(jobs, what, folder, *arguments):
     """Starts cluster_task.py once per task, and ends all at exit. Yields the processes by job and index."""
-    with processes_of(jobs, [SCRIPT, what, folder, *arguments], folder) as processes:
-        yield processes
+    return processes_of(jobs, [SCRIPT, what, folder, *arguments], folder)
 
 
 @pytest.fixture(scope="module")
@@ -127,11 +121,9 @@ def test_training_resumes_with_the_interrupted_epoch_after_a_worker_is_killed(fi
         found = result_of(folder, index)
         assert found["start"] == 1
         assert found["validation"]["best_epoch"] == expected["validation"]["best_epoch"]
-        for ours, theirs in zip(found["weights"], expected["weights"], strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+        helpers.assert_same(found["weights"], expected["weights"], rtol=1e-6, atol=1e-7)
     best, expected_best = (tf.keras.models.load_model(f / "output0" / "best.keras") for f in (folder, uninterrupted))
-    for ours, theirs in zip(best.get_weights(), expected_best.get_weights(), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+    helpers.assert_same(best.get_weights(), expected_best.get_weights(), rtol=1e-6, atol=1e-7)
 
 
 def test_each_worker_trains_on_its_own_lists(files, tmp_path):
@@ -156,8 +148,7 @@ def test_each_worker_trains_on_its_own_lists(files, tmp_path):
             features = tf.ragged.stack(features).to_tensor(0.0, shape=[*labels.shape, 16])
             model.train_on_batch({"features": features, "mask": labels >= 0.0}, labels)
     for worker in found:
-        for ours, expected in zip(worker["weights"], model.get_weights(), strict=True):
-            np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
+        helpers.assert_same(worker["weights"], model.get_weights(), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.skipif(_keras.IS_KERAS_3, reason="Keras 3 does not support parameter servers")
@@ -182,8 +173,7 @@ def test_the_example_has_the_metrics_of_one_process(files, tmp_path):
 
     with processes_of({"worker": 2}, command(tmp_path / "two", "--strategy=multi_worker"), tmp_path) as processes:
         finish(processes, tmp_path)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "CUDA_VISIBLE_DEVICES": "-1"}
-    subprocess.run([sys.executable, *command(tmp_path / "one")], env=environment, check=True, timeout=240)
+    helpers.check_run(*command(tmp_path / "one"))
     expected, found = (json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("one", "two"))
     assert list(found) == ["valid", "test"]
     for part, metrics in expected.items():

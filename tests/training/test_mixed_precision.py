@@ -70,8 +70,7 @@ def test_a_step_is_nearly_that_of_full_precision(policy):
     size = max(np.abs(step).max() for step in steps["float32"])
     assert size > 1e-2
     tolerance = {"mixed_float16": 0.01, "mixed_bfloat16": 0.08}[policy] * size
-    for ours, theirs in zip(steps[policy], steps["float32"], strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=tolerance)
+    helpers.assert_same(steps[policy], steps["float32"], rtol=1e-7, atol=tolerance)
 
 
 def test_scores_in_half_precision_get_the_float32_gradient(policy):

@@ -45,11 +45,8 @@ def test_the_time_left_excludes_compiling(monkeypatch, capsys):
         log.on_epoch_begin(epoch)
         log.on_epoch_end(epoch, {"loss": 0.5})
     log.on_train_end()
-    assert [line.rpartition(", ")[2] for line in capsys.readouterr().out.splitlines()] == [
-        "8 min left",
-        "8 s left",
-        "9 s left",
-    ]
+    left = [line.rpartition(", ")[2] for line in capsys.readouterr().out.splitlines()]
+    assert left == ["8 min left", "8 s left", "9 s left"]
 
 
 @pytest.mark.parametrize(

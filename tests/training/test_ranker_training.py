@@ -36,8 +36,7 @@ def train(ranker, width=4, further_metrics=(), callbacks=(), **arguments):
 
 def assert_equal(first, second):
     assert first[:2] == second[:2]
-    for own, other in zip(first[2], second[2], strict=True):
-        np.testing.assert_array_equal(own, other)
+    helpers.assert_same(first[2], second[2])
 
 
 @pytest.mark.parametrize("policy", ["float32", pytest.param("mixed_float16", marks=pytest.mark.slow)])

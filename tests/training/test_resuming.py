@@ -1,9 +1,10 @@
 """Resuming: an interrupted training run ends with the weights and metrics of an uninterrupted one."""
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import helpers
+from tests.training import replicas
 from tfr_smooth import data, losses, metrics, models, training
 
 EPOCHS = 4
@@ -19,19 +20,8 @@ class Interruption(Exception):
     pass
 
 
-class InterruptAt(tf.keras.callbacks.Callback):
-    """Interrupts training in the middle of an epoch."""
-
-    def __init__(self, epoch):
-        super().__init__()
-        self._epoch, self._current = epoch, None
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self._current = epoch
-
-    def on_train_batch_end(self, batch, logs=None):
-        if self._current == self._epoch and batch == 1:
-            raise Interruption
+def interrupt():
+    raise Interruption
 
 
 def read(path, **kwargs):
@@ -49,7 +39,7 @@ def run(files, directory, interrupt_at=None, seed=0, settings=None):
     start = resumable.restore(model)
     if start < EPOCHS:
         train = read(files["train"], shuffle=True, seed=5, first_epoch=start, num_epochs=EPOCHS - start)
-        callbacks = [validation, resumable, *([] if interrupt_at is None else [InterruptAt(interrupt_at)])]
+        callbacks = [validation, resumable, replicas.InTheMiddle(interrupt_at, interrupt)]
         model.fit(
             train, initial_epoch=start, epochs=EPOCHS, steps_per_epoch=4, shuffle=False, verbose=0, callbacks=callbacks
         )
@@ -77,11 +67,9 @@ def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(files, unin
     assert start == interrupt_at
     assert resumed_validation.history == validation.history
     assert resumed_validation.best_epoch == validation.best_epoch
-    for ours, theirs in zip(resumed.get_weights(), model.get_weights(), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+    helpers.assert_same(resumed.get_weights(), model.get_weights(), rtol=1e-6, atol=1e-7)
     best, resumed_best = (tf.keras.models.load_model(path / "best.keras") for path in (folder, tmp_path))
-    for ours, theirs in zip(resumed_best.get_weights(), best.get_weights(), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+    helpers.assert_same(resumed_best.get_weights(), best.get_weights(), rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.slow
@@ -98,8 +86,7 @@ def test_a_finished_run_is_not_repeated(files, uninterrupted):
     again, again_validation, start = run(files, folder, seed=99, settings=SETTINGS)
     assert start == EPOCHS
     assert again_validation.get_state() == validation.get_state()
-    for ours, theirs in zip(again.get_weights(), model.get_weights(), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    helpers.assert_same(again.get_weights(), model.get_weights())
 
 
 def test_resuming_with_other_settings_is_refused(files, uninterrupted):

@@ -34,8 +34,7 @@ def fit(model, **arguments):
 
 
 def assert_same_weights(ours, theirs):
-    for our, their in zip(ours.get_weights(), theirs.get_weights(), strict=True):
-        np.testing.assert_allclose(our, their, rtol=2e-4, atol=1e-5)
+    helpers.assert_same(ours.get_weights(), theirs.get_weights(), rtol=2e-4, atol=1e-5)
 
 
 @pytest.mark.slow

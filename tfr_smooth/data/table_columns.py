@@ -279,7 +279,6 @@ def _infer(name: str, column: pa.ChunkedArray, rows: pa.Array | None, max_catego
         return Column(name=name, kind=kind, has_missing=has_missing, categories=tuple(categories))
     if kind == "number":
         check_differences(f"column {name!r}", column.to_numpy())
-    values = list_columns.raw_values(column)[~missing]
     values = ColumnValues(column)(np.flatnonzero(~missing))
     fill = float(values.mean(dtype=np.float64)) / (_SECONDS_PER_DAY if kind == "date" else 1.0)
     return Column(name=name, kind=kind, fill=fill, has_missing=has_missing)
