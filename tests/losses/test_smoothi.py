@@ -43,5 +43,5 @@ def test_ndcg_equals_the_paper(alpha, topn, lengths):
 
 @pytest.mark.parametrize("delta", [0.001, 0.25, 0.499])
 def test_ndcg_equals_the_paper_for_any_delta(delta):
-    loss = losses.SmoothINDCGLoss(delta=delta, reduction="none")
+    loss = losses.SmoothINDCGLoss(alpha=1.0, delta=delta, reduction="none")
     check(loss, lambda y, s: references.smoothi_ndcg(y, s, delta=delta), *lists_of([30, 7]))
