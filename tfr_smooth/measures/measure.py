@@ -30,7 +30,7 @@ class Measure(_serialization.Configurable, abc.ABC):
       ...     def compute(self, labels, scores, mask, ranking):
       ...         return ranking.rank_relevance(scores, tf.minimum(labels, 1.0), mask, topn=1)[:, 0]
       >>> labels, scores = tf.constant([[0, 2, 1]]), tf.constant([[2.0, 1.0, 0.0]])
-      >>> exact, smooth = Success()(labels, scores), Success()(labels, scores, ranking=rankings.SmoothI())
+      >>> exact, smooth = Success()(labels, scores), Success()(labels, scores, ranking=rankings.SmoothI(1.0))
       >>> print(exact.numpy(), smooth.numpy().round(2))
       [0.] [0.33]
     """
