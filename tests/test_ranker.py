@@ -258,6 +258,8 @@ def test_the_best_epoch_of_the_validation_set_is_used():
     assert fitted.best_epoch_ == int(np.argmax(values)) and len(values) == 3
     assert fitted.score(NEW) == pytest.approx(max(values), abs=1e-6)
     assert set(fitted.history_) == {"loss", "val_ndcg", "val_smoothi_ndcg"}
+    fitted.set_params(select_by="last").fit(FRAME, label="label", query="query", eval_set=NEW)
+    assert fitted.best_epoch_ == 2 and fitted.score(NEW) == pytest.approx(fitted.history_["val_ndcg"][-1], abs=1e-6)
 
 
 @pytest.mark.slow

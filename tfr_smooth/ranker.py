@@ -48,7 +48,7 @@ class Ranker:
       dropout: Dropout rate of the hidden units, in [0, 1).
       weight_decay: AdamW's weight decay of the kernels, >= 0.
       select_by: The validation metric that selects the epoch: "smooth", the metric that the loss optimizes, or "ndcg",
-        exact NDCG, which other losses always use.
+        exact NDCG, which other losses always use; or "last" for the last epoch.
       patience: Epochs without improvement, >= 1, after which training stops. None never stops early.
       validation_fraction: Fraction of the queries that `fit` holds out for validation without `eval_set`, in [0, 1). 0
         trains on all queries and uses the last epoch.

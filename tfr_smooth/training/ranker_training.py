@@ -18,7 +18,7 @@ from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import Evaluation, ExactValidation
 from tfr_smooth.training.warm_start import WarmStart, WarmStartLoss
 
-_SELECT_BY = ("smooth", "ndcg")
+_SELECT_BY = ("smooth", "ndcg", "last")
 _LABEL_AGGREGATIONS = ("sum", "stochastic")
 _SCHEDULES = ("cosine", "constant")
 _OF_SCORER = ("hidden", "normalization", "batch_norm", "dropout", "members", "seed")
@@ -255,6 +255,7 @@ class RankerTraining:
                 valid,
                 used,
                 monitor=own[-1 if p["select_by"] == "smooth" else 0].name,
+                mode="last" if p["select_by"] == "last" else "max",
                 path=None if folder is None else folder / "best.keras",
                 patience=p["patience"],
             )

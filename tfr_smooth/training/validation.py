@@ -13,7 +13,7 @@ from tfr_smooth import _arguments, _files
 from tfr_smooth.data.batches import share_by_data
 from tfr_smooth.training import cluster
 
-MODES = ("max", "min")
+MODES = ("max", "min", "last")
 
 
 class Validation(tf.keras.callbacks.Callback):
@@ -27,7 +27,7 @@ class Validation(tf.keras.callbacks.Callback):
     Args:
       metrics_fn: A function from the model to its metrics by name, such as {"ndcg": 0.5}; called after each epoch.
       monitor: The name of the metric that determines the best epoch. NaN is never best.
-      mode: "max" if higher is better, "min" if lower is better.
+      mode: "max" if higher is better, "min" if lower is better, "last" if the last epoch is the best.
       path: The file of the best model, which must end in ".keras". None saves nothing.
       patience: The number of epochs without improvement, >= 1, after which training stops. None never stops early.
 
@@ -60,7 +60,7 @@ class Validation(tf.keras.callbacks.Callback):
             raise ValueError(f"`path` must end in '.keras', got {os.fspath(path)!r}.")
         self._metrics_fn = metrics_fn
         self._monitor = "val_" + monitor
-        self._sign = 1.0 if _arguments.choice("mode", mode, MODES) == "max" else -1.0
+        self._mode = _arguments.choice("mode", mode, MODES)
         self._path = None if path is None else os.fspath(path)
         self._patience = None if patience is None else _arguments.integer("patience", patience, least=1)
         self.best_epoch: int | None = None
@@ -84,7 +84,7 @@ class Validation(tf.keras.callbacks.Callback):
         for name, value in logs.items():
             self.history.setdefault(name, []).append(float(value))
         value = logs[self._monitor]
-        if value == value and (self.best_value is None or self._sign * value > self._sign * self.best_value):
+        if self._is_better(value):
             self.best_epoch, self.best_value, self.best_weights = epoch, value, self.model.get_weights()
             if self._path is not None:
                 self._save(self._path)
@@ -92,6 +92,11 @@ class Validation(tf.keras.callbacks.Callback):
         if self._patience is not None and epoch - last_gain >= self._patience:
             self.stopped = True
             self.model.stop_training = True
+
+    def _is_better(self, value: float) -> bool:
+        if self._mode == "last" or self.best_value is None:
+            return self._mode == "last" or value == value
+        return value > self.best_value if self._mode == "max" else value < self.best_value
 
     def _save(self, path: str) -> None:
         with cluster.path_to_save(self.model.distribute_strategy, path) as own_path:
@@ -197,7 +202,7 @@ class ExactValidation(Validation):
       dataset: A finite dataset of (inputs, labels) or (inputs, labels, weights), such as from `data.read_letor`.
       metrics: Metrics to compute, such as `metrics.NDCGMetric()`. Do not use them elsewhere.
       monitor: The name of the metric that determines the best epoch. None uses the first metric. NaN is never best.
-      mode: "max" if higher is better, "min" if lower is better.
+      mode: "max" if higher is better, "min" if lower is better, "last" if the last epoch is the best.
       path: The file of the best model, which must end in ".keras". None saves nothing.
       patience: The number of epochs without improvement, >= 1, after which training stops. None never stops early.
 
