@@ -109,7 +109,7 @@ def test_monitor_selects_the_metric_and_mode_min_its_lowest_value():
     ("arguments", "message"),
     [
         ({"monitor": "loss"}, "`monitor` must be one of 'ndcg', got 'loss'."),
-        ({"mode": "auto"}, "`mode` must be one of 'max', 'min', got 'auto'."),
+        ({"mode": "auto"}, "`mode` must be one of 'max', 'min', 'last', got 'auto'."),
         ({"patience": 0}, "`patience` must be an integer >= 1, got 0."),
         ({"path": "best.h5"}, "`path` must end in '.keras', got 'best.h5'."),
         ({"metrics": []}, "`metrics` must name at least one metric, got none."),
