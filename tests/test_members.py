@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests import helpers
 from tfr_smooth import losses, models, serving
-from tfr_smooth.models.member_dense import MemberDense
+from tfr_smooth.models.member_dense import MemberDense, MemberDropout
 
 RANDOM = np.random.RandomState(0)
 FEATURES = RANDOM.randn(2, 4, 3).astype(np.float32)
@@ -119,6 +119,15 @@ def test_outputs_and_their_mean_are_those_of_each_member(shared, units):
     expected = [x @ k + b for x, k, b in zip(own, layer.kernel.numpy(), layer.bias.numpy(), strict=True)]
     np.testing.assert_allclose(layer(inputs), np.concatenate(expected, axis=1), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(layer.mean(inputs), np.mean(expected, axis=0), rtol=1e-5, atol=1e-6)
+
+
+def test_dropout_drops_the_same_units_of_each_member_and_keeps_the_mean():
+    layer, inputs = MemberDropout(0.25, members=3, seed=0), tf.ones([2000, 3 * 5])
+    np.testing.assert_array_equal(layer(inputs, training=False), inputs)
+    dropped = layer(inputs, training=True).numpy().reshape(2000, 3, 5)
+    np.testing.assert_array_equal(dropped, np.repeat(dropped[:, :1], 3, axis=1))
+    assert set(np.unique(dropped)) == {0.0, np.float32(4.0 / 3.0)}
+    np.testing.assert_allclose(dropped.mean(axis=0), 1.0, atol=0.05)
 
 
 @pytest.mark.parametrize("members", [1, 2])

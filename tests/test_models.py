@@ -88,7 +88,7 @@ def test_dropout_applies_only_in_training():
     first, second = (scorer(inputs, training=True).numpy()[mask] for _ in range(2))
     assert np.abs(first - second).max() > 1e-3
     layers = [type(layer).__name__ for layer in a_scorer(hidden=[8], dropout=0.5).tower]
-    assert layers == ["BatchNormalization", "Dense", "BatchNormalization", "Dropout", "Dense"]
+    assert layers == ["BatchNormalization", "Dense", "BatchNormalization", "MemberDropout", "Dense"]
     assert models.FeedForwardScorer.from_config(scorer.get_config()).get_config() == scorer.get_config()
 
 

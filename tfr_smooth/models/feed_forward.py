@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.models.member_dense import MemberDense, initializer
+from tfr_smooth.models.member_dense import MemberDense, MemberDropout, initializer
 from tfr_smooth.models.normalization import NORMALIZATIONS, QueryMinMax, Standardize, get_normalizer
 from tfr_smooth.models.scorer import Scorer
 
@@ -123,7 +123,7 @@ class FeedForwardScorer(Scorer):
                 options = {"momentum": batch_norm_momentum, "synchronized": synchronized}
                 tower.append(tf.keras.layers.BatchNormalization(**options))
             if depth > 0 and dropout:
-                tower.append(tf.keras.layers.Dropout(dropout, seed=next(seeds)))
+                tower.append(MemberDropout(dropout, members=members, seed=next(seeds)))
             is_last = depth == len(widths)
             options = {"activation": None if is_last else "relu", "seed": next(seeds)}
             options["scale"] = _OUTPUT_SCALE if is_last else 2.0
