@@ -64,6 +64,12 @@ def test_isotonic_calibration_is_constant_outside_of_the_knots(knots, values, ex
     np.testing.assert_allclose(calibration(np.array([-np.inf, 1.0, 1e30], np.float32)), expected, rtol=1e-6)
 
 
+def test_isotonic_calibration_does_not_exceed_the_last_value_by_rounding():
+    calibration = models.IsotonicCalibration(scores=[0.0, 1.0], values=[0.09, 0.91])
+    assert np.float32(0.09) + (np.float32(0.91) - np.float32(0.09)) > np.float32(0.91)
+    np.testing.assert_array_equal(calibration(np.float32([1.0, 2.0])), np.float32([0.91, 0.91]))
+
+
 @pytest.mark.parametrize(
     ("calibration", "message"),
     [
