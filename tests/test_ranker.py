@@ -10,6 +10,7 @@ import tensorflow as tf
 
 import tfr_smooth
 from tfr_smooth import _keras, _table_inputs, data, evaluation, losses, training
+from tfr_smooth.training import ranker_training
 
 SMALL = {
     **{"hidden": [8], "epochs": 2, "batch_size": 16, "learning_rate": 0.01, "members": 1, "loss": "softmax"},
@@ -311,6 +312,18 @@ def test_a_resumed_training_ends_like_an_uninterrupted_one(members, tmp_path, ca
     assert longer.history_ == {
         name: pytest.approx(values, rel=1e-5) for name, values in fit(None, **constant).history_.items()
     }
+
+
+@pytest.mark.parametrize(("queries", "epochs"), [(2, 20), (101, 20), (250, 8), (2000, 5)])
+def test_many_queries_need_fewer_epochs(queries, epochs, monkeypatch):
+    settings = {**SMALL, "epochs": None, "batch_size": 1, "validation_fraction": 0.0}
+    lists = data.Lists.from_arrays(
+        np.eye(2)[np.arange(2 * queries) % 2], np.arange(2 * queries) % 2, np.arange(2 * queries) // 2
+    )
+    monkeypatch.setattr(ranker_training, "train", lambda model, dataset_fn, epochs, **others: seen.append(epochs))
+    seen = []
+    tfr_smooth.Ranker(**settings).fit(lists)
+    assert seen == [epochs]
 
 
 def test_the_loss_and_the_learning_rate_change_between_epochs():

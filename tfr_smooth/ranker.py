@@ -20,6 +20,7 @@ from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.training.ranker_training import Compiled, RankerTraining
 
 _CHUNK = 1 << 12  # rows that are scored at once
+_STEPS, _LEAST_EPOCHS, _MOST_EPOCHS = 2000, 5, 20  # of a training without `epochs`
 
 
 class Ranker:
@@ -36,7 +37,8 @@ class Ranker:
         probabilities, as `data.draw_labels`. No effect on one label.
       members: Networks whose scores are averaged, >= 1.
       hidden: Widths of the hidden layers, or the name of an architecture of `models.FeedForwardScorer`.
-      epochs: Passes over the training queries, >= 1.
+      epochs: Passes over the training queries, >= 1. None uses 20, and fewer for more than 3,200 queries: as many as
+        2,000 steps need, but at least 5.
       learning_rate: Adam's learning rate in the first epoch, > 0.
       schedule: "cosine" for a learning rate that decays to 0 by a cosine, or "constant".
       warm_start: Fraction of the epochs, the first ones, that train on `losses.SoftmaxLoss`, in [0, 1). No effect on a
@@ -92,7 +94,7 @@ class Ranker:
         label_aggregation: str = "sum",
         members: int = 8,
         hidden: Sequence[int] | str = (64,),
-        epochs: int = 20,
+        epochs: int | None = None,
         learning_rate: float = 0.003,
         schedule: str = "cosine",
         warm_start: float = 2 / 3,
@@ -136,10 +138,14 @@ class Ranker:
         self._reusable: Compiled | None = None  # what `fit` compiled
         self._training()
 
-    def _training(self, inputs: TableInputs | None = None) -> RankerTraining:
+    def _training(self, inputs: TableInputs | None = None, steps_per_epoch: int | None = None) -> RankerTraining:
         """Returns the training that the arguments define, with the weights of the labels of the table."""
         weights = None if inputs is None or inputs.label_weights is None else tuple(inputs.label_weights.values())
-        return RankerTraining(self._params, self._loss_options, weights)
+        params = dict(self._params)
+        if params["epochs"] is None:
+            needed = _MOST_EPOCHS if steps_per_epoch is None else math.ceil(_STEPS / steps_per_epoch)
+            params["epochs"] = min(max(needed, _LEAST_EPOCHS), _MOST_EPOCHS)
+        return RankerTraining(params, self._loss_options, weights)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Returns the constructor's arguments.
@@ -274,7 +280,7 @@ class Ranker:
             dataset_fn = functools.partial(self._epochs, inputs, train, steps_per_epoch)
             one_epoch = inputs.batches(with_one_label(train), p["batch_size"])
             settings = {**(settings or {}), "columns": [column.name for column in inputs.layer.columns]}
-        plan = self._training(inputs)
+        plan = self._training(inputs, steps_per_epoch)
         strategy = strategy or tf.distribute.get_strategy()
         num_features = one_epoch.element_spec[0]["features"].shape[-1]
         # An interrupted training leaves no compiled model.
@@ -359,7 +365,7 @@ class Ranker:
     def _epochs(self, inputs: TableInputs, lists: data.Lists, steps: int, finished: int) -> tf.data.Dataset:
         """Returns the batches of the epochs after the finished ones."""
         p = self._params
-        order = {"shuffle": True, "seed": p["seed"], "first_epoch": finished, "num_epochs": p["epochs"] - finished}
+        order = {"shuffle": True, "seed": p["seed"], "first_epoch": finished, "num_epochs": None}
         batches = inputs.batches(lists, p["batch_size"], group_by_length=True, **order)
         if inputs.label_weights is None or p["label_aggregation"] == "sum":
             return batches
@@ -591,7 +597,8 @@ class Ranker:
         model = self._fitted()
         card = options.pop("card", None) or serving.ModelCard()
         plan = self._training(self.inputs_)
-        own = {"training": plan.identity(), "loss": plan.make_loss()}
+        training = {**plan.identity(), "epochs": len(self.history_["loss"])}
+        own = {"training": training, "loss": plan.make_loss()}
         card = dataclasses.replace(card, **{name: each for name, each in own.items() if getattr(card, name) is None})
         inputs = {"num_features": model.num_features} if self.inputs_ is None else model.export_arguments
         return serving.export_ranker(model, path, card=card, **inputs, **options)
