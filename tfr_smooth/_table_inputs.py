@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -167,12 +167,13 @@ class TableInputs:
             features = given.features  # a table may have the columns that the lists do not have
         rows = np.sort(lists.rows)
         if lists.is_dense:
-            columns = columns_of_parts(map(lists.column(DENSE), parts_of(rows)))
+            columns = columns_of_parts(_matrices(lists, rows))
         else:
             chosen, columns = None if len(rows) == len(lists.source) else rows, []
             for name in given.features:  # one at a time: all of them may be larger than memory
                 table = lists.source.select([name])
                 columns += data.infer_columns(table, max_categories=max_categories, rows=chosen)
+                lists.release()
         for name in query_features:
             _arguments.name("query_features", name, [column.name for column in columns])
             _check_constant(lists, name)
@@ -255,9 +256,7 @@ class TableInputs:
         """Returns the lists with prepared features in memory; as they are if these are large, for `batches`."""
         count, width = len(lists.source), self.layer.num_features
         if self.layer.stacked and width == len(self.layer.columns):
-            known = not any(np.isnan(part).any() for part in map(lists.column(DENSE), parts_of(np.arange(count))))
-            lists.release()
-            if known:
+            if not any(np.isnan(part).any() for part in _matrices(lists, np.arange(count))):
                 return lists
         elif 4 * count * width > _MOST_BYTES:
             return lists
@@ -289,6 +288,13 @@ class TableInputs:
     def state(self) -> dict[str, Any]:
         """Returns what `scorer` does not contain, as JSON values."""
         return {"roles": dict(self.roles), "features": self.features, "query_features": self.query_features}
+
+
+def _matrices(lists: data.Lists, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Yields the dense features of rows in parts; the whole matrix may be larger than memory."""
+    for part in parts_of(rows):
+        yield lists.column(DENSE)(part)
+        lists.release()
 
 
 def _columns(role: str | Mapping[str, float]) -> list[str]:
