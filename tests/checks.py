@@ -251,7 +251,7 @@ def check_gradient(subject: Subject) -> None:
         np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-8)
 
 
-def differences(loss, labels, scores, step=1e-5):
+def differences(loss, labels, scores, step=2e-6):
     """Returns central differences of a loss with one value per list, computed in one batch of all perturbed lists."""
     batch, length = scores.shape
     moved = scores[:, None, None] + step * np.eye(length)[:, None] * np.array([1.0, -1.0])[:, None]
