@@ -248,10 +248,11 @@ def check_gradient(subject: Subject) -> None:
         else:
             expected = differences(loss, labels, scores)
         assert np.abs(expected).max() > 1e-4
-        np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-8)
+        # Where a rank has all relevance, the smooth MRR has a kink, at which a central difference is half a slope of 2e-8.
+        np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=2e-8)
 
 
-def differences(loss, labels, scores, step=2e-6):
+def differences(loss, labels, scores, step=1e-5):
     """Returns central differences of a loss with one value per list, computed in one batch of all perturbed lists."""
     batch, length = scores.shape
     moved = scores[:, None, None] + step * np.eye(length)[:, None] * np.array([1.0, -1.0])[:, None]
