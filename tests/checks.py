@@ -248,7 +248,7 @@ def check_gradient(subject: Subject) -> None:
         else:
             expected = differences(loss, labels, scores)
         assert np.abs(expected).max() > 1e-4
-        # Where a rank has all relevance, the smooth MRR has a kink, at which a central difference is half a slope of 2e-8.
+        # Where a rank has all relevance, the smooth MRR has a kink: a central difference is half of a slope of 2e-8.
         np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=2e-8)
 
 
