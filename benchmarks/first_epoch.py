@@ -35,7 +35,7 @@ def snippet(loss: str, folder: str) -> str:
         ("import tensorflow as tf\n", "import tensorflow as tf, tfr_smooth, time\ntfr_smooth.cache_programs()\n"),
         ('"/tmp/letor"', repr(folder)),
         (
-            "tfr_smooth.losses.SmoothINDCGLoss(alpha=10.0)",
+            "tfr_smooth.losses.SmoothINDCGLoss()",
             f"tfr_smooth.losses.get({loss!r})" if loss != "mse" else "'mse'",
         ),
         ("model.fit(", "before = time.process_time()\nmodel.fit("),

@@ -167,8 +167,8 @@ def test_training_with_a_parameter_server_raises_ndcg(files, tmp_path):
 def test_the_example_has_the_metrics_of_one_process(files, tmp_path):
     def command(output, *more):
         given = [f"--train={files / 'train.txt'}", f"--valid={files / 'vali.txt'}", f"--test={files / 'test.txt'}"]
-        sizes = ["--recipe=paper", "--hidden=8", "--batch_size=8", "--learning_rate=0.01", "--epochs=2"]
-        sizes += ["--members=2"]
+        sizes = ["--hidden=8", "--batch_size=8", "--learning_rate=0.01", "--epochs=2", "--members=2"]
+        sizes += ["--normalization=none", "--batch_norm=true", "--dropout=0"]
         return [SCRIPT.parents[2] / "examples" / "train_letor.py", *given, *sizes, f"--output_dir={output}", *more]
 
     with processes_of({"worker": 2}, command(tmp_path / "two", "--strategy=multi_worker"), tmp_path) as processes:

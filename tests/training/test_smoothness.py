@@ -150,7 +150,7 @@ def test_the_monitor_logs_the_diagnosis_at_the_current_temperature():
     loss = losses.ApproxNDCGLoss(alpha=alpha)
     model = models.FeedForwardScorer(hidden=[4])
     model.compile(optimizer="sgd", loss=loss)
-    values, expected = [0.5, 50.0], []
+    values, expected = [0.5, 5000.0], []
     callbacks = [
         training.TemperatureSchedule(alpha, values.__getitem__),
         training.SmoothnessMonitor(dataset, loss),
