@@ -296,6 +296,9 @@ def test_a_resumed_training_ends_like_an_uninterrupted_one(members, tmp_path, ca
     with pytest.raises(KeyboardInterrupt):
         fit(tmp_path / "interrupted", [Interrupt()])
     resumed = fit(tmp_path / "interrupted")
+    with pytest.raises(KeyboardInterrupt):
+        fit(tmp_path / "all", [Interrupt()], validation_fraction=0.0)
+    assert len(fit(tmp_path / "all", validation_fraction=0.0).history_["loss"]) == 3
     assert "Resuming after 1 finished epochs" in capsys.readouterr().out
     whole = fit(tmp_path / "whole")
     assert resumed.history_ == {name: pytest.approx(values, rel=1e-5) for name, values in whole.history_.items()}

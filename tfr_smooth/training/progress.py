@@ -25,8 +25,8 @@ class ProgressLog(tf.keras.callbacks.Callback):
     Use `verbose=0` in `fit`, and pass this callback after callbacks that add metrics.
 
     Args:
-      path: The CSV file to write, with the columns "epoch", from 1 on, and the metrics. A resumed training run keeps
-        the rows of earlier epochs. None writes no file.
+      path: The CSV file to write, with the columns "epoch", from 1 on, and the metrics. Its folder is created if
+        missing. A resumed training run keeps the rows of earlier epochs. None writes no file.
 
     Example:
       >>> import tensorflow as tf
@@ -122,6 +122,7 @@ class ProgressLog(tf.keras.callbacks.Callback):
         table = csv.DictWriter(text, names, lineterminator="\n")
         table.writeheader()
         table.writerows(self._rows)
+        os.makedirs(os.path.dirname(os.path.abspath(self._path)), exist_ok=True)
         _files.write_text(self._path, [text.getvalue()])
 
 

@@ -260,7 +260,6 @@ class RankerTraining:
                 patience=p["patience"],
             )
             validation.evaluation = compiled.evaluation
-        history = tf.keras.callbacks.History()
         schedule = WarmStart(
             p["learning_rate"],
             epochs=p["epochs"],
@@ -268,7 +267,7 @@ class RankerTraining:
             warm_epochs=round(p["warm_start"] * p["epochs"]),
             constant=p["schedule"] == "constant",
         )
-        shown: list[tf.keras.callbacks.Callback] = [schedule, history, *callbacks]
+        shown: list[tf.keras.callbacks.Callback] = [schedule, *callbacks]
         if p["verbose"]:
             shown.append(ProgressLog(None if folder is None or not is_chief(strategy) else folder / "log.csv"))
 
@@ -277,7 +276,7 @@ class RankerTraining:
                 print(f"Resuming after {finished} finished epochs in {folder}", flush=True)
             return dataset_fn(finished)
 
-        train(
+        history = train(
             model,
             remaining,
             epochs=p["epochs"],
@@ -289,6 +288,4 @@ class RankerTraining:
             callbacks=shown,
         )
         scorer.set_weights(model.get_weights())
-        if validation is None:
-            return Trained(scorer, history.history, None)
-        return Trained(scorer, validation.history, validation.best_epoch)
+        return Trained(scorer, history, None if validation is None else validation.best_epoch)

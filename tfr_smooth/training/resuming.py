@@ -74,6 +74,7 @@ class ResumableTraining(tf.keras.callbacks.Callback):
         self._validation = validation
         self._settings = json.loads(json.dumps(settings or {}))
         self._progress = _Json()
+        self.history: dict[str, list[float]] = {}
         self._checkpoint: tf.train.Checkpoint | None = None
         self._strategy: tf.distribute.Strategy | None = None
 
@@ -120,6 +121,7 @@ class ResumableTraining(tf.keras.callbacks.Callback):
             )
         if self._validation is not None:
             self._validation.set_state(progress["validation"])
+        self.history = progress["history"]
         return int(progress["finished_epochs"])
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
@@ -130,9 +132,12 @@ class ResumableTraining(tf.keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras: saves the state of the training."""
         assert self._checkpoint is not None and self._strategy is not None
+        for name, value in (logs or {}).items():
+            self.history.setdefault(name, []).append(float(value))
         self._progress.value = {
             "finished_epochs": epoch + 1,
             "settings": self._settings,
+            "history": self.history,
             "validation": None if self._validation is None else self._validation.get_state(),
         }
         with cluster.path_to_save(self._strategy, self._directory) as directory:

@@ -23,7 +23,7 @@ def train(
     settings: Mapping[str, Any] | None = None,
     prepare: Callable[[], object] | None = None,
     callbacks: Sequence[tf.keras.callbacks.Callback] = (),
-) -> None:
+) -> dict[str, list[float]]:
     """Trains a compiled and built model with `fit`.
 
     Args:
@@ -38,6 +38,9 @@ def train(
       prepare: Called before the first epoch unless the training run is resumed, such as to adapt the model.
       callbacks: Further callbacks, which receive the results of the validation.
 
+    Returns:
+      The training loss and the validation metrics of all epochs, by name.
+
     Raises:
       ValueError: If the checkpoints are those of other settings.
 
@@ -49,11 +52,11 @@ def train(
       >>> model.compile(optimizer="adam", loss="smoothi_ndcg")
       >>> model.build([None, None, 2])
       >>> validation = tfr_smooth.training.ExactValidation(dataset, [tfr_smooth.metrics.NDCGMetric()])
-      >>> tfr_smooth.training.train(model, lambda finished: dataset, epochs=3, validation=validation)
-      >>> len(validation.history["val_ndcg"])
+      >>> history = tfr_smooth.training.train(model, lambda finished: dataset, epochs=3, validation=validation)
+      >>> len(history["val_ndcg"])
       3
     """
-    finished = 0
+    finished, resumable, history = 0, None, tf.keras.callbacks.History()
     used = [*([] if validation is None else [validation]), *callbacks]
     if checkpoint_dir is not None:
         resumable = ResumableTraining(checkpoint_dir, validation=validation, settings=dict(settings or {}))
@@ -69,7 +72,9 @@ def train(
             steps_per_epoch=steps_per_epoch,
             shuffle=False,
             verbose=0,
-            callbacks=used,
+            callbacks=[*used, history],
         )
     if validation is not None:
         validation.restore_best(model)
+        return validation.history
+    return dict(history.history) if resumable is None else resumable.history
