@@ -100,7 +100,7 @@ class SmoothINDCGLoss(_NamedLoss):
 
     Args:
       alpha: Inverse temperature, > 0. With 1, training needs more steps or a higher learning rate than with 10 or 30
-        (docs/choosing_a_loss.md); the paper searches {0.1, 1, 10, 100}. A number or a non-trainable `tf.Variable`.
+        (docs/relaxations/smoothi.md); the paper searches {0.1, 1, 10, 100}. A number or a non-trainable `tf.Variable`.
       delta: The constant of Eq. 7, in (0, 0.5).
       stop_gradient: Whether no gradient flows through the product (Eq. 9).
       shift: Whether the lowest score of the list is subtracted from its scores, which the formula needs to be positive.

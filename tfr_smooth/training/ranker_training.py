@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -90,9 +91,9 @@ class RankerTraining:
         for name in ("members", "epochs", "batch_size", "max_categories"):
             _arguments.integer(name, params[name], least=1)
         _arguments.real("learning_rate", params["learning_rate"], above=0.0)
-        for name, below in (("weight_decay", None), ("warm_start", 1.0), ("validation_fraction", 1.0)):
+        for name, below in (("weight_decay", math.inf), ("warm_start", 1.0), ("validation_fraction", 1.0)):
             if params[name] != 0.0:
-                _arguments.real(name, params[name], above=0.0, **({} if below is None else {"below": below}))
+                _arguments.real(name, params[name], above=0.0, below=below)
         for name, known in (
             ("label_aggregation", _LABEL_AGGREGATIONS),
             ("select_by", _SELECT_BY),
