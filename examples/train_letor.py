@@ -88,12 +88,12 @@ def fit(
     ranker: Any, files: dict[str, list[str]], parts: dict[str, data.Lists], strategy: Any, output: pathlib.Path
 ) -> None:
     params = ranker.get_params()
-    batch_size, epochs = params["batch_size"], params["epochs"]
+    batch_size = params["batch_size"]
 
     def lists(finished: int) -> Any:
-        order = {"seed": params["seed"], "first_epoch": finished, "num_epochs": max(epochs - finished, 1)}
+        order = {"seed": params["seed"], "first_epoch": finished, "num_epochs": None}
         if _STRATEGY.value == "parameter_server":  # Each worker gets the lists, and reads them in its own order.
-            order |= {"seed": None, "num_epochs": None, "portable": True}
+            order |= {"seed": None, "portable": True}
         order["group_by_length"] = _GROUP_BY_LENGTH.value
         return parts["train"].batches(batch_size, shuffle=True, **order)
 

@@ -80,6 +80,12 @@ def test_metrics_run_file_and_export_are_those_of_the_model(finished, files):
 
 
 @pytest.mark.slow
+def test_no_flag_is_needed_but_the_files(files, tmp_path):
+    run(files, tmp_path, recipe=[])
+    assert len((tmp_path / "training" / "log.csv").read_text().splitlines()) == 1 + 20
+
+
+@pytest.mark.slow
 def test_the_default_recipe_trains_members_and_resumes(files, tmp_path):
     arguments = ("--members=2", "--hidden=8", "--schedule=constant", "--warm_start=0")
     for epochs in (1, 2):
