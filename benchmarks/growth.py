@@ -63,6 +63,11 @@ _PLOT = flags.DEFINE_string("plot", None, "PNG file to write the plot to, and NA
 _REPORT = flags.DEFINE_string("report", None, "Report of an earlier run (its --output), to draw without measuring.")
 
 # What grows, and its label on the plot.
+LOOKS = [
+    {"linestyle": line, "color": color, "marker": marker}
+    for line in ("-", "--", ":")
+    for color, marker in zip(_plotting.COLORS, "osD^vP", strict=True)
+]
 GROWTHS = {"documents": "documents per list, N", "lists": "lists per batch"}
 
 
@@ -129,9 +134,9 @@ def draw(results: Sequence[dict[str, Any]], lists: int, documents: int) -> Figur
     figure = Figure(figsize=(5.4, 8.0), layout="constrained")
     for axes, (growth, label), title in zip(figure.subplots(2, 1, sharey=True), GROWTHS.items(), titles, strict=True):
         found = {result["loss"]: result["milliseconds"] for result in results if result["growth"] == growth}
-        for name, look in _plotting.looks(names).items():
+        for name, look in zip(names, itertools.cycle(LOOKS), strict=False):
             times = {int(size): milliseconds for size, milliseconds in found.get(name, {}).items()}
-            axes.plot(list(times), list(times.values()), **look.options, markersize=4.5, linewidth=1.5, label=name)
+            axes.plot(list(times), list(times.values()), **look, markersize=4.5, linewidth=1.5, label=name)
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.xaxis.set_major_locator(FixedLocator(sorted({int(size) for times in found.values() for size in times})))

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from absl import app, flags
 from implicit.cpu.als import AlternatingLeastSquares
 from implicit.cpu.bpr import BayesianPersonalizedRanking
@@ -168,7 +169,9 @@ class RecommenderJob(experiments.StoredJob):
 def read(train: str, test: str, separator: str) -> tuple[recommendation.Interactions, recommendation.Interactions]:
     if not separator:
         return recommendation.read_lists(train, test)
-    return recommendation.read_ratings(train, test, separator={"tab": "\t"}.get(separator, separator))
+    names, separator = ["user", "item", "rating", "time"], {"tab": "\t"}.get(separator, separator)
+    frames = [pd.read_csv(path, sep=separator, names=names, engine="python") for path in (train, test)]
+    return recommendation.from_dataframe(*frames, user="user", item="item", time="time")
 
 
 def job(method: str, settings: dict[str, Any], *, seed: int = 0, is_search: bool) -> RecommenderJob:

@@ -23,6 +23,7 @@ from typing import Any
 import startup
 
 # isort: split
+import pandas as pd
 from absl import flags
 from command_line import errors_in_one_line, json_flag, write_json
 
@@ -112,7 +113,10 @@ def read() -> tuple[recommendation.Interactions, recommendation.Interactions]:
         found = recommendation.read_lists(*files)
     else:
         separator = {"csv": ",", "dat": "::", "data": "\t"}[ratings[1]]
-        found = recommendation.read_ratings(*files, separator=separator, least_rating=_LEAST_RATING.value)
+        names = ["user", "item", "rating", "time"]
+        frames = [pd.read_csv(path, sep=separator, names=names, engine="python") for path in files]
+        columns = {name: name for name in names}
+        found = recommendation.from_dataframe(*frames, **columns, least_rating=_LEAST_RATING.value)
     return found if _TEST.value else recommendation.hold_out(found, seed=_SEED.value)
 
 

@@ -71,8 +71,9 @@ class Relaxation:
         return self.ranking.__name__
 
     @property
-    def look(self) -> _plotting.Look:
-        return _plotting.look(self.loss)
+    def look(self) -> dict[str, Any]:
+        place = list(rankings.RANKINGS).index(self.loss)
+        return {"color": (*_plotting.COLORS, _plotting.text_color())[place], "marker": "osD^vPX"[place]}
 
     @property
     def default(self) -> float:
@@ -210,13 +211,13 @@ def draw_indicators(relaxation: Relaxation) -> Figure:
     """The matrix of ranks and documents for four values."""
     figure = new_figure(6.0)
     scores = tf.constant([FIVE_SCORES], tf.float64)
-    colors = LinearSegmentedColormap.from_list("shares", [_plotting.background(), relaxation.look.color])
+    colors = LinearSegmentedColormap.from_list("shares", [_plotting.background(), relaxation.look["color"]])
     all_axes = figure.subplots(2, 2, sharex=True, sharey=True)
     for axes, value in zip(all_axes.flat, relaxation.shown, strict=True):
         shares = indicators(relaxation.make(value), scores)
         axes.imshow(shares, cmap=colors, vmin=0.0, vmax=1.0)
         for (rank, document), share in np.ndenumerate(shares):
-            ink = _plotting.on_color(colors(share))
+            ink = "black" if np.dot(colors(share)[:3], [0.299, 0.587, 0.114]) > 0.5 else "white"
             axes.text(document, rank, f"{share:.2f}", ha="center", va="center", fontsize=10.5, color=ink)
         default = " (default)" if value == relaxation.default else ""
         axes.set_title(f"{relaxation.argument} = {value:g}{default}", loc="center")
@@ -254,7 +255,7 @@ def draw_positions(relaxation: Relaxation) -> Figure:
         mask = tf.ones_like(scores, tf.bool)
         curves = np.array([relaxation.make(value, **variant).positions(scores, mask).numpy()[0] for value in values])
         for document, score in enumerate(FIVE_SCORES):
-            axes.plot(values, curves[:, document], color=relaxation.look.color)
+            axes.plot(values, curves[:, document], color=relaxation.look["color"])
             axes.annotate(f" score {score:g}", (values[-1], curves[-1, document]), va="center", fontsize=9)
         mark_default(axes, relaxation)
         axes.set_title(", ".join(f'{name}="{value}"' for name, value in variant.items()))
@@ -271,7 +272,7 @@ def draw_error(relaxation: Relaxation, table: pd.DataFrame) -> Figure:
     """Error of the metrics above the norm of the gradient."""
     figure = new_figure(6.8)
     upper, lower = figure.subplots(2, 1, sharex=True)
-    values, color, gray = table["value"], relaxation.look.color, _plotting.text_color()
+    values, color, gray = table["value"], relaxation.look["color"], _plotting.text_color()
     lines = ((color, "-"), (color, (0, (4, 1.5))), (gray, ":"), (gray, "-."))
     for name, (ink, line) in zip(METRICS, lines, strict=True):
         upper.plot(values, np.maximum(table[name], 1e-12), label=name, color=ink, linestyle=line)
@@ -325,10 +326,10 @@ def draw_cost(tables: dict[str, pd.DataFrame]) -> Figure:
     label_place = 0.0
     for name, table in sorted(tables.items(), key=lambda item: item[1]["milliseconds"].iloc[-1]):
         relaxation, times = RELAXATIONS[name], table["milliseconds"]
-        axes.plot(table["documents"], times, **relaxation.look.options, markersize=5)
+        axes.plot(table["documents"], times, **relaxation.look, markersize=5)
         label_place = max(times.iloc[-1], 1.6 * label_place)  # so that labels do not overlap
         place = (table["documents"].iloc[-1] * 1.12, label_place)
-        axes.annotate(relaxation.title, place, color=relaxation.look.color, va="center", annotation_clip=False)
+        axes.annotate(relaxation.title, place, color=relaxation.look["color"], va="center", annotation_clip=False)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(top=2 * label_place)
@@ -352,12 +353,10 @@ def draw_trade_off(tables: dict[str, pd.DataFrame]) -> Figure:
         label = f"{relaxation.title}: {argument} from {limits}, default {relaxation.default:g}"
         x, y = table["gradient_p50"], table["NDCG"]
         powers = np.isclose(np.log10(table["value"]) % 1, [[0.0], [1.0]], atol=1e-4).any(axis=0)
-        axes.plot(
-            x, y, **look.options, markersize=4, linewidth=1.3, markevery=list(np.flatnonzero(powers)), label=label
-        )
+        axes.plot(x, y, **look, markersize=4, linewidth=1.3, markevery=list(np.flatnonzero(powers)), label=label)
         default = np.isclose(table["value"], relaxation.default, rtol=1e-4)
         edge = {"markersize": 10, "markeredgecolor": _plotting.text_color(), "markeredgewidth": 1.2, "zorder": 3}
-        axes.plot(x[default], y[default], **look.options, **edge)
+        axes.plot(x[default], y[default], **look, **edge)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(left=1e-4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -130,10 +131,9 @@ def _draw(tables: Mapping[str, Reliability]) -> Figure:
     axes = figure.subplots()
     highest = max([1.0, *(float(max(table.predicted.max(), table.observed.max())) for table in tables.values())])
     axes.plot([0.0, highest], [0.0, highest], color=_plotting.GRAY, linestyle=":", label="ideal")
-    for name, look in _plotting.looks(list(tables)).items():
-        table = tables[name]
+    for (name, table), color in zip(tables.items(), itertools.cycle(_plotting.COLORS), strict=False):
         label = f"{name} (ECE {table.expected_calibration_error:.3f})"
-        axes.plot(table.predicted, table.observed, label=label, markersize=4.5, **look.options)
+        axes.plot(table.predicted, table.observed, label=label, color=color, marker="o", markersize=4.5)
     axes.set_title("Reliability")
     axes.set_xlabel("predicted rate of relevance")
     axes.set_ylabel("observed rate of relevance")

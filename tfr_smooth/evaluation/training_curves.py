@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import numbers
 import os
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tfr_smooth import _arguments, _extras, _files, _plotting
+from tfr_smooth import _arguments, _extras, _files, _plotting, rankings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _LOSS = "loss"
 _VALIDATION = "val_"
+_RELAXATIONS = tuple(f"{name}_" for name in rankings.RANKINGS)  # the names of smooth metrics start with them
 _FEW_EPOCHS = 40
 
 
@@ -115,7 +117,8 @@ def _draw_panel(axes: Axes, curves: Mapping[str, np.ndarray], epochs: int) -> No
 
     quantities = list(dict.fromkeys(map(_quantity, curves)))
     # The loss has a color of its own, so that the panels share none.
-    colors = {_LOSS: _plotting.text_color()} if quantities == [_LOSS] else _plotting.colors(quantities)
+    palette = [_plotting.text_color()] if quantities == [_LOSS] else _plotting.COLORS
+    colors = dict(zip(quantities, itertools.cycle(palette), strict=False))
     # Training first, so the columns of the legend are training and validation.
     for name in sorted(curves, key=lambda name: (name.startswith(_VALIDATION), quantities.index(_quantity(name)))):
         validation = name.startswith(_VALIDATION)
@@ -132,7 +135,11 @@ def _draw_panel(axes: Axes, curves: Mapping[str, np.ndarray], epochs: int) -> No
             markerfacecolor=color if validation or epochs > _FEW_EPOCHS else _plotting.background(),
             label=f"{_quantity(name)}, {'validation' if validation else 'training'}",
         )
-    note = "A smooth metric may exceed the exact one." if any(map(_plotting.relaxation, quantities)) else None
+    note = (
+        "A smooth metric may exceed the exact one."
+        if any(name.startswith(_RELAXATIONS) for name in quantities)
+        else None
+    )
     # Below the panel, where it can cover no curve.
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, title=note)
 

@@ -7,7 +7,7 @@ from tfr_smooth.recommendation.evaluation import CatalogEvaluation, evaluate
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out
 from tfr_smooth.recommendation.interactions import Interactions
-from tfr_smooth.recommendation.readers import from_dataframe, read_lists, read_ratings
+from tfr_smooth.recommendation.readers import from_dataframe, read_lists
 from tfr_smooth.recommendation.recommender import Recommender
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "from_dataframe",
     "hold_out",
     "read_lists",
-    "read_ratings",
     "top_items",
     "user_batches",
 ]

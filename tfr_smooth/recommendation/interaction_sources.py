@@ -22,7 +22,7 @@ class IdTable:
     Args:
       name: What the ids name: "users" or "items".
       fixed: All possible ids, in their order; None for any.
-      from_text: Whether ids are given as bytes of a file, which become integers if all are integers.
+      from_text: Whether ids are strings of a file, which become integers if all are integers.
     """
 
     def __init__(self, name: str, fixed: Iterable[Any] | None, *, from_text: bool) -> None:
@@ -30,37 +30,27 @@ class IdTable:
         self._fixed = None if fixed is None else checked_ids(name, fixed, None)
         known = [] if self._fixed is None else self._fixed.tolist()
         self.numbers: dict[Hashable, int] = {
-            (str(each).encode() if from_text else each): number for number, each in enumerate(known)
+            (str(each) if from_text else each): number for number, each in enumerate(known)
         }
 
     def number(self, value: Hashable) -> int:
         """Returns the number of an id; raises a `ValueError` if it cannot be an id."""
         number = self.numbers.get(value)
-        return self._add(value) if number is None else number
-
-    def _add(self, value: Any) -> int:
-        shown = value
-        if self._from_text:
-            try:
-                shown = value.decode()
-            except UnicodeDecodeError as error:
-                raise ValueError(f"not UTF-8 text: {error.reason}") from None
-        if shown == "":
+        if number is not None:
+            return number
+        if value == "":
             raise ValueError(f"the {self._name[:-1]} is empty")
         if self._fixed is not None:
-            raise ValueError(f"{self._name[:-1]} {shown!r} is not in `{self._name}`")
-        number = self.numbers[value] = len(self.numbers)
-        return number
+            raise ValueError(f"{self._name[:-1]} {value!r} is not in `{self._name}`")
+        return self.numbers.setdefault(value, len(self.numbers))
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids, ascending if they are not fixed, and the final number of each number."""
         if self._fixed is not None:
             return self._fixed, np.arange(len(self._fixed))
         ids: list[Any] = list(self.numbers)
-        if self._from_text:
-            ids = [each.decode() for each in ids]
-            if all(_INTEGER.fullmatch(each) for each in ids):
-                ids = [int(each) for each in ids]
+        if self._from_text and all(_INTEGER.fullmatch(each) for each in ids):
+            ids = [int(each) for each in ids]
         checked_ids(self._name, ids, None)  # before sorting, which fails for mixed types
         order = sorted(range(len(ids)), key=ids.__getitem__)
         final = np.empty(len(ids), np.int64)
@@ -78,7 +68,7 @@ class Source:
       items: int [pairs].
       times: float64 [pairs], or None.
       below_rating: Number of pairs that were dropped because of a low rating.
-      place: Returns the place of a pair in the source, such as `path:line`, from its numbers.
+      place: Returns where a pair is in the source, such as `path:line`.
     """
 
     name: str
@@ -86,7 +76,7 @@ class Source:
     items: Any
     times: Any
     below_rating: int
-    place: Callable[[int, int], str]
+    place: Callable[[int], str]
 
 
 def joined(sources: Sequence[Source], users: IdTable, items: IdTable) -> Any:
@@ -100,13 +90,12 @@ def joined(sources: Sequence[Source], users: IdTable, items: IdTable) -> Any:
     # One number per pair, which fits int64 for any number of users and items that fit into memory.
     keys = [final_users[source.users] * len(item_ids) + final_items[source.items] for source in sources]
     unique = [np.unique(each) for each in keys]
-    for (first, a), (second, b) in itertools.combinations(zip(sources, unique, strict=True), 2):
-        both = np.intersect1d(a, b, assume_unique=True)
+    for a, b in itertools.combinations(range(len(sources)), 2):
+        both = np.intersect1d(unique[a], unique[b], assume_unique=True)
         if len(both):
-            user, item = divmod(int(both[0]), len(item_ids))
-            place = second.place(int(np.argmax(final_users == user)), int(np.argmax(final_items == item)))
-            pair = named_pair(user_ids, item_ids, user, item)
-            raise ValueError(f"{place}: {pair} are also in {first.name} ({counted(len(both), 'pair')} in both)")
+            place = sources[b].place(int(np.argmax(keys[b] == both[0])))
+            pair = named_pair(user_ids, item_ids, *divmod(int(both[0]), len(item_ids)))
+            raise ValueError(f"{place}: {pair} are also in {sources[a].name} ({counted(len(both), 'pair')} in both)")
     found = []
     for source, pairs, chosen in zip(sources, keys, unique, strict=True):
         rows, columns = np.divmod(chosen, len(item_ids))
