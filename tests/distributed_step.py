@@ -23,6 +23,8 @@ CASES = {
     "the last batch is one list": (5, 4, []),
 }
 
+EMPTY_REPLICA = ("one list: an empty replica", "the last batch is one list")
+
 MODELS = {  # optimizer and arguments of the scorer
     "sgd, with batch norm": ("sgd", {}),
     "sgd, two members": ("sgd", {"members": 2}),
