@@ -4,6 +4,7 @@ import pathlib
 
 import pandas as pd
 import pytest
+from scipy import stats
 
 import experiments
 from experiments import tables
@@ -43,3 +44,35 @@ def test_the_page_contains_the_tables_of_the_results(folder):
         compared = {"all": pd.concat(chosen)}
     for comparison in compared.values():
         assert tables.format_table(comparison, "markdown", measures).strip() in page
+
+
+LOSSES = {
+    "mean_squared": "mean squared error",
+    "softmax": "softmax",
+    "list_mle": "ListMLE",
+    "lambda_loss": "LambdaLoss",
+    "soft_ndcg": "SoftNDCG",
+    "approx_ndcg": "ApproxNDCG",
+    "neuralsort_ndcg": "NeuralSort-NDCG",
+    "smoothi_ndcg": "SmoothI-NDCG",
+}
+
+
+def test_the_page_contains_the_table_of_losses():
+    """Means of NDCG@10; significance against softmax by paired t-tests over queries, with Bonferroni's correction."""
+    results = pd.read_csv(DOCS / "results" / "losses.csv.gz")
+    page = (DOCS / "results.md").read_text(encoding="utf-8")
+
+    def cell(queries, name):
+        if name not in queries:
+            return "-"
+        difference = queries[name] - queries["softmax"]
+        significant = name != "softmax" and stats.ttest_1samp(difference, 0.0).pvalue * 14 < 0.05
+        mark = "*" if difference.mean() > 0.0 else "†"
+        return f"{queries[name].mean():.4f}{mark if significant else ''}"
+
+    for _, of_network in results.groupby("network"):
+        datasets = [queries for _, queries in of_network.groupby("dataset", sort=False)]
+        for name, title in LOSSES.items():
+            cells = [cell(each, which) for each in datasets for which in (name, f"softmax, then {name}")]
+            assert f"| {title} | {' | '.join(cells)} |" in page
