@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import rc_context, rcParams
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from experiments.results import Results
-from experiments.titles import RELAXATIONS, measure_title, ranker_title
+from experiments.titles import measure_title, ranker_title
 
 _MAIN = "ndcg"
 # Okabe and Ito's colors, which color-blind people can distinguish, and one that is readable on light and dark.
@@ -22,16 +22,6 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _GRAY = "#808080"
 _MARKERS = "osD^vPX"
 _LINES = ("-", "--", ":", "-.")
-
-
-def look(label: str) -> tuple[str, str]:
-    """Returns color and marker of a ranker: those of its relaxation, or gray."""
-    names = list(RELAXATIONS)
-    prefix = label.partition("_")[0]
-    if prefix not in names:
-        return _GRAY, "o"
-    place = names.index(prefix)
-    return (*COLORS, rcParams["text.color"])[place], _MARKERS[place]
 
 
 def metric_by_ranker(results: Results, dataset: str, comparison: pd.DataFrame) -> Figure:
@@ -44,9 +34,9 @@ def metric_by_ranker(results: Results, dataset: str, comparison: pd.DataFrame) -
     for panel, measure in zip(axes.flat, measures, strict=True):
         rows = comparison[comparison["measure"] == measure].set_index("ranker")
         for place, ranker in enumerate(rankers):
-            mean, error, (color, marker) = rows["mean"].get(ranker), rows["stderr"].get(ranker), look(ranker)
+            mean, error = rows["mean"].get(ranker), rows["stderr"].get(ranker)
             if mean is not None:
-                panel.errorbar([mean], [place], xerr=[error], fmt=marker, color=color, capsize=2, markersize=5)
+                panel.errorbar([mean], [place], xerr=[error], fmt="o", color=COLORS[0], capsize=2, markersize=5)
         panel.set_yticks(range(len(rankers)), [*map(ranker_title, rankers)], fontsize=9)
         panel.tick_params(axis="x", labelsize=9)
         panel.xaxis.set_major_locator(MaxNLocator(3))
@@ -97,8 +87,7 @@ def learning_curves(results: Results, dataset: str, comparison: pd.DataFrame) ->
         return None
     figure, axes = _panels(2, 3, 9.6, 6.4)
     for number, (label, found) in enumerate(curves.items()):
-        color, marker = look(label)
-        color = COLORS[number % len(COLORS)] if color == _GRAY else color
+        color, marker = COLORS[number % len(COLORS)], _MARKERS[number % len(_MARKERS)]
         for panel, name in zip(axes.flat, panels, strict=False):
             values = found.get(name, np.zeros(0))
             options = {"marker": marker, "markersize": 4, "markevery": max(1, len(values) // 8), "linewidth": 1.2}
@@ -121,7 +110,7 @@ def fit_seconds(results: Results, dataset: str, comparison: pd.DataFrame) -> Fig
     if seconds.empty:
         return None
     figure, axes = _panels(1, 1, 7.5, 1.0 + 0.25 * len(seconds))
-    axes.flat[0].barh([*map(ranker_title, seconds.index)], seconds, color=[look(label)[0] for label in seconds.index])
+    axes.flat[0].barh([*map(ranker_title, seconds.index)], seconds, color=COLORS[0])
     axes.flat[0].set_xlabel("processor time of fitting, seconds")
     axes.flat[0].grid(axis="y", visible=False)
     return figure

@@ -15,8 +15,6 @@ from experiments.folds import Dataset
 from experiments.jobs import MEASURES, Job, is_done, read_result
 from experiments.rankers import RANKERS
 
-_CONFIG = ("rankers", "grid", "settings")
-
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
@@ -74,8 +72,8 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     with open(path, encoding="utf-8") as file:
         config = json.load(file)
-    if not isinstance(config, dict) or not set(config) <= set(_CONFIG):
-        raise ValueError(f"{os.fspath(path)} must have an object with the keys {', '.join(_CONFIG)}.")
+    if not isinstance(config, dict) or not set(config) <= {"rankers", "grid", "settings"}:
+        raise ValueError(f"{os.fspath(path)} must have an object with the keys rankers, grid, settings.")
     rankers = config.pop("rankers", [])
     rankers = rankers if isinstance(rankers, dict) else {name: {} for name in rankers}
     entries = [

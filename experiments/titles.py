@@ -6,7 +6,7 @@ from tfr_smooth import losses
 
 _MEASURES = {"ndcg": "NDCG", "map": "MAP", "recip_rank": "MRR"}
 # Of losses of a relaxation and a measure, as the papers write them: ApproxNDCG, SoftNDCG, but SmoothI-NDCG.
-RELAXATIONS = {
+_RELAXATIONS = {
     "smoothi": "SmoothI-",
     "approx": "Approx",
     "soft": "Soft",
@@ -46,5 +46,5 @@ def _title(name: str) -> str:
         return _RANKERS[name]
     if name not in losses.NAMES:
         return name
-    start = RELAXATIONS.get(first, first.capitalize())
+    start = _RELAXATIONS.get(first, first.capitalize())
     return start + "".join(word.upper() if word in _CAPITALS else word.capitalize() for word in words)
