@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tfr_smooth import _arguments, _extras, _files, _plotting, rankings
+from tfr_smooth import _arguments, _extras, _files, _plotting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _LOSS = "loss"
 _VALIDATION = "val_"
-_RELAXATIONS = tuple(f"{name}_" for name in rankings.RANKINGS)  # the names of smooth metrics start with them
 _FEW_EPOCHS = 40
 
 
@@ -137,7 +136,7 @@ def _draw_panel(axes: Axes, curves: Mapping[str, np.ndarray], epochs: int) -> No
         )
     note = (
         "A smooth metric may exceed the exact one."
-        if any(name.startswith(_RELAXATIONS) for name in quantities)
+        if any(name.endswith(f"_{other}") for name in quantities for other in quantities)
         else None
     )
     # Below the panel, where it can cover no curve.
