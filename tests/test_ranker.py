@@ -14,12 +14,12 @@ from tfr_smooth.training import ranker_training
 
 SMALL = {
     **{"hidden": [8], "epochs": 2, "batch_size": 16, "learning_rate": 0.01, "members": 1, "loss": "softmax"},
-    **{"validation_fraction": 0.2, "verbose": False},
+    **{"validation_fraction": 0.2, "verbose": False, "max_categories": 10},
 }
 
 
 def table(queries=30, seed=0):
-    """Numbers with missing values, categories, booleans, dates and a column that is the same within each query."""
+    """Columns of every kind, with missing values, and a column that is the same within each query."""
     random = np.random.default_rng(seed)
     sizes = random.integers(3, 8, queries)
     rows = sizes.sum()
@@ -29,6 +29,10 @@ def table(queries=30, seed=0):
     frame["is_new"] = random.random(rows) > 0.5
     frame["listed"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 500, rows), unit="D")
     frame["age"] = np.repeat(random.integers(20, 60, queries), sizes)
+    frame["item"] = random.choice([None, *(f"item {number}" for number in range(40))], rows)
+    frame["genres"] = pd.Series(list(random.choice(list("abcdef"), count)) for count in random.integers(0, 4, rows))
+    frame["title"] = [" ".join(random.choice(["Red", "blue,", "(42)", "Éclair"], 4)) for _ in range(rows)]
+    frame["image"] = pd.Series(list(random.normal(size=(rows, 3)).astype(np.float32))).mask(random.random(rows) < 0.1)
     frame["label"] = (frame["price"].fillna(0.5) + (frame["color"] == "red") + random.random(rows) > 1.0).astype(int)
     return frame
 
@@ -165,6 +169,15 @@ def test_rank_sorts_each_query_by_score(ranker):
     pd.testing.assert_frame_equal(ranked[NEW.columns].sort_index(), NEW)
 
 
+def test_scores_and_ranks_do_not_replace_features(ranker):
+    frame = FRAME.rename(columns={"price": "score"})
+    fitted = tfr_smooth.Ranker(**SMALL).fit(frame, label="label", query="query", features=["score", "item"])
+    with pytest.raises(ValueError, match="^`names` must not be names of features, got 'score'.$"):
+        fitted.rank(frame)
+    ranked = fitted.rank(frame, names=("points", "rank"))
+    np.testing.assert_allclose(fitted.predict(ranked), ranked["points"], rtol=1e-5, atol=1e-6)
+
+
 def test_evaluate_returns_the_means_of_trec_eval_with_standard_errors(ranker):
     scores = ranker.predict(NEW)
     queries = []
@@ -202,7 +215,7 @@ def test_group_qid_and_columns_define_the_same_queries(of_arrays):
 def test_importance_is_by_column_and_0_for_a_column_that_is_constant(of_arrays, ranker):
     constant = NEW.assign(color="red")
     drops = ranker.feature_importance(constant, repeats=2).drops
-    assert set(drops) == {"price", "color", "is_new", "listed", "age"}
+    assert set(drops) == {"price", "color", "is_new", "listed", "age", "item", "genres", "title", "image"}
     assert drops["color"].tolist() == [0.0, 0.0] and abs(drops["price"]).max() > 0.0
     assert set(of_arrays.feature_importance(*numbers()[:2], qid=numbers()[2], repeats=1).drops) == {"1", "2", "3"}
 

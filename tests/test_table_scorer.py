@@ -1,7 +1,9 @@
 """TableFeatures and TableScorer: features from raw table columns inside a model."""
 
 import copy
+import itertools
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -66,7 +68,10 @@ def random_table(seed, rows=60):
             pd.Series(random.rand(rows) < 0.5, dtype="boolean"),
             pd.Series(random.choice(list("abcdef"), rows), dtype=object),
             pd.Series(pd.to_datetime(random.randint(0, 2 * 10**9, rows), unit="s")),
-        ][random.randint(5)]
+            pd.Series([list(random.choice(list("abcdef"), random.randint(1, 4))) for _ in range(rows)]),
+            pd.Series([" ".join(random.choice(["Red", "blue,", "(42)", "Éclair"], 4)) for _ in range(rows)]),
+            pd.Series(list(random.randn(rows, 3))),
+        ][random.randint(8)]
         frame[f"column {place}"] = values.mask(random.rand(rows) < random.choice([0.0, 0.3]))
     return pd.DataFrame(frame)
 
@@ -77,8 +82,21 @@ def reference(frame, columns):
     for _, row in frame.iterrows():
         features = []
         for column in columns:
-            value, missing = row[column.name], pd.isna(row[column.name])
-            if column.kind == "category":
+            value, missing = row[column.name], bool(np.all(pd.isna(row[column.name])))
+            if column.kind in ("id", "set", "text"):
+                parts = [] if missing else [value] if column.kind == "id" else value
+                if column.kind == "text" and not missing:
+                    words = [word for word in re.split(r"\W+", value.lower()) if word]
+                    parts = words + [f"{first} {second}" for first, second in itertools.pairwise(words)]
+                    codes = [2 + int(tf.strings.to_hash_bucket_fast(part, column.buckets)) for part in parts]
+                else:
+                    places = {text: place for place, text in enumerate(column.categories, start=2)}
+                    codes = [places.get(part, 1) for part in parts]
+                features += (codes + [0] * column.length)[: column.length]
+                continue
+            if column.kind == "vector":
+                features += [0.0] * column.length if missing else [number / column.scale for number in value]
+            elif column.kind == "category":
                 features += [float(not missing and value == category) for category in column.categories]
             elif column.kind == "date":
                 features.append(0.0 if missing else (value - pd.Timestamp(0)).total_seconds() / 86400 - column.fill)

@@ -24,6 +24,8 @@ def write(ranker: Any, path: str | os.PathLike[str]) -> None:
     params = ranker.get_params()
     if not isinstance(params["loss"], str):
         params["loss"] = tf.keras.losses.serialize(params["loss"])
+    if params["network"] is not None:
+        params["network"] = tf.keras.utils.serialize_keras_object(params["network"])
     content = {
         "params": params,
         "inputs": None if ranker.inputs_ is None else ranker.inputs_.state(),
@@ -44,6 +46,8 @@ def read(kind: type, path: str | os.PathLike[str]) -> Any:
     params = content["params"]
     if not isinstance(params["loss"], str):
         params["loss"] = tf.keras.losses.deserialize(params["loss"])
+    if params["network"] is not None:
+        params["network"] = tf.keras.utils.deserialize_keras_object(params["network"])
     ranker = kind(**params)
     model = tf.keras.models.load_model(os.fspath(path), compile=False)
     inputs, scorer = None, model

@@ -14,7 +14,7 @@ from tfr_smooth import _arguments, data, models
 from tfr_smooth.data import arrays, list_columns
 from tfr_smooth.data.batches import prefetched
 from tfr_smooth.data.list_columns import DENSE
-from tfr_smooth.data.table_columns import check_differences, columns_of_parts, conformed, listed, parts_of
+from tfr_smooth.data.table_columns import CODED, check_differences, columns_of_parts, conformed, listed, parts_of
 
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
 _MOST_BYTES = 1 << 28
@@ -142,6 +142,14 @@ class TableInputs:
         label = self.roles.get("label")
         return label if isinstance(label, dict) else None
 
+    @property
+    def kinds(self) -> str:
+        """The names of the columns of each kind, as text."""
+        by_kind: dict[str, list[str]] = {}
+        for column in self.layer.columns:
+            by_kind.setdefault(column.kind, []).append(column.name)
+        return "; ".join(f"{kind} {listed(names)}" for kind, names in by_kind.items())
+
     @classmethod
     def learn(
         cls,
@@ -149,6 +157,8 @@ class TableInputs:
         features: Sequence[str] | None,
         query_features: Sequence[str],
         max_categories: int,
+        kinds: Mapping[str, str] | None,
+        matches: Sequence[Sequence[str]],
         **names: Any,
     ) -> TableInputs:
         """Learns the columns of training lists.
@@ -158,6 +168,8 @@ class TableInputs:
           features: The features that the user chose, or None.
           query_features: The features that are the same for all documents of a query.
           max_categories: The number of categories per column.
+          kinds: The kinds of columns that are not to be inferred, by name, or None.
+          matches: Pairs of columns to compare.
           **names: As for `lists_of`, or none for those of the lists.
         """
         given = lists.roles
@@ -169,10 +181,13 @@ class TableInputs:
         if lists.is_dense:
             columns = columns_of_parts(_matrices(lists, rows))
         else:
-            chosen, columns = None if len(rows) == len(lists.source) else rows, []
+            chosen, columns, kinds = None if len(rows) == len(lists.source) else rows, [], dict(kinds or {})
+            for name in kinds:
+                _arguments.name("columns", name, given.features)
             for name in given.features:  # one at a time: all of them may be larger than memory
+                kind = {name: kinds[name]} if name in kinds else None
                 table = lists.source.select([name])
-                columns += data.infer_columns(table, max_categories=max_categories, rows=chosen)
+                columns += data.infer_columns(table, max_categories=max_categories, rows=chosen, kinds=kind)
                 lists.release()
         for name in query_features:
             _arguments.name("query_features", name, [column.name for column in columns])
@@ -181,7 +196,7 @@ class TableInputs:
         if len(given.labels) > 1:
             weights = given.label_weights or [1.0] * len(given.labels)
             roles["label"] = dict(zip(given.labels, weights, strict=True))
-        layer = models.TableFeatures(columns, stacked=lists.is_dense)
+        layer = models.TableFeatures(columns, matches=matches, stacked=lists.is_dense)
         lists.release()
         return cls(layer, roles, None if features is None else list(features), list(query_features))
 
@@ -245,6 +260,16 @@ class TableInputs:
         if extra and self.features is None:
             raise ValueError(f"`X` must have only the columns of `fit`, got also {extra[0]!r}.")
         return dict(zip(found.column_names, found.columns, strict=True))
+
+    def converted(self, lists: data.Lists) -> data.Lists:
+        """Returns the lists of `fit` with the raw values of the layer: ids and sets as text."""
+        coded = [column for column in self.layer.columns if column.kind in CODED]
+        found = conformed(lists.source, coded)
+        return lists.replace(lists.roles, dict(zip(found.column_names, found.columns, strict=True))) if coded else lists
+
+    def check_features(self, lists: data.Lists) -> None:
+        """Checks that other training lists have the features."""
+        self._features_of(lists.source, lists.roles.features)
 
     def raw(self, lists: data.Lists, rows: np.ndarray) -> Any:
         """Returns the values of rows of the source, as the layer takes them."""

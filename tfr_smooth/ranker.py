@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -35,6 +36,9 @@ class Ranker:
       label_aggregation: How `fit` trains on several labels: "sum" on the weighted sum of their losses, as
         `losses.MultiObjectiveLoss`; "stochastic" on one label per list and step, drawn with the weights as
         probabilities, as `data.draw_labels`. No effect on one label.
+      network: Your own Keras layer from encoded documents [batch, list, width] to scores, as for
+        `models.NetworkScorer`; `members`, `hidden`, `batch_norm` and `dropout` then have no effect. None for
+        feed-forward networks.
       members: Networks whose scores are averaged, >= 1.
       hidden: Widths of the hidden layers, or the name of an architecture of `models.FeedForwardScorer`.
       epochs: Passes over the training queries, >= 1. None uses 20, and fewer for more than 3,200 queries: as many as
@@ -54,7 +58,11 @@ class Ranker:
       patience: Epochs without improvement, >= 1, after which training stops. None never stops early.
       validation_fraction: Fraction of the queries that `fit` holds out for validation without `eval_set`, in [0, 1). 0
         trains on all queries and uses the last epoch.
-      max_categories: Categories per column, >= 1, the most frequent ones; others count as unseen.
+      columns: The kinds of columns that are not to be inferred, by name: "number", "category", "id", "text", or
+        "set:SEPARATOR" for several values in one text, such as "set:|"; see `data.infer_columns`.
+      matches: Pairs of columns to compare, such as a query and a title, or an item and the items of a session: vectors
+        by their scalar product and cosine, text by the fraction of common values or words.
+      max_categories: The most values of a column of text that is a category, >= 1.
       seed: Seed of the weights, the dropout, the order of the queries and the held-out queries, >= 0.
       verbose: Whether `fit` prints its progress.
       **loss_options: Hyperparameters of a loss given by its name.
@@ -92,6 +100,7 @@ class Ranker:
         *,
         loss: str | tf.keras.losses.Loss = "smoothi_ndcg",
         label_aggregation: str = "sum",
+        network: tf.keras.layers.Layer | None = None,
         members: int = 8,
         hidden: Sequence[int] | str = (64,),
         epochs: int | None = None,
@@ -106,6 +115,8 @@ class Ranker:
         select_by: str = "smooth",
         patience: int | None = None,
         validation_fraction: float = 0.0,
+        columns: Mapping[str, str] | None = None,
+        matches: Sequence[tuple[str, str]] | None = None,
         max_categories: int = 100,
         seed: int = 0,
         verbose: bool = True,
@@ -115,6 +126,7 @@ class Ranker:
         self._params: dict[str, Any] = {
             "loss": loss,
             "label_aggregation": label_aggregation,
+            "network": network,
             "members": members,
             "hidden": hidden,
             "epochs": epochs,
@@ -129,6 +141,8 @@ class Ranker:
             "select_by": select_by,
             "patience": patience,
             "validation_fraction": validation_fraction,
+            "columns": columns,
+            "matches": matches,
             "max_categories": max_categories,
             "seed": seed,
             "verbose": verbose,
@@ -145,7 +159,8 @@ class Ranker:
         if params["epochs"] is None:
             needed = _MOST_EPOCHS if steps_per_epoch is None else math.ceil(_STEPS / steps_per_epoch)
             params["epochs"] = min(max(needed, _LEAST_EPOCHS), _MOST_EPOCHS)
-        return RankerTraining(params, self._loss_options, weights)
+        embeddings, vectors = ([], []) if inputs is None else (inputs.layer.embeddings, inputs.layer.vectors)
+        return RankerTraining(params, self._loss_options, weights, embeddings=embeddings, vectors=vectors)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Returns the constructor's arguments.
@@ -197,6 +212,7 @@ class Ranker:
         features: Sequence[str] | None = None,
         query_features: Sequence[str] = (),
         eval_set: Any = None,
+        init_model: Ranker | None = None,
         further_metrics: Sequence[tf.keras.metrics.Metric] = (),
         steps_per_epoch: int | None = None,
         strategy: tf.distribute.Strategy | None = None,
@@ -235,6 +251,8 @@ class Ranker:
           eval_set: The validation set: a table with the same columns, (X, y, qid) for arrays, or `data.Lists`; for
             datasets, a dataset. None holds out `validation_fraction` of the queries, or uses the last epoch for a
             dataset.
+          init_model: A fitted ranker to continue from, such as with new days of data: with its columns, their
+            preparation and its weights. The arguments of the network must be the same.
           further_metrics: Further metrics of the validation set, for `history_`.
           steps_per_epoch: Batches per epoch; needed for a function and for a dataset that repeats.
           strategy: A `tf.distribute` strategy, such as from `training.get_strategy`. None trains on one device.
@@ -270,8 +288,14 @@ class Ranker:
             split = lambda whole: whole.split(held, seed=p["seed"]) if held else (whole, None)  # noqa: E731
             train, _ = split(documents)
             known = {} if isinstance(X, data.Lists) else names
-            inputs = TableInputs.learn(train, features, query_features, p["max_categories"], **known)
-            train, valid = split(inputs.prepared(documents))
+            if init_model is None:
+                options = p["max_categories"], p["columns"], p["matches"] or ()
+                inputs = TableInputs.learn(train, features, query_features, *options, **known)
+            else:
+                inputs = init_model._continued(documents)
+            if p["verbose"] and not documents.is_dense:
+                print(f"Columns: {inputs.kinds}", flush=True)
+            train, valid = split(inputs.prepared(inputs.converted(documents)))
             if eval_set is not None:
                 valid = inputs.prepared(clicked(inputs.validation(eval_set, propensity)))
             if valid is not None:  # Without weights of documents, but with those of clicks.
@@ -286,11 +310,16 @@ class Ranker:
         # An interrupted training leaves no compiled model.
         previous, self._reusable = self._reusable, None
         compiled = plan.compiled(previous, num_features, further_metrics, strategy)
+        weights = None if init_model is None else init_model._uncalibrated().get_weights()
+        if weights is not None:
+            digest = hashlib.sha256(b"".join(np.ascontiguousarray(each).tobytes() for each in weights)).hexdigest()
+            settings = {**(settings or {}), "init_model": digest}
         trained = plan.run(
             compiled,
             dataset_fn,
             one_epoch,
             valid,
+            initial_weights=weights,
             num_further=len(further_metrics),
             steps_per_epoch=steps_per_epoch,
             strategy=strategy,
@@ -335,7 +364,7 @@ class Ranker:
           ImportError: If SciPy is not installed; the extra `tfr_smooth[evaluation]` includes it.
         """
         self._fitted()
-        scorer = self._scorer.scorer if isinstance(self._scorer, models.CalibratedScorer) else self._scorer
+        scorer = self._uncalibrated()
         if isinstance(X, tf.data.Dataset):
             model = scorer if self.inputs_ is None else self.inputs_.scorer(scorer)
             queries = list(training.score_queries(model, X))
@@ -349,6 +378,24 @@ class Ranker:
         calibrated.build((None, None, scorer.num_features))
         self._take_fitted(self.inputs_, calibrated, self.history_, self.best_epoch_)
         return self
+
+    @property
+    def _scores_lists(self) -> bool:
+        """Whether the score of a document may depend on the others of its query."""
+        return self._params["normalization"] == "min_max" or self._params["network"] is not None
+
+    def _uncalibrated(self) -> models.Scorer:
+        """Returns the scorer without calibration."""
+        self._fitted()
+        return self._scorer.scorer if isinstance(self._scorer, models.CalibratedScorer) else self._scorer
+
+    def _continued(self, lists: data.Lists) -> TableInputs:
+        """Returns the preparation of the columns for a training that continues with other lists."""
+        self._fitted()
+        if self.inputs_ is None:
+            raise ValueError("`init_model` must be trained on a table or an array, got one trained on a dataset.")
+        self.inputs_.check_features(lists)
+        return self.inputs_
 
     def _take_fitted(
         self,
@@ -375,9 +422,9 @@ class Ranker:
     def _lists(
         self, X: Any, y: Any = None, qid: Any = None, group: Any = None, *, needs: Sequence[str] = ()
     ) -> data.Lists:
-        """Returns the documents with the needed roles; min-max normalization always needs the queries."""
+        """Returns the documents with the needed roles; those that score whole lists need the queries."""
         self._fitted()
-        if self._params["normalization"] == "min_max":
+        if self._scores_lists:
             needs = [*needs, "query"]
         given = {"y": y, "qid": qid, "group": group}
         if self.inputs_ is not None:
@@ -393,7 +440,8 @@ class Ranker:
 
         Args:
           X: A table as for `fit`; the columns of labels, queries and weights may be missing. Or a dataset.
-          qid: The query of each row; needed, as an alternative to a column or `group`, for `normalization="min_max"`.
+          qid: The query of each row; needed, as an alternative to a column or `group`, for `normalization="min_max"`
+            and for a `network`.
           group: The number of rows of each query.
 
         Returns:
@@ -410,7 +458,7 @@ class Ranker:
     def _scores(self, lists: data.Lists, scorer: models.Scorer | None = None) -> np.ndarray:
         """Returns the scores of the documents in the order of the lists."""
         scorer, inputs = self._scorer if scorer is None else scorer, self.inputs_
-        if self._params["normalization"] == "min_max":
+        if self._scores_lists:
             found = [
                 query.scores
                 for query in training.score_queries(
@@ -445,26 +493,35 @@ class Ranker:
         size = self._params["batch_size"]
         return lists.batches(size) if self.inputs_ is None else self.inputs_.batches(self.inputs_.prepared(lists), size)
 
-    def rank(self, X: Any, *, qid: Any = None, group: Any = None) -> Any:
+    def rank(self, X: Any, *, qid: Any = None, group: Any = None, names: tuple[str, str] = ("score", "rank")) -> Any:
         """Ranks the rows of a table within each query.
 
         Args:
           X: A table as for `predict`.
           qid: The query of each row, unless the table has the column of `fit`.
           group: The number of rows of each query.
+          names: The names of the columns of scores and ranks, which are no features of the ranker.
 
         Returns:
-          A copy of the table as a pandas DataFrame with the columns "score" and "rank", from 1 on, queries in their
+          A copy of the table as a pandas DataFrame with the columns of scores and of ranks, from 1 on, queries in their
           order and the best document first; ties keep the order of the rows.
+
+        Raises:
+          ValueError: If a name is that of a feature, or as for `predict`.
         """
+        known = [] if self.inputs_ is None else [column.name for column in self.inputs_.layer.columns]
+        if twice := set(names) & set(known):
+            raise ValueError(f"`names` must not be names of features, got {sorted(twice)[0]!r}.")
         lists = self._lists(X, qid=qid, group=group, needs=["query"])
         scores, queries = self._scores(lists), lists.query_of_document
         order = np.lexsort((-scores, queries))
         if isinstance(X, data.Lists):
             ranked = lists.to_pandas().iloc[order].copy()
         else:
-            ranked = (X if hasattr(X, "iloc") else as_table(X).to_pandas()).iloc[lists.rows[order]].copy()
-        ranked["score"], ranked["rank"] = scores[order], np.arange(len(order)) - lists.starts[queries[order]] + 1
+            # The libraries know types that Arrow cannot convert, such as lists of views.
+            frame = X if hasattr(X, "iloc") else X.to_pandas() if hasattr(X, "to_pandas") else as_table(X).to_pandas()
+            ranked = frame.iloc[lists.rows[order]].copy()
+        ranked[names[0]], ranked[names[1]] = scores[order], np.arange(len(order)) - lists.starts[queries[order]] + 1
         return ranked
 
     def evaluate(
@@ -475,7 +532,8 @@ class Ranker:
         qid: Any = None,
         group: Any = None,
         measures: Sequence[str] = DEFAULT_MEASURES,
-    ) -> dict[str, evaluation.Estimate]:
+        by_query: bool = False,
+    ) -> dict[str, Any]:
         """Computes trec_eval's measures.
 
         Args:
@@ -484,10 +542,12 @@ class Ranker:
           qid: The query of each row, unless the table has the column of `fit`.
           group: The number of rows of each query.
           measures: Names of measures, as for `evaluation.trec_eval`.
+          by_query: Whether to return the value of each query, for tables.
 
         Returns:
-          The mean over queries and its standard error, by measure. After training on several labels, of each, by
-          LABEL/MEASURE, such as "purchase/ndcg".
+          The mean over queries and its standard error, by measure; or the values, by measure and by query, which
+          `evaluation.randomization_test` compares with those of another ranker. After training on several labels, of
+          each, by LABEL/MEASURE, such as "purchase/ndcg".
 
         Raises:
           ImportError: If pytrec_eval is not installed; the extra `tfr_smooth[evaluation]` includes it.
@@ -496,8 +556,11 @@ class Ranker:
             return estimates(evaluation.trec_eval_by_query(training.score_queries(self._fitted(), X), measures))
         lists = self._lists(X, y, qid, group, needs=["label", "query"])
         scores, found = self._scores(lists), {}
+        queries = lists.query_of_document
+        if by_query:
+            queries = np.array(lists.query_ids.to_pylist(), object)[queries]
         for name in lists.roles.labels:
-            each = evaluation.evaluate_rows(lists.values(name), scores, lists.query_of_document, measures)
+            each = evaluation.evaluate_rows(lists.values(name), scores, queries, measures, by_query=by_query)
             prefix = f"{name}/" if len(lists.roles.labels) > 1 else ""
             found.update({f"{prefix}{measure}": estimate for measure, estimate in each.items()})
         return found

@@ -322,7 +322,7 @@ def feature(where: Where, column: Any, part: bool = False) -> Any:
         column = _plain(column)
     elif pa.types.is_string_view(kind.value_type):
         column = column.cast(pa.list_(pa.large_string()))
-    elif not part and is_set(kind) and is_number(kind.value_type) and not column.null_count:
+    elif not part and is_set(kind) and is_number(kind.value_type):
         lengths = pc.min_max(pc.list_value_length(column)).as_py()
         if lengths["min"] == lengths["max"] and lengths["min"]:
             column = column.cast(pa.list_(kind.value_type, lengths["min"]))  # sets of one size are vectors

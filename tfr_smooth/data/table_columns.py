@@ -17,17 +17,39 @@ from tfr_smooth.data import list_columns
 from tfr_smooth.data.list_columns import ColumnValues, Where, shown
 
 # Kind -> what the table contains, for messages.
-_KINDS = {"number": "numbers", "boolean": "booleans", "category": "text", "date": "dates"}
+_KINDS = {
+    "number": "numbers",
+    "boolean": "booleans",
+    "category": "text",
+    "date": "dates",
+    "id": "text or integers",
+    "set": "lists or text",
+    "text": "text",
+    "vector": "vectors",
+}
+CODED = ("id", "set", "text")  # kinds whose values become codes, for embeddings
 # The kinds of values that a column of this kind accepts.
-_ACCEPTED = {"number": ("number", "boolean"), "boolean": ("boolean", "number")}
-# The type of a column whose values are all missing.
-_TYPES = {"number": pa.float32(), "boolean": pa.float32(), "category": pa.large_string(), "date": pa.timestamp("s")}
+_ACCEPTED = {
+    "number": ("number", "boolean"),
+    "boolean": ("boolean", "number"),
+    "id": ("category", "number"),
+    "set": ("set", "vector", "category"),
+    "text": ("category",),
+}
+# The type of a column whose values are all missing, if it is not text.
+_TYPES = {"number": pa.float32(), "boolean": pa.float32(), "date": pa.timestamp("s")}
 _SECONDS_PER_DAY = 86400.0
 _ROWS_AT_ONCE = 2**16
 _MOST_SAMPLED = 2**12  # rows in which different values are counted
 _ENOUGH = 16  # different values; rankers learn from these almost as much as from more
 # Longer lists of names would hide the rest of an error message.
 _MOST_LISTED = 20
+_MOST_VALUES = 100_000  # of ids and sets with a vector of their own; columns with more are hashed
+_MOST_BUCKETS = 2**23  # float32 has all integers up to twice this
+_TEXT_BUCKETS = 2**15
+_MOST_CODES = 64  # values of a set, or words and word pairs of a text
+_RARE = 20  # rows; a value in fewer rows would learn their noise
+_WORDS = 2.5  # words per value of a column of text, at least
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,11 +60,17 @@ class Column:
 
     Args:
       name: The name in the table, not empty.
-      kind: "number", "boolean", "category" (text) or "date".
+      kind: "number", "boolean", "date", "vector" (numbers [length]), "category" (text with few values), "id" (text or
+        integers with many values), "set" (several values) or "text" (words).
       fill: The mean of the known values in training, which replaces missing ones; for dates in days since 1970-01-01
         UTC. 0 for categories.
       has_missing: Whether values were missing in training. If so, the column has a feature that indicates this.
-      categories: The known categories, not empty, of the kind "category". () for other kinds.
+      categories: The known categories, not empty, of the kind "category"; the values of an id or a set that have a
+        vector of their own. () for other kinds, and if values are hashed.
+      length: The numbers of a vector; the most codes per document of a set or text.
+      buckets: The number of values of hashed ids, sets and words; 0 if values are not hashed.
+      separator: What separates the values of a set in text.
+      scale: What the numbers of a vector are divided by, > 0.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -59,6 +87,10 @@ class Column:
     fill: float = 0.0
     has_missing: bool = False
     categories: tuple[str, ...] = ()
+    length: int = 1
+    buckets: int = 0
+    separator: str = "|"
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
@@ -69,27 +101,45 @@ class Column:
         _arguments.boolean("has_missing", self.has_missing)
         texts = () if isinstance(self.categories, str) else tuple(self.categories)
         fits = all(isinstance(text, str) and text for text in texts) and len(set(texts)) == len(texts)
-        if not fits or bool(texts) != (self.kind == "category"):
-            expected = "unique strings that are not empty" if self.kind == "category" else f"() for a {self.kind}"
+        is_coded = self.kind in CODED and not self.buckets
+        if not fits or (not is_coded and bool(texts) != (self.kind == "category")):
+            expected = (
+                "unique strings that are not empty" if self.kind == "category" or is_coded else f"() for a {self.kind}"
+            )
             raise ValueError(f"`categories` must be {expected}, got {shown(self.categories)}.")
         object.__setattr__(self, "categories", texts)  # JSON has lists.
+        _arguments.integer("length", self.length, least=1)
+        _arguments.integer("buckets", self.buckets, least=0)
+        _arguments.real("scale", self.scale, above=0.0)
 
     @property
     def dtype(self) -> tf.DType:
-        """Type of the raw values: float32 for numbers and booleans, string for categories, int64 for dates."""
-        return {"category": tf.string, "date": tf.int64}.get(self.kind, tf.float32)
+        """Type of the raw values: int64 for dates; float32 for numbers, booleans and vectors; string for others."""
+        return tf.string if self.is_text else tf.int64 if self.kind == "date" else tf.float32
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the raw values are text; those of sets are joined by the separator."""
+        return self.kind == "category" or self.kind in CODED
 
     @property
     def missing_value(self) -> float | str | int:
-        """The raw value that means missing: NaN, "" for categories, and the smallest int64 for dates."""
+        """The raw value that means missing: NaN, "" for text, and the smallest int64 for dates."""
         if self.kind == "date":
             return int(np.iinfo(np.int64).min)
-        return "" if self.kind == "category" else np.nan
+        return "" if self.is_text else np.nan
 
     @property
     def width(self) -> int:
-        """Number of features: one per category or one, and one if values were missing in training."""
-        return (len(self.categories) if self.kind == "category" else 1) + self.has_missing
+        """Number of features: one per category, code or number, and one if values were missing in training."""
+        if self.kind in CODED:
+            return self.length
+        return (len(self.categories) if self.kind == "category" else self.length) + self.has_missing
+
+    @property
+    def rows(self) -> int:
+        """Number of codes of ids, sets and texts: also 0 for padding and 1 for unknown values."""
+        return 2 + (self.buckets or len(self.categories))
 
 
 def as_columns(columns: Iterable[Column | Mapping[str, Any]]) -> tuple[Column, ...]:
@@ -111,18 +161,27 @@ def as_columns(columns: Iterable[Column | Mapping[str, Any]]) -> tuple[Column, .
     return found
 
 
-def infer_columns(table: Any, *, max_categories: int = 100, rows: np.ndarray | None = None) -> list[Column]:
+def infer_columns(
+    table: Any,
+    *,
+    max_categories: int = 100,
+    rows: np.ndarray | None = None,
+    kinds: Mapping[str, str] | None = None,
+) -> list[Column]:
     """Returns the columns of a training table, with their kinds, means and categories.
 
-    Integers and floats are numbers; text and categorical columns are categories; timestamps and dates are dates, in UTC
-    if they have no time zone. NaN, None, NaT, NA and empty text are missing values.
+    Integers and floats are numbers; timestamps and dates are dates, in UTC if they have no time zone; lists of one
+    length of numbers are vectors, and other lists sets. Text and categorical columns are categories if they have few
+    values, else text if they have several words, else ids. NaN, None, NaT, NA and empty text are missing values.
 
     Args:
       table: A table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface, with
         unique column names.
-      max_categories: The number of categories per column, >= 1: the most frequent ones, ties in the order of the text.
-        Other categories count as unseen.
+      max_categories: The most values, >= 1, of a category of unknown kind. Of a column whose kind is given as
+        "category", these are the most frequent ones, ties in the order of the text; others count as unseen.
       rows: The rows to learn from, integers [n]. None uses all.
+      kinds: The kinds of columns by name, in place of the inferred ones: "id", "set", "text" and "category" for text,
+        "id" also for integers; "set:SEPARATOR" for text with several values, such as "set:|".
 
     Returns:
       One column per column of the table, in order.
@@ -146,7 +205,10 @@ def infer_columns(table: Any, *, max_categories: int = 100, rows: np.ndarray | N
     if not found.num_columns:
         raise ValueError("`table` must have at least one column, got none.")
     chosen = None if rows is None else pa.array(rows)
-    return [_infer(name, found[name], chosen, most) for name in found.column_names]
+    known = dict(kinds or {})
+    for name in known:
+        _arguments.name("kinds", name, found.column_names)
+    return [_infer(name, found[name], chosen, most, known.get(name)) for name in found.column_names]
 
 
 def conformed(table: pa.Table, columns: Iterable[Column]) -> pa.Table:
@@ -175,12 +237,17 @@ def conformed(table: pa.Table, columns: Iterable[Column]) -> pa.Table:
         known = pc.invert(pc.is_null(values, nan_is_null=True))
         kind, row = _kind(values.type), pc.index(known, True).as_py()
         if row < 0:
-            values = pa.chunked_array([pa.nulls(len(values), _TYPES[column.kind])])
+            empty = pa.list_(pa.float32(), column.length) if column.kind == "vector" else pa.large_string()
+            values = pa.chunked_array([pa.nulls(len(values), _TYPES.get(column.kind, empty))])
         elif kind not in _ACCEPTED.get(column.kind, (column.kind,)):
             list_columns.refuse(where, _KINDS[column.kind], values[row], row)
         elif column.kind == "boolean" and kind == "number":
             other = pc.invert(pc.is_in(values, pa.array([0, 1]).cast(values.type)))
             list_columns.refuse_where(pc.and_(known, other), where, _KINDS["boolean"], values)
+        elif column.kind in CODED:
+            values = _text_of(where, column.kind, values, column.separator)
+        elif column.kind == "vector" and values.type.list_size != column.length:
+            raise ValueError(f"{where} must be vectors of {column.length} numbers, got {values.type.list_size}.")
         found[name] = values
     return pa.table(found)
 
@@ -259,29 +326,88 @@ def check_differences(what: str, numbers: np.ndarray) -> None:
         )
 
 
-def _infer(name: str, column: pa.ChunkedArray, rows: pa.Array | None, max_categories: int) -> Column:
-    column = list_columns.feature(Where(f"column {name!r}"), column)
+def _infer(name: str, column: pa.ChunkedArray, rows: pa.Array | None, max_categories: int, given: str | None) -> Column:
+    where = Where(f"column {name!r}")
+    column = list_columns.feature(where, column)
     column = column if rows is None else column.take(rows)
-    kind = _kind(column.type)
+    kind, separator = _kind(column.type), "|"
     if not kind:
         raise ValueError(f"column {name!r} must be numbers, booleans, text or dates, got the type {column.type}.")
+    if given is not None:
+        given, _, after = given.partition(":")
+        separator = after or separator
+        _arguments.choice(f"kinds[{name!r}]", given, tuple(_KINDS))
+        if kind not in _ACCEPTED.get(given, (given,)):
+            raise ValueError(f"column {name!r} must have {_KINDS[given]} as a {given}, got the type {column.type}.")
+        kind = given
+    column = _text_of(where, kind, column, separator)
     absent = pc.is_null(column, nan_is_null=True)
-    if kind == "category":
+    if pa.types.is_large_string(column.type) or pa.types.is_string(column.type):
         absent = pc.or_kleene(absent, pc.equal(column, ""))
     missing = absent.to_numpy()
     if missing.all():
         raise ValueError(f"column {name!r} must have known values, got only missing ones.")
     has_missing = bool(missing.any())
-    if kind == "category":
-        texts, numbers = (pc.value_counts(column).field(place).to_pylist() for place in (0, 1))
-        counts = {text: number for text, number in zip(texts, numbers, strict=True) if text}
-        categories = sorted(counts, key=lambda text: (-counts[text], text))[:max_categories]
-        return Column(name=name, kind=kind, has_missing=has_missing, categories=tuple(categories))
+    if kind in ("category", *CODED):
+        known, options = column.filter(pc.invert(absent)), {"has_missing": has_missing, "separator": separator}
+        return _infer_text(name, kind, known, max_categories, is_given=given is not None, **options)
+    if kind == "vector":
+        vectors = ColumnValues(column)(np.flatnonzero(~missing)[:: len(column) // _MOST_SAMPLED + 1])
+        scale = float(np.sqrt(np.mean(np.square(vectors, dtype=np.float64)))) or 1.0
+        return Column(name=name, kind=kind, has_missing=has_missing, length=vectors.shape[1], scale=scale)
     if kind == "number":
         check_differences(f"column {name!r}", column.to_numpy())
     values = ColumnValues(column)(np.flatnonzero(~missing))
     fill = float(values.mean(dtype=np.float64)) / (_SECONDS_PER_DAY if kind == "date" else 1.0)
     return Column(name=name, kind=kind, fill=fill, has_missing=has_missing)
+
+
+def _infer_text(
+    name: str, kind: str, known: pa.ChunkedArray, max_categories: int, *, is_given: bool, **options: Any
+) -> Column:
+    """Returns a column of text from its known values."""
+    length = 1
+    if kind == "set":
+        of_sets = pc.split_pattern(known, options["separator"])
+        length = min(pc.max(pc.list_value_length(of_sets)).as_py(), _MOST_CODES)
+        known = pc.utf8_trim_whitespace(pc.list_flatten(of_sets))
+    values, numbers = (pc.value_counts(known).field(place) for place in (0, 1))
+    words = pc.add(pc.count_substring_regex(known[:_MOST_SAMPLED], r"\S\s+\S"), 1)
+    if kind == "category" and not is_given and len(values) > max_categories:
+        kind = "text" if pc.mean(words).as_py() >= _WORDS else "id"
+    if kind == "text":
+        length = min(2 * pc.max(words).as_py() - 1, _MOST_CODES)
+        return Column(name=name, kind=kind, length=length, buckets=_TEXT_BUCKETS, **options)
+    if kind != "category":
+        often, max_categories = pc.greater_equal(numbers, _RARE), _MOST_VALUES
+        values, numbers = values.filter(often), numbers.filter(often)
+        if len(values) > max_categories:
+            buckets = min(2 ** len(values).bit_length(), _MOST_BUCKETS)
+            return Column(name=name, kind=kind, length=length, buckets=buckets, **options)
+    counts = {value: number for value, number in zip(values.to_pylist(), numbers.to_pylist(), strict=True) if value}
+    categories = tuple(sorted(counts, key=lambda value: (-counts[value], value))[:max_categories])
+    return Column(name=name, kind=kind, length=length, categories=categories, **options)
+
+
+def _text_of(where: Where, kind: str, column: Any, separator: str) -> Any:
+    """Returns a column of ids or sets as text; sets are joined by the separator."""
+    if kind == "set" and not list_columns.is_text(column.type):
+        if pa.types.is_floating(column.type.value_type):
+            lengths = pc.list_value_length(column)
+            other = pc.not_equal(lengths, lengths[pc.index(pc.is_valid(lengths), True).as_py()])
+            list_columns.refuse_where(other, where, "vectors of one length, or lists of text or integers", column)
+        values = pc.cast(pc.list_flatten(column), pa.large_string())
+        refuse = pc.match_substring(values, separator)
+        list_columns.refuse_where(refuse, where, f"lists of values without {separator!r}", values)
+        texts = pa.large_list(pa.large_string())
+        return pc.binary_join(column.cast(texts), pa.scalar(separator, pa.large_string()))
+    if kind == "id" and list_columns.is_number(column.type):
+        if pa.types.is_floating(column.type):  # integers with missing values in pandas
+            numbers = pc.if_else(pc.is_nan(column), None, column)
+            list_columns.refuse_where(pc.not_equal(numbers, pc.round(numbers)), where, "integers as ids", column)
+            column = numbers.cast(pa.int64())
+        return column.cast(pa.large_string())
+    return column
 
 
 def _kind(values: pa.DataType) -> str:
@@ -290,6 +416,10 @@ def _kind(values: pa.DataType) -> str:
         return "boolean" if pa.types.is_boolean(values) else "number"
     if list_columns.is_date(values):
         return "date"
+    if list_columns.is_set(values):
+        return "set"
+    if pa.types.is_fixed_size_list(values):
+        return "vector"
     return "category" if list_columns.is_text(values) and not list_columns.is_bytes(values) else ""
 
 

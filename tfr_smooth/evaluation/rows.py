@@ -34,8 +34,8 @@ class Estimate(NamedTuple):
 
 
 def evaluate_rows(
-    labels: Any, scores: Any, queries: Any, measures: Sequence[str] = DEFAULT_MEASURES
-) -> dict[str, Estimate]:
+    labels: Any, scores: Any, queries: Any, measures: Sequence[str] = DEFAULT_MEASURES, *, by_query: bool = False
+) -> dict[str, Any]:
     """Computes trec_eval's measures of a column of scores, such as those of a ranker in production.
 
     Args:
@@ -43,9 +43,11 @@ def evaluate_rows(
       scores: Finite numbers, [rows]; higher is better. Later rows come first among ties, as in trec_eval.
       queries: The query of each row, [rows]. The rows of a query need not be adjacent.
       measures: Names of measures, as for `trec_eval`.
+      by_query: Whether to return the value of each query.
 
     Returns:
-      The mean over queries and its standard error, by measure.
+      The mean over queries and its standard error, an `Estimate` by measure; or the values by measure and by query, as
+      text, which `randomization_test` compares with those of another ranker.
 
     Raises:
       ValueError: If a measure is unknown, labels or scores are invalid, a query is missing, or the lengths differ.
@@ -60,13 +62,16 @@ def evaluate_rows(
         expected = "one value per row, as many as `scores` and at least one"
         raise ValueError(f"`labels` must have {expected}, got shapes {labels.shape} and {scores.shape}.")
     ids = query_ids(Where("`queries`"), column("queries", queries, len(scores)))
-    inverse = ids.dictionary_encode().indices.to_numpy()
+    codes = ids.dictionary_encode()
+    inverse, names = codes.indices.to_numpy(), [str(value) for value in codes.dictionary.to_pylist()]
     order = np.argsort(inverse, kind="stable")
     found = []
     for number, rows in enumerate(np.split(order, np.flatnonzero(np.diff(inverse[order])) + 1)):
-        names = document_names([""] * len(rows))
-        found.append(ScoredQuery(str(number), names, labels[rows], scores[rows]))
-    return estimates(trec_eval_by_query(found, measures))
+        found.append(ScoredQuery(str(number), document_names([""] * len(rows)), labels[rows], scores[rows]))
+    values = trec_eval_by_query(found, measures)
+    if not by_query:
+        return estimates(values)
+    return {name: {names[int(number)]: each[name] for number, each in values.items()} for name in values["0"]}
 
 
 def estimates(by_query: dict[str, dict[str, float]]) -> dict[str, Estimate]:

@@ -3,10 +3,13 @@
 from tfr_smooth.models.calibration import CalibratedScorer, IsotonicCalibration, PlattCalibration
 from tfr_smooth.models.concat_features import ConcatFeatures
 from tfr_smooth.models.document_interaction_attention import DocumentInteractionAttention
-from tfr_smooth.models.feed_forward import ARCHITECTURES, PADDING_SCORE, FeedForwardScorer
+from tfr_smooth.models.embeddings import Embeddings
+from tfr_smooth.models.encoded_scorer import PADDING_SCORE
+from tfr_smooth.models.feed_forward import ARCHITECTURES, FeedForwardScorer
 from tfr_smooth.models.flatten_list import FlattenList
 from tfr_smooth.models.gam_layer import GAMLayer
 from tfr_smooth.models.list_attention import ListAttention
+from tfr_smooth.models.network_scorer import NetworkScorer
 from tfr_smooth.models.normalization import Quantiles, QueryMinMax, Standardize, SymmetricLog1p, get_normalizer
 from tfr_smooth.models.position_bias import PositionBias
 from tfr_smooth.models.restore_list import RestoreList
@@ -21,11 +24,13 @@ __all__ = [
     "CalibratedScorer",
     "ConcatFeatures",
     "DocumentInteractionAttention",
+    "Embeddings",
     "FeedForwardScorer",
     "FlattenList",
     "GAMLayer",
     "IsotonicCalibration",
     "ListAttention",
+    "NetworkScorer",
     "PlattCalibration",
     "PositionBias",
     "Quantiles",

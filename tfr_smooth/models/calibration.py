@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.models.feed_forward import PADDING_SCORE
+from tfr_smooth.models.encoded_scorer import PADDING_SCORE
 from tfr_smooth.models.scorer import Scorer
 
 

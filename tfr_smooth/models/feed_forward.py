@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth.models.encoded_scorer import ENCODING_CHECKS, PADDING_SCORE, EncodedScorer
 from tfr_smooth.models.member_dense import MemberDense, MemberDropout, initializer
-from tfr_smooth.models.normalization import NORMALIZATIONS, QueryMinMax, Standardize, get_normalizer
-from tfr_smooth.models.scorer import Scorer
 
 # Hidden layers by name, from Bruch et al., SIGIR 2019 ("B64: 3 hidden layers with 64, 32, and 16 units; progressively
 # deeper by adding layers that grow by a factor of 2"); "linear" has no hidden layers.
@@ -25,16 +24,12 @@ ARCHITECTURES: dict[str, tuple[int, ...]] = {
     },
 }
 
-# The score at padding. It is finite, so JSON can represent it and its product with 0 is 0. It is below every score of a
-# network, so padding sorts last.
-PADDING_SCORE = -1e30
-
 # Initial scores are near 0: a network learns faster if it has no random scores to unlearn.
 _OUTPUT_SCALE = 0.02
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
-class FeedForwardScorer(Scorer):
+class FeedForwardScorer(EncodedScorer):
     r"""Scores each document of a list with a feed-forward network.
 
     The network consists of batch normalization of the input; a dense layer, ReLU and batch normalization per hidden
@@ -62,6 +57,11 @@ class FeedForwardScorer(Scorer):
         with many batches, a higher value is better (Bruch et al. use 0.99 there).
       dropout: Dropout rate of the inputs of each dense layer except the first, in [0, 1).
       members: Number of networks, >= 1.
+      embeddings: The features that are codes of ids, sets and texts, as `tables` of `Embeddings`, which the networks
+        share. They are not normalized.
+      vectors: The features that are vectors, (first, length): the place of the first number, and the number of them.
+        They are not normalized.
+      embedding_dim: Length of the vectors of codes, >= 1.
       seed: Seed, >= 0, of the initial weights, the dropout and the noise. None uses Keras's global seed.
       name: Name of the model. None uses Keras's default.
 
@@ -93,6 +93,9 @@ class FeedForwardScorer(Scorer):
         batch_norm_momentum: float = 0.9,
         dropout: float = 0.0,
         members: int = 1,
+        embeddings: Sequence[Sequence[int]] = (),
+        vectors: Sequence[Sequence[int]] = (),
+        embedding_dim: int = 16,
         seed: int | None = None,
         name: str | None = "feed_forward_scorer",
     ) -> None:
@@ -105,14 +108,15 @@ class FeedForwardScorer(Scorer):
             batch_norm_momentum=batch_norm_momentum,
             dropout=dropout,
             members=members,
+            embeddings=embeddings,
+            vectors=vectors,
+            embedding_dim=embedding_dim,
             seed=seed,
         )
         self.members = members
-        self.num_features: int | None = None
         # On a GPU, Keras 3 uses XLA by default. XLA would recompile for each number of real documents and compute on
         # padding.
         self.supports_jit = False
-        self.normalizer = get_normalizer(normalization)
         widths = _widths(hidden)
         # Only with several replicas: synchronized statistics use E[x^2] - E[x]^2, which loses precision.
         synchronized = tf.distribute.get_strategy().num_replicas_in_sync > 1
@@ -134,43 +138,19 @@ class FeedForwardScorer(Scorer):
                 kernel = initializer(options.pop("scale"), options.pop("seed"))
                 tower.append(tf.keras.layers.Dense(width, kernel_initializer=kernel, **options))
         self.tower = tower
+        self.set_encoding(next(seeds) if embeddings else None)
         self._own_inputs = members > 1 and batch_norm
 
-    def build(self, input_shape: Any) -> None:
-        """Creates the weights for features of this shape, or for a dict with `features` of this shape."""
-        if self.num_features is not None:
-            return
-        shape = input_shape["features"] if isinstance(input_shape, dict) else input_shape
-        width = self.num_features = int(shape[-1])
-        if isinstance(self.normalizer, Standardize) and not self.normalizer.built:
-            self.normalizer.build((None, None, width))
-        if self.normalizer is not None:
-            width = int(self.normalizer.compute_output_shape((None, width))[-1])
+    def build_network(self, width: int) -> None:
+        """Creates the weights for encoded documents of this width."""
         columns = width * (self.members if self._own_inputs else 1)
         for layer in self.tower:
             layer.build((None, columns))
             columns = layer.units * self.members if hasattr(layer, "units") else columns
-        self.built = True
-
-    def adapt(self, dataset: Iterable[Any]) -> None:
-        """Computes the statistics of `normalization="standardize"` or "quantiles" from a training set.
-
-        Does nothing for other normalizations.
-
-        Args:
-          dataset: Batches of (inputs, labels), such as from `data.read_letor`. Iterated once.
-        """
-        if isinstance(self.normalizer, Standardize):
-            self.normalizer.adapt(dataset)
 
     def call(self, inputs: Any, training: bool | None = None) -> tf.Tensor:
         """Returns scores [batch, list]; in training with several members, those of each, [members, batch, list]."""
-        features, mask = _features_and_mask(inputs)
-        if isinstance(self.normalizer, QueryMinMax):
-            features = self.normalizer(features, mask=mask)
-        documents = tf.boolean_mask(features, mask)
-        if self.normalizer is not None and not isinstance(self.normalizer, QueryMinMax):
-            documents = self.normalizer(documents[tf.newaxis])[0]
+        documents, mask = self.encode(inputs)
         outputs = tf.tile(documents, [1, self.members]) if self._own_inputs else documents
         for layer in self.tower[:-1]:
             outputs = layer(outputs)
@@ -223,15 +203,6 @@ class FeedForwardScorer(Scorer):
             y_pred = tf.where(y_pred[0] > PADDING_SCORE, tf.reduce_mean(y_pred, axis=0), PADDING_SCORE)
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
-    def get_build_config(self) -> dict[str, Any]:
-        """Returns the number of features, which `.keras` files store to recreate the weights."""
-        return {"num_features": self.num_features}
-
-    def build_from_config(self, config: dict[str, Any]) -> None:
-        """Creates the weights of a model loaded from a `.keras` file."""
-        if config["num_features"] is not None:
-            self.build((None, None, config["num_features"]))
-
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         return {**self._config, "name": self.name}
@@ -248,8 +219,8 @@ def _hidden(name: str, value: Any) -> list[int] | str:
 
 
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    **ENCODING_CHECKS,
     "hidden": _hidden,
-    "normalization": lambda name, value: value if value is None else _arguments.choice(name, value, NORMALIZATIONS),
     "batch_norm": _arguments.boolean,
     "batch_norm_momentum": functools.partial(_arguments.real, above=0.0, below=1.0),
     "dropout": lambda name, value: _arguments.real(name, value, above=0.0, below=1.0) if value else 0.0,
@@ -271,9 +242,3 @@ def _widths(hidden: Sequence[int] | str) -> list[int]:
     if not isinstance(hidden, Sequence):
         raise ValueError(f"`hidden` must be a list of widths or a name, got {hidden!r}.")
     return [_arguments.integer("hidden", width, least=1) for width in hidden]
-
-
-def _features_and_mask(inputs: Any) -> tuple[tf.Tensor, tf.Tensor]:
-    features = tf.convert_to_tensor(inputs["features"] if isinstance(inputs, dict) else inputs)
-    mask = inputs.get("mask") if isinstance(inputs, dict) else None
-    return features, tf.ones(tf.shape(features)[:2], tf.bool) if mask is None else tf.cast(mask, tf.bool)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.table_columns import Column, as_columns
+from tfr_smooth.data.table_columns import CODED, Column, as_columns
 
 _SECONDS_PER_DAY = 86400.0
 
@@ -23,11 +23,19 @@ class TableFeatures(tf.keras.layers.Layer):
 
     - "number" and "boolean": the value, with `fill` for NaN.
     - "category": 1 for its category and 0 for the others; 0 for all if it is unseen or missing ("").
+    - "id": the code of the value, 1 for rare and unseen values and 0 if missing; "set" and "text": the codes of their
+      values, and of their words and pairs of words, with 0 at the end. `FeedForwardScorer` maps codes to vectors.
+    - "vector": its numbers, divided by `scale`; 0 if missing (NaN).
     - "date": the days since the mean date in training, computed in float64; 0 if missing (the smallest int64).
     - If values were missing in training: 1 if the value is missing, otherwise 0.
 
+    After the columns, each match of two columns gives two features: of two vectors, their scalar product and its
+    cosine; of others, the fraction of the values of the first one that the second one has, and the reverse. The values
+    are those of ids, categories and sets, and the words and pairs of words of texts.
+
     Args:
       columns: `data.Column` objects, as from `data.infer_columns`, or their dicts.
+      matches: Pairs of names of columns to compare, both vectors of the same length or both text.
       stacked: Whether the input is one tensor of numbers instead of a dict; all columns must be numbers.
       dtype: Dtype policy of the layer; the computation uses float32.
       **kwargs: `name` and other arguments of a Keras layer.
@@ -58,6 +66,7 @@ class TableFeatures(tf.keras.layers.Layer):
         self,
         columns: Sequence[Column | Mapping[str, Any]],
         *,
+        matches: Sequence[Sequence[str]] = (),
         stacked: bool = False,
         dtype: Any = "float32",
         **kwargs: Any,
@@ -66,15 +75,26 @@ class TableFeatures(tf.keras.layers.Layer):
         super().__init__(dtype=dtype, **kwargs)
         self._columns = as_columns(columns)
         self.stacked = _arguments.boolean("stacked", stacked)
+        self._matches = [self._pair(pair) for pair in matches]
         others = [column.name for column in self._columns if column.kind != "number"]
-        if stacked and others:
+        if stacked and (others or self._matches):
             raise ValueError(f"`stacked` must be False unless all columns are numbers, got True with {others[0]!r}.")
         self.supports_jit = False  # XLA has no strings.
         for place, column in enumerate(self._columns):
-            if column.kind == "category":
+            if column.kind in ("category", *CODED) and not column.buckets:
                 # Keras 3 does not track tables in lists and dicts.
                 setattr(self, f"_table_{place}", _table(column.categories))
         self.built = True
+
+    def _pair(self, names: Sequence[str]) -> list[Column]:
+        """Returns two columns that can be compared."""
+        found = [column for name in names for column in self._columns if column.name == name]
+        kinds = {"text" if column.is_text else (column.kind, column.length) for column in found}
+        is_number = any(not column.is_text and column.kind != "vector" for column in found)
+        if isinstance(names, str) or len(found) != 2 or len(names) != 2 or len(kinds) > 1 or is_number:
+            expected = "pairs of names of columns of text, or of vectors of one length"
+            raise ValueError(f"`matches` must be {expected}, got {names!r}.")
+        return found
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -84,12 +104,31 @@ class TableFeatures(tf.keras.layers.Layer):
     @property
     def feature_columns(self) -> tuple[str, ...]:
         """The name of the column of each feature."""
-        return tuple(column.name for column in self._columns for _ in range(column.width))
+        names = [column.name for column in self._columns for _ in range(column.width)]
+        return (*names, *(f"{one.name} ~ {other.name}" for one, other in self._matches for _ in range(2)))
 
     @property
     def num_features(self) -> int:
         """Number of features."""
-        return sum(column.width for column in self._columns)
+        return len(self.feature_columns)
+
+    def _blocks(self, *kinds: str) -> Iterator[tuple[int, Column]]:
+        """Yields the columns of some kinds, each with the place of its first feature."""
+        first = 0
+        for column in self._columns:
+            if column.kind in kinds:
+                yield first, column
+            first += column.width
+
+    @property
+    def embeddings(self) -> list[list[int]]:
+        """The argument `embeddings` of `FeedForwardScorer`: the features that are codes."""
+        return [[first, column.length, column.rows] for first, column in self._blocks(*CODED)]
+
+    @property
+    def vectors(self) -> list[list[int]]:
+        """The argument `vectors` of `FeedForwardScorer`: the features that are vectors."""
+        return [[first, column.length] for first, column in self._blocks("vector")]
 
     @property
     def example_feature_spec(self) -> dict[str, tf.io.FixedLenFeature]:
@@ -97,7 +136,13 @@ class TableFeatures(tf.keras.layers.Layer):
         if self.stacked:
             return {"features": tf.io.FixedLenFeature([len(self._columns)], tf.float32)}
         return {
-            column.name: tf.io.FixedLenFeature([], column.dtype, default_value=column.missing_value)
+            column.name: tf.io.FixedLenFeature(
+                [column.length] if column.kind == "vector" else [],
+                column.dtype,
+                default_value=[column.missing_value] * column.length
+                if column.kind == "vector"
+                else column.missing_value,
+            )
             for column in self._columns
         }
 
@@ -129,6 +174,9 @@ class TableFeatures(tf.keras.layers.Layer):
             if column not in together:
                 parts.append(self._from_other(place, column, tf.convert_to_tensor(inputs[column.name])))
                 order += [column.name] * column.width
+        for one, other in self._matches:
+            parts.append(_match(one, other, *(tf.convert_to_tensor(inputs[each.name]) for each in (one, other))))
+            order += [f"{one.name} ~ {other.name}"] * 2
         return _reordered(tf.concat(parts, axis=-1), order, self.feature_columns)
 
     def _from_numbers(self, values: tf.Tensor, columns: Sequence[Column]) -> tf.Tensor:
@@ -145,7 +193,14 @@ class TableFeatures(tf.keras.layers.Layer):
         return _reordered(tf.concat([filled, flags], axis=-1), order, wanted)
 
     def _from_other(self, place: int, column: Column, values: tf.Tensor) -> tf.Tensor:
-        """Returns the features of a column of categories or dates [...]."""
+        """Returns the features of a column of text or dates [...] or vectors [..., length]."""
+        if column.kind in CODED:
+            return tf.cast(self._codes(place, column, values), tf.float32)
+        if column.kind == "vector":
+            absent = tf.math.is_nan(values)
+            features = tf.where(absent, 0.0, values) / column.scale
+            flag = tf.cast(tf.reduce_all(absent, axis=-1, keepdims=True), tf.float32)
+            return tf.concat([features, flag], axis=-1) if column.has_missing else features
         missing = tf.equal(values, tf.constant(column.missing_value, values.dtype))
         if column.kind == "category":
             known = getattr(self, f"_table_{place}").lookup(values)
@@ -156,6 +211,15 @@ class TableFeatures(tf.keras.layers.Layer):
         if not column.has_missing:
             return features
         return tf.concat([features, tf.cast(missing, tf.float32)[..., tf.newaxis]], axis=-1)
+
+    def _codes(self, place: int, column: Column, values: tf.Tensor) -> tf.Tensor:
+        """Returns the codes [..., length] of ids, sets or texts [...]."""
+        parts = _parts(column, values)
+        if column.buckets:
+            codes = 2 + tf.strings.to_hash_bucket_fast(parts, column.buckets)
+        else:
+            codes = tf.cast(2 + getattr(self, f"_table_{place}").lookup(parts), tf.int64)  # 1 for unseen values
+        return tf.where(tf.equal(parts, ""), tf.zeros([], tf.int64), codes)
 
     def compute_output_shape(self, input_shape: Any) -> tf.TensorShape:
         """Returns the shape of the features.
@@ -168,16 +232,52 @@ class TableFeatures(tf.keras.layers.Layer):
         """
         if self.stacked:
             return tf.TensorShape([*input_shape[:-1], self.num_features])
-        return tf.TensorShape([*input_shape[self._columns[0].name], self.num_features])
+        first = self._columns[0]
+        rows = input_shape[first.name][:-1] if first.kind == "vector" else input_shape[first.name]
+        return tf.TensorShape([*rows, self.num_features])
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as JSON types."""
         columns = [{**dataclasses.asdict(each), "categories": list(each.categories)} for each in self._columns]
-        return {**super().get_config(), "columns": columns, "stacked": self.stacked}
+        own = {
+            "columns": columns,
+            "matches": [[one.name, other.name] for one, other in self._matches],
+            "stacked": self.stacked,
+        }
+        return {**super().get_config(), **own}
+
+
+def _match(one: Column, other: Column, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+    """Returns the two features [..., 2] of a match of two columns."""
+    if one.kind == "vector":
+        first, second = (tf.where(tf.math.is_nan(values), 0.0, values) for values in (first, second))
+        product = tf.reduce_sum(first * second, axis=-1)
+        norms = tf.norm(first, axis=-1) * tf.norm(second, axis=-1)
+        return tf.stack([product / (one.scale * other.scale), tf.math.divide_no_nan(product, norms)], axis=-1)
+    first, second = _parts(one, first), _parts(other, second)
+    known = [tf.not_equal(parts, "") for parts in (first, second)]
+    equal = tf.equal(first[..., tf.newaxis], second[..., tf.newaxis, :]) & known[0][..., tf.newaxis]
+    common = [tf.math.count_nonzero(tf.reduce_any(equal, axis=axis), axis=-1) for axis in (-1, -2)]
+    counts = [tf.math.count_nonzero(each, axis=-1) for each in known]
+    common, counts = (tf.cast(tf.stack(each, axis=-1), tf.float32) for each in (common, counts))
+    return tf.math.divide_no_nan(common, counts)
+
+
+def _parts(column: Column, values: tf.Tensor) -> tf.Tensor:
+    """Returns the values [..., length] of a column of text [...], "" after the last one."""
+    parts = tf.reshape(values, [-1])
+    if column.kind == "text":
+        words = tf.strings.regex_replace(tf.strings.lower(parts, "utf-8"), r"[^\pL\pN]+", " ")
+        parts = tf.strings.ngrams(tf.strings.split(words), (1, 2)).to_tensor(shape=[None, column.length])
+    elif column.kind == "set":
+        split = tf.strings.split(parts, column.separator)
+        parts = tf.strings.strip(split.to_tensor(shape=[None, column.length]))
+    return tf.reshape(parts, tf.concat([tf.shape(values), [column.length]], axis=0))
 
 
 def _table(categories: Sequence[str]) -> tf.lookup.StaticHashTable:
     """Returns a table from the text of a category to its index, -1 for other text."""
+    categories = categories or [""]  # TensorFlow has no empty tables
     with tf.init_scope():
         texts, places = tf.constant(list(categories), tf.string), tf.range(len(categories), dtype=tf.int32)
         # A table without a name shares nothing with others.

@@ -232,7 +232,12 @@ def _values_of(column: Column) -> str:
         more = len(column.categories) - _MOST_LISTED
         known = f"{shown} and {more} more" if more > 0 else shown
         return f"{known}; others are unseen; '' is missing"
-    known = {"number": "numbers", "boolean": "0, 1", "date": "seconds since 1970-01-01 UTC"}[column.kind]
+    if column.is_text:
+        what = {"id": "ids", "set": f"values, separated by {column.separator!r}", "text": "text"}[column.kind]
+        return f"{what}; '' is missing"
+    known = {"number": "numbers", "boolean": "0, 1", "date": "seconds since 1970-01-01 UTC", "vector": "vectors"}[
+        column.kind
+    ]
     return f"{known}; {column.missing_value} is missing"
 
 

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _keras, losses, metrics, models
+from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.models.feed_forward import checked_arguments
 from tfr_smooth.training.cluster import is_chief
+from tfr_smooth.training.lazy_adamw import LazyAdamW
 from tfr_smooth.training.progress import ProgressLog
 from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import Evaluation, ExactValidation
@@ -24,6 +26,8 @@ _LABEL_AGGREGATIONS = ("sum", "stochastic")
 _SCHEDULES = ("cosine", "constant")
 _OF_SCORER = ("hidden", "normalization", "batch_norm", "dropout", "members", "seed")
 # A variable holds the learning rate, and others the state of the random numbers.
+# Validation queries of two tables with ids prefer lower rates for embeddings.
+_EMBEDDING_RATE = 0.3
 _NOT_IN_GRAPH = (
     *("epochs", "learning_rate", "schedule", "batch_size", "select_by", "patience", "seed", "verbose"),
     *("validation_fraction", "max_categories"),
@@ -39,7 +43,7 @@ class Trained(NamedTuple):
       best_epoch: Index of the best epoch; None without validation, or if the metric was always NaN.
     """
 
-    scorer: models.FeedForwardScorer
+    scorer: EncodedScorer
     history: dict[str, list[float]]
     best_epoch: int | None
 
@@ -61,7 +65,7 @@ class Compiled(NamedTuple):
     warm_start: WarmStartLoss | None
     initial: list[Any]
 
-    def restart(self, scorer: models.FeedForwardScorer) -> None:
+    def restart(self, scorer: EncodedScorer) -> None:
         """Sets all variables to those of a new scorer and a new optimizer."""
         model = self.evaluation.model
         # `variables` includes the state of the random numbers.
@@ -78,15 +82,20 @@ class RankerTraining:
       loss_options: The names of these hyperparameters.
       label_weights: The weights of labels [batch, list, objectives] of the validation batches and, for
         `label_aggregation="sum"`, of the training batches. None for labels [batch, list].
+      **blocks: The arguments `embeddings` and `vectors` of the scorer.
 
     Raises:
       ValueError: If an argument is out of its range.
     """
 
     def __init__(
-        self, params: Mapping[str, Any], loss_options: Sequence[str], label_weights: Sequence[float] | None = None
+        self,
+        params: Mapping[str, Any],
+        loss_options: Sequence[str],
+        label_weights: Sequence[float] | None = None,
+        **blocks: Any,
     ) -> None:
-        self._params, self.label_weights = params, label_weights
+        self._params, self.label_weights, self._blocks = params, label_weights, blocks
         self._loss_options = {name: params[name] for name in loss_options}
         for name in ("members", "epochs", "batch_size", "max_categories"):
             _arguments.integer(name, params[name], least=1)
@@ -103,6 +112,8 @@ class RankerTraining:
         _arguments.integer_or_none("patience", params["patience"], least=1)
         _arguments.integer("seed", params["seed"], least=0)
         _arguments.boolean("verbose", params["verbose"])
+        if params["network"] is not None:
+            _arguments.instance("network", params["network"], tf.keras.layers.Layer)
         self.make_loss()
         # No scorer: its dropout creates variables, and clusters must be configured before.
         checked_arguments(**self._of_scorer())
@@ -137,18 +148,22 @@ class RankerTraining:
             raise ValueError(f"`loss` must be a name to take {sorted(options)[0]!r}, got {loss!r}.")
         return _arguments.instance("loss", loss, tf.keras.losses.Loss)
 
-    def _make_scorer(self) -> models.FeedForwardScorer:
-        return models.FeedForwardScorer(**self._of_scorer())
+    def _make_scorer(self) -> EncodedScorer:
+        network = self._params["network"]
+        if network is None:
+            return models.FeedForwardScorer(**self._of_scorer())
+        # Each training starts with new weights.
+        copy = type(network).from_config(network.get_config())
+        options = {name: self._params[name] for name in ("normalization", "seed")}
+        return models.NetworkScorer(copy, **options, **self._blocks)
 
     def _of_scorer(self) -> dict[str, Any]:
-        return {name: self._params[name] for name in _OF_SCORER}
+        return {**{name: self._params[name] for name in _OF_SCORER}, **self._blocks}
 
     def _make_optimizer(self) -> tf.keras.optimizers.Optimizer:
         rate, decay = self._params["learning_rate"], self._params["weight_decay"]
-        if not decay:
-            return tf.keras.optimizers.Adam(rate)
-        optimizer = tf.keras.optimizers.AdamW(rate, weight_decay=decay)
-        optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
+        optimizer = LazyAdamW(rate, weight_decay=decay, sparse_rate=_EMBEDDING_RATE)
+        optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "embeddings"])
         return optimizer
 
     def _make_metrics(self) -> list[tf.keras.metrics.Metric]:
@@ -179,6 +194,8 @@ class RankerTraining:
         values = {**self._params, "label_weights": self.label_weights}
         if not isinstance(values["loss"], str):
             values["loss"] = tf.keras.losses.serialize(values["loss"])
+        if values["network"] is not None:
+            values["network"] = tf.keras.utils.serialize_keras_object(values["network"])
         del values["verbose"]
         if values["schedule"] == "constant" and not values["warm_start"]:
             del values["epochs"]  # more epochs continue a training run
@@ -194,7 +211,7 @@ class RankerTraining:
         """Returns a new compiled model, or the previous one if its graphs are the same."""
         values = {name: value for name, value in self._params.items() if name not in _NOT_IN_GRAPH}
         policy = tf.keras.mixed_precision.global_policy().name
-        graph = [values, self.label_weights, num_features, policy, list(further_metrics)]
+        graph = [values, self.label_weights, self._blocks, num_features, policy, list(further_metrics)]
         with strategy.scope():
             # Keras 2 cannot reset the state of dropout.
             reusable = _keras.IS_KERAS_3 and not tf.distribute.has_strategy()
@@ -219,6 +236,7 @@ class RankerTraining:
         one_epoch: tf.data.Dataset,
         valid: tf.data.Dataset | None,
         *,
+        initial_weights: Sequence[Any] | None,
         num_further: int,
         steps_per_epoch: int | None,
         strategy: tf.distribute.Strategy,
@@ -233,6 +251,7 @@ class RankerTraining:
           dataset_fn: A function from the number of finished epochs to the batches of all remaining ones.
           one_epoch: The batches of one epoch, for the statistics of the features.
           valid: The validation batches. None uses the last epoch.
+          initial_weights: The weights of a scorer to continue from. None for random ones and new statistics.
           num_further: The number of further metrics of the compiled model.
           steps_per_epoch: Batches per epoch. None if each iteration of the dataset is one epoch.
           strategy: The strategy.
@@ -247,6 +266,11 @@ class RankerTraining:
         model, used = compiled.evaluation.model, compiled.evaluation.metrics
         scorer = self._make_scorer()
         scorer.build([None, None, model.num_features])
+        if initial_weights is not None:
+            if [w.shape for w in scorer.get_weights()] != [w.shape for w in initial_weights]:
+                raise ValueError("`init_model` must have the same arguments of the network, such as `hidden`.")
+            scorer.set_weights(initial_weights)
+            model.set_weights(initial_weights)
         if compiled.key is not None:
             compiled.restart(scorer)
         validation = None
@@ -285,7 +309,7 @@ class RankerTraining:
             validation=validation,
             checkpoint_dir=folder,
             settings={**self.identity(), **(settings or {})},
-            prepare=lambda: model.adapt(one_epoch),
+            prepare=lambda: None if initial_weights is not None else model.adapt(one_epoch),
             callbacks=shown,
         )
         scorer.set_weights(model.get_weights())

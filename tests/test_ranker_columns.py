@@ -1,0 +1,261 @@
+"""Columns that trees cannot use: ids, sets, texts, vectors and matches of two columns."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import tfr_smooth
+from tfr_smooth import _keras, data, evaluation, models, training
+
+QUICK = {"members": 1, "hidden": [16], "epochs": 12, "learning_rate": 0.01, "dropout": 0.0, "verbose": False}
+WORDS = np.array([f"word{number}" for number in range(12)])
+
+
+def table(kind, queries=150, documents=8, seed=0):
+    """Returns a table whose labels depend on a column of one kind, and what `Ranker` has to know about it."""
+    random = np.random.default_rng(seed)
+    rows = queries * documents
+    frame = pd.DataFrame({"query": np.repeat(np.arange(queries), documents), "noise": random.normal(size=rows)})
+    options = {}
+    if kind == "id":
+        frame["item"] = random.integers(10**12, 10**12 + 30, rows)  # float32 would not keep them apart
+        relevance = np.random.default_rng(1).normal(size=30)[frame["item"] - 10**12]
+        options = {"columns": {"item": "id"}}
+    elif kind == "set":
+        frame["tags"] = [list(random.choice(WORDS, random.integers(0, 4), replace=False)) for _ in range(rows)]
+        relevance = np.array([("word3" in tags) - 1.0 * ("word5" in tags) for tags in frame["tags"]])
+    elif kind == "set in text":
+        tags = [list(random.choice(WORDS, 3, replace=False)) for _ in range(rows)]
+        frame["tags"] = ["; ".join(each) for each in tags]
+        relevance = np.array([("word3" in each) - 1.0 * ("word5" in each) for each in tags])
+        options = {"columns": {"tags": "set:;"}}
+    elif kind == "text":
+        frame["title"] = [" ".join(random.choice(WORDS, 4)).capitalize() + "!" for _ in range(rows)]
+        relevance = frame["title"].str.lower().str.contains("word3").to_numpy(float)
+    elif kind == "vector":
+        vectors = random.normal(size=(rows, 4))
+        frame["image"], relevance = list(vectors), vectors @ [1.0, -1.0, 0.5, 0.0]
+    elif kind == "match of vectors":
+        one, other = np.repeat(random.normal(size=(queries, 6)), documents, axis=0), random.normal(size=(rows, 6))
+        frame["one"], frame["other"] = list(one), list(other)
+        relevance, options = (one * other).sum(axis=1), {"matches": [("one", "other")]}
+    elif kind == "match of texts":
+        # The words are new in the test set: only what they have in common can be learned.
+        words = np.array([f"w{seed}x{number}" for number in range(500)])
+        searched = [random.choice(words, 3, replace=False) for _ in range(queries)]
+        common = random.integers(0, 4, rows)
+        frame["search"] = [" ".join(searched[query]) for query in frame["query"]]
+        frame["title"] = [
+            " ".join([*searched[query][:count], *random.choice(words, 4 - count)])
+            for query, count in zip(frame["query"], common, strict=True)
+        ]
+        relevance, options = common.astype(float), {"matches": [("search", "title")], "columns": {"search": "text"}}
+    else:
+        assert kind == "match of an id and a set"
+        items = random.integers(0, 10**6, (queries, 5)).astype(str)
+        frame["seen"] = ["|".join(items[query]) for query in frame["query"]]
+        is_seen = random.random(rows) < 0.3
+        frame["item"] = np.where(is_seen, items[frame["query"], random.integers(0, 5, rows)], "other")
+        relevance = is_seen.astype(float)
+        options = {"matches": [("item", "seen")], "columns": {"seen": "set:|", "item": "id"}}
+    cut = min(np.quantile(relevance, 0.7, method="lower"), np.unique(relevance)[-2])
+    frame["label"] = (relevance > cut).astype(int)
+    has_relevant = frame.groupby("query")["label"].transform("max") > 0
+    return frame[has_relevant].reset_index(drop=True), options
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("id", "set", "set in text", "text", "vector"),
+        *("match of vectors", "match of texts", "match of an id and a set"),
+    ],
+)
+def test_a_column_of_each_kind_ranks_new_queries(kind, tmp_path):
+    frame, options = table(kind)
+    new, _ = table(kind, queries=60, seed=2)
+    ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
+    assert ranker.evaluate(new)["ndcg"].mean > 0.9
+    importance = ranker.feature_importance(new, repeats=1).drops
+    assert max(importance, key=lambda name: importance[name].mean()) != "noise"
+    ranker.save(tmp_path / "ranker.keras")
+    np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(new), ranker.predict(new))
+
+
+def test_rare_and_unseen_values_have_the_same_score_and_missing_ones_another():
+    frame, options = table("id")
+    frame.loc[:5, "item"] = 7
+    ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
+    (column,) = (column for column in ranker.inputs_.layer.columns if column.name == "item")
+    assert "7" not in column.categories and set(column.categories) <= set(frame["item"].astype(str))
+    others = pd.DataFrame({"noise": 0.0, "item": pd.array([7, 8, None], "Int64")})
+    rare, unseen, missing = ranker.predict(others)
+    assert rare == unseen != missing
+    assert ranker.predict(others.assign(item=["7", "8", None])).tolist() == [rare, unseen, missing]
+
+
+def test_columns_with_very_many_values_are_hashed(monkeypatch):
+    monkeypatch.setattr(data.table_columns, "_MOST_VALUES", 20)
+    frame, options = table("id")
+    ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
+    (column,) = (column for column in ranker.inputs_.layer.columns if column.name == "item")
+    assert (column.categories, column.buckets) == ((), 32)
+    assert ranker.evaluate(frame)["ndcg"].mean > 0.85  # some items share a vector
+
+
+def test_the_kinds_of_columns_are_inferred_and_printed(capsys):
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"query": np.repeat(np.arange(30), 5), "label": np.tile([1, 0, 0, 0, 0], 30)})
+    frame["few"] = random.choice(["a", "b"], 150)
+    frame["many"] = [f"value{number % 140}" for number in range(150)]
+    frame["words"] = [f"some words of {number % 140}" for number in range(150)]
+    frame["several"] = [["a"], ["b", "c"], []] * 50
+    frame["vector"] = list(random.normal(size=(150, 3)))
+    tfr_smooth.Ranker(**{**QUICK, "verbose": True, "epochs": 1}).fit(frame, label="label", query="query")
+    expected = "category ['few']; id ['many']; text ['words']; set ['several']; vector ['vector']"
+    assert f"Columns: {expected}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "values, options, message",
+    [
+        ([[1.5], [2.5, 3.5]], {}, "column 'x' must be vectors of one length, or lists of text or integers, got [2.5, "),
+        ([["a|b"], ["c", "d"]], {}, "column 'x' must be lists of values without '|', got 'a|b' in row 0."),
+        ([1.5, 2.5], {"columns": {"x": "id"}}, "column 'x' must be integers as ids, got 1.5 in row 0."),
+        ([1, 2], {"columns": {"x": "text"}}, "column 'x' must have text as a text, got the type int64."),
+        ([1, 2], {"columns": {"x": "set:|"}}, "column 'x' must have lists or text as a set, got the type int64."),
+        ([1, 2], {"columns": {"y": "id"}}, "`columns` must be one of 'query', 'label', 'x', got 'y'."),
+        ([1, 2], {"columns": {"x": "image"}}, "`kinds['x']` must be one of 'number', 'boolean', 'category', "),
+        ([1, 2], {"matches": [("x", "query")]}, "`matches` must be pairs of names of columns of text, or of vectors "),
+        (["", None], {"columns": {"x": "text"}}, "column 'x' must have known values, got only missing ones."),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused_by_name(values, options, message):
+    frame = pd.DataFrame({"query": [1, 1], "label": [0, 1], "x": values})
+    with pytest.raises(ValueError) as error:
+        tfr_smooth.Ranker(**QUICK, **options).fit(frame, y=[0, 1], qid=[1, 1])
+    assert str(error.value).startswith(message)
+
+
+def test_other_tables_must_have_vectors_of_the_same_length():
+    frame, _ = table("vector")
+    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}).fit(frame, label="label", query="query")
+    with pytest.raises(ValueError, match="^column 'image' must be vectors of 4 numbers, got 3.$"):
+        ranker.predict(pd.DataFrame({"noise": [0.0], "image": [[1.0, 2.0, 3.0]]}))
+
+
+def test_a_training_continues_with_new_data():
+    frame, options = table("id")
+    first = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
+    still = tfr_smooth.Ranker(**{**QUICK, "learning_rate": 1e-12}, **options)
+    still.fit(frame, label="label", query="query", init_model=first)
+    np.testing.assert_allclose(still.predict(frame), first.predict(frame), rtol=1e-4, atol=1e-5)
+    turned = frame.assign(label=1 - frame["label"])
+    second = tfr_smooth.Ranker(**QUICK, **options).fit(turned, label="label", query="query", init_model=first)
+    assert second.evaluate(turned)["ndcg"].mean > first.evaluate(turned)["ndcg"].mean + 0.05
+    assert second.inputs_.layer.columns == first.inputs_.layer.columns
+    with pytest.raises(ValueError, match="^`init_model` must have the same arguments of the network, such as `hidden`"):
+        tfr_smooth.Ranker(**{**QUICK, "hidden": [3]}).fit(frame, label="label", query="query", init_model=first)
+    with pytest.raises(ValueError, match="must have the column 'item'"):
+        tfr_smooth.Ranker(**QUICK).fit(frame.drop(columns="item"), label="label", query="query", init_model=first)
+
+
+def test_values_by_query_compare_two_rankers():
+    frame, options = table("set")
+    good = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
+    bad = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}).fit(frame, label="label", query="query", features=["noise"])
+    values, others = (each.evaluate(frame, measures=["ndcg"], by_query=True)["ndcg"] for each in (good, bad))
+    assert list(values) == [str(query) for query in frame["query"].unique()]
+    assert np.mean(list(values.values())) == pytest.approx(good.evaluate(frame)["ndcg"].mean)
+    found = evaluation.randomization_test(values, others)
+    assert found.mean_difference > 0.1 and found.p_value < 0.001
+
+
+@tf.keras.utils.register_keras_serializable(package="tests")
+class AboveTheList(tf.keras.layers.Layer):
+    """Scores a document by its features and their mean over the list."""
+
+    def __init__(self, units=8, **kwargs):
+        super().__init__(**kwargs)
+        self.units, self.hidden = units, tf.keras.layers.Dense(units, activation="relu")
+        self.last = tf.keras.layers.Dense(1)
+
+    def build(self, input_shape):
+        self.hidden.build([None, None, 2 * input_shape[-1]])
+        self.last.build([None, None, self.units])
+        self.built = True
+
+    def call(self, documents, mask=None):
+        counts = tf.reduce_sum(tf.cast(mask, tf.float32), axis=1, keepdims=True)[:, :, tf.newaxis]
+        mean = tf.reduce_sum(documents, axis=1, keepdims=True) / tf.maximum(counts, 1.0)
+        return self.last(self.hidden(tf.concat([documents, tf.zeros_like(documents) + mean], axis=-1)))
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+
+
+def test_a_network_of_ones_own_scores_whole_lists_of_encoded_documents(tmp_path):
+    frame, options = table("id")
+    frame["noise"] += np.random.default_rng(0).normal(0.0, 3.0, 1000)[frame["query"]]
+    frame["label"] = (frame["noise"] > frame.groupby("query")["noise"].transform("mean")).astype(int)
+    ranker = tfr_smooth.Ranker(network=AboveTheList(), normalization="standardize", **QUICK, **options)
+    ranker.fit(frame, label="label", query="query")
+    assert ranker.evaluate(frame)["ndcg"].mean > 0.9
+    scores = ranker.predict(frame)
+    mixed = frame.sample(frac=1.0, random_state=0)
+    np.testing.assert_allclose(ranker.predict(mixed), scores[mixed.index], rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="`qid`, `group` or `query` must define the queries"):
+        ranker.predict(frame.drop(columns="query"))
+    ranker.save(tmp_path / "ranker.keras")
+    np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(frame), scores)
+    exported = tf.saved_model.load(str(ranker.export(tmp_path / "export", warmup_list_sizes=())))
+    first = frame[frame["query"] == frame["query"][0]]
+    arrays = data.column_arrays(first, ranker.inputs_.layer.columns)
+    inputs = {name: tf.constant(values)[tf.newaxis] for name, values in arrays.items()}
+    found = exported.signatures["serving_default"](**inputs)["scores"]
+    np.testing.assert_allclose(found[0], scores[: len(first)], rtol=1e-5, atol=1e-5)
+
+
+def test_a_network_must_return_scores():
+    class Wrong(tf.keras.layers.Layer):
+        def call(self, documents):
+            return documents
+
+    frame, _ = table("vector")
+    with pytest.raises(ValueError, match="`network` must return scores .batch, list. or .batch, list, 1., got"):
+        tfr_smooth.Ranker(network=Wrong(), **QUICK).fit(frame, label="label", query="query")
+    with pytest.raises(ValueError, match="^`network` must be an instance of .*Layer, got 'cross'.$"):
+        tfr_smooth.Ranker(network="cross")
+
+
+# The layer and the optimizer.
+
+
+def test_embeddings_are_means_of_the_vectors_of_known_codes():
+    layer = models.Embeddings([(1, 1, 5), (2, 3, 4)], dim=2, seed=0)
+    one, other = (np.array(weight) for weight in layer.get_weights())
+    features = tf.constant([[0.5, 4.0, 3.0, 2.0, 0.0], [0.5, 1.0, 0.0, 0.0, 0.0]])
+    expected = [[*one[4], *(other[3] + other[2]) / 2], [*one[1], 0.0, 0.0]]
+    np.testing.assert_allclose(layer(features), expected, rtol=1e-6)
+
+
+@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 has AdamW's step")
+def test_a_lazy_step_is_adamws_for_the_rows_with_a_gradient():
+    start, random = np.arange(12.0, dtype=np.float32).reshape(4, 3), np.random.default_rng(0)
+    lazy, dense = (tf.keras.Variable(start) for _ in range(2))
+    options = {"learning_rate": 0.1, "weight_decay": 0.0}
+    optimizers = (
+        training.LazyAdamW(**options, sparse_rate=2.0),
+        tf.keras.optimizers.AdamW(**{**options, "learning_rate": 0.2}),
+    )
+    for _ in range(3):
+        gradient = random.normal(size=(3, 3)).astype(np.float32)
+        optimizers[0].apply([tf.IndexedSlices(gradient, [2, 0, 2], [4, 3])], [lazy])
+        whole = np.zeros_like(start)
+        np.add.at(whole, [2, 0, 2], gradient)
+        optimizers[1].apply([tf.constant(whole)], [dense])
+    np.testing.assert_allclose(lazy.numpy(), dense.numpy(), rtol=1e-5)
+    assert (lazy.numpy()[[1, 3]] == start[[1, 3]]).all() and (lazy.numpy()[[0, 2]] != start[[0, 2]]).all()
+    restored = training.LazyAdamW.from_config(optimizers[0].get_config())
+    assert restored.sparse_rate == 2.0

@@ -1,0 +1,85 @@
+"""Embeddings of the codes of ids, sets and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments, _keras
+
+
+@tf.keras.utils.register_keras_serializable(package="tfr_smooth")
+class Embeddings(tf.keras.layers.Layer):
+    r"""Maps codes among the features of documents to the mean of their vectors.
+
+    $$y_t = \frac{1}{|C_t|} \sum_{c \in C_t} E_t[c], \qquad C_t = \{c_{t,1}, c_{t,2}, \dots\} \setminus \{0\}$$
+
+    for each table t of vectors, or 0 without codes. The code 1 is that of rare values in training, whose vector unseen
+    values then have, too.
+
+    Args:
+      tables: For each table, (first, length, rows): the place of its first code among the features, the number of codes
+        per document and the number of vectors.
+      dim: The length of the vectors, >= 1.
+      seed: Seed of the initial vectors. None uses Keras's global seed.
+      **kwargs: `name` and other arguments of a Keras layer.
+
+    Call with features [documents, features], whose codes are integers in [0, rows). Returns float32 [documents, tables
+    * dim].
+
+    Raises:
+      ValueError: If an argument is out of range.
+
+    Time and memory O(documents * codes * dim); gradients are sparse.
+
+    Example:
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import models
+      >>> layer = models.Embeddings([(1, 2, 10)], dim=4)
+      >>> layer(tf.constant([[0.5, 3.0, 7.0], [0.1, 0.0, 0.0]])).numpy()[1].tolist()
+      [0.0, 0.0, 0.0, 0.0]
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[Sequence[int]],
+        *,
+        dim: int = 16,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        # Codes exceed the integers of float16.
+        super().__init__(dtype="float32", **kwargs)
+        self.tables = [tuple(int(number) for number in table) for table in tables]
+        self.dim = _arguments.integer("dim", dim, least=1)
+        self._seed = seed
+        self.vectors = []
+        for number, (_, _, rows) in enumerate(self.tables):
+            initializer = tf.keras.initializers.RandomNormal(0.1, seed=None if seed is None else seed + number)
+            name = f"embeddings_{number}"
+            self.vectors.append(self.add_weight(name=name, shape=(rows, self.dim), initializer=initializer))
+        self.built = True
+
+    def call(self, features: tf.Tensor) -> tf.Tensor:
+        """Returns the mean vectors [documents, tables * dim]."""
+        found = []
+        for (first, length, _), table in zip(self.tables, _keras.tensorflow_variables(self.vectors), strict=True):
+            codes = tf.cast(features[:, first : first + length], tf.int32)
+            if length == 1:
+                found.append(tf.gather(table, codes[:, 0]))
+            else:
+                known = tf.cast(codes > 0, tf.float32)
+                total = tf.reduce_sum(tf.gather(table, codes) * known[:, :, tf.newaxis], axis=1)
+                found.append(tf.math.divide_no_nan(total, tf.reduce_sum(known, axis=1, keepdims=True)))
+        return tf.concat(found, axis=1)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """Returns the shape of the vectors."""
+        return (input_shape[0], len(self.tables) * self.dim)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        own = {"tables": [list(table) for table in self.tables], "dim": self.dim}
+        return {**super().get_config(), **own, "seed": self._seed}

@@ -1,0 +1,123 @@
+"""The base class of scorers that encode the features of documents: numbers, codes and vectors."""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfr_smooth import _arguments
+from tfr_smooth.models.embeddings import Embeddings
+from tfr_smooth.models.normalization import NORMALIZATIONS, QueryMinMax, Standardize, get_normalizer
+from tfr_smooth.models.scorer import Scorer
+
+# The score at padding. It is finite, so JSON can represent it and its product with 0 is 0. It is below every score of a
+# network, so padding sorts last.
+PADDING_SCORE = -1e30
+
+
+class EncodedScorer(Scorer):
+    """Base class of scorers of encoded documents: normalized numbers, vectors, and the vectors of codes.
+
+    A subclass sets `_config`, with its arguments and those of the encoding, and calls `set_encoding`.
+    """
+
+    _config: dict[str, Any]
+    num_features: int | None = None
+
+    @abc.abstractmethod
+    def build_network(self, width: int) -> None:
+        """Creates the weights for encoded documents of this width."""
+
+    def set_encoding(self, seed: int | None) -> None:
+        """Creates the layers of the encoding, from `_config`; the seed is that of the vectors of codes."""
+        self.normalizer = get_normalizer(self._config["normalization"])
+        tables, dim = self._config["embeddings"], self._config["embedding_dim"]
+        self.embeddings = Embeddings(tables, dim=dim, seed=seed) if tables else None
+
+    @property
+    def _blocks(self) -> list[Sequence[int]]:
+        """The features that are no numbers to normalize: (first, length, ...) of codes and vectors."""
+        return [*self._config["embeddings"], *self._config["vectors"]]
+
+    def build(self, input_shape: Any) -> None:
+        """Creates the weights for features of this shape, or for a dict with `features` of this shape."""
+        if self.num_features is not None:
+            return
+        shape = input_shape["features"] if isinstance(input_shape, dict) else input_shape
+        self.num_features = int(shape[-1])
+        others = {first + place for first, length, *_ in self._blocks for place in range(length)}
+        self._numbers = [place for place in range(self.num_features) if place not in others]
+        width = len(self._numbers)
+        if not width:
+            self.normalizer = None
+        if isinstance(self.normalizer, Standardize) and not self.normalizer.built:
+            self.normalizer.build((None, None, width))
+        if self.normalizer is not None:
+            width = int(self.normalizer.compute_output_shape((None, width))[-1])
+        width += sum(length for _, length in self._config["vectors"])
+        width += len(self._config["embeddings"]) * self._config["embedding_dim"]
+        self.build_network(width)
+        self.built = True
+
+    def adapt(self, dataset: Iterable[Any]) -> None:
+        """Computes the statistics of `normalization="standardize"` or "quantiles" from a training set.
+
+        Does nothing for other normalizations.
+
+        Args:
+          dataset: Batches of (inputs, labels), such as from `data.read_letor`. Iterated once.
+        """
+        if isinstance(self.normalizer, Standardize):
+            self.normalizer.adapt(map(self._of_numbers, dataset) if self._blocks else dataset)
+
+    def _of_numbers(self, element: Any) -> Any:
+        """Returns an element of a dataset with only the features that are numbers."""
+        inputs, *others = element
+        return {**inputs, "features": tf.gather(inputs["features"], self._numbers, axis=-1)}, *others
+
+    def encode(self, inputs: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the encoded real documents [documents, width], and the mask [batch, list]."""
+        features = tf.convert_to_tensor(inputs["features"] if isinstance(inputs, dict) else inputs)
+        mask = inputs.get("mask") if isinstance(inputs, dict) else None
+        mask = tf.ones(tf.shape(features)[:2], tf.bool) if mask is None else tf.cast(mask, tf.bool)
+        numbers = tf.gather(features, self._numbers, axis=-1) if self._blocks else features
+        if isinstance(self.normalizer, QueryMinMax):
+            numbers = self.normalizer(numbers, mask=mask)
+        documents = tf.boolean_mask(numbers, mask)
+        if self.normalizer is not None and not isinstance(self.normalizer, QueryMinMax):
+            documents = self.normalizer(documents[tf.newaxis])[0]
+        if self._blocks:
+            others = tf.boolean_mask(features, mask)
+            parts = [documents, *(others[:, first : first + length] for first, length in self._config["vectors"])]
+            if self.embeddings is not None:
+                parts.append(self.embeddings(others))
+            documents = tf.concat(parts, axis=1)
+        return documents, mask
+
+    def get_build_config(self) -> dict[str, Any]:
+        """Returns the number of features, which `.keras` files store to recreate the weights."""
+        return {"num_features": self.num_features}
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        """Creates the weights of a model loaded from a `.keras` file."""
+        if config["num_features"] is not None:
+            self.build((None, None, config["num_features"]))
+
+
+def _checked_blocks(name: str, value: Any, expected: str, size: int) -> list[list[int]]:
+    if not all(len(block) == size for block in value):
+        raise ValueError(f"`{name}` must be tuples {expected}, got {value!r}.")
+    return [[_arguments.integer(name, number, least=0) for number in block] for block in value]
+
+
+# The checks of the arguments of the encoding, by name.
+ENCODING_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "normalization": lambda name, value: value if value is None else _arguments.choice(name, value, NORMALIZATIONS),
+    "embeddings": lambda name, value: _checked_blocks(name, value, "(first, length, rows)", 3),
+    "vectors": lambda name, value: _checked_blocks(name, value, "(first, length)", 2),
+    "embedding_dim": functools.partial(_arguments.integer, least=1),
+}
