@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tfr_smooth import models
 from tfr_smooth._table_inputs import TableInputs
+from tfr_smooth.training.ranker_training import serialized
 
 _ENTRY = "ranker.json"
 _NAME = "ranker.keras"  # Keras looks at the ending.
@@ -21,13 +22,8 @@ _NAME = "ranker.keras"  # Keras looks at the ending.
 def write(ranker: Any, path: str | os.PathLike[str]) -> None:
     """Writes a fitted ranker."""
     ranker.model_.save(os.fspath(path))
-    params = ranker.get_params()
-    if not isinstance(params["loss"], str):
-        params["loss"] = tf.keras.losses.serialize(params["loss"])
-    if params["network"] is not None:
-        params["network"] = tf.keras.utils.serialize_keras_object(params["network"])
     content = {
-        "params": params,
+        "params": serialized(ranker.get_params()),
         "inputs": None if ranker.inputs_ is None else ranker.inputs_.state(),
         "history": ranker.history_,
         "best_epoch": ranker.best_epoch_,

@@ -77,7 +77,7 @@ class TableFeatures(tf.keras.layers.Layer):
         self.stacked = _arguments.boolean("stacked", stacked)
         self._matches = [self._pair(pair) for pair in matches]
         others = [column.name for column in self._columns if column.kind != "number"]
-        if stacked and (others or self._matches):
+        if stacked and others:
             raise ValueError(f"`stacked` must be False unless all columns are numbers, got True with {others[0]!r}.")
         self.supports_jit = False  # XLA has no strings.
         for place, column in enumerate(self._columns):
@@ -136,14 +136,9 @@ class TableFeatures(tf.keras.layers.Layer):
         if self.stacked:
             return {"features": tf.io.FixedLenFeature([len(self._columns)], tf.float32)}
         return {
-            column.name: tf.io.FixedLenFeature(
-                [column.length] if column.kind == "vector" else [],
-                column.dtype,
-                default_value=[column.missing_value] * column.length
-                if column.kind == "vector"
-                else column.missing_value,
-            )
+            column.name: tf.io.FixedLenFeature(shape, column.dtype, np.full(shape, column.missing_value).tolist())
             for column in self._columns
+            for shape in [[column.length] if column.kind == "vector" else []]
         }
 
     def call(self, inputs: Any) -> tf.Tensor:

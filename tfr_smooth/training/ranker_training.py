@@ -25,9 +25,9 @@ _SELECT_BY = ("smooth", "ndcg", "last")
 _LABEL_AGGREGATIONS = ("sum", "stochastic")
 _SCHEDULES = ("cosine", "constant")
 _OF_SCORER = ("hidden", "normalization", "batch_norm", "dropout", "members", "seed")
-# A variable holds the learning rate, and others the state of the random numbers.
 # Validation queries of two tables with ids prefer lower rates for embeddings.
 _EMBEDDING_RATE = 0.3
+# A variable holds the learning rate, and others the state of the random numbers.
 _NOT_IN_GRAPH = (
     *("epochs", "learning_rate", "schedule", "batch_size", "select_by", "patience", "seed", "verbose"),
     *("validation_fraction", "max_categories"),
@@ -72,6 +72,16 @@ class Compiled(NamedTuple):
         values = [*(variable.numpy() for variable in scorer.variables), *self.initial]
         for variable, value in zip([*model.variables, *model.optimizer.variables], values, strict=True):
             variable.assign(value)
+
+
+def serialized(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of a `Ranker` with the configurations of its Keras objects."""
+    values = dict(params)
+    if not isinstance(values["loss"], str):
+        values["loss"] = tf.keras.losses.serialize(values["loss"])
+    if values["network"] is not None:
+        values["network"] = tf.keras.utils.serialize_keras_object(values["network"])
+    return values
 
 
 class RankerTraining:
@@ -191,11 +201,7 @@ class RankerTraining:
 
     def identity(self) -> dict[str, Any]:
         """Returns the settings that a resumed training run must have in common, as JSON values."""
-        values = {**self._params, "label_weights": self.label_weights}
-        if not isinstance(values["loss"], str):
-            values["loss"] = tf.keras.losses.serialize(values["loss"])
-        if values["network"] is not None:
-            values["network"] = tf.keras.utils.serialize_keras_object(values["network"])
+        values = {**serialized(self._params), "label_weights": self.label_weights}
         del values["verbose"]
         if values["schedule"] == "constant" and not values["warm_start"]:
             del values["epochs"]  # more epochs continue a training run
