@@ -60,7 +60,7 @@ def train(folder: pathlib.Path, output: pathlib.Path) -> None:
             options = {"hidden": [_HIDDEN.value], "members": 1, "epochs": _EPOCHS.value, "seed": seed}
             ranker = Ranker(loss=loss, verbose=False, **options)
             features, labels, queries = parts["train"]
-            ranker.fit(features, labels, qid=queries, eval_set=parts["valid"])
+            ranker.fit(features, labels, qid=queries, validation=parts["valid"])
             found = {}
             for part in _PARTS:
                 features, labels, queries = parts[part]

@@ -77,7 +77,7 @@ def main(argv: list[str]) -> None:
                 for seed in range(_SEEDS.value):
                     student = tfr_smooth.Ranker(**{**ranker.get_params(), "seed": seed})
                     labels = targets if name.startswith("teacher") else train["y"]
-                    student.fit(train["X"], labels, qid=train["qid"], eval_set=tuple(valid.values()))
+                    student.fit(train["X"], labels, qid=train["qid"], validation=tuple(valid.values()))
                     frame = measured(test, student.predict(test["X"]), of_teacher)
                     found.append(frame.assign(ranker=name, fold=fold, seed=seed))
                     reached = student.score(**valid)

@@ -99,7 +99,7 @@ def fit(
 
     ranker.fit(
         lists,
-        eval_set=parts["valid"].batches(_QUERIES),
+        validation=parts["valid"].batches(_QUERIES),
         steps_per_epoch=math.ceil(len(parts["train"]) / batch_size),
         strategy=strategy,
         checkpoint_dir=output / "training",

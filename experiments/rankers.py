@@ -239,7 +239,7 @@ class Neural(Method):
             train.features,
             train.labels,
             group=train.lengths,
-            eval_set=(valid.features, valid.labels, valid.qid),
+            validation=(valid.features, valid.labels, valid.qid),
             further_metrics=_exact(self._loss, json.dumps(dict(settings))),
         )
         names = {f"val_{self._loss}": "valid_smooth", "val_ndcg": "valid_ndcg", "val_exact": "valid_exact"}

@@ -72,7 +72,7 @@ def trade_off(
             continue
         train, valid, test = tables
         fitted = type(ranker)(**{**ranker.get_params(), "seed": seed}).fit(
-            train, label={first: 1.0 - weight, second: weight}, query=query, eval_set=valid, **fit_options
+            train, label={first: 1.0 - weight, second: weight}, query=query, validation=valid, **fit_options
         )
         found = fitted.evaluate(test, measures=[measure])
         means = [found[f"{label}/{measure}"].mean for label in labels]

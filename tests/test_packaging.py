@@ -131,8 +131,8 @@ def imported_parts(part):
 
 
 # From the lowest to the highest; `compile` of models accepts names of losses and metrics.
-ORDER = "rankings < measures < _lookup, _plotting < losses, metrics < models < training < serving"
-ORDER += " < _table_inputs < _ranker_file < ranker < recommendation < keras_ranking"
+ORDER = "_estimator < rankings < measures < _lookup, _plotting < losses, metrics < models < training < serving"
+ORDER += " < _table_inputs < ranker < recommendation < keras_ranking"
 LAYERS = [set(layer.split(", ")) for layer in ORDER.split(" < ")]
 LAYERED = set().union(*LAYERS)
 

@@ -203,7 +203,7 @@ def test_group_qid_and_columns_define_the_same_queries(of_arrays):
     fitted = [
         tfr_smooth.Ranker(**{**SMALL, "validation_fraction": 0.0}).fit(features, labels, group=sizes),
         tfr_smooth.Ranker(**{**SMALL, "validation_fraction": 0.0}).fit(
-            frame.assign(y=labels, q=queries), label="y", query="q", eval_set=None
+            frame.assign(y=labels, q=queries), label="y", query="q", validation=None
         ),
     ]
     np.testing.assert_allclose(fitted[0].predict(features), of_arrays.predict(features), rtol=1e-6)
@@ -267,12 +267,12 @@ def test_the_best_epoch_of_the_validation_set_is_used():
     fitted = tfr_smooth.Ranker(
         **{**SMALL, "epochs": 3, "learning_rate": 0.3, "select_by": "ndcg", "loss": "smoothi_ndcg"}
     )
-    fitted.fit(FRAME, label="label", query="query", eval_set=NEW)
+    fitted.fit(FRAME, label="label", query="query", validation=NEW)
     values = fitted.history_["val_ndcg"]
     assert fitted.best_epoch_ == int(np.argmax(values)) and len(values) == 3
     assert fitted.score(NEW) == pytest.approx(max(values), abs=1e-6)
     assert set(fitted.history_) == {"loss", "val_ndcg", "val_smoothi_ndcg"}
-    fitted.set_params(select_by="last").fit(FRAME, label="label", query="query", eval_set=NEW)
+    fitted.set_params(select_by="last").fit(FRAME, label="label", query="query", validation=NEW)
     assert fitted.best_epoch_ == 2 and fitted.score(NEW) == pytest.approx(fitted.history_["val_ndcg"][-1], abs=1e-6)
 
 
@@ -590,8 +590,8 @@ def test_tables_to_be_collected_and_sparse_matrices_get_a_hint(method, ranker, o
 def test_one_validation_set_is_given_as_a_tuple():
     features, labels, queries = numbers()
     for wrong in ([(features, labels)], [features, labels, queries], (features, labels, queries, None)):
-        with pytest.raises(ValueError, match="`eval_set` must be a table, `Lists`, or one tuple"):
-            tfr_smooth.Ranker(**SMALL).fit(features, labels, qid=queries, eval_set=wrong)
+        with pytest.raises(ValueError, match="`validation` must be a table, `Lists`, or one tuple"):
+            tfr_smooth.Ranker(**SMALL).fit(features, labels, qid=queries, validation=wrong)
 
 
 BAD_TABLES = {

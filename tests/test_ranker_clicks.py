@@ -66,12 +66,12 @@ def test_the_validation_set_has_clicks_with_propensities_or_labels():
     ranker = tfr_smooth.Ranker(**SMALL)
     fit = {"label": "click", "query": "session", "propensity": "propensity"}
     labels = documents(2)
-    ranker.fit(LOG, **fit, eval_set=labels)
+    ranker.fit(LOG, **fit, validation=labels)
     best = ranker.history_["val_ndcg"][ranker.best_epoch_]
     assert best == pytest.approx(ranker.evaluate(labels)["ndcg"].mean, abs=1e-5)
 
     held = LOG[LOG["session"] >= 1200]
-    ranker.fit(LOG, **fit, eval_set=held)
+    ranker.fit(LOG, **fit, validation=held)
     # NDCG of a list with one click is the discount at its rank; the mean is weighted by inverse propensities.
     scored = held.assign(score=ranker.predict(held))
     rank = scored.groupby("session")["score"].rank(ascending=False, method="first")

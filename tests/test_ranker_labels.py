@@ -68,7 +68,7 @@ def test_several_labels_are_one_in_the_unit_of_the_first(first, second, expected
 @pytest.mark.slow
 def test_the_validation_metric_is_the_weighted_mean_over_labels():
     further_metrics = [metrics.MRRMetric()]
-    options = {"query": "query", "eval_set": NEW, "further_metrics": further_metrics}
+    options = {"query": "query", "validation": NEW, "further_metrics": further_metrics}
     ranker = tfr_smooth.Ranker(**{**SMALL, "loss": "approx_ndcg"}, patience=1).fit(FRAME, label=LABELS, **options)
     assert set(ranker.history_) == {"loss", "val_ndcg", "val_approx_ndcg", "val_mrr"}
     best = ranker.history_["val_ndcg"][ranker.best_epoch_]

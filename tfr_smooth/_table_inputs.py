@@ -231,12 +231,12 @@ class TableInputs:
             raise ValueError(f"`X` must have {expected} labels as in `fit`, got {list(lists.roles.labels)}.")
         return lists
 
-    def validation(self, eval_set: Any, propensity: str | None) -> data.Lists:
+    def validation(self, validation: Any, propensity: str | None) -> data.Lists:
         """Returns the lists of the argument of `Ranker.fit`."""
-        given = eval_set if isinstance(eval_set, tuple) else (eval_set,)
-        if isinstance(eval_set, list) or not 1 <= len(given) <= 3:
-            got = f"{type(eval_set).__name__} of {len(eval_set)}"
-            raise ValueError(f"`eval_set` must be a table, `Lists`, or one tuple (X, y, qid), got a {got}.")
+        given = validation if isinstance(validation, tuple) else (validation,)
+        if isinstance(validation, list) or not 1 <= len(given) <= 3:
+            got = f"{type(validation).__name__} of {len(validation)}"
+            raise ValueError(f"`validation` must be a table, `Lists`, or one tuple (X, y, qid), got a {got}.")
         X, y, qid = (*given, None, None)[:3]
         return self.lists(X, {"y": y, "qid": qid}, needs=["label", "query"], propensity=propensity)
 

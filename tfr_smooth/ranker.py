@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _files, _ranker_file, data, evaluation, metrics, models, serving, training
+from tfr_smooth import data, evaluation, metrics, models, serving, training
+from tfr_smooth._estimator import Estimator
 from tfr_smooth._table_inputs import TableInputs, as_table, check_training, clicked, lists_of, with_one_label, without
 from tfr_smooth.evaluation.rows import estimates
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
@@ -24,7 +25,7 @@ _CHUNK = 1 << 12  # rows that are scored at once
 _STEPS, _LEAST_EPOCHS, _MOST_EPOCHS = 2000, 5, 20  # of a training without `epochs`
 
 
-class Ranker:
+class Ranker(Estimator):
     r"""Ranks the rows of a table within each query, with the interface of scikit-learn and LightGBM.
 
     The model is the mean of `members` feed-forward networks, trained at once: first on the softmax loss, then on a
@@ -56,7 +57,7 @@ class Ranker:
       select_by: The validation metric that selects the epoch: "smooth", the metric that the loss optimizes, or "ndcg",
         exact NDCG, which other losses always use; or "last" for the last epoch.
       patience: Epochs without improvement, >= 1, after which training stops. None never stops early.
-      validation_fraction: Fraction of the queries that `fit` holds out for validation without `eval_set`, in [0, 1). 0
+      validation_fraction: Fraction of the queries that `fit` holds out without `validation`, in [0, 1). 0
         trains on all queries and uses the last epoch.
       columns: The kinds of columns that are not to be inferred, by name: "number", "category", "id", "text", or
         "set:SEPARATOR" for several values in one text, such as "set:|"; see `data.infer_columns`.
@@ -94,6 +95,8 @@ class Ranker:
       >>> list(ranker.rank(frame).columns)
       ['query', 'price', 'color', 'label', 'score', 'rank']
     """
+
+    _reusable: Compiled | None = None  # what the last `fit` compiled
 
     def __init__(
         self,
@@ -149,7 +152,6 @@ class Ranker:
             **loss_options,
         }
         self._loss_options = tuple(loss_options)
-        self._reusable: Compiled | None = None  # what `fit` compiled
         self._training()
 
     def _training(self, inputs: TableInputs | None = None, steps_per_epoch: int | None = None) -> RankerTraining:
@@ -162,40 +164,10 @@ class Ranker:
         embeddings, vectors = ([], []) if inputs is None else (inputs.layer.embeddings, inputs.layer.vectors)
         return RankerTraining(params, self._loss_options, weights, embeddings=embeddings, vectors=vectors)
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Returns the constructor's arguments.
-
-        Args:
-          deep: Ignored; scikit-learn's interface has it.
-        """
-        return dict(self._params)
-
-    def set_params(self, **params: Any) -> Ranker:
-        """Changes arguments of the constructor, for the next `fit`.
-
-        Args:
-          **params: Arguments by name.
-
-        Returns:
-          The ranker.
-
-        Raises:
-          ValueError: If an argument is unknown or out of its range.
-        """
-        changed = Ranker(**{**self.get_params(), **params})
-        self._params, self._loss_options = changed._params, changed._loss_options
-        return self
-
     @property
     def loss_(self) -> tf.keras.losses.Loss:
         """The loss."""
         return self._training(getattr(self, "inputs_", None)).make_loss()
-
-    def __repr__(self) -> str:
-        """Returns the constructor call."""
-        defaults = Ranker().get_params()
-        changed = {name: value for name, value in self.get_params().items() if value is not defaults.get(name)}
-        return f"Ranker({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     def fit(
         self,
@@ -211,7 +183,7 @@ class Ranker:
         propensity: str | None = None,
         features: Sequence[str] | None = None,
         query_features: Sequence[str] = (),
-        eval_set: Any = None,
+        validation: Any = None,
         init_model: Ranker | None = None,
         further_metrics: Sequence[tf.keras.metrics.Metric] = (),
         steps_per_epoch: int | None = None,
@@ -244,11 +216,11 @@ class Ranker:
           propensity: The column of the probability > 0 that the position of a document was examined, such as from
             `clicks.fit_position_based`. The labels are then clicks, 0 or 1, and the queries are sessions: there is one
             list per click, weighted by the inverse propensity, as in `data.one_list_per_click`. Sessions without a
-            click are not used. `eval_set` has clicks if it has this column, else labels.
+            click are not used. `validation` has clicks if it has this column, else labels.
           features: The feature columns. None uses all columns without another role.
           query_features: Feature columns that are the same for all documents of a query; exported models take them once
             per list.
-          eval_set: The validation set: a table with the same columns, (X, y, qid) for arrays, or `data.Lists`; for
+          validation: The validation set: a table with the same columns, (X, y, qid) for arrays, or `data.Lists`; for
             datasets, a dataset. None holds out `validation_fraction` of the queries, or uses the last epoch for a
             dataset.
           init_model: A fitted ranker to continue from, such as with new days of data: with its columns, their
@@ -277,12 +249,12 @@ class Ranker:
                     raise ValueError(f"`{name}` must not be given with a dataset of lists, got {value!r}.")
             dataset_fn = (lambda finished: X) if isinstance(X, tf.data.Dataset) else X
             one_epoch = dataset_fn(0) if steps_per_epoch is None else dataset_fn(0).take(steps_per_epoch)
-            valid = eval_set
+            valid = validation
             inputs = None
         else:
             documents = clicked(lists_of(X, arrays, features=features, **names))
             check_training(documents, X, self._training().make_loss())
-            held = None if eval_set is not None else p["validation_fraction"] or None
+            held = None if validation is not None else p["validation_fraction"] or None
             if held and len(documents) < 2:
                 raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {held} for 1.")
             split = lambda whole: whole.split(held, seed=p["seed"]) if held else (whole, None)  # noqa: E731
@@ -296,8 +268,8 @@ class Ranker:
             if p["verbose"] and not documents.is_dense:
                 print(f"Columns: {inputs.kinds}", flush=True)
             train, valid = split(inputs.prepared(inputs.converted(documents)))
-            if eval_set is not None:
-                valid = inputs.prepared(clicked(inputs.validation(eval_set, propensity)))
+            if validation is not None:
+                valid = inputs.prepared(clicked(inputs.validation(validation, propensity)))
             if valid is not None:  # Without weights of documents, but with those of clicks.
                 valid = inputs.batches(without(valid, "weight"), p["batch_size"])
             steps_per_epoch = math.ceil(len(train) / p["batch_size"])
@@ -328,7 +300,8 @@ class Ranker:
             callbacks=callbacks,
         )
         self._reusable = compiled
-        self._take_fitted(inputs, *trained)
+        self._take_scorer(inputs, trained.scorer)
+        self.history_, self.best_epoch_ = trained.history, trained.best_epoch
         return self
 
     def calibrate(
@@ -376,7 +349,7 @@ class Ranker:
         calibration = training.fit_calibration(labels, scores, method=method, threshold=threshold)
         calibrated = models.CalibratedScorer(scorer, calibration)
         calibrated.build((None, None, scorer.num_features))
-        self._take_fitted(self.inputs_, calibrated, self.history_, self.best_epoch_)
+        self._take_scorer(self.inputs_, calibrated)
         return self
 
     @property
@@ -397,17 +370,20 @@ class Ranker:
         self.inputs_.check_features(lists)
         return self.inputs_
 
-    def _take_fitted(
-        self,
-        inputs: TableInputs | None,
-        scorer: models.Scorer,
-        history: dict[str, list[float]],
-        best_epoch: int | None,
-    ) -> None:
-        """Sets the results of `fit`, for subclasses and files."""
-        self.inputs_, self._scorer, self.history_, self.best_epoch_ = inputs, scorer, history, best_epoch
+    def _take_scorer(self, inputs: TableInputs | None, scorer: models.Scorer) -> None:
+        """Sets the model."""
+        self.inputs_, self._scorer = inputs, scorer
         self._function: tuple[models.Scorer, Any] | None = None  # scores documents
         self.model_ = scorer if inputs is None else inputs.scorer(scorer)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return {"inputs": None if self.inputs_ is None else self.inputs_.state()}, {}
+
+    def _restore(self, model: tf.keras.Model, content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        if isinstance(model, models.TableScorer):
+            self._take_scorer(TableInputs(model.table_features, **content["inputs"]), model.scorer)
+        else:
+            self._take_scorer(None, model)
 
     def _epochs(self, inputs: TableInputs, lists: data.Lists, steps: int, finished: int) -> tf.data.Dataset:
         """Returns the batches of the epochs after the finished ones."""
@@ -602,50 +578,6 @@ class Ranker:
         return training.permutation_importance(
             self._scorer, lists, metric, names=names, repeats=repeats, seed=self._params["seed"]
         )
-
-    def _fitted(self) -> tf.keras.Model:
-        if not hasattr(self, "model_"):
-            raise ValueError("`fit` must be called first.")
-        return self.model_
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the ranker to one file, which `Ranker.load` and `tf.keras.models.load_model` read.
-
-        Args:
-          path: The file, which must end in ".keras".
-
-        Raises:
-          ValueError: If the path does not end in ".keras", or the ranker is not fitted.
-        """
-        if not os.fspath(path).endswith(".keras"):
-            raise ValueError(f"`path` must end in '.keras', got {os.fspath(path)!r}.")
-        self._fitted()
-        with _files.replacing(path) as unfinished:
-            _ranker_file.write(self, unfinished)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Ranker:
-        """Reads a ranker.
-
-        Args:
-          path: A file that `save` wrote.
-
-        Returns:
-          The ranker.
-        """
-        return _ranker_file.read(cls, path)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Returns the arguments, and the content of the file of `save` for a fitted ranker."""
-        if not hasattr(self, "model_"):
-            return dict(self.__dict__)
-        return {"file": _ranker_file.to_bytes(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restores the ranker of `__getstate__`."""
-        if "file" in state:
-            state = _ranker_file.from_bytes(type(self), state["file"]).__dict__
-        self.__dict__.update(state)
 
     def export(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Exports the model for TF Serving, with the columns of the table as they were.

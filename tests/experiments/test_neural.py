@@ -18,7 +18,7 @@ def test_a_neural_ranker_is_the_ranker_of_the_same_arguments(fold):
     settings = {name: value for name, value in SETTINGS.items() if name != "alpha"}
     settings |= {"dropout": 0.5, "select_by": "ndcg"}
     ranker = tfr_smooth.Ranker(loss="list_net", seed=3, verbose=False, **{**PAPER, **settings})
-    ranker.fit(train.features, train.labels, group=train.lengths, eval_set=(valid.features, valid.labels, valid.qid))
+    ranker.fit(train.features, train.labels, group=train.lengths, validation=(valid.features, valid.labels, valid.qid))
     fitted = RANKERS["list_net"].fit(fold, settings, 3)
     np.testing.assert_array_equal(fitted.test, ranker.predict(test.features))
     assert fitted.details["best_epoch"] == ranker.best_epoch_

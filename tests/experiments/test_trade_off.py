@@ -23,8 +23,8 @@ class FakeRanker:
     def get_params(self):
         return self.params
 
-    def fit(self, train, *, label, query, eval_set, features=None):
-        assert query == "q" and features == ["f"] and eval_set == train.replace("train", "valid")
+    def fit(self, train, *, label, query, validation, features=None):
+        assert query == "q" and features == ["f"] and validation == train.replace("train", "valid")
         self.weights = label
         self.fitted.append((train, label["margin"], self.params["seed"]))
         return self

@@ -30,7 +30,7 @@ def train(ranker, width=4, further_metrics=(), callbacks=(), **arguments):
     ranker.set_params(**{**tfr_smooth.Ranker().get_params(), **ARGUMENTS, "epochs": 3, **arguments})
     batch = batches(width=width)
     options = {"further_metrics": further_metrics, "callbacks": callbacks, "steps_per_epoch": 3}
-    ranker.fit(lambda finished: batch.repeat(3 - finished), eval_set=batches(1, width), **options)
+    ranker.fit(lambda finished: batch.repeat(3 - finished), validation=batches(1, width), **options)
     return ranker.history_, ranker.best_epoch_, ranker.model_.get_weights()
 
 

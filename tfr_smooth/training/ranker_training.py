@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _keras, losses, metrics, models
+from tfr_smooth._estimator import serialized
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.models.feed_forward import checked_arguments
 from tfr_smooth.training.cluster import is_chief
@@ -72,16 +73,6 @@ class Compiled(NamedTuple):
         values = [*(variable.numpy() for variable in scorer.variables), *self.initial]
         for variable, value in zip([*model.variables, *model.optimizer.variables], values, strict=True):
             variable.assign(value)
-
-
-def serialized(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a `Ranker` with the configurations of its Keras objects."""
-    values = dict(params)
-    if not isinstance(values["loss"], str):
-        values["loss"] = tf.keras.losses.serialize(values["loss"])
-    if values["network"] is not None:
-        values["network"] = tf.keras.utils.serialize_keras_object(values["network"])
-    return values
 
 
 class RankerTraining:

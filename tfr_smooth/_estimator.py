@@ -1,0 +1,191 @@
+"""What `Ranker`, `Recommender` and `TextRanker` have in common: arguments, attributes, files and pickles."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _files
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_CONTENT, _ARRAYS = "estimator.json", "estimator.npz"
+_NAME = "estimator.keras"  # Keras looks at the ending.
+_KERAS = "keras_object"  # the key of the configuration of a Keras object among JSON values
+_MOST_BYTES, _MOST_RATIO = 1 << 20, 200  # An entry that is larger and expands more is no entry of ours.
+
+
+def serialized(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns arguments of a constructor with the configurations of their Keras objects."""
+    kinds = (tf.keras.losses.Loss, tf.keras.layers.Layer)
+    return {
+        name: {_KERAS: tf.keras.utils.serialize_keras_object(value)} if isinstance(value, kinds) else value
+        for name, value in params.items()
+    }
+
+
+def _deserialized(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: tf.keras.utils.deserialize_keras_object(value[_KERAS])
+        if isinstance(value, dict) and _KERAS in value
+        else value
+        for name, value in params.items()
+    }
+
+
+class Estimator:
+    """The base class of the estimators.
+
+    The constructor of a subclass stores its arguments as `_params`, and `fit` sets `model_`, `history_` and
+    `best_epoch_`. `_state` and `_restore` define what a file contains besides these.
+    """
+
+    _params: dict[str, Any]
+    model_: tf.keras.Model
+    history_: dict[str, list[float]]
+    best_epoch_: int | None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Returns the constructor's arguments.
+
+        Args:
+          deep: Ignored; scikit-learn's interface has it.
+        """
+        return dict(self._params)
+
+    def set_params(self, **params: Any) -> Self:
+        """Changes arguments of the constructor, for the next `fit`.
+
+        Args:
+          **params: Arguments by name.
+
+        Returns:
+          The estimator.
+
+        Raises:
+          ValueError: If an argument is unknown or out of its range.
+        """
+        changed = type(self)(**{**self._params, **params})
+        self.__dict__.update(changed.__dict__)
+        return self
+
+    def __repr__(self) -> str:
+        """Returns the constructor call."""
+        known = inspect.signature(type(self)).parameters
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self._params.items()
+            if name not in known or value is not known[name].default
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _fitted(self) -> tf.keras.Model:
+        if not hasattr(self, "model_"):
+            raise ValueError("`fit` must be called first.")
+        return self.model_
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Returns what `_restore` needs besides the model, as JSON values and as arrays."""
+        raise NotImplementedError
+
+    def _restore(self, model: tf.keras.Model, content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Sets `model_` and what the subclass needs, from the results of `_state`."""
+        raise NotImplementedError
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the fitted estimator to one file, which `load` and `tf.keras.models.load_model` read.
+
+        Args:
+          path: The file, which must end in ".keras".
+
+        Raises:
+          ValueError: If the path does not end in ".keras", or the estimator is not fitted.
+        """
+        if not os.fspath(path).endswith(".keras"):
+            raise ValueError(f"`path` must end in '.keras', got {os.fspath(path)!r}.")
+        self._fitted()
+        with _files.replacing(path) as unfinished:
+            self._write(unfinished)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads an estimator.
+
+        Args:
+          path: A file that `save` wrote.
+
+        Returns:
+          The estimator, with its arguments.
+
+        Raises:
+          ValueError: If the file is another one, or damaged.
+        """
+        try:
+            with zipfile.ZipFile(path) as file:
+                content = json.loads(_entry(file, _CONTENT))
+                with np.load(io.BytesIO(_entry(file, _ARRAYS)), allow_pickle=False) as found:
+                    arrays = dict(found)
+            if content["estimator"] != cls.__name__:
+                raise ValueError(f"a file of {content['estimator']}")
+            estimator = cls(**_deserialized(content["params"]))
+            model = tf.keras.models.load_model(os.fspath(path), compile=False)
+            estimator.history_, estimator.best_epoch_ = content["history"], content["best_epoch"]
+            estimator._restore(model, content["state"], arrays)
+        except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(
+                f"`path` must be a file of `{cls.__name__}.save`, got {os.fspath(path)!r}: {reason}"
+            ) from error
+        return estimator
+
+    def _write(self, path: str | os.PathLike[str]) -> None:
+        state, arrays = self._state()
+        content = {
+            "estimator": type(self).__name__,
+            "params": serialized(self._params),
+            "history": self.history_,
+            "best_epoch": self.best_epoch_,
+            "state": state,
+        }
+        self.model_.save(os.fspath(path))
+        found = io.BytesIO()
+        np.savez(found, **arrays)  # type: ignore[arg-type]
+        with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as file:
+            file.writestr(_CONTENT, json.dumps(content, default=str))
+            file.writestr(_ARRAYS, found.getvalue(), zipfile.ZIP_STORED)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the arguments, and the content of the file of `save` for a fitted estimator."""
+        if not hasattr(self, "model_"):
+            return dict(self.__dict__)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / _NAME
+            self._write(path)
+            return {"file": path.read_bytes()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restores the estimator of `__getstate__`."""
+        if "file" in state:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / _NAME
+                path.write_bytes(state["file"])
+                state = type(self).load(path).__dict__
+        self.__dict__.update(state)
+
+
+def _entry(file: zipfile.ZipFile, name: str) -> bytes:
+    size = file.getinfo(name)
+    if size.file_size > max(_MOST_BYTES, _MOST_RATIO * size.compress_size):
+        raise ValueError(f"the entry {name} expands to {size.file_size:,} bytes")
+    return file.read(name)
