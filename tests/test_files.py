@@ -1,6 +1,9 @@
 """Files and folders are written atomically."""
 
 import contextlib
+import os
+import socket
+import subprocess
 
 import pytest
 
@@ -55,3 +58,15 @@ def test_a_failure_keeps_the_previous_file_and_leaves_no_temporary_files(tmp_pat
             _files.write_text(path, chunks())
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_process_of_this_machine_left_is_removed(tmp_path):
+    path, host = tmp_path / "a.keras", socket.gethostname()
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    names = {f"{host}-{ended.pid}-1.a.keras": False, f"{host}-{os.getpid()}-1.a.keras": True, "other-1-1.a.keras": True}
+    names[f"{host}-{ended.pid}-1.b.keras"] = True
+    for name in names:
+        (tmp_path / f".unfinished-{name}").mkdir()
+    _files.write_text(path, ["new"])
+    assert {name: (tmp_path / f".unfinished-{name}").exists() for name in names} == names

@@ -303,9 +303,9 @@ def test_a_resumed_training_ends_like_an_uninterrupted_one(members, tmp_path, ca
     # Keras 2 does not store the state of dropout.
     settings = {**SMALL, "members": members, "verbose": True, "dropout": 0.5 if _keras.IS_KERAS_3 else 0.0}
     settings |= {"epochs": 3, "loss": "smoothi_ndcg"}
-    fit = lambda folder, callbacks=(), **changes: tfr_smooth.Ranker(**{**settings, **changes}).fit(  # noqa: E731
-        FRAME, label="label", query="query", checkpoint_dir=folder, callbacks=callbacks
-    )
+    fit = lambda folder, callbacks=(), data=FRAME, valid=None, **changes: tfr_smooth.Ranker(  # noqa: E731
+        **{**settings, **changes}
+    ).fit(data, label="label", query="query", validation=valid, checkpoint_dir=folder, callbacks=callbacks)
     with pytest.raises(KeyboardInterrupt):
         fit(tmp_path / "interrupted", [Interrupt()])
     resumed = fit(tmp_path / "interrupted")
@@ -322,6 +322,12 @@ def test_a_resumed_training_ends_like_an_uninterrupted_one(members, tmp_path, ca
         fit(tmp_path / "whole", learning_rate=0.5)
     with pytest.raises(ValueError, match="epochs=4 .was 3."):  # another decay of the learning rate
         fit(tmp_path / "whole", epochs=4)
+    with pytest.raises(ValueError, match="got data='[0-9a-f]{16}' .was '[0-9a-f]{16}'.[.] Use another"):
+        fit(tmp_path / "whole", data=FRAME.assign(label=1 - FRAME["label"]))
+    with pytest.raises(ValueError, match="got validation='[0-9a-f]{16}' .was None"):
+        fit(tmp_path / "whole", valid=NEW)
+    with pytest.raises(ValueError, match=r"got hidden=\[3\] .was"):
+        fit(tmp_path / "whole", hidden=[3])
     constant = {"schedule": "constant", "warm_start": 0.0}
     fit(tmp_path / "constant", **constant, epochs=1)
     longer = fit(tmp_path / "constant", **constant)

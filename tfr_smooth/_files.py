@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import shutil
+import socket
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+_UNFINISHED = ".unfinished-"
+# Of TensorFlow's checkpoints.
+_LEFTOVERS = ("ckpt-*_temp", "ckpt-*.tempstate*", "checkpoint.tmp*")
 
 
 def write_text(path: str | os.PathLike[str], chunks: Iterable[str]) -> None:
@@ -25,7 +38,8 @@ def write_bytes(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
 def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[Path]:
     """Yields a temporary path for a file or folder that replaces `path` on success and is removed on failure.
 
-    The temporary name starts with ".unfinished-" and ends with the name of `path`.
+    The temporary name starts with ".unfinished-" and ends with the name of `path`. Those that killed processes of this
+    machine left are removed.
 
     Args:
       path: The file or folder to create or replace.
@@ -38,14 +52,63 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
       OSError: If `path` is a non-empty folder and `overwrite` is False.
     """
     path = Path(path)
-    temporary = path.with_name(f".unfinished-{uuid.uuid4().hex[:8]}.{path.name}")
+    writer = f"{_UNFINISHED}{socket.gethostname()}-"
+    for left in path.parent.glob(f"{writer}*.{glob.escape(path.name)}"):
+        if not _is_running(left.name.removeprefix(writer).partition("-")[0]):  # a killed process of this machine
+            _remove(left)
+    temporary = path.with_name(f"{writer}{os.getpid()}-{uuid.uuid4().hex[:8]}.{path.name}")
     try:
         yield temporary
         if overwrite and temporary.is_dir() and path.is_dir():
             shutil.rmtree(path)  # `os.replace` only replaces empty folders.
         os.replace(temporary, path)
     finally:  # The temporary path still exists only after a failure.
-        if temporary.is_dir():
-            shutil.rmtree(temporary, ignore_errors=True)
-        else:
-            temporary.unlink(missing_ok=True)
+        _remove(temporary)
+
+
+@contextlib.contextmanager
+def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Holds the lock of a folder of checkpoints, created if missing, and removes what a killed process left there.
+
+    Without locks of the operating system, and for remote folders, it does nothing.
+
+    Args:
+      folder: The folder.
+
+    Raises:
+      ValueError: If another process holds the lock.
+    """
+    if fcntl is None or "://" in os.fspath(folder):
+        yield
+        return
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, ".lock"), "a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"`checkpoint_dir` must be of one training run, got {folder}, which is in use.") from None
+        except OSError:  # a file system without locks
+            pass
+        for pattern in _LEFTOVERS:
+            for left in Path(folder).glob(pattern):
+                _remove(left)
+        yield
+
+
+def _is_running(process: str) -> bool:
+    if os.name != "posix" or not process.isdecimal():
+        return True
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

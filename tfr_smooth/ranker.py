@@ -269,13 +269,18 @@ class Ranker(Estimator):
                 print(f"Columns: {inputs.kinds}", flush=True)
             train, valid = split(inputs.prepared(inputs.converted(documents)))
             if validation is not None:
-                valid = inputs.prepared(clicked(inputs.validation(validation, propensity)))
+                valid = clicked(inputs.validation(validation, propensity))
+                if checkpoint_dir is not None:
+                    settings = {**(settings or {}), "validation": valid.digest()}
+                valid = inputs.prepared(valid)
             if valid is not None:  # Without weights of documents, but with those of clicks.
                 valid = inputs.batches(without(valid, "weight"), p["batch_size"])
             steps_per_epoch = math.ceil(len(train) / p["batch_size"])
             dataset_fn = functools.partial(self._epochs, inputs, train, steps_per_epoch)
             one_epoch = inputs.batches(with_one_label(train), p["batch_size"])
             settings = {**(settings or {}), "columns": [column.name for column in inputs.layer.columns]}
+            if checkpoint_dir is not None:
+                settings["data"] = documents.digest()
         plan = self._training(inputs, steps_per_epoch)
         strategy = strategy or tf.distribute.get_strategy()
         num_features = one_epoch.element_spec[0]["features"].shape[-1]

@@ -447,3 +447,19 @@ def test_datasets_have_static_shapes():
             },
             tf.TensorSpec([batch, length], tf.float32),
         )
+
+
+def test_the_digest_is_that_of_the_content():
+    frame = FRAME.assign(f1=FRAME["f1"].mask(FRAME["f1"] > 0.5), tags=[["a"], None, [], *[["b", "c"]] * 6])
+
+    def digest(table):
+        return Lists.from_table(table, query="qid", label="label").digest()
+
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    same = [frame, frame.copy(), pa.concat_tables([table]), table.slice(0)]
+    assert len({digest(each) for each in same}) == 1
+    swapped = frame.assign(f2=frame["f2"].to_numpy()[[1, 0, *range(2, 9)]])
+    others = [swapped, frame.assign(f1=frame["f1"].fillna(0.0)), frame.assign(label=frame["label"] % 2), frame[:-1]]
+    others += [frame.rename(columns={"f1": "f4"}), frame.assign(qid=list("babcabcdd")), frame.iloc[::-1]]
+    others.append(frame.assign(tags=[["a"], [], None, *[["b", "c"]] * 6]))
+    assert len({digest(each) for each in [frame, *others]}) == 1 + len(others)

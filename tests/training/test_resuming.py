@@ -1,11 +1,13 @@
 """Resuming: an interrupted training run ends with the weights and metrics of an uninterrupted one."""
 
+import signal
+
 import pytest
 import tensorflow as tf
 
 from tests import helpers
 from tests.training import replicas
-from tfr_smooth import data, losses, metrics, models, training
+from tfr_smooth import _files, data, losses, metrics, models, training
 
 EPOCHS = 4
 
@@ -100,3 +102,110 @@ def test_restore_must_be_called_before_fit(tmp_path):
     dataset = tf.data.Dataset.from_tensors((tf.ones([1, 2, 3]), tf.ones([1, 2])))
     with pytest.raises(ValueError, match="`restore` must be called before `fit`"):
         model.fit(dataset, verbose=0, callbacks=[training.ResumableTraining(tmp_path)])
+
+
+def test_after_damage_of_the_last_checkpoint_the_one_before_is_used(files, uninterrupted, tmp_path):
+    _, model, validation = uninterrupted
+    with pytest.raises(Interruption):
+        run(files, tmp_path, interrupt_at=3)
+    (damaged,) = (tmp_path / "checkpoints").glob("ckpt-3.data*")
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 3] ^= 1
+    damaged.write_bytes(content)
+    with pytest.warns(UserWarning, match="ckpt-3 is damaged and is not used"):
+        resumed, resumed_validation, start = run(files, tmp_path)
+    assert start == 2 and resumed_validation.history == validation.history
+    helpers.assert_same(resumed.get_weights(), model.get_weights(), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("damage", ["index", "data"])
+def test_without_a_checkpoint_that_is_not_damaged_training_does_not_start_over(files, tmp_path, damage):
+    with pytest.raises(Interruption):
+        run(files, tmp_path, interrupt_at=1)
+    for path in (tmp_path / "checkpoints").glob(f"ckpt-*.{damage}*"):
+        path.write_bytes(path.read_bytes()[:-200])
+    (tmp_path / "checkpoints" / "checkpoint").unlink()
+    with (
+        pytest.warns(UserWarning, match="is damaged"),
+        pytest.raises(ValueError, match="`directory` must have"),
+    ):
+        run(files, tmp_path)
+
+
+# `training.train`, which holds the lock of the folder and defers Ctrl-C.
+
+
+def small_training(folder=None, *, width=2, epochs=2, callbacks=(), **settings):
+    dataset = tf.data.Dataset.from_tensors((tf.ones([2, 3, 2]), tf.constant([[1.0, 0.0, 0.0]] * 2))).repeat(3)
+    model = models.FeedForwardScorer(hidden=[width], seed=0)
+    model.compile(optimizer="adam", loss=losses.SoftmaxLoss())
+    model.build([None, None, 2])
+    settings = {"width": width, **settings}
+    options = {"epochs": epochs, "checkpoint_dir": folder, "settings": settings, "callbacks": callbacks}
+    return training.train(model, lambda finished: dataset, **options)
+
+
+def test_other_settings_are_refused_before_the_weights_are_restored(tmp_path):
+    small_training(tmp_path)
+    with pytest.raises(ValueError, match=r"got width=4 \(was 2\)"):
+        small_training(tmp_path, width=4)
+
+
+def test_fewer_epochs_than_the_finished_ones_are_refused(tmp_path):
+    small_training(tmp_path)
+    with pytest.raises(ValueError, match="`epochs` must be >= the 2 finished ones"):
+        small_training(tmp_path, epochs=1)
+
+
+def test_a_folder_is_of_one_training_run_at_a_time(tmp_path):
+    with _files.locked(tmp_path), pytest.raises(ValueError, match="`checkpoint_dir` must be of one training run"):
+        small_training(tmp_path)
+    assert len(small_training(tmp_path)["loss"]) == 2
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_training(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        small_training(tmp_path / "file", callbacks=[tf.keras.callbacks.LambdaCallback(on_epoch_begin=no_call)])
+
+
+def no_call(*_):
+    raise AssertionError
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path):
+    left = [tmp_path / "ckpt-1_temp" / "part", tmp_path / "checkpoint.tmp12"]
+    left[0].parent.mkdir()
+    for path in left:
+        path.touch()
+    small_training(tmp_path)
+    assert not any(path.exists() for path in left) and (tmp_path / "ckpt-2.index").exists()
+
+
+class CtrlC(tf.keras.callbacks.Callback):
+    """Presses Ctrl-C at the start of the second step, where TensorFlow may lose an exception."""
+
+    def __init__(self, times=1):
+        super().__init__()
+        self.times, self.steps = times, 0
+
+    def on_train_batch_begin(self, batch, logs=None):
+        for _ in range(self.times if batch == 1 else 0):
+            signal.raise_signal(signal.SIGINT)
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.steps += 1
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_ends_the_step_first_and_twice_ends_at_once(times):
+    handler, pressed = signal.getsignal(signal.SIGINT), CtrlC(times)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores Ctrl-C
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            small_training(callbacks=[pressed])
+        assert pressed.steps == 3 - times
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert len(small_training()["loss"]) == 2
+    finally:
+        signal.signal(signal.SIGINT, handler)

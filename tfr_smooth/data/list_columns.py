@@ -21,6 +21,7 @@ _FEATURE_KINDS = "numbers, booleans, text, dates, vectors or sets of numbers or 
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # how Arrow and Parquet store the row labels of pandas
 _LONGEST = 60  # characters of a value in a message
 _ALIGNMENT = 64  # TensorFlow copies arrays whose start is not a multiple of this.
+_HASHED = 1 << 20  # rows that are hashed at once
 # More chunks than this would make batches slow.
 _MOST_CHUNKS = 64
 
@@ -347,6 +348,15 @@ def dense_column(matrix: np.ndarray) -> pa.Array:
     """Returns float32 [rows, num_features] as a column, without a copy."""
     values = pa.array(np.ascontiguousarray(matrix, np.float32).reshape(-1))
     return pa.FixedSizeListArray.from_arrays(values, matrix.shape[1])
+
+
+def update_hash(found: Any, column: Any) -> None:
+    """Adds a column to a hash of `hashlib`, without what Arrow stores for missing values."""
+    found.update(str(column.type).encode())
+    for start in range(0, len(column), _HASHED):
+        part = column.slice(start, _HASHED)
+        found.update(part.is_valid().to_numpy(zero_copy_only=False))
+        found.update(pa.record_batch([part.drop_null()], names=["values"]).serialize())
 
 
 class ColumnValues:

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _files
+from tfr_smooth import _arguments, _files
 
 _LINES = 10  # approximate number of lines per training run outside a terminal
 _CLEAR = "\x1b[K"  # clears the rest of the terminal line
@@ -27,6 +27,7 @@ class ProgressLog(tf.keras.callbacks.Callback):
     Args:
       path: The CSV file to write, with the columns "epoch", from 1 on, and the metrics. Its folder is created if
         missing. A resumed training run keeps the rows of earlier epochs. None writes no file.
+      verbose: Whether to print.
 
     Example:
       >>> import tensorflow as tf
@@ -41,9 +42,9 @@ class ProgressLog(tf.keras.callbacks.Callback):
       Epoch 2/2: loss ..., done
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, verbose: bool = True) -> None:
         super().__init__()
-        self._path = path
+        self._path, self._verbose = path, _arguments.boolean("verbose", verbose)
         self._rows: list[dict[str, Any]] | None = None
         self._durations: list[float] = []
         self._epoch = 0
@@ -57,7 +58,7 @@ class ProgressLog(tf.keras.callbacks.Callback):
         self._durations = []
         self._rows = None
         self._has_compiled = False
-        self._is_terminal = sys.stdout.isatty()
+        self._is_terminal = self._verbose and sys.stdout.isatty()
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras."""
@@ -65,7 +66,7 @@ class ProgressLog(tf.keras.callbacks.Callback):
 
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras."""
-        if not self._has_compiled:
+        if self._verbose and not self._has_compiled:
             self._has_compiled = True
             print("Compiling the first step ...", flush=True)
 
@@ -89,7 +90,7 @@ class ProgressLog(tf.keras.callbacks.Callback):
         self._line = f"{self._name()}: {shown}, {_duration(self._durations[-1])}, {end}"
         if self._is_terminal:
             self._overwrite(self._line)
-        elif epoch % -(-self.params["epochs"] // _LINES) == 0:
+        elif self._verbose and epoch % -(-self.params["epochs"] // _LINES) == 0:
             self._print_line()
         if self._path is not None:
             self._write({"epoch": epoch + 1, **values})
@@ -99,7 +100,7 @@ class ProgressLog(tf.keras.callbacks.Callback):
         self._print_line()
 
     def _print_line(self) -> None:
-        if self._line:
+        if self._verbose and self._line:
             print(f"\r{self._line}{_CLEAR}" if self._is_terminal else self._line, flush=True)
         self._line = ""
 

@@ -289,9 +289,9 @@ class RankerTraining:
             warm_epochs=round(p["warm_start"] * p["epochs"]),
             constant=p["schedule"] == "constant",
         )
-        shown: list[tf.keras.callbacks.Callback] = [schedule, *callbacks]
-        if p["verbose"]:
-            shown.append(ProgressLog(None if folder is None or not is_chief(strategy) else folder / "log.csv"))
+        log = ProgressLog(
+            None if folder is None or not is_chief(strategy) else folder / "log.csv", verbose=p["verbose"]
+        )
 
         def remaining(finished: int) -> tf.data.Dataset:
             if finished and p["verbose"]:
@@ -307,7 +307,7 @@ class RankerTraining:
             checkpoint_dir=folder,
             settings={**self.identity(), **(settings or {})},
             prepare=lambda: None if initial_weights is not None else model.adapt(one_epoch),
-            callbacks=shown,
+            callbacks=[schedule, *callbacks, log],
         )
         scorer.set_weights(model.get_weights())
         return Trained(scorer, history, None if validation is None else validation.best_epoch)

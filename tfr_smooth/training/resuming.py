@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from typing import Any
 
 import tensorflow as tf
@@ -11,6 +12,9 @@ import tensorflow as tf
 from tfr_smooth import _keras
 from tfr_smooth.training import cluster
 from tfr_smooth.training.validation import Validation
+
+# The name of `_Json` in a checkpoint.
+_PROGRESS = "progress/.ATTRIBUTES/py_state"
 
 
 class _Json(tf.train.experimental.PythonState):
@@ -37,6 +41,8 @@ class ResumableTraining(tf.keras.callbacks.Callback):
 
     With multiple workers, the chief writes the checkpoints and all workers restore them. After a failure, restart all
     workers.
+
+    If the last checkpoint is damaged, the one before is restored, with a warning.
 
     Args:
       directory: Directory of the checkpoints, created if missing. Multiple workers need a shared directory.
@@ -99,30 +105,42 @@ class ResumableTraining(tf.keras.callbacks.Callback):
             optimizer=_keras.tensorflow_variables(model.optimizer.variables),
             progress=self._progress,
         )
-        latest = tf.train.latest_checkpoint(self._directory)
+        # Not TensorFlow's list of checkpoints, which may be damaged, too.
+        paths = tf.io.gfile.glob(os.path.join(self._directory, "ckpt-*.index"))
+        by_epoch = {int(path.removesuffix(".index").rpartition("-")[2]): path.removesuffix(".index") for path in paths}
         # This also prevents the chief from writing before all workers have found the checkpoint.
-        found = cluster.number_by_worker(self._strategy, 0 if latest is None else int(latest.rpartition("-")[2]))
+        found = cluster.number_by_worker(self._strategy, max(by_epoch, default=0))
         if len(set(found)) > 1:
             raise ValueError(f"`directory` must be the same for all workers, got checkpoints of epochs {found}.")
-        if latest is None:
-            return 0
-        self._checkpoint.restore(latest).assert_consumed()
-        progress = self._progress.value
-        if progress["settings"] != self._settings:
-            names = sorted(set(progress["settings"]) | set(self._settings))
-            differences = ", ".join(
-                f"{name}={self._settings.get(name)!r} (was {progress['settings'].get(name)!r})"
-                for name in names
-                if self._settings.get(name) != progress["settings"].get(name)
-            )
+        for epoch in sorted(by_epoch, reverse=True):
+            try:
+                progress = json.loads(tf.train.load_checkpoint(by_epoch[epoch]).get_tensor(_PROGRESS))
+                self._check(progress["settings"])
+                self._checkpoint.restore(by_epoch[epoch]).assert_consumed()
+            except (tf.errors.OpError, RuntimeError, LookupError) as error:
+                reason = " ".join(str(error).split())
+                warnings.warn(f"{by_epoch[epoch]} is damaged and is not used: {reason}", stacklevel=2)
+                continue
+            if self._validation is not None:
+                self._validation.set_state(progress["validation"])
+            self.history = progress["history"]
+            return epoch
+        if by_epoch:
+            raise ValueError(f"`directory` must have a checkpoint that is not damaged, got {self._directory}.")
+        return 0
+
+    def _check(self, settings: dict[str, Any]) -> None:
+        """Checks that a checkpoint is one of this training, before anything is restored."""
+        differences = ", ".join(
+            f"{name}={self._settings.get(name)!r} (was {settings.get(name)!r})"
+            for name in sorted(set(settings) | set(self._settings))
+            if self._settings.get(name) != settings.get(name)
+        )
+        if differences:
             raise ValueError(
                 f"`settings` must match the training in {self._directory}, got {differences}. Use another directory "
                 "for another training."
             )
-        if self._validation is not None:
-            self._validation.set_state(progress["validation"])
-        self.history = progress["history"]
-        return int(progress["finished_epochs"])
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Called by Keras."""

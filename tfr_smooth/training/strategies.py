@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from typing import Any
@@ -59,7 +60,7 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
     """
     _arguments.choice("name", name, STRATEGIES)
     if name == "mirrored":
-        return tf.distribute.MirroredStrategy()
+        return _mirrored()
     if name == "multi_worker":
         _check_tf_config(name, needed=("worker",), allowed=("chief", "worker"))
         if _keras.IS_KERAS_3:
@@ -74,6 +75,12 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
         _check_tf_config(name, needed=("chief", "ps", "worker"), allowed=("chief", "ps", "worker"))
         return _parameter_server_strategy()
     return tf.distribute.get_strategy()
+
+
+@functools.cache
+def _mirrored() -> tf.distribute.Strategy:
+    """Returns the strategy, one per process: the collectives of two would have the same keys."""
+    return tf.distribute.MirroredStrategy()
 
 
 def _parameter_server_strategy() -> tf.distribute.Strategy:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from tfr_smooth import _files
+from tfr_smooth.training import cluster
+from tfr_smooth.training.interrupts import InterruptCheck, deferred_interrupts
 from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.validation import Validation
 
@@ -42,7 +46,8 @@ def train(
       The training loss and the validation metrics of all epochs, by name.
 
     Raises:
-      ValueError: If the checkpoints are those of other settings.
+      ValueError: If the checkpoints are those of other settings or of more epochs, or another process trains there.
+      KeyboardInterrupt: After Ctrl-C, at the end of the step; a second Ctrl-C interrupts the step.
 
     Example:
       >>> import tensorflow as tf
@@ -56,24 +61,32 @@ def train(
       >>> len(history["val_ndcg"])
       3
     """
-    finished, resumable, history = 0, None, tf.keras.callbacks.History()
+    resumable, history = None, tf.keras.callbacks.History()
     used = [*([] if validation is None else [validation]), *callbacks]
-    if checkpoint_dir is not None:
-        resumable = ResumableTraining(checkpoint_dir, validation=validation, settings=dict(settings or {}))
-        finished = resumable.restore(model)
-        used.append(resumable)
-    if not finished and prepare is not None:
-        prepare()
-    if finished < epochs and not (validation is not None and validation.stopped):
-        model.fit(
-            dataset_fn(finished),
-            initial_epoch=finished,
-            epochs=epochs,
-            steps_per_epoch=steps_per_epoch,
-            shuffle=False,
-            verbose=0,
-            callbacks=[*used, history],
-        )
+    with contextlib.ExitStack() as stack:
+        check = stack.enter_context(deferred_interrupts())
+        finished = 0
+        if checkpoint_dir is not None:
+            if cluster.is_chief(model.distribute_strategy):
+                stack.enter_context(_files.locked(checkpoint_dir))
+            resumable = ResumableTraining(checkpoint_dir, validation=validation, settings=dict(settings or {}))
+            finished = resumable.restore(model)
+            used.append(resumable)
+        if finished > epochs:
+            raise ValueError(f"`epochs` must be >= the {finished} finished ones in {checkpoint_dir}, got {epochs}.")
+        if not finished and prepare is not None:
+            prepare()
+        check()
+        if finished < epochs and not (validation is not None and validation.stopped):
+            model.fit(
+                dataset_fn(finished),
+                initial_epoch=finished,
+                epochs=epochs,
+                steps_per_epoch=steps_per_epoch,
+                shuffle=False,
+                verbose=0,
+                callbacks=[*used, history, InterruptCheck(check)],
+            )
     if validation is not None:
         validation.restore_best(model)
         return validation.history
