@@ -83,10 +83,11 @@ class Estimator:
     def __repr__(self) -> str:
         """Returns the constructor call."""
         known = inspect.signature(type(self)).parameters
+        text = lambda value: json.dumps(value, default=repr)  # noqa: E731  # files have lists in place of tuples
         changed = [
             f"{name}={value!r}"
             for name, value in self._params.items()
-            if name not in known or value is not known[name].default
+            if name not in known or text(value) != text(known[name].default)
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 

@@ -490,6 +490,7 @@ class Ranker(Estimator):
         Raises:
           ValueError: If a name is that of a feature, or as for `predict`.
         """
+        self._fitted()
         known = [] if self.inputs_ is None else [column.name for column in self.inputs_.layer.columns]
         if twice := set(names) & set(known):
             raise ValueError(f"`names` must not be names of features, got {sorted(twice)[0]!r}.")

@@ -1,0 +1,203 @@
+"""What the estimators have in common: arguments, files, pickles, resuming, interruptions and the words about them."""
+
+import inspect
+import json
+import pickle
+import re
+import signal
+import zipfile
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+import tensorflow as tf
+
+import tfr_smooth
+from tfr_smooth._estimator import Estimator
+
+
+class Case(NamedTuple):
+    """An estimator with small data.
+
+    Attributes:
+      kind: The class.
+      settings: Arguments of its constructor, with several epochs, validation and a seed.
+      changed: An argument with another value.
+      data: The training data.
+      other: Other training data.
+      fit: Arguments of `fit`.
+      scores: A function from the fitted estimator to numbers that depend on all weights.
+      unfitted: Calls that need a fitted estimator.
+    """
+
+    kind: type
+    settings: dict
+    changed: dict
+    data: object
+    other: object
+    fit: dict
+    scores: object
+    unfitted: dict
+
+
+def of_ranker():
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"query": np.repeat(np.arange(16), 4), "price": random.normal(size=64)})
+    frame["color"] = random.choice(["red", "blue"], 64)
+    frame["label"] = (frame["price"] + (frame["color"] == "red") > 0.5).astype(int)
+    return Case(
+        tfr_smooth.Ranker,
+        {"members": 2, "hidden": [4], "epochs": 4, "validation_fraction": 0.25, "select_by": "ndcg", "verbose": False},
+        {"learning_rate": 0.5},
+        frame,
+        frame.assign(label=1 - frame["label"]),
+        {"label": "label", "query": "query"},
+        lambda ranker: ranker.predict(frame),
+        {
+            "predict": lambda ranker: ranker.predict(frame),
+            "rank": lambda ranker: ranker.rank(frame),
+            "evaluate": lambda ranker: ranker.evaluate(frame),
+            "export": lambda ranker: ranker.export("/tmp/never"),
+        },
+    )
+
+
+CASES = {"Ranker": of_ranker}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request):
+    return CASES[request.param]()
+
+
+@pytest.fixture(scope="module")
+def fitted(case):
+    return fit(case)
+
+
+def fit(case, data=None, callbacks=(), checkpoint_dir=None, **changes):
+    estimator = case.kind(**{**case.settings, **changes})
+    options = {**case.fit, "checkpoint_dir": checkpoint_dir, "callbacks": callbacks}
+    return estimator.fit(case.data if data is None else data, **options)
+
+
+def assert_same(case, found, expected):
+    np.testing.assert_array_equal(case.scores(found), case.scores(expected))
+    assert found.history_ == expected.history_ and found.best_epoch_ == expected.best_epoch_
+    assert repr(found) == repr(expected)
+
+
+def test_arguments_are_those_of_scikit_learn(case):
+    estimator = case.kind(**case.settings)
+    assert isinstance(estimator, Estimator) and estimator.get_params().items() >= case.settings.items()
+    assert sklearn.clone(estimator).get_params() == estimator.get_params()
+    changed = estimator.set_params(**case.changed)
+    assert changed is estimator and estimator.get_params().items() >= case.changed.items()
+    ((name, value),) = case.changed.items()
+    assert f"{name}={value!r}" in repr(estimator) and repr(case.kind()) == f"{case.kind.__name__}()"
+    with pytest.raises((TypeError, ValueError), match="unknown_argument"):
+        estimator.set_params(unknown_argument=1)
+    parameters = list(inspect.signature(case.kind).parameters.values())
+    assert all(parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD) for parameter in parameters)
+
+
+def test_an_estimator_that_is_not_fitted_says_so(case, tmp_path):
+    calls = {**case.unfitted, "save": lambda estimator: estimator.save(tmp_path / "a.keras")}
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match="^`fit` must be called first.$"):
+            call(case.kind(**case.settings)), name
+
+
+def test_the_history_has_each_epoch_and_the_best_one(fitted):
+    (epochs,) = {len(values) for values in fitted.history_.values()}
+    assert "loss" in fitted.history_ and 0 <= fitted.best_epoch_ < epochs
+
+
+def test_files_and_pickles_restore_everything(case, fitted, tmp_path):
+    fitted.save(tmp_path / "a.keras")
+    for again in (case.kind.load(tmp_path / "a.keras"), pickle.loads(pickle.dumps(fitted))):
+        assert_same(case, again, fitted)
+    assert isinstance(tf.keras.models.load_model(tmp_path / "a.keras", compile=False), tf.keras.Model)
+    new = pickle.loads(pickle.dumps(case.kind(**case.settings)))
+    assert new.get_params() == case.kind(**case.settings).get_params() and not hasattr(new, "model_")
+
+
+def rewritten(path, change):
+    """Writes a copy of a file with another content of `estimator.json`."""
+    other = path.with_name("other.keras")
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(other, "w", zipfile.ZIP_DEFLATED) as new:
+        for entry in old.namelist():
+            content = old.read(entry)
+            new.writestr(entry, change(content) if entry == "estimator.json" else content)
+    return other
+
+
+def test_files_that_are_damaged_or_of_another_class_are_refused(case, fitted, tmp_path):
+    fitted.save(tmp_path / "a.keras")
+    content = json.loads(zipfile.ZipFile(tmp_path / "a.keras").read("estimator.json"))
+    changes = {
+        "a file of Other": lambda _: json.dumps({**content, "estimator": "Other"}),
+        "state": lambda _: json.dumps({name: value for name, value in content.items() if name != "state"}),
+        "Expecting value": lambda _: b"",
+        "expands to 40,000,000 bytes": lambda _: b" " * 40_000_000,
+    }
+    for reason, change in changes.items():
+        with pytest.raises(ValueError) as error:
+            case.kind.load(rewritten(tmp_path / "a.keras", change))
+        assert str(error.value).startswith(f"`path` must be a file of `{case.kind.__name__}.save`, got ")
+        assert reason in str(error.value) and "\n" not in str(error.value)
+    (tmp_path / "b.keras").write_bytes((tmp_path / "a.keras").read_bytes()[:1000])
+    with pytest.raises(ValueError, match="`path` must be a file of"):
+        case.kind.load(tmp_path / "b.keras")
+    with pytest.raises(ValueError, match="`path` must end in '.keras', got 'model'"):
+        fitted.save("model")
+
+
+class Interrupt(tf.keras.callbacks.Callback):
+    """Presses Ctrl-C in one epoch of all."""
+
+    def __init__(self, epoch):
+        super().__init__()
+        self.left = epoch
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if self.left == 0:
+            signal.raise_signal(signal.SIGINT)
+        self.left -= 1
+
+
+@pytest.mark.parametrize("epoch", [0, 2, 3])
+def test_after_ctrl_c_the_same_call_ends_like_an_uninterrupted_one(case, fitted, tmp_path, epoch):
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores Ctrl-C
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            fit(case, checkpoint_dir=tmp_path, callbacks=[Interrupt(epoch)])
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    resumed = fit(case, checkpoint_dir=tmp_path)
+    assert_same(case, resumed, fitted)
+    assert_same(case, fit(case, checkpoint_dir=tmp_path), fitted)  # nothing is left to train
+
+
+def test_a_folder_of_checkpoints_is_of_one_training(case, tmp_path):
+    fit(case, checkpoint_dir=tmp_path)
+    with pytest.raises(ValueError, match=r"got data='\w+' \(was '\w+'\)"):
+        fit(case, data=case.other, checkpoint_dir=tmp_path)
+    ((name, value),) = case.changed.items()
+    with pytest.raises(ValueError, match=rf"got {name}={value} \(was "):
+        fit(case, checkpoint_dir=tmp_path, **case.changed)
+
+
+def test_arguments_are_documented_in_the_same_words():
+    """The first sentence about an argument of `fit` that all estimators have is the same."""
+    shared = ("strategy", "checkpoint_dir", "callbacks")
+    for name in shared:
+        found = {first_sentence(CASES[kind]().kind.fit, name) for kind in CASES}
+        assert len(found) == 1, found
+
+
+def first_sentence(function, name):
+    text = re.search(rf"\n  {name}: (.*?)(?=\n  \w+: |\n\n)", inspect.getdoc(function), re.S)
+    return " ".join(text[1].split()).partition(". ")[0]
