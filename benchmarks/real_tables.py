@@ -234,7 +234,7 @@ def train_trees(table: Table, settings: dict[str, Any], seed: int, *parts: str) 
 
     if table.linear:
         options["label_gain"] = list(range(int(table.rows["label"].max()) + 1))
-    model = lightgbm.LGBMRanker(random_state=seed, n_jobs=2, verbose=-1, **options)
+    model = lightgbm.LGBMRanker(random_state=seed, n_jobs=1, verbose=-1, **options)
     train, valid, stopping = table.part(*parts), table.part("valid"), {}
     train, valid = (rows.sort_values("query", kind="stable") for rows in (train, valid))
     given = encoded(train)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 
 from tfr_smooth import clicks
@@ -75,6 +76,23 @@ def test_regression_em_generalizes_over_documents_with_the_same_features(documen
     # Without the features, the same log does not identify them.
     without = clicks.fit_position_based(log.rows, log.positions, log.clicks, steps=300)
     assert np.abs(without.propensities - TRUE).max() > 0.08
+
+
+def test_rates_of_the_model_give_relevance_in_the_unit_of_the_first_position():
+    clicked = {(0, 1): 8, (0, 2): 4, (1, 1): 4, (1, 2): 2}  # of ten sessions each
+    rows = [
+        (document, position, place < count) for (document, position), count in clicked.items() for place in range(10)
+    ]
+    model = clicks.fit_position_based(*map(np.array, zip(*rows, strict=True)), steps=2000)
+    np.testing.assert_allclose(model.relevance, [0.8, 0.4], atol=1e-3)
+    np.testing.assert_allclose(model.propensities, [1.0, 0.5], atol=1e-3)
+
+
+def test_regression_em_weights_documents_by_their_sessions():
+    documents, same = [0, 0, 0, 1], np.ones([2, 1])
+    constant = {"features": same, "regressor": DummyRegressor(), "steps": 500}
+    model = clicks.fit_position_based(documents, [1] * 4, [1, 1, 1, 0], **constant)
+    np.testing.assert_allclose(model.relevance, 0.75, atol=1e-3)
 
 
 def test_affine_corrections_remove_trust_bias_and_inverse_propensities_do_not(documents):

@@ -135,14 +135,14 @@ def test_without_a_checkpoint_that_is_not_damaged_training_does_not_start_over(f
 # `training.train`, which holds the lock of the folder and defers Ctrl-C.
 
 
-def small_training(folder=None, *, width=2, epochs=2, callbacks=(), **settings):
+def small_training(folder=None, *, width=2, epochs=2, callbacks=(), validation=None, **settings):
     dataset = tf.data.Dataset.from_tensors((tf.ones([2, 3, 2]), tf.constant([[1.0, 0.0, 0.0]] * 2))).repeat(3)
     model = models.FeedForwardScorer(hidden=[width], seed=0)
     model.compile(optimizer="adam", loss=losses.SoftmaxLoss())
     model.build([None, None, 2])
     settings = {"width": width, **settings}
     options = {"epochs": epochs, "checkpoint_dir": folder, "settings": settings, "callbacks": callbacks}
-    return training.train(model, lambda finished: dataset, **options)
+    return training.train(model, lambda finished: dataset, validation=validation, **options)
 
 
 def test_other_settings_are_refused_before_the_weights_are_restored(tmp_path):
@@ -157,6 +157,21 @@ def test_fewer_epochs_than_the_finished_ones_are_refused(tmp_path):
         small_training(tmp_path, epochs=1)
 
 
+def test_a_run_that_stopped_early_is_not_continued(tmp_path):
+    def stops():
+        return training.Validation(lambda model: {"ndcg": 0.5}, monitor="ndcg", patience=1)
+
+    first = small_training(tmp_path, epochs=5, validation=stops())
+    assert len(first["loss"]) == 2
+    again = small_training(tmp_path, epochs=5, validation=stops(), callbacks=[Unexpected()])
+    assert again == first
+
+
+class Unexpected(tf.keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        raise AssertionError
+
+
 def test_a_folder_is_of_one_training_run_at_a_time(tmp_path):
     with _files.locked(tmp_path), pytest.raises(ValueError, match="`checkpoint_dir` must be of one training run"):
         small_training(tmp_path)
@@ -166,11 +181,7 @@ def test_a_folder_is_of_one_training_run_at_a_time(tmp_path):
 def test_a_folder_that_cannot_be_written_is_refused_before_training(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
-        small_training(tmp_path / "file", callbacks=[tf.keras.callbacks.LambdaCallback(on_epoch_begin=no_call)])
-
-
-def no_call(*_):
-    raise AssertionError
+        small_training(tmp_path / "file", callbacks=[Unexpected()])
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path):
