@@ -383,3 +383,10 @@ def test_two_replicas_train_and_evaluate_like_one(distributed, case):
     assert result["step"] > 1e-3 or (case, model) == ("no relevant documents", "adam, no batch norm")
     alone, together = result["shown"]  # loss and NDCG of `fit` and of `evaluate`
     np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-6)
+
+
+def test_weights_of_classes_are_refused():
+    model = models.FeedForwardScorer(hidden=[2])
+    model.compile("adam", "smoothi_ndcg")
+    with pytest.raises(ValueError, match="`class_weight` must be None: labels of lists are no classes"):
+        model.fit(tf.zeros([1, 2, 3]), tf.ones([1, 2]), class_weight={0: 1.0, 1: 2.0})

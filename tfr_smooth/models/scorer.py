@@ -61,6 +61,23 @@ class Scorer(tf.keras.Model):
                 bound.arguments[argument] = tf.nest.map_structure(find, bound.arguments[argument])
         super().compile(*bound.args, **bound.kwargs)
 
+    def fit(self, *args: Any, **kwargs: Any) -> Any:
+        """Trains like Keras's `fit`.
+
+        Args:
+          *args: Positional arguments of `tf.keras.Model.fit`.
+          **kwargs: Further arguments of `tf.keras.Model.fit`, except for `class_weight`.
+
+        Returns:
+          The history.
+
+        Raises:
+          ValueError: If `class_weight` is given, which Keras ignores for lists.
+        """
+        if kwargs.get("class_weight") is not None:
+            raise ValueError("`class_weight` must be None: labels of lists are no classes. Weight lists or documents.")
+        return super().fit(*args, **kwargs)
+
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles a model loaded from a file. Keras requires this method of models that override `compile`.
 
