@@ -32,7 +32,7 @@ from tfr_smooth import evaluation
 
 _TABLE = flags.DEFINE_enum("table", None, ["yandex", "trivago", "movielens", "eurovision"], "The table.", required=True)
 _DATA = flags.DEFINE_string("data", None, "The folder of the data.", required=True)
-_TRIALS = flags.DEFINE_integer("trials", 6, "Trials of each side.", lower_bound=1)
+_TRIALS = flags.DEFINE_integer("trials", 4, "Trials of each side.", lower_bound=1)
 _SEEDS = flags.DEFINE_integer("seeds", 3, "Seeds of each side.", lower_bound=1)
 _OUTPUT = flags.DEFINE_string("output", None, "CSV file of the values by test query.")
 
@@ -212,7 +212,7 @@ def ranker_trial(table: Table, random: np.random.Generator, first: bool) -> tupl
     if not first:
         settings["learning_rate"] = float(random.choice([0.001, 0.003, 0.006]))
         settings["dropout"] = float(random.choice([0.1, 0.2, 0.4]))
-        settings["epochs"] = int(random.choice([10, 20, 40]))
+        settings["epochs"] = int(random.choice([10, 20, 30]))
         settings["most_values"] = float(random.choice(_MOST_VALUES))
     valid = table.part("valid")
     scores = train_ranker(table, settings, 0, "train").score(valid)
@@ -253,7 +253,7 @@ def train_trees(table: Table, settings: dict[str, Any], seed: int, *parts: str) 
 
 
 def trees_trial(table: Table, random: np.random.Generator, first: bool, further: bool) -> tuple[float, dict[str, Any]]:
-    settings: dict[str, Any] = {"n_estimators": 1000, "further": further}
+    settings: dict[str, Any] = {"n_estimators": 500, "further": further}
     if not first:
         settings["learning_rate"] = float(random.choice([0.03, 0.06, 0.1]))
         settings["num_leaves"] = int(random.choice([15, 31, 63]))
@@ -277,8 +277,10 @@ def main(_: list[str]) -> None:
             sides[name] = (trial, lambda *given: train_trees(*given)[0])
     for name, (trial, train) in sides.items():
         random = np.random.default_rng(0)
-        trials = [trial(table, random, place == 0) for place in range(_TRIALS.value)]
-        for value, settings in trials:
+        trials = []
+        for place in range(_TRIALS.value):
+            value, settings = trial(table, random, place == 0)
+            trials.append((value, settings))
             print(f"{name}: validation {value:.4f}, {settings}", flush=True)
         best, found = max(trials, key=lambda each: each[0])[1], []
         for seed in range(_SEEDS.value):
