@@ -44,6 +44,8 @@ SERIES = {
     "time zone": (DAYS.tz_localize("Asia/Tokyo"), "date", [second - 9 * 3600 for second in SECONDS]),
     "objects of dates": (np.array([datetime.date(1970, 1, 2), None], object), "date", [86400, NO_DATE]),
     "objects of times": (np.array([datetime.datetime(1970, 1, 2, tzinfo=UTC), None], object), "date", [86400, NO_DATE]),
+    "durations": (pd.to_timedelta(["36h", None, "-12h"]), "number", [1.5, np.nan, -0.5]),
+    "durations in seconds": (pa.array([86400, None, 1], "duration[s]").to_pandas(), "number", [1, np.nan, 1 / 86400]),
     "times of a zone": (np.array([datetime.datetime(1970, 1, 2, 9, tzinfo=TOKYO), None]), "date", [86400, NO_DATE]),
 }
 SERIES["objects in a time zone"] = (
@@ -161,7 +163,6 @@ BAD_TABLES = {
 UNKNOWN = {
     "complex": [1j],
     "dates in lists": [None, [pd.Timestamp(0)]],
-    "durations": pd.to_timedelta(["1s"]),
     "bytes": np.array([b"a"], object),
     "text and numbers": np.array(["a", 2.5], object),
     "text and booleans": np.array([True, "a"], object),

@@ -170,9 +170,10 @@ def infer_columns(
 ) -> list[Column]:
     """Returns the columns of a training table, with their kinds, means and categories.
 
-    Integers and floats are numbers; timestamps and dates are dates, in UTC if they have no time zone; lists of one
-    length of numbers are vectors, and other lists sets. Text and categorical columns are categories if they have few
-    values, else text if they have several words, else ids. NaN, None, NaT, NA and empty text are missing values.
+    Integers and floats are numbers, and durations their days; timestamps and dates are dates, in UTC if they have no
+    time zone; lists of one length of numbers are vectors, and other lists sets. Text and categorical columns are
+    categories if they have few values, else text if they have several words, else ids. NaN, None, NaT, NA and empty
+    text are missing values.
 
     Args:
       table: A table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface, with
@@ -260,8 +261,8 @@ def column_arrays(table: Any, columns: Iterable[Column]) -> dict[str, np.ndarray
       columns: The columns, as from `infer_columns`.
 
     Returns:
-      Name -> values [rows]: numbers and booleans as float32, NaN if missing; categories as bytes, b"" if missing; dates
-      as int64 seconds since 1970-01-01 UTC, the smallest int64 if missing.
+      Name -> values [rows]: numbers, booleans and the days of durations as float32, NaN if missing; categories as
+      bytes, b"" if missing; dates as int64 seconds since 1970-01-01 UTC, the smallest int64 if missing.
 
     Raises:
       ValueError: If a column is missing from the table, has values of another kind, or a number that is infinite as
