@@ -77,6 +77,21 @@ def test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predi
     assert all(f'"{name}"' in card for name in ("price", "color", "is_new", "listed", "age"))
 
 
+@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 has no signatures")
+def test_keras_exports_the_model_without_a_call(of_arrays, tmp_path):
+    frame = FRAME[["query", "label", "color", "image", "age"]]
+    of_table = tfr_smooth.Ranker(**SMALL).fit(frame, label="label", query="query", query_features=["age"])
+    whole = raw_inputs(NEW.assign(age=30), of_table)
+    of_matrix = {"features": tf.constant(numbers(NEW)[0][np.newaxis], tf.float32), "mask": whole["mask"]}
+    for fitted, new, inputs in (
+        (of_table, NEW.assign(age=30)[frame.columns], {**whole, "age": whole["age"][:, 0]}),
+        (of_arrays, numbers(NEW)[0], of_matrix),
+    ):
+        fitted.model_.export(str(tmp_path), verbose=False)
+        exported = tf.saved_model.load(str(tmp_path))
+        np.testing.assert_allclose(exported.serve(inputs)[0], fitted.predict(new), rtol=1e-5, atol=1e-6)
+
+
 def test_scores_do_not_depend_on_the_order_of_rows_and_columns_or_on_other_rows(ranker):
     scores = pd.Series(ranker.predict(NEW), NEW.index)
     shuffled = NEW.sample(frac=1.0, random_state=0)[NEW.columns[::-1]]
