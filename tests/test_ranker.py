@@ -636,6 +636,27 @@ def test_chosen_features_allow_other_columns():
     assert [column.name for column in fitted.inputs_.layer.columns] == ["price", "color"]
 
 
+def test_queries_of_one_document_are_no_ranking():
+    features, labels, _ = numbers()
+    ranker = tfr_smooth.Ranker(**{**SMALL, "epochs": 1})
+    with pytest.warns(UserWarning, match="^`X` should have queries of several documents to rank, got one document in"):
+        ranker.fit(features, labels, qid=np.arange(len(labels)))
+
+
+def test_a_dataset_of_unknown_size_trains_without_a_warning_and_scores_only_known_numbers(recwarn):
+    features, labels, queries = numbers()
+    lists = data.Lists.from_arrays(np.nan_to_num(features), labels, queries)
+    ranker = tfr_smooth.Ranker(**SMALL).fit(lists.batches(16).filter(lambda *_: True))
+    assert not [each for each in recwarn if "ran out of data" in str(each.message)]
+    with pytest.raises(ValueError, match="^`X` must be finite float32 numbers, got nan in row"):
+        ranker.predict(features)
+    for wrong in (features[:, 2:], NEW[["price", "is_new", "age"]]):
+        with pytest.raises(ValueError, match=r"^`X` must be numbers \[rows, 3\] as in the dataset of `fit`, got "):
+            ranker.predict(wrong)
+    with pytest.raises(ValueError, match="`features` must be 3 per document, got shape"):
+        ranker.predict(data.Lists.from_arrays(features[:, 2:], labels, queries).batches(4))
+
+
 def test_arrays_must_have_the_features_of_fit(of_arrays):
     with pytest.raises(ValueError, match="`X` must have 3 features, got 2"):
         of_arrays.predict(np.ones([4, 2]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -65,15 +66,18 @@ def train(
     if not finished and prepare is not None:
         prepare()
     if finished < epochs and not (validation is not None and validation.stopped):
-        model.fit(
-            dataset_fn(finished),
-            initial_epoch=finished,
-            epochs=epochs,
-            steps_per_epoch=steps_per_epoch,
-            shuffle=False,
-            verbose=0,
-            callbacks=[*used, history],
-        )
+        with warnings.catch_warnings():
+            if steps_per_epoch is None:  # Keras does not know the size of all datasets.
+                warnings.filterwarnings("ignore", "Your input ran out of data; interrupting training")
+            model.fit(
+                dataset_fn(finished),
+                initial_epoch=finished,
+                epochs=epochs,
+                steps_per_epoch=steps_per_epoch,
+                shuffle=False,
+                verbose=0,
+                callbacks=[*used, history],
+            )
     if validation is not None:
         validation.restore_best(model)
         return validation.history
