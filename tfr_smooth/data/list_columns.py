@@ -323,6 +323,8 @@ def feature(where: Where, column: Any, part: bool = False) -> Any:
         column = pc.divide(column.cast(pa.duration("us"), safe=False).cast(pa.int64()), _MICROSECONDS_PER_DAY)
     elif not is_list:
         column = _plain(column)
+    elif pa.types.is_null(kind.value_type) and not part:  # such as the empty set of a table of one row
+        return pa.chunked_array([pa.nulls(len(column), pa.float32())])
     elif pa.types.is_string_view(kind.value_type):
         column = column.cast(pa.list_(pa.large_string()))
     elif not part and is_set(kind) and is_number(kind.value_type):

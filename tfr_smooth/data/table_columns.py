@@ -242,9 +242,8 @@ def conformed(table: pa.Table, columns: Iterable[Column]) -> pa.Table:
             values = pa.chunked_array([pa.nulls(len(values), _TYPES.get(column.kind, empty))])
         elif kind not in _ACCEPTED.get(column.kind, (column.kind,)):
             list_columns.refuse(where, _KINDS[column.kind], values[row], row)
-        elif column.kind == "boolean" and kind == "number":
-            other = pc.invert(pc.is_in(values, pa.array([0, 1]).cast(values.type)))
-            list_columns.refuse_where(pc.and_(known, other), where, _KINDS["boolean"], values)
+        elif column.kind == "boolean":
+            _check_booleans(where, values)
         elif column.kind in CODED:
             values = _text_of(where, column.kind, values, column.separator)
         elif column.kind == "vector" and values.type.list_size != column.length:
@@ -335,12 +334,14 @@ def _infer(name: str, column: pa.ChunkedArray, rows: pa.Array | None, max_catego
     if not kind:
         raise ValueError(f"column {name!r} must be numbers, booleans, text or dates, got the type {column.type}.")
     if given is not None:
-        given, _, after = given.partition(":")
+        given, _, after = str(given).partition(":")
         separator = after or separator
         _arguments.choice(f"kinds[{name!r}]", given, tuple(_KINDS))
         if kind not in _ACCEPTED.get(given, (given,)):
             raise ValueError(f"column {name!r} must have {_KINDS[given]} as a {given}, got the type {column.type}.")
         kind = given
+        if kind == "boolean":
+            _check_booleans(where, column)
     column = _text_of(where, kind, column, separator)
     absent = pc.is_null(column, nan_is_null=True)
     if pa.types.is_large_string(column.type) or pa.types.is_string(column.type):
@@ -390,6 +391,12 @@ def _infer_text(
     return Column(name=name, kind=kind, length=length, categories=categories, **options)
 
 
+def _check_booleans(where: Where, column: Any) -> None:
+    """Checks that the known numbers of a column are 0 or 1."""
+    good = pc.is_in(pc.cast(column, pa.float64(), safe=False), pa.array([0.0, 1.0, np.nan, None]))
+    list_columns.refuse_where(pc.invert(good), where, _KINDS["boolean"], column)
+
+
 def _text_of(where: Where, kind: str, column: Any, separator: str) -> Any:
     """Returns a column of ids or sets as text; sets are joined by the separator."""
     if kind == "set" and not list_columns.is_text(column.type):
@@ -398,8 +405,10 @@ def _text_of(where: Where, kind: str, column: Any, separator: str) -> Any:
             other = pc.not_equal(lengths, lengths[pc.index(pc.is_valid(lengths), True).as_py()])
             list_columns.refuse_where(other, where, "vectors of one length, or lists of text or integers", column)
         values = pc.cast(pc.list_flatten(column), pa.large_string())
-        refuse = pc.match_substring(values, separator)
-        list_columns.refuse_where(refuse, where, f"lists of values without {separator!r}", values)
+        place = pc.index(pc.fill_null(pc.match_substring(values, separator), True), True).as_py()
+        if place >= 0:
+            row = pc.list_parent_indices(column)[place].as_py()
+            list_columns.refuse(where, f"lists of known values without {separator!r}", values[place], row)
         texts = pa.large_list(pa.large_string())
         return pc.binary_join(column.cast(texts), pa.scalar(separator, pa.large_string()))
     if kind == "id" and list_columns.is_number(column.type):
