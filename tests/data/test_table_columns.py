@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from tfr_smooth import data
+from tfr_smooth.data import table_columns
 from tfr_smooth.data.table_columns import columns_of_parts, parts_of
 
 UTC, TOKYO = datetime.timezone.utc, datetime.timezone(datetime.timedelta(hours=9))
@@ -100,6 +101,14 @@ def test_the_most_frequent_categories_are_known_and_ties_are_in_the_order_of_the
     kinds = {"x": "category"}
     found = [data.infer_columns(frame, max_categories=most, kinds=kinds)[0].categories for most in (1, 2, 3, 9)]
     assert found == [("z",), ("z", "a"), ("z", "a", "b"), ("z", "a", "b", "c")]
+
+
+def test_words_and_pairs_of_words_in_enough_rows_are_known(monkeypatch):
+    texts = ["Red wine"] * 5 + ["red, BEER!"] * 4 + ["wine: red"]
+    (column,) = data.infer_columns(pd.DataFrame({"x": texts}), kinds={"x": "text"})
+    assert (column.categories, column.length) == (("red", "wine", "red wine"), 3)
+    monkeypatch.setattr(table_columns, "_MOST_TEXTS", 5)  # every seventh row
+    assert data.infer_columns(pd.DataFrame({"x": texts * 3}), kinds={"x": "text"})[0].categories == ("red",)
 
 
 @pytest.mark.parametrize("seed", range(10))

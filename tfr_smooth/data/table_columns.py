@@ -44,11 +44,12 @@ _MOST_SAMPLED = 2**12  # rows in which different values are counted
 _ENOUGH = 16  # different values; rankers learn from these almost as much as from more
 # Longer lists of names would hide the rest of an error message.
 _MOST_LISTED = 20
-_MOST_VALUES = 100_000  # of ids and sets with a vector of their own; columns with more are hashed
+_MOST_VALUES = 100_000  # with a vector of their own; columns with more are hashed
 _MOST_BUCKETS = 2**23  # float32 has all integers up to twice this
-_TEXT_BUCKETS = 2**15
 _MOST_CODES = 64  # values of a set, or words and word pairs of a text
+_MOST_TEXTS = 2**18  # rows whose words are counted
 _RARE = 20  # rows; a value in fewer rows would learn their noise
+_RARE_WORD = 5  # rows; the vector of a text is the mean of several
 _WORDS = 2.5  # words per value of a column of text, at least
 
 
@@ -65,8 +66,8 @@ class Column:
       fill: The mean of the known values in training, which replaces missing ones; for dates in days since 1970-01-01
         UTC. 0 for categories.
       has_missing: Whether values were missing in training. If so, the column has a feature that indicates this.
-      categories: The known categories, not empty, of the kind "category"; the values of an id or a set that have a
-        vector of their own. () for other kinds, and if values are hashed.
+      categories: The known categories, not empty, of the kind "category"; the values of an id or a set, or the words
+        and pairs of words, that have a vector of their own. () for other kinds, and if values are hashed.
       length: The numbers of a vector; the most codes per document of a set or text.
       buckets: The number of values of hashed ids, sets and words; 0 if values are not hashed.
       separator: What separates the values of a set in text.
@@ -373,15 +374,16 @@ def _infer_text(
         of_sets = pc.split_pattern(known, options["separator"])
         length = min(pc.max(pc.list_value_length(of_sets)).as_py(), _MOST_CODES)
         known = pc.utf8_trim_whitespace(pc.list_flatten(of_sets))
-    values, numbers = (pc.value_counts(known).field(place) for place in (0, 1))
+    values, numbers = _counts(known)
     words = pc.add(pc.count_substring_regex(known[:_MOST_SAMPLED], r"\S\s+\S"), 1)
     if kind == "category" and not is_given and len(values) > max_categories:
         kind = "text" if pc.mean(words).as_py() >= _WORDS else "id"
     if kind == "text":
         length = min(2 * pc.max(words).as_py() - 1, _MOST_CODES)
-        return Column(name=name, kind=kind, length=length, buckets=_TEXT_BUCKETS, **options)
+        values, numbers = _counts(_words(known.take(np.arange(0, len(known), len(known) // _MOST_TEXTS + 1))))
     if kind != "category":
-        often, max_categories = pc.greater_equal(numbers, _RARE), _MOST_VALUES
+        often = pc.greater_equal(numbers, _RARE_WORD if kind == "text" else _RARE)
+        max_categories = _MOST_VALUES
         values, numbers = values.filter(often), numbers.filter(often)
         if len(values) > max_categories:
             buckets = min(2 ** len(values).bit_length(), _MOST_BUCKETS)
@@ -389,6 +391,21 @@ def _infer_text(
     counts = {value: number for value, number in zip(values.to_pylist(), numbers.to_pylist(), strict=True) if value}
     categories = tuple(sorted(counts, key=lambda value: (-counts[value], value))[:max_categories])
     return Column(name=name, kind=kind, length=length, categories=categories, **options)
+
+
+def _counts(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """Returns the different values and their numbers."""
+    counts = pc.value_counts(values)
+    return counts.field(0), counts.field(1)
+
+
+def _words(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Returns all words and pairs of words, as `TableFeatures` splits texts."""
+    clean = pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(texts), r"[^\pL\pN]+", " "))
+    of_texts = pc.split_pattern(clean, " ").combine_chunks()
+    words, rows = pc.list_flatten(of_texts), pc.list_parent_indices(of_texts)
+    pairs = pc.binary_join_element_wise(words[:-1], words[1:], pa.scalar(" ", words.type))
+    return pa.chunked_array([words, pairs.filter(pc.equal(rows[:-1], rows[1:]))])
 
 
 def _check_booleans(where: Where, column: Any) -> None:
