@@ -105,7 +105,7 @@ def test_padding_changes_neither_scores_nor_moving_statistics(normalization, tra
     rows = [f[m] for f, m in zip(features, mask, strict=True)]
     if normalization is not None:
         rows = [alone.normalizer(row[np.newaxis]).numpy()[0] for row in rows]
-        alone.normalizer = None
+        alone.normalizer, alone.num_features = None, rows[0].shape[1]
     expected = alone(np.concatenate(rows)[np.newaxis], training=training).numpy()[0]
     np.testing.assert_allclose(scores[mask], expected, rtol=1e-4, atol=1e-5)
     helpers.assert_same(moving_statistics(padded), moving_statistics(alone), rtol=1e-5, atol=1e-6)

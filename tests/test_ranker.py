@@ -77,6 +77,21 @@ def test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predi
     assert all(f'"{name}"' in card for name in ("price", "color", "is_new", "listed", "age"))
 
 
+@pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 has no signatures")
+def test_keras_exports_the_model_without_a_call(of_arrays, tmp_path):
+    frame = FRAME[["query", "label", "color", "image", "age"]]
+    of_table = tfr_smooth.Ranker(**SMALL).fit(frame, label="label", query="query", query_features=["age"])
+    whole = raw_inputs(NEW.assign(age=30), of_table)
+    of_matrix = {"features": tf.constant(numbers(NEW)[0][np.newaxis], tf.float32), "mask": whole["mask"]}
+    for fitted, new, inputs in (
+        (of_table, NEW.assign(age=30)[frame.columns], {**whole, "age": whole["age"][:, 0]}),
+        (of_arrays, numbers(NEW)[0], of_matrix),
+    ):
+        fitted.model_.export(str(tmp_path), verbose=False)
+        exported = tf.saved_model.load(str(tmp_path))
+        np.testing.assert_allclose(exported.serve(inputs)[0], fitted.predict(new), rtol=1e-5, atol=1e-6)
+
+
 def test_scores_do_not_depend_on_the_order_of_rows_and_columns_or_on_other_rows(ranker):
     scores = pd.Series(ranker.predict(NEW), NEW.index)
     shuffled = NEW.sample(frac=1.0, random_state=0)[NEW.columns[::-1]]
@@ -625,6 +640,27 @@ def test_chosen_features_allow_other_columns():
     )
     np.testing.assert_array_equal(fitted.predict(NEW), fitted.predict(NEW[["color", "price"]]))
     assert [column.name for column in fitted.inputs_.layer.columns] == ["price", "color"]
+
+
+def test_queries_of_one_document_are_no_ranking():
+    features, labels, _ = numbers()
+    ranker = tfr_smooth.Ranker(**{**SMALL, "epochs": 1})
+    with pytest.warns(UserWarning, match="^`X` should have queries of several documents to rank, got one document in"):
+        ranker.fit(features, labels, qid=np.arange(len(labels)))
+
+
+def test_a_dataset_of_unknown_size_trains_without_a_warning_and_scores_only_known_numbers(recwarn):
+    features, labels, queries = numbers()
+    lists = data.Lists.from_arrays(np.nan_to_num(features), labels, queries)
+    ranker = tfr_smooth.Ranker(**SMALL).fit(lists.batches(16).filter(lambda *_: True))
+    assert not [each for each in recwarn if "ran out of data" in str(each.message)]
+    with pytest.raises(ValueError, match="^`X` must be finite float32 numbers, got nan in row"):
+        ranker.predict(features)
+    for wrong in (features[:, 2:], NEW[["price", "is_new", "age"]]):
+        with pytest.raises(ValueError, match=r"^`X` must be numbers \[rows, 3\] as in the dataset of `fit`, got "):
+            ranker.predict(wrong)
+    with pytest.raises(ValueError, match="`features` must be 3 per document, got shape"):
+        ranker.predict(data.Lists.from_arrays(features[:, 2:], labels, queries).batches(4))
 
 
 def test_arrays_must_have_the_features_of_fit(of_arrays):

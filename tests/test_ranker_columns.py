@@ -121,7 +121,15 @@ def test_the_kinds_of_columns_are_inferred_and_printed(capsys):
     "values, options, message",
     [
         ([[1.5], [2.5, 3.5]], {}, "column 'x' must be vectors of one length, or lists of text or integers, got [2.5, "),
-        ([["a|b"], ["c", "d"]], {}, "column 'x' must be lists of values without '|', got 'a|b' in row 0."),
+        ([["c", "d"], ["a|b"]], {}, "column 'x' must be lists of known values without '|', got 'a|b' in row 1."),
+        ([["c", "d"], [None]], {}, "column 'x' must be lists of known values without '|', got None in row 1."),
+        ([[1, 2], 3], {}, "`table` must have values of one type in each column: "),
+        ([[np.nan], []], {}, "column 'x' must have known values, got only missing ones."),
+        (["a", "b"], {"columns": {"x": "number"}}, "column 'x' must have numbers as a number, got the type "),
+        ([1, 2], {"columns": {"x": "boolean"}}, "column 'x' must be booleans, got 2 in row 1."),
+        ([1, 2], {"columns": {"x": 1}}, "`kinds['x']` must be one of 'number', 'boolean', 'category', "),
+        ([1, 2], {"columns": ["x"]}, "`columns` must be an instance of collections.Mapping, got ['x']."),
+        (["a", "b"], {"matches": [("x", "y")]}, "`matches` must be pairs of names of columns of text, or of vectors "),
         ([1.5, 2.5], {"columns": {"x": "id"}}, "column 'x' must be integers as ids, got 1.5 in row 0."),
         ([1, 2], {"columns": {"x": "text"}}, "column 'x' must have text as a text, got the type int64."),
         ([1, 2], {"columns": {"x": "set:|"}}, "column 'x' must have lists or text as a set, got the type int64."),
@@ -136,6 +144,21 @@ def test_columns_that_do_not_fit_are_refused_by_name(values, options, message):
     with pytest.raises(ValueError) as error:
         tfr_smooth.Ranker(**QUICK, **options).fit(frame, y=[0, 1], qid=[1, 1])
     assert str(error.value).startswith(message)
+
+
+def test_a_document_of_which_nothing_is_known_has_a_score():
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"query": np.arange(200) // 5, "label": np.arange(200) % 2, "number": random.normal(size=200)})
+    frame["id"], frame["text"] = random.integers(0, 5, 200), random.choice(["two words", "or three words"], 200)
+    frame["set"], frame["vector"] = [["a"], ["b", "c"]] * 100, list(random.normal(size=(200, 3)))
+    kinds = {"columns": {"id": "id", "text": "text"}, "matches": [("set", "id")]}
+    ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}, **kinds).fit(frame, label="label", query="query")
+    one = {"number": [np.nan], "id": [9], "text": [""], "set": [[]], "vector": [[np.nan] * 3]}
+    unseen = ranker.predict(pd.DataFrame(one))
+    assert np.isfinite(unseen).all()
+    np.testing.assert_array_equal(ranker.predict(pd.DataFrame({**one, "id": ["new"]})), unseen)
+    missing = ranker.predict(pd.DataFrame({name: [None] for name in one}))
+    np.testing.assert_array_equal(ranker.predict(pd.DataFrame({**one, "id": [None]})), missing)
 
 
 def test_other_tables_must_have_vectors_of_the_same_length():

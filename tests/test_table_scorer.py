@@ -88,10 +88,8 @@ def reference(frame, columns):
                 if column.kind == "text" and not missing:
                     words = [word for word in re.split(r"\W+", value.lower()) if word]
                     parts = words + [f"{first} {second}" for first, second in itertools.pairwise(words)]
-                    codes = [2 + int(tf.strings.to_hash_bucket_fast(part, column.buckets)) for part in parts]
-                else:
-                    places = {text: place for place, text in enumerate(column.categories, start=2)}
-                    codes = [places.get(part, 1) for part in parts]
+                places = {text: place for place, text in enumerate(column.categories, start=2)}
+                codes = [places.get(part, 1) for part in parts]
                 features += (codes + [0] * column.length)[: column.length]
                 continue
             if column.kind == "vector":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,18 +16,24 @@ from tfr_smooth.data import arrays, list_columns
 from tfr_smooth.data.batches import prefetched
 from tfr_smooth.data.list_columns import DENSE
 from tfr_smooth.data.table_columns import CODED, check_differences, columns_of_parts, conformed, listed, parts_of
+from tfr_smooth.losses.pointwise import PointwiseLoss
 
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
 _MOST_BYTES = 1 << 28
 
 
-def as_table(X: Any) -> pa.Table:
-    """Returns a table as Arrow columns, and a matrix of numbers, NaN if missing, as the column `DENSE`."""
-    return list_columns.as_arrow(X) if list_columns.is_table(X) else arrays.dense_table("X", X, missing=True)
+def as_table(X: Any, missing: bool = True) -> pa.Table:
+    """Returns a table as Arrow columns, and a matrix of numbers, possibly NaN if missing, as the column `DENSE`."""
+    return list_columns.as_arrow(X) if list_columns.is_table(X) else arrays.dense_table("X", X, missing=missing)
 
 
 def lists_of(
-    X: Any, given: Mapping[str, Any], *, needs: Sequence[str] = ("label", "query"), **names: Any
+    X: Any,
+    given: Mapping[str, Any],
+    *,
+    needs: Sequence[str] = ("label", "query"),
+    missing: bool = True,
+    **names: Any,
 ) -> data.Lists:
     """Returns the lists of what `Ranker` takes.
 
@@ -34,6 +41,7 @@ def lists_of(
       X: `Lists`, a table or a matrix.
       given: The arrays `y`, `qid`, `group` and `sample_weight`, or None.
       needs: The roles that must be defined. Without queries, all rows are one list.
+      missing: Whether numbers of a matrix may be missing.
       **names: Columns of the table by role, or None; the label may also be the names of the columns of `y` with their
         weights.
     """
@@ -50,7 +58,7 @@ def lists_of(
                 raise ValueError(f"Only one of {_quoted(group)} must be given, got {_quoted(known)}.")
         if np.ndim(both.get("y", 0)) > 1 and not isinstance(names.get("label"), Mapping):
             raise ValueError(f"`y` must have one value per row, got shape {np.shape(given['y'])}.")
-        table = as_table(X)
+        table = as_table(X, missing)
         by_role = {"label": ("y", given.get("y")), "weight": ("sample_weight", given.get("sample_weight"))}
         if both.keys() & {"qid", "group"}:
             by_role["query"] = arrays.queries(given.get("qid"), given.get("group"), len(table))
@@ -81,6 +89,8 @@ def clicked(lists: data.Lists) -> data.Lists:
 
 def check_training(lists: data.Lists, X: Any, loss: tf.keras.losses.Loss) -> None:
     """Checks that a loss can learn from the labels, and that the numbers of a matrix differ as float32."""
+    if lists.lengths.max() == 1 and not isinstance(loss, PointwiseLoss):
+        warnings.warn("`X` should have queries of several documents to rank, got one document in each.", stacklevel=3)
     limit = getattr(loss, "highest_label", np.inf)
     for name in lists.roles.labels:
         if (highest := lists.values(name).max()) > limit:

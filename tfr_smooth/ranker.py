@@ -410,7 +410,7 @@ class Ranker(Estimator):
         given = {"y": y, "qid": qid, "group": group}
         if self.inputs_ is not None:
             return self.inputs_.lists(X, given, needs=needs)
-        lists, expected = lists_of(X, given, needs=needs), self._scorer.num_features
+        lists, expected = lists_of(X, given, needs=needs, missing=False), self._scorer.num_features
         if not lists.is_dense or lists.num_features != expected:
             got = f"{lists.num_features} features" if lists.is_dense else "a table"
             raise ValueError(f"`X` must be numbers [rows, {expected}] as in the dataset of `fit`, got {got}.")

@@ -338,7 +338,7 @@ REFUSED = [
     (of(x=[1.0, 1e39]), "column 'x' must be finite float32 numbers or missing, got 1e+39 in row 1."),
     (of(x=[[1.0], [np.inf]]), "column 'x' must be finite float32 numbers or missing, got inf in row 1."),
     (of(x=[1, "a"]), "`table` must have values of one type in each column: "),
-    (of(x=pd.to_timedelta([1, 2])), "column 'x' must be numbers, booleans, text, dates, vectors or sets "),
+    (of(x=[pd.Timestamp(0).time()] * 2), "column 'x' must be numbers, booleans, text, dates, durations, vectors "),
     (table(FRAME, query="qid", stack=True), "column 'name' must be numbers, got the type "),
     (lambda: LISTS.split(0.0), "`fraction` must be a number in (0, 1), got 0.0."),
     (lambda: LISTS.split({"a": 0.5, "b": 0.4}), "`fraction` must have a sum of 1, got 0.9."),

@@ -132,6 +132,7 @@ def test_written_records_are_read_as_the_same_lists(tmp_path):
     frame["number"], frame["text"], frame["user"] = [0.1, NAN, 2, 3e-45], ["x", None, "", "ü"], [5, 7, 5, 7]
     frame["set"], frame["vector"], frame["yes"] = [["a"], [], ["b", "c"], ["d"]], [[0.1, 1.0]] * 4, [True] * 4
     frame["date"] = pd.to_datetime(["2020-01-01", "2020-01-02", None, "1969-12-31"])
+    frame["noon"] = (frame["date"] + pd.Timedelta(hours=21)).dt.tz_localize("Asia/Tokyo")  # noon in UTC
     roles = {"query": "q", "label": "label", "weight": "w", "document_id": "id"}
     lists = Lists.from_table(frame, **roles)
     paths = lists.to_tfrecord(tmp_path / "r.gz", num_shards=2, context_features=["user"])
@@ -139,9 +140,21 @@ def test_written_records_are_read_as_the_same_lists(tmp_path):
     assert gzip.decompress(paths[0].read_bytes()).count(b"user") == 1  # in the context
     found = Lists.from_records(paths, cache_dir=tmp_path, **roles)
     assert found.query_ids.to_pylist() == [3, 1] and set(found.roles.features) == set(lists.roles.features)
-    for name in set(lists.roles.columns) - {"date"}:
+    for name in set(lists.roles.columns) - {"date", "noon"}:
         np.testing.assert_array_equal(found.values(name), lists.values(name), err_msg=name)
-    np.testing.assert_array_equal(found.values("date"), np.float32([1577836800, NAN, 1577923200, -86400]))
+    seconds = np.float32([1577836800, NAN, 1577923200, -86400])
+    np.testing.assert_array_equal(found.values("date"), seconds)
+    np.testing.assert_array_equal(found.values("noon"), seconds + np.float32(12 * 3600))
+
+
+def test_a_file_is_finished_before_the_next_one_begins(tmp_path, monkeypatch):
+    """Many files do not need many open ones."""
+    sizes = []
+    monkeypatch.setattr(
+        records, "_serialized", lambda *_: sizes.append(sorted(f.stat().st_size for f in tmp_path.iterdir())) or [b"x"]
+    )
+    Lists.from_arrays(np.zeros([3, 1]), None, [1, 2, 3]).to_tfrecord(tmp_path / "r", num_shards=3)
+    assert [sum(size > 0 for size in each) for each in sizes] == [0, 1, 2]
 
 
 def test_tensorflow_serving_reads_the_records(tmp_path):

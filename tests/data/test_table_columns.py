@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from tfr_smooth import data
+from tfr_smooth.data import table_columns
 from tfr_smooth.data.table_columns import columns_of_parts, parts_of
 
 UTC, TOKYO = datetime.timezone.utc, datetime.timezone(datetime.timedelta(hours=9))
@@ -44,6 +45,8 @@ SERIES = {
     "time zone": (DAYS.tz_localize("Asia/Tokyo"), "date", [second - 9 * 3600 for second in SECONDS]),
     "objects of dates": (np.array([datetime.date(1970, 1, 2), None], object), "date", [86400, NO_DATE]),
     "objects of times": (np.array([datetime.datetime(1970, 1, 2, tzinfo=UTC), None], object), "date", [86400, NO_DATE]),
+    "durations": (pd.to_timedelta(["36h", None, "-12h"]), "number", [1.5, np.nan, -0.5]),
+    "durations in seconds": (pa.array([86400, None, 1], "duration[s]").to_pandas(), "number", [1, np.nan, 1 / 86400]),
     "times of a zone": (np.array([datetime.datetime(1970, 1, 2, 9, tzinfo=TOKYO), None]), "date", [86400, NO_DATE]),
 }
 SERIES["objects in a time zone"] = (
@@ -98,6 +101,14 @@ def test_the_most_frequent_categories_are_known_and_ties_are_in_the_order_of_the
     kinds = {"x": "category"}
     found = [data.infer_columns(frame, max_categories=most, kinds=kinds)[0].categories for most in (1, 2, 3, 9)]
     assert found == [("z",), ("z", "a"), ("z", "a", "b"), ("z", "a", "b", "c")]
+
+
+def test_words_and_pairs_of_words_in_enough_rows_are_known(monkeypatch):
+    texts = ["Red wine"] * 5 + ["red, BEER!"] * 4 + ["wine: red"]
+    (column,) = data.infer_columns(pd.DataFrame({"x": texts}), kinds={"x": "text"})
+    assert (column.categories, column.length) == (("red", "wine", "red wine"), 3)
+    monkeypatch.setattr(table_columns, "_MOST_TEXTS", 5)  # every seventh row
+    assert data.infer_columns(pd.DataFrame({"x": texts * 3}), kinds={"x": "text"})[0].categories == ("red",)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -161,7 +172,6 @@ BAD_TABLES = {
 UNKNOWN = {
     "complex": [1j],
     "dates in lists": [None, [pd.Timestamp(0)]],
-    "durations": pd.to_timedelta(["1s"]),
     "bytes": np.array([b"a"], object),
     "text and numbers": np.array(["a", 2.5], object),
     "text and booleans": np.array([True, "a"], object),

@@ -8,6 +8,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from tfr_smooth import data, models, serving
+from tfr_smooth.serving.ranker_inputs import RankerInputs
 
 NO_DATE = np.iinfo(np.int64).min
 PADDING, INVALID = np.float32(models.PADDING_SCORE), np.float32(serving.INVALID_SCORE)
@@ -115,6 +116,12 @@ def test_missing_numbers_of_a_matrix_reach_the_model(named, tmp_path, protos):
         rows = [[{"features": row} for row in rows] for rows in features.tolist()]
     serialized = tf.constant([example_list([example(**values) for values in each]) for each in rows])
     np.testing.assert_allclose(loaded.predict(serialized)["outputs"], expected, **CLOSE)
+
+
+def test_a_number_that_a_proto_lacks_is_missing(protos):
+    inputs = RankerInputs.dense(2, ["a", "b"], missing_values=True)
+    features, _ = inputs.parse_examples(tf.constant([protos[0](a=[1.5]).SerializeToString()]))
+    np.testing.assert_array_equal(features["features"], [[[1.5, np.nan]]])
 
 
 @pytest.mark.slow

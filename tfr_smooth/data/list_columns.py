@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from typing_extensions import Required
 
 DENSE = "features"  # the name of a column of type fixed_size_list<float32> with all features
-_FEATURE_KINDS = "numbers, booleans, text, dates, vectors or sets of numbers or text"
+_FEATURE_KINDS = "numbers, booleans, text, dates, durations, vectors or sets of numbers or text"
+_MICROSECONDS_PER_DAY = 86400e6
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # how Arrow and Parquet store the row labels of pandas
 _LONGEST = 60  # characters of a value in a message
 _ALIGNMENT = 64  # TensorFlow copies arrays whose start is not a multiple of this.
@@ -319,8 +320,12 @@ def feature(where: Where, column: Any, part: bool = False) -> Any:
     """
     kind = column.type
     is_list = is_set(kind) or pa.types.is_fixed_size_list(kind)
-    if not is_list:
+    if pa.types.is_duration(kind):
+        column = pc.divide(column.cast(pa.duration("us"), safe=False).cast(pa.int64()), _MICROSECONDS_PER_DAY)
+    elif not is_list:
         column = _plain(column)
+    elif pa.types.is_null(kind.value_type) and not part:  # such as the empty set of a table of one row
+        return pa.chunked_array([pa.nulls(len(column), pa.float32())])
     elif pa.types.is_string_view(kind.value_type):
         column = column.cast(pa.list_(pa.large_string()))
     elif not part and is_set(kind) and is_number(kind.value_type):

@@ -44,11 +44,12 @@ _MOST_SAMPLED = 2**12  # rows in which different values are counted
 _ENOUGH = 16  # different values; rankers learn from these almost as much as from more
 # Longer lists of names would hide the rest of an error message.
 _MOST_LISTED = 20
-_MOST_VALUES = 100_000  # of ids and sets with a vector of their own; columns with more are hashed
+_MOST_VALUES = 100_000  # with a vector of their own; columns with more are hashed
 _MOST_BUCKETS = 2**23  # float32 has all integers up to twice this
-_TEXT_BUCKETS = 2**15
 _MOST_CODES = 64  # values of a set, or words and word pairs of a text
+_MOST_TEXTS = 2**18  # rows whose words are counted
 _RARE = 20  # rows; a value in fewer rows would learn their noise
+_RARE_WORD = 5  # rows; the vector of a text is the mean of several
 _WORDS = 2.5  # words per value of a column of text, at least
 
 
@@ -65,8 +66,8 @@ class Column:
       fill: The mean of the known values in training, which replaces missing ones; for dates in days since 1970-01-01
         UTC. 0 for categories.
       has_missing: Whether values were missing in training. If so, the column has a feature that indicates this.
-      categories: The known categories, not empty, of the kind "category"; the values of an id or a set that have a
-        vector of their own. () for other kinds, and if values are hashed.
+      categories: The known categories, not empty, of the kind "category"; the values of an id or a set, or the words
+        and pairs of words, that have a vector of their own. () for other kinds, and if values are hashed.
       length: The numbers of a vector; the most codes per document of a set or text.
       buckets: The number of values of hashed ids, sets and words; 0 if values are not hashed.
       separator: What separates the values of a set in text.
@@ -170,9 +171,10 @@ def infer_columns(
 ) -> list[Column]:
     """Returns the columns of a training table, with their kinds, means and categories.
 
-    Integers and floats are numbers; timestamps and dates are dates, in UTC if they have no time zone; lists of one
-    length of numbers are vectors, and other lists sets. Text and categorical columns are categories if they have few
-    values, else text if they have several words, else ids. NaN, None, NaT, NA and empty text are missing values.
+    Integers and floats are numbers, and durations their days; timestamps and dates are dates, in UTC if they have no
+    time zone; lists of one length of numbers are vectors, and other lists sets. Text and categorical columns are
+    categories if they have few values, else text if they have several words, else ids. NaN, None, NaT, NA and empty
+    text are missing values.
 
     Args:
       table: A table of pandas, Polars, PyArrow, DuckDB or any other library with the Arrow PyCapsule interface, with
@@ -241,9 +243,8 @@ def conformed(table: pa.Table, columns: Iterable[Column]) -> pa.Table:
             values = pa.chunked_array([pa.nulls(len(values), _TYPES.get(column.kind, empty))])
         elif kind not in _ACCEPTED.get(column.kind, (column.kind,)):
             list_columns.refuse(where, _KINDS[column.kind], values[row], row)
-        elif column.kind == "boolean" and kind == "number":
-            other = pc.invert(pc.is_in(values, pa.array([0, 1]).cast(values.type)))
-            list_columns.refuse_where(pc.and_(known, other), where, _KINDS["boolean"], values)
+        elif column.kind == "boolean":
+            _check_booleans(where, values)
         elif column.kind in CODED:
             values = _text_of(where, column.kind, values, column.separator)
         elif column.kind == "vector" and values.type.list_size != column.length:
@@ -260,8 +261,8 @@ def column_arrays(table: Any, columns: Iterable[Column]) -> dict[str, np.ndarray
       columns: The columns, as from `infer_columns`.
 
     Returns:
-      Name -> values [rows]: numbers and booleans as float32, NaN if missing; categories as bytes, b"" if missing; dates
-      as int64 seconds since 1970-01-01 UTC, the smallest int64 if missing.
+      Name -> values [rows]: numbers, booleans and the days of durations as float32, NaN if missing; categories as
+      bytes, b"" if missing; dates as int64 seconds since 1970-01-01 UTC, the smallest int64 if missing.
 
     Raises:
       ValueError: If a column is missing from the table, has values of another kind, or a number that is infinite as
@@ -334,12 +335,14 @@ def _infer(name: str, column: pa.ChunkedArray, rows: pa.Array | None, max_catego
     if not kind:
         raise ValueError(f"column {name!r} must be numbers, booleans, text or dates, got the type {column.type}.")
     if given is not None:
-        given, _, after = given.partition(":")
+        given, _, after = str(given).partition(":")
         separator = after or separator
         _arguments.choice(f"kinds[{name!r}]", given, tuple(_KINDS))
         if kind not in _ACCEPTED.get(given, (given,)):
             raise ValueError(f"column {name!r} must have {_KINDS[given]} as a {given}, got the type {column.type}.")
         kind = given
+        if kind == "boolean":
+            _check_booleans(where, column)
     column = _text_of(where, kind, column, separator)
     absent = pc.is_null(column, nan_is_null=True)
     if pa.types.is_large_string(column.type) or pa.types.is_string(column.type):
@@ -371,15 +374,16 @@ def _infer_text(
         of_sets = pc.split_pattern(known, options["separator"])
         length = min(pc.max(pc.list_value_length(of_sets)).as_py(), _MOST_CODES)
         known = pc.utf8_trim_whitespace(pc.list_flatten(of_sets))
-    values, numbers = (pc.value_counts(known).field(place) for place in (0, 1))
+    values, numbers = _counts(known)
     words = pc.add(pc.count_substring_regex(known[:_MOST_SAMPLED], r"\S\s+\S"), 1)
     if kind == "category" and not is_given and len(values) > max_categories:
         kind = "text" if pc.mean(words).as_py() >= _WORDS else "id"
     if kind == "text":
         length = min(2 * pc.max(words).as_py() - 1, _MOST_CODES)
-        return Column(name=name, kind=kind, length=length, buckets=_TEXT_BUCKETS, **options)
+        values, numbers = _counts(_words(known.take(np.arange(0, len(known), len(known) // _MOST_TEXTS + 1))))
     if kind != "category":
-        often, max_categories = pc.greater_equal(numbers, _RARE), _MOST_VALUES
+        often = pc.greater_equal(numbers, _RARE_WORD if kind == "text" else _RARE)
+        max_categories = _MOST_VALUES
         values, numbers = values.filter(often), numbers.filter(often)
         if len(values) > max_categories:
             buckets = min(2 ** len(values).bit_length(), _MOST_BUCKETS)
@@ -387,6 +391,27 @@ def _infer_text(
     counts = {value: number for value, number in zip(values.to_pylist(), numbers.to_pylist(), strict=True) if value}
     categories = tuple(sorted(counts, key=lambda value: (-counts[value], value))[:max_categories])
     return Column(name=name, kind=kind, length=length, categories=categories, **options)
+
+
+def _counts(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """Returns the different values and their numbers."""
+    counts = pc.value_counts(values)
+    return counts.field(0), counts.field(1)
+
+
+def _words(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Returns all words and pairs of words, as `TableFeatures` splits texts."""
+    clean = pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(texts), r"[^\pL\pN]+", " "))
+    of_texts = pc.split_pattern(clean, " ").combine_chunks()
+    words, rows = pc.list_flatten(of_texts), pc.list_parent_indices(of_texts)
+    pairs = pc.binary_join_element_wise(words[:-1], words[1:], pa.scalar(" ", words.type))
+    return pa.chunked_array([words, pairs.filter(pc.equal(rows[:-1], rows[1:]))])
+
+
+def _check_booleans(where: Where, column: Any) -> None:
+    """Checks that the known numbers of a column are 0 or 1."""
+    good = pc.is_in(pc.cast(column, pa.float64(), safe=False), pa.array([0.0, 1.0, np.nan, None]))
+    list_columns.refuse_where(pc.invert(good), where, _KINDS["boolean"], column)
 
 
 def _text_of(where: Where, kind: str, column: Any, separator: str) -> Any:
@@ -397,8 +422,10 @@ def _text_of(where: Where, kind: str, column: Any, separator: str) -> Any:
             other = pc.not_equal(lengths, lengths[pc.index(pc.is_valid(lengths), True).as_py()])
             list_columns.refuse_where(other, where, "vectors of one length, or lists of text or integers", column)
         values = pc.cast(pc.list_flatten(column), pa.large_string())
-        refuse = pc.match_substring(values, separator)
-        list_columns.refuse_where(refuse, where, f"lists of values without {separator!r}", values)
+        place = pc.index(pc.fill_null(pc.match_substring(values, separator), True), True).as_py()
+        if place >= 0:
+            row = pc.list_parent_indices(column)[place].as_py()
+            list_columns.refuse(where, f"lists of known values without {separator!r}", values[place], row)
         texts = pa.large_list(pa.large_string())
         return pc.binary_join(column.cast(texts), pa.scalar(separator, pa.large_string()))
     if kind == "id" and list_columns.is_number(column.type):

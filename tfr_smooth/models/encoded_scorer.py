@@ -82,6 +82,8 @@ class EncodedScorer(Scorer):
     def encode(self, inputs: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the encoded real documents [documents, width], and the mask [batch, list]."""
         features = tf.convert_to_tensor(inputs["features"] if isinstance(inputs, dict) else inputs)
+        if features.shape[-1] not in (None, self.num_features):
+            raise ValueError(f"`features` must be {self.num_features} per document, got shape {features.shape}.")
         mask = inputs.get("mask") if isinstance(inputs, dict) else None
         mask = tf.ones(tf.shape(features)[:2], tf.bool) if mask is None else tf.cast(mask, tf.bool)
         numbers = tf.gather(features, self._numbers, axis=-1) if self._blocks else features

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import losses, metrics
+from tfr_smooth import _keras, losses, metrics
 
 # The names of metrics that Keras's `compile` resolves by the shape of the labels; `metrics.get` knows only some.
 _METRICS_OF_COMPILE = ("accuracy", "acc", "crossentropy", "ce")
@@ -77,6 +77,24 @@ class Scorer(tf.keras.Model):
         if kwargs.get("class_weight") is not None:
             raise ValueError("`class_weight` must be None: labels of lists are no classes. Weight lists or documents.")
         return super().fit(*args, **kwargs)
+
+    @property
+    def input_specs(self) -> dict[str, tf.TensorSpec]:
+        """The inputs of a built model of features, by name; {} for other models."""
+        count = getattr(self, "num_features", None)
+        specs = {"features": tf.TensorSpec([None, None, count], tf.float32, "features")}
+        return {} if count is None else {**specs, "mask": tf.TensorSpec([None, None], tf.bool, "mask")}
+
+    def export(self, *args: Any, **kwargs: Any) -> Any:
+        """Exports the model like Keras's `export`; by default with `input_specs` as the signature.
+
+        Args:
+          *args: Positional arguments of `tf.keras.Model.export`.
+          **kwargs: Further arguments of `tf.keras.Model.export`.
+        """
+        if _keras.IS_KERAS_3 and self.input_specs:
+            kwargs.setdefault("input_signature", [self.input_specs])
+        return super().export(*args, **kwargs)
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles a model loaded from a file. Keras requires this method of models that override `compile`.

@@ -77,6 +77,22 @@ class TableScorer(Scorer):
             "missing_values": True,
         }
 
+    @property
+    def num_features(self) -> int:
+        """The number of columns."""
+        return len(self.table_features.columns)
+
+    @property
+    def input_specs(self) -> dict[str, tf.TensorSpec]:
+        """The inputs, by name."""
+        specs = super().input_specs
+        if self.table_features.stacked:
+            return specs
+        for name, spec in self.table_features.example_feature_spec.items():
+            outer = [None] if name in self.query_columns else [None, None]
+            specs[name] = tf.TensorSpec([*outer, *spec.shape], spec.dtype, name)
+        return {name: spec for name, spec in specs.items() if name != "features"}
+
     def build(self, input_shape: Any = None) -> None:
         """Creates the weights of the scorer."""
         if not self.scorer.built:

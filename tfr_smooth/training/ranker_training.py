@@ -113,6 +113,8 @@ class RankerTraining:
         _arguments.integer_or_none("patience", params["patience"], least=1)
         _arguments.integer("seed", params["seed"], least=0)
         _arguments.boolean("verbose", params["verbose"])
+        if params["columns"] is not None:
+            _arguments.instance("columns", params["columns"], Mapping)
         if params["network"] is not None:
             _arguments.instance("network", params["network"], tf.keras.layers.Layer)
         self.make_loss()

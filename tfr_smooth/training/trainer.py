@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -78,6 +79,9 @@ def train(
             prepare()
         check()
         if finished < epochs and not (validation is not None and validation.stopped):
+            if steps_per_epoch is None:  # Keras does not know the size of all datasets.
+                stack.enter_context(warnings.catch_warnings())
+                warnings.filterwarnings("ignore", "Your input ran out of data; interrupting training")
             model.fit(
                 dataset_fn(finished),
                 initial_epoch=finished,
