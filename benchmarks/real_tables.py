@@ -67,8 +67,8 @@ class Table(NamedTuple):
         """Returns the measure of each query."""
         gains = rows["label"] if self.linear else 2 ** rows["label"] - 1
         found = evaluation.evaluate_rows(gains, scores, rows["query"], [self.measure], by_query=True)[self.measure]
-        relevant = rows.groupby("query")["label"].max() > 0
-        return pd.Series(found).where(lambda values: relevant.reindex(values.index), self.empty)
+        relevant = rows.groupby(rows["query"].astype(str))["label"].max() > 0
+        return pd.Series(found).rename(str).where(relevant, self.empty)
 
 
 def folder() -> pathlib.Path:
