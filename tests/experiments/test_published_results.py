@@ -76,3 +76,16 @@ def test_the_page_contains_the_table_of_losses():
         for name, title in LOSSES.items():
             cells = [cell(each, which) for each in datasets for which in (name, f"softmax, then {name}")]
             assert f"| {title} | {' | '.join(cells)} |" in page
+
+
+def test_the_page_contains_the_comparisons_on_real_tables():
+    """Means over queries of the means of seeds; paired t-tests."""
+    results = pd.read_csv(DOCS / "results" / "tables.csv.gz", dtype={"query": str})
+    page = (DOCS / "table_results.md").read_text(encoding="utf-8")
+    for table, queries in results.groupby("table"):
+        for trees in ("LightGBM", "LightGBM with further columns"):
+            if queries[trees].notna().all():
+                p_value = stats.ttest_rel(queries["Ranker"], queries[trees]).pvalue
+                shown = f"{p_value:.2g}" if p_value >= 1e-4 else "< 0.0001"
+                means = f"{queries['Ranker'].mean():.4f} | {queries[trees].mean():.4f}"
+                assert f"| {table} | {trees} | {means} | {shown} |" in page
