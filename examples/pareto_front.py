@@ -4,7 +4,7 @@
 
 The feature is removed from the features and becomes the second label, in grades within each query: 2 for its highest
 tenth of values, 1 for the next fifth, 0 for the others. The linear scalarization is compared with stochastic label
-aggregation. When restarted, the script trains only what is missing. docs/objectives.md describes the output.
+aggregation. When restarted, the script trains only what is missing. benchmarks/README.md has its results.
 """
 
 from __future__ import annotations

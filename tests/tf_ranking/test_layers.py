@@ -1,4 +1,4 @@
-"""Layers of both libraries side by side, with the differences that docs/tf_ranking_migration.md lists."""
+"""Layers of both libraries side by side, with the differences that docs/tf_ranking.md lists."""
 
 import numpy as np
 import pytest

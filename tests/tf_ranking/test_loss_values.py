@@ -1,4 +1,4 @@
-"""Losses of both libraries on the same lists: equal where docs/tf_ranking_migration.md says so."""
+"""Losses of both libraries on the same lists: equal where docs/tf_ranking.md says so."""
 
 import numpy as np
 import pytest

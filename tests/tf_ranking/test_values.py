@@ -1,4 +1,4 @@
-"""Metrics of both libraries on the same lists, and the differences that docs/tf_ranking_migration.md lists."""
+"""Metrics of both libraries on the same lists, and the differences that docs/tf_ranking.md lists."""
 
 import numpy as np
 import pytest
