@@ -5,6 +5,7 @@ import os
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests import helpers
@@ -56,6 +57,7 @@ RACE = """
 import time
 import harness
 import numpy as np
+import pandas as pd
 import pytest
 from absl import app
 
@@ -124,3 +126,29 @@ def test_programs_for_machines_without_tensorflow_are_written_without_jax(tmp_pa
     done = helpers.run_python("benchmarks/gpu_programs.py", f"--run={tmp_path / 'gpu'}", **environment)
     message = "--run needs JAX: pip install jax, or jax[cuda13] for a GPU.\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
+
+
+def test_real_tables_compare_both_sides(tmp_path):
+    random = np.random.default_rng(0)
+    codes = [f"C{number}" for number in range(8)]
+    years = [*range(2005, 2017)]
+    songs = pd.DataFrame([(year, code) for year in years for code in codes], columns=["year", "country"])
+    for name in ("song", "performer", "composers", "lyrics"):
+        songs[name] = random.choice(["some red words", "other blue words", "words"], len(songs))
+    songs["final_running_order"] = songs["semifinal_running_order"] = random.integers(1, 9, len(songs))
+    songs.to_csv(tmp_path / "contestants.csv.gz", index=False)
+    votes = songs[["year", "country"]].rename(columns={"country": "to_country"})
+    votes = votes.merge(pd.DataFrame({"from_country": codes[:4]}), how="cross").assign(round="final")
+    votes["total_points"] = random.integers(0, 13, len(votes))
+    votes.to_csv(tmp_path / "votes.csv.gz", index=False)
+    pd.DataFrame({"country": codes, "region": "East"}).to_csv(tmp_path / "countries.csv.gz", index=False)
+    flags = (
+        "--table=eurovision",
+        f"--data={tmp_path}",
+        f"--output={tmp_path / 'values.csv'}",
+        "--trials=1",
+        "--seeds=1",
+    )
+    helpers.check_run(ROOT / "benchmarks" / "real_tables.py", *flags)
+    values = pd.read_csv(tmp_path / "values.csv", index_col="query")
+    assert list(values) == ["Ranker", "LightGBM"] and len(values) == 8 and (values > 0.1).all(axis=None)
