@@ -88,7 +88,7 @@ def test_recommend_measures_the_recommender_that_it_saves(tmp_path):
     helpers.check_run("examples/recommend.py", *flags)
     measured = json.loads((output / "metrics.json").read_text())
     assert set(measured["baselines"]) == {"popularity", "ease"}
-    loaded = recommendation.Recommender.load(output / "recommender.npz")
+    loaded = recommendation.Recommender.load(output / "recommender.keras")
     found = recommendation.evaluate(loaded, test, seen=train, measures="recall_20")
     assert found.means["recall_20"].mean == pytest.approx(measured["recall_20"])
     for name in ("softmax", "loss", "measures"):

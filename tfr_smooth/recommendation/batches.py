@@ -35,7 +35,8 @@ def user_batches(
       first_epoch: Index of the first epoch, >= 0, so that a resumed training sees the same batches.
 
     Returns:
-      A dataset of (users, items): int32 [batch], and int32 [batch, longest] with -1 after the last item.
+      A dataset of (users, items): int32 [batch], and int32 [batch, longest] with -1 after the last item. Of weighted
+      interactions, (users, items, weights), with float32 [batch, longest].
 
     Raises:
       ValueError: If an argument is invalid, or no user has items.
@@ -55,12 +56,15 @@ def user_batches(
     num_epochs = _arguments.integer_or_none("num_epochs", num_epochs, least=1)
     first = _arguments.integer("first_epoch", first_epoch, least=0)
 
-    def batches() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    is_weighted = interactions.weights is not None
+
+    def batches() -> Iterator[tuple[np.ndarray, ...]]:
         for _, users in _orders(interactions, size, shuffle, seed, num_epochs, first):
-            yield users, interactions.padded(users)
+            yield users, interactions.padded(users), *([interactions.padded_weights(users)] if is_weighted else [])
 
     _check_users(interactions)
     signature = tf.TensorSpec([None], tf.int32), tf.TensorSpec([None, None], tf.int32)
+    signature = (*signature, *([tf.TensorSpec([None, None], tf.float32)] if is_weighted else []))
     return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(2)
 
 
@@ -95,7 +99,7 @@ def candidate_batches(
     Returns:
       A dataset of (inputs, labels). Inputs are a dictionary of "users", int32 [batch]; "items", int32 [batch,
       candidates], the same in each row; and "offsets", float32 [batch, candidates]. Labels are float32 [batch,
-      candidates]: 1 for items of the user, 0 for others, -1 for padding.
+      candidates]: 1, or its weight, for an item of the user, 0 for others, -1 for padding.
 
     Raises:
       ValueError: If an argument is invalid, or no user has items.
@@ -119,7 +123,7 @@ def candidate_batches(
 
     def batches() -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
         for random, users in _orders(interactions, size, True, seed, num_epochs, first):
-            rows = interactions.matrix[users]
+            rows = interactions.weighted[users]
             relevant = np.unique(rows.indices)
             others = np.delete(np.arange(interactions.num_items), relevant)
             negative = random.choice(others, min(sampled, len(others)), replace=False)
@@ -128,7 +132,7 @@ def candidate_batches(
             items = np.concatenate([relevant, np.zeros(padding, np.int64), negative]).astype(np.int32)
             labels = np.zeros([len(users), len(items)], np.float32)
             labels[np.repeat(np.arange(len(users)), np.diff(rows.indptr)), np.searchsorted(relevant, rows.indices)] = (
-                1.0
+                rows.data
             )
             labels[:, len(relevant) : len(relevant) + padding] = -1.0
             offsets = np.zeros(len(items), np.float32)
@@ -159,15 +163,16 @@ def _orders(
             yield random, order[start : start + size]
 
 
-def dense_labels(items: tf.Tensor, num_items: int) -> tf.Tensor:
+def dense_labels(items: tf.Tensor, num_items: int, weights: tf.Tensor | None = None) -> tf.Tensor:
     """Returns labels of the whole catalog, as losses take them.
 
     Args:
       items: Indices of the relevant items, [batch, longest], below 0 for padding.
       num_items: Number of items of the catalog.
+      weights: The labels of the relevant items, [batch, longest], > 0. None: 1.
 
     Returns:
-      float32 [batch, num_items]: 1 for relevant items, 0 for others.
+      float32 [batch, num_items]: the labels of relevant items, 0 for others.
 
     Example:
       >>> from tfr_smooth import recommendation
@@ -179,5 +184,6 @@ def dense_labels(items: tf.Tensor, num_items: int) -> tf.Tensor:
     columns = tf.maximum(items + 1, 0)
     rows = tf.broadcast_to(tf.range(tf.shape(items)[0], dtype=items.dtype)[:, tf.newaxis], tf.shape(items))
     labels = tf.zeros([tf.shape(items)[0], num_items + 1])
-    labels = tf.tensor_scatter_nd_max(labels, tf.stack([rows, columns], axis=-1), tf.ones_like(items, tf.float32))
+    weights = tf.ones_like(items, tf.float32) if weights is None else weights
+    labels = tf.tensor_scatter_nd_max(labels, tf.stack([rows, columns], axis=-1), weights)
     return labels[:, 1:]

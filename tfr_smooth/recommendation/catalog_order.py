@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -62,7 +62,14 @@ class TopItems(NamedTuple):
 
 
 def top_items(
-    scorer: CatalogScorer, interactions: Interactions, users: Any, *, topn: int, exclude_seen: bool = True
+    scorer: CatalogScorer,
+    interactions: Interactions,
+    users: Any,
+    *,
+    topn: int,
+    exclude: Any = None,
+    only: Any = None,
+    exclude_seen: bool = True,
 ) -> TopItems:
     """Returns the items with the highest scores for each user.
 
@@ -71,13 +78,16 @@ def top_items(
       interactions: The interactions, usually those of the training.
       users: Indices of users, [users].
       topn: Items per user, >= 1.
+      exclude: Indices of items to exclude: one list for all users, or one per user. None: no further ones.
+      only: Indices of the items to choose from, such as those in stock, in the same form. None: all items.
       exclude_seen: Whether to exclude the items that a user interacted with.
 
     Returns:
       The items and their scores. Ties are in the order of `evaluate`.
 
     Raises:
-      ValueError: If an argument is invalid, or scores are not finite or have another shape.
+      ValueError: If an argument is invalid, the scorer was trained with other ids, or scores are not finite or have
+        another shape.
 
     Time is that of scoring, and linear in users times items. Memory, except for the result, does not grow with the
     number of users.
@@ -91,17 +101,65 @@ def top_items(
     """
     topn = _arguments.integer("topn", topn, least=1)
     users = interactions.checked_users(users)
-    seen = interactions if _arguments.boolean("exclude_seen", exclude_seen) else None
+    check_ids_of(scorer, "interactions", interactions)
+    exclude_seen = _arguments.boolean("exclude_seen", exclude_seen)
+    excluded = _masks("exclude", exclude, len(users), interactions.num_items)
+    allowed = _masks("only", only, len(users), interactions.num_items)
+
+    def hidden(block: slice) -> np.ndarray:
+        found = interactions.dense(users[block]) if exclude_seen else np.zeros([1, interactions.num_items], bool)
+        found = found if excluded is None else found | excluded(block)
+        return np.broadcast_to(
+            found if allowed is None else found | ~allowed(block), [len(users[block]), found.shape[1]]
+        )
+
     order = CatalogOrder(interactions.item_ids)
     count = min(topn, interactions.num_items)
     items = np.full([len(users), topn], -1, np.int32)
     values = np.full([len(users), topn], -np.inf, np.float32)
-    for block, scores, keys in order.blocks(scorer, users, seen):
+    for block, scores, keys in order.blocks(scorer, users, hidden):
         best = highest(keys, count)[:, ::-1]
         chosen, is_unseen = order.items(best), best > 0
         items[block, :count] = np.where(is_unseen, chosen, -1)
         values[block, :count] = np.where(is_unseen, np.take_along_axis(scores, chosen, axis=1), -np.inf)
     return TopItems(items, values)
+
+
+def nested(items: Any) -> bool:
+    """Returns whether items are given as one list per user."""
+    return any(isinstance(each, Iterable) and not isinstance(each, (str, bytes)) for each in items)
+
+
+def check_ids_of(scorer: Any, name: str, interactions: Interactions) -> None:
+    """Checks that interactions number the users and items as those that a scorer was trained on, if it knows these."""
+    known = getattr(scorer, "interactions_", None)
+    if isinstance(known, Interactions):
+        interactions.check_same_ids(name, known, "scorer.interactions_")
+
+
+def _masks(name: str, items: Any, users: int, num_items: int) -> Callable[[slice], np.ndarray] | None:
+    """Returns a function from a block of users to the mask [block or 1, items] of given items."""
+    if items is None:
+        return None
+    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
+        raise ValueError(f"`{name}` must be a list of items, or one per user, got {items!r}.")
+    items = list(items)
+    lists = items if nested(items) else [items]
+    if nested(items) and len(lists) != users:
+        raise ValueError(f"`{name}` must have one list for each of {users} users, got {len(lists)}.")
+    arrays = [np.asarray(each if len(each) else [], np.int64) for each in map(list, lists)]
+    wrong = [each for array in arrays for each in array.tolist() if not 0 <= each < num_items]
+    if wrong:
+        raise ValueError(f"`{name}` must be indices of items below {num_items}, got {wrong[0]}.")
+
+    def masks(block: slice) -> np.ndarray:
+        chosen = arrays[block] if nested(items) else arrays
+        found = np.zeros([len(chosen), num_items], bool)
+        for row, array in zip(found, chosen, strict=True):
+            row[array] = True
+        return found
+
+    return masks
 
 
 def highest(keys: np.ndarray, count: int) -> np.ndarray:
@@ -127,21 +185,21 @@ class CatalogOrder:
         self._rank[self._by_name] = np.arange(len(names), dtype=np.uint64)
 
     def blocks(
-        self, scorer: CatalogScorer, users: np.ndarray, seen: Interactions | None
+        self, scorer: CatalogScorer, users: np.ndarray, hidden: Callable[[slice], np.ndarray] | None
     ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """Yields blocks of users: their places, scores float32 and keys uint64 [block, items]; 0 for seen items."""
+        """Yields blocks of users: their places, scores float32 and keys uint64 [block, items]; 0 for hidden items."""
         size = max(1, _BLOCK // max(len(self._rank), 1))
         score: Any = getattr(scorer, "scores", scorer)
         for start in range(0, len(users), size):
-            block = users[start : start + size]
-            scores = self._checked(score(block), block)
+            block = slice(start, min(start + size, len(users)))
+            scores = self._checked(score(users[block]), users[block])
             keys = self._keys(scores)
-            if seen is not None:
-                keys[seen.dense(block)] = 0
-            yield slice(start, start + len(block)), scores, keys
+            if hidden is not None:
+                keys[hidden(block)] = 0
+            yield block, scores, keys
 
     def items(self, keys: np.ndarray) -> np.ndarray:
-        """Returns the indices of the items of keys; any index for a seen item."""
+        """Returns the indices of the items of keys; any index for a hidden item."""
         return self._by_name[(keys & 0xFFFFFFFF).astype(np.int64)]
 
     def _checked(self, scores: Any, users: np.ndarray) -> np.ndarray:
