@@ -79,7 +79,7 @@ def test_the_fused_run_is_better_than_each_run_and_contains_all_queries(files, t
 def test_recommend_measures_the_recommender_that_it_saves(tmp_path):
     train, test = recommendation.hold_out(recommendation.Interactions(likes()), items=1)
     for name, part in (("train", train), ("test", test)):
-        rows = [(user, items[items >= 0]) for user, items in enumerate(part.padded(np.arange(24)))]
+        rows = [(user, items[items >= 0]) for user, items in enumerate(part.padded(np.arange(24))[0])]
         lines = [f"{user} {' '.join(map(str, items))}" for user, items in rows if len(items)]
         (tmp_path / f"{name}.txt").write_text("\n".join(lines))
     output = tmp_path / "output"

@@ -89,5 +89,5 @@ def test_tables_and_continued_trainings_are_refused():
     with pytest.raises(ValueError, match="`propagation_layers` must be 0 with tables, got 2."):
         recommender.fit(recommendation.Interactions(likes()), items=table)
     recommender.fit(recommendation.Interactions(likes()))
-    with pytest.raises(ValueError, match="`propagation_layers` must be 0 to continue a training, got 2."):
+    with pytest.raises(ValueError, match="`propagation_layers` must be 0 with `init_model`, got 2."):
         recommender.update(recommendation.Interactions(np.ones([24, 24])))

@@ -313,8 +313,15 @@ def make(**arguments):
         (lambda fitted: recommendation.Recommender().scores([0]), "`fit` must be called first"),
         (lambda fitted: fitted.recommend(["nobody"]), "nobody"),
         (lambda fitted: fitted.recommend(3), "`users` must be a list of ids, got 3."),
-        (lambda fitted: fitted.recommend(["user 1"], only="item 3"), "`items` must be a list of ids, got 'item 3'."),
+        (
+            lambda fitted: fitted.recommend(["user 1"], only="item 3"),
+            "`only` must be a list of ids, or one per user, got 'item 3'",
+        ),
         (lambda fitted: fitted.recommend(["user 1"], only=[[], []]), "`only` must have one list for each of 1 users"),
+        (
+            lambda fitted: recommendation.Recommender(dim=4, loss=None).fit(interactions(1), init_model=fitted),
+            "`init_model` must have the same arguments of the vectors, such as `dim`.",
+        ),
         (lambda fitted: fitted.recommend(), "One of `users` and `histories` must be given, got none"),
         (lambda fitted: fitted.recommend(["user 0"], histories=[[]]), "One of `users` and `histories` .* got both"),
         (lambda fitted: fitted.recommend(histories=[["item 99"]]), "'item 99', which is unknown"),

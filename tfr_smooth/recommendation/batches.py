@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -35,8 +35,8 @@ def user_batches(
       first_epoch: Index of the first epoch, >= 0, so that a resumed training sees the same batches.
 
     Returns:
-      A dataset of (users, items): int32 [batch], and int32 [batch, longest] with -1 after the last item. Of weighted
-      interactions, (users, items, weights), with float32 [batch, longest].
+      A dataset of (users, items, weights): int32 [batch]; int32 [batch, longest] with -1 after the last item; and
+      float32 [batch, longest], the weights of the interactions, 1 without weights, 0 after the last item.
 
     Raises:
       ValueError: If an argument is invalid, or no user has items.
@@ -46,25 +46,19 @@ def user_batches(
     Example:
       >>> from tfr_smooth import recommendation
       >>> interactions = recommendation.Interactions([[1, 0, 1], [0, 1, 0]])
-      >>> for users, items in recommendation.user_batches(interactions, batch_size=2, shuffle=False):
+      >>> for users, items, _ in recommendation.user_batches(interactions, batch_size=2, shuffle=False):
       ...     print(users.numpy().tolist(), items.numpy().tolist())
       [0, 1] [[0, 2], [1, -1]]
     """
-    size = _arguments.integer("batch_size", batch_size, least=1)
     shuffle = _arguments.boolean("shuffle", shuffle)
-    seed = _arguments.integer("seed", seed, least=0)
-    num_epochs = _arguments.integer_or_none("num_epochs", num_epochs, least=1)
-    first = _arguments.integer("first_epoch", first_epoch, least=0)
-
-    is_weighted = interactions.weights is not None
+    orders = _checked_orders(interactions, batch_size, shuffle, seed, num_epochs, first_epoch)
 
     def batches() -> Iterator[tuple[np.ndarray, ...]]:
-        for _, users in _orders(interactions, size, shuffle, seed, num_epochs, first):
-            yield users, interactions.padded(users), *([interactions.padded_weights(users)] if is_weighted else [])
+        for _, users in orders():
+            yield users, *interactions.padded(users)
 
-    _check_users(interactions)
-    signature = tf.TensorSpec([None], tf.int32), tf.TensorSpec([None, None], tf.int32)
-    signature = (*signature, *([tf.TensorSpec([None, None], tf.float32)] if is_weighted else []))
+    padded = [tf.TensorSpec([None, None], dtype) for dtype in (tf.int32, tf.float32)]
+    signature = (tf.TensorSpec([None], tf.int32), *padded)
     return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(2)
 
 
@@ -114,15 +108,11 @@ def candidate_batches(
       >>> inputs["items"].numpy()[0, :2], int(tf.reduce_sum(tf.cast(labels >= 0.0, tf.int32)[0]))
       (array([0, 2], dtype=int32), 4)
     """
-    size = _arguments.integer("batch_size", batch_size, least=1)
     sampled = _arguments.integer("negatives", negatives, least=1)
-    seed = _arguments.integer("seed", seed, least=0)
-    num_epochs = _arguments.integer_or_none("num_epochs", num_epochs, least=1)
-    first = _arguments.integer("first_epoch", first_epoch, least=0)
-    _check_users(interactions)
+    orders = _checked_orders(interactions, batch_size, True, seed, num_epochs, first_epoch)
 
     def batches() -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
-        for random, users in _orders(interactions, size, True, seed, num_epochs, first):
+        for random, users in orders():
             rows = interactions.weighted[users]
             relevant = np.unique(rows.indices)
             others = np.delete(np.arange(interactions.num_items), relevant)
@@ -146,21 +136,26 @@ def candidate_batches(
     return tf.data.Dataset.from_generator(batches, output_signature=(inputs, numbers)).prefetch(2)
 
 
-def _check_users(interactions: Interactions) -> None:
+def _checked_orders(
+    interactions: Interactions, batch_size: int, shuffle: bool, seed: int, num_epochs: int | None, first_epoch: int
+) -> Callable[[], Iterator[tuple[np.random.Generator, np.ndarray]]]:
+    """Returns a function that yields the users of each batch, int32 [batch], with the random numbers of their epoch."""
+    size = _arguments.integer("batch_size", batch_size, least=1)
+    _arguments.integer("seed", seed, least=0)
+    _arguments.integer_or_none("num_epochs", num_epochs, least=1)
+    first = _arguments.integer("first_epoch", first_epoch, least=0)
     if interactions.num_interactions == 0:
         raise ValueError("`interactions` must have a user with items, got none.")
 
+    def orders() -> Iterator[tuple[np.random.Generator, np.ndarray]]:
+        users = np.flatnonzero(interactions.items_per_user).astype(np.int32)
+        for epoch in itertools.count(first) if num_epochs is None else range(first, first + num_epochs):
+            random = np.random.default_rng([seed, epoch])
+            order = random.permutation(users) if shuffle else users
+            for start in range(0, len(order), size):
+                yield random, order[start : start + size]
 
-def _orders(
-    interactions: Interactions, size: int, shuffle: bool, seed: int, num_epochs: int | None, first: int
-) -> Iterator[tuple[np.random.Generator, np.ndarray]]:
-    """Yields the users of each batch, int32 [batch], with the random numbers of their epoch."""
-    users = np.flatnonzero(interactions.items_per_user).astype(np.int32)
-    for epoch in itertools.count(first) if num_epochs is None else range(first, first + num_epochs):
-        random = np.random.default_rng([seed, epoch])
-        order = random.permutation(users) if shuffle else users
-        for start in range(0, len(order), size):
-            yield random, order[start : start + size]
+    return orders
 
 
 def dense_labels(items: tf.Tensor, num_items: int, weights: tf.Tensor | None = None) -> tf.Tensor:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.recommendation.interactions import Interactions
+from tfr_smooth.recommendation.interactions import Interactions, from_pairs
 
 # Scores of a block of users, which bounds memory: about 30 bytes each.
 _BLOCK = 2**22
@@ -67,8 +67,8 @@ def top_items(
     users: Any,
     *,
     topn: int,
-    exclude: Any = None,
-    only: Any = None,
+    exclude: Interactions | None = None,
+    only: Interactions | None = None,
     exclude_seen: bool = True,
 ) -> TopItems:
     """Returns the items with the highest scores for each user.
@@ -78,8 +78,8 @@ def top_items(
       interactions: The interactions, usually those of the training.
       users: Indices of users, [users].
       topn: Items per user, >= 1.
-      exclude: Indices of items to exclude: one list for all users, or one per user. None: no further ones.
-      only: Indices of the items to choose from, such as those in stock, in the same form. None: all items.
+      exclude: Items to exclude: a row per entry of `users`, or one row for all. None: no further ones.
+      only: The items to choose from, such as those in stock, in the same form. None: all items.
       exclude_seen: Whether to exclude the items that a user interacted with.
 
     Returns:
@@ -103,15 +103,18 @@ def top_items(
     users = interactions.checked_users(users)
     check_ids_of(scorer, "interactions", interactions)
     exclude_seen = _arguments.boolean("exclude_seen", exclude_seen)
-    excluded = _masks("exclude", exclude, len(users), interactions.num_items)
-    allowed = _masks("only", only, len(users), interactions.num_items)
+    filters = {name: lists for name, lists in (("exclude", exclude), ("only", only)) if lists is not None}
+    for name, lists in filters.items():
+        if lists.num_users not in (1, len(users)):
+            raise ValueError(f"`{name}` must have one list for each of {len(users)} users, got {lists.num_users}.")
 
     def hidden(block: slice) -> np.ndarray:
-        found = interactions.dense(users[block]) if exclude_seen else np.zeros([1, interactions.num_items], bool)
-        found = found if excluded is None else found | excluded(block)
-        return np.broadcast_to(
-            found if allowed is None else found | ~allowed(block), [len(users[block]), found.shape[1]]
-        )
+        rows = np.arange(len(users))[block]
+        found = interactions.dense(users[block]) & exclude_seen
+        for name, lists in filters.items():
+            mask = lists.dense(rows if lists.num_users > 1 else [0])
+            found |= mask if name == "exclude" else ~mask
+        return found
 
     order = CatalogOrder(interactions.item_ids)
     count = min(topn, interactions.num_items)
@@ -125,9 +128,22 @@ def top_items(
     return TopItems(items, values)
 
 
-def nested(items: Any) -> bool:
-    """Returns whether items are given as one list per user."""
-    return any(isinstance(each, Iterable) and not isinstance(each, (str, bytes)) for each in items)
+def filter_of(name: str, items: Any, interactions: Interactions) -> Interactions | None:
+    """Returns one list of ids, or one per user, as `top_items` takes them; None for None."""
+    if items is None:
+        return None
+    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
+        raise ValueError(f"`{name}` must be a list of ids, or one per user, got {items!r}.")
+    items = list(items)
+    is_nested = any(isinstance(each, Iterable) and not isinstance(each, (str, bytes)) for each in items)
+    return lists_of(items if is_nested else [items], interactions)
+
+
+def lists_of(lists: Iterable[Any], interactions: Interactions) -> Interactions:
+    """Returns lists of ids of items as the rows of interactions, with the catalog of others."""
+    items = [interactions.item_indices(each) for each in lists]
+    rows = np.repeat(np.arange(len(items)), [len(each) for each in items])
+    return from_pairs(rows, np.concatenate([np.zeros(0, int), *items]), np.arange(len(items)), interactions.item_ids)
 
 
 def check_ids_of(scorer: Any, name: str, interactions: Interactions) -> None:
@@ -135,31 +151,6 @@ def check_ids_of(scorer: Any, name: str, interactions: Interactions) -> None:
     known = getattr(scorer, "interactions_", None)
     if isinstance(known, Interactions):
         interactions.check_same_ids(name, known, "scorer.interactions_")
-
-
-def _masks(name: str, items: Any, users: int, num_items: int) -> Callable[[slice], np.ndarray] | None:
-    """Returns a function from a block of users to the mask [block or 1, items] of given items."""
-    if items is None:
-        return None
-    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
-        raise ValueError(f"`{name}` must be a list of items, or one per user, got {items!r}.")
-    items = list(items)
-    lists = items if nested(items) else [items]
-    if nested(items) and len(lists) != users:
-        raise ValueError(f"`{name}` must have one list for each of {users} users, got {len(lists)}.")
-    arrays = [np.asarray(each if len(each) else [], np.int64) for each in map(list, lists)]
-    wrong = [each for array in arrays for each in array.tolist() if not 0 <= each < num_items]
-    if wrong:
-        raise ValueError(f"`{name}` must be indices of items below {num_items}, got {wrong[0]}.")
-
-    def masks(block: slice) -> np.ndarray:
-        chosen = arrays[block] if nested(items) else arrays
-        found = np.zeros([len(chosen), num_items], bool)
-        for row, array in zip(found, chosen, strict=True):
-            row[array] = True
-        return found
-
-    return masks
 
 
 def highest(keys: np.ndarray, count: int) -> np.ndarray:

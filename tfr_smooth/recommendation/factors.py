@@ -11,6 +11,7 @@ from tfr_smooth import _arguments, _serialization
 from tfr_smooth.models import Scorer
 from tfr_smooth.recommendation.batches import dense_labels
 from tfr_smooth.recommendation.interactions import Interactions
+from tfr_smooth.recommendation.tables import TableEncoder
 
 SIMILARITIES = ("cosine", "dot")
 
@@ -34,13 +35,11 @@ class CatalogFactors(Scorer):
       item_bias: Whether each item has a trained bias, initially 0; otherwise biases are 0. Not with `item_encoder`. The
         vectors that the methods return then have one more component, the last: 1 for users, $\tau b_i$ for items.
       seed: Seed of the initial factors, >= 0.
-      user_encoder: A Keras layer or model, float32 [batch, features] to vectors [batch, vector size], instead of
-        factors of the users. None for factors.
+      user_encoder: The encoder of the features of users, instead of factors, as `Recommender` creates it for a table.
+        None for factors.
       item_encoder: The same for items.
-      num_user_features: Features per user, >= 1, with an encoder; `set_features` sets them.
-      num_item_features: Features per item, >= 1, with an encoder.
-      id_factors: Whether vectors of encoders are added to a factor, initially 0, of each user or item that
-        `set_known` tells to have interactions.
+      id_factors: Whether users and items with an encoder that have interactions also have a factor, initially 0, which
+        is added to the vector of their features.
       name: Name of the model.
 
     Raises:
@@ -66,10 +65,8 @@ class CatalogFactors(Scorer):
         temperature: float = 0.2,
         item_bias: bool = False,
         seed: int = 0,
-        user_encoder: tf.keras.layers.Layer | None = None,
-        item_encoder: tf.keras.layers.Layer | None = None,
-        num_user_features: int | None = None,
-        num_item_features: int | None = None,
+        user_encoder: TableEncoder | None = None,
+        item_encoder: TableEncoder | None = None,
         id_factors: bool = False,
         name: str | None = None,
     ) -> None:
@@ -82,12 +79,10 @@ class CatalogFactors(Scorer):
             "temperature": _arguments.real("temperature", temperature, above=0.0),
             "item_bias": _arguments.boolean("item_bias", item_bias),
             "seed": _arguments.integer("seed", seed, least=0),
-            "num_user_features": num_user_features,
-            "num_item_features": num_item_features,
             "id_factors": _arguments.boolean("id_factors", id_factors),
         }
-        self._users = _Table("users", num_users, dim, 2 * seed, user_encoder, num_user_features, id_factors)
-        self._items = _Table("items", num_items, dim, 2 * seed + 1, item_encoder, num_item_features, id_factors)
+        self._users = _Table("users", num_users, dim, 2 * seed, user_encoder, id_factors)
+        self._items = _Table("items", num_items, dim, 2 * seed + 1, item_encoder, id_factors)
         if self._users.size != self._items.size:
             raise ValueError(
                 "`user_encoder` and `item_encoder` must return vectors of the same size, that of the factors if one is"
@@ -100,27 +95,18 @@ class CatalogFactors(Scorer):
         self.supports_jit = user_encoder is None and item_encoder is None
         self.built = True  # the constructor creates all weights
 
-    def set_features(self, *, users: np.ndarray | None = None, items: np.ndarray | None = None) -> None:
-        """Sets the features that the encoders take.
-
-        Args:
-          users: Finite numbers [users, features], for a model with `user_encoder`.
-          items: Finite numbers [items, features], for a model with `item_encoder`.
-
-        Raises:
-          ValueError: If features without an encoder are given, an encoder has no features, or their shape is wrong.
-        """
-        self._users.set_features(users)
-        self._items.set_features(items)
-
-    def set_known(self, interactions: Interactions) -> None:
-        """Sets which users and items have interactions; the others have the vectors of their features only.
+    def set_features(
+        self, interactions: Interactions, *, users: np.ndarray | None = None, items: np.ndarray | None = None
+    ) -> None:
+        """Sets the features that the encoders take, and which users and items have factors besides.
 
         Args:
           interactions: The interactions of the training.
+          users: float32 [users, features], for a model with `user_encoder`.
+          items: float32 [items, features], for a model with `item_encoder`.
         """
-        self._users.set_known(interactions.items_per_user > 0)
-        self._items.set_known(interactions.users_per_item > 0)
+        self._users.set_features(users, interactions.items_per_user > 0)
+        self._items.set_features(items, interactions.users_per_item > 0)
 
     def continue_from(self, other: CatalogFactors, users: np.ndarray, items: np.ndarray) -> None:
         """Copies the trained weights of another model with the same arguments.
@@ -299,39 +285,22 @@ class _Table(tf.keras.layers.Layer):
       dim: Dimension of the factors.
       seed: Seed of the factors.
       encoder: See `CatalogFactors`.
-      num_features: Number of features per row.
       id_factors: Whether there are factors with an encoder.
     """
 
     def __init__(
-        self,
-        what: str,
-        count: int,
-        dim: int,
-        seed: int,
-        encoder: tf.keras.layers.Layer | None,
-        num_features: int | None,
-        id_factors: bool,
+        self, what: str, count: int, dim: int, seed: int, encoder: TableEncoder | None, id_factors: bool
     ) -> None:
         super().__init__(name=what)
-        self._argument, self._name = f"{what[:-1]}_encoder", f"{what[:-1]}_features"
-        _arguments.instance(self._argument, encoder, tf.keras.layers.Layer, optional=True)
-        _arguments.integer_or_none(f"num_{self._name}", num_features, least=1)
-        if (num_features is None) != (encoder is None):
-            expected = f"given with `{self._argument}`, and only with it"
-            raise ValueError(f"`num_{self._name}` must be {expected}, got {num_features}.")
+        _arguments.instance(f"{what[:-1]}_encoder", encoder, TableEncoder, optional=True)
         self._encoder: Any = encoder
         self._factors: Any = None
         self._known, self.bias, self.size = None, None, dim
         self.built = True  # the constructor creates all weights
         initializer: Any = tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed)
         if encoder is not None:
-            initializer, constant = "zeros", {"initializer": "zeros", "trainable": False}
-            self._features = self.add_weight(name="features", shape=(count, num_features), **constant)
-            shape = encoder(tf.convert_to_tensor(self._features)[:1]).shape
-            if len(shape) != 2 or shape[1] is None:
-                raise ValueError(f"`{self._argument}` must return vectors [batch, size], got shape {tuple(shape)}.")
-            self.size = int(shape[1])
+            self.size, initializer, constant = encoder.size, "zeros", {"initializer": "zeros", "trainable": False}
+            self._features = self.add_weight(name="features", shape=(count, encoder.num_features), **constant)
             if id_factors:
                 self._known = self.add_weight(name="known", shape=(count, 1), **constant)
         if encoder is None or id_factors:
@@ -361,22 +330,11 @@ class _Table(tf.keras.layers.Layer):
             parts[1] *= _chosen(self._known, rows)
         return tf.add_n(parts) if len(parts) > 1 else parts[0]
 
-    def set_features(self, features: np.ndarray | None) -> None:
-        """Sets the features if they are valid, and the statistics of an encoder that has some."""
-        if self._encoder is None and features is not None:
-            raise ValueError(f"`{self._name}` must be None without `{self._argument}`.")
-        if self._encoder is None:
-            return
-        found, expected = None if features is None else np.asarray(features), tuple(self._features.shape)
-        if found is None or found.shape != expected or found.dtype.kind not in "biuf" or not np.isfinite(found).all():
-            got = "None" if found is None else f"{found.dtype} of shape {found.shape}"
-            raise ValueError(f"`{self._name}` must be finite numbers of shape {expected}, got {got}.")
-        self._features.assign(found.astype(np.float32))
-        if hasattr(self._encoder, "learn"):
-            self._encoder.learn(found)
-
-    def set_known(self, known: np.ndarray) -> None:
-        """Sets which rows have factors."""
+    def set_features(self, features: np.ndarray | None, known: np.ndarray) -> None:
+        """Sets the features and the statistics of the encoder, and which rows have factors besides."""
+        if self._encoder is not None:
+            self._features.assign(features)
+            self._encoder.learn(features)
         if self._known is not None:
             self._known.assign(known[:, np.newaxis].astype(np.float32))
 
@@ -386,6 +344,8 @@ class _Table(tf.keras.layers.Layer):
 
     def continue_from(self, other: _Table, places: np.ndarray) -> None:
         """Copies the weights of a table whose rows have these places."""
+        if [each.shape[1:] for each in self.weights] != [each.shape[1:] for each in other.weights]:
+            raise ValueError("`init_model` must have the same arguments of the vectors, such as `dim`.")
         if self._encoder is not None:
             self._encoder.set_weights(other._encoder.get_weights())
         for ours, theirs in ((self._factors, other._factors), (self.bias, other.bias)):

@@ -51,7 +51,7 @@ class Interactions:
       >>> interactions = recommendation.Interactions([[1, 0, 1], [0, 0, 1]], user_ids=["ann", "bob"])
       >>> print(interactions)
       2 users, 3 items, 3 interactions (density 50%); 1 item without users
-      >>> interactions.dense([1]).tolist(), interactions.padded([0, 1]).tolist()
+      >>> interactions.dense([1]).tolist(), interactions.padded([0, 1])[0].tolist()
       ([[False, False, True]], [[0, 2], [2, -1]])
     """
 
@@ -175,35 +175,25 @@ class Interactions:
         """
         return self.matrix[self.checked_users(users)]
 
-    def padded(self, users: Any) -> np.ndarray:
-        """Returns the items of users, as models take them.
+    def padded(self, users: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the items of users and their weights, as models take them.
 
         Args:
           users: Indices of users, [batch].
 
         Returns:
-          int32 [batch, longest], ascending indices of items, then -1.
-
-        Raises:
-          ValueError: If an index is not one of a user.
-        """
-        rows = self.rows(users)
-        return _padded(np.diff(rows.indptr), rows.indices, np.int32(-1))
-
-    def padded_weights(self, users: Any) -> np.ndarray:
-        """Returns the weights of the items of users.
-
-        Args:
-          users: Indices of users, [batch].
-
-        Returns:
-          float32 [batch, longest], in the order of `padded`, then 0.
+          int32 [batch, longest], ascending indices of items, then -1; and float32 [batch, longest], their weights, then
+          0.
 
         Raises:
           ValueError: If an index is not one of a user.
         """
         rows = self.weighted[self.checked_users(users)]
-        return _padded(np.diff(rows.indptr), rows.data, np.float32(0.0))
+        counts = np.diff(rows.indptr)
+        listed = np.arange(counts.max(initial=0)) < counts[:, np.newaxis]
+        items, weights = np.full(listed.shape, -1, np.int32), np.zeros(listed.shape, np.float32)
+        items[listed], weights[listed] = rows.indices, rows.data
+        return items, weights
 
     @functools.cached_property
     def weighted(self) -> Any:
@@ -290,11 +280,11 @@ class Interactions:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns the content as arrays of integers, numbers and text, as `from_arrays` takes them."""
-        texts = {name: getattr(self, name) for name in ("user_ids", "item_ids")}
-        found = {name: ids.astype("U") if ids.dtype == object else ids for name, ids in texts.items()}
+        found = {name: getattr(self, name) for name in ("user_ids", "item_ids", "times", "weights")}
         found |= {name: getattr(self.matrix, name).astype(np.int64) for name in ("indices", "indptr")}
-        values = {name: getattr(self, name) for name in ("times", "weights")}
-        return found | {name: each for name, each in values.items() if each is not None}
+        return {
+            name: each.astype("U") if each.dtype == object else each for name, each in found.items() if each is not None
+        }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Interactions:
@@ -351,13 +341,6 @@ def digest(arrays: Iterable[np.ndarray]) -> str:
         found.update(f"{each.dtype} {each.shape} ".encode())
         found.update(np.ascontiguousarray(each).tobytes())
     return found.hexdigest()
-
-
-def _padded(counts: np.ndarray, values: np.ndarray, padding: Any) -> np.ndarray:
-    listed = np.arange(counts.max(initial=0)) < counts[:, np.newaxis]
-    found = np.full(listed.shape, padding)
-    found[listed] = values
-    return found
 
 
 def counted(number: int, noun: str) -> str:

@@ -18,8 +18,8 @@ from tfr_smooth._estimator import Estimator
 from tfr_smooth.recommendation import catalog_order, evaluation, servable, tables
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out, hold_out_new
-from tfr_smooth.recommendation.interactions import Interactions, digest, from_pairs, ids_after, indices_of
-from tfr_smooth.recommendation.stages import RecommenderTraining, Start
+from tfr_smooth.recommendation.interactions import Interactions, digest, ids_after, indices_of
+from tfr_smooth.recommendation.stages import RecommenderTraining
 
 
 class Recommender(Estimator):
@@ -88,6 +88,7 @@ class Recommender(Estimator):
       True
     """
 
+    interactions_: Interactions
     _columns: dict[str, list[data.Column]]  # of the tables of "users" and "items"
 
     def __init__(
@@ -174,7 +175,10 @@ class Recommender(Estimator):
         p, plan, start = self._params, self._training(), None
         ids, columns = [interactions.user_ids, interactions.item_ids], {}
         if init_model is not None:
-            old, columns = init_model._fitted_interactions(), init_model._columns
+            init_model._fitted()
+            if p["propagation_layers"]:
+                raise ValueError(f"`propagation_layers` must be 0 with `init_model`, got {p['propagation_layers']}.")
+            old, columns = init_model.interactions_, init_model._columns
             ids = [ids_after(*pair) for pair in zip([old.user_ids, old.item_ids], ids, strict=True)]
         given = {"users": (users, user_id), "items": (items, item_id)}
         ids, found = tables.read_all(given, ids, p["columns"] or {}, columns)
@@ -182,9 +186,8 @@ class Recommender(Estimator):
         if init_model is not None:
             before = old.renumbered(*ids)
             train = whole = before.union(whole)
-            start = Start(
-                init_model.model_, indices_of("user", ids[0], old.user_ids), indices_of("item", ids[1], old.item_ids)
-            )
+            places = (indices_of("user", ids[0], old.user_ids), indices_of("item", ids[1], old.item_ids))
+            start = init_model.model_, *places
         if validation is not None:
             interactions.check_same_ids("validation", validation, "interactions")
             validation = validation.renumbered(*ids)
@@ -195,19 +198,17 @@ class Recommender(Estimator):
         if validation is not None and not validation.num_interactions:
             fraction = p["validation_fraction"]
             raise ValueError(f"`validation` must have interactions, got none; `validation_fraction` is {fraction}.")
-        plan.check_weights(whole)
         content = [each for part in (train, validation) if part is not None for each in part.arrays().values()]
         content += [table.values for table in found.values() if table is not None]
-        content += [] if start is None else start.model.get_weights()
-        options: dict[str, Any] = {"tables": found, "start": start, "checkpoint_dir": checkpoint_dir}
-        options |= {"strategy": strategy or tf.distribute.get_strategy(), "callbacks": callbacks}
-        options["data"] = digest(content)
+        content += [] if start is None else start[0].get_weights()
+        options: dict[str, Any] = {"tables": found, "start": start, "callbacks": callbacks, "data": digest(content)}
+        options |= {"strategy": strategy or tf.distribute.get_strategy(), "checkpoint_dir": checkpoint_dir}
         first = trained = plan.run(train, validation, **options)
         if validation is not None and p["refit"]:
             train, trained = whole, plan.run(whole, None, epochs=first.epochs, **options)
         trained.model.set_vectors_of(train.items_per_user == 0)
-        self.model_, self.history_, self.best_epoch_ = trained.model, first.history, first.best_epoch
-        self.interactions_ = train
+        self.model_, self.interactions_ = trained.model, train
+        self.history_, self.best_epoch_ = first.history, first.best_epoch
         self._columns = {what: table.columns for what, table in found.items() if table is not None}
         return self
 
@@ -223,17 +224,9 @@ class Recommender(Estimator):
           The recommender.
 
         Raises:
-          ValueError: If there is no new pair, `propagation_layers` is not 0, or as for `fit`.
+          ValueError: If there is no new pair, or as for `fit`.
         """
         return self.fit(interactions, init_model=self, **options)
-
-    def _fitted_interactions(self) -> Interactions:
-        """Returns the interactions to continue with."""
-        self._fitted()
-        if self._params["propagation_layers"]:
-            got = self._params["propagation_layers"]
-            raise ValueError(f"`propagation_layers` must be 0 to continue a training, got {got}.")
-        return self.interactions_
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         columns = {what: [dataclasses.asdict(each) for each in found] for what, found in self._columns.items()}
@@ -297,17 +290,20 @@ class Recommender(Estimator):
         """
         self._fitted()
         if (users is None) == (histories is None):
-            raise ValueError(
-                "One of `users` and `histories` must be given, got " + ("none." if users is None else "both.")
-            )
+            got = "none" if users is None else "both"
+            raise ValueError(f"One of `users` and `histories` must be given, got {got}.")
+        model = self.model_
         if histories is None:
             seen, scorer = self.interactions_, cast(catalog_order.CatalogScorer, self)
             indices = seen.user_indices(users)
         else:
-            seen, scorer = self._histories(histories)
+            seen = catalog_order.lists_of(histories, self.interactions_)
+            scorer = lambda users: model.vector_scores(model.history_vectors(seen.padded(users)[0])).numpy()  # noqa: E731
             indices = np.arange(seen.num_users)
-        filters = {"exclude": self._indices(exclude), "only": self._indices(only), "exclude_seen": exclude_seen}
-        return self._with_ids(catalog_order.top_items(scorer, seen, indices, topn=topn, **filters))
+        given = {"exclude": exclude, "only": only}
+        filters = {name: catalog_order.filter_of(name, each, self.interactions_) for name, each in given.items()}
+        options: dict[str, Any] = {"topn": topn, "exclude_seen": exclude_seen, **filters}
+        return self._with_ids(catalog_order.top_items(scorer, seen, indices, **options))
 
     def similar_items(self, items: Any, *, topn: int = 10) -> catalog_order.TopItems:
         """Returns the items whose vectors have the greatest cosines with those of given items.
@@ -323,31 +319,13 @@ class Recommender(Estimator):
           ValueError: If an item is unknown, or `topn` is out of range.
         """
         model, indices = self._fitted(), self.interactions_.item_indices(items)
-        seen, _ = self._histories([[each] for each in self.interactions_.item_ids[indices]])
+        seen = catalog_order.lists_of([[each] for each in self.interactions_.item_ids[indices]], self.interactions_)
         scorer = lambda rows: model.item_cosines(indices[rows]).numpy()  # noqa: E731
         return self._with_ids(catalog_order.top_items(scorer, seen, np.arange(len(indices)), topn=topn))
 
     def _with_ids(self, top: catalog_order.TopItems) -> catalog_order.TopItems:
         ids = np.append(self.interactions_.item_ids, servable.no_item(self.interactions_.item_ids))
         return top._replace(items=ids[top.items])
-
-    def _indices(self, items: Any) -> Any:
-        """Returns the indices of one list of ids, or of one per user."""
-        if items is None:
-            return None
-        find = self.interactions_.item_indices
-        items = list(items) if isinstance(items, Iterable) and not isinstance(items, (str, bytes)) else items
-        return (
-            [find(each) for each in items] if isinstance(items, list) and catalog_order.nested(items) else find(items)
-        )
-
-    def _histories(self, histories: Any) -> tuple[Interactions, catalog_order.CatalogScorer]:
-        """Returns the interactions of histories, and the scores of all items for their indices."""
-        items = [self.interactions_.item_indices(each) for each in histories]
-        users = np.repeat(np.arange(len(items)), [len(each) for each in items])
-        pairs = users, np.concatenate([np.zeros(0, np.int64), *items])
-        seen, model = from_pairs(*pairs, np.arange(len(items)), self.interactions_.item_ids), self.model_
-        return seen, lambda users: model.vector_scores(model.history_vectors(seen.padded(users))).numpy()
 
     def evaluate(
         self, test: Interactions, *, measures: str | Iterable[str] = evaluation.DEFAULT_MEASURES

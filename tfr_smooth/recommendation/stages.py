@@ -25,21 +25,7 @@ from tfr_smooth.recommendation.tables import Table
 _SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
 _LEAST = {"dim": 1, "propagation_layers": 0, "warm_start_epochs": 0, "epochs": 1, "warm_start_batch_size": 1}
 _LEAST |= {"batch_size": 1, "seed": 0}
-_OF_FACTORS = ("dim", "similarity", "temperature", "item_bias", "seed")
-
-
-class Start(NamedTuple):
-    """What a training continues from.
-
-    Attributes:
-      model: The trained factors.
-      users: The places of its users among those of the training, [users].
-      items: The same for its items, [items].
-    """
-
-    model: CatalogFactors
-    users: np.ndarray
-    items: np.ndarray
+_OF_FACTORS = ("dim", "similarity", "temperature", "item_bias", "id_factors", "seed")
 
 
 class Trained(NamedTuple):
@@ -107,7 +93,7 @@ class RecommenderTraining:
         validation: Interactions | None,
         *,
         tables: Mapping[str, Table | None],
-        start: Start | None,
+        start: tuple[CatalogFactors, np.ndarray, np.ndarray] | None,
         epochs: Sequence[int] | None = None,
         strategy: tf.distribute.Strategy,
         checkpoint_dir: str | os.PathLike[str] | None,
@@ -120,7 +106,7 @@ class RecommenderTraining:
           train: The interactions to train on.
           validation: Those that choose the epochs. None uses the last epoch.
           tables: The features of "users" and "items", or None.
-          start: What to continue from. None for new factors.
+          start: The model to continue from, and the places of its users and of its items. None for new factors.
           epochs: The numbers of epochs of the stages. None: those of the arguments.
           strategy: The strategy.
           checkpoint_dir: The directory.
@@ -130,21 +116,25 @@ class RecommenderTraining:
         Returns:
           The trained model.
         """
-        p = self._params
+        p, measure = self._params, getattr(self.loss, "measure", None)
+        if train.weights is not None and isinstance(measure, measures.BinaryMeasure) and train.weights.min() < 1.0:
+            expected = f"weights >= 1 for the loss {self.loss.name!r}, whose relevant items have labels >= 1"
+            raise ValueError(f"`interactions` must have {expected}, got {train.weights.min():g}.")
         with strategy.scope():
-            model = self._model(train, tables, start)
-        stages = [("loss", self.loss, p["epochs"]), ("warm_start", losses.SoftmaxLoss(), p["warm_start_epochs"])]
-        stages = [stage for stage in reversed(stages) if stage[1] is not None and stage[2]]
+            model = self._model(train, tables)
+            if start is not None:
+                model.continue_from(*start)
         settings = {name: value for name, value in serialized(p).items() if name != "verbose"}
         settings = json.loads(json.dumps({**settings, "data": data}, default=str))
         history: dict[str, list[float]] = {}
-        best_epochs, best_epoch = [], None
-        for place, (name, loss, most) in enumerate(stages):
-            number = most if epochs is None else epochs[place]
-            folder = None
+        planned, best_epochs, best_epoch = iter(epochs or ()), [], None
+        for prefix, loss in (("warm_start_", losses.SoftmaxLoss()), ("", self.loss)):
+            if loss is None or not p[f"{prefix}epochs"]:
+                continue
+            number = next(planned, p[f"{prefix}epochs"])
+            folder, watched = None, None
             if checkpoint_dir is not None:
-                folder = Path(checkpoint_dir, f"{name}_{'all' if validation is None else 'held_out'}")
-            watched = None
+                folder = Path(checkpoint_dir, f"{prefix or 'loss_'}{'all' if validation is None else 'held_out'}")
             if validation is not None:
                 watched = training.Validation(
                     lambda model: {"ndcg_cut_20": _quality(model, train, validation)},
@@ -154,9 +144,9 @@ class RecommenderTraining:
                 )
             found = training.train(
                 model,
-                self._batches(model, train, loss, number, is_warm_start=name == "warm_start"),
+                self._batches(model, train, prefix, loss, number),
                 epochs=number,
-                steps_per_epoch=-(-int((train.items_per_user > 0).sum()) // self._of_stage(name, "batch_size")),
+                steps_per_epoch=-(-int((train.items_per_user > 0).sum()) // p[f"{prefix}batch_size"]),
                 validation=watched,
                 checkpoint_dir=folder,
                 settings={**settings, "stage_epochs": number},
@@ -168,78 +158,54 @@ class RecommenderTraining:
             for each, values in found.items():
                 history.setdefault(each, []).extend(values)
         if isinstance(model, PropagatedFactors):
-            trained = model.without_graph()
-        else:
-            trained = self._model(train, tables, None)
-            trained.set_weights(model.get_weights())
+            return Trained(model.without_graph(), history, best_epochs, best_epoch)
+        trained = self._model(train, tables)
+        trained.set_weights(model.get_weights())
         return Trained(trained, history, best_epochs, best_epoch)
 
-    def _of_stage(self, name: str, argument: str) -> Any:
-        return self._params[argument if name == "loss" else f"{name}_{argument}"]
-
-    def _model(self, train: Interactions, tables: Mapping[str, Table | None], start: Start | None) -> CatalogFactors:
+    def _model(self, train: Interactions, tables: Mapping[str, Table | None]) -> CatalogFactors:
         options: dict[str, Any] = {name: self._params[name] for name in _OF_FACTORS}
         layers = self._params["propagation_layers"]
         for what, table in tables.items():
-            name, side = f"{what[:-1]}_encoder", what[:-1]
+            name = f"{what[:-1]}_encoder"
             if table is None:
                 if self._params[name] is not None:
                     raise ValueError(f"`{what}` must be a table with `{name}`, got None.")
                 continue
             if layers:
                 raise ValueError(f"`propagation_layers` must be 0 with tables, got {layers}.")
-            options[name] = table.encoder(self._params[name], options["dim"], options["seed"])
-            options[f"num_{side}_features"] = table.values.shape[1]
-            options["id_factors"] = self._params["id_factors"]
+            options[name] = table.encoder(name, self._params[name], options["dim"], options["seed"])
             options["item_bias"] &= what != "items"
         if layers:
-            model: CatalogFactors = PropagatedFactors(train, layers, **options)
-        else:
-            model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
-        model.set_features(**{what: None if table is None else table.values for what, table in tables.items()})
-        model.set_known(train)
-        if start is not None:
-            model.continue_from(*start)
+            return PropagatedFactors(train, layers, **options)
+        model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
+        model.set_features(train, **{what: table.values for what, table in tables.items() if table is not None})
         return model
 
-    def _batches(
-        self, model: CatalogFactors, train: Interactions, loss: Any, epochs: int, *, is_warm_start: bool
-    ) -> Any:
+    def _batches(self, model: CatalogFactors, train: Interactions, prefix: str, loss: Any, epochs: int) -> Any:
         """Compiles the model, and returns the function from the number of finished epochs to the other batches."""
-        p, stage, negatives = self._params, "warm_start" if is_warm_start else "loss", self._params["negatives"]
-        if p["candidates"] is not None and not is_warm_start:
+        p, negatives = self._params, self._params["negatives"]
+        if p["candidates"] is not None and not prefix:
             negatives, loss = None, BestItemsLoss(loss, p["candidates"])
         with model.distribute_strategy.scope():
             # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, the
             # product with a graph does not, samples would need a program for each number of items, and replicas cannot
             # share a program.
-            is_compiled = is_warm_start and negatives is None and model.supports_jit and _compiled.has_xla()
+            is_compiled = bool(prefix) and negatives is None and model.supports_jit and _compiled.has_xla()
             is_compiled = is_compiled and not tf.distribute.has_strategy()
-            model.compile(
-                tf.keras.optimizers.Adam(self._of_stage(stage, "learning_rate")), loss, jit_compile=is_compiled
-            )
+            model.compile(tf.keras.optimizers.Adam(p[f"{prefix}learning_rate"]), loss, jit_compile=is_compiled)
 
         def batches(finished: int) -> tf.data.Dataset:
-            options: dict[str, Any] = {"batch_size": self._of_stage(stage, "batch_size"), "seed": p["seed"]}
+            options: dict[str, Any] = {"batch_size": p[f"{prefix}batch_size"], "seed": p["seed"]}
             options |= {"num_epochs": epochs - finished, "first_epoch": finished}
             if negatives is None:
-                dataset = user_batches(train, **options).map(
-                    lambda users, *items: (users, dense_labels(items[0], train.num_items, *items[1:]))
+                return user_batches(train, **options).map(
+                    lambda users, items, weights: (users, dense_labels(items, train.num_items, weights))
                 )
-            else:
-                dataset = candidate_batches(train, negatives=negatives, **options)
-            return dataset if is_warm_start else dataset.map(_without_offsets)
+            dataset = candidate_batches(train, negatives=negatives, **options)
+            return dataset if prefix else dataset.map(_without_offsets)
 
         return batches
-
-    def check_weights(self, interactions: Interactions) -> None:
-        """Checks that the loss can learn from the weights of interactions."""
-        weights, measure = interactions.weights, getattr(self.loss, "measure", None)
-        if weights is not None and isinstance(measure, measures.BinaryMeasure) and weights.min() < 1.0:
-            raise ValueError(
-                f"`interactions` must have weights >= 1 for the loss {self.loss.name!r}, whose relevant items have "
-                f"labels >= 1, got {weights.min():g}."
-            )
 
 
 def _quality(model: CatalogFactors, train: Interactions, validation: Interactions) -> float:
@@ -248,6 +214,6 @@ def _quality(model: CatalogFactors, train: Interactions, validation: Interaction
     return result.means["ndcg_cut_20"].mean
 
 
-def _without_offsets(inputs: Any, labels: tf.Tensor) -> tuple[Any, ...]:
+def _without_offsets(inputs: dict[str, tf.Tensor], labels: tf.Tensor) -> tuple[Any, ...]:
     """Offsets are for sums over items, not for their ranks."""
-    return (inputs | {"offsets": tf.zeros_like(labels)} if isinstance(inputs, dict) else inputs), labels
+    return {**inputs, "offsets": tf.zeros_like(labels)}, labels

@@ -27,10 +27,11 @@ class Table(NamedTuple):
     columns: list[data.Column]
     values: np.ndarray
 
-    def encoder(self, network: tf.keras.layers.Layer | None, dim: int, seed: int) -> TableEncoder:
+    def encoder(self, name: str, network: tf.keras.layers.Layer | None, dim: int, seed: int) -> TableEncoder:
         """Returns a new encoder.
 
         Args:
+          name: The argument that the network is.
           network: The layer of the encoded features, of which a new one with the same config is used. None for two
             dense layers.
           dim: The size of the vectors without a network.
@@ -42,8 +43,8 @@ class Table(NamedTuple):
             network = tf.keras.Sequential([hidden, tf.keras.layers.Dense(dim, kernel_initializer=initial[1])])
         network = type(network).from_config(network.get_config())
         layer = models.TableFeatures(self.columns)
-        codes, vectors = layer.embeddings, layer.vectors
-        return TableEncoder(network, num_features=layer.num_features, embeddings=codes, vectors=vectors, seed=seed)
+        own: dict[str, Any] = {"embeddings": layer.embeddings, "vectors": layer.vectors, "name": name}
+        return TableEncoder(network, num_features=layer.num_features, seed=seed, **own)
 
 
 def read_all(
@@ -97,7 +98,7 @@ class TableEncoder(tf.keras.layers.Layer):
     """Maps features of `models.TableFeatures` to vectors: numbers by value and quantile, codes by vectors of their own.
 
     Args:
-      network: The layer of the encoded features, [rows, width] to [rows, size].
+      network: The layer of the encoded features, [rows, width] to vectors [rows, size].
       num_features: Features per row, >= 1.
       embeddings: The features that are codes, as `tables` of `models.Embeddings`.
       vectors: The features that are vectors, (first, length), which are not normalized.
@@ -131,7 +132,10 @@ class TableEncoder(tf.keras.layers.Layer):
         if embeddings:
             self._embeddings = models.Embeddings(embeddings, dim=_EMBEDDING_DIM, seed=seed)
         self.built = True
-        self(tf.zeros([1, num_features]))  # creates the weights of the network
+        shape = self(tf.zeros([1, num_features])).shape  # creates the weights of the network
+        if len(shape) != 2:
+            raise ValueError(f"`{self.name}` must return vectors [batch, size], got shape {tuple(shape)}.")
+        self.num_features, self.size = num_features, int(shape[1])
 
     def learn(self, features: np.ndarray) -> None:
         """Computes the statistics of the numbers among features [rows, features]."""
