@@ -73,7 +73,7 @@ def test_vectors_are_the_outputs_of_the_encoders_for_the_features():
     vectors = [users @ kernel, items @ kernel]
     for table, known, each in zip((model._users, model._items), (seen.any(1), seen.any(0)), vectors, strict=True):
         factors = np.random.RandomState(1).rand(5, 2)
-        table.set_factors(factors)
+        table.factors.assign(factors)
         each += factors * known[:, None]
     expected = vectors[0] @ vectors[1].T / 0.5
     np.testing.assert_allclose(model(tf.constant([3, 1])), expected[[3, 1]], rtol=1e-5)

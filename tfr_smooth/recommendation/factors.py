@@ -119,18 +119,18 @@ class CatalogFactors(Scorer):
         self._users.continue_from(other._users, users)
         self._items.continue_from(other._items, items)
 
-    def set_vectors_of(self, users: np.ndarray) -> None:
+    def set_typical(self, users: np.ndarray) -> None:
         """Gives users the vector of an empty history, unless they have an encoder.
 
         Args:
           users: bool [users], not for all.
         """
-        if users.any() and not self._users.has_encoder:
+        if users.any() and self._users.encoder is None:
             factors = self._users.vectors().numpy()
             others = self._normalized(tf.constant(factors[~users]))
             direction = tf.math.l2_normalize(tf.reduce_mean(others, axis=0), axis=0)
             factors[users] = tf.reduce_mean(tf.norm(others, axis=1)) * direction
-            self._users.set_factors(factors)
+            self._users.factors.assign(factors)
 
     def call(self, inputs: tf.Tensor | dict[str, tf.Tensor]) -> tf.Tensor:
         """Returns the scores of all items, or of candidates.
@@ -229,8 +229,9 @@ class CatalogFactors(Scorer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        encoders = {"user_encoder": self._users.encoder_config(), "item_encoder": self._items.encoder_config()}
-        return {**self._config, **encoders, "name": self.name}
+        encoders = {"user_encoder": self._users.encoder, "item_encoder": self._items.encoder}
+        configs = {name: tf.keras.utils.serialize_keras_object(encoder) for name, encoder in encoders.items()}
+        return {**self._config, **configs, "name": self.name}
 
     def get_build_config(self) -> dict[str, Any]:
         """Returns what `.keras` files store to recreate the weights: nothing but the configuration is needed."""
@@ -293,8 +294,8 @@ class _Table(tf.keras.layers.Layer):
     ) -> None:
         super().__init__(name=what)
         _arguments.instance(f"{what[:-1]}_encoder", encoder, TableEncoder, optional=True)
-        self._encoder: Any = encoder
-        self._factors: Any = None
+        self.encoder: Any = encoder
+        self.factors: Any = None
         self._known, self.bias, self.size = None, None, dim
         self.built = True  # the constructor creates all weights
         initializer: Any = tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed)
@@ -304,51 +305,38 @@ class _Table(tf.keras.layers.Layer):
             if id_factors:
                 self._known = self.add_weight(name="known", shape=(count, 1), **constant)
         if encoder is None or id_factors:
-            self._factors = self.add_weight(name="factors", shape=(count, self.size), initializer=initializer)
+            self.factors = self.add_weight(name="factors", shape=(count, self.size), initializer=initializer)
 
     def add_bias(self) -> None:
         """Creates a bias per row."""
-        self.bias = self.add_weight(name="bias", shape=self._factors.shape[:1], initializer="zeros")
-
-    @property
-    def has_encoder(self) -> bool:
-        """Whether vectors depend on features."""
-        return self._encoder is not None
-
-    def encoder_config(self) -> dict[str, Any] | None:
-        """Returns the encoder, serialized by Keras."""
-        return None if self._encoder is None else tf.keras.utils.serialize_keras_object(self._encoder)
+        self.bias = self.add_weight(name="bias", shape=self.factors.shape[:1], initializer="zeros")
 
     def vectors(self, rows: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the vectors of rows, [batch, size]; None: of all rows."""
         parts = []
-        if self._encoder is not None:
-            parts.append(self._encoder(_chosen(self._features, rows)))
-        if self._factors is not None:
-            parts.append(_chosen(self._factors, rows))
+        if self.encoder is not None:
+            parts.append(self.encoder(_chosen(self._features, rows)))
+        if self.factors is not None:
+            parts.append(_chosen(self.factors, rows))
         if self._known is not None:
             parts[1] *= _chosen(self._known, rows)
         return tf.add_n(parts) if len(parts) > 1 else parts[0]
 
     def set_features(self, features: np.ndarray | None, known: np.ndarray) -> None:
         """Sets the features and the statistics of the encoder, and which rows have factors besides."""
-        if self._encoder is not None:
+        if self.encoder is not None:
             self._features.assign(features)
-            self._encoder.learn(features)
+            self.encoder.learn(features)
         if self._known is not None:
             self._known.assign(known[:, np.newaxis].astype(np.float32))
-
-    def set_factors(self, factors: np.ndarray) -> None:
-        """Sets the factors."""
-        self._factors.assign(factors)
 
     def continue_from(self, other: _Table, places: np.ndarray) -> None:
         """Copies the weights of a table whose rows have these places."""
         if [each.shape[1:] for each in self.weights] != [each.shape[1:] for each in other.weights]:
             raise ValueError("`init_model` must have the same arguments of the vectors, such as `dim`.")
-        if self._encoder is not None:
-            self._encoder.set_weights(other._encoder.get_weights())
-        for ours, theirs in ((self._factors, other._factors), (self.bias, other.bias)):
+        if self.encoder is not None:
+            self.encoder.set_weights(other.encoder.get_weights())
+        for ours, theirs in ((self.factors, other.factors), (self.bias, other.bias)):
             if ours is not None:
                 values = tf.convert_to_tensor(ours).numpy()
                 values[places] = tf.convert_to_tensor(theirs).numpy()

@@ -206,7 +206,7 @@ class Recommender(Estimator):
         first = trained = plan.run(train, validation, **options)
         if validation is not None and p["refit"]:
             train, trained = whole, plan.run(whole, None, epochs=first.epochs, **options)
-        trained.model.set_vectors_of(train.items_per_user == 0)
+        trained.model.set_typical(train.items_per_user == 0)
         self.model_, self.interactions_ = trained.model, train
         self.history_, self.best_epoch_ = first.history, first.best_epoch
         self._columns = {what: table.columns for what, table in found.items() if table is not None}
