@@ -62,7 +62,7 @@ def measure(method: str, items: int) -> dict[str, float]:
         batches = recommendation.candidate_batches(interactions, negatives=SAMPLED, batch_size=_USERS.value)
     else:
         batches = recommendation.user_batches(interactions, batch_size=_USERS.value).map(
-            lambda users, relevant: (users, recommendation.dense_labels(relevant, items))
+            lambda users, relevant, _: (users, recommendation.dense_labels(relevant, items))
         )
     model = recommendation.CatalogFactors(num_users=count, num_items=items, dim=_DIM.value, temperature=0.15)
     model(tf.zeros([1], tf.int32))

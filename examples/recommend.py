@@ -8,9 +8,8 @@ line, `user,item,rating,time`, separated by commas, `::` or tabs. Without --test
 the test part. The same command resumes after the last finished epoch. OUTPUT_DIR contains
     metrics.json     measures of the test items, of the recommender and the baselines
     measures.png     the same as bars
-    softmax.png      training curves of the softmax loss: NDCG@20 of held-out items by epoch
-    loss.png         those of --loss
-    recommender.npz  the recommender, which tfr_smooth.recommendation.Recommender.load reads
+    training.png     training curves: NDCG@20 of held-out items by epoch, first with the softmax loss, then with --loss
+    recommender.keras  the recommender, which tfr_smooth.recommendation.Recommender.load reads
     training/        the checkpoints for resuming
 """
 
@@ -94,7 +93,7 @@ def main(argv: list[str]) -> None:
         output = pathlib.Path(_OUTPUT_DIR.value)
         output.mkdir(parents=True, exist_ok=True)
         recommender = make().fit(train, checkpoint_dir=output / "training")
-        recommender.save(output / "recommender.npz")
+        recommender.save(output / "recommender.keras")
         measured = {"recommender": measure("recommender", recommender, train, test)}
         for name in _BASELINES.value.split():
             measured[name] = measure(name, BASELINES[name]().fit(train), train, test)
@@ -143,9 +142,8 @@ def plot(recommender: recommendation.Recommender, measured: dict[str, dict[str, 
     """Draws the training curves, and bars of the measures of all recommenders."""
     from matplotlib.figure import Figure
 
-    parts = ["softmax", "loss"] if _WARM_START_EPOCHS.value else ["loss"]
-    for part, history, epochs in zip(parts, recommender.history_, recommender.best_epochs_, strict=False):
-        evaluation.plot_training_curves(output / f"{part}.png", history, best_epoch=epochs - 1)
+    history = {name: values for name, values in recommender.history_.items() if name != "loss"}  # two different losses
+    evaluation.plot_training_curves(output / "training.png", history, best_epoch=recommender.best_epoch_)
     figure = Figure(figsize=(8.0, 3.5), layout="constrained")
     axes, width = figure.add_subplot(), 0.8 / len(measured)
     for place, (name, values) in enumerate(measured.items()):

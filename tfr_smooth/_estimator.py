@@ -100,6 +100,9 @@ class Estimator:
         """Returns what `_restore` needs besides the model, as JSON values and as arrays."""
         raise NotImplementedError
 
+    def _check(self, config: dict[str, Any], content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Raises an error if a file is damaged, before its model takes memory, given the model's configuration."""
+
     def _restore(self, model: tf.keras.Model, content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Sets `model_` and what the subclass needs, from the results of `_state`."""
         raise NotImplementedError
@@ -135,15 +138,17 @@ class Estimator:
         try:
             with zipfile.ZipFile(path) as file:
                 content = json.loads(_entry(file, _CONTENT))
+                config = json.loads(_entry(file, "config.json"))["config"]  # Keras's
                 with np.load(io.BytesIO(_entry(file, _ARRAYS)), allow_pickle=False) as found:
                     arrays = dict(found)
             if content["estimator"] != cls.__name__:
                 raise ValueError(f"a file of {content['estimator']}")
             estimator = cls(**_deserialized(content["params"]))
+            estimator._check(config, content["state"], arrays)
             model = tf.keras.models.load_model(os.fspath(path), compile=False)
             estimator.history_, estimator.best_epoch_ = content["history"], content["best_epoch"]
             estimator._restore(model, content["state"], arrays)
-        except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        except (KeyError, TypeError, ValueError, EOFError, MemoryError, zipfile.BadZipFile) as error:
             reason = " ".join(str(error).split())
             raise ValueError(
                 f"`path` must be a file of `{cls.__name__}.save`, got {os.fspath(path)!r}: {reason}"

@@ -79,7 +79,7 @@ def test_the_fused_run_is_better_than_each_run_and_contains_all_queries(files, t
 def test_recommend_measures_the_recommender_that_it_saves(tmp_path):
     train, test = recommendation.hold_out(recommendation.Interactions(likes()), items=1)
     for name, part in (("train", train), ("test", test)):
-        rows = [(user, items[items >= 0]) for user, items in enumerate(part.padded(np.arange(24)))]
+        rows = [(user, items[items >= 0]) for user, items in enumerate(part.padded(np.arange(24))[0])]
         lines = [f"{user} {' '.join(map(str, items))}" for user, items in rows if len(items)]
         (tmp_path / f"{name}.txt").write_text("\n".join(lines))
     output = tmp_path / "output"
@@ -88,7 +88,7 @@ def test_recommend_measures_the_recommender_that_it_saves(tmp_path):
     helpers.check_run("examples/recommend.py", *flags)
     measured = json.loads((output / "metrics.json").read_text())
     assert set(measured["baselines"]) == {"popularity", "ease"}
-    loaded = recommendation.Recommender.load(output / "recommender.npz")
+    loaded = recommendation.Recommender.load(output / "recommender.keras")
     found = recommendation.evaluate(loaded, test, seen=train, measures="recall_20")
     assert found.means["recall_20"].mean == pytest.approx(measured["recall_20"])
     for name in ("softmax", "loss", "measures"):

@@ -1,6 +1,6 @@
 """Trains a recommender under a strategy and writes its scores; test_replicas.py runs it in new processes.
 
-Usage: replicas.py FOLDER STRATEGY, where "mirrored" has two logical CPUs.
+Usage: replicas.py FOLDER STRATEGY, where "mirrored" has two logical CPUs, and "mirrored3" three.
 """
 
 import os
@@ -12,16 +12,17 @@ import tensorflow as tf
 
 from tfr_smooth import recommendation, training
 
-# The last batch of each epoch has one user, so a replica has none.
-NUM_USERS, BATCH_SIZE = 33, 8
+# No batch divides evenly by two or three replicas, and the last batch of each epoch has one user.
+NUM_USERS, BATCH_SIZE = 36, 7
 
 
 def main(folder, name):
-    if name == "mirrored":
+    count = {"none": 1, "mirrored3": 3}.get(name, 2)
+    if name.startswith("mirrored"):
         cpu = tf.config.list_physical_devices("CPU")[0]
-        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-    strategy = training.get_strategy(name)
-    assert strategy.num_replicas_in_sync == (1 if name == "none" else 2)
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * count)
+    strategy = training.get_strategy(name.rstrip("3"))
+    assert strategy.num_replicas_in_sync == count
     random = np.random.default_rng(0)
     matrix = (random.random([NUM_USERS, 40]) < 0.2).astype(int)
     matrix[:, :3] = 1
@@ -32,11 +33,18 @@ def main(folder, name):
         "negatives": {"negatives": 5},
         "candidates": {"candidates": 10},
         "graph": {"propagation_layers": 2, "negatives": 5},
+        "table": {"id_factors": True},
     }
+    table = {"item": list(range(40)), "number": random.normal(size=40)}
     found = {}
     for case, options in cases.items():
         recommender = recommendation.Recommender(**sizes, warm_start_epochs=2, epochs=1, verbose=False, **options)
-        recommender.fit(interactions, strategy=strategy, checkpoint_dir=folder / name / case)
+        recommender.fit(
+            interactions,
+            items=table if case == "table" else None,
+            strategy=strategy,
+            checkpoint_dir=folder / name / case,
+        )
         found[case] = recommender.scores(np.arange(NUM_USERS))
     task = "" if name != "multi_worker" else str(strategy.cluster_resolver.task_id)
     np.savez(folder / f"{name}{task}.npz", **found)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from tfr_smooth import recommendation
 from tfr_smooth.recommendation import baselines
@@ -25,6 +26,14 @@ USERS = np.array([3, 4, 3, 59])
 def test_popularity_is_the_number_of_users(train):
     found = recommendation.Popularity().fit(train).scores(USERS)
     np.testing.assert_array_equal(found, np.tile(x_of(train).sum(0), [4, 1]))
+
+
+def test_popularity_of_a_window_counts_recent_interactions():
+    matrix = sparse.csr_array([[1, 1, 0], [0, 1, 1]])
+    train = recommendation.Interactions(matrix, times=[0.0, 8.0, 4.0, 10.0])
+    assert recommendation.Popularity(window=2.0).fit(train).scores([0]).tolist() == [[0.0, 1.0, 1.0]]
+    with pytest.raises(ValueError, match="`interactions` must have times for `window`, got none."):
+        recommendation.Popularity(window=2.0).fit(recommendation.Interactions(matrix))
 
 
 @pytest.mark.parametrize("block", [1, 70, 2**24])

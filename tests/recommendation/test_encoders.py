@@ -1,11 +1,14 @@
 """Two towers: encoders of features instead of factors."""
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 import tensorflow as tf
 
 from tests.recommendation.groups import GROUPS, likes
 from tfr_smooth import recommendation
+from tfr_smooth.recommendation.tables import TableEncoder
 
 SMALL = {
     "dim": 4,
@@ -16,8 +19,22 @@ SMALL = {
     "verbose": False,
     "refit": False,
 }
-# The group, and noise, so that no two items have equal scores.
-FEATURES = np.eye(4)[GROUPS[0]] + np.random.RandomState(0).normal(0.0, 0.05, [24, 4])
+LARGER = {**SMALL, "dim": 16, "warm_start_epochs": 20}
+NOISE = np.random.RandomState(0).normal(0.0, 0.05, [28, 4])  # no two items have equal scores
+# The last four items are only in the table.
+OF_GROUPS = np.append(GROUPS[1], np.arange(4))
+KINDS = {
+    "numbers": lambda: {f"x{place}": (np.eye(4)[OF_GROUPS] + NOISE)[:, place] for place in range(4)},
+    "category": lambda: {"genre": [f"g{group}" for group in OF_GROUPS], "noise": NOISE[:, 0]},
+    "text": lambda: {"title": [f"A film of genre{group}" for group in OF_GROUPS], "noise": NOISE[:, 0]},
+    "vector": lambda: {"embedding": list(np.eye(4)[OF_GROUPS] + NOISE)},
+}
+
+
+def table(kind="numbers", name="item", prefix="item "):
+    rows = np.random.RandomState(1).permutation(28)  # in another order than the interactions
+    columns = {name: [f"{prefix}{item}" if prefix else item for item in range(28)], **KINDS[kind]()}
+    return pd.DataFrame(columns).iloc[rows].reset_index(drop=True)
 
 
 def encoder(size=4, **options):
@@ -38,56 +55,76 @@ def cold():
 
 @pytest.fixture(scope="module")
 def fitted(cold):
-    recommender = recommendation.Recommender(**SMALL, item_encoder=tower())
-    return recommender.fit(cold, item_features=FEATURES)
+    return recommendation.Recommender(**LARGER).fit(cold, items=table())
 
 
 def test_vectors_are_the_outputs_of_the_encoders_for_the_features():
-    users, items = np.random.RandomState(0).rand(2, 5, 3)
-    layer = encoder(2)
+    users, items = np.random.RandomState(0).rand(2, 5, 3).astype(np.float32)
+    layers = [TableEncoder(encoder(2), num_features=3, vectors=[[0, 3]]) for _ in range(2)]
+    options = {"similarity": "dot", "temperature": 0.5, "id_factors": True}
     model = recommendation.CatalogFactors(
-        num_users=5,
-        num_items=5,
-        similarity="dot",
-        temperature=0.5,
-        user_encoder=layer,
-        item_encoder=layer,
-        num_user_features=3,
-        num_item_features=3,
+        num_users=5, num_items=5, user_encoder=layers[0], item_encoder=layers[1], **options
     )
-    model.set_features(users=users, items=items)
-    assert len(model.trainable_variables) == 4  # kernels and biases: the towers share no weights
-    kernel = layer(tf.zeros([1, 3])) is not None and layer.get_weights()[0].astype(np.float64)
-    expected = (users @ kernel) @ (items @ kernel).T / 0.5
+    seen = np.eye(5)
+    seen[:, 2] = seen[4] = 0.0
+    model.set_features(recommendation.Interactions(seen), users=users, items=items)
+    assert len(model.trainable_variables) == 6
+    kernel = layers[0].get_weights()[0].astype(np.float64)  # both have the same seed
+    vectors = [users @ kernel, items @ kernel]
+    for table, known, each in zip((model._users, model._items), (seen.any(1), seen.any(0)), vectors, strict=True):
+        factors = np.random.RandomState(1).rand(5, 2)
+        table.factors.assign(factors)
+        each += factors * known[:, None]
+    expected = vectors[0] @ vectors[1].T / 0.5
     np.testing.assert_allclose(model(tf.constant([3, 1])), expected[[3, 1]], rtol=1e-5)
     inputs = {"users": [4], "items": [[2, 0]], "offsets": [[0.0, 1.0]]}
     candidates = model({name: tf.constant(value) for name, value in inputs.items()})
     np.testing.assert_allclose(candidates, expected[[4]][:, [2, 0]] + [[0.0, 1.0]], rtol=1e-5)
 
 
-def test_items_without_users_are_found_by_their_features(fitted, cold):
-    scores = fitted.scores(np.arange(24))
-    is_cold = cold.matrix.sum(axis=0) == 0
-    assert is_cold.sum() == 8
-    best = GROUPS[1][is_cold][scores[:, is_cold].argmax(axis=1)]
-    assert (best == GROUPS[0]).mean() > 0.9
-    top = fitted.recommend(cold.user_ids, topn=2)
-    found = cold.item_indices(top.items.ravel()).reshape(-1, 2)
-    assert (GROUPS[1][found] == GROUPS[0][:, None]).mean() > 0.9
+def of_cold_items(recommender, num_users=24):
+    """Returns how often the best item without users, known to the training or only to the table, is of the group."""
+    is_cold = recommender.interactions_.users_per_item == 0
+    assert is_cold.sum() == 12
+    best = OF_GROUPS[is_cold][recommender.scores(np.arange(num_users))[:, is_cold].argmax(axis=1)]
+    return (best == GROUPS[0]).mean()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "numbers",
+        "category",
+        pytest.param("vector", marks=pytest.mark.slow),
+        pytest.param("text", marks=pytest.mark.slow),
+    ],
+)
+def test_items_without_users_are_found_by_their_features(fitted, cold, kind):
+    recommender = fitted
+    if kind != "numbers":
+        columns = {"title": "text"} if kind == "text" else None
+        recommender = recommendation.Recommender(**LARGER, columns=columns)
+        recommender.fit(cold, items=pa.Table.from_pandas(table(kind)))
+    assert of_cold_items(recommender) > 0.7
+    top = recommender.recommend(cold.user_ids, topn=2)
+    found = recommender.interactions_.item_indices(top.items.ravel()).reshape(-1, 2)
+    assert (OF_GROUPS[found] == GROUPS[0][:, None]).mean() > 0.8
 
 
 @pytest.mark.slow
 def test_both_parts_train_the_encoders(cold):
-    options = {**SMALL, "loss": "list_net", "epochs": 2, "learning_rate": 0.01, "negatives": 5}
+    options = {**SMALL, "loss": "list_net", "epochs": 2, "learning_rate": 0.01, "negatives": 5, "id_factors": True}
     recommender = recommendation.Recommender(**options, user_encoder=encoder(), item_encoder=tower())
-    recommender.fit(cold, user_features=FEATURES, item_features=FEATURES)
-    assert len(recommender.validation_) == 2 and recommender.validation_[1] > 0.6
+    recommender.fit(cold, users=table(name="user", prefix=""), items=table())
+    assert max(recommender.history_["val_ndcg_cut_20"]) > 0.6 and of_cold_items(recommender, 24) > 0.9
+    known = recommender.model_._items._known.numpy()[:, 0]
+    np.testing.assert_array_equal(known, recommender.interactions_.users_per_item > 0)
 
 
 @pytest.mark.slow
-def test_files_and_exports_have_the_encoders(fitted, cold, tmp_path):
-    fitted.save(tmp_path / "recommender.npz")
-    loaded = recommendation.Recommender.load(tmp_path / "recommender.npz")
+def test_files_exports_and_updates_have_the_encoders(fitted, cold, tmp_path):
+    fitted.save(tmp_path / "recommender.keras")
+    loaded = recommendation.Recommender.load(tmp_path / "recommender.keras")
     np.testing.assert_array_equal(loaded.scores([0, 9]), fitted.scores([0, 9]))
     folder = fitted.export(tmp_path / "export", topn=3)
     signatures = tf.saved_model.load(str(folder)).signatures
@@ -95,44 +132,42 @@ def test_files_and_exports_have_the_encoders(fitted, cold, tmp_path):
     expected = fitted.recommend(cold.user_ids[:5], topn=3)
     np.testing.assert_array_equal(found["items"].numpy().astype(str), expected.items)
     histories = fitted.recommend(histories=[["item 12", "item 13"]], topn=2).items[0]
-    assert (GROUPS[1][cold.item_indices(histories)] == 2).all()
+    assert (OF_GROUPS[fitted.interactions_.item_indices(histories)] == 2).all()
+    new = recommendation.Interactions([[1, 1, 1]], user_ids=[99], item_ids=["item 4", "item 24", "item 1"])
+    loaded.update(new, items=table())
+    top = loaded.interactions_.item_indices(loaded.recommend([99], topn=3).items[0])
+    assert (OF_GROUPS[top] == 0).all() and (loaded.history_, fitted.history_)[0] != fitted.history_
+    with pytest.raises(ValueError, match="`items` must be a table as in the first `fit`, got None."):
+        loaded.update(new)
 
 
 @pytest.mark.parametrize(
-    ("options", "features", "message"),
+    ("options", "tables", "message"),
     [
-        ({}, {"item_features": FEATURES}, r"^`item_features` must be given with .*, and only with it, got \(24, 4\)"),
-        ({"item_encoder": encoder()}, {}, "^`item_features` must be given with `item_encoder`, .* got None"),
-        ({}, {"user_features": FEATURES}, "^`user_features` must be given with `user_encoder`"),
+        ({"item_encoder": encoder()}, {}, "^`items` must be a table with `item_encoder`, got None"),
+        ({}, {"items": [1]}, "^`table` must be a table of pandas, Polars"),
         (
-            {"item_encoder": encoder()},
-            {"item_features": FEATURES[:3]},
-            r"of shape \(24, 4\), got float64 of shape \(3, 4\)",
+            {},
+            {"items": table(), "item_id": "movie"},
+            r"^`items` must have the column 'movie' of ids and others, got \[",
         ),
-        ({"item_encoder": encoder()}, {"item_features": FEATURES * np.nan}, "`item_features` must be finite numbers"),
-        ({"user_encoder": encoder()}, {"user_features": [["a"]] * 24}, "`user_features` must be finite numbers"),
-        ({"item_encoder": encoder(5)}, {"item_features": FEATURES}, "same size, .* got 4 for users and 5 for items"),
+        ({}, {"items": table()[5:]}, "^`items` must have a row for each id of the interactions, got none for 'item "),
+        ({}, {"items": pd.concat([table()] * 2)}, "^`items` must be unique, got 'item .*' twice."),
+        ({"columns": {"z": "id"}}, {"items": table()}, "^`columns` must be one of 'x0'.* got 'z'"),
+        ({"item_encoder": encoder(5)}, {"items": table()}, "same size, .* got 4 for users and 5 for items"),
         (
-            {"item_encoder": tf.keras.layers.Reshape([2, 2])},
-            {"item_features": FEATURES},
-            r"`item_encoder` must return vectors \[batch, size\], got shape \(1, 2, 2\)",
+            {"item_encoder": tf.keras.layers.Reshape([2, 4])},
+            {"items": table()},
+            r"`item_encoder` must return vectors \[batch, size\], got shape \(1, 2, 4\)",
         ),
     ],
 )
-def test_errors_name_the_argument(cold, options, features, message):
+def test_errors_name_the_argument(cold, options, tables, message):
     with pytest.raises(ValueError, match=message):
-        recommendation.Recommender(**SMALL, **options).fit(cold, **features)
-
-
-def test_a_model_checks_its_features():
-    options = {"num_users": 2, "num_items": 3}
-    with pytest.raises(ValueError, match="`num_item_features` must be given with `item_encoder`, .* got None"):
-        recommendation.CatalogFactors(item_encoder=encoder(), **options)
-    with pytest.raises(ValueError, match="`item_features` must be None without `item_encoder`"):
-        recommendation.CatalogFactors(**options).set_features(items=np.ones([3, 4]))
+        recommendation.Recommender(**SMALL, **options).fit(cold, **tables)
 
 
 def test_items_with_an_encoder_have_no_bias():
-    options = {"num_users": 2, "num_items": 3, "num_item_features": 4, "item_encoder": encoder(64)}
+    options = {"num_users": 2, "num_items": 3, "item_encoder": TableEncoder(encoder(64), num_features=4)}
     with pytest.raises(ValueError, match="`item_bias` must be False with `item_encoder`, got True"):
         recommendation.CatalogFactors(item_bias=True, **options)

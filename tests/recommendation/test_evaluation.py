@@ -160,6 +160,16 @@ def test_bad_test_items_are_refused(test, seen, message):
         recommendation.evaluate(lambda users: [[0, 0]], recommendation.Interactions(test), seen=seen)
 
 
+def test_a_scorer_of_other_ids_is_refused():
+    train = recommendation.Interactions([[1, 0, 0]], item_ids=[1, 2, 3])
+    scorer = recommendation.Popularity().fit(train)
+    test = recommendation.Interactions([[1, 0, 0]], item_ids=[3, 2, 1])
+    with pytest.raises(ValueError, match="`test` must have the same `item_ids` as `scorer.interactions_`"):
+        recommendation.evaluate(scorer, test)
+    with pytest.raises(ValueError, match="`interactions` must have the same `item_ids` as `scorer.interactions_`"):
+        recommendation.top_items(scorer, test, [0], topn=1)
+
+
 @pytest.mark.parametrize("measures", ["recall@20", "coverage", ["coverage_5", "hits_5"], ["map", 5], []])
 def test_bad_measures_are_refused(measures):
     message = "`measures` must (be map, .* or coverage_k, got|name at least one measure, got none)"

@@ -66,6 +66,20 @@ def test_histories_get_what_recommend_returns(exported):
     assert (groups == [[0], [3]]).all()
 
 
+def test_filters_are_those_of_recommend(exported):
+    recommender, users, items, no_item, signatures = exported
+    exclude, only = [[items[3], items[5], no_item]] * 2, [[no_item] * 4, [*items[1:4], no_item]]
+    allowed = [[*items[:3], items[4], *items[6:]], items[1:3]]
+    found = signatures["filtered_users"](users=given(users[:2]), exclude=given(exclude), only=given(only))
+    expected = recommender.recommend(users[:2], topn=22, exclude=exclude[0][:2], only=allowed)
+    np.testing.assert_array_equal(ids(found["items"]), expected.items)
+    histories = [items[20:22]] * 2
+    for_all = {"exclude": given(exclude[:1]), "only": given([[no_item]])}
+    found = signatures["filtered_histories"](histories=given(histories), **for_all)
+    expected = recommender.recommend(histories=histories, topn=22, exclude=exclude[0][:2])
+    np.testing.assert_array_equal(ids(found["items"]), expected.items)
+
+
 def test_unknown_users_get_what_users_without_items_get(exported):
     recommender, users, _, no_item, signatures = exported
     unknown = "nobody" if no_item == "" else 7

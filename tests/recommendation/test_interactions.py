@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
 from scipy import sparse
@@ -43,12 +44,16 @@ def test_dense_and_padded_items_of_users():
     found = random_interactions()
     users = np.array([5, 0, 1, 5])
     np.testing.assert_array_equal(found.dense(users), found.matrix.toarray()[users] > 0)
-    padded = found.padded(users)
+    padded, _ = found.padded(users)
     assert padded.dtype == np.int32 and padded.shape == (4, found.items_per_user[5])
     for row, user in zip(padded, users, strict=True):
         items = np.flatnonzero(found.matrix.toarray()[user])
         assert row.tolist() == items.tolist() + [-1] * (padded.shape[1] - len(items))
-    assert found.padded([0]).shape == (1, 0) and found.padded([]).shape == (0, 0) and found.dense([]).shape == (0, 20)
+    assert (
+        found.padded([0])[0].shape == (1, 0)
+        and found.padded([])[0].shape == (0, 0)
+        and found.dense([]).shape == (0, 20)
+    )
 
 
 def test_ids_are_found_in_any_order():
@@ -61,8 +66,22 @@ def test_ids_are_found_in_any_order():
 
 
 @pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ([[1.0, np.nan]], "`matrix` must have finite numbers, got nan."),
+        (sparse.csr_array([[0.0, np.inf]]), "`matrix` must have finite numbers, got inf."),
+        (np.ma.masked_less([[1.0, 0.0]], 0.5), "`matrix` must have no mask: pass `matrix.filled(0)`."),
+    ],
+)
+def test_missing_and_masked_numbers_are_refused(matrix, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        recommendation.Interactions(matrix)
+
+
+@pytest.mark.parametrize(
     "options, message",
     [
+        ({"weights": [1.0, 0.0, 2.0]}, "`weights` must be 3 finite numbers > 0, one per interaction, got"),
         ({"user_ids": ["a"]}, "`user_ids` must have one id for each of 2, got 1."),
         ({"item_ids": [1, 2, 1]}, "`item_ids` must be unique, got 1 twice."),
         ({"item_ids": [1, None, 2]}, "`item_ids` must be integers or strings, got NoneType, int."),
@@ -99,6 +118,48 @@ def test_bad_users_are_refused(users, message):
     for function in (random_interactions().dense, random_interactions().padded, random_interactions().rows):
         with pytest.raises(ValueError, match=re.escape(message)):
             function(users)
+
+
+# Weights and times.
+
+
+def test_weights_halve_with_their_age_and_are_labels_of_batches():
+    frame = {"user": [1, 1, 1, 2], "item": [5, 6, 5, 5], "weight": [1.0, 2.0, 3.0, 8.0], "time": [0, 10, 20, 10]}
+    columns = {name: name for name in frame}
+    found = recommendation.from_dataframe(pd.DataFrame(frame), **columns).decayed(10.0)
+    assert found.weights.tolist() == [4.0, 1.0, 4.0]  # the latest of equal pairs, with the sum of the weights
+    for users, items, weights in recommendation.user_batches(found, batch_size=2, shuffle=False):
+        assert recommendation.dense_labels(items, 2, weights).numpy().tolist() == [[4.0, 1.0], [4.0, 0.0]]
+        assert users.numpy().tolist() == [0, 1]
+    ((inputs, labels),) = recommendation.candidate_batches(found, negatives=1, batch_size=2)
+    order = np.argsort(inputs["users"])
+    np.testing.assert_array_equal(labels.numpy()[order, :2], [[4.0, 1.0], [4.0, 0.0]])
+    for each in recommendation.hold_out(found, items=1, by="time"):
+        assert each.weights.tolist() == each.matrix.multiply(found.weighted).tocsr().data.tolist()
+    with pytest.raises(ValueError, match="`times` must be given for `decayed`, got None."):
+        recommendation.Interactions([[1]]).decayed(1.0)
+
+
+def test_a_split_at_a_time_is_the_same_for_all_users():
+    days = pd.to_datetime(["2026-01-30", "2026-01-31", "2026-02-01"]).tz_localize("UTC")
+    frame = pd.DataFrame({"user": [1, 2, 2], "item": [1, 1, 2], "time": days})
+    whole = recommendation.from_dataframe(frame, user="user", item="item", time="time")
+    for at in (
+        "2026-01-31",
+        days[1].timestamp(),
+        days[1].to_pydatetime().replace(tzinfo=None),
+        np.datetime64("2026-01-31"),
+    ):
+        train, test = recommendation.split_by_time(whole, at)
+        assert train.times.tolist() == [days[0].timestamp()] and test.num_interactions == 2
+    for at, message in (
+        ("2027-01-01", "`at` must be after .* and at most"),
+        ("soon", "`at` must be a number or a date"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            recommendation.split_by_time(whole, at)
+    with pytest.raises(ValueError, match="`interactions` must have times, got none."):
+        recommendation.split_by_time(recommendation.Interactions([[1]]), 3)
 
 
 # Splits.
@@ -160,7 +221,7 @@ def test_bad_splits_are_refused(options, message):
 
 def epochs(interactions, **options):
     """Returns the users of all batches."""
-    return [users.numpy().tolist() for users, _ in recommendation.user_batches(interactions, **options)]
+    return [users.numpy().tolist() for users, *_ in recommendation.user_batches(interactions, **options)]
 
 
 def test_batches_have_each_user_with_items_once_per_epoch():
@@ -174,14 +235,14 @@ def test_batches_have_each_user_with_items_once_per_epoch():
     assert epochs(whole, batch_size=8, num_epochs=1, first_epoch=1, seed=1) == shuffled[4:]
     assert epochs(whole, batch_size=8, seed=2) != shuffled[:4]
     endless = recommendation.user_batches(whole, batch_size=8, num_epochs=None, seed=1)
-    assert [users.numpy().tolist() for users, _ in endless.take(8)] == shuffled
+    assert [users.numpy().tolist() for users, *_ in endless.take(8)] == shuffled
 
 
 @pytest.mark.parametrize("jit", [False, True])
 def test_dense_labels_of_batches_are_the_rows_of_the_matrix(jit):
     whole = random_interactions()
     labels = tf.function(lambda items: recommendation.dense_labels(items, num_items=20), jit_compile=jit)
-    for users, items in recommendation.user_batches(whole, batch_size=16):
+    for users, items, _ in recommendation.user_batches(whole, batch_size=16):
         np.testing.assert_array_equal(labels(items), whole.matrix.toarray()[users.numpy()])
         assert labels(items).dtype == tf.float32
 

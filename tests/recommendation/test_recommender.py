@@ -1,12 +1,20 @@
 """Matrix factorization: scores, training by parts, recommendations, files."""
 
+import io
+import json
+import pickle
+import subprocess
+import zipfile
+
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy import sparse
+from sklearn import base
 
+from tests import helpers
 from tests.recommendation.groups import GROUPS, likes
 from tfr_smooth import losses, recommendation
-from tfr_smooth.recommendation import stages
 
 SMALL = {"dim": 8, "warm_start_epochs": 16, "warm_start_batch_size": 4, "verbose": False}
 
@@ -65,26 +73,32 @@ def test_users_get_unseen_items_of_their_group(fitted):
     np.testing.assert_allclose(fitted.scores([0, 5]), fitted.model_(tf.constant([0, 5])), rtol=1e-5, atol=1e-6)
 
 
+def best(recommender):
+    """Returns NDCG@20 on held-out items at the selected epoch."""
+    return recommender.history_["val_ndcg_cut_20"][recommender.best_epoch_]
+
+
 @pytest.mark.slow
 def test_the_second_part_continues_with_the_loss():
     train, held_out = recommendation.hold_out(interactions(), items=2)
     loss = losses.ListNetLoss(temperature=0.5)
     recommender = recommendation.Recommender(**SMALL, loss=loss, epochs=2, learning_rate=0.05, refit=False)
     recommender.fit(train, validation=held_out)
-    assert len(recommender.best_epochs_) == len(recommender.validation_) == 2
-    assert 1 <= recommender.best_epochs_[0] <= 16 and 1 <= recommender.best_epochs_[1] <= 2
+    history = recommender.history_
+    assert list(history) == ["loss", "val_ndcg_cut_20"] and len(history["loss"]) == 18
+    assert recommender.best_epoch_ in (16, 17)
     found, popular = (
         recommendation.evaluate(each, held_out, seen=train, measures="ndcg_cut_20").means["ndcg_cut_20"].mean
         for each in (recommender, recommendation.Popularity().fit(train))
     )
-    assert found == pytest.approx(recommender.validation_[1], abs=1e-6)
-    assert recommender.interactions_ is train and recommender.validation_[0] > popular
+    assert found == pytest.approx(best(recommender), abs=1e-6)
+    assert (recommender.interactions_.matrix != train.matrix).nnz == 0 and max(history["val_ndcg_cut_20"]) > popular
 
 
 def test_a_loss_alone_has_one_part():
     options = {**SMALL, "warm_start_epochs": 0, "learning_rate": 0.05, "batch_size": 4, "epochs": 12}
     recommender = recommendation.Recommender(**options, loss="list_net", refit=False).fit(interactions())
-    assert len(recommender.best_epochs_) == 1 and recommender.validation_[0] > 0.5
+    assert len(recommender.history_["loss"]) <= 12 and best(recommender) > 0.5
 
 
 @pytest.mark.slow
@@ -96,7 +110,7 @@ def test_negatives_of_the_whole_catalog_are_the_whole_catalog():
         recommendation.Recommender(**options, loss="list_net", negatives=negatives).fit(train, validation=held_out)
         for negatives in (None, train.num_items)
     )
-    assert candidates.best_epochs_ == whole.best_epochs_
+    assert candidates.best_epoch_ == whole.best_epoch_
     # Adam divides small gradients by their size, so rounding is magnified.
     np.testing.assert_allclose(candidates.scores([0, 9]), whole.scores([0, 9]), rtol=0.02, atol=0.02)
 
@@ -105,35 +119,177 @@ def test_the_final_training_has_all_items(fitted, without_refit):
     everything = interactions()
     assert (fitted.interactions_.matrix != everything.matrix).nnz == 0
     assert without_refit.interactions_.num_interactions < everything.num_interactions
-    assert without_refit.best_epochs_ == fitted.best_epochs_ and without_refit.validation_ == fitted.validation_
+    assert without_refit.best_epoch_ == fitted.best_epoch_ and without_refit.history_ == fitted.history_
 
 
-def test_training_repeats_and_resumes(without_refit, tmp_path, monkeypatch):
-    steps = {"count": 0}
-    evaluate = stages.evaluate
+class Interruption(tf.keras.callbacks.Callback):
+    """Interrupts the epoch with a number, counted over all parts."""
 
-    def interrupted(*args, **options):
-        steps["count"] += 1
-        if steps["count"] == 4:
+    def __init__(self, number):
+        super().__init__()
+        self.left = number
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.left -= 1
+        if self.left < 0:
             raise KeyboardInterrupt
-        return evaluate(*args, **options)
-
-    make = lambda: recommendation.Recommender(**SMALL, loss=None, refit=False)  # noqa: E731
-    monkeypatch.setattr(stages, "evaluate", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        make().fit(interactions(), checkpoint_dir=tmp_path)
-    resumed = make().fit(interactions(), checkpoint_dir=tmp_path)
-    assert steps["count"] == 4 + 16 - 3  # the interrupted epoch is repeated
-    assert resumed.best_epochs_ == without_refit.best_epochs_
-    np.testing.assert_allclose(resumed.scores([0, 7]), without_refit.scores([0, 7]), rtol=1e-4, atol=1e-5)
 
 
-def test_files_keep_recommendations(fitted, tmp_path):
-    fitted.save(tmp_path / "recommender.npz")
-    assert [path.name for path in tmp_path.iterdir()] == ["recommender.npz"]
-    loaded = recommendation.Recommender.load(tmp_path / "recommender.npz")
-    for ours, saved in zip(loaded.recommend(["user 3"], topn=5), fitted.recommend(["user 3"], topn=5), strict=True):
-        np.testing.assert_array_equal(ours, saved)
+SHORT = {**SMALL, "loss": "list_net", "warm_start_epochs": 4, "epochs": 2, "batch_size": 16}
+
+
+@pytest.fixture(scope="module", params=[True, False])
+def uninterrupted(request):
+    return recommendation.Recommender(**SHORT, refit=request.param).fit(interactions())
+
+
+@pytest.mark.parametrize("epoch", [2, 5, 7])
+def test_training_resumes_bit_for_bit(uninterrupted, tmp_path, epoch):
+    make = lambda: recommendation.Recommender(**uninterrupted.get_params())  # noqa: E731
+    if epoch < 6 or uninterrupted.get_params()["refit"]:
+        with pytest.raises(KeyboardInterrupt):
+            make().fit(interactions(), checkpoint_dir=tmp_path, callbacks=[Interruption(epoch)])
+    for _ in range(2):  # the second one finds a finished training
+        resumed = make().fit(interactions(), checkpoint_dir=tmp_path)
+        assert resumed.history_ == uninterrupted.history_ and resumed.best_epoch_ == uninterrupted.best_epoch_
+        np.testing.assert_array_equal(resumed.scores(np.arange(24)), uninterrupted.scores(np.arange(24)))
+
+
+def test_a_checkpoint_refuses_other_settings_and_data(tmp_path):
+    options = {**SMALL, "loss": None, "warm_start_epochs": 1, "validation_fraction": 0.0}
+    recommendation.Recommender(**options).fit(interactions(), checkpoint_dir=tmp_path)
+    with pytest.raises(ValueError, match="warm_start_batch_size=5 .was 4."):
+        recommendation.Recommender(**{**options, "warm_start_batch_size": 5}).fit(
+            interactions(), checkpoint_dir=tmp_path
+        )
+    with pytest.raises(ValueError, match="`settings` must match .* got data="):
+        recommendation.Recommender(**options).fit(interactions(seed=1), checkpoint_dir=tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("refit", [True, False])
+def test_a_killed_training_resumes(refit, tmp_path):
+    """SIGKILL at a random moment of the training, several times."""
+    code = (
+        "import sys; from tests.recommendation.test_recommender import SHORT, interactions, recommendation;"
+        f"recommendation.Recommender(**{{**SHORT, 'refit': {refit}}})"
+        ".fit(interactions(), checkpoint_dir=sys.argv[1]).save(sys.argv[2])"
+    )
+    random, saved = np.random.default_rng(), tmp_path / "recommender.keras"
+    while not saved.exists():
+        with open(tmp_path / "log.txt", "w") as log:
+            process = helpers.start_python("-c", code, tmp_path / "checkpoints", saved, log=log)
+        try:
+            assert process.wait(random.uniform(12.0, 40.0)) == 0, (tmp_path / "log.txt").read_text()[-2000:]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    expected = recommendation.Recommender(**{**SHORT, "refit": refit}).fit(interactions())
+    found = recommendation.Recommender.load(saved)
+    np.testing.assert_array_equal(found.scores(np.arange(24)), expected.scores(np.arange(24)))
+
+
+def test_files_and_pickles_keep_recommendations_and_arguments(fitted, tmp_path):
+    fitted.save(tmp_path / "recommender.keras")
+    assert [path.name for path in tmp_path.iterdir()] == ["recommender.keras"]
+    for again in (recommendation.Recommender.load(tmp_path / "recommender.keras"), pickle.loads(pickle.dumps(fitted))):
+        for ours, saved in zip(again.recommend(["user 3"], topn=5), fitted.recommend(["user 3"], topn=5), strict=True):
+            np.testing.assert_array_equal(ours, saved)
+        assert again.get_params() == fitted.get_params() and again.history_ == fitted.history_
+    assert base.clone(fitted).get_params() == fitted.get_params()
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [("config.json", "num_items is 1000000000, but there are 24 ids"), ("estimator.npz", "`indptr` must end with the")],
+)
+def test_damaged_files_are_refused(fitted, tmp_path, entry, message):
+    fitted.save(tmp_path / "recommender.keras")
+    with zipfile.ZipFile(tmp_path / "recommender.keras") as file:
+        entries = {name: file.read(name) for name in file.namelist()}
+    if entry == "config.json":
+        config = json.loads(entries[entry])
+        config["config"]["num_items"] = 10**9
+        entries[entry] = json.dumps(config).encode()
+    else:
+        with np.load(io.BytesIO(entries[entry])) as found:
+            arrays = {name: found[name] * 0 if name == "indptr" else found[name] for name in found}
+        content = io.BytesIO()
+        np.savez(content, **arrays)
+        entries[entry] = content.getvalue()
+    with zipfile.ZipFile(tmp_path / "damaged.keras", "w") as file:
+        for name, content in entries.items():
+            file.writestr(name, content)
+    with pytest.raises(ValueError, match=f"^`path` must be a file of `Recommender.save`, .*{message}"):
+        recommendation.Recommender.load(tmp_path / "damaged.keras")
+
+
+def test_items_can_be_excluded_and_chosen(fitted):
+    names = [f"item {item}" for item in range(24)]
+    users = ["user 0", "user 9", "user 20"]
+    plain = fitted.recommend(users, topn=24)
+    for options in ({"exclude": names[3:9]}, {"only": names[9:20]}, {"exclude": names[2:5], "only": names[4:15]}):
+        allowed = [each for each in options.get("only", names) if each not in options.get("exclude", [])]
+        for per_user in (False, True):
+            given = {name: [items] * 3 if per_user else items for name, items in options.items()}
+            found = fitted.recommend(users, topn=24, **given)
+            for ours, all_items in zip(found.items.tolist(), plain.items.tolist(), strict=True):
+                expected = [each for each in all_items if each in allowed]
+                assert ours == expected + [""] * (24 - len(expected))
+    mixed = fitted.recommend(users, topn=2, only=[[names[1]], [], names[6:8]], exclude_seen=False)
+    assert mixed.items[:2].tolist() == [[names[1], ""], ["", ""]] and set(mixed.items[2]) == set(names[6:8])
+
+
+def test_users_without_items_get_what_an_empty_history_gets():
+    matrix = likes()
+    matrix[5] = False
+    train = recommendation.Interactions(matrix)
+    recommender = recommendation.Recommender(**{**SMALL, "warm_start_epochs": 2}, loss=None).fit(train)
+    found, expected = recommender.recommend([5], topn=5), recommender.recommend(histories=[[]], topn=5)
+    np.testing.assert_array_equal(found.items, expected.items)
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-5)
+    test = np.zeros_like(matrix)
+    test[5, 3], test[7, np.flatnonzero(~matrix[7])[0]] = True, True
+    result = recommender.evaluate(recommendation.Interactions(test), measures=["recall_20"])
+    assert (result.cold.user_ids.tolist(), result.warm.user_ids.tolist()) == ([5], [7])
+    assert str(result).splitlines()[0].split() == ["users", "2", "1", "warm", "1", "cold"]
+
+
+def test_similar_items_are_of_the_same_group(fitted):
+    found = fitted.similar_items(["item 2", "item 20"], topn=3)
+    assert "item 2" not in found.items[0] and (found.scores <= 1.0).all()
+    groups = GROUPS[1][interactions().item_indices(found.items.ravel())].reshape(2, 3)
+    assert groups.tolist() == [[0] * 3, [3] * 3]
+
+
+@pytest.mark.slow
+def test_an_update_learns_new_users_and_items_and_keeps_the_others():
+    matrix = likes()
+    old = recommendation.Interactions(matrix[:20, :23])
+    recommender = recommendation.Recommender(**SMALL, loss=None).fit(old)
+    before = recommender.recommend(np.arange(6), topn=1, exclude_seen=False).items
+    new = matrix.copy()
+    new[:20, :23] = False
+    recommender.update(recommendation.Interactions(new))
+    assert (recommender.interactions_.matrix != recommendation.Interactions(matrix).matrix).nnz == 0
+    top = recommender.recommend(np.arange(24), topn=4, exclude_seen=False).items
+    assert (GROUPS[1][top] == GROUPS[0][:, None]).mean() > 0.9 and (GROUPS[1][before] == 0).all()
+    with pytest.raises(ValueError, match="`interactions` must have a new pair"):
+        recommender.update(recommendation.Interactions(new))
+
+
+def test_weights_are_labels_of_the_loss():
+    """Items with a large weight win over others of the same users."""
+    matrix = np.tile(np.eye(2, dtype=bool).repeat(6, axis=1), [12, 1])
+    weights = np.where(np.arange(144) % 6 < 3, 1.0, 0.01)
+    train = recommendation.Interactions(sparse.csr_array(matrix), weights=weights)
+    options = {**SMALL, "loss": None, "validation_fraction": 0.0}
+    for negatives in (None, 6):
+        recommender = recommendation.Recommender(**options, negatives=negatives).fit(train)
+        top = recommender.recommend([0, 1], topn=3, exclude_seen=False).items
+        assert np.sort(top).tolist() == [[0, 1, 2], [6, 7, 8]]
+    with pytest.raises(ValueError, match="`interactions` must have weights >= 1 for the loss 'smoothi_precision_loss'"):
+        recommendation.Recommender(loss="smoothi_precision").fit(train)
 
 
 def make(**arguments):
@@ -150,10 +306,22 @@ def make(**arguments):
         (make(negatives=0), "`negatives` must be an integer >= 1"),
         (make(candidates=0), "`candidates` must be an integer >= 1"),
         (make(learning_rate=0.0), "`learning_rate` must be a finite number > 0"),
-        (make(loss="ndgc"), "`identifier` must be one of .*, got 'ndgc'"),
+        (make(loss="ndgc"), "`loss` must be one of .*, got 'ndgc'"),
+        (make(alfa=1.0), "`alfa` must be an argument of Recommender or a hyperparameter of smoothi_ndcg, such as"),
+        (make(loss=None, alpha=1.0), "`loss` must be a name to take 'alpha', got None."),
         (make(loss=3), "`loss` must be an instance of .*RankingLoss or None, got 3"),
         (lambda fitted: recommendation.Recommender().scores([0]), "`fit` must be called first"),
         (lambda fitted: fitted.recommend(["nobody"]), "nobody"),
+        (lambda fitted: fitted.recommend(3), "`users` must be a list of ids, got 3."),
+        (
+            lambda fitted: fitted.recommend(["user 1"], only="item 3"),
+            "`only` must be a list of ids, or one per user, got 'item 3'",
+        ),
+        (lambda fitted: fitted.recommend(["user 1"], only=[[], []]), "`only` must have one list for each of 1 users"),
+        (
+            lambda fitted: recommendation.Recommender(dim=4, loss=None).fit(interactions(1), init_model=fitted),
+            "`init_model` must have the same arguments of the vectors, such as `dim`.",
+        ),
         (lambda fitted: fitted.recommend(), "One of `users` and `histories` must be given, got none"),
         (lambda fitted: fitted.recommend(["user 0"], histories=[[]]), "One of `users` and `histories` .* got both"),
         (lambda fitted: fitted.recommend(histories=[["item 99"]]), "'item 99', which is unknown"),
@@ -167,8 +335,3 @@ def make(**arguments):
 def test_errors_name_the_argument(fitted, call, message):
     with pytest.raises(ValueError, match=message):
         call(fitted)
-
-
-def test_hyperparameters_without_the_name_of_a_loss_are_refused():
-    with pytest.raises(TypeError, match="hyperparameters need the name of a loss"):
-        recommendation.Recommender(loss=None, alpha=1.0)

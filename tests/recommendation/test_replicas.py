@@ -1,4 +1,4 @@
-"""Two replicas, in one process or two, train a recommender like one device."""
+"""Replicas, in one process or two, train a recommender like one device."""
 
 import pathlib
 
@@ -20,7 +20,7 @@ def one_device(tmp_path_factory):
     return np.load(folder / "none.npz")
 
 
-@pytest.mark.parametrize("strategy", ["mirrored", "multi_worker"])
+@pytest.mark.parametrize("strategy", ["mirrored", "mirrored3", "multi_worker"])
 def test_replicas_train_like_one_device(strategy, one_device, tmp_path):
     jobs = {"worker": 2} if strategy == "multi_worker" else {"chief": 1}
     with processes_of(jobs, [SCRIPT, tmp_path, strategy], tmp_path) as processes:
@@ -29,6 +29,6 @@ def test_replicas_train_like_one_device(strategy, one_device, tmp_path):
     assert len(written) == sum(jobs.values())
     for path in written:
         found = np.load(path)
-        assert sorted(found) == ["candidates", "catalog", "graph", "negatives"]
+        assert sorted(found) == ["candidates", "catalog", "graph", "negatives", "table"]
         for case in found:
             np.testing.assert_allclose(found[case], one_device[case], atol=1e-3, err_msg=case)

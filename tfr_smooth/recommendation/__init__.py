@@ -5,7 +5,7 @@ from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, u
 from tfr_smooth.recommendation.catalog_order import TopItems, UserScorer, top_items
 from tfr_smooth.recommendation.evaluation import CatalogEvaluation, evaluate
 from tfr_smooth.recommendation.factors import CatalogFactors
-from tfr_smooth.recommendation.holding_out import hold_out
+from tfr_smooth.recommendation.holding_out import hold_out, split_by_time
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.readers import from_dataframe, read_lists
 from tfr_smooth.recommendation.recommender import Recommender
@@ -26,6 +26,7 @@ __all__ = [
     "from_dataframe",
     "hold_out",
     "read_lists",
+    "split_by_time",
     "top_items",
     "user_batches",
 ]

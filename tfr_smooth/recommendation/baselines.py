@@ -72,6 +72,13 @@ class Baseline(abc.ABC):
 class Popularity(Baseline):
     """Scores items by their number of users: the same ranking for all users.
 
+    Args:
+      window: Only interactions that are at most this much older than the latest one count, > 0, in the unit of the
+        times, which is seconds for timestamps. None counts all.
+
+    Raises:
+      ValueError: If `window` is not > 0; from `fit`, if it is given and the interactions have no times.
+
     Example:
       >>> from tfr_smooth import recommendation
       >>> train = recommendation.Interactions([[1, 1, 0], [1, 0, 0]])
@@ -79,7 +86,15 @@ class Popularity(Baseline):
       [[2.0, 1.0, 0.0]]
     """
 
+    def __init__(self, *, window: float | None = None) -> None:
+        self._window = None if window is None else _arguments.real("window", window, above=0.0)
+
     def _fit(self, interactions: Interactions) -> None:
+        if self._window is not None:
+            if interactions.times is None:
+                raise ValueError("`interactions` must have times for `window`, got none.")
+            first = interactions.times.max(initial=-np.inf) - self._window
+            interactions = interactions.keeping(interactions.times >= first)
         self._counts = interactions.users_per_item.astype(np.float32)
 
     def _scores(self, users: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -35,7 +35,8 @@ def user_batches(
       first_epoch: Index of the first epoch, >= 0, so that a resumed training sees the same batches.
 
     Returns:
-      A dataset of (users, items): int32 [batch], and int32 [batch, longest] with -1 after the last item.
+      A dataset of (users, items, weights): int32 [batch]; int32 [batch, longest] with -1 after the last item; and
+      float32 [batch, longest], the weights of the interactions, 1 without weights, 0 after the last item.
 
     Raises:
       ValueError: If an argument is invalid, or no user has items.
@@ -45,22 +46,19 @@ def user_batches(
     Example:
       >>> from tfr_smooth import recommendation
       >>> interactions = recommendation.Interactions([[1, 0, 1], [0, 1, 0]])
-      >>> for users, items in recommendation.user_batches(interactions, batch_size=2, shuffle=False):
+      >>> for users, items, _ in recommendation.user_batches(interactions, batch_size=2, shuffle=False):
       ...     print(users.numpy().tolist(), items.numpy().tolist())
       [0, 1] [[0, 2], [1, -1]]
     """
-    size = _arguments.integer("batch_size", batch_size, least=1)
     shuffle = _arguments.boolean("shuffle", shuffle)
-    seed = _arguments.integer("seed", seed, least=0)
-    num_epochs = _arguments.integer_or_none("num_epochs", num_epochs, least=1)
-    first = _arguments.integer("first_epoch", first_epoch, least=0)
+    orders = _checked_orders(interactions, batch_size, shuffle, seed, num_epochs, first_epoch)
 
-    def batches() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for _, users in _orders(interactions, size, shuffle, seed, num_epochs, first):
-            yield users, interactions.padded(users)
+    def batches() -> Iterator[tuple[np.ndarray, ...]]:
+        for _, users in orders():
+            yield users, *interactions.padded(users)
 
-    _check_users(interactions)
-    signature = tf.TensorSpec([None], tf.int32), tf.TensorSpec([None, None], tf.int32)
+    padded = [tf.TensorSpec([None, None], dtype) for dtype in (tf.int32, tf.float32)]
+    signature = (tf.TensorSpec([None], tf.int32), *padded)
     return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(2)
 
 
@@ -95,7 +93,7 @@ def candidate_batches(
     Returns:
       A dataset of (inputs, labels). Inputs are a dictionary of "users", int32 [batch]; "items", int32 [batch,
       candidates], the same in each row; and "offsets", float32 [batch, candidates]. Labels are float32 [batch,
-      candidates]: 1 for items of the user, 0 for others, -1 for padding.
+      candidates]: 1, or its weight, for an item of the user, 0 for others, -1 for padding.
 
     Raises:
       ValueError: If an argument is invalid, or no user has items.
@@ -110,16 +108,12 @@ def candidate_batches(
       >>> inputs["items"].numpy()[0, :2], int(tf.reduce_sum(tf.cast(labels >= 0.0, tf.int32)[0]))
       (array([0, 2], dtype=int32), 4)
     """
-    size = _arguments.integer("batch_size", batch_size, least=1)
     sampled = _arguments.integer("negatives", negatives, least=1)
-    seed = _arguments.integer("seed", seed, least=0)
-    num_epochs = _arguments.integer_or_none("num_epochs", num_epochs, least=1)
-    first = _arguments.integer("first_epoch", first_epoch, least=0)
-    _check_users(interactions)
+    orders = _checked_orders(interactions, batch_size, True, seed, num_epochs, first_epoch)
 
     def batches() -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
-        for random, users in _orders(interactions, size, True, seed, num_epochs, first):
-            rows = interactions.matrix[users]
+        for random, users in orders():
+            rows = interactions.weighted[users]
             relevant = np.unique(rows.indices)
             others = np.delete(np.arange(interactions.num_items), relevant)
             negative = random.choice(others, min(sampled, len(others)), replace=False)
@@ -128,7 +122,7 @@ def candidate_batches(
             items = np.concatenate([relevant, np.zeros(padding, np.int64), negative]).astype(np.int32)
             labels = np.zeros([len(users), len(items)], np.float32)
             labels[np.repeat(np.arange(len(users)), np.diff(rows.indptr)), np.searchsorted(relevant, rows.indices)] = (
-                1.0
+                rows.data
             )
             labels[:, len(relevant) : len(relevant) + padding] = -1.0
             offsets = np.zeros(len(items), np.float32)
@@ -142,32 +136,38 @@ def candidate_batches(
     return tf.data.Dataset.from_generator(batches, output_signature=(inputs, numbers)).prefetch(2)
 
 
-def _check_users(interactions: Interactions) -> None:
+def _checked_orders(
+    interactions: Interactions, batch_size: int, shuffle: bool, seed: int, num_epochs: int | None, first_epoch: int
+) -> Callable[[], Iterator[tuple[np.random.Generator, np.ndarray]]]:
+    """Returns a function that yields the users of each batch, int32 [batch], with the random numbers of their epoch."""
+    size = _arguments.integer("batch_size", batch_size, least=1)
+    _arguments.integer("seed", seed, least=0)
+    _arguments.integer_or_none("num_epochs", num_epochs, least=1)
+    first = _arguments.integer("first_epoch", first_epoch, least=0)
     if interactions.num_interactions == 0:
         raise ValueError("`interactions` must have a user with items, got none.")
 
+    def orders() -> Iterator[tuple[np.random.Generator, np.ndarray]]:
+        users = np.flatnonzero(interactions.items_per_user).astype(np.int32)
+        for epoch in itertools.count(first) if num_epochs is None else range(first, first + num_epochs):
+            random = np.random.default_rng([seed, epoch])
+            order = random.permutation(users) if shuffle else users
+            for start in range(0, len(order), size):
+                yield random, order[start : start + size]
 
-def _orders(
-    interactions: Interactions, size: int, shuffle: bool, seed: int, num_epochs: int | None, first: int
-) -> Iterator[tuple[np.random.Generator, np.ndarray]]:
-    """Yields the users of each batch, int32 [batch], with the random numbers of their epoch."""
-    users = np.flatnonzero(interactions.items_per_user).astype(np.int32)
-    for epoch in itertools.count(first) if num_epochs is None else range(first, first + num_epochs):
-        random = np.random.default_rng([seed, epoch])
-        order = random.permutation(users) if shuffle else users
-        for start in range(0, len(order), size):
-            yield random, order[start : start + size]
+    return orders
 
 
-def dense_labels(items: tf.Tensor, num_items: int) -> tf.Tensor:
+def dense_labels(items: tf.Tensor, num_items: int, weights: tf.Tensor | None = None) -> tf.Tensor:
     """Returns labels of the whole catalog, as losses take them.
 
     Args:
       items: Indices of the relevant items, [batch, longest], below 0 for padding.
       num_items: Number of items of the catalog.
+      weights: The labels of the relevant items, [batch, longest], > 0. None: 1.
 
     Returns:
-      float32 [batch, num_items]: 1 for relevant items, 0 for others.
+      float32 [batch, num_items]: the labels of relevant items, 0 for others.
 
     Example:
       >>> from tfr_smooth import recommendation
@@ -179,5 +179,6 @@ def dense_labels(items: tf.Tensor, num_items: int) -> tf.Tensor:
     columns = tf.maximum(items + 1, 0)
     rows = tf.broadcast_to(tf.range(tf.shape(items)[0], dtype=items.dtype)[:, tf.newaxis], tf.shape(items))
     labels = tf.zeros([tf.shape(items)[0], num_items + 1])
-    labels = tf.tensor_scatter_nd_max(labels, tf.stack([rows, columns], axis=-1), tf.ones_like(items, tf.float32))
+    weights = tf.ones_like(items, tf.float32) if weights is None else weights
+    labels = tf.tensor_scatter_nd_max(labels, tf.stack([rows, columns], axis=-1), weights)
     return labels[:, 1:]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.recommendation.interactions import Interactions
+from tfr_smooth.recommendation.interactions import Interactions, from_pairs
 
 # Scores of a block of users, which bounds memory: about 30 bytes each.
 _BLOCK = 2**22
@@ -62,7 +62,14 @@ class TopItems(NamedTuple):
 
 
 def top_items(
-    scorer: CatalogScorer, interactions: Interactions, users: Any, *, topn: int, exclude_seen: bool = True
+    scorer: CatalogScorer,
+    interactions: Interactions,
+    users: Any,
+    *,
+    topn: int,
+    exclude: Interactions | None = None,
+    only: Interactions | None = None,
+    exclude_seen: bool = True,
 ) -> TopItems:
     """Returns the items with the highest scores for each user.
 
@@ -71,13 +78,16 @@ def top_items(
       interactions: The interactions, usually those of the training.
       users: Indices of users, [users].
       topn: Items per user, >= 1.
+      exclude: Items to exclude: a row per entry of `users`, or one row for all. None: no further ones.
+      only: The items to choose from, such as those in stock, in the same form. None: all items.
       exclude_seen: Whether to exclude the items that a user interacted with.
 
     Returns:
       The items and their scores. Ties are in the order of `evaluate`.
 
     Raises:
-      ValueError: If an argument is invalid, or scores are not finite or have another shape.
+      ValueError: If an argument is invalid, the scorer was trained with other ids, or scores are not finite or have
+        another shape.
 
     Time is that of scoring, and linear in users times items. Memory, except for the result, does not grow with the
     number of users.
@@ -91,17 +101,56 @@ def top_items(
     """
     topn = _arguments.integer("topn", topn, least=1)
     users = interactions.checked_users(users)
-    seen = interactions if _arguments.boolean("exclude_seen", exclude_seen) else None
+    check_ids_of(scorer, "interactions", interactions)
+    exclude_seen = _arguments.boolean("exclude_seen", exclude_seen)
+    filters = {name: lists for name, lists in (("exclude", exclude), ("only", only)) if lists is not None}
+    for name, lists in filters.items():
+        if lists.num_users not in (1, len(users)):
+            raise ValueError(f"`{name}` must have one list for each of {len(users)} users, got {lists.num_users}.")
+
+    def hidden(block: slice) -> np.ndarray:
+        rows = np.arange(len(users))[block]
+        found = interactions.dense(users[block]) & exclude_seen
+        for name, lists in filters.items():
+            mask = lists.dense(rows if lists.num_users > 1 else [0])
+            found |= mask if name == "exclude" else ~mask
+        return found
+
     order = CatalogOrder(interactions.item_ids)
     count = min(topn, interactions.num_items)
     items = np.full([len(users), topn], -1, np.int32)
     values = np.full([len(users), topn], -np.inf, np.float32)
-    for block, scores, keys in order.blocks(scorer, users, seen):
+    for block, scores, keys in order.blocks(scorer, users, hidden):
         best = highest(keys, count)[:, ::-1]
         chosen, is_unseen = order.items(best), best > 0
         items[block, :count] = np.where(is_unseen, chosen, -1)
         values[block, :count] = np.where(is_unseen, np.take_along_axis(scores, chosen, axis=1), -np.inf)
     return TopItems(items, values)
+
+
+def filter_of(name: str, items: Any, interactions: Interactions) -> Interactions | None:
+    """Returns one list of ids, or one per user, as `top_items` takes them; None for None."""
+    if items is None:
+        return None
+    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
+        raise ValueError(f"`{name}` must be a list of ids, or one per user, got {items!r}.")
+    items = list(items)
+    is_nested = any(isinstance(each, Iterable) and not isinstance(each, (str, bytes)) for each in items)
+    return lists_of(items if is_nested else [items], interactions)
+
+
+def lists_of(lists: Iterable[Any], interactions: Interactions) -> Interactions:
+    """Returns lists of ids of items as the rows of interactions, with the catalog of others."""
+    items = [interactions.item_indices(each) for each in lists]
+    rows = np.repeat(np.arange(len(items)), [len(each) for each in items])
+    return from_pairs(rows, np.concatenate([np.zeros(0, int), *items]), np.arange(len(items)), interactions.item_ids)
+
+
+def check_ids_of(scorer: Any, name: str, interactions: Interactions) -> None:
+    """Checks that interactions number the users and items as those that a scorer was trained on, if it knows these."""
+    known = getattr(scorer, "interactions_", None)
+    if isinstance(known, Interactions):
+        interactions.check_same_ids(name, known, "scorer.interactions_")
 
 
 def highest(keys: np.ndarray, count: int) -> np.ndarray:
@@ -127,21 +176,21 @@ class CatalogOrder:
         self._rank[self._by_name] = np.arange(len(names), dtype=np.uint64)
 
     def blocks(
-        self, scorer: CatalogScorer, users: np.ndarray, seen: Interactions | None
+        self, scorer: CatalogScorer, users: np.ndarray, hidden: Callable[[slice], np.ndarray] | None
     ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """Yields blocks of users: their places, scores float32 and keys uint64 [block, items]; 0 for seen items."""
+        """Yields blocks of users: their places, scores float32 and keys uint64 [block, items]; 0 for hidden items."""
         size = max(1, _BLOCK // max(len(self._rank), 1))
         score: Any = getattr(scorer, "scores", scorer)
         for start in range(0, len(users), size):
-            block = users[start : start + size]
-            scores = self._checked(score(block), block)
+            block = slice(start, min(start + size, len(users)))
+            scores = self._checked(score(users[block]), users[block])
             keys = self._keys(scores)
-            if seen is not None:
-                keys[seen.dense(block)] = 0
-            yield slice(start, start + len(block)), scores, keys
+            if hidden is not None:
+                keys[hidden(block)] = 0
+            yield block, scores, keys
 
     def items(self, keys: np.ndarray) -> np.ndarray:
-        """Returns the indices of the items of keys; any index for a seen item."""
+        """Returns the indices of the items of keys; any index for a hidden item."""
         return self._by_name[(keys & 0xFFFFFFFF).astype(np.int64)]
 
     def _checked(self, scores: Any, users: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tfr_smooth.evaluation.rows import Estimate, estimate
 from tfr_smooth.evaluation.trec import checked_measures
-from tfr_smooth.recommendation.catalog_order import CatalogOrder, CatalogScorer, highest
+from tfr_smooth.recommendation.catalog_order import CatalogOrder, CatalogScorer, check_ids_of, highest
 from tfr_smooth.recommendation.interactions import Interactions, counted, named_pair
 
 DEFAULT_MEASURES = (
@@ -33,6 +33,7 @@ class CatalogEvaluation:
       user_ids: The ids of the evaluated users, [users].
       values: For each measure, float64 [users], each in [0, 1].
       coverage: For each `coverage_k`, the fraction of the catalog that is among the first k items of an evaluated user.
+      is_cold: bool [users], whether a user has no items in the training.
 
     Example:
       >>> from tfr_smooth import recommendation
@@ -48,6 +49,21 @@ class CatalogEvaluation:
     user_ids: np.ndarray
     values: dict[str, np.ndarray]
     coverage: dict[str, float]
+    is_cold: np.ndarray
+
+    @property
+    def warm(self) -> CatalogEvaluation:
+        """The values of the users with items in the training, without the coverage."""
+        return self._of(~self.is_cold)
+
+    @property
+    def cold(self) -> CatalogEvaluation:
+        """The values of the users without items in the training, without the coverage."""
+        return self._of(self.is_cold)
+
+    def _of(self, chosen: np.ndarray) -> CatalogEvaluation:
+        values = {name: each[chosen] for name, each in self.values.items()}
+        return CatalogEvaluation(self.user_ids[chosen], values, {}, self.is_cold[chosen])
 
     @property
     def means(self) -> dict[str, Estimate]:
@@ -71,8 +87,12 @@ class CatalogEvaluation:
         return dict(zip(self.user_ids.tolist(), self.values[measure].tolist(), strict=True))
 
     def __str__(self) -> str:
-        """Returns one line per measure."""
-        shown = {name: str(each) for name, each in self.means.items()}
+        """Returns one line per measure, for warm and cold users apart if there are both."""
+        parts = [self, self.warm, self.cold] if self.values and 0 < self.is_cold.sum() < len(self.is_cold) else [self]
+        shown = {name: "  ".join(str(part.means[name]) for part in parts) for name in self.values}
+        if len(parts) > 1:
+            counts = f"{len(self.is_cold):,}", f"{len(parts[1].is_cold):,} warm", f"{len(parts[2].is_cold):,} cold"
+            shown = {"users": "  ".join(f"{each:15}" for each in counts).rstrip(), **shown}
         shown |= {name: f"{each:.4f}" for name, each in self.coverage.items()}
         width = max(map(len, shown))
         return "\n".join(f"{name:{width}}  {each}" for name, each in shown.items())
@@ -113,11 +133,12 @@ def evaluate(
       measures: Names among those of `evaluation.trec_eval` and "coverage_k"; or one such name.
 
     Returns:
-      The values of each user, and their means.
+      The values of each user, and their means. Cold users are those without items in `seen`, or without it in the
+      interactions that the scorer was trained on, if it knows these.
 
     Raises:
-      ValueError: If an argument is invalid, `seen` has a test item of the same user, no user has test items, or scores
-        are not finite or have another shape.
+      ValueError: If an argument is invalid, the scorer was trained with other ids, `seen` has a test item of the same
+        user, no user has test items, or scores are not finite or have another shape.
 
     Time is that of scoring, and O(users * items) if all measures have a cutoff, else O(users * items * log(items)).
     Users are scored in blocks, so memory does not grow with their number, except for the result.
@@ -135,6 +156,7 @@ def evaluate(
     coverage = {each: 0.0 for each in given if isinstance(each, str) and _COVERAGE.fullmatch(each)}
     others = [each for each in given if each not in coverage]
     names = [] if coverage and not others else checked_measures(others, more=" or coverage_k")
+    check_ids_of(scorer, "test", test)
     if seen is not None:
         _check_disjoint(test, seen)
     users = np.flatnonzero(test.items_per_user)
@@ -148,7 +170,8 @@ def evaluate(
     counts = test.items_per_user[users]
     ranks = np.empty(counts.sum(), np.int64)
     filled = 0
-    for block, _, keys in order.blocks(scorer, users, seen):
+    hidden = None if seen is None else lambda block: seen.dense(users[block])
+    for block, _, keys in order.blocks(scorer, users, hidden):
         relevant = test.rows(users[block])
         ascending = highest(keys, depth)
         for row, (start, end) in enumerate(zip(relevant.indptr[:-1], relevant.indptr[1:], strict=True)):
@@ -160,10 +183,13 @@ def evaluate(
         for name, items in shown.items():
             best = ascending[:, depth - depths[name] :]
             items[order.items(best[best > 0])] = True
+    trained = getattr(scorer, "interactions_", None) if seen is None else seen
+    is_cold = np.zeros(len(users), bool) if trained is None else trained.items_per_user[users] == 0
     return CatalogEvaluation(
         test.user_ids[users],
         {name: _values(name, ranks, counts) for name in names},
         {name: float(each.mean()) for name, each in shown.items()},
+        is_cold,
     )
 
 

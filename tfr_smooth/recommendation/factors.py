@@ -8,7 +8,10 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _serialization
+from tfr_smooth.models import Scorer
 from tfr_smooth.recommendation.batches import dense_labels
+from tfr_smooth.recommendation.interactions import Interactions
+from tfr_smooth.recommendation.tables import TableEncoder
 
 SIMILARITIES = ("cosine", "dot")
 
@@ -17,7 +20,7 @@ _STEPS, _MOMENTUM = 20, 0.9
 
 
 @_serialization.register
-class CatalogFactors(tf.keras.Model):
+class CatalogFactors(Scorer):
     r"""Scores of all items for users: $s_{ui} = \cos(p_u, q_i) / \tau + b_i$ or $p_u^\top q_i / \tau + b_i$.
 
     The vectors p and q are factors, one per user and item, or outputs of encoders for their features (two towers). An
@@ -32,11 +35,11 @@ class CatalogFactors(tf.keras.Model):
       item_bias: Whether each item has a trained bias, initially 0; otherwise biases are 0. Not with `item_encoder`. The
         vectors that the methods return then have one more component, the last: 1 for users, $\tau b_i$ for items.
       seed: Seed of the initial factors, >= 0.
-      user_encoder: A Keras layer or model, float32 [batch, features] to vectors [batch, vector size], instead of
-        factors of the users. The model trains a new layer with the same config. None for factors.
+      user_encoder: The encoder of the features of users, instead of factors, as `Recommender` creates it for a table.
+        None for factors.
       item_encoder: The same for items.
-      num_user_features: Features per user, >= 1, with an encoder; `set_features` sets them.
-      num_item_features: Features per item, >= 1, with an encoder.
+      id_factors: Whether users and items with an encoder that have interactions also have a factor, initially 0, which
+        is added to the vector of their features.
       name: Name of the model.
 
     Raises:
@@ -62,10 +65,9 @@ class CatalogFactors(tf.keras.Model):
         temperature: float = 0.2,
         item_bias: bool = False,
         seed: int = 0,
-        user_encoder: tf.keras.layers.Layer | None = None,
-        item_encoder: tf.keras.layers.Layer | None = None,
-        num_user_features: int | None = None,
-        num_item_features: int | None = None,
+        user_encoder: TableEncoder | None = None,
+        item_encoder: TableEncoder | None = None,
+        id_factors: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
@@ -77,11 +79,10 @@ class CatalogFactors(tf.keras.Model):
             "temperature": _arguments.real("temperature", temperature, above=0.0),
             "item_bias": _arguments.boolean("item_bias", item_bias),
             "seed": _arguments.integer("seed", seed, least=0),
-            "num_user_features": num_user_features,
-            "num_item_features": num_item_features,
+            "id_factors": _arguments.boolean("id_factors", id_factors),
         }
-        self._users = _Table("users", num_users, dim, 2 * seed, user_encoder, num_user_features)
-        self._items = _Table("items", num_items, dim, 2 * seed + 1, item_encoder, num_item_features)
+        self._users = _Table("users", num_users, dim, 2 * seed, user_encoder, id_factors)
+        self._items = _Table("items", num_items, dim, 2 * seed + 1, item_encoder, id_factors)
         if self._users.size != self._items.size:
             raise ValueError(
                 "`user_encoder` and `item_encoder` must return vectors of the same size, that of the factors if one is"
@@ -91,19 +92,45 @@ class CatalogFactors(tf.keras.Model):
             raise ValueError("`item_bias` must be False with `item_encoder`, got True.")
         if item_bias:
             self._items.add_bias()
+        self.supports_jit = user_encoder is None and item_encoder is None
+        self.built = True  # the constructor creates all weights
 
-    def set_features(self, *, users: np.ndarray | None = None, items: np.ndarray | None = None) -> None:
-        """Sets the features that the encoders take.
+    def set_features(
+        self, interactions: Interactions, *, users: np.ndarray | None = None, items: np.ndarray | None = None
+    ) -> None:
+        """Sets the features that the encoders take, and which users and items have factors besides.
 
         Args:
-          users: Finite numbers [users, features], for a model with `user_encoder`.
-          items: Finite numbers [items, features], for a model with `item_encoder`.
-
-        Raises:
-          ValueError: If features without an encoder are given, an encoder has no features, or their shape is wrong.
+          interactions: The interactions of the training.
+          users: float32 [users, features], for a model with `user_encoder`.
+          items: float32 [items, features], for a model with `item_encoder`.
         """
-        self._users.set_features(users)
-        self._items.set_features(items)
+        self._users.set_features(users, interactions.items_per_user > 0)
+        self._items.set_features(items, interactions.users_per_item > 0)
+
+    def continue_from(self, other: CatalogFactors, users: np.ndarray, items: np.ndarray) -> None:
+        """Copies the trained weights of another model with the same arguments.
+
+        Args:
+          other: The model, with some of the users and items.
+          users: The places of its users in this model, [users].
+          items: The places of its items in this model, [items].
+        """
+        self._users.continue_from(other._users, users)
+        self._items.continue_from(other._items, items)
+
+    def set_typical(self, users: np.ndarray) -> None:
+        """Gives users the vector of an empty history, unless they have an encoder.
+
+        Args:
+          users: bool [users], not for all.
+        """
+        if users.any() and self._users.encoder is None:
+            factors = self._users.vectors().numpy()
+            others = self._normalized(tf.constant(factors[~users]))
+            direction = tf.math.l2_normalize(tf.reduce_mean(others, axis=0), axis=0)
+            factors[users] = tf.reduce_mean(tf.norm(others, axis=1)) * direction
+            self._users.factors.assign(factors)
 
     def call(self, inputs: tf.Tensor | dict[str, tf.Tensor]) -> tf.Tensor:
         """Returns the scores of all items, or of candidates.
@@ -151,6 +178,11 @@ class CatalogFactors(tf.keras.Model):
         """Returns the vectors of the items, [items, size], normalized for the cosine: the input of a search index."""
         return self._of_items(self._items.vectors(), None)
 
+    def item_cosines(self, items: np.ndarray) -> tf.Tensor:
+        """Returns the cosines of the vectors of items, [batch], with those of all items: [batch, items]."""
+        vectors = tf.math.l2_normalize(self.item_vectors()[:, : self._items.size], axis=1)
+        return tf.matmul(tf.gather(vectors, items), vectors, transpose_b=True)
+
     def user_vectors(self, users: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the vectors of users, normalized for the cosine.
 
@@ -197,8 +229,16 @@ class CatalogFactors(tf.keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        encoders = {"user_encoder": self._users.encoder_config(), "item_encoder": self._items.encoder_config()}
-        return {**self._config, **encoders, "name": self.name}
+        encoders = {"user_encoder": self._users.encoder, "item_encoder": self._items.encoder}
+        configs = {name: tf.keras.utils.serialize_keras_object(encoder) for name, encoder in encoders.items()}
+        return {**self._config, **configs, "name": self.name}
+
+    def get_build_config(self) -> dict[str, Any]:
+        """Returns what `.keras` files store to recreate the weights: nothing but the configuration is needed."""
+        return {}
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        """Does nothing: the constructor creates all weights."""
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> CatalogFactors:
@@ -238,7 +278,7 @@ class CatalogFactors(tf.keras.Model):
 
 
 class _Table(tf.keras.layers.Layer):
-    """Vectors of all users or items: factors, or the outputs of an encoder for their features.
+    """Vectors of all users or items: factors, or the outputs of an encoder for their features, or their sum.
 
     Args:
       what: "users" or "items".
@@ -246,73 +286,66 @@ class _Table(tf.keras.layers.Layer):
       dim: Dimension of the factors.
       seed: Seed of the factors.
       encoder: See `CatalogFactors`.
-      num_features: Number of features per row.
+      id_factors: Whether there are factors with an encoder.
     """
 
     def __init__(
-        self,
-        what: str,
-        count: int,
-        dim: int,
-        seed: int,
-        encoder: tf.keras.layers.Layer | None,
-        num_features: int | None,
+        self, what: str, count: int, dim: int, seed: int, encoder: TableEncoder | None, id_factors: bool
     ) -> None:
         super().__init__(name=what)
-        self._what, self._argument, self._shape = what, f"{what[:-1]}_encoder", (count, num_features)
-        _arguments.instance(self._argument, encoder, tf.keras.layers.Layer, optional=True)
-        _arguments.integer_or_none(f"num_{what[:-1]}_features", num_features, least=1)
-        check_given_with(f"num_{what[:-1]}_features", num_features, self._argument, encoder)
-        self._encoder, self.bias, self.size = None, None, dim
+        _arguments.instance(f"{what[:-1]}_encoder", encoder, TableEncoder, optional=True)
+        self.encoder: Any = encoder
+        self.factors: Any = None
+        self._known, self.bias, self.size = None, None, dim
         self.built = True  # the constructor creates all weights
-        if encoder is None:
-            initializer = tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed)
-            self._rows = self.add_weight(name="factors", shape=(count, dim), initializer=initializer)
-            return
-        self._encoder = type(encoder).from_config(encoder.get_config())
-        self._rows = self.add_weight(name="features", shape=(count, num_features), initializer="zeros", trainable=False)
-        shape = self.vectors(tf.zeros([1], tf.int32)).shape
-        if len(shape) != 2 or shape[1] is None:
-            raise ValueError(f"`{self._argument}` must return vectors [batch, size], got shape {tuple(shape)}.")
-        self.size = int(shape[1])
+        initializer: Any = tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed)
+        if encoder is not None:
+            self.size, initializer, constant = encoder.size, "zeros", {"initializer": "zeros", "trainable": False}
+            self._features = self.add_weight(name="features", shape=(count, encoder.num_features), **constant)
+            if id_factors:
+                self._known = self.add_weight(name="known", shape=(count, 1), **constant)
+        if encoder is None or id_factors:
+            self.factors = self.add_weight(name="factors", shape=(count, self.size), initializer=initializer)
 
     def add_bias(self) -> None:
         """Creates a bias per row."""
-        self.bias = self.add_weight(name="bias", shape=self._shape[:1], initializer="zeros")
-
-    def encoder_config(self) -> dict[str, Any] | None:
-        """Returns the encoder, serialized by Keras."""
-        return None if self._encoder is None else tf.keras.utils.serialize_keras_object(self._encoder)
+        self.bias = self.add_weight(name="bias", shape=self.factors.shape[:1], initializer="zeros")
 
     def vectors(self, rows: tf.Tensor | None = None) -> tf.Tensor:
         """Returns the vectors of rows, [batch, size]; None: of all rows."""
-        values = tf.convert_to_tensor(self._rows)
-        values = values if rows is None else gather(values, rows)
-        return values if self._encoder is None else self._encoder(values)
+        parts = []
+        if self.encoder is not None:
+            parts.append(self.encoder(_chosen(self._features, rows)))
+        if self.factors is not None:
+            parts.append(_chosen(self.factors, rows))
+        if self._known is not None:
+            parts[1] *= _chosen(self._known, rows)
+        return tf.add_n(parts) if len(parts) > 1 else parts[0]
 
-    def set_features(self, features: np.ndarray | None) -> None:
-        """Sets the features if they are valid."""
-        name = f"{self._what[:-1]}_features"
-        if self._encoder is None and features is not None:
-            raise ValueError(f"`{name}` must be None without `{self._argument}`.")
-        if self._encoder is None:
-            return
-        found = None if features is None else np.asarray(features)
-        if (
-            found is None
-            or found.shape != self._shape
-            or found.dtype.kind not in "biuf"
-            or not np.isfinite(found).all()
-        ):
-            got = "None" if found is None else f"{found.dtype} of shape {found.shape}"
-            raise ValueError(f"`{name}` must be finite numbers of shape {self._shape}, got {got}.")
-        self._rows.assign(found.astype(np.float32))
+    def set_features(self, features: np.ndarray | None, known: np.ndarray) -> None:
+        """Sets the features and the statistics of the encoder, and which rows have factors besides."""
+        if self.encoder is not None:
+            self._features.assign(features)
+            self.encoder.learn(features)
+        if self._known is not None:
+            self._known.assign(known[:, np.newaxis].astype(np.float32))
+
+    def continue_from(self, other: _Table, places: np.ndarray) -> None:
+        """Copies the weights of a table whose rows have these places."""
+        if [each.shape[1:] for each in self.weights] != [each.shape[1:] for each in other.weights]:
+            raise ValueError("`init_model` must have the same arguments of the vectors, such as `dim`.")
+        if self.encoder is not None:
+            self.encoder.set_weights(other.encoder.get_weights())
+        for ours, theirs in ((self.factors, other.factors), (self.bias, other.bias)):
+            if ours is not None:
+                values = tf.convert_to_tensor(ours).numpy()
+                values[places] = tf.convert_to_tensor(theirs).numpy()
+                ours.assign(values)
 
 
-def check_given_with(name: str, features: Any, argument: str, encoder: tf.keras.layers.Layer | None) -> None:
-    """Raises an error if features, their number or their shape are given without an encoder, or the reverse."""
-    if (features is None) != (encoder is None):
-        raise ValueError(f"`{name}` must be given with `{argument}`, and only with it, got {features}.")
+def _chosen(weight: Any, rows: tf.Tensor | None) -> tf.Tensor:
+    values = tf.convert_to_tensor(weight)
+    return values if rows is None else gather(values, rows)
 
 
 @tf.custom_gradient

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+from typing import Any
+
 import numpy as np
 
 from tfr_smooth import _arguments
@@ -56,3 +59,53 @@ def hold_out(
     chosen = np.empty(len(order), bool)
     chosen[order] = np.arange(len(order)) >= ends - np.repeat(held, counts)
     return interactions.keeping(~chosen), interactions.keeping(chosen)
+
+
+def hold_out_new(
+    whole: Interactions, *, before: Interactions, items: float, seed: int
+) -> tuple[Interactions, Interactions]:
+    """Splits interactions in two; a random fraction of those that are not in `before`, at least one, is held out."""
+    keys = [each.pairs()[0] * whole.num_items + each.pairs()[1] for each in (whole, before)]
+    new = np.flatnonzero(~np.isin(*keys))
+    if not len(new):
+        raise ValueError("`interactions` must have a new pair of a user and an item, got none.")
+    held = np.random.default_rng(seed).permutation(new)[: max(1, round(items * len(new)))]
+    chosen = np.isin(np.arange(whole.num_interactions), held)
+    return whole.keeping(~chosen), whole.keeping(chosen)
+
+
+def split_by_time(interactions: Interactions, at: Any) -> tuple[Interactions, Interactions]:
+    """Splits interactions at one time for all users, as in production: a model knows only the past.
+
+    Args:
+      interactions: The interactions, with times.
+      at: The time: a number, or for times from timestamps also a date in UTC, such as "2026-01-31", or a
+        `datetime.datetime`.
+
+    Returns:
+      The interactions before this time, and those from it on, with the same users and items.
+
+    Raises:
+      ValueError: If there are no times, `at` is no time, or no interactions are on one side.
+
+    Example:
+      >>> import pandas as pd
+      >>> from tfr_smooth import recommendation
+      >>> frame = pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 2], "time": [10, 30, 20]})
+      >>> interactions = recommendation.from_dataframe(frame, user="user", item="item", time="time")
+      >>> train, test = recommendation.split_by_time(interactions, 20)
+      >>> train.num_interactions, test.num_interactions
+      (1, 2)
+    """
+    if interactions.times is None:
+        raise ValueError("`interactions` must have times, got none.")
+    try:
+        date = isinstance(at, (str, datetime.date)) or hasattr(at, "astype") and at.dtype.kind == "M"
+        at = np.datetime64(at, "ns").astype(np.int64) / 1e9 if date else _arguments.real("at", at)
+    except (TypeError, ValueError):
+        raise ValueError(f"`at` must be a number or a date, got {at!r}.") from None
+    is_late = interactions.times >= at
+    if is_late.all() or not is_late.any():
+        first, last = interactions.times.min(initial=np.inf), interactions.times.max(initial=-np.inf)
+        raise ValueError(f"`at` must be after {first:g} and at most {last:g}, the times of interactions, got {at:g}.")
+    return interactions.keeping(~is_late), interactions.keeping(is_late)

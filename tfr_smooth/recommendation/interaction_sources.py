@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tfr_smooth.recommendation.interactions import Interactions, checked_ids, counted, named_pair, sparse
+from tfr_smooth.recommendation.interactions import checked_ids, counted, from_pairs, named_pair
 
 # An integer whose text is the only one of its value, so that the text can be restored.
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_MOST = np.iinfo(np.int64)
 
 
 class IdTable:
@@ -49,7 +50,7 @@ class IdTable:
         if self._fixed is not None:
             return self._fixed, np.arange(len(self._fixed))
         ids: list[Any] = list(self.numbers)
-        if self._from_text and all(_INTEGER.fullmatch(each) for each in ids):
+        if self._from_text and all(_INTEGER.fullmatch(each) and _MOST.min <= int(each) <= _MOST.max for each in ids):
             ids = [int(each) for each in ids]
         checked_ids(self._name, ids, None)  # before sorting, which fails for mixed types
         order = sorted(range(len(ids)), key=ids.__getitem__)
@@ -67,6 +68,7 @@ class Source:
       users: int [pairs].
       items: int [pairs].
       times: float64 [pairs], or None.
+      weights: float64 [pairs], or None.
       below_rating: Number of pairs that were dropped because of a low rating.
       place: Returns where a pair is in the source, such as `path:line`.
     """
@@ -75,6 +77,7 @@ class Source:
     users: Any
     items: Any
     times: Any
+    weights: Any
     below_rating: int
     place: Callable[[int], str]
 
@@ -87,7 +90,6 @@ def joined(sources: Sequence[Source], users: IdTable, items: IdTable) -> Any:
             raise ValueError(f"{source.name}: no pairs of a user and an item{dropped}")
     user_ids, final_users = users.finish()
     item_ids, final_items = items.finish()
-    # One number per pair, which fits int64 for any number of users and items that fit into memory.
     keys = [final_users[source.users] * len(item_ids) + final_items[source.items] for source in sources]
     unique = [np.unique(each) for each in keys]
     for a, b in itertools.combinations(range(len(sources)), 2):
@@ -98,14 +100,7 @@ def joined(sources: Sequence[Source], users: IdTable, items: IdTable) -> Any:
             raise ValueError(f"{place}: {pair} are also in {sources[a].name} ({counted(len(both), 'pair')} in both)")
     found = []
     for source, pairs, chosen in zip(sources, keys, unique, strict=True):
-        rows, columns = np.divmod(chosen, len(item_ids))
-        ends = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(user_ids)))])
-        ones = np.ones(len(chosen), np.float32)
-        times = None
-        if source.times is not None:  # the latest time of each pair
-            times = np.full(len(chosen), -np.inf)
-            np.maximum.at(times, np.searchsorted(chosen, pairs), source.times)
-        matrix = sparse.csr_array((ones, columns, ends), shape=(len(user_ids), len(item_ids)))
         counts = {"duplicates": len(pairs) - len(chosen), "below_rating": source.below_rating}
-        found.append(Interactions(matrix, user_ids, item_ids, times, **counts))
+        users_of, items_of = final_users[source.users], final_items[source.items]
+        found.append(from_pairs(users_of, items_of, user_ids, item_ids, source.times, source.weights, **counts))
     return tuple(found) if len(found) > 1 else found[0]

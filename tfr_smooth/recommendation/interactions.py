@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterable
+import functools
+import hashlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from tfr_smooth import _extras
+from tfr_smooth import _arguments, _extras
 
 with _extras.needed("scipy", extra="recommendation", by="tfr_smooth.recommendation"):
     from scipy import sparse as sparse
@@ -22,11 +24,13 @@ class Interactions:
     Models, evaluation and batches number users and items from 0; `user_ids` and `item_ids` contain their ids.
 
     Args:
-      matrix: [users, items], a SciPy sparse array or matrix, or a dense array. Values other than 0 are interactions.
+      matrix: [users, items], a SciPy sparse array or matrix, or a dense array, of finite numbers. Values other than 0
+        are interactions.
       user_ids: The id of each user, [users], unique integers or strings. None: 0, 1, ...
       item_ids: The id of each item, [items], unique integers or strings. None: 0, 1, ...
-      times: The time of each interaction, for splits by time: [interactions], finite numbers in the order of
+      times: The time of each interaction, for splits by time and decay: [interactions], finite numbers in the order of
         `matrix.indices`. `matrix` must then be in CSR format, with ascending indices in each row. None: no times.
+      weights: The weight of each interaction, > 0, in the same order: the label of the item in losses. None: 1.
       duplicates: Number of further interactions of the same user and item that a reader merged into one.
       below_rating: Number of interactions that a reader dropped because of a low rating.
 
@@ -35,18 +39,19 @@ class Interactions:
       user_ids: int64 [users], or strings as objects.
       item_ids: int64 [items], or strings as objects.
       times: float64 [interactions], or None.
+      weights: float64 [interactions], or None.
 
     Raises:
-      ValueError: If the matrix, the ids or the times are invalid.
+      ValueError: If the matrix, the ids, the times or the weights are invalid.
 
-    Memory: 8 bytes per interaction, 16 with times.
+    Memory: 8 bytes per interaction, 16 with times or weights.
 
     Example:
       >>> from tfr_smooth import recommendation
       >>> interactions = recommendation.Interactions([[1, 0, 1], [0, 0, 1]], user_ids=["ann", "bob"])
       >>> print(interactions)
       2 users, 3 items, 3 interactions (density 50%); 1 item without users
-      >>> interactions.dense([1]).tolist(), interactions.padded([0, 1]).tolist()
+      >>> interactions.dense([1]).tolist(), interactions.padded([0, 1])[0].tolist()
       ([[False, False, True]], [[0, 2], [2, -1]])
     """
 
@@ -54,25 +59,33 @@ class Interactions:
     user_ids: Any = None
     item_ids: Any = None
     times: Any = None
+    weights: Any = None
     duplicates: int = 0
     below_rating: int = 0
 
     def __post_init__(self) -> None:
         """Brings the fields into one form and checks them."""
+        if isinstance(self.matrix, np.ma.MaskedArray):
+            raise ValueError("`matrix` must have no mask: pass `matrix.filled(0)`.")
         matrix = sparse.csr_array(self.matrix, dtype=np.float32, copy=True)
         if matrix.ndim != 2:
             raise ValueError(f"`matrix` must have the shape [users, items], got {matrix.shape}.")
+        if not np.isfinite(matrix.data).all():
+            raise ValueError(f"`matrix` must have finite numbers, got {matrix.data[~np.isfinite(matrix.data)][0]}.")
         stored = matrix.nnz
         is_canonical = matrix.has_canonical_format
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
-        if self.times is not None:
-            times = np.asarray(self.times, np.float64)
-            if times.shape != (stored,) or not np.isfinite(times).all():
-                raise ValueError(f"`times` must be {stored} finite numbers, one per interaction, got {self.times!r}.")
+        for name, least in (("times", -np.inf), ("weights", np.finfo(np.float32).tiny)):
+            if getattr(self, name) is None:
+                continue
+            values = np.asarray(getattr(self, name), np.float64)
+            if values.shape != (stored,) or not (np.isfinite(values) & (values >= least)).all():
+                expected = f"{stored} finite numbers{' > 0' * (name == 'weights')}, one per interaction"
+                raise ValueError(f"`{name}` must be {expected}, got {getattr(self, name)!r}.")
             if not is_canonical or matrix.nnz != stored:
-                raise ValueError("`matrix` must be in CSR format with ascending indices and no zeros for `times`.")
-            object.__setattr__(self, "times", times)
+                raise ValueError(f"`matrix` must be in CSR format with ascending indices and no zeros for `{name}`.")
+            object.__setattr__(self, name, values)
         matrix.data = np.ones_like(matrix.data)
         object.__setattr__(self, "matrix", matrix)
         for name, count in (("user_ids", self.num_users), ("item_ids", self.num_items)):
@@ -132,7 +145,7 @@ class Interactions:
         Raises:
           ValueError: If an id is unknown.
         """
-        return _indices("user", self.user_ids, ids)
+        return indices_of("user", self.user_ids, ids)
 
     def item_indices(self, ids: Iterable[Any]) -> np.ndarray:
         """Returns the numbers of items.
@@ -146,7 +159,7 @@ class Interactions:
         Raises:
           ValueError: If an id is unknown.
         """
-        return _indices("item", self.item_ids, ids)
+        return indices_of("item", self.item_ids, ids)
 
     def rows(self, users: Any) -> Any:
         """Returns the rows of users.
@@ -162,24 +175,32 @@ class Interactions:
         """
         return self.matrix[self.checked_users(users)]
 
-    def padded(self, users: Any) -> np.ndarray:
-        """Returns the items of users, as models take them.
+    def padded(self, users: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the items of users and their weights, as models take them.
 
         Args:
           users: Indices of users, [batch].
 
         Returns:
-          int32 [batch, longest], ascending indices of items, then -1.
+          int32 [batch, longest], ascending indices of items, then -1; and float32 [batch, longest], their weights, then
+          0.
 
         Raises:
           ValueError: If an index is not one of a user.
         """
-        rows = self.rows(users)
+        rows = self.weighted[self.checked_users(users)]
         counts = np.diff(rows.indptr)
         listed = np.arange(counts.max(initial=0)) < counts[:, np.newaxis]
-        items = np.full(listed.shape, -1, np.int32)
-        items[listed] = rows.indices
-        return items
+        items, weights = np.full(listed.shape, -1, np.int32), np.zeros(listed.shape, np.float32)
+        items[listed], weights[listed] = rows.indices, rows.data
+        return items, weights
+
+    @functools.cached_property
+    def weighted(self) -> Any:
+        """The weights as a CSR array [users, items]."""
+        matrix = self.matrix
+        weights = matrix.data if self.weights is None else self.weights.astype(np.float32)
+        return sparse.csr_array((weights, matrix.indices, matrix.indptr), shape=matrix.shape)
 
     def dense(self, users: Any) -> np.ndarray:
         """Returns which items users interacted with: labels, or the mask of the seen items.
@@ -211,18 +232,115 @@ class Interactions:
 
     def keeping(self, chosen: np.ndarray) -> Interactions:
         """Returns the interactions that a mask [interactions] chooses, with the same users and items."""
-        ends = np.concatenate([[0], np.cumsum(chosen)])[self.matrix.indptr]
-        shape, indices = self.matrix.shape, self.matrix.indices[chosen]
-        matrix = sparse.csr_array((self.matrix.data[chosen], indices, ends), shape=shape)
-        return Interactions(
-            matrix, self.user_ids, self.item_ids, times=None if self.times is None else self.times[chosen]
+        users, items, times, weights = self.pairs()
+        times, weights = (None if each is None else each[chosen] for each in (times, weights))
+        return from_pairs(users[chosen], items[chosen], self.user_ids, self.item_ids, times, weights)
+
+    def union(self, other: Interactions) -> Interactions:
+        """Returns the interactions of both, with the same users and items.
+
+        A pair of both has the latest time and the sum of the weights. Times of only one of them are dropped.
+        """
+        pairs = [self.pairs(), other.pairs()]
+        if (self.weights is None) != (other.weights is None):
+            ones = [np.ones(len(each[0])) if each[3] is None else each[3] for each in pairs]
+            pairs = [(*each[:3], weights) for each, weights in zip(pairs, ones, strict=True)]
+        users, items, times, weights = (
+            None if any(each is None for each in two) else np.concatenate(two) for two in zip(*pairs, strict=True)
         )
+        return from_pairs(users, items, self.user_ids, self.item_ids, times, weights)
+
+    def renumbered(self, user_ids: np.ndarray, item_ids: np.ndarray) -> Interactions:
+        """Returns the interactions with other users and items in another order, which must include the own ones."""
+        users, items, *values = self.pairs()
+        users = indices_of("user", user_ids, self.user_ids.tolist())[users]
+        items = indices_of("item", item_ids, self.item_ids.tolist())[items]
+        return from_pairs(users, items, user_ids, item_ids, *values)
+
+    def decayed(self, half_life: float) -> Interactions:
+        """Returns the interactions with weights that decay with their age.
+
+        Args:
+          half_life: The age at which a weight is halved, > 0, in the unit of the times, which is seconds for
+            timestamps. The latest interaction has age 0.
+
+        Returns:
+          The interactions; their weights are multiplied by 0.5 ** (age / half_life).
+
+        Raises:
+          ValueError: If there are no times, or `half_life` is out of range.
+        """
+        half_life = _arguments.real("half_life", half_life, above=0.0)
+        if self.times is None:
+            raise ValueError("`times` must be given for `decayed`, got None.")
+        weights = 1.0 if self.weights is None else self.weights
+        age = (self.times.max(initial=-np.inf) - self.times) / half_life
+        decayed = np.maximum(weights * 0.5**age, np.finfo(np.float32).tiny)
+        return dataclasses.replace(self, weights=decayed)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Returns the content as arrays of integers, numbers and text, as `from_arrays` takes them."""
+        found = {name: getattr(self, name) for name in ("user_ids", "item_ids", "times", "weights")}
+        found |= {name: getattr(self.matrix, name).astype(np.int64) for name in ("indices", "indptr")}
+        return {
+            name: each.astype("U") if each.dtype == object else each for name, each in found.items() if each is not None
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Interactions:
+        """Returns the interactions of `arrays`; raises a `ValueError` if these do not fit together."""
+        indices, indptr = arrays["indices"], arrays["indptr"]
+        shape = len(arrays["user_ids"]), len(arrays["item_ids"])
+        matrix = sparse.csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=shape)
+        matrix.check_format()
+        if indptr[-1] != len(indices):
+            raise ValueError(f"`indptr` must end with the {len(indices)} interactions, got {indptr[-1]}.")
+        ids = [arrays[name].tolist() for name in ("user_ids", "item_ids")]
+        return cls(matrix, ids[0], ids[1], arrays.get("times"), arrays.get("weights"))
+
+    def pairs(self) -> tuple[Any, ...]:
+        """Returns the users and items of the pairs, their times and their weights."""
+        users = np.repeat(np.arange(self.num_users), self.items_per_user)
+        return users, self.matrix.indices.astype(np.int64), self.times, self.weights
 
     def check_same_ids(self, name: str, other: Interactions, other_name: str) -> None:
         """Checks that other interactions number the same users and items."""
         for ids in ("user_ids", "item_ids"):
             if not np.array_equal(getattr(self, ids), getattr(other, ids)):
                 raise ValueError(f"`{name}` must have the same `{ids}` as `{other_name}`: read both with one call.")
+
+
+def from_pairs(
+    users: Any, items: Any, user_ids: Any, item_ids: Any, times: Any = None, weights: Any = None, **counts: int
+) -> Interactions:
+    """Returns the interactions of pairs of numbers; a repeated pair has its latest time and the sum of its weights."""
+    # One number per pair, which fits int64 for any number of users and items that fit into memory.
+    keys, places = np.unique(users * len(item_ids) + items, return_inverse=True)
+    rows, columns = np.divmod(keys, max(len(item_ids), 1))
+    ends = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(user_ids)))])
+    if times is not None:
+        latest = np.full(len(keys), -np.inf)
+        np.maximum.at(latest, places, times)
+        times = latest
+    if weights is not None:
+        weights = np.bincount(places, weights, minlength=len(keys))
+    shape = len(user_ids), len(item_ids)
+    matrix = sparse.csr_array((np.ones(len(keys), np.float32), columns, ends), shape=shape)
+    return Interactions(matrix, user_ids, item_ids, times, weights, **counts)
+
+
+def ids_after(ids: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Returns ids, and then those others that are not among them."""
+    return checked_ids("ids", dict.fromkeys([*ids.tolist(), *others.tolist()]), None)
+
+
+def digest(arrays: Iterable[np.ndarray]) -> str:
+    """Returns a digest of the content of arrays of numbers or text."""
+    found = hashlib.sha256()
+    for each in arrays:
+        found.update(f"{each.dtype} {each.shape} ".encode())
+        found.update(np.ascontiguousarray(each).tobytes())
+    return found.hexdigest()
 
 
 def counted(number: int, noun: str) -> str:
@@ -259,7 +377,10 @@ def checked_ids(name: str, ids: Any, count: int | None) -> np.ndarray:
     return found
 
 
-def _indices(what: str, known: np.ndarray, ids: Iterable[Any]) -> np.ndarray:
+def indices_of(what: str, known: np.ndarray, ids: Iterable[Any]) -> np.ndarray:
+    """Returns the places of ids, int64 [ids], and raises a `ValueError` for an unknown one."""
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+        raise ValueError(f"`{what}s` must be a list of ids, got {ids!r}.")
     places = {each: place for place, each in enumerate(known.tolist())}
     found = []
     for each in ids:

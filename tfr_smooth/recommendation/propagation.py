@@ -29,7 +29,7 @@ class PropagatedFactors(CatalogFactors):
 
     def __init__(self, interactions: Interactions, layers: int, **options: Any) -> None:
         super().__init__(num_users=interactions.num_users, num_items=interactions.num_items, **options)
-        self._num_layers = layers
+        self._num_layers, self.supports_jit = layers, False
         edges = sparse.coo_array(interactions.matrix)
         degrees = np.concatenate([edges.sum(axis=1), edges.sum(axis=0)])
         items = edges.col + interactions.num_users
@@ -53,7 +53,6 @@ class PropagatedFactors(CatalogFactors):
     def without_graph(self) -> CatalogFactors:
         """Returns a model with the same vectors as its factors."""
         model = CatalogFactors.from_config(super().get_config())
-        model(tf.zeros([1], tf.int32))
         biases = self.get_weights()[2:]  # after the factors of users and items
         model.set_weights([table.numpy() for table in self._propagated()] + biases)
         return model

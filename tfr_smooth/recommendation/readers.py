@@ -18,7 +18,7 @@ def read_lists(*files: FilePattern, users: Iterable[Any] | None = None, items: I
     r"""Reads files with one line per user: `user item item ...`, the form of LightGCN's data sets.
 
     Fields are separated by spaces or tabs. A user may have several lines, or a line without items. Empty lines are
-    skipped. Ids that are all integers, without leading zeros, become integers; otherwise, ids are strings.
+    skipped. Ids that are all integers of 64 bits, without leading zeros, become integers; otherwise, ids are strings.
 
     Args:
       *files: The parts of a data set, such as a training and a test file, which share the numbers of users and items.
@@ -58,13 +58,15 @@ def from_dataframe(
     item: str,
     rating: str | None = None,
     time: str | None = None,
+    weight: str | None = None,
     least_rating: float | None = None,
     users: Iterable[Any] | None = None,
     items: Iterable[Any] | None = None,
 ) -> Any:
     """Returns the interactions of DataFrames with one row per pair.
 
-    Several rows of the same user and item are one interaction, at the latest of their times.
+    Several rows of the same user and item are one interaction, at the latest of their times and with the sum of their
+    weights.
 
     Args:
       *frames: The parts of a data set, such as a training and a test frame, which share the numbers of users and items:
@@ -73,6 +75,7 @@ def from_dataframe(
       item: The column of the items' ids, integers or strings.
       rating: The column of ratings, used only with `least_rating`.
       time: The column of times, numbers or timestamps. None: no times.
+      weight: The column of weights > 0; see `Interactions`. None: no weights.
       least_rating: The lowest rating of an interaction; pairs with a lower one are dropped. None keeps all pairs.
       users: As for `read_lists`.
       items: As for `read_lists`.
@@ -106,7 +109,7 @@ def from_dataframe(
                 expected = "a pandas DataFrame or a table with a `to_pandas` method"
                 raise ValueError(f"`{name}` must be {expected}, got {type(frame).__name__}.")
             frame = frame.to_pandas()
-        sources.append(_frame_pairs(name, frame, (user, item), rating, time, least_rating, tables))
+        sources.append(_frame_pairs(name, frame, (user, item), rating, (time, weight), least_rating, tables))
     return joined(sources, *tables)
 
 
@@ -132,7 +135,7 @@ def _file_pairs(paths: Sequence[str], users: IdTable, items: IdTable) -> Source:
         return f"{paths[bisect.bisect(starts, pair) - 1]}:{lines[pair]}"
 
     user_numbers, item_numbers = (np.frombuffer(each, np.int64) for each in found)
-    return Source(paths[0], user_numbers, item_numbers, None, 0, line_of)
+    return Source(paths[0], user_numbers, item_numbers, None, None, 0, line_of)
 
 
 def _frame_pairs(
@@ -140,7 +143,7 @@ def _frame_pairs(
     frame: Any,
     ids: tuple[str, str],
     rating: str | None,
-    time: str | None,
+    values: tuple[str | None, str | None],
     least_rating: float | None,
     tables: tuple[IdTable, IdTable],
 ) -> Source:
@@ -150,8 +153,8 @@ def _frame_pairs(
         kept = _numbers(name, frame, rating) >= least_rating
     rows = np.flatnonzero(kept)
     users, items = (_ids(name, frame, column, rows, table) for column, table in zip(ids, tables, strict=True))
-    times = None if time is None else _numbers(name, frame, time)[rows]
-    return Source(name, users, items, times, len(kept) - len(rows), lambda pair: f"{name}, row {rows[pair]}")
+    times, weights = (None if column is None else _numbers(name, frame, column)[rows] for column in values)
+    return Source(name, users, items, times, weights, len(kept) - len(rows), lambda pair: f"{name}, row {rows[pair]}")
 
 
 def _column(name: str, frame: Any, column: str | None) -> Any:

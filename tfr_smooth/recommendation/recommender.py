@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import tensorflow as tf
+from typing_extensions import Self
 
-from tfr_smooth import _arguments, losses, serving
-from tfr_smooth.recommendation import catalog_order, recommender_file, servable
-from tfr_smooth.recommendation.factors import SIMILARITIES
-from tfr_smooth.recommendation.holding_out import hold_out
-from tfr_smooth.recommendation.interactions import Interactions, sparse
-from tfr_smooth.recommendation.stages import Stage, Training
-
-# Hyperparameters of the default loss.
-_SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
+from tfr_smooth import _arguments, data, losses, serving
+from tfr_smooth._estimator import Estimator
+from tfr_smooth.recommendation import catalog_order, evaluation, servable, tables
+from tfr_smooth.recommendation.factors import CatalogFactors
+from tfr_smooth.recommendation.holding_out import hold_out, hold_out_new
+from tfr_smooth.recommendation.interactions import Interactions, digest, ids_after, indices_of
+from tfr_smooth.recommendation.stages import RecommenderTraining
 
 
-class Recommender:
+class Recommender(Estimator):
     r"""Matrix factorization trained on a ranking loss over the whole catalog, or over sampled candidates.
 
     Each user is a list with all items as documents, of which the user's items are relevant. Training starts with a
@@ -32,9 +34,9 @@ class Recommender:
       dim: Dimension of the factors, >= 1.
       similarity: "cosine" or "dot".
       temperature: Divisor of the similarities, > 0.
-      item_bias: Whether the score of each item has a trained bias. Items with an encoder have none.
+      item_bias: Whether the score of each item has a trained bias. Items with a table have none.
       propagation_layers: Number of LightGCN's propagations of the factors over the graph of users and items, >= 0, not
-        with encoders: a vector is the mean of the factors of the neighbors at this distance or nearer. Training then
+        with tables: a vector is the mean of the factors of the neighbors at this distance or nearer. Training then
         needs fewer epochs. The trained model contains the propagated vectors only.
       warm_start_epochs: Largest number of epochs with the softmax loss, >= 0.
       epochs: Largest number of epochs with `loss`, >= 1.
@@ -47,22 +49,26 @@ class Recommender:
       candidates: In the second stage, the loss is over each user's items, this number of other items, >= 1, those with
         the best scores in the step, and the item with the lowest score. None takes all items. All items are scored, so
         `negatives` is then for the first stage only.
-      patience: Epochs without a better NDCG@20 after which a stage ends, >= 1.
-      validation_fraction: Fraction of each user's items that are held out, in (0, 1).
+      patience: Epochs without improvement, >= 1, after which a stage stops. None never stops early.
+      validation_fraction: Fraction of each user's items that `fit` holds out without `validation`, in [0, 1). 0 trains
+        on all items and uses the last epoch of each stage.
       refit: Whether to train again with all items.
-      seed: Seed of the factors, batches and held-out items, >= 0. Encoders are initialized by their own seeds.
-      user_encoder: A Keras layer or model from the features of users, float32 [batch, features], to their vectors,
-        instead of factors. None for factors.
-      item_encoder: The same for items (two towers).
-      verbose: Whether to print the progress.
-      **loss_options: Hyperparameters of a loss given by name.
+      columns: The kinds of columns of tables that are not to be inferred, by name: "number", "category", "id", "text",
+        or "set:SEPARATOR" for several values in one text, such as "set:|"; see `data.infer_columns`.
+      id_factors: Whether users and items with a table that have interactions also have a factor each, which is added to
+        the vector of their features.
+      user_encoder: Your own Keras layer from the encoded features of users, float32 [batch, width], to their vectors.
+        None for two dense layers. No effect without `users`.
+      item_encoder: The same for items.
+      seed: Seed of the factors, batches and held-out items, >= 0.
+      verbose: Whether `fit` prints its progress.
+      **loss_options: Hyperparameters of a loss given by its name.
 
     Attributes:
-      interactions_: The interactions of `fit`.
+      interactions_: The interactions of the training.
       model_: The trained `CatalogFactors`.
-      best_epochs_: The numbers of epochs of the two stages.
-      validation_: NDCG@20 on held-out items after each stage.
-      history_: "loss" and "val_ndcg_cut_20" of each epoch with held-out items, for each stage.
+      history_: The training loss and, with held-out items, NDCG@20 of each epoch of both stages, by name.
+      best_epoch_: Index of the selected epoch; None without validation.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -81,6 +87,9 @@ class Recommender:
       >>> bool((top.items[0] < 8).all() and (top.items[1] >= 24).all())
       True
     """
+
+    interactions_: Interactions
+    _columns: dict[str, list[data.Column]]  # of the tables of "users" and "items"
 
     def __init__(
         self,
@@ -102,103 +111,137 @@ class Recommender:
         patience: int = 10,
         validation_fraction: float = 0.1,
         refit: bool = True,
-        seed: int = 0,
+        columns: Mapping[str, str] | None = None,
+        id_factors: bool = False,
         user_encoder: tf.keras.layers.Layer | None = None,
         item_encoder: tf.keras.layers.Layer | None = None,
+        seed: int = 0,
         verbose: bool = True,
         **loss_options: Any,
     ) -> None:
-        encoders = {
-            name: _arguments.instance(name, encoder, tf.keras.layers.Layer, optional=True)
-            for name, encoder in (("user_encoder", user_encoder), ("item_encoder", item_encoder))
-        }
-        layers = _arguments.integer("propagation_layers", propagation_layers, least=0)
-        if layers and any(encoders.values()):
-            raise ValueError(f"`propagation_layers` must be 0 with encoders, got {layers}.")
-        self._loss = self._checked_loss(loss, loss_options)
-        softmax = losses.SoftmaxLoss()
-        first = Stage(
-            "warm_start", softmax, warm_start_epochs, warm_start_learning_rate, warm_start_batch_size
-        ).checked()
-        second = Stage("", self._loss or softmax, epochs, learning_rate, batch_size).checked()
-        stages = [stage for stage in ([first] if self._loss is None else [first, second]) if stage.epochs]
-        if not stages:
-            raise ValueError("`warm_start_epochs` must be an integer >= 1 without a loss, got 0.")
-        self._training = Training(
-            stages=stages,
-            factors={
-                "dim": _arguments.integer("dim", dim, least=1),
-                "similarity": _arguments.choice("similarity", similarity, SIMILARITIES),
-                "temperature": _arguments.real("temperature", temperature, above=0.0),
-                "item_bias": _arguments.boolean("item_bias", item_bias) and item_encoder is None,
-                "seed": _arguments.integer("seed", seed, least=0),
-            },
-            encoders=encoders,
-            propagation_layers=layers,
-            negatives=_arguments.integer_or_none("negatives", negatives, least=1),
-            candidates=_arguments.integer_or_none("candidates", candidates, least=1),
-            patience=_arguments.integer("patience", patience, least=1),
-            verbose=_arguments.boolean("verbose", verbose),
-        )
-        self._fraction = _arguments.real("validation_fraction", validation_fraction, above=0.0, below=1.0)
-        self._refit = _arguments.boolean("refit", refit)
+        # scikit-learn's `clone` requires the given objects themselves.
+        given = dict(locals())
+        self._params = {name: value for name, value in given.items() if name not in ("self", "loss_options")}
+        self._params.update(loss_options)
+        self._loss_options = tuple(loss_options)
+        self._training()
 
-    @staticmethod
-    def _checked_loss(loss: Any, options: dict[str, Any]) -> losses.RankingLoss | None:
-        if isinstance(loss, str):
-            return losses.get(loss, **{**(_SMOOTHI if loss == "smoothi_ndcg" else {}), **options})
-        if options:
-            raise TypeError(f"Unknown arguments {sorted(options)}: hyperparameters need the name of a loss.")
-        return _arguments.instance("loss", loss, losses.RankingLoss, optional=True)
+    def _training(self) -> RecommenderTraining:
+        """Returns the training that the arguments define."""
+        return RecommenderTraining(self._params, self._loss_options)
 
     def fit(
         self,
         interactions: Interactions,
         *,
+        items: Any = None,
+        users: Any = None,
+        item_id: str = "item",
+        user_id: str = "user",
         validation: Interactions | None = None,
-        user_features: Any = None,
-        item_features: Any = None,
+        init_model: Recommender | None = None,
         strategy: tf.distribute.Strategy | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
-    ) -> Recommender:
-        """Trains the factors, or the encoders.
+        callbacks: Sequence[tf.keras.callbacks.Callback] = (),
+    ) -> Self:
+        """Trains the factors, or the encoders of tables.
 
         Args:
-          interactions: The items of each user. Users and items without interactions keep random factors.
-          validation: Further items of the users, which choose the epochs. None holds out `validation_fraction` of the
-            items of each user.
-          user_features: Numbers [users, features], in the order of `interactions.user_ids`, with `user_encoder`.
-          item_features: Numbers [items, features], in the order of `interactions.item_ids`, with `item_encoder`.
+          interactions: The items of each user; their weights are the labels.
+          items: A table of pandas, Polars, PyArrow or another library with the Arrow PyCapsule interface, with one row
+            per item, whose columns may be numbers with missing values, categories, booleans, dates, ids, sets, texts
+            and vectors. The vectors of items are then those of an encoder of the columns, also for items without
+            interactions, which may be only in the table. None for factors.
+          users: The same for users.
+          item_id: The column of `items` with the ids.
+          user_id: The column of `users` with the ids.
+          validation: The validation set: further items of the users. None holds out `validation_fraction` of the items
+            of each user, or of the new interactions with `init_model`.
+          init_model: A fitted recommender to continue from, such as with new days of data: with its interactions, their
+            vectors and the columns of its tables. New users and items start like those without it. The arguments of the
+            vectors must be the same.
           strategy: A `tf.distribute` strategy, such as from `training.get_strategy`: the users of each batch are shared
             by the replicas, each of which has all vectors. None trains on one device.
-          checkpoint_dir: Directory of checkpoints. The same call after an interruption resumes. None for none.
+          checkpoint_dir: Directory of checkpoints and the best models. The same call after an interruption resumes
+            after the last finished epoch. None writes nothing.
+          callbacks: Further Keras callbacks.
 
         Returns:
           The recommender.
 
         Raises:
-          ValueError: If the validation has other users or items or no items, features and encoders do not fit, or the
-            checkpoints are of other settings.
+          ValueError: If an argument or the data is invalid. The message names the column.
         """
-        train = interactions
-        if validation is None:
-            train, validation = hold_out(interactions, items=self._fraction, seed=self._training.factors["seed"])
-        train.check_same_ids("validation", validation, "interactions")
-        features = {"users": user_features, "items": item_features}
-        options = features, strategy or tf.distribute.get_strategy(), checkpoint_dir
-        model, watched = self._training.run(train, validation, *options)
-        self.best_epochs_ = [stage.best_epoch + 1 for stage in watched]
-        self.validation_ = [stage.best_value for stage in watched]
-        self.history_ = [stage.history for stage in watched]
-        if self._refit:
-            train = Interactions(train.matrix + validation.matrix, train.user_ids, train.item_ids)
-            model, _ = self._training.run(train, None, *options, epochs=self.best_epochs_)
-        self.interactions_, self.model_ = train, model
+        p, plan, start = self._params, self._training(), None
+        ids, columns = [interactions.user_ids, interactions.item_ids], {}
+        if init_model is not None:
+            init_model._fitted()
+            if p["propagation_layers"]:
+                raise ValueError(f"`propagation_layers` must be 0 with `init_model`, got {p['propagation_layers']}.")
+            old, columns = init_model.interactions_, init_model._columns
+            ids = [ids_after(*pair) for pair in zip([old.user_ids, old.item_ids], ids, strict=True)]
+        given = {"users": (users, user_id), "items": (items, item_id)}
+        ids, found = tables.read_all(given, ids, p["columns"] or {}, columns)
+        train = whole = interactions.renumbered(*ids)
+        if init_model is not None:
+            before = old.renumbered(*ids)
+            train = whole = before.union(whole)
+            places = (indices_of("user", ids[0], old.user_ids), indices_of("item", ids[1], old.item_ids))
+            start = init_model.model_, *places
+        if validation is not None:
+            interactions.check_same_ids("validation", validation, "interactions")
+            validation = validation.renumbered(*ids)
+            whole = train.union(validation)
+        elif p["validation_fraction"]:
+            split = hold_out if init_model is None else functools.partial(hold_out_new, before=before)
+            train, validation = split(whole, items=p["validation_fraction"], seed=p["seed"])
+        if validation is not None and not validation.num_interactions:
+            fraction = p["validation_fraction"]
+            raise ValueError(f"`validation` must have interactions, got none; `validation_fraction` is {fraction}.")
+        content = [each for part in (train, validation) if part is not None for each in part.arrays().values()]
+        content += [table.values for table in found.values() if table is not None]
+        content += [] if start is None else start[0].get_weights()
+        options: dict[str, Any] = {"tables": found, "start": start, "callbacks": callbacks, "data": digest(content)}
+        options |= {"strategy": strategy or tf.distribute.get_strategy(), "checkpoint_dir": checkpoint_dir}
+        first = trained = plan.run(train, validation, **options)
+        if validation is not None and p["refit"]:
+            train, trained = whole, plan.run(whole, None, epochs=first.epochs, **options)
+        trained.model.set_typical(train.items_per_user == 0)
+        self.model_, self.interactions_ = trained.model, train
+        self.history_, self.best_epoch_ = first.history, first.best_epoch
+        self._columns = {what: table.columns for what, table in found.items() if table is not None}
         return self
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
-            raise ValueError("`fit` must be called first.")
+    def update(self, interactions: Interactions, **options: Any) -> Self:
+        """Continues the training with further interactions, such as those of a new day, with the same arguments.
+
+        Args:
+          interactions: The new interactions, also of new users and items. A pair that is not new gets the latest time
+            and the sum of the weights.
+          **options: Further arguments of `fit`: the tables, if it had some, with all users or items.
+
+        Returns:
+          The recommender.
+
+        Raises:
+          ValueError: If there is no new pair, or as for `fit`.
+        """
+        return self.fit(interactions, init_model=self, **options)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        columns = {what: [dataclasses.asdict(each) for each in found] for what, found in self._columns.items()}
+        return {"columns": columns}, self.interactions_.arrays()
+
+    def _check(self, config: dict[str, Any], content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        self.interactions_ = Interactions.from_arrays(arrays)
+        for name in ("num_users", "num_items"):
+            if config[name] != getattr(self.interactions_, name):
+                raise ValueError(f"{name} is {config[name]}, but there are {getattr(self.interactions_, name)} ids")
+
+    def _restore(self, model: tf.keras.Model, content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        self.model_ = _arguments.instance("model", model, CatalogFactors)
+        columns = content["columns"].items()
+        self._columns = {what: [data.Column(**each) for each in found] for what, found in columns}
 
     def scores(self, users: Any) -> np.ndarray:
         """Scores all items.
@@ -212,54 +255,96 @@ class Recommender:
         Raises:
           ValueError: If the recommender is not fitted, or an index is not one of a user.
         """
-        self._check_fitted()
+        self._fitted()
         return self.model_.catalog_scores(self.interactions_.checked_users(users))
 
     def recommend(
-        self, users: Any = None, *, histories: Any = None, topn: int = 10, exclude_seen: bool = True
+        self,
+        users: Any = None,
+        *,
+        histories: Any = None,
+        topn: int = 10,
+        exclude: Any = None,
+        only: Any = None,
+        exclude_seen: bool = True,
     ) -> catalog_order.TopItems:
         """Returns the best items of users.
 
         Args:
-          users: Ids of users of the training, [users].
+          users: Ids of users of the training, [users]. Users without items get what an empty history gets, or the items
+            for their row of a table of users.
           histories: Instead of `users`, the ids of the items of each user, a sequence of sequences, for users who are
             not in the training; see `CatalogFactors.history_vectors`.
           topn: Items per user, >= 1.
+          exclude: Ids of items to exclude: one list for all users, or one per user. None: no further ones.
+          only: Ids of the items to choose from, such as those in stock, in the same form. None: all items.
           exclude_seen: Whether to exclude the items that the recommender was trained with, or those of the histories.
 
         Returns:
-          The ids of the items, [users, topn], best first, and their scores. With fewer unseen items than `topn`, the
-          last ids are -1, or "" if ids are strings, and the last scores -inf.
+          The ids of the items, [users, topn], best first, and their scores. With fewer items to choose from than
+          `topn`, the last ids are -1, or "" if ids are strings, and the last scores -inf.
 
         Raises:
           ValueError: If a user or item is unknown, not one of `users` and `histories` is given, or `topn` is out of
             range.
         """
-        self._check_fitted()
+        self._fitted()
         if (users is None) == (histories is None):
-            raise ValueError(
-                "One of `users` and `histories` must be given, got " + ("none." if users is None else "both.")
-            )
+            got = "none" if users is None else "both"
+            raise ValueError(f"One of `users` and `histories` must be given, got {got}.")
+        model = self.model_
         if histories is None:
             seen, scorer = self.interactions_, cast(catalog_order.CatalogScorer, self)
             indices = seen.user_indices(users)
         else:
-            seen, scorer = self._histories(histories)
+            seen = catalog_order.lists_of(histories, self.interactions_)
+            scorer = lambda users: model.vector_scores(model.history_vectors(seen.padded(users)[0])).numpy()  # noqa: E731
             indices = np.arange(seen.num_users)
-        top = catalog_order.top_items(scorer, seen, indices, topn=topn, exclude_seen=exclude_seen)
+        given = {"exclude": exclude, "only": only}
+        filters = {name: catalog_order.filter_of(name, each, self.interactions_) for name, each in given.items()}
+        options: dict[str, Any] = {"topn": topn, "exclude_seen": exclude_seen, **filters}
+        return self._with_ids(catalog_order.top_items(scorer, seen, indices, **options))
+
+    def similar_items(self, items: Any, *, topn: int = 10) -> catalog_order.TopItems:
+        """Returns the items whose vectors have the greatest cosines with those of given items.
+
+        Args:
+          items: Ids of items, [batch].
+          topn: Items per item, >= 1.
+
+        Returns:
+          The ids of the other items, [batch, topn], most similar first, and the cosines, as for `recommend`.
+
+        Raises:
+          ValueError: If an item is unknown, or `topn` is out of range.
+        """
+        model, indices = self._fitted(), self.interactions_.item_indices(items)
+        seen = catalog_order.lists_of([[each] for each in self.interactions_.item_ids[indices]], self.interactions_)
+        scorer = lambda rows: model.item_cosines(indices[rows]).numpy()  # noqa: E731
+        return self._with_ids(catalog_order.top_items(scorer, seen, np.arange(len(indices)), topn=topn))
+
+    def _with_ids(self, top: catalog_order.TopItems) -> catalog_order.TopItems:
         ids = np.append(self.interactions_.item_ids, servable.no_item(self.interactions_.item_ids))
         return top._replace(items=ids[top.items])
 
-    def _histories(self, histories: Any) -> tuple[Interactions, catalog_order.CatalogScorer]:
-        """Returns the interactions of histories, and the scores of all items for their indices."""
-        items = [self.interactions_.item_indices(each) for each in histories]
-        splits = np.cumsum([0, *map(len, items)])
-        indices = np.concatenate([np.zeros(0, np.int64), *items])
-        matrix = sparse.csr_array(
-            (np.ones(len(indices)), indices, splits), shape=(len(items), len(self.interactions_.item_ids))
-        )
-        seen, model = Interactions(matrix, item_ids=self.interactions_.item_ids), self.model_
-        return seen, lambda users: model.vector_scores(model.history_vectors(seen.padded(users))).numpy()
+    def evaluate(
+        self, test: Interactions, *, measures: str | Iterable[str] = evaluation.DEFAULT_MEASURES
+    ) -> evaluation.CatalogEvaluation:
+        """Ranks all items that the recommender was not trained with for each user with test items.
+
+        Args:
+          test: The test items of users; all users and items must be known to the recommender.
+          measures: As for `recommendation.evaluate`.
+
+        Returns:
+          The values of each user, and their means, also of warm and cold users apart; see `recommendation.evaluate`.
+
+        Raises:
+          ValueError: If a user or item is unknown, or as for `recommendation.evaluate`.
+        """
+        self._fitted()
+        seen = self.interactions_
+        return evaluation.evaluate(self, test.renumbered(seen.user_ids, seen.item_ids), seen=seen, measures=measures)
 
     def export(
         self,
@@ -277,11 +362,14 @@ class Recommender:
         - "users", also the default one: "users", ids [batch]. Unknown users get recommendations that do not depend on
           the user, like empty histories.
         - "histories": "histories", ids of items [batch, longest], padded by -1 or "". Unknown items are ignored.
+        - "filtered_users" and "filtered_histories": also "exclude" and "only", ids of items [batch, any] or, for all
+          users, [1, any], padded by -1 or "": the items to exclude, and those to choose from. A row of `only` that is
+          empty or all padding allows all items, and unknown items are ignored.
         - "item_vectors": no inputs; "items", ids [items], and "vectors" [items, size], for an index of nearest
           neighbors such as ScaNN or FAISS, with the inner product as similarity.
 
-        The first two return "items", ids [batch, topn], best first, their "scores" [batch, topn], and the "vectors" of
-        the users [batch, size] that query such an index. The size is `dim`, and with biases one more. With fewer unseen
+        All but the last return "items", ids [batch, topn], best first, their "scores" [batch, topn], and the "vectors"
+        of the users [batch, size] that query such an index. The size is `dim`, and with biases one more. With fewer
         items than `topn`, the last ids are -1 or "", and their scores `models.PADDING_SCORE`.
 
         Args:
@@ -299,7 +387,7 @@ class Recommender:
           ValueError: If the recommender is not fitted, an argument is out of range, the version exists, or -1 is the id
             of an item.
         """
-        self._check_fitted()
+        self._fitted()
         return servable.export(
             path,
             self.model_,
@@ -307,31 +395,5 @@ class Recommender:
             topn=min(_arguments.integer("topn", topn, least=1), self.interactions_.num_items),
             exclude_seen=_arguments.boolean("exclude_seen", exclude_seen),
             version=version,
-            card=card or serving.ModelCard(loss=self._loss),
+            card=card or serving.ModelCard(loss=self._training().loss),
         )
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model, ids and seen items to one file.
-
-        Args:
-          path: The file, which should end in ".npz".
-
-        Raises:
-          ValueError: If the recommender is not fitted.
-        """
-        self._check_fitted()
-        recommender_file.write(path, self.model_, self.interactions_)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Recommender:
-        """Reads a recommender that `save` wrote, to recommend and evaluate.
-
-        Args:
-          path: The file.
-
-        Returns:
-          The recommender. Its `fit` trains with the default settings.
-        """
-        recommender = cls()
-        recommender.model_, recommender.interactions_ = recommender_file.read(path)
-        return recommender

@@ -29,7 +29,7 @@ def export(
     version: int | None,
     card: ModelCard,
 ) -> Path:
-    """Creates PATH/VERSION with the signatures "users", "histories" and "item_vectors", and returns it."""
+    """Creates PATH/VERSION with the signatures that `Recommender.export` describes, and returns it."""
     servable = Servable(model, interactions, topn=topn, exclude_seen=exclude_seen)
 
     def write(folder: Path, number: int) -> None:
@@ -37,6 +37,8 @@ def export(
             "serving_default": servable.users,
             "users": servable.users,
             "histories": servable.histories,
+            "filtered_users": servable.filtered_users,
+            "filtered_histories": servable.filtered_histories,
             "item_vectors": servable.item_vectors,
         }
         tf.saved_model.save(servable, os.fspath(folder), signatures=signatures)
@@ -75,12 +77,18 @@ class Servable(tf.Module):
         self._seen = tf.Variable(matrix.indices.astype(np.int32), trainable=False)
         self._row_splits = tf.Variable(matrix.indptr.astype(np.int64), trainable=False)
         users = tf.TensorSpec([None], _dtype(interactions.user_ids), name="users")
-        histories = tf.TensorSpec([None, None], _dtype(interactions.item_ids), name="histories")
+        items = {
+            name: tf.TensorSpec([None, None], _dtype(interactions.item_ids), name=name)
+            for name in ("histories", "exclude", "only")
+        }
+        histories, *filters = items.values()
         self.users = tf.function(self._users, input_signature=[users])
         self.histories = tf.function(self._histories, input_signature=[histories])
+        self.filtered_users = tf.function(self._users, input_signature=[users, *filters])
+        self.filtered_histories = tf.function(self._histories, input_signature=[histories, *filters])
         self.item_vectors = tf.function(self._item_vectors, input_signature=[])
 
-    def _users(self, users: tf.Tensor) -> Tensors:
+    def _users(self, users: tf.Tensor, exclude: Any = None, only: Any = None) -> Tensors:
         rows = self._user_table.lookup(users)
         is_known = rows >= 0
         rows = tf.maximum(rows, 0)
@@ -88,22 +96,32 @@ class Servable(tf.Module):
         seen = tf.where(is_known[:, tf.newaxis], seen.to_tensor(-1), -1)
         # Unknown users get what users without items get.
         unknown = self._model.history_vectors(tf.constant([[-1]]))
-        return self._best(tf.where(is_known[:, tf.newaxis], self._model.user_vectors(rows), unknown), seen)
+        vectors = tf.where(is_known[:, tf.newaxis], self._model.user_vectors(rows), unknown)
+        return self._best(vectors, seen, exclude, only)
 
-    def _histories(self, histories: tf.Tensor) -> Tensors:
+    def _histories(self, histories: tf.Tensor, exclude: Any = None, only: Any = None) -> Tensors:
         items = tf.cast(self._item_table.lookup(histories), tf.int32)
-        return self._best(self._model.history_vectors(items), items)
+        return self._best(self._model.history_vectors(items), items, exclude, only)
 
     def _item_vectors(self) -> Tensors:
         return {"items": self._item_ids[:-1], "vectors": self._model.item_vectors()}
 
-    def _best(self, vectors: tf.Tensor, seen: tf.Tensor) -> Tensors:
+    def _best(self, vectors: tf.Tensor, seen: tf.Tensor, exclude: Any, only: Any) -> Tensors:
         scores = self._model.vector_scores(vectors)
         if self._exclude_seen:
-            scores = tf.where(dense_labels(seen, self._item_ids.shape[0] - 1) > 0.0, PADDING_SCORE, scores)
+            scores = tf.where(self._among(seen), PADDING_SCORE, scores)
+        if exclude is not None:
+            allowed = self._among(tf.cast(self._item_table.lookup(only), tf.int32))
+            allowed |= tf.reduce_all(tf.equal(only, self.no_item), axis=1, keepdims=True)
+            excluded = self._among(tf.cast(self._item_table.lookup(exclude), tf.int32))
+            scores = tf.where(excluded | ~allowed, PADDING_SCORE, scores)
         best, items = tf.math.top_k(scores, self._topn)
         items = tf.where(best > PADDING_SCORE, items, self._item_ids.shape[0] - 1)
         return {"items": tf.gather(self._item_ids, items), "scores": best, "vectors": vectors}
+
+    def _among(self, items: tf.Tensor) -> tf.Tensor:
+        """Returns which items of the catalog are among given ones [batch, longest]: bool [batch, items]."""
+        return dense_labels(items, self._item_ids.shape[0] - 1) > 0.0
 
 
 def no_item(item_ids: np.ndarray) -> Any:

@@ -2,187 +2,218 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, losses, training
+from tfr_smooth import _arguments, _compiled, losses, measures, training
+from tfr_smooth._estimator import serialized
 from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
 from tfr_smooth.recommendation.best_items import BestItemsLoss
 from tfr_smooth.recommendation.evaluation import evaluate
-from tfr_smooth.recommendation.factors import CatalogFactors, check_given_with
+from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.propagation import PropagatedFactors
+from tfr_smooth.recommendation.tables import Table
+
+# Hyperparameters of the default loss.
+_SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
+_LEAST = {"dim": 1, "propagation_layers": 0, "warm_start_epochs": 0, "epochs": 1, "warm_start_batch_size": 1}
+_LEAST |= {"batch_size": 1, "seed": 0}
+_OF_FACTORS = ("dim", "similarity", "temperature", "item_bias", "id_factors", "seed")
 
 
-class Stage(NamedTuple):
-    """A stage of the training; `prefix` is that of its arguments."""
+class Trained(NamedTuple):
+    """A trained model, outside of the strategy's scope, so that any process can use it.
 
-    prefix: str
-    loss: losses.RankingLoss
-    epochs: int
-    learning_rate: float
-    batch_size: int
-
-    def checked(self) -> Stage:
-        """Returns the stage if its numbers are valid."""
-        start = f"{self.prefix}_" if self.prefix else ""
-        _arguments.integer(f"{start}epochs", self.epochs, least=0 if start else 1)
-        _arguments.real(f"{start}learning_rate", self.learning_rate, above=0.0)
-        _arguments.integer(f"{start}batch_size", self.batch_size, least=1)
-        return self
-
-
-@dataclasses.dataclass(frozen=True)
-class Training:
-    """The settings of a training, which are those of `Recommender`.
-
-    Args:
-      stages: The stages with at least one epoch.
-      factors: Arguments of `CatalogFactors`.
-      encoders: Further ones, by name; None for factors.
-      propagation_layers: See `Recommender`, like the others.
-      negatives: The number of items, or None.
-      candidates: The number of items, or None.
-      patience: The number of epochs.
-      verbose: Whether to print the progress.
+    Attributes:
+      model: The factors.
+      history: The training loss and the validation metrics of each epoch of all stages, by name.
+      epochs: The number of epochs until the selected one, of each stage; empty without validation.
+      best_epoch: Index in the history of the selected epoch; None without validation.
     """
 
-    stages: Sequence[Stage]
-    factors: dict[str, Any]
-    encoders: dict[str, tf.keras.layers.Layer | None]
-    propagation_layers: int
-    negatives: int | None
-    candidates: int | None
-    patience: int
-    verbose: bool
+    model: CatalogFactors
+    history: dict[str, list[float]]
+    epochs: list[int]
+    best_epoch: int | None
+
+
+class RecommenderTraining:
+    """What the arguments of a `Recommender` define.
+
+    Args:
+      params: The arguments of the constructor, with the hyperparameters of the loss.
+      loss_options: The names of these hyperparameters.
+
+    Raises:
+      ValueError: If an argument is out of its range.
+    """
+
+    def __init__(self, params: Mapping[str, Any], loss_options: Sequence[str]) -> None:
+        self._params = params
+        for name, least in _LEAST.items():
+            _arguments.integer(name, params[name], least=least)
+        for name in ("negatives", "candidates", "patience"):
+            _arguments.integer_or_none(name, params[name], least=1)
+        for name in ("temperature", "warm_start_learning_rate", "learning_rate"):
+            _arguments.real(name, params[name], above=0.0)
+        if params["validation_fraction"] != 0.0:
+            _arguments.real("validation_fraction", params["validation_fraction"], above=0.0, below=1.0)
+        for name in ("item_bias", "id_factors", "refit", "verbose"):
+            _arguments.boolean(name, params[name])
+        _arguments.choice("similarity", params["similarity"], SIMILARITIES)
+        for name in ("user_encoder", "item_encoder"):
+            _arguments.instance(name, params[name], tf.keras.layers.Layer, optional=True)
+        self.loss: Any = self._make_loss(params["loss"], {name: params[name] for name in loss_options})
+        if self.loss is None and params["warm_start_epochs"] == 0:
+            raise ValueError("`warm_start_epochs` must be an integer >= 1 without a loss, got 0.")
+
+    @staticmethod
+    def _make_loss(loss: Any, options: dict[str, Any]) -> losses.RankingLoss | None:
+        if not isinstance(loss, str):
+            if options:
+                raise ValueError(f"`loss` must be a name to take {sorted(options)[0]!r}, got {loss!r}.")
+            return _arguments.instance("loss", loss, losses.RankingLoss, optional=True)
+        known = losses.hyperparameters(_arguments.name("loss", loss, losses.NAMES))
+        for name in options:
+            if name not in known:
+                expected = f"an argument of Recommender or a hyperparameter of {loss}, such as {', '.join(known)}"
+                raise ValueError(f"`{name}` must be {expected}, got {options[name]!r}.")
+        return losses.get(loss, **{**(_SMOOTHI if loss == "smoothi_ndcg" else {}), **options})
 
     def run(
         self,
         train: Interactions,
         validation: Interactions | None,
-        features: dict[str, Any],
+        *,
+        tables: Mapping[str, Table | None],
+        start: tuple[CatalogFactors, np.ndarray, np.ndarray] | None,
+        epochs: Sequence[int] | None = None,
         strategy: tf.distribute.Strategy,
         checkpoint_dir: str | os.PathLike[str] | None,
-        epochs: Sequence[int] | None = None,
-    ) -> tuple[CatalogFactors, list[Any]]:
-        """Trains a model.
+        data: str,
+        callbacks: Sequence[tf.keras.callbacks.Callback],
+    ) -> Trained:
+        """Trains a model; the other arguments are those of `Recommender.fit`.
 
         Args:
           train: The interactions to train on.
-          validation: Those that choose the epochs, or None.
-          features: The features of "users" and "items", or None.
-          strategy: A `tf.distribute` strategy.
-          checkpoint_dir: Directory of checkpoints, or None.
-          epochs: The numbers of epochs of the stages without a validation.
+          validation: Those that choose the epochs. None uses the last epoch.
+          tables: The features of "users" and "items", or None.
+          start: The model to continue from, and the places of its users and of its items. None for new factors.
+          epochs: The numbers of epochs of the stages. None: those of the arguments.
+          strategy: The strategy.
+          checkpoint_dir: The directory.
+          data: A digest of the data, which a resumed training must have in common.
+          callbacks: Further Keras callbacks.
 
         Returns:
-          The model, outside of the strategy's scope, so that any process can use it, and the `training.Validation` of
-          each stage.
+          The trained model.
         """
+        p, measure = self._params, getattr(self.loss, "measure", None)
+        if train.weights is not None and isinstance(measure, measures.BinaryMeasure) and train.weights.min() < 1.0:
+            expected = f"weights >= 1 for the loss {self.loss.name!r}, whose relevant items have labels >= 1"
+            raise ValueError(f"`interactions` must have {expected}, got {train.weights.min():g}.")
         with strategy.scope():
-            model = self._model(train, features)
-        watched = []
-        for place, stage in enumerate(self.stages):
-            stage = stage if epochs is None else stage._replace(epochs=epochs[place])
-            watched.append(self._run_part(model, stage, train, validation, checkpoint_dir))
-        if strategy is not tf.distribute.get_strategy():
-            trained = self._model(train, features)
-            trained.set_weights(model.get_weights())
-            model = trained
-        return _without_graph(model), [each for each in watched if each is not None]
+            model = self._model(train, tables)
+            if start is not None:
+                model.continue_from(*start)
+        settings = {name: value for name, value in serialized(p).items() if name != "verbose"}
+        settings = json.loads(json.dumps({**settings, "data": data}, default=str))
+        history: dict[str, list[float]] = {}
+        planned, best_epochs, best_epoch = iter(epochs or ()), [], None
+        for prefix, loss in (("warm_start_", losses.SoftmaxLoss()), ("", self.loss)):
+            if loss is None or not p[f"{prefix}epochs"]:
+                continue
+            number = next(planned, p[f"{prefix}epochs"])
+            folder, watched = None, None
+            if checkpoint_dir is not None:
+                folder = Path(checkpoint_dir, f"{prefix or 'loss_'}{'all' if validation is None else 'held_out'}")
+            if validation is not None:
+                watched = training.Validation(
+                    lambda model: {"ndcg_cut_20": _quality(model, train, validation)},
+                    monitor="ndcg_cut_20",
+                    path=None if folder is None else folder / "best.keras",
+                    patience=p["patience"],
+                )
+            found = training.train(
+                model,
+                self._batches(model, train, prefix, loss, number),
+                epochs=number,
+                steps_per_epoch=-(-int((train.items_per_user > 0).sum()) // p[f"{prefix}batch_size"]),
+                validation=watched,
+                checkpoint_dir=folder,
+                settings={**settings, "stage_epochs": number},
+                callbacks=[*callbacks, *([training.ProgressLog()] if p["verbose"] else [])],
+            )
+            if watched is not None and watched.best_epoch is not None:
+                best_epochs.append(watched.best_epoch + 1)
+                best_epoch = len(history.get("loss", [])) + watched.best_epoch
+            for each, values in found.items():
+                history.setdefault(each, []).extend(values)
+        if isinstance(model, PropagatedFactors):
+            return Trained(model.without_graph(), history, best_epochs, best_epoch)
+        trained = self._model(train, tables)
+        trained.set_weights(model.get_weights())
+        return Trained(trained, history, best_epochs, best_epoch)
 
-    def _model(self, train: Interactions, features: dict[str, Any]) -> CatalogFactors:
-        columns = {}
-        for what, values in features.items():
-            name, encoder = f"{what[:-1]}_features", f"{what[:-1]}_encoder"
-            shape = None if values is None else np.shape(values)
-            check_given_with(name, shape, encoder, self.encoders[encoder])
-            # `set_features` checks the shape.
-            columns[f"num_{name}"] = None if shape is None else max(1, math.prod(shape[1:]))
-        options: dict[str, Any] = {**self.factors, **self.encoders, **columns}
-        if self.propagation_layers:
-            model: CatalogFactors = PropagatedFactors(train, self.propagation_layers, **options)
-        else:
-            model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
-        model.set_features(**features)
-        model(tf.zeros([1], tf.int32))
+    def _model(self, train: Interactions, tables: Mapping[str, Table | None]) -> CatalogFactors:
+        options: dict[str, Any] = {name: self._params[name] for name in _OF_FACTORS}
+        layers = self._params["propagation_layers"]
+        for what, table in tables.items():
+            name = f"{what[:-1]}_encoder"
+            if table is None:
+                if self._params[name] is not None:
+                    raise ValueError(f"`{what}` must be a table with `{name}`, got None.")
+                continue
+            if layers:
+                raise ValueError(f"`propagation_layers` must be 0 with tables, got {layers}.")
+            options[name] = table.encoder(name, self._params[name], options["dim"], options["seed"])
+            options["item_bias"] &= what != "items"
+        if layers:
+            return PropagatedFactors(train, layers, **options)
+        model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
+        model.set_features(train, **{what: table.values for what, table in tables.items() if table is not None})
         return model
 
-    def _run_part(
-        self,
-        model: CatalogFactors,
-        stage: Stage,
-        train: Interactions,
-        validation: Interactions | None,
-        checkpoint_dir: str | os.PathLike[str] | None,
-    ) -> training.Validation | None:
-        seed, is_warm_start = self.factors["seed"], stage.prefix != ""
-        negatives, loss = self.negatives, stage.loss
-        if self.candidates is not None and not is_warm_start:
-            negatives, loss = None, BestItemsLoss(loss, self.candidates)
+    def _batches(self, model: CatalogFactors, train: Interactions, prefix: str, loss: Any, epochs: int) -> Any:
+        """Compiles the model, and returns the function from the number of finished epochs to the other batches."""
+        p, negatives = self._params, self._params["negatives"]
+        if p["candidates"] is not None and not prefix:
+            negatives, loss = None, BestItemsLoss(loss, p["candidates"])
         with model.distribute_strategy.scope():
             # The softmax of a catalog is bound by memory, and XLA has fewer arrays. Encoders may not support XLA, the
             # product with a graph does not, samples would need a program for each number of items, and replicas cannot
             # share a program.
-            is_table = not any(self.encoders.values()) and not self.propagation_layers
-            is_compiled = is_warm_start and negatives is None and is_table
-            is_compiled = is_compiled and _compiled.has_xla() and not tf.distribute.has_strategy()
-            model.compile(tf.keras.optimizers.Adam(stage.learning_rate), loss, jit_compile=is_compiled)
-        watched = None
-        if validation is not None:
-            watched = training.Validation(
-                lambda model: {"ndcg_cut_20": _quality(model, train, validation)},
-                monitor="ndcg_cut_20",
-                patience=self.patience,
-            )
+            is_compiled = bool(prefix) and negatives is None and model.supports_jit and _compiled.has_xla()
+            is_compiled = is_compiled and not tf.distribute.has_strategy()
+            model.compile(tf.keras.optimizers.Adam(p[f"{prefix}learning_rate"]), loss, jit_compile=is_compiled)
 
         def batches(finished: int) -> tf.data.Dataset:
-            remaining = stage.epochs - finished
-            options = {"batch_size": stage.batch_size, "seed": seed, "num_epochs": remaining, "first_epoch": finished}
+            options: dict[str, Any] = {"batch_size": p[f"{prefix}batch_size"], "seed": p["seed"]}
+            options |= {"num_epochs": epochs - finished, "first_epoch": finished}
             if negatives is None:
-                dataset = user_batches(train, **options).map(
-                    lambda users, items: (users, dense_labels(items, train.num_items))
+                return user_batches(train, **options).map(
+                    lambda users, items, weights: (users, dense_labels(items, train.num_items, weights))
                 )
-            else:
-                dataset = candidate_batches(train, negatives=negatives, **options)
-            return dataset if is_warm_start else dataset.map(_without_offsets)
+            dataset = candidate_batches(train, negatives=negatives, **options)
+            return dataset if prefix else dataset.map(_without_offsets)
 
-        name = f"{stage.prefix or 'loss'}_{'all' if validation is None else 'held_out'}"
-        training.train(
-            model,
-            batches,
-            epochs=stage.epochs,
-            steps_per_epoch=-(-int((train.items_per_user > 0).sum()) // stage.batch_size),
-            validation=watched,
-            checkpoint_dir=None if checkpoint_dir is None else os.path.join(checkpoint_dir, name),
-            settings={
-                **model.get_config(),
-                "name": None,
-                "loss": losses.serialize(stage.loss),
-                "learning_rate": stage.learning_rate,
-                "negatives": negatives,
-                "candidates": None if is_warm_start else self.candidates,
-            },
-            callbacks=[training.ProgressLog()] if self.verbose else [],
-        )
-        return watched
+        return batches
 
 
 def _quality(model: CatalogFactors, train: Interactions, validation: Interactions) -> float:
-    result = evaluate(_without_graph(model).catalog_scores, validation, seen=train, measures="ndcg_cut_20")
+    model = model.without_graph() if isinstance(model, PropagatedFactors) else model
+    result = evaluate(model.catalog_scores, validation, seen=train, measures="ndcg_cut_20")
     return result.means["ndcg_cut_20"].mean
 
 
-def _without_graph(model: CatalogFactors) -> CatalogFactors:
-    return model.without_graph() if isinstance(model, PropagatedFactors) else model
-
-
-def _without_offsets(inputs: Any, labels: tf.Tensor) -> tuple[Any, ...]:
+def _without_offsets(inputs: dict[str, tf.Tensor], labels: tf.Tensor) -> tuple[Any, ...]:
     """Offsets are for sums over items, not for their ranks."""
-    return (inputs | {"offsets": tf.zeros_like(labels)} if isinstance(inputs, dict) else inputs), labels
+    return {**inputs, "offsets": tf.zeros_like(labels)}, labels
