@@ -3,7 +3,8 @@
 python benchmarks/rerankers.py --model_dir=all-MiniLM-L6-v2 --threads=1 --runs=3 --warm_runs=1
 
 Both sides tokenize the same texts, of made-up words, and use the same checkpoint. Training steps have 8 lists of a
-relevant and three other documents, a softmax loss, all layers and Adam. sentence-transformers is used if it is installed.
+relevant and three other documents, a softmax loss, all layers and Adam. sentence-transformers is used if it is
+installed.
 """
 
 from __future__ import annotations

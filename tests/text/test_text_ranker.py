@@ -49,7 +49,7 @@ def test_predictions_ranks_files_and_exports_agree(tmp_path, table, interaction,
 
 def test_a_clone_has_the_arguments(checkpoint):
     ranker = make(checkpoint, loss=losses.SmoothINDCGLoss(), warm_start=0.5)
-    assert clone(ranker).get_params() == ranker.get_params()
+    assert repr(clone(ranker)) == repr(ranker)
     assert ranker.set_params(loss="smoothi_ndcg", alpha=2.0).get_params()["alpha"] == 2.0
     assert "alpha=2.0" in repr(ranker)
 

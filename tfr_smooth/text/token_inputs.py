@@ -160,7 +160,7 @@ class LateInputs(_Inputs):
             rows = documents[pairs]
             some = vectors["query"][queries[pairs[:1]]], vectors["document"][rows][np.newaxis]
             mask = self.ids["document"][rows] != self._special.pad
-            scores[pairs] = model.in_graph("interact", *some, mask[np.newaxis])[0]
+            scores[pairs] = model.in_graph("interact", *some, mask[np.newaxis])[0].numpy()
         return scores
 
     def _vectors(self, model: LateInteraction, name: str) -> np.ndarray:
@@ -168,7 +168,7 @@ class LateInputs(_Inputs):
         ids = self.ids[name]
         found = np.zeros((*ids.shape, model.encoder.width), np.float32)
         for rows in self._by_length(ids):
-            some = model.in_graph("vectors", *self.rows(name, rows).values())
+            some = model.in_graph("vectors", *self.rows(name, rows).values()).numpy()
             found[rows, : some.shape[1]] = some
         return found
 
@@ -215,7 +215,7 @@ class PairInputs(_Inputs):
         """Returns the scores of all pairs, float32 [pairs]."""
         scores = np.zeros(len(self.ids["pair"]), np.float32)
         for rows in self._by_length(self.ids["pair"]):
-            scores[rows] = model.in_graph("call", self.rows("pair", rows[np.newaxis]))[0]
+            scores[rows] = model.in_graph("call", self.rows("pair", rows[np.newaxis]))[0].numpy()
         return scores
 
 
