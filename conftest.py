@@ -23,8 +23,7 @@ collect_ignore += [] if HAS_KERAS_HUB else ["tfr_smooth/text", "tests/text", "te
 SLOW_EXAMPLES = {
     "ranker.Ranker",
     "recommendation.recommender.Recommender",
-    "text.reranker_export.export_reranker",
-    "text.training.train",
+    "text.text_ranker.TextRanker",
     "tf_ranking.pipeline.SimplePipeline",
     "training.progress.ProgressLog",
     "training.resuming.ResumableTraining",

@@ -42,33 +42,30 @@ def texts() -> tuple[dict[str, str], dict[str, list[str]]]:
 
 def ours(queries: dict[str, str], documents: dict[str, list[str]]) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """Returns functions that rerank, with the scores as result, and that train."""
+    import pandas as pd
     import tensorflow as tf
 
     from tfr_smooth import losses, text
+    from tfr_smooth.text import text_lists, token_inputs, training_lists
 
-    encoder, tokenizer = text.load_encoder(_MODEL_DIR.value)
-    model = text.CrossEncoder(encoder)
+    rows = [
+        (queries[query], each, int(number == 0))
+        for query, found in documents.items()
+        for number, each in enumerate(found)
+    ]
+    table = pd.DataFrame(rows, columns=["query", "text", "label"])
+    ranker = text.TextRanker(encoder=_MODEL_DIR.value, length=_LENGTH.value, epochs=0, verbose=False).fit(table)
+    model = ranker.model_
     model.compile(tf.keras.optimizers.Adam(2e-5), losses.SoftmaxLoss())
-    names = {query: [f"{query}_{number}" for number in range(_DEPTH.value)] for query in queries}
-    content = {
-        name: text.Document("", each)
-        for query, found in names.items()
-        for name, each in zip(found, documents[query], strict=True)
-    }
-    labels = {query: {found[0]: 1} for query, found in names.items()}
-    collection = text.Collection(content, queries, labels, {})
-
-    def rerank() -> np.ndarray:
-        inputs = text.PairInputs(collection, tokenizer, names, length=_LENGTH.value)
-        return np.array([list(scores.values()) for scores in inputs.rank(model, names).values()])
 
     def train() -> None:
-        inputs = text.PairInputs(collection, tokenizer, names, length=_LENGTH.value)
-        run = {query: dict.fromkeys(found, 0.0) for query, found in names.items()}
-        lists = text.TrainingLists(list(queries), labels, run, relevant=1, others=DOCUMENTS - 1)
-        model.fit(lists.dataset(inputs, batch_size=LISTS), verbose=0, shuffle=False)
+        lists = text_lists.lists_of(table, ranker.columns_, labeled=True)
+        pairs = (lists.values(name).tolist() for name in ("query", "text"))
+        inputs = token_inputs.PairInputs(model.encoder, *pairs, length=_LENGTH.value, passages=1)
+        drawn = training_lists.TrainingLists(lists, relevant=1, others=DOCUMENTS - 1, seed=0)
+        model.fit(drawn.dataset(inputs, batch_size=LISTS, epochs=range(1)), verbose=0, shuffle=False)
 
-    return rerank, train
+    return lambda: ranker.predict(table).reshape(len(queries), -1), train
 
 
 def theirs(queries: dict[str, str], documents: dict[str, list[str]]) -> tuple[Callable[[], Any], Callable[[], Any]]:

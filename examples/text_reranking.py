@@ -11,19 +11,21 @@ When restarted, it runs only jobs without a result. docs/text.md describes files
 
 from __future__ import annotations
 
+import csv
 import pathlib
 from typing import Any
 
 import startup
 
 # isort: split
+import pandas as pd
 import tensorflow as tf
 from absl import flags
 from command_line import errors_in_one_line, json_flag
 
 import experiments
-from experiments.cross_validation import CrossValidation
-from tfr_smooth import losses, text, training
+from experiments.cross_validation import MEASURES, CrossValidation
+from tfr_smooth import evaluation, losses, text, training
 
 _DOCS = flags.DEFINE_string("docs", None, "TSV file of documents: doc_id, title, text, with a header.")
 _QUERIES = flags.DEFINE_string("queries", None, "TSV file of queries: query_id, text, with a header.")
@@ -44,7 +46,6 @@ _NAME = flags.DEFINE_string(
 _MODEL_DIR = flags.DEFINE_string(
     "model_dir", None, "Folder of the encoder: a preset of KerasHub or a download from Hugging Face.", required=True
 )
-_SHA256 = flags.DEFINE_string("sha256", None, "Expected SHA-256 hash of model.safetensors or model.weights.h5.")
 _SCORER = flags.DEFINE_enum("scorer", "late", ["late", "cross"], "Late interaction (ColBERT) or cross-encoder.")
 _LOSSES = flags.DEFINE_string(
     "losses",
@@ -74,7 +75,7 @@ _PASSAGES = flags.DEFINE_integer("passages", 1, "Maximum passages per document (
 _PRETRAINING = flags.DEFINE_integer(
     "pretraining_epochs", 0, "Epochs of pretraining with the documents' titles as queries.", lower_bound=0
 )
-_SELECT_BY = flags.DEFINE_enum("select_by", "ndcg_cut_10", text.MEASURES, "Validation measure for epoch and mix.")
+_SELECT_BY = flags.DEFINE_enum("select_by", "ndcg_cut_10", MEASURES, "Validation measure for epoch and mix.")
 _PRECISION = flags.DEFINE_enum(
     "precision", "float32", ["float32", "bfloat16", "float16"], "Other than float32: mixed precision, where supported."
 )
@@ -82,6 +83,9 @@ _STRATEGY = flags.DEFINE_enum("strategy", "none", ["none", "mirrored", "multi_wo
 _EXPORT = flags.DEFINE_string("export", None, "Also export the model of the first loss and fold 1 to this folder.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/text", "Folder for all output.")
 _VERBOSE = flags.DEFINE_bool("verbose", False, "Print one line per epoch.")
+
+# Columns of pairs.
+COLUMNS = ("query_id", "doc_id", "query", "text", "label")
 
 
 def main(argv: list[str]) -> None:
@@ -94,33 +98,25 @@ def main(argv: list[str]) -> None:
         strategy = training.get_strategy(_STRATEGY.value)
         if _PRECISION.value != "float32":
             tf.keras.mixed_precision.set_global_policy(f"mixed_{_PRECISION.value}")
-        recipe()
         names = _LOSSES.value.split()
         if unused := sorted(set(_LOSS_ARGS.value) - set(names)):
             raise ValueError(f"--loss_args must be for losses of --losses, got {unused}.")
         compared = {name: loss_of(name) for name in names}
-        encoder, tokenizer = load()
-        check(encoder)
+        made = ranker()
         source = read()
-    collection, run = source["collection"], source["run"]
-    describe(collection, run)
+    describe(source["table"])
     output = pathlib.Path(_OUTPUT_DIR.value)
-    start, settings = starting_point(collection, output, strategy)
-    inputs = make_inputs(collection, tokenizer, candidates(collection, run))
-    inputs.freeze(encoder, output / "cache", progress=progress)
     plan = CrossValidation(
         _NAME.value or pathlib.Path(_DOCS.value or _TRAIN.value).resolve().parent.name,
-        inputs=inputs,
-        make=start,
+        ranker=made,
         losses=compared,
         folder=output,
         **source,
         folds=_FOLDS.value,
         seeds=_SEEDS.value,
-        recipe=recipe(),
-        settings=settings,
+        init_model=pretrained(output, strategy) if _PRETRAINING.value else None,
+        settings=settings(),
         strategy=strategy,
-        verbose=_VERBOSE.value,
     )
     plan.compute(progress=progress)
     results = experiments.write_results(plan.results(), output)
@@ -128,8 +124,7 @@ def main(argv: list[str]) -> None:
     if _EXPORT.value:
         jobs = plan.jobs()
         job = next((job for job in jobs if job.loss is not None), jobs[0])
-        model = job.model(output / "export_training")
-        print(f"Exported to {text.export_reranker(model, _EXPORT.value, inputs=inputs)}")
+        print(f"Exported to {job.trained(output / 'export_training').export(_EXPORT.value)}")
 
 
 def input_files() -> dict[str, Any]:
@@ -141,22 +136,53 @@ def input_files() -> dict[str, Any]:
 
 
 def read() -> dict[str, Any]:
-    """Returns the collection, the run of the first stage, and the split, as arguments of `CrossValidation`."""
+    """Returns the table, the sources, the split and the name of the first stage, as arguments of `CrossValidation`."""
     if "docs" in input_files():
-        collection = text.read_collection(
-            _DOCS.value, _QUERIES.value, _QRELS.value, gains=gains(), source_grade=_SOURCE_GRADE.value
-        )
-        return {"collection": collection, "run": text.bm25(collection, depth=_DEPTH.value)}
+        files, grade = (_DOCS.value, _QUERIES.value, _QRELS.value), _SOURCE_GRADE.value
+        table = text.read_collection(*files, depth=_DEPTH.value, gains=gains(), source_grade=grade)
+        judged = evaluation.read_qrels(_QRELS.value)
+        sources = {query: [name for name in docs if docs[name] == grade] for query, docs in judged.items()}
+        return {"table": table, "sources": sources}
     if _PRETRAINING.value:
         raise ValueError("--pretraining_epochs needs documents with titles, which files of pairs do not have.")
     tests = {pathlib.Path(path).name.partition(".")[0]: path for path in _TEST.value}
     files = {**tests, "train": _TRAIN.value, "valid": _VALID.value}
     if len(files) < len(_TEST.value) + 2:
         raise ValueError(f"The names of the files in --test must differ, and not be train or valid, got {_TEST.value}.")
-    pairs = text.read_pairs(files, answered_only=_ANSWERED_ONLY.value)
-    run = {**text.bm25(pairs.collection, candidates=pairs.candidates), **pairs.scores}
-    first_stage = "first stage" if pairs.scores else "bm25"
-    return {"collection": pairs.collection, "run": run, "split": pairs.parts, "first_stage": first_stage}
+    parts = {part: read_pairs(part, path) for part, path in files.items()}
+    first_stage = "first stage" if any("score" in part for part in parts.values()) else "bm25"
+    table = pd.concat([part if "score" in part else with_bm25(part) for part in parts.values()], ignore_index=True)
+    split = {name: part["query_id"].unique().tolist() for name, part in parts.items()}
+    return {"table": table, "split": split, "first_stage": first_stage}
+
+
+def read_pairs(part: str, path: str) -> pd.DataFrame:
+    """Returns pairs of a query and a document, each once with its highest label."""
+    if ".jsonl" in pathlib.Path(path).name:
+        table = pd.read_json(path, lines=True, dtype=False).rename(columns={"document": "text"})
+    else:
+        names = ["query", "text", "label"]
+        table = pd.read_csv(path, sep="\t", names=names, quoting=csv.QUOTE_NONE, keep_default_na=False)
+    if missing := {"query", "text", "label"} - set(table):
+        raise ValueError(f"{path}:1: expected query, document and label, got no {sorted(missing)[0]}")
+    table["label"] = pd.to_numeric(table["label"])
+    for name, of in (("query_id", "query"), ("doc_id", "text")):
+        given = table.get(name.replace("doc", "document"), table[of])
+        table[name] = part + "/" + given.astype(str)
+    table = table.groupby(["query_id", "doc_id"], sort=False, as_index=False).max()
+    if _ANSWERED_ONLY.value:
+        table = table[table.groupby("query_id")["label"].transform("max") > 0]
+    return table[[*COLUMNS, *({"score"} & {*table})]]
+
+
+def with_bm25(table: pd.DataFrame) -> pd.DataFrame:
+    """Returns pairs with BM25's scores among the documents of their file."""
+    texts = (
+        dict(zip(table[f"{kind}_id"], table[of], strict=True)) for kind, of in (("query", "query"), ("doc", "text"))
+    )
+    run = text.bm25(*texts, candidates=table.groupby("query_id")["doc_id"].agg(list))
+    pairs = zip(table["query_id"], table["doc_id"], strict=True)
+    return table.assign(score=[run[query][name] for query, name in pairs])
 
 
 def gains() -> dict[int, int] | None:
@@ -172,110 +198,59 @@ def loss_of(name: str) -> losses.RankingLoss | None:
     return None if name == "zero_shot" else losses.get(name, **_LOSS_ARGS.value.get(name, {}))
 
 
-def check(encoder: text.Encoder) -> None:
-    """Checks flags before the slow steps."""
-    for flag in (_LENGTH, _QUERY_LENGTH):
-        if encoder.max_length is not None and flag.value > encoder.max_length:
-            raise ValueError(f"--{flag.name} must be at most the model's {encoder.max_length}, got {flag.value}.")
-
-
-def describe(collection: text.Collection, run: dict[str, dict[str, float]]) -> None:
-    """Prints the sizes of the collection, and warnings."""
-    judged = sum(map(len, collection.labels.values()))
-    print(f"{len(collection.documents)} documents, {len(collection.queries)} queries, {judged} judgments")
-    zero = "0 in every measure"
+def describe(table: pd.DataFrame) -> None:
+    """Prints the sizes of the table, and warnings."""
+    by_query = table.groupby("query_id")
+    judged = int((table["label"] > 0).sum())
+    print(f"{table['doc_id'].nunique()} documents, {len(by_query)} queries, {judged} relevant pairs")
     for count, what in (
-        (
-            sum(not document.content for document in collection.documents.values()),
-            "documents without text: never retrieved",
-        ),
-        (
-            sum(not any(labels.values()) for labels in collection.labels.values()),
-            f"queries without a relevant document: {zero}",
-        ),
-        (sum(not documents for documents in run.values()), f"queries without a candidate: {zero}"),
+        ((by_query["label"].max() == 0).sum(), "queries without a relevant document: 0 in every measure"),
+        ((by_query["score"].count() == 0).sum(), "queries without a candidate: 0 in every measure"),
     ):
         if count:
             print(f"{count} {what}")
 
 
-def load() -> tuple[text.Encoder, Any]:
-    return text.load_encoder(_MODEL_DIR.value, frozen_layers=_FROZEN_LAYERS.value, sha256=_SHA256.value)
-
-
-def make_model(encoder: text.Encoder) -> text.Reranker:
-    model = {"late": text.LateInteraction, "cross": text.CrossEncoder}[_SCORER.value]
-    rate = _HEAD_LEARNING_RATE.value / _LEARNING_RATE.value
-    return model(encoder, micro_batches=_MICRO_BATCHES.value, head_rate=rate)
-
-
-def make_inputs(collection: text.Collection, tokenizer: Any, pairs: dict[str, list[str]]) -> text.Inputs:
-    wanted = {doc_id for doc_ids in pairs.values() for doc_id in doc_ids}
-    documents = {doc_id: document for doc_id, document in collection.documents.items() if doc_id in wanted}
-    collection = collection._replace(documents=documents)
-    if _SCORER.value == "late":
-        lengths = {"query_length": _QUERY_LENGTH.value, "document_length": _LENGTH.value}
-        return text.LateInputs(collection, tokenizer, **lengths)
-    return text.PairInputs(collection, tokenizer, pairs, length=_LENGTH.value, passages=_PASSAGES.value)
-
-
-def candidates(collection: text.Collection, run: dict[str, dict[str, float]]) -> dict[str, list[str]]:
-    """The documents that training and ranking use, by query."""
-    return {query_id: list(dict.fromkeys([*run[query_id], *collection.labels[query_id]])) for query_id in run}
-
-
-def recipe(**changes: Any) -> text.RerankerRecipe:
-    values = {
-        "epochs": _EPOCHS.value,
-        "patience": _PATIENCE.value,
-        "batch_size": _BATCH_SIZE.value,
-        "learning_rate": _LEARNING_RATE.value,
-        "relevant": _RELEVANT.value,
-        "others": _OTHERS.value,
-        "select_by": _SELECT_BY.value,
+def ranker(**changes: Any) -> text.TextRanker:
+    """Returns the ranker of the flags."""
+    flags_of = (
+        *(_FROZEN_LAYERS, _QUERY_LENGTH, _LENGTH, _PASSAGES, _RELEVANT, _OTHERS, _EPOCHS, _LEARNING_RATE, _PATIENCE),
+        *(_HEAD_LEARNING_RATE, _BATCH_SIZE, _MICRO_BATCHES, _SELECT_BY, _VERBOSE),
+    )
+    arguments = {
+        "encoder": _MODEL_DIR.value,
+        "interaction": _SCORER.value,
+        **{each.name: each.value for each in flags_of},
     }
-    return text.RerankerRecipe(**{**values, **changes})
+    return text.TextRanker(**{**arguments, **changes})
 
 
-def starting_point(
-    collection: text.Collection, output: pathlib.Path, strategy: tf.distribute.Strategy
-) -> tuple[Any, dict[str, Any]]:
-    """Returns a function that creates the initial model, and the settings that identify it."""
-    names = (_MODEL_DIR, _SCORER, _FROZEN_LAYERS, _LENGTH, _QUERY_LENGTH, _PASSAGES, _HEAD_LEARNING_RATE)
-    settings = {flag.name: flag.value for flag in (*names, _DEPTH, _PRETRAINING, _PRECISION, _MICRO_BATCHES)}
-    if _TRAIN.value:
-        settings["answered_only"] = _ANSWERED_ONLY.value
+def settings() -> dict[str, Any]:
+    """Returns further settings that identify the study."""
     folder = pathlib.Path(_MODEL_DIR.value)
     weights = sorted(str(path) for kind in ("safetensors", "weights.h5") for path in folder.glob(f"model*.{kind}"))
-    settings["model_dir"] = experiments.digest(weights)
-    settings["gains"], settings["source_grade"] = _GAINS.value, _SOURCE_GRADE.value
-    if not _PRETRAINING.value:
-        return lambda: make_model(load()[0]), settings
-    titles = text.title_queries(collection)
-    run = text.bm25(titles, depth=10)
-    print(f"Pretraining on {len(titles.queries)} titles")
-    queries = list(titles.queries)
-    held_out = max(1, len(queries) // 20)
-    model = text.train(
-        lambda: make_model(load()[0]),
-        losses.ListNetLoss(),
-        make_inputs(titles, load()[1], candidates(titles, run)),
-        run,
-        titles.labels,
-        {"train": queries[held_out:], "valid": queries[:held_out]},
-        output / "pretraining",
-        recipe=recipe(epochs=_PRETRAINING.value, relevant=1, others=3),
-        settings=settings,
+    return {"encoder": experiments.digest(weights), **{each.name: each.value for each in (_PRETRAINING, _PRECISION)}}
+
+
+def pretrained(output: pathlib.Path, strategy: tf.distribute.Strategy) -> text.TextRanker:
+    """Trains with the documents' titles as queries; the others are those that BM25 retrieves for a title."""
+    documents = pd.read_csv(_DOCS.value, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False, dtype=str)
+    documents = documents.set_index("doc_id")
+    titles = documents["title"][(documents["title"] != "") & (documents["text"] != "")]
+    run = text.bm25(titles.to_dict(), documents["text"].to_dict(), depth=10)
+    found = [(query, name) for query in titles.index for name in dict.fromkeys([query, *run[query]])]
+    table = pd.DataFrame(found, columns=["query_id", "doc_id"])
+    table["query"], table["text"] = titles[table["query_id"]].tolist(), documents["text"][table["doc_id"]].tolist()
+    table["label"] = (table["query_id"] == table["doc_id"]).astype(int)
+    print(f"Pretraining on {len(titles)} titles")
+    is_valid = table["query_id"].isin(titles.index[: max(1, len(titles) // 20)])
+    return ranker(loss="list_net", epochs=_PRETRAINING.value, relevant=1, others=3, verbose=True).fit(
+        table[~is_valid],
+        query_id="query_id",
+        validation=table[is_valid],
         strategy=strategy,
+        checkpoint_dir=output / "pretraining",
     )
-    weights = model.get_weights()
-
-    def make() -> text.Reranker:
-        started = make_model(load()[0])
-        started.set_weights(weights)
-        return started
-
-    return make, settings
 
 
 def progress(steps: Any, title: str, total: int | None = None) -> Any:

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,17 @@ from experiments.folds import check_name
 from experiments.jobs import Result, StoredJob, is_done, read_result
 from experiments.results import Results
 from tfr_smooth import evaluation, text
-from tfr_smooth.losses import RankingLoss, serialize
+from tfr_smooth._estimator import serialized
+from tfr_smooth.losses import RankingLoss
 
 Run = Mapping[str, Mapping[str, float]]
+MEASURES = (
+    *("P_1", "P_5", "P_10", "P_20", "map", "recip_rank"),
+    *("ndcg_cut_1", "ndcg_cut_5", "ndcg_cut_10", "ndcg_cut_20", "ndcg"),
+)
 _FIT = ("train", "valid")
+# Candidate weights of the model's scores in a mix with those of the first stage.
+_MIXES = tuple(number / 10 for number in range(11))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,41 +43,38 @@ class CrossValidation:
 
     Args:
       name: Name of the collection in the results.
-      collection: The collection.
-      run: For each query id, the candidates with the scores of the first stage, such as the return value of `bm25`.
-      inputs: The inputs of the models.
-      make: Function that creates the initial model.
+      table: A table as of `text.read_collection`: the candidates, with the scores of the first stage, and the relevant
+        documents that are no candidates, without a score.
+      ranker: The reranker, with its arguments; not trained.
       losses: The losses to compare by their label in the results. None stands for the initial model without training.
       folder: The folder of results and checkpoints.
+      sources: For query ids, the documents from which the query was written.
       folds: Number of folds of similar size, >= 3. No effect with `split`.
       split: The query ids of "train", "valid" and of one or more test sets, by their names in the results. None
         cross-validates.
-      first_stage: The label of `run` in the results.
+      first_stage: The label of the first stage in the results.
       seeds: Number of seeds per loss, >= 1.
-      recipe: Training settings.
-      settings: Further settings that identify this study, such as the size of the model, as JSON values by name.
+      init_model: A trained ranker to continue from.
+      settings: Further settings that identify this study, such as the content of the encoder, as JSON values by name.
       strategy: Distribution strategy for training; None trains on one device.
-      verbose: Whether to print the progress of each training.
 
     Raises:
       ValueError: If an argument is out of its range.
     """
 
     name: str
-    collection: text.Collection
-    run: Run
-    inputs: text.Inputs
-    make: Callable[[], text.Reranker]
+    table: pd.DataFrame
+    ranker: text.TextRanker
     losses: Mapping[str, RankingLoss | None]
     folder: str | os.PathLike[str]
+    sources: Mapping[str, Iterable[str]] = dataclasses.field(default_factory=dict)
     folds: int = 5
     split: Mapping[str, Sequence[str]] | None = None
     first_stage: str = "bm25"
     seeds: int = 1
-    recipe: text.RerankerRecipe = dataclasses.field(default_factory=text.RerankerRecipe)
+    init_model: text.TextRanker | None = None
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     strategy: tf.distribute.Strategy | None = None
-    verbose: bool = False
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
@@ -126,30 +130,39 @@ class CrossValidation:
 
     @functools.cached_property
     def _groups(self) -> list[list[str]]:
-        return _grouped(self.collection, self.folds)
+        return _grouped(self.table["query_id"].unique().tolist(), self.sources, self.folds)
 
     @functools.cached_property
     def content(self) -> str:
-        """A hash of the texts, labels, candidates and split."""
-        found = hashlib.sha256()
-        for each in (*self.collection[:3], self.run, self.split):
-            found.update(json.dumps(each, sort_keys=True, default=float).encode())
+        """A hash of the table and the split."""
+        found = hashlib.sha256(self.table.to_csv(index=False).encode())
+        found.update(json.dumps(self.split, sort_keys=True).encode())
         return found.hexdigest()[:16]
 
-    def results(self, measures: Iterable[str] = text.MEASURES) -> Results:
+    def rows(self, queries: Iterable[str], *, ranked: bool = True) -> pd.DataFrame:
+        """Returns the rows of queries, without those that are no candidates if `ranked`."""
+        found = self.table[self.table["query_id"].isin([*queries])]
+        return found[found["score"].notna()] if ranked else found
+
+    def values(self, column: str, queries: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Returns the labels, or the run of the scores of the first stage, of queries."""
+        rows = self.rows(queries, ranked=column == "score")
+        return run_of(queries, rows, rows[column])
+
+    def results(self, measures: Iterable[str] = MEASURES) -> Results:
         """Collects the results of the first stage and of each loss, without and with its scores mixed in.
 
-        The weight of the mix is selected per fold and seed by the recipe's measure on the validation queries.
+        The weight of the mix is selected per fold and seed by the ranker's measure on the validation queries.
 
         The settings of the jobs are these weights. Jobs without a result are skipped.
         """
         rows: list[dict[str, Any]] = []
         jobs: list[dict[str, Any]] = []
-        names = list(measures)
+        names, select_by = list(measures), self.ranker.get_params()["select_by"]
 
         def add(run: Run, test: str, fold: int, label: str, seed: int) -> dict[str, Any]:
             place = {"dataset": test, "fold": fold, "ranker": label, "seed": seed}
-            by_query = evaluation.trec_eval_by_query(run, names, qrels=self._labels(run))
+            by_query = evaluation.trec_eval_by_query(run, names, qrels=self.values("label", run))
             rows.extend({**place, "query": query_id, **values} for query_id, values in by_query.items())
             return place
 
@@ -157,24 +170,21 @@ class CrossValidation:
         for fold in range(self._fold_count):
             queries = self.queries(fold)
             for name, test in self.tests.items():
-                add({query_id: self.run[query_id] for query_id in queries[name]}, test, fold, self.first_stage, 0)
+                add(self.values("score", queries[name]), test, fold, self.first_stage, 0)
         for job in self.jobs():
             if is_done(job, self.folder):
                 found = read_result(job, self.folder).description
                 valid = found["valid"]
-                weight = text.best_mix(valid, self.run, self._labels(valid), self.recipe.select_by)
+                weight = best_mix(valid, self.values("score", valid), self.values("label", valid), select_by)
                 for name, test in self.tests.items():
                     run = found[name]
                     place = add(run, test, job.fold, job.label, job.seed)
-                    add(text.mix(run, self.run, weight), test, job.fold, job.label + mixed, job.seed)
+                    add(mix(run, self.values("score", run), weight), test, job.fold, job.label + mixed, job.seed)
                     chosen = {"settings": json.dumps({"weight": weight}), "selected": True}
                     jobs.append({**place, **chosen, "fit_seconds": found["seconds"], "curves": "{}"})
         entries = [self.first_stage, *self.losses, *(label + mixed for label in self.losses)]
-        settings = {"entries": entries, "select_by": self.recipe.select_by, "content": self.content, **self.settings}
+        settings = {"entries": entries, "select_by": select_by, "content": self.content, **self.settings}
         return Results(pd.DataFrame(rows), pd.DataFrame(jobs), settings)
-
-    def _labels(self, run: Run) -> dict[str, Mapping[str, int]]:
-        return {query_id: self.collection.labels[query_id] for query_id in run}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,57 +200,95 @@ class RerankerJob(StoredJob):
     @property
     def description(self) -> dict[str, Any]:
         """The values that identify this job, as JSON values."""
-        plan = self.plan
-        training = {} if self.loss is None else {"loss": serialize(self.loss), **dataclasses.asdict(plan.recipe)}
+        plan, training = self.plan, serialized(self.ranker.get_params())
+        del training["encoder"], training["verbose"]
         place = {"dataset": plan.name, "fold": self.fold, "folds": plan._fold_count, "seed": self.seed}
         return {**place, "content": plan.content, "training": training, "settings": dict(plan.settings)}
+
+    @property
+    def ranker(self) -> text.TextRanker:
+        """The ranker with the arguments of this job."""
+        params = {**self.plan.ranker.get_params(), "seed": self.seed}
+        return text.TextRanker(**{**params, **({"epochs": 0} if self.loss is None else {"loss": self.loss})})
 
     @property
     def readable(self) -> str:
         """The label of the loss."""
         return self.label
 
-    def model(self, folder: str | os.PathLike[str]) -> text.Reranker:
-        """Returns the model of the best epoch; trains it, or resumes its training from the checkpoints in a folder."""
-        plan = self.plan
-        if self.loss is None:
-            return plan.make()
-        return text.train(
-            plan.make,
-            self.loss,
-            plan.inputs,
-            plan.run,
-            plan.collection.labels,
-            plan.queries(self.fold),
-            folder,
-            recipe=plan.recipe,
-            seed=self.seed,
+    def trained(self, folder: str | os.PathLike[str]) -> text.TextRanker:
+        """Returns the trained ranker; resumes its training from the checkpoints in a folder."""
+        plan, parts = self.plan, self.plan.queries(self.fold)
+        return self.ranker.fit(
+            plan.rows(parts["train"], ranked=False),
+            query_id="query_id",
+            validation=plan.rows(parts["valid"]),
+            init_model=plan.init_model,
             strategy=plan.strategy,
-            settings={"fold": self.fold, **plan.settings},
-            verbose=plan.verbose,
+            checkpoint_dir=folder,
+            cache_dir=Path(plan.folder) / "cache",
         )
 
     def compute(self, cache: Path, unfinished: Path) -> Result:
         """Ranks the validation and test queries with the model."""
-        plan, model, parts, runs = self.plan, self.model(unfinished), self.plan.queries(self.fold), {}
+        plan, ranker, parts, runs = self.plan, self.trained(unfinished), self.plan.queries(self.fold), {}
         for part in ("valid", *plan.tests):
-            runs[part] = plan.inputs.rank(model, {query: plan.run[query] for query in parts[part]})
+            rows = plan.rows(parts[part])
+            runs[part] = run_of(parts[part], rows, ranker.predict(rows))
         tf.keras.backend.clear_session()
         return Result(runs, {})
 
 
-def _grouped(collection: text.Collection, count: int) -> list[list[str]]:
+def run_of(queries: Iterable[str], rows: pd.DataFrame, values: Iterable[Any]) -> dict[str, dict[str, Any]]:
+    """Returns values of rows by query and document."""
+    found: dict[str, dict[str, Any]] = {query_id: {} for query_id in queries}
+    for query_id, doc_id, value in zip(rows["query_id"], rows["doc_id"], np.asarray(values).tolist(), strict=True):
+        found[query_id][doc_id] = value
+    return found
+
+
+def mix(first: Run, second: Run, weight: float) -> dict[str, dict[str, float]]:
+    """Mixes two runs by a weighted average of their scores, standardized over the documents of each query.
+
+    Args:
+      first: The first run: for each query id, a dict of doc id to score.
+      second: The second run, which must contain all documents of the first run.
+      weight: Weight of the first run, in [0, 1]; the weight of the second run is 1 - `weight`.
+
+    Returns:
+      The mixed run, with the documents of the first run.
+    """
+    mixed = {}
+    for query_id, scores in first.items():
+        pairs = (_standardized(scores.values()), _standardized(second[query_id][doc_id] for doc_id in scores))
+        mixed[query_id] = dict(zip(scores, (weight * pairs[0] + (1.0 - weight) * pairs[1]).tolist(), strict=True))
+    return mixed
+
+
+def best_mix(first: Run, second: Run, labels: Mapping[str, Mapping[str, int]], measure: str) -> float:
+    """Returns the weight of 0, 0.1, .., 1 of `mix` with the best value of a measure; of equal ones the middle one."""
+    values = [evaluation.trec_eval(mix(first, second, weight), measure, qrels=labels)[measure] for weight in _MIXES]
+    best = [weight for weight, value in zip(_MIXES, values, strict=True) if value == max(values)]
+    return best[len(best) // 2]
+
+
+def _standardized(values: Iterable[float]) -> np.ndarray:
+    array = np.array([*values], np.float64)
+    return (array - array.mean()) / array.std() if len(set(array.tolist())) > 1 else np.zeros_like(array)
+
+
+def _grouped(query_ids: Sequence[str], sources_of: Mapping[str, Iterable[str]], count: int) -> list[list[str]]:
     """Divides the queries into groups of similar size; those with a common source document are in the same group."""
     connected: list[tuple[set[str], list[str]]] = []  # sources and queries
-    for query_id in collection.queries:
-        sources, queries = set(collection.sources.get(query_id, ())), [query_id]
+    for query_id in query_ids:
+        sources, queries = set(sources_of.get(query_id, ())), [query_id]
         for each in [each for each in connected if each[0] & sources]:
             connected.remove(each)
             sources, queries = sources | each[0], each[1] + queries
         connected.append((sources, queries))
     if len(connected) < count:
         expected = f"at least {count} queries without a common source"
-        raise ValueError(f"`collection` must have {expected}, got {len(connected)}.")
+        raise ValueError(f"`table` must have {expected}, got {len(connected)}.")
     np.random.RandomState(0).shuffle(connected)  # type: ignore[arg-type]
     groups: list[list[str]] = [[] for _ in range(count)]
     for _, queries in connected:

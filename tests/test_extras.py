@@ -40,7 +40,7 @@ calls = {
 }
 if _keras.IS_KERAS_3:
     from tfr_smooth import text
-    calls |= {"bm25": lambda: text.bm25(text.Collection({}, {}, {}, {})), "encoder": lambda: text.load_encoder(folder)}
+    calls |= {"bm25": lambda: text.bm25({}, {}), "encoder": lambda: text.load_encoder(folder)}
 errors = {}
 for name, call in calls.items():
     try:

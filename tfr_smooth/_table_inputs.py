@@ -129,6 +129,27 @@ def with_one_label(lists: data.Lists) -> data.Lists:
     return lists.replace(one, {roles.labels[0]: pa.array(label)})
 
 
+def ranked_rows(X: Any, lists: data.Lists, scores: np.ndarray, names: tuple[str, str]) -> Any:
+    """Returns the rows of a table, ranked within each query, as a pandas DataFrame.
+
+    Args:
+      X: The table, or its lists.
+      lists: The lists of the table.
+      scores: [documents], in the order of the lists.
+      names: The names of the columns of scores and ranks.
+    """
+    queries = lists.query_of_document
+    order = np.lexsort((-scores, queries))
+    if isinstance(X, data.Lists):
+        ranked = lists.to_pandas().iloc[order].copy()
+    else:
+        # The libraries know types that Arrow cannot convert, such as lists of views.
+        frame = X if hasattr(X, "iloc") else X.to_pandas() if hasattr(X, "to_pandas") else as_table(X).to_pandas()
+        ranked = frame.iloc[lists.rows[order]].copy()
+    ranked[names[0]], ranked[names[1]] = scores[order], np.arange(len(order)) - lists.starts[queries[order]] + 1
+    return ranked
+
+
 @dataclasses.dataclass(frozen=True)
 class TableInputs:
     """What `fit` learned about the columns of its table.

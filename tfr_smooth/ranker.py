@@ -16,7 +16,15 @@ import tensorflow as tf
 
 from tfr_smooth import data, evaluation, metrics, models, serving, training
 from tfr_smooth._estimator import Estimator
-from tfr_smooth._table_inputs import TableInputs, as_table, check_training, clicked, lists_of, with_one_label, without
+from tfr_smooth._table_inputs import (
+    TableInputs,
+    check_training,
+    clicked,
+    lists_of,
+    ranked_rows,
+    with_one_label,
+    without,
+)
 from tfr_smooth.evaluation.rows import estimates
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.training.ranker_training import Compiled, RankerTraining
@@ -495,16 +503,7 @@ class Ranker(Estimator):
         if twice := set(names) & set(known):
             raise ValueError(f"`names` must not be names of features, got {sorted(twice)[0]!r}.")
         lists = self._lists(X, qid=qid, group=group, needs=["query"])
-        scores, queries = self._scores(lists), lists.query_of_document
-        order = np.lexsort((-scores, queries))
-        if isinstance(X, data.Lists):
-            ranked = lists.to_pandas().iloc[order].copy()
-        else:
-            # The libraries know types that Arrow cannot convert, such as lists of views.
-            frame = X if hasattr(X, "iloc") else X.to_pandas() if hasattr(X, "to_pandas") else as_table(X).to_pandas()
-            ranked = frame.iloc[lists.rows[order]].copy()
-        ranked[names[0]], ranked[names[1]] = scores[order], np.arange(len(order)) - lists.starts[queries[order]] + 1
-        return ranked
+        return ranked_rows(X, lists, self._scores(lists), names)
 
     def evaluate(
         self,

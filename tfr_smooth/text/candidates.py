@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from tfr_smooth import _arguments, _extras
-from tfr_smooth.text.collection import Collection
 
 
 def bm25(
-    collection: Collection,
+    queries: Mapping[str, str],
+    documents: Mapping[str, str],
     *,
     candidates: Mapping[str, Iterable[str]] | None = None,
     depth: int = 100,
@@ -20,10 +20,11 @@ def bm25(
 ) -> dict[str, dict[str, float]]:
     """Retrieves the best documents of each query by BM25, or scores given ones, using the package bm25s.
 
-    Title and text are indexed together, with Snowball's English stemmer and without English stop words.
+    Texts are indexed with Snowball's English stemmer and without English stop words.
 
     Args:
-      collection: The collection.
+      queries: The texts of the queries by their ids.
+      documents: The texts of the documents by their ids.
       candidates: For each query id, the doc ids to score. None retrieves documents.
       depth: Maximum number of retrieved documents per query, >= 1. Only documents that share a term with the query are
         retrieved.
@@ -31,8 +32,8 @@ def bm25(
       b: BM25's length normalization, in (0, 1).
 
     Returns:
-      The run: for each query id, a dict of doc id to score. Retrieved documents are sorted, best first; there is none
-      for a query that shares no term with any document, and a query's source documents are excluded. Candidates keep
+      The run: for each query id, a dict of doc id to score. Retrieved documents are sorted, best first and ties by
+      decreasing id as in trec_eval; there is none for a query that shares no term with any document. Candidates keep
       their order, and have a score of 0 without a common term.
 
     Raises:
@@ -41,9 +42,8 @@ def bm25(
 
     Example:
       >>> from tfr_smooth import text
-      >>> documents = {"d1": text.Document("Wings", "the lift of wings"), "d2": text.Document("", "heat")}
-      >>> collection = text.Collection(documents, {"q1": "wing lift", "q2": "sound"}, {}, {})
-      >>> {query: list(run) for query, run in text.bm25(collection).items()}
+      >>> run = text.bm25({"q1": "wing lift", "q2": "sound"}, {"d1": "the lift of wings", "d2": "heat"})
+      >>> {query: list(documents) for query, documents in run.items()}
       {'q1': ['d1'], 'q2': []}
     """
     depth = _arguments.integer("depth", depth, least=1)
@@ -53,22 +53,18 @@ def bm25(
         import Stemmer
     stemmer = Stemmer.Stemmer("english")
 
-    def terms(texts: list[str]) -> list[list[str]]:
-        return bm25s.tokenize(texts, stopwords="en", stemmer=stemmer, return_ids=False, show_progress=False)
+    def terms(texts: Iterable[str]) -> list[list[str]]:
+        return bm25s.tokenize(list(texts), stopwords="en", stemmer=stemmer, return_ids=False, show_progress=False)
 
-    doc_ids = list(collection.documents)
     index = bm25s.BM25(k1=k1, b=b)
-    index.index(terms([document.content for document in collection.documents.values()]), show_progress=False)
-    rows = {doc_id: row for row, doc_id in enumerate(doc_ids)}
+    index.index(terms(documents.values()), show_progress=False)
     run: dict[str, dict[str, float]] = {}
-    for query_id, words in zip(collection.queries, terms(list(collection.queries.values())), strict=True):
-        scores = index.get_scores(words) if words else np.zeros(len(doc_ids))
+    for query_id, words in zip(queries, terms(queries.values()), strict=True):
+        found = index.get_scores(words).tolist() if words else np.zeros(len(documents)).tolist()
+        scores = dict(zip(documents, found, strict=True))
         if candidates is not None:
-            run[query_id] = {doc_id: float(scores[rows[doc_id]]) for doc_id in candidates[query_id]}
+            run[query_id] = {doc_id: scores[doc_id] for doc_id in candidates[query_id]}
             continue
-        sources = collection.sources.get(query_id, frozenset())
-        found = [(float(score), doc_id) for score, doc_id in zip(scores, doc_ids, strict=True) if score > 0.0]
-        # Break ties as trec_eval does.
-        ranked = sorted((pair for pair in found if pair[1] not in sources), reverse=True)[:depth]
-        run[query_id] = {doc_id: score for score, doc_id in ranked}
+        some = [(score, doc_id) for doc_id, score in scores.items() if score > 0.0]
+        run[query_id] = {doc_id: score for score, doc_id in sorted(some, reverse=True)[:depth]}
     return run

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _extras, _keras
@@ -20,7 +18,6 @@ if not _keras.IS_KERAS_3:
     raise ImportError(f"tfr_smooth.text needs Keras 3, as KerasHub does, but TensorFlow uses {_keras.PACKAGE}.")
 
 _INPUTS = {"token_ids", "padding_mask", "segment_ids"}
-_WEIGHTS = ("model.safetensors", "model.weights.h5")  # of Hugging Face and of KerasHub
 _ACTIVATIONS = {
     "gelu": tf.keras.activations.gelu,
     "gelu_new": functools.partial(tf.keras.activations.gelu, approximate=True),
@@ -37,7 +34,7 @@ class Encoder(tf.keras.layers.Layer):
     Args:
       backbone: The backbone, a functional model of `keras_hub.models` with the input `token_ids`, and no others than
         `padding_mask` and `segment_ids`. The encoder sets `trainable` of the layers that it does not train.
-      tokenizer: The tokenizer of the backbone. Only the ids of its special tokens are kept.
+      tokenizer: The KerasHub tokenizer of the backbone, which files of the encoder contain.
       frozen_layers: Number of layers, counted from the input, that are not trained, from 0 to the number of layers. If
         > 0, the embeddings are not trained either. The output of the frozen layers (see `frozen`) can be computed once
         and passed to `trained`.
@@ -48,6 +45,7 @@ class Encoder(tf.keras.layers.Layer):
 
     Attributes:
       backbone: The backbone.
+      tokenizer: The tokenizer.
       width: Width of the hidden states.
       max_length: Maximum number of tokens of an input; None without limit.
 
@@ -84,7 +82,7 @@ class Encoder(tf.keras.layers.Layer):
         if states is None or len(states.shape) != 3:
             raise ValueError(f"`backbone` must return hidden states [texts, tokens, width], got {output}.")
         self.backbone = backbone
-        self.special = layout.special_tokens(tokenizer)
+        self.tokenizer = tokenizer
         self.frozen_layers = _arguments.integer("frozen_layers", frozen_layers, least=0)
         self.activation = activation
         self.width = states.shape[-1]
@@ -105,6 +103,16 @@ class Encoder(tf.keras.layers.Layer):
             if id(layer) not in trained:
                 layer.trainable = False
         self.built = True
+
+    @functools.cached_property
+    def special(self) -> layout.SpecialTokens:
+        """The ids of the special tokens."""
+        return layout.special_tokens(self.tokenizer)  # not in the constructor: Keras loads the vocabulary later
+
+    @functools.cached_property
+    def tokenize(self) -> Callable[[tf.Tensor], tf.RaggedTensor]:
+        """The tokenizer in TensorFlow operations: strings [texts] to token ids, int32 [texts, (tokens)]."""
+        return layout.in_graph(self.tokenizer)
 
     @property
     def dropout(self) -> float:
@@ -178,7 +186,7 @@ class Encoder(tf.keras.layers.Layer):
         return {
             **super().get_config(),
             "backbone": tf.keras.utils.serialize_keras_object(self.backbone),
-            "tokenizer": self.special._asdict(),
+            "tokenizer": tf.keras.utils.serialize_keras_object(self.tokenizer),
             "frozen_layers": self.frozen_layers,
             "activation": self.activation,
         }
@@ -187,28 +195,23 @@ class Encoder(tf.keras.layers.Layer):
     def from_config(cls, config: Mapping[str, Any]) -> Encoder:
         """Creates an encoder with the return value of `get_config`."""
         _keras_hub("`Encoder`")  # It registers the classes of the backbones.
-        backbone = tf.keras.utils.deserialize_keras_object(config["backbone"])
-        tokenizer = layout.SpecialTokens(**config["tokenizer"])
-        return cls(**{**config, "backbone": backbone, "tokenizer": tokenizer})
+        parts = {name: tf.keras.utils.deserialize_keras_object(config[name]) for name in ("backbone", "tokenizer")}
+        return cls(**{**config, **parts})
 
 
-def load_encoder(
-    folder: str | os.PathLike[str], *, frozen_layers: int = 0, sha256: str | None = None
-) -> tuple[Encoder, Any]:
+def load_encoder(folder: str | os.PathLike[str], *, frozen_layers: int = 0) -> Encoder:
     """Loads a checkpoint that KerasHub can read, such as bert-base-uncased, all-MiniLM-L6-v2 or roberta-base.
 
     Args:
       folder: The folder of a KerasHub preset, or of a Hugging Face model in the safetensors format with the files of
         its tokenizer, such as `vocab.txt` and `tokenizer_config.json` for BERT.
       frozen_layers: Number of layers that are not trained, as in `Encoder`.
-      sha256: The expected SHA-256 hash of `model.safetensors` or `model.weights.h5`, in hexadecimal; None skips the
-        check.
 
     Returns:
-      The encoder and its KerasHub tokenizer.
+      The encoder.
 
     Raises:
-      ValueError: If the hash differs, KerasHub cannot read the folder, or the architecture is not supported.
+      ValueError: If KerasHub cannot read the folder, or the architecture is not supported.
       ImportError: If the extra `tfr_smooth[text]` is not installed.
 
     Example:
@@ -221,16 +224,14 @@ def load_encoder(
       ...     vocabulary_size=7, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8
       ... )
       >>> backbone.save_to_preset(folder)
-      >>> encoder, tokenizer = text.load_encoder(folder)
-      >>> encoder.width, tokenizer(["lift heat"])
+      >>> encoder = text.load_encoder(folder)
+      >>> encoder.width, encoder.tokenizer(["lift heat"])
       (4, [[5, 6]])
     """
     hub = _keras_hub("`load_encoder`")
     folder = Path(folder)
     if not (folder / "config.json").is_file():
         raise ValueError(f"`folder` must contain config.json, got {os.fspath(folder)}.")
-    if sha256 is not None:
-        _check_hash(folder, sha256)
     try:
         backbone = hub.models.Backbone.from_preset(os.fspath(folder), dtype=tf.keras.mixed_precision.global_policy())
         tokenizer = hub.models.Tokenizer.from_preset(os.fspath(folder))
@@ -245,7 +246,7 @@ def load_encoder(
         raise ValueError(f"{folder}: the tokenizer has {known} tokens, but the model has embeddings of only {size}")
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if "model_type" not in config:  # a preset of KerasHub
-        return Encoder(backbone, tokenizer, frozen_layers=frozen_layers), tokenizer
+        return Encoder(backbone, tokenizer, frozen_layers=frozen_layers)
     # KerasHub does not read these from the files of Hugging Face.
     if config.get("position_embedding_type", "absolute") != "absolute":
         kind = config["position_embedding_type"]
@@ -255,22 +256,13 @@ def load_encoder(
         strip = settings.get("strip_accents")
         tokenizer.strip_accents = tokenizer.lowercase if strip is None else strip
     activation = config.get("hidden_act") if _blocks(backbone) else None
-    return Encoder(backbone, tokenizer, frozen_layers=frozen_layers, activation=activation), tokenizer
+    return Encoder(backbone, tokenizer, frozen_layers=frozen_layers, activation=activation)
 
 
 def _keras_hub(by: str) -> Any:
     with _extras.needed("keras-hub", extra="text", by=by):
         import keras_hub
     return keras_hub
-
-
-def _check_hash(folder: Path, sha256: str) -> None:
-    weights = next((folder / name for name in _WEIGHTS if (folder / name).is_file()), None)
-    if weights is None:
-        raise ValueError(f"`folder` must contain {' or '.join(_WEIGHTS)} to check `sha256`, got {os.fspath(folder)}.")
-    found = hashlib.sha256(np.memmap(weights, np.uint8, "r")).hexdigest()  # type: ignore[arg-type]
-    if found != sha256.lower():
-        raise ValueError(f"{weights}: expected the SHA-256 hash {sha256}, got {found}")
 
 
 def _blocks(backbone: Any) -> list[Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
@@ -56,6 +56,7 @@ class Reranker(tf.keras.Model):
         self.encoder = encoder
         self.micro_batches = _arguments.integer("micro_batches", micro_batches, least=1)
         self.head_rate = _arguments.real("head_rate", head_rate, above=0.0)
+        self._graphs: dict[str, Callable[..., tf.Tensor]] = {}
         self.mean_loss = tf.keras.metrics.Mean(name="loss")
 
     @property
@@ -98,10 +99,21 @@ class Reranker(tf.keras.Model):
         shape = tf.concat([tf.shape(ids), [self.encoder.width]], axis=0)
         return tf.reshape(tf.cast(hidden, tf.float32), shape), self.encoder.mask(ids)
 
-    @functools.cached_property
-    def compiled_call(self) -> Callable[..., tf.Tensor]:
-        """`call` for inference, as a graph."""
-        return tf.function(functools.partial(self.call, training=False), autograph=False, reduce_retracing=True)
+    def in_graph(self, method: str, *inputs: Any) -> tf.Tensor:
+        """Calls a method in a graph, for inference; one graph serves batches and texts of all sizes.
+
+        Args:
+          method: The name of the method.
+          *inputs: Its arguments, arrays or dicts of arrays.
+
+        Returns:
+          The result of the method.
+        """
+        signature = tf.nest.map_structure(any_size, inputs)
+        key = f"{method} {signature}"
+        if key not in self._graphs:
+            self._graphs[key] = tf.function(getattr(self, method), autograph=False, input_signature=signature)
+        return self._graphs[key](*inputs)
 
     def train_step(self, data: Any) -> dict[str, Any]:
         """Performs one step of the optimizer in `micro_batches` parts; called by `fit`."""
@@ -149,6 +161,19 @@ class Reranker(tf.keras.Model):
     def from_config(cls, config: Mapping[str, Any], custom_objects: Any = None) -> Reranker:
         """Creates a model with the return value of `get_config`."""
         return cls(**{**config, "encoder": Encoder.from_config(config["encoder"])})
+
+    def copy(self) -> Reranker:
+        """Returns a new model that is not compiled, with other variables of the same values."""
+        found = type(self).from_config(self.get_config())
+        found.encoder.tokenizer = self.encoder.tokenizer  # Configurations do not have the vocabulary.
+        found.set_weights(self.get_weights())
+        return found
+
+
+def any_size(array: Any) -> tf.TensorSpec:
+    """Returns the spec of an input of which all sizes may change, except the width of hidden states."""
+    width = array.shape[-1] if array.ndim > 2 and np.issubdtype(array.dtype, np.floating) else None
+    return tf.TensorSpec([*[None] * (array.ndim - 1), width], array.dtype)
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
@@ -252,16 +277,6 @@ class LateInteraction(Reranker):
         queries = self.vectors(inputs["query_ids"], inputs.get("query_hidden"), training)
         documents = self.vectors(inputs["document_ids"], inputs.get("document_hidden"), training)
         return self.interact(queries, documents, self.encoder.mask(inputs["document_ids"]))
-
-    @functools.cached_property
-    def compiled_vectors(self) -> Callable[..., tf.Tensor]:
-        """`vectors` for inference, as a graph."""
-        return tf.function(self.vectors, autograph=False, reduce_retracing=True)
-
-    @functools.cached_property
-    def compiled_interact(self) -> Callable[..., tf.Tensor]:
-        """`interact` for inference, as a graph."""
-        return tf.function(self.interact, autograph=False, reduce_retracing=True)
 
     def vectors(self, ids: tf.Tensor, frozen: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
         """Returns the token vectors of texts.

@@ -1,0 +1,140 @@
+"""`TextRanker`: training, ranking, files, export and errors."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import tensorflow as tf
+from sklearn.base import clone
+
+from tests.text.conftest import LENGTHS, both_interactions, few_families, write_checkpoint
+from tfr_smooth import evaluation, losses, text
+
+FAST = {"epochs": 1, "batch_size": 6, "learning_rate": 1e-3, "verbose": False}
+
+
+def make(checkpoint, interaction="late", **options):
+    return text.TextRanker(encoder=checkpoint, interaction=interaction, **{**FAST, **LENGTHS[interaction], **options})
+
+
+@pytest.fixture(scope="module")
+def fitted(checkpoint, table):
+    return make(checkpoint).fit(table, query_id="query_id")
+
+
+@both_interactions
+@few_families
+def test_predictions_ranks_files_and_exports_agree(tmp_path, table, interaction, family):
+    ranker = make(write_checkpoint(tmp_path / "preset", family), interaction).fit(table, query_id="query_id")
+    shuffled = table.sample(frac=1.0, random_state=0)
+    scores = ranker.predict(shuffled)
+    assert scores.dtype == np.float32 and scores.shape == (len(table),)
+    ranked = ranker.rank(shuffled)
+    assert ranked["score"].to_dict() == dict(zip(shuffled.index, scores, strict=True))
+    for _, rows in ranked.groupby("query_id"):
+        assert rows["rank"].tolist() == [*range(1, len(rows) + 1)] and rows["score"].is_monotonic_decreasing
+    ranker.save(tmp_path / "ranker.keras")
+    for same in (text.TextRanker.load(tmp_path / "ranker.keras"), pickle.loads(pickle.dumps(ranker))):
+        np.testing.assert_array_equal(same.predict(shuffled), scores)
+        assert same.history_ == ranker.history_ and same.get_params().keys() == ranker.get_params().keys()
+    np.testing.assert_array_equal(ranker.predict(pa.Table.from_pandas(shuffled[["query", "text"]])), scores)
+    signature = tf.saved_model.load(ranker.export(tmp_path / "export")).signatures["serving_default"]
+    rows = table[table["query_id"] == "q0"]
+    query, documents = tf.constant([rows["query"].iloc[0]] * 2), tf.constant([rows["text"].tolist()] * 2)
+    found = signature(query=query, documents=documents)["scores"]
+    np.testing.assert_allclose(found, [ranker.predict(rows)] * 2, atol=1e-5)
+
+
+def test_a_clone_has_the_arguments(checkpoint):
+    ranker = make(checkpoint, loss=losses.SmoothINDCGLoss(), warm_start=0.5)
+    assert repr(clone(ranker)) == repr(ranker)
+    assert ranker.set_params(loss="smoothi_ndcg", alpha=2.0).get_params()["alpha"] == 2.0
+    assert "alpha=2.0" in repr(ranker)
+
+
+def test_measures_are_those_of_the_scores(fitted, table):
+    found = fitted.evaluate(table, measures=["map"])["map"].mean
+    expected = evaluation.evaluate_rows(table["label"], fitted.predict(table), table["query_id"], ["map"])["map"].mean
+    assert found == expected
+    by_query = fitted.evaluate(table, measures=["map"], by_query=True)["map"]
+    assert np.mean([*by_query.values()]) == pytest.approx(found) and set(by_query) == set(table["query_id"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("select_by", ["map", "last"])
+def test_the_best_epoch_is_used_and_a_resumed_training_ends_like_an_uninterrupted_one(tmp_path, table, select_by):
+    checkpoint = write_checkpoint(tmp_path / "preset", dropout=0.0)
+    options = {"epochs": 4, "select_by": select_by, "loss": "smoothi_ndcg", "warm_start": 0.5, "frozen_layers": 1}
+    arguments = {"query_id": "query_id", "validation": table[table["query_id"] < "q12"]}
+
+    def stop(epoch, logs):
+        if epoch == 1:
+            raise KeyboardInterrupt
+
+    train, stopping = table[table["query_id"] > "q12"], tf.keras.callbacks.LambdaCallback(on_epoch_begin=stop)
+    whole = make(checkpoint, **options).fit(train, **arguments)
+    measures = whole.history_[f"val_{'ndcg' if select_by == 'last' else 'map'}"]
+    assert whole.best_epoch_ == (3 if select_by == "last" else np.argmax(measures)) and len(measures) == 4
+    with pytest.raises(KeyboardInterrupt):
+        make(checkpoint, **options).fit(train, **arguments, checkpoint_dir=tmp_path / "run", callbacks=[stopping])
+    resumed = make(checkpoint, **options).fit(train, **arguments, checkpoint_dir=tmp_path / "run")
+    np.testing.assert_allclose(resumed.predict(table), whole.predict(table), atol=1e-5)
+    for other in (table.assign(label=1 - table["label"].clip(upper=1)), train.iloc[::-1]):
+        with pytest.raises(ValueError, match="`settings` must match the training"):
+            make(checkpoint, **options).fit(other, **arguments, checkpoint_dir=tmp_path / "run")
+
+
+def test_training_continues_from_a_ranker_and_no_epoch_keeps_the_weights(checkpoint, fitted, table):
+    again = make(checkpoint, epochs=0).fit(table, init_model=fitted)
+    np.testing.assert_array_equal(again.predict(table), fitted.predict(table))
+    assert again.best_epoch_ is None and again.history_ == {}
+
+
+def test_equal_texts_are_one_query_without_ids(checkpoint, table):
+    ranker = make(checkpoint, epochs=0).fit(table.rename(columns={"query": "q", "text": "t"}), query="q", text="t")
+    frame = pd.DataFrame({"q": ["lift", "heat", "lift"], "t": ["wing", "gas", "wing"]})
+    assert ranker.rank(frame)["rank"].tolist() == [1, 2, 1]  # a tie
+
+
+def test_unfitted_rankers_are_refused(checkpoint, table):
+    for call in (lambda r: r.predict(table), lambda r: r.evaluate(table), lambda r: r.export("folder")):
+        with pytest.raises(ValueError, match="`fit` must be called first"):
+            call(make(checkpoint))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.drop(columns="text"), "`text` must be one of .*, got 'text'"),
+        (lambda t: t.drop(columns="query_id"), "`query_id` must be one of .*, got 'query_id'"),
+        (lambda t: t.assign(text=[None, *t["text"][1:]]), "column 'text' must be text .*, got None in row 0"),
+        (lambda t: t.assign(query=[*t["query"][:-1], np.nan]), "column 'query' must be text .*, got None in row "),
+        (lambda t: t.assign(text=1.0), "column 'text' must be text, got the type double"),
+        (lambda t: t.assign(label=-1), "column 'label' must be finite float32 numbers >= 0, got -1 in row 0"),
+        (lambda t: t.assign(query=["other", *t["query"][1:]]), "column 'query' must be the same .* in row 1"),
+        (lambda t: t.assign(label=0), "`data` must have a query with a relevant and another document, got none"),
+        (lambda t: t["text"].to_numpy(), "`table` must be a table"),
+    ],
+)
+def test_bad_tables_are_refused(checkpoint, table, change, message):
+    with pytest.raises(ValueError, match=message):
+        make(checkpoint).fit(change(table.reset_index(drop=True)), query_id="query_id")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("interaction", "both"), ("loss", "softmaxx"), ("epochs", -1), ("warm_start", 1.0), ("patience", 0)),
+        *(("select_by", "ndcg@10"), ("relevant", 0), ("learning_rate", 0.0), ("alpha", 2.0), ("length", 41)),
+    ],
+)
+def test_bad_arguments_are_refused(checkpoint, table, name, value):
+    with pytest.raises(ValueError, match=f"`{name}` must be"):
+        make(checkpoint, **{name: value}).fit(table)
+
+
+def test_unknown_measures_are_refused(fitted, table):
+    with pytest.raises(ValueError, match="`measures` must be .*, got 'ndcg@10'"):
+        fitted.evaluate(table, measures=["ndcg@10"])

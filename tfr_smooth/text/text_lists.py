@@ -1,0 +1,63 @@
+"""Tables of texts as `Lists`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from tfr_smooth import _arguments
+from tfr_smooth.data import arrays, list_columns
+from tfr_smooth.data.lists import Lists
+
+
+def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) -> Lists:
+    """Returns the lists of a table with one row per query and document.
+
+    Args:
+      table: The table.
+      columns: The columns by role: "query", "text", "label" and "query_id", None for equal texts of queries.
+      labeled: Whether the table must have labels; otherwise, the column of query ids may also be missing.
+
+    Returns:
+      The lists, whose features are the texts of the query and of the document.
+
+    Raises:
+      ValueError: If a column is missing or has values that are not allowed. The message names the column and row.
+    """
+    found = list_columns.as_arrow(table)
+    query, text, query_id = (columns[role] for role in ("query", "text", "query_id"))
+    for role in ("query", "text"):
+        _arguments.name(role, columns[role], found.column_names)
+    if query_id is None or (query_id not in found.column_names and not labeled):
+        query_id = query
+    else:
+        _arguments.name("query_id", query_id, found.column_names)
+    roles = {"query": query_id, "label": columns["label"] if labeled else None, "features": [query, text]}
+    lists = arrays.lists_of(found, {}, argument="data", **roles)
+    for name in (query, text):
+        where, values = list_columns.Where(f"column {name!r}"), lists.source[name]
+        list_columns.refuse_where(pc.is_null(values, nan_is_null=True), where, "text without missing values", values)
+        if not list_columns.is_text(values.type):
+            raise ValueError(f"{where} must be text, got the type {values.type}.")
+    _check_one_text(lists, query)
+    return lists
+
+
+def _check_one_text(lists: Lists, query: str | None) -> None:
+    """Checks that the rows of a query have one text of the query."""
+    codes = lists.source[query].combine_chunks().dictionary_encode().indices.to_numpy()[lists.rows]
+    other = np.flatnonzero(codes != np.repeat(codes[lists.starts[:-1]], lists.lengths))
+    if len(other):
+        raise ValueError(
+            f"column {query!r} must be the same in all rows of a query, got another text in row {lists.rows[other[0]]}."
+        )
+
+
+def digest(lists: Lists) -> str:
+    """Returns a hash of the columns of the lists, in their order."""
+    table = lists.table.select(lists.roles.columns)
+    return hashlib.sha256(repr([column.to_pylist() for column in table.columns]).encode()).hexdigest()[:16]

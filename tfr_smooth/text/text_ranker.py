@@ -1,0 +1,377 @@
+"""`TextRanker`: training, ranking, evaluation and export of a reranker on a table of texts."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_smooth import _arguments, evaluation, losses, training
+from tfr_smooth._estimator import Estimator, serialized
+from tfr_smooth._table_inputs import ranked_rows
+from tfr_smooth.data.lists import Lists
+from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
+from tfr_smooth.text import reranker_export, text_lists, token_inputs
+from tfr_smooth.text.encoder import Encoder, load_encoder
+from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker
+from tfr_smooth.text.training_lists import TrainingLists
+
+_MODELS = {"cross": CrossEncoder, "late": LateInteraction}
+
+
+class TextRanker(Estimator):
+    r"""Reranks the documents of each query by their texts, with an encoder such as BERT and any ranking loss.
+
+    A table has one row per query and document: the text of the query, the text of the document, and for training its
+    label. Each training list consists of documents that are drawn anew in each epoch.
+
+    Args:
+      encoder: The folder of a Hugging Face checkpoint or of a KerasHub preset, as for `load_encoder`.
+      interaction: "cross" for a `CrossEncoder`, which reads query and document in one input, or "late" for
+        `LateInteraction`, which encodes each document once and ranks well without training.
+      loss: The name of a loss for `losses.get`, or a Keras loss.
+      frozen_layers: Layers of the encoder, from the input on, that are not trained, >= 0. Their output is computed once
+        per training.
+      query_length: The most tokens of a query, >= 3; for "late".
+      length: The most tokens of a document for "late", >= 3, or of query and document together for "cross", >= 5.
+        Longer texts are truncated.
+      passages: The most passages of a document, >= 1; for "cross". A document that does not fit in one input is split,
+        and the outputs are averaged.
+      relevant: The most documents with a label > 0 per training list, >= 1.
+      others: The most other documents per training list, >= 1.
+      epochs: Passes over the training queries, >= 0. 0 uses the encoder as it is.
+      learning_rate: Adam's learning rate for the encoder, > 0.
+      head_learning_rate: Adam's learning rate for the new weights, > 0.
+      warm_start: Fraction of the epochs, the first ones, that train on `losses.SoftmaxLoss`, in [0, 1). No effect on a
+        loss that is not a `losses.RankingLoss`.
+      batch_size: Queries per step, >= 1.
+      micro_batches: Parts of a batch, >= 1, whose gradients are accumulated for one step, which saves memory.
+      select_by: The validation measure that selects the epoch, one of trec_eval's as for `evaluation.trec_eval`; or
+        "last" for the last epoch.
+      patience: Epochs without improvement, >= 1, after which training stops. None never stops early.
+      validation_fraction: Fraction of the queries that `fit` holds out without `validation`, in [0, 1). 0
+        trains on all queries and uses the last epoch.
+      seed: Seed of the new weights, the dropout, the training lists and the held-out queries, >= 0.
+      verbose: Whether `fit` prints its progress.
+      **loss_options: Hyperparameters of a loss given by its name.
+
+    Attributes:
+      model_: The Keras model of token ids, a `CrossEncoder` or a `LateInteraction`.
+      columns_: The columns of the table by role.
+      history_: The training loss and the validation measure of each epoch, by name.
+      best_epoch_: Index of the selected epoch; None without validation.
+
+    Raises:
+      ValueError: If an argument is out of its range.
+
+    Keras' global policy defines the precision, such as `tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")`.
+
+    Example:
+      >>> import keras_hub, pandas as pd, tempfile
+      >>> from tfr_smooth import text
+      >>> folder = tempfile.mkdtemp()
+      >>> keras_hub.models.BertTokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lift heat".split()).save_to_preset(folder)
+      >>> sizes = {"num_layers": 1, "num_heads": 2, "hidden_dim": 4, "intermediate_dim": 8}
+      >>> keras_hub.models.BertBackbone(vocabulary_size=7, **sizes).save_to_preset(folder)
+      >>> frame = pd.DataFrame({"query": ["lift"] * 2 + ["heat"] * 2, "text": ["heat", "lift"] * 2})
+      >>> frame["label"] = [0, 1, 1, 0]
+      >>> ranker = text.TextRanker(encoder=folder, interaction="late", epochs=1, verbose=False).fit(frame)
+      >>> ranker.rank(frame)["text"].tolist()
+      ['lift', 'heat', 'heat', 'lift']
+    """
+
+    columns_: dict[str, str | None]
+
+    def __init__(
+        self,
+        *,
+        encoder: str | os.PathLike[str],
+        interaction: str = "cross",
+        loss: str | tf.keras.losses.Loss = "softmax",
+        frozen_layers: int = 0,
+        query_length: int = 48,
+        length: int = 180,
+        passages: int = 1,
+        relevant: int = 2,
+        others: int = 2,
+        epochs: int = 10,
+        learning_rate: float = 2e-5,
+        head_learning_rate: float = 1e-3,
+        warm_start: float = 0.0,
+        batch_size: int = 8,
+        micro_batches: int = 1,
+        select_by: str = "ndcg_cut_10",
+        patience: int | None = 3,
+        validation_fraction: float = 0.0,
+        seed: int = 0,
+        verbose: bool = True,
+        **loss_options: Any,
+    ) -> None:
+        # scikit-learn's `clone` requires the given objects themselves.
+        self._params = {name: value for name, value in locals().items() if name not in _NOT_PARAMS} | loss_options
+        self._loss_options = loss_options
+        _arguments.choice("interaction", interaction, tuple(_MODELS))
+        least = {"frozen_layers": 0, "query_length": 3, "length": 3, "epochs": 0, "seed": 0}
+        for name in ("passages", "relevant", "others", "batch_size", "micro_batches", *least):
+            _arguments.integer(name, self._params[name], least=least.get(name, 1))
+        for name in ("learning_rate", "head_learning_rate"):
+            _arguments.real(name, self._params[name], above=0.0)
+        for name in ("warm_start", "validation_fraction"):
+            if self._params[name] != 0.0:
+                _arguments.real(name, self._params[name], above=0.0, below=1.0)
+        _arguments.integer_or_none("patience", patience, least=1)
+        _arguments.boolean("verbose", verbose)
+        try:
+            checked_measures("ndcg" if select_by == "last" else select_by)
+        except ValueError as error:
+            raise ValueError(str(error).replace("`measures` must be", "`select_by` must be last,")) from None
+        self._make_loss()
+
+    def _make_loss(self) -> tf.keras.losses.Loss:
+        loss, options = self._params["loss"], self._loss_options
+        if isinstance(loss, str):
+            known = losses.hyperparameters(_arguments.name("loss", loss, losses.NAMES))
+            for name in options:
+                if name not in known:
+                    expected = f"an argument of TextRanker or a hyperparameter of {loss}, such as {', '.join(known)}"
+                    raise ValueError(f"`{name}` must be {expected}, got {options[name]!r}.")
+            return losses.get(loss, **options)
+        if options:
+            raise ValueError(f"`loss` must be a name to take {sorted(options)[0]!r}, got {loss!r}.")
+        return _arguments.instance("loss", loss, tf.keras.losses.Loss)
+
+    def fit(
+        self,
+        data: Any,
+        *,
+        query: str = "query",
+        text: str = "text",
+        label: str = "label",
+        query_id: str | None = None,
+        validation: Any = None,
+        init_model: TextRanker | None = None,
+        strategy: tf.distribute.Strategy | None = None,
+        checkpoint_dir: str | os.PathLike[str] | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
+        callbacks: Sequence[tf.keras.callbacks.Callback] = (),
+    ) -> TextRanker:
+        """Trains the model.
+
+        Args:
+          data: A table of pandas, Polars, PyArrow or another library with the Arrow PyCapsule interface, with one row
+            per query and document.
+          query: The column of the texts of the queries.
+          text: The column of the texts of the documents.
+          label: The column of labels >= 0.
+          query_id: The column of queries. None: equal texts are one query.
+          validation: The validation set: a table with the same columns. None holds out `validation_fraction` of the
+            queries, or uses the last epoch.
+          init_model: A fitted ranker to continue from: with its weights. The arguments of the model must be the same.
+          strategy: A `tf.distribute` strategy, such as from `training.get_strategy`. None trains on one device.
+          checkpoint_dir: Directory of checkpoints, the log and the best model. The same call after an interruption
+            resumes after the last finished epoch. None writes nothing.
+          cache_dir: Directory of the output of frozen layers, as float16 on disk, which later calls with the same table
+            reuse. None uses a temporary one.
+          callbacks: Further Keras callbacks.
+
+        Returns:
+          The ranker.
+
+        Raises:
+          ValueError: If an argument or the data is invalid. The message names the column.
+        """
+        p, folder = self._params, None if checkpoint_dir is None else Path(checkpoint_dir)
+        columns = {"query": query, "text": text, "label": label, "query_id": query_id}
+        train, valid = text_lists.lists_of(data, columns, labeled=True), None
+        if validation is not None:
+            valid = text_lists.lists_of(validation, columns, labeled=True)
+        elif p["validation_fraction"]:
+            train, valid = train.split(p["validation_fraction"], seed=p["seed"])
+        strategy = strategy or training.get_strategy("none")
+        tf.keras.utils.set_random_seed(p["seed"])
+        with strategy.scope():
+            model = self._make_model(init_model)
+            loss, warm_up = self._make_loss(), []
+            if p["warm_start"] and isinstance(loss, losses.RankingLoss):
+                loss = training.WarmStartLoss(loss)
+                epochs = {"epochs": max(1, p["epochs"]), "warm_epochs": round(p["warm_start"] * p["epochs"])}
+                warm_up = [training.WarmStart(p["learning_rate"], loss=loss, constant=True, **epochs)]
+            model.compile(optimizer=tf.keras.optimizers.Adam(p["learning_rate"]), loss=loss)
+        settings = self._settings(train, valid, init_model)
+        self.history_, self.best_epoch_ = {}, None
+        with contextlib.ExitStack() as stack:
+            if p["epochs"]:
+                cache = cache_dir or stack.enter_context(tempfile.TemporaryDirectory())
+                drawn = TrainingLists(train, relevant=p["relevant"], others=p["others"], seed=p["seed"])
+                inputs = self._inputs(model.encoder, train)
+                inputs.freeze(cache)
+                selection = None if valid is None else self._validation(model.encoder, valid, cache, folder)
+                log = None if folder is None or not training.is_chief(strategy) else folder / "log.csv"
+                self.history_ = training.train(
+                    model,
+                    lambda finished: drawn.dataset(
+                        inputs, batch_size=p["batch_size"], epochs=range(finished, p["epochs"])
+                    ),
+                    epochs=p["epochs"],
+                    steps_per_epoch=math.ceil(len(drawn) / p["batch_size"]),
+                    validation=selection,
+                    checkpoint_dir=folder,
+                    settings=settings,
+                    callbacks=[*warm_up, *callbacks, *([training.ProgressLog(log)] if p["verbose"] else [])],
+                )
+                self.best_epoch_ = None if selection is None else selection.best_epoch
+        # Without the optimizer, and outside of the strategy's scope: ranking runs on one device.
+        self.model_, self.columns_ = model.copy(), columns
+        return self
+
+    def _make_model(self, init_model: TextRanker | None) -> Reranker:
+        """Returns the initial model."""
+        p = self._params
+        encoder = load_encoder(p["encoder"], frozen_layers=p["frozen_layers"])
+        for name in ("length", *["query_length"] * (p["interaction"] == "late")):
+            if encoder.max_length is not None and p[name] > encoder.max_length:
+                raise ValueError(f"`{name}` must be at most the encoder's {encoder.max_length} tokens, got {p[name]}.")
+        head_rate = p["head_learning_rate"] / p["learning_rate"]
+        model = _MODELS[p["interaction"]](encoder, micro_batches=p["micro_batches"], head_rate=head_rate)
+        if init_model is not None:
+            model.set_weights(init_model._fitted().get_weights())
+        return model
+
+    def _inputs(self, encoder: Encoder, lists: Lists | None) -> token_inputs.Inputs:
+        """Returns the inputs of the model for the documents of lists in their order; None for none."""
+        p, names = self._params, () if lists is None else lists.roles.features
+        queries, documents = [lists.values(name).tolist() for name in names] if lists is not None else ([], [])
+        if p["interaction"] == "late":
+            lengths = {"query_length": p["query_length"], "length": p["length"]}
+            return token_inputs.LateInputs(encoder, queries, documents, **lengths)
+        return token_inputs.PairInputs(encoder, queries, documents, length=p["length"], passages=p["passages"])
+
+    def _validation(
+        self, encoder: Encoder, lists: Lists, cache: str | os.PathLike[str], folder: Path | None
+    ) -> training.Validation:
+        inputs, select_by = self._inputs(encoder, lists), self._params["select_by"]
+        inputs.freeze(cache)
+        measure = "ndcg" if select_by == "last" else select_by
+        return training.Validation(
+            lambda current: {measure: _evaluate(lists, inputs.scores(current), [measure])[measure].mean},
+            monitor=measure,
+            mode="last" if select_by == "last" else "max",
+            path=None if folder is None else folder / "best.keras",
+            patience=self._params["patience"],
+        )
+
+    def _settings(self, train: Lists, valid: Lists | None, init_model: TextRanker | None) -> dict[str, Any]:
+        """Returns the settings that a resumed training run must have in common, as JSON values."""
+        settings = {name: value for name, value in serialized(self._params).items() if name != "verbose"}
+        settings["data"] = [None if lists is None else text_lists.digest(lists) for lists in (train, valid)]
+        settings["policy"] = tf.keras.mixed_precision.global_policy().name
+        if init_model is not None:
+            settings["init_model"] = token_inputs.digest(init_model._fitted().get_weights())
+        return json.loads(json.dumps(settings, default=str))
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return {"columns": self.columns_}, {}
+
+    def _restore(self, model: tf.keras.Model, content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        self.model_, self.columns_ = model, content["columns"]
+
+    def _lists(self, data: Any, *, labeled: bool = False) -> Lists:
+        self._fitted()
+        return text_lists.lists_of(data, self.columns_, labeled=labeled)
+
+    def _scores(self, lists: Lists) -> np.ndarray:
+        """Returns the scores of the documents in the order of the lists."""
+        return self._inputs(self.model_.encoder, lists).scores(self.model_)
+
+    def predict(self, data: Any) -> np.ndarray:
+        """Scores documents.
+
+        Args:
+          data: A table as for `fit`; the columns of labels and query ids may be missing.
+
+        Returns:
+          float32 [rows], higher is better.
+
+        Raises:
+          ValueError: If the table does not have the columns of `fit`.
+        """
+        lists = self._lists(data)
+        return self._scores(lists)[np.argsort(lists.rows)]
+
+    def rank(self, data: Any, *, names: tuple[str, str] = ("score", "rank")) -> Any:
+        """Ranks the rows of a table within each query.
+
+        Args:
+          data: A table as for `predict`.
+          names: The names of the columns of scores and ranks.
+
+        Returns:
+          A copy of the table as a pandas DataFrame with the columns of scores and of ranks, from 1 on, queries in their
+          order and the best document first; ties keep the order of the rows.
+
+        Raises:
+          ValueError: As for `predict`.
+        """
+        lists = self._lists(data)
+        return ranked_rows(data, lists, self._scores(lists), names)
+
+    def evaluate(
+        self, data: Any, *, measures: Sequence[str] = DEFAULT_MEASURES, by_query: bool = False
+    ) -> dict[str, Any]:
+        """Computes trec_eval's measures.
+
+        Args:
+          data: A table with labels as for `fit`.
+          measures: Names of measures, as for `evaluation.trec_eval`.
+          by_query: Whether to return the value of each query.
+
+        Returns:
+          The mean over queries and its standard error, by measure; or the values, by measure and by query, which
+          `evaluation.randomization_test` compares with those of another ranker.
+
+        Raises:
+          ImportError: If pytrec_eval is not installed; the extra `tfr_smooth[evaluation]` includes it.
+        """
+        lists = self._lists(data, labeled=True)
+        checked_measures(measures)  # before the slow step
+        return _evaluate(lists, self._scores(lists), measures, by_query)
+
+    def export(self, path: str | os.PathLike[str], *, version: int | None = None) -> Path:
+        """Exports the model for TF Serving, with the tokenizer.
+
+        The signature takes the strings `query` [batch] and `documents` [batch, list], and returns `scores` [batch,
+        list]. Pad lists with ""; ignore the scores of padding. Import `tensorflow_text` before loading the SavedModel;
+        TF Serving includes it.
+
+        Args:
+          path: The directory of the versions.
+          version: The version, >= 1. None: the next one.
+
+        Returns:
+          The directory PATH/VERSION.
+
+        Raises:
+          ValueError: If the version exists.
+        """
+        model = self._fitted()
+        return reranker_export.export(model, self._inputs(model.encoder, None), path, version)
+
+
+_NOT_PARAMS = ("self", "loss_options", "__class__")
+
+
+def _evaluate(lists: Lists, scores: np.ndarray, measures: Sequence[str], by_query: bool = False) -> dict[str, Any]:
+    """Returns trec_eval's measures of the scores of documents in the order of the lists."""
+    queries = lists.query_of_document
+    if by_query:
+        queries = np.array(lists.query_ids.to_pylist(), object)[queries]
+    labels = lists.values(lists.roles.labels[0])
+    return evaluation.evaluate_rows(labels, scores, queries, measures, by_query=by_query)
