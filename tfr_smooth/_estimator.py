@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _files
+from tfr_smooth import _arguments, _files, losses
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -44,6 +44,33 @@ def _deserialized(params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def loss_of(
+    owner: str,
+    loss: str | tf.keras.losses.Loss,
+    options: Mapping[str, Any],
+    *,
+    defaults: Mapping[str, Any] | None = None,
+) -> tf.keras.losses.Loss:
+    """Returns the loss of the argument `loss` of a constructor.
+
+    Args:
+      owner: The name of the class.
+      loss: The name of a loss, or a loss.
+      options: The further arguments, which must be hyperparameters of the named loss.
+      defaults: Its other hyperparameters; None for those of the loss.
+    """
+    if isinstance(loss, str):
+        known = losses.hyperparameters(_arguments.name("loss", loss, losses.NAMES))
+        for name in options:
+            if name not in known:
+                expected = f"an argument of {owner} or a hyperparameter of {loss}, such as {', '.join(known)}"
+                raise ValueError(f"`{name}` must be {expected}, got {options[name]!r}.")
+        return losses.get(loss, **{**(defaults or {}), **options})
+    if options:
+        raise ValueError(f"`loss` must be a name to take {sorted(options)[0]!r}, got {loss!r}.")
+    return _arguments.instance("loss", loss, tf.keras.losses.Loss)
+
+
 class Estimator:
     """The base class of the estimators.
 
@@ -52,9 +79,17 @@ class Estimator:
     """
 
     _params: dict[str, Any]
+    _loss_options: tuple[str, ...]  # the names of the hyperparameters of the loss among these
     model_: tf.keras.Model
     history_: dict[str, list[float]]
     best_epoch_: int | None
+
+    def _take(self, given: Mapping[str, Any]) -> None:
+        """Stores the arguments of the constructor, from its `locals()`, as the objects that scikit-learn compares."""
+        options = given["loss_options"]
+        others = ("self", "loss_options", "__class__")
+        self._params = {**{name: value for name, value in given.items() if name not in others}, **options}
+        self._loss_options = tuple(options)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Returns the constructor's arguments.

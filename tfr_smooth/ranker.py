@@ -133,33 +133,7 @@ class Ranker(Estimator):
         verbose: bool = True,
         **loss_options: Any,
     ) -> None:
-        # scikit-learn's `clone` requires the given objects themselves.
-        self._params: dict[str, Any] = {
-            "loss": loss,
-            "label_aggregation": label_aggregation,
-            "network": network,
-            "members": members,
-            "hidden": hidden,
-            "epochs": epochs,
-            "learning_rate": learning_rate,
-            "schedule": schedule,
-            "warm_start": warm_start,
-            "batch_size": batch_size,
-            "normalization": normalization,
-            "batch_norm": batch_norm,
-            "dropout": dropout,
-            "weight_decay": weight_decay,
-            "select_by": select_by,
-            "patience": patience,
-            "validation_fraction": validation_fraction,
-            "columns": columns,
-            "matches": matches,
-            "max_categories": max_categories,
-            "seed": seed,
-            "verbose": verbose,
-            **loss_options,
-        }
-        self._loss_options = tuple(loss_options)
+        self._take(locals())
         self._training()
 
     def _training(self, inputs: TableInputs | None = None, steps_per_epoch: int | None = None) -> RankerTraining:

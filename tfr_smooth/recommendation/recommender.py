@@ -119,11 +119,7 @@ class Recommender(Estimator):
         verbose: bool = True,
         **loss_options: Any,
     ) -> None:
-        # scikit-learn's `clone` requires the given objects themselves.
-        given = dict(locals())
-        self._params = {name: value for name, value in given.items() if name not in ("self", "loss_options")}
-        self._params.update(loss_options)
-        self._loss_options = tuple(loss_options)
+        self._take(locals())
         self._training()
 
     def _training(self) -> RecommenderTraining:
@@ -160,10 +156,10 @@ class Recommender(Estimator):
           init_model: A fitted recommender to continue from, such as with new days of data: with its interactions, their
             vectors and the columns of its tables. New users and items start like those without it. The arguments of the
             vectors must be the same.
-          strategy: A `tf.distribute` strategy, such as from `training.get_strategy`: the users of each batch are shared
-            by the replicas, each of which has all vectors. None trains on one device.
-          checkpoint_dir: Directory of checkpoints and the best models. The same call after an interruption resumes
-            after the last finished epoch. None writes nothing.
+          strategy: A `tf.distribute` strategy, such as from `training.get_strategy`. None trains on one device. Replicas
+            share the users of each batch, and each has all vectors.
+          checkpoint_dir: Directory of checkpoints, the log and the best model. The same call after an interruption
+            resumes after the last finished epoch. None writes nothing.
           callbacks: Further Keras callbacks.
 
         Returns:

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, losses, measures, training
-from tfr_smooth._estimator import serialized
+from tfr_smooth._estimator import loss_of, serialized
 from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
 from tfr_smooth.recommendation.best_items import BestItemsLoss
 from tfr_smooth.recommendation.evaluation import evaluate
@@ -70,22 +70,14 @@ class RecommenderTraining:
         _arguments.choice("similarity", params["similarity"], SIMILARITIES)
         for name in ("user_encoder", "item_encoder"):
             _arguments.instance(name, params[name], tf.keras.layers.Layer, optional=True)
-        self.loss: Any = self._make_loss(params["loss"], {name: params[name] for name in loss_options})
+        loss, options = params["loss"], {name: params[name] for name in loss_options}
+        self.loss: Any = None
+        if loss is not None or options:
+            defaults = _SMOOTHI if loss == "smoothi_ndcg" else None
+            self.loss = loss_of("Recommender", loss, options, defaults=defaults)
+            _arguments.instance("loss", self.loss, losses.RankingLoss)
         if self.loss is None and params["warm_start_epochs"] == 0:
             raise ValueError("`warm_start_epochs` must be an integer >= 1 without a loss, got 0.")
-
-    @staticmethod
-    def _make_loss(loss: Any, options: dict[str, Any]) -> losses.RankingLoss | None:
-        if not isinstance(loss, str):
-            if options:
-                raise ValueError(f"`loss` must be a name to take {sorted(options)[0]!r}, got {loss!r}.")
-            return _arguments.instance("loss", loss, losses.RankingLoss, optional=True)
-        known = losses.hyperparameters(_arguments.name("loss", loss, losses.NAMES))
-        for name in options:
-            if name not in known:
-                expected = f"an argument of Recommender or a hyperparameter of {loss}, such as {', '.join(known)}"
-                raise ValueError(f"`{name}` must be {expected}, got {options[name]!r}.")
-        return losses.get(loss, **{**(_SMOOTHI if loss == "smoothi_ndcg" else {}), **options})
 
     def run(
         self,

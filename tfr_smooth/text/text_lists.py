@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -55,9 +54,3 @@ def _check_one_text(lists: Lists, query: str | None) -> None:
         raise ValueError(
             f"column {query!r} must be the same in all rows of a query, got another text in row {lists.rows[other[0]]}."
         )
-
-
-def digest(lists: Lists) -> str:
-    """Returns a hash of the columns of the lists, in their order."""
-    table = lists.table.select(lists.roles.columns)
-    return hashlib.sha256(repr([column.to_pylist() for column in table.columns]).encode()).hexdigest()[:16]

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, evaluation, losses, training
-from tfr_smooth._estimator import Estimator, serialized
+from tfr_smooth._estimator import Estimator, loss_of, serialized
 from tfr_smooth._table_inputs import ranked_rows
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
@@ -115,9 +115,7 @@ class TextRanker(Estimator):
         verbose: bool = True,
         **loss_options: Any,
     ) -> None:
-        # scikit-learn's `clone` requires the given objects themselves.
-        self._params = {name: value for name, value in locals().items() if name not in _NOT_PARAMS} | loss_options
-        self._loss_options = loss_options
+        self._take(locals())
         _arguments.choice("interaction", interaction, tuple(_MODELS))
         least = {"frozen_layers": 0, "query_length": 3, "length": 3, "epochs": 0, "seed": 0}
         for name in ("passages", "relevant", "others", "batch_size", "micro_batches", *least):
@@ -136,17 +134,7 @@ class TextRanker(Estimator):
         self._make_loss()
 
     def _make_loss(self) -> tf.keras.losses.Loss:
-        loss, options = self._params["loss"], self._loss_options
-        if isinstance(loss, str):
-            known = losses.hyperparameters(_arguments.name("loss", loss, losses.NAMES))
-            for name in options:
-                if name not in known:
-                    expected = f"an argument of TextRanker or a hyperparameter of {loss}, such as {', '.join(known)}"
-                    raise ValueError(f"`{name}` must be {expected}, got {options[name]!r}.")
-            return losses.get(loss, **options)
-        if options:
-            raise ValueError(f"`loss` must be a name to take {sorted(options)[0]!r}, got {loss!r}.")
-        return _arguments.instance("loss", loss, tf.keras.losses.Loss)
+        return loss_of("TextRanker", self._params["loss"], {name: self._params[name] for name in self._loss_options})
 
     def fit(
         self,
@@ -271,7 +259,7 @@ class TextRanker(Estimator):
     def _settings(self, train: Lists, valid: Lists | None, init_model: TextRanker | None) -> dict[str, Any]:
         """Returns the settings that a resumed training run must have in common, as JSON values."""
         settings = {name: value for name, value in serialized(self._params).items() if name != "verbose"}
-        settings["data"] = [None if lists is None else text_lists.digest(lists) for lists in (train, valid)]
+        settings["data"], settings["validation"] = train.digest(), None if valid is None else valid.digest()
         settings["policy"] = tf.keras.mixed_precision.global_policy().name
         if init_model is not None:
             settings["init_model"] = token_inputs.digest(init_model._fitted().get_weights())
@@ -363,9 +351,6 @@ class TextRanker(Estimator):
         """
         model = self._fitted()
         return reranker_export.export(model, self._inputs(model.encoder, None), path, version)
-
-
-_NOT_PARAMS = ("self", "loss_options", "__class__")
 
 
 def _evaluate(lists: Lists, scores: np.ndarray, measures: Sequence[str], by_query: bool = False) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _keras, losses, metrics, models
-from tfr_smooth._estimator import serialized
+from tfr_smooth._estimator import loss_of, serialized
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.models.feed_forward import checked_arguments
 from tfr_smooth.training.cluster import is_chief
@@ -139,17 +139,7 @@ class RankerTraining:
         return losses.MultiObjectiveLoss(loss, weights=self.label_weights)
 
     def _loss_of_one_label(self) -> tf.keras.losses.Loss:
-        loss, options = self._params["loss"], self._loss_options
-        if isinstance(loss, str):
-            known = losses.hyperparameters(_arguments.name("loss", loss, losses.NAMES))
-            for name in options:
-                if name not in known:
-                    expected = f"an argument of Ranker or a hyperparameter of {loss}, such as {', '.join(known)}"
-                    raise ValueError(f"`{name}` must be {expected}, got {options[name]!r}.")
-            return losses.get(loss, **options)
-        if options:
-            raise ValueError(f"`loss` must be a name to take {sorted(options)[0]!r}, got {loss!r}.")
-        return _arguments.instance("loss", loss, tf.keras.losses.Loss)
+        return loss_of("Ranker", self._params["loss"], self._loss_options)
 
     def _make_scorer(self) -> EncodedScorer:
         network = self._params["network"]
