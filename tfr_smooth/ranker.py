@@ -281,7 +281,6 @@ class Ranker(Estimator):
             initial_weights=weights,
             num_further=len(further_metrics),
             steps_per_epoch=steps_per_epoch,
-            strategy=strategy,
             checkpoint_dir=checkpoint_dir,
             settings=settings,
             callbacks=callbacks,

@@ -156,8 +156,8 @@ class Recommender(Estimator):
           init_model: A fitted recommender to continue from, such as with new days of data: with its interactions, their
             vectors and the columns of its tables. New users and items start like those without it. The arguments of the
             vectors must be the same.
-          strategy: A `tf.distribute` strategy, such as from `training.get_strategy`. None trains on one device. Replicas
-            share the users of each batch, and each has all vectors.
+          strategy: A `tf.distribute` strategy, such as from `training.get_strategy`. None trains on one device.
+            Replicas share the users of each batch, and each has all vectors.
           checkpoint_dir: Directory of checkpoints, the log and the best model. The same call after an interruption
             resumes after the last finished epoch. None writes nothing.
           callbacks: Further Keras callbacks.

@@ -142,7 +142,8 @@ class RecommenderTraining:
                 validation=watched,
                 checkpoint_dir=folder,
                 settings={**settings, "stage_epochs": number},
-                callbacks=[*callbacks, *([training.ProgressLog()] if p["verbose"] else [])],
+                callbacks=callbacks,
+                verbose=p["verbose"],
             )
             if watched is not None and watched.best_epoch is not None:
                 best_epochs.append(watched.best_epoch + 1)

@@ -202,7 +202,6 @@ class TextRanker(Estimator):
                 inputs = self._inputs(model.encoder, train)
                 inputs.freeze(cache)
                 selection = None if valid is None else self._validation(model.encoder, valid, cache, folder)
-                log = None if folder is None or not training.is_chief(strategy) else folder / "log.csv"
                 self.history_ = training.train(
                     model,
                     lambda finished: drawn.dataset(
@@ -213,7 +212,8 @@ class TextRanker(Estimator):
                     validation=selection,
                     checkpoint_dir=folder,
                     settings=settings,
-                    callbacks=[*warm_up, *callbacks, *([training.ProgressLog(log)] if p["verbose"] else [])],
+                    callbacks=[*warm_up, *callbacks],
+                    verbose=p["verbose"],
                 )
                 self.best_epoch_ = None if selection is None else selection.best_epoch
         # Without the optimizer, and outside of the strategy's scope: ranking runs on one device.

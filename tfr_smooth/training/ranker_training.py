@@ -15,9 +15,7 @@ from tfr_smooth import _arguments, _keras, losses, metrics, models
 from tfr_smooth._estimator import loss_of, serialized
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.models.feed_forward import checked_arguments
-from tfr_smooth.training.cluster import is_chief
 from tfr_smooth.training.lazy_adamw import LazyAdamW
-from tfr_smooth.training.progress import ProgressLog
 from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import Evaluation, ExactValidation
 from tfr_smooth.training.warm_start import WarmStart, WarmStartLoss
@@ -228,7 +226,6 @@ class RankerTraining:
         initial_weights: Sequence[Any] | None,
         num_further: int,
         steps_per_epoch: int | None,
-        strategy: tf.distribute.Strategy,
         checkpoint_dir: str | os.PathLike[str] | None,
         settings: Mapping[str, Any] | None,
         callbacks: Sequence[tf.keras.callbacks.Callback],
@@ -243,7 +240,6 @@ class RankerTraining:
           initial_weights: The weights of a scorer to continue from. None for random ones and new statistics.
           num_further: The number of further metrics of the compiled model.
           steps_per_epoch: Batches per epoch. None if each iteration of the dataset is one epoch.
-          strategy: The strategy.
           checkpoint_dir: Directory of checkpoints, `log.csv` and `best.keras`; training resumes from it. None for none.
           settings: Further values, as JSON values, which a resumed training run must have in common.
           callbacks: Further Keras callbacks.
@@ -281,25 +277,17 @@ class RankerTraining:
             warm_epochs=round(p["warm_start"] * p["epochs"]),
             constant=p["schedule"] == "constant",
         )
-        log = ProgressLog(
-            None if folder is None or not is_chief(strategy) else folder / "log.csv", verbose=p["verbose"]
-        )
-
-        def remaining(finished: int) -> tf.data.Dataset:
-            if finished and p["verbose"]:
-                print(f"Resuming after {finished} finished epochs in {folder}", flush=True)
-            return dataset_fn(finished)
-
         history = train(
             model,
-            remaining,
+            dataset_fn,
             epochs=p["epochs"],
             steps_per_epoch=steps_per_epoch,
             validation=validation,
             checkpoint_dir=folder,
             settings={**self.identity(), **(settings or {})},
             prepare=lambda: None if initial_weights is not None else model.adapt(one_epoch),
-            callbacks=[schedule, *callbacks, log],
+            callbacks=[schedule, *callbacks],
+            verbose=p["verbose"],
         )
         scorer.set_weights(model.get_weights())
         return Trained(scorer, history, None if validation is None else validation.best_epoch)

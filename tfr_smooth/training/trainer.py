@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfr_smooth import _files
 from tfr_smooth.training import cluster
 from tfr_smooth.training.interrupts import InterruptCheck, deferred_interrupts
+from tfr_smooth.training.progress import ProgressLog
 from tfr_smooth.training.resuming import ResumableTraining
 from tfr_smooth.training.validation import Validation
 
@@ -28,6 +29,7 @@ def train(
     settings: Mapping[str, Any] | None = None,
     prepare: Callable[[], object] | None = None,
     callbacks: Sequence[tf.keras.callbacks.Callback] = (),
+    verbose: bool = False,
 ) -> dict[str, list[float]]:
     """Trains a compiled and built model with `fit`.
 
@@ -38,10 +40,12 @@ def train(
       epochs: The total number of epochs, >= 1.
       steps_per_epoch: The number of batches per epoch. None if each iteration of the dataset is one epoch.
       validation: The validation after each epoch. None for no validation.
-      checkpoint_dir: The directory of the checkpoints from which an interrupted training run resumes. None for none.
+      checkpoint_dir: The directory of the checkpoints from which an interrupted training run resumes, and of `log.csv`,
+        as of `ProgressLog`. None for none.
       settings: Settings that identify the training run, as JSON values, as for `ResumableTraining`.
       prepare: Called before the first epoch unless the training run is resumed, such as to adapt the model.
       callbacks: Further callbacks, which receive the results of the validation.
+      verbose: Whether to print the progress.
 
     Returns:
       The training loss and the validation metrics of all epochs, by name.
@@ -66,15 +70,18 @@ def train(
     used = [*([] if validation is None else [validation]), *callbacks]
     with contextlib.ExitStack() as stack:
         check = stack.enter_context(deferred_interrupts())
-        finished = 0
+        finished, log = 0, None
         if checkpoint_dir is not None:
             if cluster.is_chief(model.distribute_strategy):
                 stack.enter_context(_files.locked(checkpoint_dir))
+                log = os.path.join(checkpoint_dir, "log.csv")
             resumable = ResumableTraining(checkpoint_dir, validation=validation, settings=dict(settings or {}))
             finished = resumable.restore(model)
             used.append(resumable)
         if finished > epochs:
             raise ValueError(f"`epochs` must be >= the {finished} finished ones in {checkpoint_dir}, got {epochs}.")
+        if finished and verbose:
+            print(f"Resuming after {finished} finished epochs in {checkpoint_dir}", flush=True)
         if not finished and prepare is not None:
             prepare()
         check()
@@ -89,7 +96,7 @@ def train(
                 steps_per_epoch=steps_per_epoch,
                 shuffle=False,
                 verbose=0,
-                callbacks=[*used, history, InterruptCheck(check)],
+                callbacks=[*used, history, ProgressLog(log, verbose=verbose), InterruptCheck(check)],
             )
     if validation is not None:
         validation.restore_best(model)
