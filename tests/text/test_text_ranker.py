@@ -16,7 +16,9 @@ FAST = {"epochs": 1, "batch_size": 6, "learning_rate": 1e-3, "verbose": False}
 
 
 def make(checkpoint, interaction="late", **options):
-    return text.TextRanker(encoder=checkpoint, interaction=interaction, **{**FAST, **LENGTHS[interaction], **options})
+    return text.TextRanker(
+        encoder=checkpoint, interaction=interaction, **{**FAST, **LENGTHS.get(interaction, {}), **options}
+    )
 
 
 @pytest.fixture(scope="module")
