@@ -20,8 +20,7 @@ from experiments.folds import check_name
 from experiments.jobs import Result, StoredJob, is_done, read_result
 from experiments.results import Results
 from tfr_smooth import evaluation, text
-from tfr_smooth._estimator import serialized
-from tfr_smooth.losses import RankingLoss
+from tfr_smooth.losses import RankingLoss, serialize
 
 Run = Mapping[str, Mapping[str, float]]
 MEASURES = (
@@ -200,7 +199,8 @@ class RerankerJob(StoredJob):
     @property
     def description(self) -> dict[str, Any]:
         """The values that identify this job, as JSON values."""
-        plan, training = self.plan, serialized(self.ranker.get_params())
+        plan, loss = self.plan, None if self.loss is None else serialize(self.loss)
+        training = {**self.ranker.get_params(), "loss": loss}
         del training["encoder"], training["verbose"]
         place = {"dataset": plan.name, "fold": self.fold, "folds": plan._fold_count, "seed": self.seed}
         return {**place, "content": plan.content, "training": training, "settings": dict(plan.settings)}
