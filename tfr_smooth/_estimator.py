@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import io
 import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,15 @@ def _deserialized(params: Mapping[str, Any]) -> dict[str, Any]:
         else value
         for name, value in params.items()
     }
+
+
+def digest(arrays: Iterable[np.ndarray]) -> str:
+    """Returns a hash of the content of arrays of numbers or text."""
+    found = hashlib.sha256()
+    for each in arrays:
+        found.update(f"{each.dtype} {each.shape} ".encode())
+        found.update(np.ascontiguousarray(each).tobytes())
+    return found.hexdigest()[:16]
 
 
 def loss_of(

@@ -188,7 +188,7 @@ class TableInputs:
         features: Sequence[str] | None,
         query_features: Sequence[str],
         max_categories: int,
-        kinds: Mapping[str, str] | None,
+        kinds: Mapping[str, Any] | None,
         matches: Sequence[Sequence[str]],
         **names: Any,
     ) -> TableInputs:
@@ -208,13 +208,15 @@ class TableInputs:
             names = {role: getattr(given, role) for role in ("query", "weight", "propensity")}
             names["label"] = given.labels[0]
             features = given.features  # a table may have the columns that the lists do not have
-        rows = np.sort(lists.rows)
+        rows, encoders = np.sort(lists.rows), {}
         if lists.is_dense:
             columns = columns_of_parts(_matrices(lists, rows))
         else:
             chosen, columns, kinds = None if len(rows) == len(lists.source) else rows, [], dict(kinds or {})
-            for name in kinds:
+            for name, kind in kinds.items():
                 _arguments.name("columns", name, given.features)
+                if isinstance(kind, tf.keras.layers.Layer):
+                    encoders[name], kinds[name] = kind, f"encoded:{kind.width}"
             for name in given.features:  # one at a time: all of them may be larger than memory
                 kind = {name: kinds[name]} if name in kinds else None
                 table = lists.source.select([name])
@@ -227,7 +229,7 @@ class TableInputs:
         if len(given.labels) > 1:
             weights = given.label_weights or [1.0] * len(given.labels)
             roles["label"] = dict(zip(given.labels, weights, strict=True))
-        layer = models.TableFeatures(columns, matches=matches, stacked=lists.is_dense)
+        layer = models.TableFeatures(columns, matches=matches, encoders=encoders, stacked=lists.is_dense)
         lists.release()
         return cls(layer, roles, None if features is None else list(features), list(query_features))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
+import importlib
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import data, evaluation, metrics, models, serving, training
-from tfr_smooth._estimator import Estimator
+from tfr_smooth._estimator import Estimator, digest
 from tfr_smooth._table_inputs import (
     TableInputs,
     check_training,
@@ -68,7 +68,8 @@ class Ranker(Estimator):
       validation_fraction: Fraction of the queries that `fit` holds out without `validation`, in [0, 1). 0
         trains on all queries and uses the last epoch.
       columns: The kinds of columns that are not to be inferred, by name: "number", "category", "id", "text", or
-        "set:SEPARATOR" for several values in one text, such as "set:|"; see `data.infer_columns`.
+        "set:SEPARATOR" for several values in one text, such as "set:|"; see `data.infer_columns`. Or, for text, an
+        encoder from `text.load_encoder`, which is not trained.
       matches: Pairs of columns to compare, such as a query and a title, or an item and the items of a session: vectors
         by their scalar product and cosine, text by the fraction of common values or words.
       max_categories: The most values of a column of text that is a category, >= 1.
@@ -126,7 +127,7 @@ class Ranker(Estimator):
         select_by: str = "smooth",
         patience: int | None = None,
         validation_fraction: float = 0.0,
-        columns: Mapping[str, str] | None = None,
+        columns: Mapping[str, Any] | None = None,
         matches: Sequence[tuple[str, str]] | None = None,
         max_categories: int = 100,
         seed: int = 0,
@@ -260,9 +261,8 @@ class Ranker(Estimator):
             steps_per_epoch = math.ceil(len(train) / p["batch_size"])
             dataset_fn = functools.partial(self._epochs, inputs, train, steps_per_epoch)
             one_epoch = inputs.batches(with_one_label(train), p["batch_size"])
-            settings = {**(settings or {}), "columns": [column.name for column in inputs.layer.columns]}
             if checkpoint_dir is not None:
-                settings["data"] = documents.digest()
+                settings = {**(settings or {}), "data": documents.digest()}
         plan = self._training(inputs, steps_per_epoch)
         strategy = strategy or tf.distribute.get_strategy()
         num_features = one_epoch.element_spec[0]["features"].shape[-1]
@@ -271,8 +271,7 @@ class Ranker(Estimator):
         compiled = plan.compiled(previous, num_features, further_metrics, strategy)
         weights = None if init_model is None else init_model._uncalibrated().get_weights()
         if weights is not None:
-            digest = hashlib.sha256(b"".join(np.ascontiguousarray(each).tobytes() for each in weights)).hexdigest()
-            settings = {**(settings or {}), "init_model": digest}
+            settings = {**(settings or {}), "init_model": digest(weights)}
         trained = plan.run(
             compiled,
             dataset_fn,
@@ -363,11 +362,19 @@ class Ranker(Estimator):
         self.model_ = scorer if inputs is None else inputs.scorer(scorer)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        return {"inputs": None if self.inputs_ is None else self.inputs_.state()}, {}
+        inputs = self.inputs_
+        has_encoders = inputs is not None and bool(inputs.layer.encoders)
+        return {"inputs": None if inputs is None else inputs.state(), "has_encoders": has_encoders}, {}
+
+    def _check(self, config: dict[str, Any], content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        if content["has_encoders"]:
+            importlib.import_module("tfr_smooth.text")  # which registers their class
 
     def _restore(self, model: tf.keras.Model, content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         if isinstance(model, models.TableScorer):
             self._take_scorer(TableInputs(model.table_features, **content["inputs"]), model.scorer)
+            if encoders := model.table_features.encoders:
+                self._params["columns"] = {**self._params["columns"], **encoders}
         else:
             self._take_scorer(None, model)
 

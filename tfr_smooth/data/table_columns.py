@@ -25,6 +25,7 @@ _KINDS = {
     "id": "text or integers",
     "set": "lists or text",
     "text": "text",
+    "encoded": "text",
     "vector": "vectors",
 }
 CODED = ("id", "set", "text")  # kinds whose values become codes, for embeddings
@@ -35,6 +36,7 @@ _ACCEPTED = {
     "id": ("category", "number"),
     "set": ("set", "vector", "category"),
     "text": ("category",),
+    "encoded": ("category",),
 }
 # The type of a column whose values are all missing, if it is not text.
 _TYPES = {"number": pa.float32(), "boolean": pa.float32(), "date": pa.timestamp("s")}
@@ -62,7 +64,8 @@ class Column:
     Args:
       name: The name in the table, not empty.
       kind: "number", "boolean", "date", "vector" (numbers [length]), "category" (text with few values), "id" (text or
-        integers with many values), "set" (several values) or "text" (words).
+        integers with many values), "set" (several values), "text" (words) or "encoded" (text that an encoder maps to a
+        vector [length]).
       fill: The mean of the known values in training, which replaces missing ones; for dates in days since 1970-01-01
         UTC. 0 for categories.
       has_missing: Whether values were missing in training. If so, the column has a feature that indicates this.
@@ -121,7 +124,7 @@ class Column:
     @property
     def is_text(self) -> bool:
         """Whether the raw values are text; those of sets are joined by the separator."""
-        return self.kind == "category" or self.kind in CODED
+        return self.kind in ("category", "encoded", *CODED)
 
     @property
     def missing_value(self) -> float | str | int:
@@ -339,7 +342,9 @@ def _infer(name: str, column: pa.ChunkedArray, rows: pa.Array | None, max_catego
         separator = after or separator
         _arguments.choice(f"kinds[{name!r}]", given, tuple(_KINDS))
         if kind not in _ACCEPTED.get(given, (given,)):
-            raise ValueError(f"column {name!r} must have {_KINDS[given]} as a {given}, got the type {column.type}.")
+            raise ValueError(
+                f"column {name!r} must have {_KINDS[given]} for the kind {given!r}, got the type {column.type}."
+            )
         kind = given
         if kind == "boolean":
             _check_booleans(where, column)
@@ -354,6 +359,8 @@ def _infer(name: str, column: pa.ChunkedArray, rows: pa.Array | None, max_catego
     if kind in ("category", *CODED):
         known, options = column.filter(pc.invert(absent)), {"has_missing": has_missing, "separator": separator}
         return _infer_text(name, kind, known, max_categories, is_given=given is not None, **options)
+    if kind == "encoded":
+        return Column(name=name, kind=kind, has_missing=has_missing, length=int(separator))
     if kind == "vector":
         vectors = ColumnValues(column)(np.flatnonzero(~missing)[:: len(column) // _MOST_SAMPLED + 1])
         scale = float(np.sqrt(np.mean(np.square(vectors, dtype=np.float64)))) or 1.0

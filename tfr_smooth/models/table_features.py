@@ -13,6 +13,7 @@ from tfr_smooth import _arguments
 from tfr_smooth.data.table_columns import CODED, Column, as_columns
 
 _SECONDS_PER_DAY = 86400.0
+_VECTORS = ("vector", "encoded")
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
@@ -26,6 +27,7 @@ class TableFeatures(tf.keras.layers.Layer):
     - "id": the code of the value, 1 for rare and unseen values and 0 if missing; "set" and "text": the codes of their
       values, and of their words and pairs of words, with 0 at the end. `FeedForwardScorer` maps codes to vectors.
     - "vector": its numbers, divided by `scale`; 0 if missing (NaN).
+    - "encoded": the numbers of the vector of its text; 0 if missing ("").
     - "date": the days since the mean date in training, computed in float64; 0 if missing (the smallest int64).
     - If values were missing in training: 1 if the value is missing, otherwise 0.
 
@@ -36,6 +38,8 @@ class TableFeatures(tf.keras.layers.Layer):
     Args:
       columns: `data.Column` objects, as from `data.infer_columns`, or their dicts.
       matches: Pairs of names of columns to compare, both vectors of the same length or both text.
+      encoders: For each column of the kind "encoded", a layer such as `text.Encoder`, whose method `embed` maps strings
+        [texts] to vectors [texts, length]. It is not trained.
       stacked: Whether the input is one tensor of numbers instead of a dict; all columns must be numbers.
       dtype: Dtype policy of the layer; the computation uses float32.
       **kwargs: `name` and other arguments of a Keras layer.
@@ -67,6 +71,7 @@ class TableFeatures(tf.keras.layers.Layer):
         columns: Sequence[Column | Mapping[str, Any]],
         *,
         matches: Sequence[Sequence[str]] = (),
+        encoders: Mapping[str, Any] | None = None,
         stacked: bool = False,
         dtype: Any = "float32",
         **kwargs: Any,
@@ -76,6 +81,12 @@ class TableFeatures(tf.keras.layers.Layer):
         self._columns = as_columns(columns)
         self.stacked = _arguments.boolean("stacked", stacked)
         self._matches = [self._pair(pair) for pair in matches]
+        self.encoders = dict(encoders or {})
+        encoded = {column.name for column in self._columns if column.kind == "encoded"}
+        if encoded != set(self.encoders):
+            raise ValueError(f"`encoders` must be those of the columns {sorted(encoded)}, got {sorted(self.encoders)}.")
+        for encoder in self.encoders.values():
+            encoder.trainable = False
         others = [column.name for column in self._columns if column.kind != "number"]
         if stacked and others:
             raise ValueError(f"`stacked` must be False unless all columns are numbers, got True with {others[0]!r}.")
@@ -89,8 +100,8 @@ class TableFeatures(tf.keras.layers.Layer):
     def _pair(self, names: Sequence[str]) -> list[Column]:
         """Returns two columns that can be compared."""
         found = [column for name in names for column in self._columns if column.name == name]
-        kinds = {"text" if column.is_text else (column.kind, column.length) for column in found}
-        is_number = any(not column.is_text and column.kind != "vector" for column in found)
+        kinds = {(column.length,) if column.kind in _VECTORS else column.is_text and "text" for column in found}
+        is_number = False in kinds
         if isinstance(names, str) or len(found) != 2 or len(names) != 2 or len(kinds) > 1 or is_number:
             expected = "pairs of names of columns of text, or of vectors of one length"
             raise ValueError(f"`matches` must be {expected}, got {names!r}.")
@@ -128,7 +139,7 @@ class TableFeatures(tf.keras.layers.Layer):
     @property
     def vectors(self) -> list[list[int]]:
         """The argument `vectors` of `FeedForwardScorer`: the features that are vectors."""
-        return [[first, column.length] for first, column in self._blocks("vector")]
+        return [[first, column.length] for first, column in self._blocks(*_VECTORS)]
 
     @property
     def example_feature_spec(self) -> dict[str, tf.io.FixedLenFeature]:
@@ -158,6 +169,7 @@ class TableFeatures(tf.keras.layers.Layer):
         absent = [column.name for column in self._columns if column.name not in inputs]
         if absent:
             raise ValueError(f"`inputs` must contain the column {absent[0]!r}, got {sorted(inputs)}.")
+        inputs = {**inputs, **{name: self._embedded(name, inputs[name]) for name in self.encoders}}
         parts, order = [], []
         together = [column for column in self._columns if column.kind in ("number", "boolean")]
         if together:
@@ -173,6 +185,13 @@ class TableFeatures(tf.keras.layers.Layer):
             parts.append(_match(one, other, *(tf.convert_to_tensor(inputs[each.name]) for each in (one, other))))
             order += [f"{one.name} ~ {other.name}"] * 2
         return _reordered(tf.concat(parts, axis=-1), order, self.feature_columns)
+
+    def _embedded(self, name: str, texts: Any) -> tf.Tensor:
+        """Returns the vectors [..., length] of texts [...], each computed once; NaN for ""."""
+        texts = tf.convert_to_tensor(texts)
+        values, places = tf.unique(tf.reshape(texts, [-1]))
+        vectors = tf.where(tf.equal(values, "")[:, tf.newaxis], np.nan, self.encoders[name].embed(values))
+        return tf.reshape(tf.gather(vectors, places), tf.concat([tf.shape(texts), vectors.shape[1:]], axis=0))
 
     def _from_numbers(self, values: tf.Tensor, columns: Sequence[Column]) -> tf.Tensor:
         """Returns the features of columns of numbers [..., columns]."""
@@ -191,7 +210,7 @@ class TableFeatures(tf.keras.layers.Layer):
         """Returns the features of a column of text or dates [...] or vectors [..., length]."""
         if column.kind in CODED:
             return tf.cast(self._codes(place, column, values), tf.float32)
-        if column.kind == "vector":
+        if column.kind in _VECTORS:
             absent = tf.math.is_nan(values)
             features = tf.where(absent, 0.0, values) / column.scale
             flag = tf.cast(tf.reduce_all(absent, axis=-1, keepdims=True), tf.float32)
@@ -237,14 +256,21 @@ class TableFeatures(tf.keras.layers.Layer):
         own = {
             "columns": columns,
             "matches": [[one.name, other.name] for one, other in self._matches],
+            "encoders": {name: tf.keras.utils.serialize_keras_object(each) for name, each in self.encoders.items()},
             "stacked": self.stacked,
         }
         return {**super().get_config(), **own}
 
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> TableFeatures:
+        """Creates a layer with the return value of `get_config`."""
+        encoders = {name: tf.keras.utils.deserialize_keras_object(each) for name, each in config["encoders"].items()}
+        return cls(**{**config, "encoders": encoders})
+
 
 def _match(one: Column, other: Column, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
     """Returns the two features [..., 2] of a match of two columns."""
-    if one.kind == "vector":
+    if one.kind in _VECTORS:
         first, second = (tf.where(tf.math.is_nan(values), 0.0, values) for values in (first, second))
         product = tf.reduce_sum(first * second, axis=-1)
         norms = tf.norm(first, axis=-1) * tf.norm(second, axis=-1)

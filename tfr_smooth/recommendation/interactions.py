@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -332,15 +331,6 @@ def from_pairs(
 def ids_after(ids: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Returns ids, and then those others that are not among them."""
     return checked_ids("ids", dict.fromkeys([*ids.tolist(), *others.tolist()]), None)
-
-
-def digest(arrays: Iterable[np.ndarray]) -> str:
-    """Returns a digest of the content of arrays of numbers or text."""
-    found = hashlib.sha256()
-    for each in arrays:
-        found.update(f"{each.dtype} {each.shape} ".encode())
-        found.update(np.ascontiguousarray(each).tobytes())
-    return found.hexdigest()
 
 
 def counted(number: int, noun: str) -> str:

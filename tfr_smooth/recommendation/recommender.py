@@ -14,11 +14,11 @@ import tensorflow as tf
 from typing_extensions import Self
 
 from tfr_smooth import _arguments, data, losses, serving
-from tfr_smooth._estimator import Estimator
+from tfr_smooth._estimator import Estimator, digest
 from tfr_smooth.recommendation import catalog_order, evaluation, servable, tables
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out, hold_out_new
-from tfr_smooth.recommendation.interactions import Interactions, digest, ids_after, indices_of
+from tfr_smooth.recommendation.interactions import Interactions, ids_after, indices_of
 from tfr_smooth.recommendation.stages import RecommenderTraining
 
 

@@ -233,7 +233,7 @@ def _values_of(column: Column) -> str:
         known = f"{shown} and {more} more" if more > 0 else shown
         return f"{known}; others are unseen; '' is missing"
     if column.is_text:
-        what = {"id": "ids", "set": f"values, separated by {column.separator!r}", "text": "text"}[column.kind]
+        what = {"id": "ids", "set": f"values, separated by {column.separator!r}"}.get(column.kind, "text")
         return f"{what}; '' is missing"
     known = {"number": "numbers", "boolean": "0, 1", "date": "seconds since 1970-01-01 UTC", "vector": "vectors"}[
         column.kind

@@ -17,6 +17,7 @@ from tfr_smooth.text import layout
 if not _keras.IS_KERAS_3:
     raise ImportError(f"tfr_smooth.text needs Keras 3, as KerasHub does, but TensorFlow uses {_keras.PACKAGE}.")
 
+_LONGEST, _TEXTS = 256, 32  # tokens of a text, and texts at once, in `embed`
 _INPUTS = {"token_ids", "padding_mask", "segment_ids"}
 _ACTIVATIONS = {
     "gelu": tf.keras.activations.gelu,
@@ -180,6 +181,30 @@ class Encoder(tf.keras.layers.Layer):
         found = {"token_ids": lambda: ids, "padding_mask": lambda: tf.cast(self.mask(ids), tf.int32)}
         found["segment_ids"] = lambda: layout.segments(ids, self.special)
         return [found[name]() for name in self.backbone.input]
+
+    def embed(self, texts: tf.Tensor) -> tf.Tensor:
+        """Returns the mean of the hidden states of each text, scaled to a mean square of 1.
+
+        Args:
+          texts: Strings [texts], of which at most the first 256 tokens count.
+
+        Returns:
+          float32 [texts, width].
+        """
+        length, count = min(self.max_length or _LONGEST, _LONGEST), -(-tf.shape(texts)[0] // _TEXTS)
+        padding = tf.fill([count * _TEXTS - tf.shape(texts)[0]], "")
+
+        def mean(block: tf.Tensor) -> tf.Tensor:
+            ids = layout.single(self.tokenize(block), length, self.special)
+            mask = tf.cast(self.mask(ids), tf.float32)
+            longest = tf.cast(tf.reduce_max(tf.reduce_sum(mask, axis=1)), tf.int32)
+            hidden = tf.cast(self(ids[:, :longest], training=False), tf.float32)
+            total = tf.einsum("tnw,tn->tw", hidden, mask[:, :longest])
+            return total * tf.math.rsqrt(tf.reduce_mean(tf.square(total), axis=1, keepdims=True) + 1e-12)
+
+        blocks = tf.reshape(tf.concat([texts, padding], axis=0), [count, _TEXTS])
+        vectors = tf.map_fn(mean, blocks, fn_output_signature=tf.TensorSpec([_TEXTS, self.width], tf.float32))
+        return tf.reshape(vectors, [-1, self.width])[: tf.shape(texts)[0]]
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, evaluation, losses, training
-from tfr_smooth._estimator import Estimator, loss_of, serialized
+from tfr_smooth._estimator import Estimator, digest, loss_of, serialized
 from tfr_smooth._table_inputs import ranked_rows
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
@@ -262,7 +262,7 @@ class TextRanker(Estimator):
         settings["data"], settings["validation"] = train.digest(), None if valid is None else valid.digest()
         settings["policy"] = tf.keras.mixed_precision.global_policy().name
         if init_model is not None:
-            settings["init_model"] = token_inputs.digest(init_model._fitted().get_weights())
+            settings["init_model"] = digest(init_model._fitted().get_weights())
         return json.loads(json.dumps(settings, default=str))
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
+from tfr_smooth._estimator import digest
 from tfr_smooth.text import layout
 from tfr_smooth.text.encoder import Encoder
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction
@@ -220,11 +220,3 @@ class PairInputs(_Inputs):
 
 
 Inputs = LateInputs | PairInputs
-
-
-def digest(arrays: Iterable[np.ndarray]) -> str:
-    """Returns a hash of the content of arrays."""
-    found = hashlib.sha256()
-    for array in arrays:
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()[:12]

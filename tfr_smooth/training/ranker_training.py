@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _keras, losses, metrics, models
-from tfr_smooth._estimator import loss_of, serialized
+from tfr_smooth._estimator import digest, loss_of, serialized
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.models.feed_forward import checked_arguments
 from tfr_smooth.training.lazy_adamw import LazyAdamW
@@ -183,6 +183,9 @@ class RankerTraining:
     def identity(self) -> dict[str, Any]:
         """Returns the settings that a resumed training run must have in common, as JSON values."""
         values = {**serialized(self._params), "label_weights": self.label_weights}
+        columns = (values["columns"] or {}).items()
+        of_encoders = {n: digest(kind.get_weights()) for n, kind in columns if isinstance(kind, tf.keras.layers.Layer)}
+        values["columns"] = {**(values["columns"] or {}), **of_encoders}
         del values["verbose"]
         if values["schedule"] == "constant" and not values["warm_start"]:
             del values["epochs"]  # more epochs continue a training run

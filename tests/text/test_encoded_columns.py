@@ -1,0 +1,101 @@
+"""Columns of text that an encoder maps to vectors, in `Ranker`."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import tfr_smooth
+from tests import helpers
+from tests.text.conftest import WORDS, make
+from tfr_smooth import models
+
+TEXTS = ["wing lift", "heat", "the flow of gas"]
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """Titles are relevant if they have the word of the query."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"query": np.repeat(np.arange(40), 5), "title": random.choice(WORDS, 200)})
+    frame["asked"] = np.repeat(random.choice(WORDS[:4], 40), 5)
+    frame["title"] = frame["title"].mask(random.random(200) < 0.4, frame["asked"])
+    frame["label"] = (frame["title"] == frame["asked"]).astype(int)
+    frame.loc[frame.index[::50], "title"] = None
+    return frame
+
+
+def fitted(frame, **options):
+    encoder = make()
+    ranker = tfr_smooth.Ranker(
+        columns={"title": encoder, "asked": encoder}, matches=[("asked", "title")], verbose=False, **options
+    )
+    return ranker.fit(frame, label="label", query="query", query_features=["asked"])
+
+
+@pytest.fixture(scope="module")
+def ranker(frame):
+    return fitted(frame)
+
+
+def test_vectors_are_means_of_hidden_states_of_mean_square_1():
+    encoder = make()
+    found = encoder.embed(tf.constant(TEXTS * 20)).numpy()
+    for text, vector in zip(TEXTS, found[:3], strict=True):
+        tokens = encoder.tokenize(tf.constant([text]))[0].numpy()
+        hidden = encoder(tf.constant([[encoder.special.start, *tokens, encoder.special.end]]))[0].numpy()
+        mean = hidden.mean(axis=0)
+        np.testing.assert_allclose(vector, mean / np.sqrt(np.mean(mean**2)), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found, np.tile(found[:3], [20, 1]), rtol=1e-5, atol=1e-6)
+
+
+def test_equal_texts_have_the_cosine_1_and_missing_ones_are_0(ranker, frame):
+    layer = ranker.inputs_.layer
+    values = {"asked": tf.constant(["wing", "wing"]), "title": tf.constant(["wing", ""])}
+    features = pd.DataFrame(layer(values).numpy(), columns=layer.feature_columns)
+    assert features["asked ~ title"].to_numpy()[:, 1] == pytest.approx([1.0, 0.0], abs=1e-5)
+    title = features["title"].to_numpy()
+    assert not title[1, :-1].any() and title[:, -1].tolist() == [0.0, 1.0] and np.abs(title[0, :-1]).max() > 0.1
+
+
+def test_rankers_learn_from_encoders_and_files_and_exports_contain_them(ranker, frame, tmp_path):
+    assert ranker.evaluate(frame, measures=["ndcg"])["ndcg"].mean > 0.9
+    scores = ranker.predict(frame)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(ranker)).predict(frame), scores)
+    ranker.save(tmp_path / "ranker.keras")
+    frame[:5].to_pickle(tmp_path / "frame")
+    program = (
+        "import pandas as pd, tfr_smooth; "
+        f"ranker = tfr_smooth.Ranker.load('{tmp_path}/ranker.keras'); "
+        f"print(*ranker.predict(pd.read_pickle('{tmp_path}/frame')), ranker.get_params()['columns'])"
+    )
+    printed = helpers.check_run("-c", program).split()
+    np.testing.assert_allclose(np.array(printed[:5], float), scores[:5], rtol=1e-4, atol=1e-5)
+    assert "<Encoder" in printed[6]
+    signature = tf.saved_model.load(str(ranker.export(tmp_path / "export"))).signatures["serving_default"]
+    titles = tf.constant([frame["title"][:5].fillna("").tolist()])
+    found = signature(asked=tf.constant(frame["asked"][:1].tolist()), title=titles)["scores"][0]
+    np.testing.assert_allclose(found, scores[:5], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_checkpoint_knows_the_encoder(frame, tmp_path):
+    settings = {"epochs": 1, "members": 1}
+    first = fitted(frame, **settings)
+    for _ in range(2):
+        same = tfr_smooth.Ranker(columns={"title": make(), "asked": "id"}, verbose=False, **settings)
+        same.fit(frame, label="label", query="query", checkpoint_dir=tmp_path)
+    other = same.set_params(columns={"title": make(seed=1), "asked": "id"})
+    with pytest.raises(ValueError, match="`settings` must match .* got columns="):
+        other.fit(frame, label="label", query="query", checkpoint_dir=tmp_path)
+    assert first.history_["loss"]
+
+
+def test_columns_without_text_or_encoder_are_refused(frame):
+    numbers = frame.assign(price=np.arange(200.0))
+    with pytest.raises(ValueError, match="column 'price' must have text for the kind 'encoded', got the type double"):
+        tfr_smooth.Ranker(columns={"price": make()}).fit(numbers, label="label", query="query")
+    with pytest.raises(ValueError, match=r"`encoders` must be those of the columns \['a'\], got \[\]"):
+        models.TableFeatures([{"name": "a", "kind": "encoded", "length": 2}])
