@@ -452,6 +452,9 @@ BAD_FITS = {
     "`features` must name at least one column, got none": lambda new, frame: new.fit(
         frame, label="label", query="query", features=[]
     ),
+    "`X` must have no mask": lambda new, frame: new.fit(
+        np.ma.masked_invalid(frame[["price", "age"]].to_numpy()), frame["label"], qid=frame["query"]
+    ),
     "`fit` must be called first": lambda new, frame: new.predict(frame),
     "`path` must be a file of `Ranker.save`, got ": lambda new, frame: new.load(__file__),
     "`path` must end in '.keras'": lambda new, frame: new.save("model"),

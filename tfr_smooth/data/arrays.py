@@ -56,6 +56,8 @@ def dense_table(argument: str, values: Any, *, missing: bool = False) -> pa.Tabl
     """
     if hasattr(values, "toarray"):
         raise ValueError(f"`{argument}` must be a dense matrix, got a sparse one; pass `{argument}.toarray()`.")
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(f"`{argument}` must have no mask, which would be lost; pass `{argument}.filled(numpy.nan)`.")
     array = np.asarray(values)
     expected = "a table or numbers" if missing else "numbers"
     if array.ndim != 2 or array.dtype.kind not in "biufO" or not array.shape[1]:
