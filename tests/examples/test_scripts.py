@@ -91,7 +91,7 @@ def test_recommend_measures_the_recommender_that_it_saves(tmp_path):
     loaded = recommendation.Recommender.load(output / "recommender.keras")
     found = recommendation.evaluate(loaded, test, seen=train, measures="recall_20")
     assert found.means["recall_20"].mean == pytest.approx(measured["recall_20"])
-    for name in ("softmax", "loss", "measures"):
+    for name in ("training", "measures"):
         assert (output / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
