@@ -307,8 +307,8 @@ def test_a_matrix_has_a_known_value_in_each_column():
         ({"name": ""}, "`name` must be a string that is not empty, got ''."),
         (
             {"kind": "image"},
-            "`kind` must be one of 'number', 'boolean', 'category', 'date', 'id', 'set', 'text', 'encoded', 'vector', got "
-            "'image'.",
+            "`kind` must be one of 'number', 'boolean', 'category', 'date', 'id', 'set', 'text', 'encoded', 'vector', "
+            "got 'image'.",
         ),
         ({"kind": "id", "categories": [""]}, "`categories` must be unique strings that are not empty, got ['']."),
         ({"kind": "vector", "length": 0}, "`length` must be an integer >= 1, got 0."),
