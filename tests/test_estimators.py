@@ -222,7 +222,7 @@ class Interrupt(tf.keras.callbacks.Callback):
         self.left -= 1
 
 
-@pytest.mark.parametrize("epoch", [0, 2, 3])
+@pytest.mark.parametrize("epoch", [pytest.param(0, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_after_ctrl_c_the_same_call_ends_like_an_uninterrupted_one(case, fitted, tmp_path, epoch):
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores Ctrl-C
     try:

@@ -143,7 +143,7 @@ def uninterrupted(request):
     return recommendation.Recommender(**SHORT, refit=request.param).fit(interactions())
 
 
-@pytest.mark.parametrize("epoch", [2, 5, 7])
+@pytest.mark.parametrize("epoch", [2, pytest.param(5, marks=pytest.mark.slow), pytest.param(7, marks=pytest.mark.slow)])
 def test_training_resumes_bit_for_bit(uninterrupted, tmp_path, epoch):
     make = lambda: recommendation.Recommender(**uninterrupted.get_params())  # noqa: E731
     if epoch < 6 or uninterrupted.get_params()["refit"]:

@@ -60,6 +60,7 @@ def test_equal_texts_have_the_cosine_1_and_missing_ones_are_0(ranker, frame):
     assert not title[1, :-1].any() and title[:, -1].tolist() == [0.0, 1.0] and np.abs(title[0, :-1]).max() > 0.1
 
 
+@pytest.mark.slow
 def test_rankers_learn_from_encoders_and_files_and_exports_contain_them(ranker, frame, tmp_path):
     assert ranker.evaluate(frame, measures=["ndcg"])["ndcg"].mean > 0.9
     scores = ranker.predict(frame)
