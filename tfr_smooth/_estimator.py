@@ -36,6 +36,13 @@ def serialized(params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def settings_of(params: Mapping[str, Any], **others: Any) -> dict[str, Any]:
+    """Returns arguments and others as JSON values, the settings that a resumed training run must have in common."""
+    settings = {**serialized(params), **others}
+    del settings["verbose"]
+    return json.loads(json.dumps(settings, default=str))
+
+
 def _deserialized(params: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: tf.keras.utils.deserialize_keras_object(value[_KERAS])
@@ -60,7 +67,9 @@ def loss_of(
     options: Mapping[str, Any],
     *,
     defaults: Mapping[str, Any] | None = None,
-) -> tf.keras.losses.Loss:
+    kind: type = tf.keras.losses.Loss,
+    optional: bool = False,
+) -> Any:
     """Returns the loss of the argument `loss` of a constructor.
 
     Args:
@@ -68,6 +77,8 @@ def loss_of(
       loss: The name of a loss, or a loss.
       options: The further arguments, which must be hyperparameters of the named loss.
       defaults: Its other hyperparameters; None for those of the loss.
+      kind: The class of losses.
+      optional: Whether the loss may be None.
     """
     if isinstance(loss, str):
         known = losses.hyperparameters(_arguments.name("loss", loss, losses.NAMES))
@@ -78,7 +89,7 @@ def loss_of(
         return losses.get(loss, **{**(defaults or {}), **options})
     if options:
         raise ValueError(f"`loss` must be a name to take {sorted(options)[0]!r}, got {loss!r}.")
-    return _arguments.instance("loss", loss, tf.keras.losses.Loss)
+    return _arguments.instance("loss", loss, kind, optional=optional)
 
 
 class Estimator:

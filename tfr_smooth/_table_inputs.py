@@ -224,7 +224,7 @@ class TableInputs:
                 lists.release()
         for name in query_features:
             _arguments.name("query_features", name, [column.name for column in columns])
-            _check_constant(lists, name)
+            check_constant(lists, name, "`query_features`", f"{name!r}, which varies in the query of")
         roles = {role: name for role, name in names.items() if name is not None}
         if len(given.labels) > 1:
             weights = given.label_weights or [1.0] * len(given.labels)
@@ -360,15 +360,12 @@ def _columns(role: str | Mapping[str, float]) -> list[str]:
     return [role] if isinstance(role, str) else list(role)
 
 
-def _check_constant(lists: data.Lists, name: str) -> None:
-    """Checks that a column has one value in each query."""
+def check_constant(lists: data.Lists, name: str, what: str, got: str) -> None:
+    """Checks that a column has one value in each query; `what` and `got` are the parts of the message."""
     codes = lists.source[name].combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()[lists.rows]
     varies = np.flatnonzero(codes != np.repeat(codes[lists.starts[:-1]], lists.lengths))
     if len(varies):
-        raise ValueError(
-            f"`query_features` must be the same in all rows of a query, got {name!r}, which varies in the query of row "
-            f"{lists.rows[varies[0]]}."
-        )
+        raise ValueError(f"{what} must be the same in all rows of a query, got {got} row {lists.rows[varies[0]]}.")
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -309,7 +309,7 @@ def make(**arguments):
         (make(loss="ndgc"), "`loss` must be one of .*, got 'ndgc'"),
         (make(alfa=1.0), "`alfa` must be an argument of Recommender or a hyperparameter of smoothi_ndcg, such as"),
         (make(loss=None, alpha=1.0), "`loss` must be a name to take 'alpha', got None."),
-        (make(loss=3), "`loss` must be an instance of .*Loss, got 3"),
+        (make(loss=3), "`loss` must be an instance of .*RankingLoss or None, got 3"),
         (lambda fitted: recommendation.Recommender().scores([0]), "`fit` must be called first"),
         (lambda fitted: fitted.recommend(["nobody"]), "nobody"),
         (lambda fitted: fitted.recommend(3), "`users` must be a list of ids, got 3."),

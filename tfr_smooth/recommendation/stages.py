@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, losses, measures, training
-from tfr_smooth._estimator import loss_of, serialized
+from tfr_smooth._estimator import loss_of, settings_of
 from tfr_smooth.recommendation.batches import candidate_batches, dense_labels, user_batches
 from tfr_smooth.recommendation.best_items import BestItemsLoss
 from tfr_smooth.recommendation.evaluation import evaluate
@@ -71,11 +70,9 @@ class RecommenderTraining:
         for name in ("user_encoder", "item_encoder"):
             _arguments.instance(name, params[name], tf.keras.layers.Layer, optional=True)
         loss, options = params["loss"], {name: params[name] for name in loss_options}
-        self.loss: Any = None
-        if loss is not None or options:
-            defaults = _SMOOTHI if loss == "smoothi_ndcg" else None
-            self.loss = loss_of("Recommender", loss, options, defaults=defaults)
-            _arguments.instance("loss", self.loss, losses.RankingLoss)
+        defaults = _SMOOTHI if loss == "smoothi_ndcg" else None
+        checks: dict[str, Any] = {"kind": losses.RankingLoss, "optional": True}
+        self.loss = loss_of("Recommender", loss, options, defaults=defaults, **checks)
         if self.loss is None and params["warm_start_epochs"] == 0:
             raise ValueError("`warm_start_epochs` must be an integer >= 1 without a loss, got 0.")
 
@@ -116,8 +113,7 @@ class RecommenderTraining:
             model = self._model(train, tables)
             if start is not None:
                 model.continue_from(*start)
-        settings = {name: value for name, value in serialized(p).items() if name != "verbose"}
-        settings = json.loads(json.dumps({**settings, "data": data}, default=str))
+        settings = settings_of(p, data=data)
         history: dict[str, list[float]] = {}
         planned, best_epochs, best_epoch = iter(epochs or ()), [], None
         for prefix, loss in (("warm_start_", losses.SoftmaxLoss()), ("", self.loss)):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow.compute as pc
 
 from tfr_smooth import _arguments
+from tfr_smooth._table_inputs import check_constant
 from tfr_smooth.data import arrays, list_columns
 from tfr_smooth.data.lists import Lists
 
@@ -42,15 +42,5 @@ def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) ->
         list_columns.refuse_where(pc.is_null(values, nan_is_null=True), where, "text without missing values", values)
         if not list_columns.is_text(values.type):
             raise ValueError(f"{where} must be text, got the type {values.type}.")
-    _check_one_text(lists, query)
+    check_constant(lists, str(query), f"column {query!r}", "another text in")
     return lists
-
-
-def _check_one_text(lists: Lists, query: str | None) -> None:
-    """Checks that the rows of a query have one text of the query."""
-    codes = lists.source[query].combine_chunks().dictionary_encode().indices.to_numpy()[lists.rows]
-    other = np.flatnonzero(codes != np.repeat(codes[lists.starts[:-1]], lists.lengths))
-    if len(other):
-        raise ValueError(
-            f"column {query!r} must be the same in all rows of a query, got another text in row {lists.rows[other[0]]}."
-        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import tempfile
@@ -14,8 +13,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, evaluation, losses, training
-from tfr_smooth._estimator import Estimator, digest, loss_of, serialized
+from tfr_smooth import _arguments, evaluation, training
+from tfr_smooth._estimator import Estimator, digest, loss_of, settings_of
 from tfr_smooth._table_inputs import ranked_rows
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
@@ -23,6 +22,7 @@ from tfr_smooth.text import reranker_export, text_lists, token_inputs
 from tfr_smooth.text.encoder import Encoder, load_encoder
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker
 from tfr_smooth.text.training_lists import TrainingLists
+from tfr_smooth.training.warm_start import warm_start_loss
 
 _MODELS = {"cross": CrossEncoder, "late": LateInteraction}
 
@@ -188,10 +188,10 @@ class TextRanker(Estimator):
         with strategy.scope():
             model = self._make_model(init_model)
             loss, warm_up = self._make_loss(), []
-            if p["warm_start"] and isinstance(loss, losses.RankingLoss):
-                loss = training.WarmStartLoss(loss)
+            if (warm_start := warm_start_loss(loss, p["warm_start"])) is not None:
+                loss = warm_start
                 epochs = {"epochs": max(1, p["epochs"]), "warm_epochs": round(p["warm_start"] * p["epochs"])}
-                warm_up = [training.WarmStart(p["learning_rate"], loss=loss, constant=True, **epochs)]
+                warm_up = [training.WarmStart(p["learning_rate"], loss=warm_start, constant=True, **epochs)]
             model.compile(optimizer=tf.keras.optimizers.Adam(p["learning_rate"]), loss=loss)
         settings = self._settings(train, valid, init_model)
         self.history_, self.best_epoch_ = {}, None
@@ -258,12 +258,9 @@ class TextRanker(Estimator):
 
     def _settings(self, train: Lists, valid: Lists | None, init_model: TextRanker | None) -> dict[str, Any]:
         """Returns the settings that a resumed training run must have in common, as JSON values."""
-        settings = {name: value for name, value in serialized(self._params).items() if name != "verbose"}
-        settings["data"], settings["validation"] = train.digest(), None if valid is None else valid.digest()
-        settings["policy"] = tf.keras.mixed_precision.global_policy().name
-        if init_model is not None:
-            settings["init_model"] = digest(init_model._fitted().get_weights())
-        return json.loads(json.dumps(settings, default=str))
+        data = {"data": train.digest(), "validation": None if valid is None else valid.digest()}
+        start = {} if init_model is None else {"init_model": digest(init_model._fitted().get_weights())}
+        return settings_of(self._params, policy=tf.keras.mixed_precision.global_policy().name, **data, **start)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return {"columns": self.columns_}, {}

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _keras, losses, metrics, models
-from tfr_smooth._estimator import digest, loss_of, serialized
+from tfr_smooth._estimator import digest, loss_of, settings_of
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.models.feed_forward import checked_arguments
 from tfr_smooth.training.lazy_adamw import LazyAdamW
 from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import Evaluation, ExactValidation
-from tfr_smooth.training.warm_start import WarmStart, WarmStartLoss
+from tfr_smooth.training.warm_start import WarmStart, WarmStartLoss, warm_start_loss
 
 _SELECT_BY = ("smooth", "ndcg", "last")
 _LABEL_AGGREGATIONS = ("sum", "stochastic")
@@ -123,12 +123,6 @@ class RankerTraining:
         """Returns the loss after the warm start."""
         return self._of_labels(self._loss_of_one_label())
 
-    def _warm_start_loss(self) -> WarmStartLoss | None:
-        """Returns the loss with its warm start; None if there is none, as for losses of Keras and for softmax."""
-        loss = self._loss_of_one_label()
-        is_ours = isinstance(loss, losses.RankingLoss) and type(loss) is not losses.SoftmaxLoss
-        return WarmStartLoss(loss) if self._params["warm_start"] and is_ours else None
-
     def _of_labels(self, loss: tf.keras.losses.Loss) -> tf.keras.losses.Loss:
         if self.label_weights is None or self._params["label_aggregation"] == "stochastic":
             return loss
@@ -182,14 +176,13 @@ class RankerTraining:
 
     def identity(self) -> dict[str, Any]:
         """Returns the settings that a resumed training run must have in common, as JSON values."""
-        values = {**serialized(self._params), "label_weights": self.label_weights}
-        columns = (values["columns"] or {}).items()
-        of_encoders = {n: digest(kind.get_weights()) for n, kind in columns if isinstance(kind, tf.keras.layers.Layer)}
-        values["columns"] = {**(values["columns"] or {}), **of_encoders}
-        del values["verbose"]
+        columns = dict(self._params["columns"] or {})
+        encoders = {name: kind for name, kind in columns.items() if isinstance(kind, tf.keras.layers.Layer)}
+        columns.update((name, digest(encoder.get_weights())) for name, encoder in encoders.items())
+        values = settings_of({**self._params, "columns": columns}, label_weights=self.label_weights)
         if values["schedule"] == "constant" and not values["warm_start"]:
             del values["epochs"]  # more epochs continue a training run
-        return json.loads(json.dumps(values, default=str))
+        return values
 
     def compiled(
         self,
@@ -209,7 +202,8 @@ class RankerTraining:
         if previous is not None and previous.key == key is not None:
             return previous
         with strategy.scope():
-            model, warm_start = self._make_scorer(), self._warm_start_loss()
+            warm_start = warm_start_loss(self._loss_of_one_label(), self._params["warm_start"])
+            model = self._make_scorer()
             loss = self.make_loss() if warm_start is None else self._of_labels(warm_start)
             model.compile(optimizer=self._make_optimizer(), loss=loss)
             model.build([None, None, num_features])

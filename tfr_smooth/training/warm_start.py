@@ -60,6 +60,12 @@ class WarmStartLoss(losses.RankingLoss):
         return tf.cond(self.is_first, lambda: function(self.first), lambda: function(self.loss))
 
 
+def warm_start_loss(loss: tf.keras.losses.Loss, fraction: float) -> WarmStartLoss | None:
+    """Returns a loss whose first epochs, a fraction in [0, 1), are on softmax; None if that makes no difference."""
+    is_ours = isinstance(loss, losses.RankingLoss) and type(loss) is not losses.SoftmaxLoss
+    return WarmStartLoss(loss) if fraction and is_ours else None
+
+
 class WarmStart(tf.keras.callbacks.Callback):
     r"""Sets the learning rate of each epoch, and switches a `WarmStartLoss`.
 
