@@ -16,7 +16,6 @@ the last finished epoch. OUTPUT_DIR contains
 
 from __future__ import annotations
 
-import math
 import pathlib
 from typing import Any
 
@@ -39,7 +38,6 @@ _FORMAT = format_flags.FormatFlags(without=["group_sizes", "labeled"])  # Each f
 _STRATEGY = flags.DEFINE_enum("strategy", "none", training.STRATEGIES, "Distribution strategy (docs/distributed.md).")
 _TENSORBOARD = flags.DEFINE_bool("tensorboard", False, "Also log each epoch for TensorBoard.")
 _CACHE_DIR = flags.DEFINE_string("cache_dir", None, "Folder of parsed files. Default: in the user's cache folder.")
-_GROUP_BY_LENGTH = flags.DEFINE_bool("group_by_length", False, "Train on batches of lists with similar lengths.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/letor", "Folder for all output.")
 # --help shows them too.
 flags.adopt_module_key_flags(format_flags)
@@ -64,7 +62,13 @@ def main(argv: list[str]) -> None:
         parts = data.read_split(files, num_features=_NUM_FEATURES.value, format=format, cache_dir=_CACHE_DIR.value)
         for part, found in parts.items():
             print(f"{part:>6}: {len(found)} queries, {found.documents} documents, {found.num_features} features")
-        fit(ranker, files, parts, strategy, output)
+        ranker.fit(
+            parts["train"],
+            validation=parts["valid"],
+            strategy=strategy,
+            checkpoint_dir=output / "training",
+            callbacks=[startup.tensorboard(output / "tensorboard")] if _TENSORBOARD.value else [],
+        )
     if training.is_chief(strategy):
         report(ranker, files, parts, output)
     training.wait_for_workers(strategy)  # all processes end together, so that all are restarted if one fails
@@ -82,30 +86,6 @@ def data_files(output: pathlib.Path, seed: int, write: bool) -> dict[str, list[s
         data.write_synthetic_letor(output / "data", seed=seed)
     names = {"train": "train.txt", "valid": "vali.txt", "test": "test.txt"}
     return {part: [str(output / "data" / name)] for part, name in names.items()}
-
-
-def fit(
-    ranker: Any, files: dict[str, list[str]], parts: dict[str, data.Lists], strategy: Any, output: pathlib.Path
-) -> None:
-    params = ranker.get_params()
-    batch_size = params["batch_size"]
-
-    def lists(finished: int) -> Any:
-        order = {"seed": params["seed"], "first_epoch": finished, "num_epochs": None}
-        if _STRATEGY.value == "parameter_server":  # Each worker gets the lists, and reads them in its own order.
-            order |= {"seed": None, "portable": True}
-        order["group_by_length"] = _GROUP_BY_LENGTH.value
-        return parts["train"].batches(batch_size, shuffle=True, **order)
-
-    ranker.fit(
-        lists,
-        validation=parts["valid"].batches(_QUERIES),
-        steps_per_epoch=math.ceil(len(parts["train"]) / batch_size),
-        strategy=strategy,
-        checkpoint_dir=output / "training",
-        settings={part: data.digest(files[part]) for part in ("train", "valid")},
-        callbacks=[startup.tensorboard(output / "tensorboard")] if _TENSORBOARD.value else [],
-    )
 
 
 def report(ranker: Any, files: dict[str, list[str]], parts: dict[str, data.Lists], output: pathlib.Path) -> None:

@@ -259,25 +259,6 @@ def test_a_loss_object_and_its_hyperparameters_survive_a_file(tmp_path):
     assert restored.get_config() == loss.get_config()
 
 
-@pytest.mark.slow
-def test_a_function_of_datasets_trains_like_the_same_arrays():
-    features, labels, queries = numbers()
-    complete = np.nan_to_num(features).astype(np.float32)
-    table = tfr_smooth.Ranker(**{**SMALL, "validation_fraction": 0.0}).fit(complete, labels, qid=queries)
-    lists = data.Lists.from_arrays(complete, labels, queries)
-
-    def epochs(finished):
-        order = {"seed": 0, "first_epoch": finished, "num_epochs": 2 - finished}
-        return lists.batches(16, shuffle=True, group_by_length=True, **order)
-
-    fitted = tfr_smooth.Ranker(**SMALL).fit(epochs, steps_per_epoch=2)
-    np.testing.assert_allclose(fitted.predict(complete), table.predict(complete), rtol=1e-5, atol=1e-5)
-    assert fitted.best_epoch_ is None and set(fitted.history_) == {"loss"}
-    plain = lists.batches(16)
-    np.testing.assert_allclose(fitted.predict(plain), fitted.predict(complete), rtol=1e-5, atol=1e-5)
-    assert fitted.evaluate(plain)["ndcg"].mean == pytest.approx(fitted.score(complete, labels, qid=queries), abs=1e-6)
-
-
 def test_the_best_epoch_of_the_validation_set_is_used():
     fitted = tfr_smooth.Ranker(
         **{**SMALL, "epochs": 3, "learning_rate": 0.3, "select_by": "ndcg", "loss": "smoothi_ndcg"}
@@ -650,20 +631,6 @@ def test_queries_of_one_document_are_no_ranking():
     ranker = tfr_smooth.Ranker(**{**SMALL, "epochs": 1})
     with pytest.warns(UserWarning, match="^`X` should have queries of several documents to rank, got one document in"):
         ranker.fit(features, labels, qid=np.arange(len(labels)))
-
-
-def test_a_dataset_of_unknown_size_trains_without_a_warning_and_scores_only_known_numbers(recwarn):
-    features, labels, queries = numbers()
-    lists = data.Lists.from_arrays(np.nan_to_num(features), labels, queries)
-    ranker = tfr_smooth.Ranker(**SMALL).fit(lists.batches(16).filter(lambda *_: True))
-    assert not [each for each in recwarn if "ran out of data" in str(each.message)]
-    with pytest.raises(ValueError, match="^`X` must be finite float32 numbers, got nan in row"):
-        ranker.predict(features)
-    for wrong in (features[:, 2:], NEW[["price", "is_new", "age"]]):
-        with pytest.raises(ValueError, match=r"^`X` must be numbers \[rows, 3\] as in the dataset of `fit`, got "):
-            ranker.predict(wrong)
-    with pytest.raises(ValueError, match="`features` must be 3 per document, got shape"):
-        ranker.predict(data.Lists.from_arrays(features[:, 2:], labels, queries).batches(4))
 
 
 def test_arrays_must_have_the_features_of_fit(of_arrays):

@@ -69,26 +69,6 @@ def test_the_last_calibration_applies_and_fit_removes_it(plain):
     assert ranker.fit(TRAIN, label="label", query="query").predict(TEST).min() < 0.0
 
 
-@pytest.mark.slow
-def test_datasets_are_calibrated_like_arrays(tmp_path):
-    def arrays(frame):
-        return frame[["price"]].to_numpy(np.float32), frame["label"].to_numpy(np.float32), frame["query"].to_numpy()
-
-    def dataset(frame):
-        features, labels, queries = arrays(frame)
-        return data.Lists.from_arrays(features, labels, queries).batches(7)
-
-    ranker = tfr_smooth.Ranker(**SMALL).fit(dataset(TRAIN))
-    by_rows = ranker.calibrate(*arrays(VALID)[:2]).predict(arrays(TEST)[0])
-    by_lists = ranker.calibrate(dataset(VALID)).predict(dataset(TEST))
-    np.testing.assert_allclose(by_lists, by_rows, atol=1e-5)
-    ranker.save(tmp_path / "ranker.keras")
-    np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(dataset(TEST)), by_lists)
-    loaded = tf.saved_model.load(ranker.export(tmp_path / "export", warmup_list_sizes=()))
-    scores = loaded.scores(tf.constant(arrays(TEST)[0])[tf.newaxis])["scores"].numpy()[0]
-    np.testing.assert_allclose(scores, by_rows, atol=1e-5)
-
-
 def test_calibration_needs_labels_and_a_fitted_ranker(plain):
     with pytest.raises(ValueError, match="must define the labels"):
         plain.calibrate(VALID.drop(columns="label"))

@@ -153,11 +153,3 @@ def fit_with(frame=FRAME, y=None, label=None, **options):
 def test_bad_arguments_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-@pytest.mark.parametrize(
-    "given", [{"y": [1.0]}, {"label": LABELS}, {"query": "q"}, {"propensity": "p"}, {"query_features": ["q"]}], ids=str
-)
-def test_a_dataset_takes_no_argument_of_tables(given):
-    with pytest.raises(ValueError, match=f"`{next(iter(given))}` must not be given with a dataset"):
-        tfr_smooth.Ranker(**SMALL).fit(tf.data.Dataset.range(1), **given)

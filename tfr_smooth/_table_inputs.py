@@ -22,9 +22,9 @@ from tfr_smooth.losses.pointwise import PointwiseLoss
 _MOST_BYTES = 1 << 28
 
 
-def as_table(X: Any, missing: bool = True) -> pa.Table:
-    """Returns a table as Arrow columns, and a matrix of numbers, possibly NaN if missing, as the column `DENSE`."""
-    return list_columns.as_arrow(X) if list_columns.is_table(X) else arrays.dense_table("X", X, missing=missing)
+def as_table(X: Any) -> pa.Table:
+    """Returns a table as Arrow columns, and a matrix of numbers, NaN if missing, as the column `DENSE`."""
+    return list_columns.as_arrow(X) if list_columns.is_table(X) else arrays.dense_table("X", X, missing=True)
 
 
 def lists_of(
@@ -32,7 +32,6 @@ def lists_of(
     given: Mapping[str, Any],
     *,
     needs: Sequence[str] = ("label", "query"),
-    missing: bool = True,
     **names: Any,
 ) -> data.Lists:
     """Returns the lists of what `Ranker` takes.
@@ -41,7 +40,6 @@ def lists_of(
       X: `Lists`, a table or a matrix.
       given: The arrays `y`, `qid`, `group` and `sample_weight`, or None.
       needs: The roles that must be defined. Without queries, all rows are one list.
-      missing: Whether numbers of a matrix may be missing.
       **names: Columns of the table by role, or None; the label may also be the names of the columns of `y` with their
         weights.
     """
@@ -58,7 +56,7 @@ def lists_of(
                 raise ValueError(f"Only one of {_quoted(group)} must be given, got {_quoted(known)}.")
         if np.ndim(both.get("y", 0)) > 1 and not isinstance(names.get("label"), Mapping):
             raise ValueError(f"`y` must have one value per row, got shape {np.shape(given['y'])}.")
-        table = as_table(X, missing)
+        table = as_table(X)
         by_role = {"label": ("y", given.get("y")), "weight": ("sample_weight", given.get("sample_weight"))}
         if both.keys() & {"qid", "group"}:
             by_role["query"] = arrays.queries(given.get("qid"), given.get("group"), len(table))

@@ -25,7 +25,6 @@ from tfr_smooth._table_inputs import (
     with_one_label,
     without,
 )
-from tfr_smooth.evaluation.rows import estimates
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.training.ranker_training import Compiled, RankerTraining
 
@@ -79,7 +78,7 @@ class Ranker(Estimator):
 
     Attributes:
       model_: The Keras model of the prepared table.
-      inputs_: The columns of the table and their preparation; None after training on a dataset.
+      inputs_: The columns of the table and their preparation.
       history_: The training loss and the validation metrics of each epoch, by name.
       best_epoch_: Index of the selected epoch; None without validation.
 
@@ -169,10 +168,8 @@ class Ranker(Estimator):
         validation: Any = None,
         init_model: Ranker | None = None,
         further_metrics: Sequence[tf.keras.metrics.Metric] = (),
-        steps_per_epoch: int | None = None,
         strategy: tf.distribute.Strategy | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
-        settings: Mapping[str, Any] | None = None,
         callbacks: Sequence[tf.keras.callbacks.Callback] = (),
     ) -> Ranker:
         """Trains the model.
@@ -182,18 +179,14 @@ class Ranker(Estimator):
             a table of pandas, Polars, PyArrow or another library with the Arrow PyCapsule interface, with one row per
               document, whose columns may be numbers with missing values, categories, booleans and dates;
             numbers [rows, num_features], NaN for missing values;
-            `data.Lists`, such as of files larger than memory, with the roles of their columns;
-            a `tf.data.Dataset` of (inputs, labels) or (inputs, labels, weights) as `data.read_letor` creates it, for
-              data larger than memory; each iteration is an epoch;
-            a function from the number of finished epochs to the dataset of all remaining ones, so that a resumed
-              training run sees the same batches as an uninterrupted one.
+            `data.Lists`, such as of files larger than memory, with the roles of their columns.
           y: Labels >= 0, [rows], or [rows, labels] for several; or `label`.
           qid: The query of each row, [rows], without missing values; or `group` or `query`.
           group: The number of rows of each query, [queries], for rows sorted by query, as in LightGBM.
           sample_weight: Weights >= 0 of the documents, [rows]; or `weight`.
           label: The column of labels; or, to train on several labels, a mapping from their columns to weights >= 0,
             such as {"relevance": 1.0, "purchase": 0.3}. With `y`, it names the columns of `y`. Validation metrics are
-            then the weighted mean of those of the labels. Not for datasets.
+            then the weighted mean of those of the labels.
           query: The column of queries.
           weight: The column of weights.
           propensity: The column of the probability > 0 that the position of a document was examined, such as from
@@ -203,17 +196,14 @@ class Ranker(Estimator):
           features: The feature columns. None uses all columns without another role.
           query_features: Feature columns that are the same for all documents of a query; exported models take them once
             per list.
-          validation: The validation set: a table with the same columns, (X, y, qid) for arrays, or `data.Lists`; for
-            datasets, a dataset. None holds out `validation_fraction` of the queries, or uses the last epoch for a
-            dataset.
+          validation: The validation set: a table with the same columns, (X, y, qid) for arrays, or `data.Lists`. None
+            holds out `validation_fraction` of the queries.
           init_model: A fitted ranker to continue from, such as with new days of data: with its columns, their
             preparation and its weights. The arguments of the network must be the same.
           further_metrics: Further metrics of the validation set, for `history_`.
-          steps_per_epoch: Batches per epoch; needed for a function and for a dataset that repeats.
           strategy: A `tf.distribute` strategy, such as from `training.get_strategy`. None trains on one device.
           checkpoint_dir: Directory of checkpoints, the log and the best model. The same call after an interruption
             resumes after the last finished epoch. None writes nothing.
-          settings: Further values, as JSON values, which a resumed training must have in common.
           callbacks: Further Keras callbacks.
 
         Returns:
@@ -225,61 +215,49 @@ class Ranker(Estimator):
         p = self._params
         arrays = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
         names: dict[str, Any] = {"label": label, "query": query, "weight": weight, "propensity": propensity}
-        if isinstance(X, tf.data.Dataset) or callable(X):
-            of_tables = {**arrays, **names, "features": features, "query_features": tuple(query_features) or None}
-            for name, value in of_tables.items():
-                if value is not None:
-                    raise ValueError(f"`{name}` must not be given with a dataset of lists, got {value!r}.")
-            dataset_fn = (lambda finished: X) if isinstance(X, tf.data.Dataset) else X
-            one_epoch = dataset_fn(0) if steps_per_epoch is None else dataset_fn(0).take(steps_per_epoch)
-            valid = validation
-            inputs = None
-        else:
-            documents = clicked(lists_of(X, arrays, features=features, **names))
-            check_training(documents, X, self._training().make_loss())
-            held = None if validation is not None else p["validation_fraction"] or None
-            if held and len(documents) < 2:
-                raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {held} for 1.")
-            split = lambda whole: whole.split(held, seed=p["seed"]) if held else (whole, None)  # noqa: E731
-            train, _ = split(documents)
+        documents = clicked(lists_of(X, arrays, features=features, **names))
+        check_training(documents, X, self._training().make_loss())
+        held = None if validation is not None else p["validation_fraction"] or None
+        if held and len(documents) < 2:
+            raise ValueError(f"`validation_fraction` must be 0 for fewer than two queries, got {held} for 1.")
+        split = lambda whole: whole.split(held, seed=p["seed"]) if held else (whole, None)  # noqa: E731
+        if init_model is None:
             known = {} if isinstance(X, data.Lists) else names
-            if init_model is None:
-                options = p["max_categories"], p["columns"], p["matches"] or ()
-                inputs = TableInputs.learn(train, features, query_features, *options, **known)
-            else:
-                inputs = init_model._continued(documents)
-            if p["verbose"] and not documents.is_dense:
-                print(f"Columns: {inputs.kinds}", flush=True)
-            train, valid = split(inputs.prepared(inputs.converted(documents)))
-            if validation is not None:
-                valid = clicked(inputs.validation(validation, propensity))
-                if checkpoint_dir is not None:
-                    settings = {**(settings or {}), "validation": valid.digest()}
-                valid = inputs.prepared(valid)
-            if valid is not None:  # Without weights of documents, but with those of clicks.
-                valid = inputs.batches(without(valid, "weight"), p["batch_size"])
-            steps_per_epoch = math.ceil(len(train) / p["batch_size"])
-            dataset_fn = functools.partial(self._epochs, inputs, train, steps_per_epoch)
-            one_epoch = inputs.batches(with_one_label(train), p["batch_size"])
+            options = p["max_categories"], p["columns"], p["matches"] or ()
+            inputs = TableInputs.learn(split(documents)[0], features, query_features, *options, **known)
+        else:
+            inputs = init_model._continued(documents)
+        if p["verbose"] and not documents.is_dense:
+            print(f"Columns: {inputs.kinds}", flush=True)
+        train, valid = split(inputs.prepared(inputs.converted(documents)))
+        settings = {} if checkpoint_dir is None else {"data": documents.digest()}
+        if validation is not None:
+            valid = clicked(inputs.validation(validation, propensity))
             if checkpoint_dir is not None:
-                settings = {**(settings or {}), "data": documents.digest()}
-        plan = self._training(inputs, steps_per_epoch)
-        strategy = strategy or tf.distribute.get_strategy()
-        num_features = one_epoch.element_spec[0]["features"].shape[-1]
+                settings["validation"] = valid.digest()
+            valid = inputs.prepared(valid)
+        if valid is not None:  # Without weights of documents, but with those of clicks.
+            valid = inputs.batches(without(valid, "weight"), p["batch_size"])
+        steps = math.ceil(len(train) / p["batch_size"])
+        plan, strategy = self._training(inputs, steps), strategy or tf.distribute.get_strategy()
         # An interrupted training leaves no compiled model.
         previous, self._reusable = self._reusable, None
-        compiled = plan.compiled(previous, num_features, further_metrics, strategy)
+        compiled = plan.compiled(previous, inputs.layer.num_features, further_metrics, strategy)
         weights = None if init_model is None else init_model._uncalibrated().get_weights()
         if weights is not None:
-            settings = {**(settings or {}), "init_model": digest(weights)}
+            settings["init_model"] = digest(weights)
+        # Parameter servers send the batches to their workers, of which each needs an order of its own.
+        order = {"seed": p["seed"]}
+        if isinstance(strategy, tf.distribute.ParameterServerStrategy):
+            order = {"seed": None, "portable": True}
         trained = plan.run(
             compiled,
-            dataset_fn,
-            one_epoch,
+            functools.partial(self._epochs, inputs, train, steps, order),
+            inputs.batches(with_one_label(train), p["batch_size"]),
             valid,
             initial_weights=weights,
             num_further=len(further_metrics),
-            steps_per_epoch=steps_per_epoch,
+            steps_per_epoch=steps,
             checkpoint_dir=checkpoint_dir,
             settings=settings,
             callbacks=callbacks,
@@ -306,7 +284,7 @@ class Ranker(Estimator):
         removes it.
 
         Args:
-          X: A table with labels as for `evaluate`, or a dataset, without the queries of the training set.
+          X: A table with labels as for `evaluate`, without the queries of the training set.
           y: The labels.
           qid: The query of each row; needed for `normalization="min_max"`.
           group: The number of rows of each query.
@@ -323,14 +301,9 @@ class Ranker(Estimator):
         """
         self._fitted()
         scorer = self._uncalibrated()
-        if isinstance(X, tf.data.Dataset):
-            model = scorer if self.inputs_ is None else self.inputs_.scorer(scorer)
-            queries = list(training.score_queries(model, X))
-            labels, scores = (np.concatenate([getattr(q, name) for q in queries]) for name in ("labels", "scores"))
-        else:
-            documents = self._lists(X, y, qid, group, needs=["label"])
-            labels = np.squeeze(np.stack([documents.values(name) for name in documents.roles.labels], axis=1))
-            scores = self._scores(documents, scorer)
+        documents = self._lists(X, y, qid, group, needs=["label"])
+        labels = np.squeeze(np.stack([documents.values(name) for name in documents.roles.labels], axis=1))
+        scores = self._scores(documents, scorer)
         calibration = training.fit_calibration(labels, scores, method=method, threshold=threshold)
         calibrated = models.CalibratedScorer(scorer, calibration)
         calibrated.build((None, None, scorer.num_features))
@@ -350,39 +323,34 @@ class Ranker(Estimator):
     def _continued(self, lists: data.Lists) -> TableInputs:
         """Returns the preparation of the columns for a training that continues with other lists."""
         self._fitted()
-        if self.inputs_ is None:
-            raise ValueError("`init_model` must be trained on a table or an array, got one trained on a dataset.")
         self.inputs_.check_features(lists)
         return self.inputs_
 
-    def _take_scorer(self, inputs: TableInputs | None, scorer: models.Scorer) -> None:
+    def _take_scorer(self, inputs: TableInputs, scorer: models.Scorer) -> None:
         """Sets the model."""
         self.inputs_, self._scorer = inputs, scorer
         self._function: tuple[models.Scorer, Any] | None = None  # scores documents
-        self.model_ = scorer if inputs is None else inputs.scorer(scorer)
+        self.model_ = inputs.scorer(scorer)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        inputs = self.inputs_
-        has_encoders = inputs is not None and bool(inputs.layer.encoders)
-        return {"inputs": None if inputs is None else inputs.state(), "has_encoders": has_encoders}, {}
+        return {"inputs": self.inputs_.state(), "has_encoders": bool(self.inputs_.layer.encoders)}, {}
 
     def _check(self, config: dict[str, Any], content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         if content["has_encoders"]:
             importlib.import_module("tfr_smooth.text")  # which registers their class
 
     def _restore(self, model: tf.keras.Model, content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        if isinstance(model, models.TableScorer):
-            self._take_scorer(TableInputs(model.table_features, **content["inputs"]), model.scorer)
-            if encoders := model.table_features.encoders:
-                self._params["columns"] = {**self._params["columns"], **encoders}
-        else:
-            self._take_scorer(None, model)
+        self._take_scorer(TableInputs(model.table_features, **content["inputs"]), model.scorer)
+        if encoders := model.table_features.encoders:
+            self._params["columns"] = {**self._params["columns"], **encoders}
 
-    def _epochs(self, inputs: TableInputs, lists: data.Lists, steps: int, finished: int) -> tf.data.Dataset:
+    def _epochs(
+        self, inputs: TableInputs, lists: data.Lists, steps: int, order: Mapping[str, Any], finished: int
+    ) -> tf.data.Dataset:
         """Returns the batches of the epochs after the finished ones."""
         p = self._params
-        order = {"shuffle": True, "seed": p["seed"], "first_epoch": finished, "num_epochs": None}
-        batches = inputs.batches(lists, p["batch_size"], group_by_length=True, **order)
+        shuffled = {"shuffle": True, "group_by_length": True, "first_epoch": finished, "num_epochs": None, **order}
+        batches = inputs.batches(lists, p["batch_size"], **shuffled)
         if inputs.label_weights is None or p["label_aggregation"] == "sum":
             return batches
         weights = list(inputs.label_weights.values())
@@ -395,57 +363,42 @@ class Ranker(Estimator):
         self._fitted()
         if self._scores_lists:
             needs = [*needs, "query"]
-        given = {"y": y, "qid": qid, "group": group}
-        if self.inputs_ is not None:
-            return self.inputs_.lists(X, given, needs=needs)
-        lists, expected = lists_of(X, given, needs=needs, missing=False), self._scorer.num_features
-        if not lists.is_dense or lists.num_features != expected:
-            got = f"{lists.num_features} features" if lists.is_dense else "a table"
-            raise ValueError(f"`X` must be numbers [rows, {expected}] as in the dataset of `fit`, got {got}.")
-        return lists
+        return self.inputs_.lists(X, {"y": y, "qid": qid, "group": group}, needs=needs)
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> np.ndarray:
         """Scores documents.
 
         Args:
-          X: A table as for `fit`; the columns of labels, queries and weights may be missing. Or a dataset.
+          X: A table as for `fit`; the columns of labels, queries and weights may be missing.
           qid: The query of each row; needed, as an alternative to a column or `group`, for `normalization="min_max"`
             and for a `network`.
           group: The number of rows of each query.
 
         Returns:
-          float32 [rows], higher is better; for a dataset, the scores of all real documents in their order.
+          float32 [rows], higher is better.
 
         Raises:
           ValueError: If the table does not have the columns of `fit`.
         """
-        if isinstance(X, tf.data.Dataset):
-            return np.concatenate([query.scores for query in training.score_queries(self._fitted(), X)])
         lists = self._lists(X, qid=qid, group=group)
         return self._scores(lists)[np.argsort(lists.rows)]
 
     def _scores(self, lists: data.Lists, scorer: models.Scorer | None = None) -> np.ndarray:
         """Returns the scores of the documents in the order of the lists."""
-        scorer, inputs = self._scorer if scorer is None else scorer, self.inputs_
+        scorer = self._scorer if scorer is None else scorer
         if self._scores_lists:
-            found = [
-                query.scores
-                for query in training.score_queries(
-                    scorer, self._batches(without(lists, "labels", "weight", "propensity"))
-                )
-            ]
-            return np.concatenate(found)
+            batches = self._batches(without(lists, "labels", "weight", "propensity"))
+            return np.concatenate([query.scores for query in training.score_queries(scorer, batches)])
         chunks = [lists.rows[start : start + _CHUNK] for start in range(0, lists.documents, _CHUNK)]
-        values = lists.column("features") if inputs is None else functools.partial(inputs.raw, lists)
         if not chunks:
             return np.zeros(0, np.float32)
-        score = self._compiled(scorer, values(lists.rows[:1]))
-        return np.concatenate([score(values(rows)).numpy() for rows in chunks])
+        score = self._compiled(scorer, self.inputs_.raw(lists, lists.rows[:1]))
+        return np.concatenate([score(self.inputs_.raw(lists, rows)).numpy() for rows in chunks])
 
     def _compiled(self, scorer: models.Scorer, values: Any) -> Any:
         """Returns the function from raw values of documents, such as the given ones, to scores; compiled once."""
         if self._function is None or self._function[0] is not scorer:
-            layer = (lambda each: each) if self.inputs_ is None else self.inputs_.layer
+            layer = self.inputs_.layer
             of_any_count = tf.nest.map_structure(
                 lambda v: tf.TensorSpec([None, *v.shape[1:]], tf.as_dtype(v.dtype)), values
             )
@@ -459,8 +412,7 @@ class Ranker(Estimator):
 
     def _batches(self, lists: data.Lists) -> tf.data.Dataset:
         """Returns one pass over the documents, with prepared features."""
-        size = self._params["batch_size"]
-        return lists.batches(size) if self.inputs_ is None else self.inputs_.batches(self.inputs_.prepared(lists), size)
+        return self.inputs_.batches(self.inputs_.prepared(lists), self._params["batch_size"])
 
     def rank(self, X: Any, *, qid: Any = None, group: Any = None, names: tuple[str, str] = ("score", "rank")) -> Any:
         """Ranks the rows of a table within each query.
@@ -479,8 +431,7 @@ class Ranker(Estimator):
           ValueError: If a name is that of a feature, or as for `predict`.
         """
         self._fitted()
-        known = [] if self.inputs_ is None else [column.name for column in self.inputs_.layer.columns]
-        if twice := set(names) & set(known):
+        if twice := set(names) & {column.name for column in self.inputs_.layer.columns}:
             raise ValueError(f"`names` must not be names of features, got {sorted(twice)[0]!r}.")
         lists = self._lists(X, qid=qid, group=group, needs=["query"])
         return ranked_rows(X, lists, self._scores(lists), names)
@@ -498,12 +449,12 @@ class Ranker(Estimator):
         """Computes trec_eval's measures.
 
         Args:
-          X: A table with labels as for `fit`, or a dataset.
+          X: A table with labels as for `fit`.
           y: The labels, unless the table has the column of `fit`.
           qid: The query of each row, unless the table has the column of `fit`.
           group: The number of rows of each query.
           measures: Names of measures, as for `evaluation.trec_eval`.
-          by_query: Whether to return the value of each query, for tables.
+          by_query: Whether to return the value of each query.
 
         Returns:
           The mean over queries and its standard error, by measure; or the values, by measure and by query, which
@@ -513,8 +464,6 @@ class Ranker(Estimator):
         Raises:
           ImportError: If pytrec_eval is not installed; the extra `tfr_smooth[evaluation]` includes it.
         """
-        if isinstance(X, tf.data.Dataset):
-            return estimates(evaluation.trec_eval_by_query(training.score_queries(self._fitted(), X), measures))
         lists = self._lists(X, y, qid, group, needs=["label", "query"])
         scores, found = self._scores(lists), {}
         queries = lists.query_of_document
@@ -544,7 +493,7 @@ class Ranker(Estimator):
         """Measures how much NDCG drops when the values of a column are shuffled over all documents.
 
         Args:
-          X: A table with labels as for `evaluate`, or a dataset.
+          X: A table with labels as for `evaluate`.
           y: The labels.
           qid: The query of each row.
           group: The number of rows of each query.
@@ -553,15 +502,15 @@ class Ranker(Estimator):
         Returns:
           The drops by column; print it, or call its method `plot`.
         """
-        self._fitted()
-        lists, names = X, None
-        if not isinstance(X, tf.data.Dataset):
-            documents = self._lists(X, y, qid, group, needs=["label", "query"])
-            lists = self._batches(without(documents, "weight", "propensity"))
-            names = None if self.inputs_ is None else self.inputs_.layer.feature_columns
+        documents = self._lists(X, y, qid, group, needs=["label", "query"])
         (metric,) = self._training(self.inputs_).of_all_labels([metrics.NDCGMetric(gain="linear")])
         return training.permutation_importance(
-            self._scorer, lists, metric, names=names, repeats=repeats, seed=self._params["seed"]
+            self._scorer,
+            self._batches(without(documents, "weight", "propensity")),
+            metric,
+            names=self.inputs_.layer.feature_columns,
+            repeats=repeats,
+            seed=self._params["seed"],
         )
 
     def export(self, path: str | os.PathLike[str], **options: Any) -> Path:
@@ -580,8 +529,7 @@ class Ranker(Estimator):
         training = {**plan.identity(), "epochs": len(self.history_["loss"])}
         own = {"training": training, "loss": plan.make_loss()}
         card = dataclasses.replace(card, **{name: each for name, each in own.items() if getattr(card, name) is None})
-        inputs = {"num_features": model.num_features} if self.inputs_ is None else model.export_arguments
-        return serving.export_ranker(model, path, card=card, **inputs, **options)
+        return serving.export_ranker(model, path, card=card, **model.export_arguments, **options)
 
     def __sklearn_tags__(self) -> Any:
         """Returns scikit-learn's tags, which it asks for."""

@@ -8,16 +8,15 @@ import tfr_smooth
 from tests import helpers
 from tfr_smooth import _keras, losses, metrics
 
-ARGUMENTS = {"loss": "list_net", "hidden": [8], "members": 2, "dropout": 0.5, "verbose": False}
+ARGUMENTS = {"loss": "list_net", "hidden": [8], "members": 2, "dropout": 0.5, "batch_size": 4, "verbose": False}
 keras_3 = pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 cannot reset the state of dropout")
 
 
-def batches(seed=0, width=4):
+def documents(seed=0, width=4):
+    """Returns the features, labels and queries of nine lists of five or six documents."""
     random = np.random.RandomState(seed)
-    labels = random.randint(0, 3, (9, 6)).astype(np.float32)
-    labels[::2, 5] = -1.0
-    inputs = {"features": random.randn(9, 6, width).astype(np.float32), "mask": labels >= 0.0}
-    return tf.data.Dataset.from_tensor_slices((inputs, labels)).batch(4)
+    queries = np.repeat(np.arange(9), [5, 6] * 4 + [5])
+    return random.randn(len(queries), width), random.randint(0, 3, len(queries)), queries
 
 
 @pytest.fixture
@@ -28,9 +27,9 @@ def ranker():
 def train(ranker, width=4, further_metrics=(), callbacks=(), **arguments):
     """Returns the history, the best epoch and the weights."""
     ranker.set_params(**{**tfr_smooth.Ranker().get_params(), **ARGUMENTS, "epochs": 3, **arguments})
-    batch = batches(width=width)
-    options = {"further_metrics": further_metrics, "callbacks": callbacks, "steps_per_epoch": 3}
-    ranker.fit(lambda finished: batch.repeat(3 - finished), validation=batches(1, width), **options)
+    features, labels, queries = documents(width=width)
+    options = {"further_metrics": further_metrics, "callbacks": callbacks}
+    ranker.fit(features, labels, qid=queries, validation=documents(1, width), **options)
     return ranker.history_, ranker.best_epoch_, ranker.model_.get_weights()
 
 
