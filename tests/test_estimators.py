@@ -1,7 +1,9 @@
 """What the estimators have in common: arguments, files, pickles, resuming, interruptions and the words about them."""
 
+import functools
 import inspect
 import json
+import os
 import pickle
 import re
 import signal
@@ -220,6 +222,23 @@ class Interrupt(tf.keras.callbacks.Callback):
         if self.left == 0:
             signal.raise_signal(signal.SIGINT)
         self.left -= 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_says_why_it_cannot_work(case, fitted):
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        found = []
+        for call in (lambda: fit(case), *(functools.partial(call, fitted) for call in case.unfitted.values())):
+            try:
+                call()
+            except RuntimeError as error:
+                found.append(str(error))
+        os.write(writer, json.dumps(found).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    found = json.loads(os.read(reader, 1 << 16))
+    assert len(found) == 1 + len(case.unfitted) and all("forked from one that used it" in each for each in found)
 
 
 @pytest.mark.parametrize("epoch", [pytest.param(0, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)])

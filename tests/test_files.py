@@ -1,6 +1,7 @@
 """Files and folders are written atomically."""
 
 import contextlib
+import errno
 import os
 import socket
 import subprocess
@@ -58,6 +59,15 @@ def test_a_failure_keeps_the_previous_file_and_leaves_no_temporary_files(tmp_pat
             _files.write_text(path, chunks())
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_names_the_file(tmp_path):
+    def chunks():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        yield b""
+
+    with pytest.raises(OSError, match=rf"\[Errno {errno.ENOSPC}\] .*: '{tmp_path}/a'"):
+        _files.write_bytes(tmp_path / "a", chunks())
 
 
 def test_what_a_killed_process_of_this_machine_left_is_removed(tmp_path):

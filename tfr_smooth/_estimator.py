@@ -27,6 +27,24 @@ _KERAS = "keras_object"  # the key of the configuration of a Keras object among 
 _MOST_BYTES, _MOST_RATIO = 1 << 20, 200  # An entry that is larger and expands more is no entry of ours.
 
 
+_process: int | None = None  # the first one that used TensorFlow
+
+
+def check_process() -> None:
+    """Checks that no parent of this process used TensorFlow before a fork, after which a child waits forever.
+
+    Raises:
+      RuntimeError: If one did.
+    """
+    global _process
+    if _process not in (None, os.getpid()):
+        raise RuntimeError(
+            "TensorFlow does not work in a process forked from one that used it: start processes with "
+            'multiprocessing.get_context("spawn"), or train and load estimators only in the children.'
+        )
+    _process = os.getpid()
+
+
 def serialized(params: Mapping[str, Any]) -> dict[str, Any]:
     """Returns arguments of a constructor with the configurations of their Keras objects."""
     kinds = (tf.keras.losses.Loss, tf.keras.layers.Layer)
@@ -150,6 +168,7 @@ class Estimator:
     def _fitted(self) -> tf.keras.Model:
         if not hasattr(self, "model_"):
             raise ValueError("`fit` must be called first.")
+        check_process()
         return self.model_
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -201,6 +220,7 @@ class Estimator:
                 raise ValueError(f"a file of {content['estimator']}")
             estimator = cls(**_deserialized(content["params"]))
             estimator._check(config, content["state"], arrays)
+            check_process()
             model = tf.keras.models.load_model(os.fspath(path), compile=False)
             estimator.history_, estimator.best_epoch_ = content["history"], content["best_epoch"]
             estimator._restore(model, content["state"], arrays)

@@ -49,7 +49,7 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
       The temporary path.
 
     Raises:
-      OSError: If `path` is a non-empty folder and `overwrite` is False.
+      OSError: If `path` is a non-empty folder and `overwrite` is False, or the disk is full.
     """
     path = Path(path)
     writer = f"{_UNFINISHED}{socket.gethostname()}-"
@@ -62,6 +62,10 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
         if overwrite and temporary.is_dir() and path.is_dir():
             shutil.rmtree(path)  # `os.replace` only replaces empty folders.
         os.replace(temporary, path)
+    except OSError as error:
+        if error.filename is None:  # such as a full disk
+            error.filename = str(path)
+        raise
     finally:  # The temporary path still exists only after a failure.
         _remove(temporary)
 

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import data, evaluation, metrics, models, serving, training
-from tfr_smooth._estimator import Estimator, digest
+from tfr_smooth._estimator import Estimator, check_process, digest
 from tfr_smooth._table_inputs import (
     TableInputs,
     check_training,
@@ -212,6 +212,7 @@ class Ranker(Estimator):
         Raises:
           ValueError: If an argument or the data is invalid. The message names the column.
         """
+        check_process()
         p = self._params
         arrays = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
         names: dict[str, Any] = {"label": label, "query": query, "weight": weight, "propensity": propensity}

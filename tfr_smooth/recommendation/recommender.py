@@ -14,7 +14,7 @@ import tensorflow as tf
 from typing_extensions import Self
 
 from tfr_smooth import _arguments, data, losses, serving
-from tfr_smooth._estimator import Estimator, digest
+from tfr_smooth._estimator import Estimator, check_process, digest
 from tfr_smooth.recommendation import catalog_order, evaluation, servable, tables
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out, hold_out_new
@@ -168,6 +168,7 @@ class Recommender(Estimator):
         Raises:
           ValueError: If an argument or the data is invalid. The message names the column.
         """
+        check_process()
         p, plan, start = self._params, self._training(), None
         ids, columns = [interactions.user_ids, interactions.item_ids], {}
         if init_model is not None:

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, evaluation, training
-from tfr_smooth._estimator import Estimator, digest, loss_of, settings_of
+from tfr_smooth._estimator import Estimator, check_process, digest, loss_of, settings_of
 from tfr_smooth._table_inputs import ranked_rows
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
@@ -176,6 +176,7 @@ class TextRanker(Estimator):
         Raises:
           ValueError: If an argument or the data is invalid. The message names the column.
         """
+        check_process()
         p, folder = self._params, None if checkpoint_dir is None else Path(checkpoint_dir)
         columns = {"query": query, "text": text, "label": label, "query_id": query_id}
         train, valid = text_lists.lists_of(data, columns, labeled=True), None
