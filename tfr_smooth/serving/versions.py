@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
 
@@ -46,7 +50,8 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
             _refuse_to_replace(target)
             with _files.replacing(target, overwrite=False) as unfinished:
                 unfinished.mkdir()
-                write(unfinished, number)
+                with _quiet():
+                    write(unfinished, number)
                 _refuse_to_replace(target)
             return target
         except OSError as error:
@@ -55,6 +60,18 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
             if version is not None:
                 raise ValueError(f"`version` must be a new version, got {number}: {target} exists.") from error
             # Another process has used the number in the meantime.
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Hides what TensorFlow logs about a SavedModel: the path of the unfinished directory."""
+    log = tf.get_logger()
+    level = log.level
+    log.setLevel(max(level, logging.WARNING))
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def _refuse_to_replace(target: Path) -> None:
