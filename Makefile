@@ -1,8 +1,8 @@
 # Requires only make and Python >= 3.10. The packages of each stack are installed in .venv/STACK.
 #   latest        the newest TensorFlow with Keras 3, without TF-Ranking
 #   ranking       the newest TensorFlow with Keras 2 and TF-Ranking
-#   ranking-2.15  the oldest TensorFlow with TF-Ranking, for Python 3.10 and 3.11:
-#                 make test-ranking-2.15 PYTHON=python3.11
+#   ranking-2.15  the oldest TensorFlow with TF-Ranking, and the oldest allowed version of each other package, for Python
+#                 3.10 and 3.11: make test-ranking-2.15 PYTHON=python3.11
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -47,9 +47,10 @@ EXTRAS_ranking = legacy-keras,test
 EXTRAS_ranking-2.15 = ranking,test
 # Without dependencies: its metadata requires TensorFlow < 2.16.
 NO_DEPS_ranking = tensorflow-ranking==0.5.5
+UV_ranking-2.15 = --resolution lowest-direct
 # uv is faster than pip, and the stacks share the installed files. It ignores pip's settings, such as a mirror, so pip
 # installs what uv cannot.
-INSTALL = $(VENV)/$*/bin/python -m uv pip install --quiet --python $(VENV)/$* $(1) || \
+INSTALL = $(VENV)/$*/bin/python -m uv pip install --quiet $(UV_$*) --python $(VENV)/$* $(1) || \
 	$(VENV)/$*/bin/python -m pip install --quiet $(1)
 
 .PHONY: help train test test-all test-latest test-ranking test-ranking-2.15 coverage docs notebooks plots lint wheel check-wheel release release-notes bazel-test clean

@@ -63,7 +63,7 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
             shutil.rmtree(path)  # `os.replace` only replaces empty folders.
         os.replace(temporary, path)
     except OSError as error:
-        if error.filename is None:  # such as a full disk
+        if error.errno is not None and error.filename is None:  # such as a full disk
             error.filename = str(path)
         raise
     finally:  # The temporary path still exists only after a failure.
