@@ -137,7 +137,7 @@ def test_gradients_of_restored_scores_are_finite_and_those_of_unused_rows_0(by_s
             "(4, 4), got (4, 4, 2).",
         ),
         (lambda: models.ListAttention(heads=0), "`heads` must be an integer >= 1, got 0."),
-        (lambda: models.ListAttention(dropout=1.0), "`dropout` must be a number in (0, 1), got 1.0."),
+        (lambda: models.ListAttention(dropout=1.0), "`dropout` must be a number in [0, 1), got 1.0."),
         (lambda: models.GAMLayer(0, [2]), "`example_feature_num` must be an integer >= 1, got 0."),
         (
             lambda: models.GAMLayer(1, [2], 2),

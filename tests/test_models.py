@@ -349,7 +349,7 @@ def test_features_beyond_the_range_of_float16_give_finite_scores():
         ({"hidden": "B32"}, "`hidden` must be one of 'linear', 'B64', 'B128', 'B256', 'B512', 'B1024', got 'B32'."),
         ({"hidden": 3}, "`hidden` must be a list of widths or a name, got 3."),
         ({"hidden": [8, 0]}, "`hidden` must be an integer >= 1, got 0."),
-        ({"dropout": 1.0}, "`dropout` must be a number in (0, 1), got 1.0."),
+        ({"dropout": 1.0}, "`dropout` must be a number in [0, 1), got 1.0."),
         ({"members": 0}, "`members` must be an integer >= 1, got 0."),
         ({"batch_norm": 1}, "`batch_norm` must be True or False, got 1."),
         ({"batch_norm_momentum": 0.0}, "`batch_norm_momentum` must be a number in (0, 1), got 0.0."),

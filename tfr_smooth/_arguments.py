@@ -33,10 +33,10 @@ def real(
     """Returns `value` as a float if it is a finite number in (above, below) and in [least, most]."""
     if most < math.inf:
         expected = f"a number in [{least:g}, {most:g}]"
+    elif below < math.inf:
+        expected = f"a number in {f'({above:g}' if above > -math.inf else f'[{least:g}'}, {below:g})"
     elif least > -math.inf:
         expected = f"a finite number >= {least:g}"
-    elif below < math.inf:
-        expected = f"a number in ({above:g}, {below:g})"
     elif above > -math.inf:
         expected = f"a finite number > {above:g}"
     else:

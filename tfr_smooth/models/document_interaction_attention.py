@@ -62,7 +62,7 @@ class DocumentInteractionAttention(tf.keras.layers.Layer):
         self.num_heads = _arguments.integer("num_heads", num_heads, least=1)
         self.head_size = _arguments.integer("head_size", head_size, least=1)
         self.num_layers = _arguments.integer("num_layers", num_layers, least=1)
-        self.dropout = _arguments.real("dropout", dropout, above=0.0, below=1.0) if dropout else 0.0
+        self.dropout = _arguments.real("dropout", dropout, least=0.0, below=1.0)
         noise = _arguments.real("input_noise_stddev", input_noise_stddev, above=0.0) if input_noise_stddev else None
         self.input_noise_stddev = noise
         layers, dtype = tf.keras.layers, self.dtype_policy

@@ -223,7 +223,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "hidden": _hidden,
     "batch_norm": _arguments.boolean,
     "batch_norm_momentum": functools.partial(_arguments.real, above=0.0, below=1.0),
-    "dropout": lambda name, value: _arguments.real(name, value, above=0.0, below=1.0) if value else 0.0,
+    "dropout": functools.partial(_arguments.real, least=0.0, below=1.0),
     "members": functools.partial(_arguments.integer, least=1),
     "seed": functools.partial(_arguments.integer_or_none, least=0),
 }

@@ -52,7 +52,7 @@ def create_tower(
     widths = [_arguments.integer("hidden_layer_dims", width, least=1) for width in hidden_layer_dims]
     output_units = _arguments.integer("output_units", output_units, least=1)
     momentum = _arguments.real("batch_norm_moment", batch_norm_moment, above=0.0, below=1.0)
-    rate = _arguments.real("dropout", dropout, above=0.0, below=1.0) if dropout else 0.0
+    rate = _arguments.real("dropout", dropout or 0.0, least=0.0, below=1.0)
     tower = tf.keras.Sequential(name=name)
     if _arguments.boolean("input_batch_norm", input_batch_norm):
         tower.add(layers.BatchNormalization(momentum=momentum))

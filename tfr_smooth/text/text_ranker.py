@@ -123,8 +123,7 @@ class TextRanker(Estimator):
         for name in ("learning_rate", "head_learning_rate"):
             _arguments.real(name, self._params[name], above=0.0)
         for name in ("warm_start", "validation_fraction"):
-            if self._params[name] != 0.0:
-                _arguments.real(name, self._params[name], above=0.0, below=1.0)
+            _arguments.real(name, self._params[name], least=0.0, below=1.0)
         _arguments.integer_or_none("patience", patience, least=1)
         _arguments.boolean("verbose", verbose)
         try:

@@ -100,8 +100,7 @@ class RankerTraining:
             _arguments.integer(name, params[name], least=1)
         _arguments.real("learning_rate", params["learning_rate"], above=0.0)
         for name, below in (("weight_decay", math.inf), ("warm_start", 1.0), ("validation_fraction", 1.0)):
-            if params[name] != 0.0:
-                _arguments.real(name, params[name], above=0.0, below=below)
+            _arguments.real(name, params[name], least=0.0, below=below)
         for name, known in (
             ("label_aggregation", _LABEL_AGGREGATIONS),
             ("select_by", _SELECT_BY),
