@@ -11,9 +11,9 @@ from experiments import tables
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 # Folder -> page with its tables, and the measures of each.
-LETOR = ("results.md", ("ndcg_cut_10", "ndcg", "map"))
+LETOR = ("results.md", ("ndcg", "map"))
 CUTOFFS = ("results.md", ("ndcg_cut_5", "ndcg_cut_10", "ndcg", "map"))
-TEXT = ("text_results.md", ("P_20", "map", "ndcg_cut_10"))
+TEXT = ("text_results.md", ("map", "ndcg_cut_10"))
 PAGES = {"mq2007": LETOR, "mq2008": LETOR, "mq2008_metrics": CUTOFFS}
 PAGES |= {"cranfield": TEXT, "cranfield_cross_encoder": TEXT, "npl": TEXT, "wikiqa": ("text_results.md", None)}
 # Folders whose data sets share one table -> the data set and the measure of each column.
