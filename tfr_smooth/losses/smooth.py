@@ -69,11 +69,6 @@ class MeasureLoss(RankingLoss):
         """Returns [batch] bool: False for lists without a relevant document."""
         return self.measure.has_relevant(labels, mask)
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        parts = {"ranking": self.ranking, "measure": self.measure}
-        return {**{name: _serialization.serialize(part) for name, part in parts.items()}, **super().get_config()}
-
     def _default_name(self) -> str:
         """Returns the name of the combination and "_loss", such as "smoothi_ndcg_loss"."""
         name = _lookup.name_of(self.ranking, self.measure)
@@ -85,7 +80,7 @@ class _NamedLoss(MeasureLoss):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return {**self.ranking.get_config(), **self.measure.get_config(), **RankingLoss.get_config(self)}
+        return {**self.ranking.get_config(), **self.measure.get_config(), **super().get_config()}
 
 
 @_serialization.register

@@ -52,7 +52,7 @@ class AlphaDCG(SubtopicMeasure):
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        object.__setattr__(self, "topn", _arguments.topn(self.topn))
+        super().__post_init__()
         object.__setattr__(self, "alpha", _arguments.real("alpha", self.alpha, least=0.0, most=1.0))
         _arguments.function("rank_discount_fn", self.rank_discount_fn, optional=True)
         object.__setattr__(self, "seed", _arguments.integer_or_none("seed", self.seed, least=0))

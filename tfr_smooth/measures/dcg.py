@@ -54,7 +54,7 @@ class DCG(Measure):
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        object.__setattr__(self, "topn", _arguments.topn(self.topn))
+        super().__post_init__()
         _arguments.function("gain_fn", self.gain_fn, optional=True)
         _arguments.function("rank_discount_fn", self.rank_discount_fn, optional=True)
 

@@ -47,7 +47,7 @@ class ExpectedReciprocalRank(Measure):
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        object.__setattr__(self, "topn", _arguments.topn(self.topn))
+        super().__post_init__()
         object.__setattr__(self, "max_grade", _arguments.real("max_grade", self.max_grade, above=0.0))
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:

@@ -6,7 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _serialization
+from tfr_smooth import _serialization
 from tfr_smooth.measures.measure import BinaryMeasure
 from tfr_smooth.measures.precision import relevance_found
 from tfr_smooth.rankings import Ranking
@@ -37,10 +37,6 @@ class Hits(BinaryMeasure):
     """
 
     topn: int | None = 10
-
-    def __post_init__(self) -> None:
-        """Checks the arguments."""
-        object.__setattr__(self, "topn", _arguments.topn(self.topn))
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         """Returns [batch] from clean lists."""

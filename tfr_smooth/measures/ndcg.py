@@ -61,7 +61,7 @@ class NDCG(Measure):
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        object.__setattr__(self, "topn", _arguments.topn(self.topn))
+        super().__post_init__()
         _arguments.choice("gain", self.gain, dcg.GAINS)
         if not isinstance(discount := dcg.checked_discount(self.discount), dcg.ShallowDiscount):
             object.__setattr__(self, "discount", discount)  # a table as a tuple

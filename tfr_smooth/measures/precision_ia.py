@@ -6,7 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth import _lists, _serialization
 from tfr_smooth.measures.subtopics import SubtopicMeasure
 from tfr_smooth.rankings import Ranking
 
@@ -39,10 +39,6 @@ class PrecisionIA(SubtopicMeasure):
     """
 
     topn: int | None = 10
-
-    def __post_init__(self) -> None:
-        """Checks the arguments."""
-        object.__setattr__(self, "topn", _arguments.topn(self.topn))
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         """Returns [batch] from clean lists."""

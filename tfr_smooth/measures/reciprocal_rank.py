@@ -6,7 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _serialization
+from tfr_smooth import _serialization
 from tfr_smooth.measures.measure import BinaryMeasure
 from tfr_smooth.rankings import Ranking
 
@@ -41,10 +41,6 @@ class ReciprocalRank(BinaryMeasure):
     """
 
     topn: int | None = None
-
-    def __post_init__(self) -> None:
-        """Checks the arguments."""
-        object.__setattr__(self, "topn", _arguments.topn(self.topn))
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         """Returns [batch] from clean lists."""

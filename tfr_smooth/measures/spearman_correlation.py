@@ -11,9 +11,6 @@ from tfr_smooth import _lists, _serialization
 from tfr_smooth.measures.measure import Measure
 from tfr_smooth.rankings import ExactRanking, PositionRanking, Ranking, exact
 
-_RANKS = "$r_j$ are the ranks by score and $q_j$ the ranks by label; tied documents share the mean of their ranks."
-_EXCLUDED = "Lists with equal labels have no correlation: they are treated as lists without a relevant document."
-
 
 @_serialization.register
 @dataclasses.dataclass(frozen=True)
