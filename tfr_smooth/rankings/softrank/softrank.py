@@ -51,7 +51,7 @@ class SoftRank(DocumentRanking):
     Raises:
       ValueError: If `sigma` is out of range.
 
-    Time O(M N^2) and memory O(N^2) per list for NDCG without a cutoff, with M = 12 to 33 terms. Metrics that need
+    Time O(M N^2) and memory O(N^2) per list for NDCG without a cutoff, with M = 16 to 33 terms. Metrics that need
     single ranks use the recursion over K ranks: time O(K N^2); memory O(N^2 + K N), and O((N / 16 + 16) K N) for the
     gradient. Computed in float64.
 
