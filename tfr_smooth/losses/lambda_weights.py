@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.losses import pair_ranks
+from tfr_smooth.measures import ideal_dcg
 from tfr_smooth.rankings.dcg import NDCGGain, log2_discount
 
 Function = Callable[[tf.Tensor], tf.Tensor]
@@ -187,11 +188,8 @@ class _DCGWeight(LambdaWeight):
         gains = _lists.fill(gain(labels), mask, 0.0)
         if not self.normalized:
             return gains
-        ranks = _lists.num_ranks(labels, self.topn)
-        ideal = tf.math.top_k(_lists.fill(labels, mask, -1.0), ranks).values
-        ideal = _lists.fill(gain(tf.nn.relu(ideal)), ideal >= 0.0, 0.0)
-        discounts = tf.cast(self.discount(tf.cast(tf.range(1, ranks + 1), tf.float64)), labels.dtype)
-        return tf.math.divide_no_nan(gains, tf.reduce_sum(ideal * discounts, axis=1, keepdims=True))
+        ideal = ideal_dcg(gains, mask, self.topn, lambda ranks: self.discount(ranks + 1.0), gain=tf.identity)
+        return tf.math.divide_no_nan(gains, ideal[:, tf.newaxis])
 
     def discount(self, ranks: tf.Tensor) -> tf.Tensor:
         """Returns the discounts D at ranks starting at 1, in their shape and type. Functions of users get float32."""

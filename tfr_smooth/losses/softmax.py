@@ -183,7 +183,7 @@ class UniqueSoftmaxLoss(RankingLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        behind = pairwise.scaled_differences(scores, tf.convert_to_tensor(1.0 / self.temperature, scores.dtype))
+        behind = pairwise.scaled_differences(scores, 1.0 / self.temperature)
         lower = _lists.preferences(labels, mask)
         behind = _lists.fill(behind, lower, scores.dtype.min / 4.0)
         terms = _lists.clipped(tf.nn.softplus(tf.reduce_logsumexp(behind, axis=2)), _lists.LARGEST_SCORE)
