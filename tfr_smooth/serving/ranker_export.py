@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _files
+from tfr_smooth import _arguments
 from tfr_smooth.models import PADDING_SCORE, TableScorer
 from tfr_smooth.serving import model_card, signature_names, versions, warmup
 from tfr_smooth.serving.ranker_inputs import RankerInputs
@@ -33,7 +33,7 @@ def export_ranker(
     rank_by: str | None = None,
     serving_default: str | None = None,
     warmup_list_sizes: Sequence[int] = (1, 100),
-    card: model_card.ModelCard | None = None,
+    card: Mapping[str, Any] | None = None,
 ) -> Path:
     """Exports a ranker as PATH/VERSION, a SavedModel that TF Serving discovers, warms up and serves.
 
@@ -83,8 +83,10 @@ def export_ranker(
         "scores" if tensors can represent the features, otherwise "predict".
       warmup_list_sizes: The numbers of documents, each >= 1, of the warm-up requests, which require the extra
         `tfr_smooth[serving]`. () writes no requests.
-      card: What the model was trained on, how, and with which results, for the model card. None leaves these entries
-        empty.
+      card: What only you know, for the model card, by name: "description" (the purpose of the model, and its
+        limitations), "data", "training", "loss", "metrics" (the results, and on which data), and others. A value may be
+        text, a number, a list, a dict of these, or a Keras object such as a loss, which is written as its class and
+        configuration.
 
     Returns:
       The directory PATH/VERSION.
@@ -140,17 +142,16 @@ def export_ranker(
         loaded = tf.saved_model.load(os.fspath(folder)).signatures
         for name, arrays in requests:
             loaded[name](**{key: tf.constant(value) for key, value in arrays.items()})
-        (folder / "assets.extra").mkdir()
-        if requests:
-            warmup.write_requests(folder / warmup.FILE, requests)
-        content = (card or model_card.ModelCard()).complete(
+        model_card.write(
+            folder,
+            card or {},
             model=_describe_model(model, number),
             features=inputs.describe(model.table_features.columns if isinstance(model, TableScorer) else ()),
             signatures=signature_names.describe(folder),
             special_scores={"padding": PADDING_SCORE, "invalid": INVALID_SCORE},
         )
-        _files.write_text(folder / "assets.extra" / "model_card.json", [model_card.to_json(content)])
-        _files.write_text(folder / "assets.extra" / "model_card.md", [model_card.to_markdown(content)])
+        if requests:
+            warmup.write_requests(folder / warmup.FILE, requests)
 
     return versions.publish(path, version, write)
 
