@@ -160,13 +160,14 @@ class PrecisionLambdaWeight(LambdaWeight):
         return pair_ranks.swap(tf.ones_like, ranks, self.topn)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _DCGWeight(LambdaWeight):
     """Base class of the weights by the change of DCG, times the number of documents in the list."""
 
-    topn: int | None
-    gain_fn: Function | None
-    rank_discount_fn: Function | None
-    normalized: bool
+    topn: int | None = None
+    gain_fn: Function | None = None
+    rank_discount_fn: Function | None = None
+    normalized: bool = False
     # Of NDCG: the gain 2^y - 1 and the discount 1 / log2(1 + r) are the defaults.
     _is_ndcg: ClassVar[bool] = False
 
@@ -241,10 +242,6 @@ class DCGLambdaWeight(_DCGWeight):
       0.8133
     """
 
-    topn: int | None = None
-    gain_fn: Function | None = None
-    rank_discount_fn: Function | None = None
-    normalized: bool = False
     smooth_fraction: float = 0.0
 
     def __post_init__(self) -> None:
@@ -309,11 +306,6 @@ class DCGLambdaWeightV2(_DCGWeight):
       >>> print(loss(tf.constant([[0.0, 1.0]]), tf.constant([[0.0, 0.0]])).numpy().round(4))
       0.6931
     """
-
-    topn: int | None = None
-    gain_fn: Function | None = None
-    rank_discount_fn: Function | None = None
-    normalized: bool = False
 
     def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:
         """Returns the discounts of LambdaLoss, raised beyond the cutoff."""

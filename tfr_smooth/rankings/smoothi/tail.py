@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import tensorflow as tf
 
 from tfr_smooth import _lists
+
+
+class Settings(NamedTuple):
+    """The hyperparameters as scalar tensors: alpha and delta, float64, and whether to subtract the list's minimum."""
+
+    alpha: tf.Tensor
+    delta: tf.Tensor
+    is_shifted: tf.Tensor
 
 
 class Tail:
@@ -74,17 +84,15 @@ def rank_gradient(indicators: tf.Tensor, relevance: tf.Tensor, at_rank: tf.Tenso
     return factors * (gradient - indicators * _sum(gradient))
 
 
-def to_scores(
-    gradient: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, alpha: tf.Tensor, is_shifted: tf.Tensor
-) -> tf.Tensor:
+def to_scores(gradient: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, settings: Settings) -> tf.Tensor:
     """Converts the gradient with respect to the logits to the gradient with respect to the scores.
 
     Tied minima share the gradient of the minimum.
     """
     lowest = tf.reduce_min(tf.where(mask, scores, scores.dtype.max), axis=1, keepdims=True)
     is_lowest = tf.cast(tf.logical_and(mask, tf.equal(scores, lowest)), scores.dtype)
-    shared = tf.where(is_shifted, _sum(gradient) / tf.maximum(_sum(is_lowest), 1.0), tf.zeros_like(lowest))
-    return tf.cast(alpha, scores.dtype) * (gradient - shared * is_lowest)
+    shared = tf.where(settings.is_shifted, _sum(gradient) / tf.maximum(_sum(is_lowest), 1.0), tf.zeros_like(lowest))
+    return tf.cast(settings.alpha, scores.dtype) * (gradient - shared * is_lowest)
 
 
 def _sum(values: tf.Tensor) -> tf.Tensor:
