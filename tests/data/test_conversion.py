@@ -125,18 +125,6 @@ def test_bad_input_and_an_interruption_leave_no_files(path, tmp_path, monkeypatc
     assert list(cache.iterdir()) == []
 
 
-def test_unfinished_files_of_killed_processes_are_removed(path, tmp_path):
-    Lists.from_letor(path, cache_dir=tmp_path / "cache")
-    (entry,) = (tmp_path / "cache").iterdir()
-    old, new = entry / ".unfinished-old", entry / ".unfinished-new"
-    old.touch()
-    new.touch()  # of a process that is still running
-    os.utime(old, (time.time() - 3600,) * 2)
-    write_letor(path, [1])
-    Lists.from_letor(path, cache_dir=tmp_path / "cache")
-    assert new.exists() and not old.exists()
-
-
 def test_released_columns_are_read_again(path, tmp_path, monkeypatch):
     monkeypatch.setattr("tfr_smooth.data.batches._RELEASED", 100)
     lists = Lists.from_letor(path, cache_dir=tmp_path)

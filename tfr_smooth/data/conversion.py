@@ -12,7 +12,6 @@ import itertools
 import json
 import mmap
 import os
-import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,7 +29,6 @@ from tfr_smooth.data.lists import Lists
 _FORMAT = 1
 BATCH_BYTES = 64 << 20  # of a record batch: the memory that a conversion needs, and the size of the chunks of columns
 _READ_BYTES = 4 << 20
-_ABANDONED = 600.0  # seconds without a write after which an unfinished file is that of a killed process
 _FILES = ("documents.arrow", "queries.arrow")
 
 
@@ -148,9 +146,6 @@ def _checksum(path: Path) -> int:
 def _write(folder: Path, described: dict[str, Any], tables: Iterable[pa.Table]) -> None:
     """Writes an entry."""
     folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.glob(".unfinished-*"):
-        if time.time() - path.stat().st_mtime > _ABANDONED:
-            path.unlink(missing_ok=True)
     query = described["settings"]["roles"]["query"]
     ids, lengths = [], []
     try:

@@ -52,8 +52,8 @@ def plot_training_curves(
       True
     """
     curves, epochs = _checked_curves(history)
-    if best_epoch is not None and _arguments.integer("best_epoch", best_epoch, least=0) >= epochs:
-        raise ValueError(f"`best_epoch` must be an integer <= {epochs - 1}, got {best_epoch!r}.")
+    if best_epoch is not None:
+        _arguments.integer("best_epoch", best_epoch, least=0, most=epochs - 1)
 
     _plotting.write_png(path, lambda: _draw(curves, epochs, best_epoch), by="`plot_training_curves`")
 

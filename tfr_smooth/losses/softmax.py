@@ -250,7 +250,8 @@ class SoftmaxAtKLoss(RankingLoss):
         ties = _lists.count(is_at_k, scores.dtype)
         threshold = lowest + tf.reduce_sum(differences, axis=1, keepdims=True) / ties
         weights = tf.sigmoid((scores - threshold) / self.weight_temperature)
-        return -tf.reduce_sum(labels * weights * log_softmax(scores, mask, self.temperature), axis=1)
+        logs = tf.nn.log_softmax(_logits(scores, mask, self.temperature))  # finite at padding
+        return -tf.reduce_sum(labels * weights * logs, axis=1)
 
 
 def cross_entropy(targets: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, temperature: float) -> tf.Tensor:
@@ -266,20 +267,6 @@ def cross_entropy(targets: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, temper
       [batch].
     """
     return tf.nn.softmax_cross_entropy_with_logits(tf.stop_gradient(targets), _logits(scores, mask, temperature))
-
-
-def log_softmax(scores: tf.Tensor, mask: tf.Tensor, temperature: float) -> tf.Tensor:
-    """Returns the logarithm of the softmax of the scores divided by the temperature.
-
-    Args:
-      scores: [batch, list].
-      mask: [batch, list] bool, False for padding.
-      temperature: Divisor of the scores, > 0.
-
-    Returns:
-      [batch, list], finite, but meaningless at padding.
-    """
-    return tf.nn.log_softmax(_logits(scores, mask, temperature))
 
 
 def _logits(scores: tf.Tensor, mask: tf.Tensor, temperature: float) -> tf.Tensor:

@@ -32,7 +32,7 @@ from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.rankings import dcg
 from tfr_smooth.rankings.dcg import Discount
 from tfr_smooth.rankings.ranking import Gain, Ranking
-from tfr_smooth.rankings.smoothi.tail import Settings, Tail, rank_gradient, to_scores
+from tfr_smooth.rankings.smoothi.tail import Settings, Tail, rank_gradient, sum_of_lists, to_scores
 
 # Softmax inputs below this magnitude are small, by the type of the scores. The closed form omits their third power in
 # the values (1e-8), and their second power, relative to the largest, in the gradient.
@@ -341,7 +341,7 @@ def _gain_loop(
 
     def body(rank: tf.Tensor, factors: tf.Tensor, value: tf.Tensor, gradient: tf.Tensor) -> tuple[Any, ...]:
         indicators = _softmax(tf.exp(_exponents(inputs * factors, mask)), mask)
-        at_rank = _sum(relevance * indicators)
+        at_rank = sum_of_lists(relevance * indicators)
         gain, derivative = dcg.gain_and_derivative(at_rank, relevance, is_exponential)
         discount = discounts[:, rank, tf.newaxis]
         value += tf.cast(discount * gain, tf.float64)
@@ -367,7 +367,7 @@ def _relevance_loop(
 
     def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
         indicators = _softmax(tf.exp(_exponents(inputs * factors, mask)), mask)
-        rows = rows.write(rank, _sum(relevance * indicators)[:, 0])
+        rows = rows.write(rank, sum_of_lists(relevance * indicators)[:, 0])
         return rank + 1, factors * (1.0 - delta - indicators), rows
 
     _, factors, rows = tf.while_loop(lambda rank, *_: rank < looped, body, (0, tf.ones_like(inputs), rows))
@@ -403,11 +403,7 @@ def _softmax(exponentials: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Returns the softmax over the real documents, [batch, list]; 0 for empty lists."""
     weights = exponentials * tf.cast(mask, exponentials.dtype)
     # The maximum only affects empty lists.
-    return weights * (1.0 / tf.maximum(_sum(weights), 1e-30))
-
-
-def _sum(values: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_sum(values, axis=1, keepdims=True)
+    return weights * (1.0 / tf.maximum(sum_of_lists(weights), 1e-30))
 
 
 def _of_real_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
