@@ -217,39 +217,18 @@ def _plain_gain(
 def _rank_relevance(
     scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, at_ranks: tf.Tensor, *settings: tf.Tensor
 ) -> _compiled.WithGradient:
-    """Computes the relevance at each rank, [batch, K], and its gradient function.
+    """Returns the relevance at each rank, [batch, K], and its gradient function; `at_ranks` are zeros, [1, K]."""
 
-    Args:
-      scores: [batch, list], float32 or float64.
-      relevance: [batch, list], 0 at padding.
-      mask: [batch, list] bool.
-      at_ranks: [1, K], zeros in the type of the scores.
-      *settings: Those of `Settings`.
-    """
-    own = Settings(*settings)
-    is_sharp, looped, has_tail = _plan(scores, mask, at_ranks, own)
-    dtype, padded_ranks = scores.dtype, _compiled.pad(at_ranks)
-    arrays = [_compiled.pad(tensor) for tensor in (scores, relevance, mask)]
-    shared = [padded_ranks, looped, *own]
-    by_rank, factors = _in_precision(_RELEVANCE_LOOPS, is_sharp, shared, arrays, (dtype, dtype))()
-
-    def with_tail() -> tf.Tensor:
-        inputs = _logits(arrays[0], arrays[2], own)
-        tail = Tail(inputs, arrays[1], arrays[2], factors, own.delta, looped, padded_ranks)
-        return by_rank + tail.only(tail.rank_relevance)
-
-    by_rank = tf.stop_gradient(tf.cond(has_tail, with_tail, lambda: by_rank))
-    by_rank = _of_real_ranks(by_rank, arrays[2])
-
-    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+    def computed(weights: tf.Tensor, with_gradient: bool) -> tuple[tf.Tensor, tf.Tensor]:
         is_exponential = tf.constant(False)
-        _, of_sum = _gain_with_gradient(scores, relevance, mask, upstream, is_exponential, *settings)
-        return of_sum(tf.ones_like(scores[:, 0]))
+        return _ranks(scores, relevance, mask, weights, is_exponential, Settings(*settings), with_gradient)
 
-    return by_rank[: tf.shape(scores)[0], : tf.shape(at_ranks)[1]], gradient
+    by_rank, _ = computed(at_ranks, with_gradient=False)
+    return tf.cast(by_rank, scores.dtype), lambda upstream: computed(upstream, with_gradient=True)[1]
 
 
-def _gain_with_gradient(
+@_compiled.differentiable(_plain_gain)
+def _discounted_gain(
     scores: tf.Tensor,
     relevance: tf.Tensor,
     mask: tf.Tensor,
@@ -257,7 +236,23 @@ def _gain_with_gradient(
     is_exponential: tf.Tensor,
     *settings: tf.Tensor,
 ) -> _compiled.WithGradient:
-    r"""Computes $\sum_r D_r g(y_r)$, [batch], and its gradient in one pass over the ranks: g'(y_r) is known at rank r.
+    """Returns the discounted gain, [batch], and its gradient function."""
+    by_rank, gradient = _ranks(scores, relevance, mask, discounts, is_exponential, Settings(*settings), True)
+    gain, _ = dcg.gain_and_derivative(by_rank, tf.cast(relevance, by_rank.dtype), is_exponential)
+    total = tf.reduce_sum(tf.cast(discounts, by_rank.dtype) * gain, axis=1)
+    return tf.cast(total, scores.dtype), lambda upstream: upstream[:, tf.newaxis] * gradient
+
+
+def _ranks(
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+    discounts: tf.Tensor,
+    is_exponential: tf.Tensor,
+    settings: Settings,
+    with_gradient: bool,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    r"""Computes the relevance y at each rank and the gradient of $\sum_r D_r g(y_r)$ in one pass over the ranks.
 
     Args:
       scores: [batch, list], float32 or float64.
@@ -265,31 +260,29 @@ def _gain_with_gradient(
       mask: [batch, list] bool.
       discounts: [batch or 1, K], D in the type of the scores.
       is_exponential: Whether g is exponential; otherwise it is linear.
-      *settings: Those of `Settings`.
+      settings: The hyperparameters.
+      with_gradient: Whether to compute the gradient.
+
+    Returns:
+      The relevance, [batch, K] float64, and the gradient, [batch, list], or zeros.
     """
-    own = Settings(*settings)
-    is_sharp, looped, has_tail = _plan(scores, mask, discounts, own)
+    is_sharp, looped, has_tail = _plan(scores, mask, discounts, settings)
     arrays = [_compiled.pad(tensor) for tensor in (scores, relevance, mask)]
-    discounts = _of_real_ranks(_compiled.pad(discounts), arrays[2])
-    results = (tf.float64, scores.dtype, scores.dtype)
-    shared = [is_exponential, looped, *own]
-    value, gradient, factors = _in_precision(_GAIN_LOOPS, is_sharp, shared, [*arrays, discounts], results)()
+    weights = _of_real_ranks(_compiled.pad(discounts), arrays[2])
+    results, shared = (tf.float64, scores.dtype, scores.dtype), [is_exponential, looped, *settings]
+    loops = _LOOPS[with_gradient]
+    by_rank, gradient, factors = _in_precision(loops, is_sharp, shared, [*arrays, weights], results)()
 
     def with_tail() -> tuple[tf.Tensor, tf.Tensor]:
-        inputs = _logits(arrays[0], arrays[2], own)
-        tail = Tail(inputs, arrays[1], arrays[2], factors, own.delta, looped, discounts)
-        gain, derivative = dcg.gain_and_derivative(tail.rank_relevance, arrays[1], is_exponential)
-        total = tf.reduce_sum(tf.cast(tail.only(discounts * gain), value.dtype), axis=1)
-        of_tail = to_scores(tail.gradient(discounts * derivative), arrays[0], arrays[2], own)
-        return value + total, gradient + of_tail
+        inputs = _logits(arrays[0], arrays[2], settings)
+        tail = Tail(inputs, arrays[1], arrays[2], factors, settings.delta, looped, weights)
+        _, derivative = dcg.gain_and_derivative(tail.rank_relevance, arrays[1], is_exponential)
+        of_tail = to_scores(tail.gradient(weights * derivative), arrays[0], arrays[2], settings)
+        return by_rank + tf.cast(tail.only(tail.rank_relevance), by_rank.dtype), gradient + of_tail
 
-    value, gradient = map(tf.stop_gradient, tf.cond(has_tail, with_tail, lambda: (value, gradient)))
-    gradient = _compiled.unpad(gradient, scores)
-    value = tf.cast(value[: tf.shape(scores)[0]], scores.dtype)
-    return value, lambda upstream: upstream[:, tf.newaxis] * gradient
-
-
-_discounted_gain = _compiled.differentiable(_plain_gain)(_gain_with_gradient)
+    by_rank, gradient = map(tf.stop_gradient, tf.cond(has_tail, with_tail, lambda: (by_rank, gradient)))
+    by_rank = _of_real_ranks(by_rank, arrays[2])
+    return by_rank[: tf.shape(scores)[0], : tf.shape(discounts)[1]], _compiled.unpad(gradient, scores)
 
 
 def _plan(
@@ -331,52 +324,38 @@ def _in_precision(
     return functools.partial(tf.cond, is_sharp, run[tf.float64], run[tf.float32])
 
 
-def _gain_loop(
-    dtype: tf.DType, is_exponential: tf.Tensor, looped: tf.Tensor, *tensors: tf.Tensor
+def _loop(
+    dtype: tf.DType, with_gradient: bool, is_exponential: tf.Tensor, looped: tf.Tensor, *tensors: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns gain and gradient of the first ranks, computed in this type, and the factors of the next rank."""
+    """Returns the results of `_ranks` for the first ranks, computed in this type, and the factors of the next rank."""
     settings, (scores, relevance, mask, discounts) = Settings(*tensors[:3]), tensors[3:]
     precise, relevance, discounts, delta = (tf.cast(x, dtype) for x in (scores, relevance, discounts, settings.delta))
     inputs = _logits(precise, mask, settings)
+    # Rows after the loop stay 0.
+    rows = tf.TensorArray(dtype, size=tf.shape(discounts)[1]).unstack(tf.transpose(tf.zeros_like(discounts)))
 
-    def body(rank: tf.Tensor, factors: tf.Tensor, value: tf.Tensor, gradient: tf.Tensor) -> tuple[Any, ...]:
+    def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray, gradient: tf.Tensor) -> tuple[Any, ...]:
         indicators = _softmax(tf.exp(_exponents(inputs * factors, mask)), mask)
         at_rank = sum_of_lists(relevance * indicators)
-        gain, derivative = dcg.gain_and_derivative(at_rank, relevance, is_exponential)
-        discount = discounts[:, rank, tf.newaxis]
-        value += tf.cast(discount * gain, tf.float64)
-        gradient += discount * derivative * rank_gradient(indicators, relevance, at_rank, factors)
-        return rank + 1, factors * (1.0 - delta - indicators), value, gradient
+        if with_gradient:
+            _, derivative = dcg.gain_and_derivative(at_rank, relevance, is_exponential)
+            weights = discounts[:, rank, tf.newaxis] * derivative
+            gradient += weights * rank_gradient(indicators, relevance, at_rank, factors)
+        return rank + 1, factors * (1.0 - delta - indicators), rows.write(rank, at_rank[:, 0]), gradient
 
-    state = (0, tf.ones_like(inputs), tf.zeros_like(inputs[:, :1], tf.float64), tf.zeros_like(inputs))
-    _, factors, value, gradient = tf.while_loop(lambda rank, *_: rank < looped, body, state)
-    gradient = to_scores(gradient, precise, mask, settings)
-    return value[:, 0], tf.cast(gradient, scores.dtype), tf.cast(factors, scores.dtype)
-
-
-def _relevance_loop(
-    dtype: tf.DType, at_ranks: tf.Tensor, looped: tf.Tensor, *tensors: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the relevance at the first ranks, computed in this type, 0 at later ones, and the factors of the next."""
-    settings, (scores, relevance, mask) = Settings(*tensors[:3]), tensors[3:]
-    precise, relevance, delta = (tf.cast(x, dtype) for x in (scores, relevance, settings.delta))
-    inputs = _logits(precise, mask, settings)
-    # Rows after the loop stay 0.
-    rows = tf.zeros([tf.shape(at_ranks)[1], tf.shape(scores)[0]], dtype)
-    rows = tf.TensorArray(dtype, size=tf.shape(at_ranks)[1]).unstack(rows)
-
-    def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
-        indicators = _softmax(tf.exp(_exponents(inputs * factors, mask)), mask)
-        rows = rows.write(rank, sum_of_lists(relevance * indicators)[:, 0])
-        return rank + 1, factors * (1.0 - delta - indicators), rows
-
-    _, factors, rows = tf.while_loop(lambda rank, *_: rank < looped, body, (0, tf.ones_like(inputs), rows))
-    return tf.cast(tf.transpose(rows.stack()), scores.dtype), tf.cast(factors, scores.dtype)
+    state = (0, tf.ones_like(inputs), rows, tf.zeros_like(inputs))
+    _, factors, rows, gradient = tf.while_loop(lambda rank, *_: rank < looped, body, state)
+    by_rank, gradient = tf.transpose(rows.stack()), to_scores(gradient, precise, mask, settings)
+    return tf.cast(by_rank, tf.float64), tf.cast(gradient, scores.dtype), tf.cast(factors, scores.dtype)
 
 
-_PRECISIONS = (tf.float32, tf.float64)
-_GAIN_LOOPS = {dtype: _compiled.program(functools.partial(_gain_loop, dtype)) for dtype in _PRECISIONS}
-_RELEVANCE_LOOPS = {dtype: _compiled.program(functools.partial(_relevance_loop, dtype)) for dtype in _PRECISIONS}
+# By whether the gradient is computed, and by precision.
+_LOOPS = {
+    with_gradient: {
+        dtype: _compiled.program(functools.partial(_loop, dtype, with_gradient)) for dtype in (tf.float32, tf.float64)
+    }
+    for with_gradient in (False, True)
+}
 
 
 def _logits(scores: tf.Tensor, mask: tf.Tensor, settings: Settings) -> tf.Tensor:
