@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.data.readers import order, write_letor
+from tfr_smooth import _files
 from tfr_smooth.data import LetorFormat, Lists, conversion, letor, read_letor
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +74,7 @@ def test_the_default_is_the_cache_folder_of_the_user(path, tmp_path, monkeypatch
     assert len(list((tmp_path / "user" / "tfr_smooth" / "lists").iterdir())) == 1
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert conversion.default_cache_dir() == tmp_path / ".cache" / "tfr_smooth" / "lists"
+    assert _files.user_cache("lists") == tmp_path / ".cache" / "tfr_smooth" / "lists"
 
 
 def flipped(content):

@@ -32,11 +32,6 @@ _READ_BYTES = 4 << 20
 _FILES = ("documents.arrow", "queries.arrow")
 
 
-def default_cache_dir() -> Path:
-    """Returns the cache folder of the user."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfr_smooth" / "lists"
-
-
 def converted(
     cache_dir: str | os.PathLike[str] | None,
     sources: Sequence[Sequence[Any]],
@@ -63,7 +58,7 @@ def converted(
     names = [source[0] for source in sources]
     settings = {**settings, "roles": dataclasses.asdict(roles)}
     key = hashlib.sha256(json.dumps([names, settings], sort_keys=True).encode()).hexdigest()[:16]
-    base = default_cache_dir() if cache_dir is None else Path(cache_dir)
+    base = _files.user_cache("lists") if cache_dir is None else Path(cache_dir)
     folder = base / f"{Path(names[0]).name[:80]}-{key}"
     described = json.loads(json.dumps({"format": _FORMAT, "sources": sources, "settings": settings}))
     lists = _open(folder, described, roles)

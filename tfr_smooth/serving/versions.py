@@ -43,11 +43,11 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
         target = Path(path) / str(number)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            _refuse_to_replace(target)
+            if target.exists():
+                raise FileExistsError(target)
             with _files.replacing(target, overwrite=False) as unfinished:
                 unfinished.mkdir()
                 write(unfinished, number)
-                _refuse_to_replace(target)
             return target
         except OSError as error:
             if not target.exists():
@@ -55,8 +55,3 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
             if version is not None:
                 raise ValueError(f"`version` must be a new version, got {number}: {target} exists.") from error
             # Another process has used the number in the meantime.
-
-
-def _refuse_to_replace(target: Path) -> None:
-    if target.exists():
-        raise FileExistsError(target)
