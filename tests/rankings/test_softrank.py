@@ -10,7 +10,7 @@ import tensorflow as tf
 from tests import references
 from tests.rankings import evaluate
 from tests.rankings.evaluate import assert_near
-from tfr_smooth.rankings import ShallowDiscount, SoftRank, rank_distributions, win_probabilities
+from tfr_smooth.rankings import ShallowDiscount, SoftRank, win_probabilities
 
 SIGMAS = [0.01, 0.3, 1.0, 10.0, 100.0]
 
@@ -19,8 +19,13 @@ def a_list(seed, length, spread=1.0):
     return (spread * np.random.RandomState(seed).randn(length)).astype(np.float32)
 
 
-def distribution_of(**arguments):
-    return lambda scores, mask: rank_distributions(scores, mask, **arguments)
+def distribution_of(sigma=1.0):
+    """Returns a function that returns the distribution of the rank of each document, [batch, list, rank]."""
+
+    def distributions(scores, mask):
+        return tf.transpose(SoftRank(sigma=sigma).indicators(tf.cast(scores, tf.float64), mask), [0, 2, 1])
+
+    return distributions
 
 
 def discounts_of(sigma=1.0, **arguments):
@@ -140,7 +145,7 @@ def test_rank_distributions_equal_the_recursion(sigma):
 
 def test_rank_distributions_of_a_longer_list_equal_the_recursion():
     scores, tables = a_list(3, 120).astype(np.float64), np.random.RandomState(1).randn(120, 120)
-    found, gradient = evaluate.of_one_list(rank_distributions, scores, tables)
+    found, gradient = evaluate.of_one_list(distribution_of(), scores, tables)
     np.testing.assert_allclose(found, distributions(scores), rtol=1e-9, atol=1e-300)
     assert_near(gradient, expectation_and_slopes(scores, 1.0, tables)[1], 1e-12)
 
@@ -273,7 +278,7 @@ def test_memory_is_quadratic_in_the_list(arguments):
 @pytest.mark.parametrize(
     ("function", "arguments", "message"),
     [
-        (rank_distributions, {"sigma": "1"}, "`sigma` must be a finite number > 0, got '1'."),
+        (win_probabilities, {"sigma": "1"}, "`sigma` must be a finite number > 0, got '1'."),
         (win_probabilities, {"sigma": math.inf}, "`sigma` must be a finite number > 0, got inf."),
         (
             SoftRank().document_discounts,

@@ -409,11 +409,6 @@ class Lists:
         return int(self.lengths.sum())
 
     @property
-    def nbytes(self) -> int:
-        """The size of the columns, also of queries that are not selected."""
-        return self._columns.nbytes
-
-    @property
     def num_features(self) -> int:
         """The width of the column "features", or the number of feature columns."""
         return self._columns[DENSE].type.list_size if self.is_dense else len(self.roles.features)

@@ -55,38 +55,6 @@ def win_probabilities(scores: tf.Tensor, mask: tf.Tensor, *, sigma: float = 1.0)
     return win_probabilities_of(scores, mask, tf.constant(_arguments.scale("sigma", sigma), tf.float64))
 
 
-def rank_distributions(scores: tf.Tensor, mask: tf.Tensor, *, sigma: float = 1.0) -> tf.Tensor:
-    r"""Returns the distribution $p_j(r)$ of each document's rank, starting at 0 (Eq. 11 and 12 of SoftRank).
-
-    The distribution of each document sums to 1. The probabilities of each rank, summed over documents, are near 1; the
-    error comes from the assumption of independent contests.
-
-    Args:
-      scores: [batch, list], float32 or float64.
-      mask: [batch, list] bool, False for padding.
-      sigma: Standard deviation of a score, > 0, in the unit of the scores.
-
-    Returns:
-      [batch, list, rank] float64; 0 at padding and at ranks beyond the real documents.
-
-    Raises:
-      ValueError: If `sigma` is out of range.
-
-    Time O(N^3), memory O(N^2) for the value and O(N^2.5) with the gradient.
-
-    Example:
-      >>> import tensorflow as tf
-      >>> from tfr_smooth import rankings
-      >>> print(rankings.rank_distributions(tf.constant([[0.0, 1.0, 0.0]]), tf.ones([1, 3], tf.bool)).numpy().round(3))
-      [[[0.12  0.5   0.38 ]
-        [0.578 0.365 0.057]
-        [0.12  0.5   0.38 ]]]
-    """
-    wins, length = win_probabilities(scores, mask, sigma=sigma), _lists.length(scores)
-    places = tf.logical_and(mask[:, :, tf.newaxis], _lists.rank_mask(mask, length)[:, tf.newaxis])
-    return _lists.fill(rank_binomial(wins, loss_probabilities(wins), length), places, 0.0)
-
-
 def win_probabilities_of(scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
     """Returns `win_probabilities` for a float64 scalar sigma."""
     probabilities = 0.5 * tf.math.erfc(_deviations_behind(scores, sigma))
@@ -107,18 +75,17 @@ def _deviations_behind(scores: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
     return tf.clip_by_value(columns - rows, -limit, limit) / (2.0 * sigma)
 
 
-def loss_probabilities(win_probabilities: tf.Tensor) -> tf.Tensor:
+def _loss_probabilities(win_probabilities: tf.Tensor) -> tf.Tensor:
     """Returns 1 - `win_probabilities`, accurate also where a win is almost certain; 1 without a contest."""
     lost = tf.transpose(win_probabilities, [0, 2, 1])
     return _lists.fill(lost, win_probabilities + lost > 0.0, 1.0)
 
 
-def rank_binomial(wins: tf.Tensor, lost: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:
+def rank_binomial(wins: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:
     """Returns rank distributions by the recursion of Eq. 11 and 12, cut at K ranks: no rank depends on a later rank.
 
     Args:
       wins: [batch, i, j] float64, the probability that i beats j; the gradient flows to it.
-      lost: [batch, i, j] float64, 1 - `wins`.
       ranks: The number of ranks K.
 
     Returns:
@@ -127,7 +94,7 @@ def rank_binomial(wins: tf.Tensor, lost: tf.Tensor, ranks: tf.Tensor | int) -> t
     Time O(K N^2); memory O(K N), and for the gradient O((N / 16 + 16) K N), per list (N documents j, N contests i).
     """
     start = tf.one_hot(tf.zeros_like(wins[:, 0], tf.int32), ranks, dtype=wins.dtype)
-    return tf.ensure_shape(_by_recursion(wins, lost, start), start.shape)
+    return tf.ensure_shape(_by_recursion(wins, _loss_probabilities(wins), start), start.shape)
 
 
 def _plain_recursion(wins: tf.Tensor, _: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
