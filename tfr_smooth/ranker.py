@@ -24,8 +24,7 @@ from tfr_smooth._table_inputs import (
     with_one_label,
     without,
 )
-from tfr_smooth.evaluation.rows import estimates
-from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
+from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, estimates
 from tfr_smooth.training.ranker_training import Compiled, RankerTraining
 
 _CHUNK = 1 << 12  # rows that are scored at once
