@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
+from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _lists, _serialization, measures, rankings
 from tfr_smooth.losses.lambda_weights import LambdaWeight, YetiDCGLambdaWeight
 from tfr_smooth.losses.pairwise import PairwiseLogisticLoss
 from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
 from tfr_smooth.losses.smooth import MeasureLoss
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 @_serialization.register

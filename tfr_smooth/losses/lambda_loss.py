@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
+from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.losses import pair_ranks
 from tfr_smooth.losses.lambda_weights import NDCGLambdaWeightV2
 from tfr_smooth.losses.pairwise import weighted_logistic
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 
 METRICS = ("ndcg_loss1", "ndcg_loss2", "ndcg_loss2++", "lambda_rank", "precision")
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
+from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.losses import pair_ranks
 from tfr_smooth.losses.lambda_weights import LambdaWeight
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 # The pairs of documents of which a program holds a few arrays.
 _MOST_PAIRS = 2**25

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
+from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _lookup, _serialization
 from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
@@ -12,9 +13,6 @@ from tfr_smooth.measures import NDCG, AveragePrecision, Measure, Precision, Reci
 from tfr_smooth.rankings import Approx, Ranking, SmoothI, SoftRank
 from tfr_smooth.rankings.dcg import Discount
 from tfr_smooth.rankings.ranking import DocumentRanking
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 @_serialization.register

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import tensorflow as tf
+from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.losses import pairwise
 from tfr_smooth.losses.lambda_weights import DCGLambdaWeight
 from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
 from tfr_smooth.rankings.dcg import NDCGGain
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 @_serialization.register

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from typing_extensions import Unpack
 
 from tfr_smooth import _serialization, measures
 from tfr_smooth.metrics.measure_metric import MeasureMetric, MetricOptions
 from tfr_smooth.rankings.dcg import Discount, TensorFunction
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class ExactMetric(MeasureMetric):
