@@ -28,7 +28,7 @@ from absl import flags
 from command_line import errors_in_one_line, write_json
 
 import tfr_smooth
-from tfr_smooth import data, evaluation, serving, training
+from tfr_smooth import data, evaluation, training
 
 _TRAIN = flags.DEFINE_list("train", [], "Training files: paths or glob patterns. Default: synthetic data.")
 _VALID = flags.DEFINE_list("valid", [], "Validation files: paths or glob patterns.")
@@ -103,7 +103,7 @@ def report(ranker: Any, files: dict[str, list[str]], parts: dict[str, data.Lists
     about: dict[str, Any] = {part: ",".join(paths) for part, paths in files.items()}
     about["features"] = f"LETOR's {first} to {first + train.num_features - 1}, in this order"
     about |= {"queries": len(train), "documents": train.documents}
-    ranker.export(output / "export", card=serving.ModelCard(data=about, metrics=measured))
+    ranker.export(output / "export", card={"data": about, "metrics": measured})
     # Written last: if this file exists, the output is complete.
     write_json(output / "metrics.json", measured)
     print(f"Output: {output}")

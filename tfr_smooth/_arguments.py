@@ -66,10 +66,12 @@ def temperature(name: str, value: Any) -> float | tf.Variable:
     return value
 
 
-def integer(name: str, value: Any, *, least: int) -> int:
-    """Returns `value` as an int if it is a whole number >= `least`."""
+def integer(name: str, value: Any, *, least: int, most: float = math.inf) -> int:
+    """Returns `value` as an int if it is a whole number >= `least` and <= `most`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         _refuse(name, f"an integer >= {least}", value)
+    if int(value) > most:
+        _refuse(name, f"an integer <= {most}", value)
     return int(value)
 
 

@@ -35,20 +35,20 @@ def program(function: Callable[..., Any]) -> Callable[..., Any]:
     Returns:
       The compiled function.
     """
-    traces: dict[tuple[tf.TensorSpec, ...], Callable[..., Any]] = {}
+
+    @functools.cache
+    def trace(specs: tuple[tf.TensorSpec, ...]) -> Callable[..., Any]:
+        traced = tf.function(function, input_signature=specs, jit_compile=has_xla(), autograph=False)
+        operations = traced.get_concrete_function().graph.get_operations()
+        if any(operation.type in _NUMERICS_CHECKS for operation in operations):
+            return tf.function(function, input_signature=specs, autograph=False)
+        return traced
 
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
         # Keeps tapes from recording the program and from requesting the gradient of its results.
         tensors = [tf.stop_gradient(tf.convert_to_tensor(argument)) for argument in tf.nest.flatten(arguments)]
-        specs = _specs(tensors)
-        if specs not in traces:
-            traced = tf.function(function, input_signature=specs, jit_compile=has_xla(), autograph=False)
-            operations = traced.get_concrete_function().graph.get_operations()
-            if any(operation.type in _NUMERICS_CHECKS for operation in operations):
-                traced = tf.function(function, input_signature=specs, autograph=False)
-            traces[specs] = traced
-        return tf.nest.map_structure(tf.stop_gradient, traces[specs](*tensors))
+        return tf.nest.map_structure(tf.stop_gradient, trace(_specs(tensors))(*tensors))
 
     return call
 
@@ -133,15 +133,15 @@ def graph(function: Callable[..., Any]) -> Callable[..., Any]:
     Returns:
       The function, with the same arguments and results.
     """
-    traces: dict[tuple[tf.TensorSpec, ...], Callable[..., Any]] = {}
+
+    @functools.cache
+    def trace(specs: tuple[tf.TensorSpec, ...]) -> Callable[..., Any]:
+        return tf.function(function, input_signature=specs, autograph=False)
 
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
         tensors = [tf.convert_to_tensor(argument) for argument in arguments]
-        specs = _specs(tensors)
-        if specs not in traces:
-            traces[specs] = tf.function(function, input_signature=specs, autograph=False)
-        return traces[specs](*tensors)
+        return trace(_specs(tensors))(*tensors)
 
     return call
 

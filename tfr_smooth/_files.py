@@ -23,6 +23,11 @@ _UNFINISHED = ".unfinished-"
 _LEFTOVERS = ("ckpt-*_temp", "ckpt-*.tempstate*", "checkpoint.tmp*")
 
 
+def user_cache(name: str) -> Path:
+    """Returns a folder of this package in the cache folder of the user."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfr_smooth" / name
+
+
 def write_text(path: str | os.PathLike[str], chunks: Iterable[str]) -> None:
     """Writes UTF-8 text to `path` without converting line endings; an existing file is unchanged on failure."""
     write_bytes(path, (chunk.encode() for chunk in chunks))

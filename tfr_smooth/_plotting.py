@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfr_smooth import _files
+from tfr_smooth import _extras, _files
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,11 +55,18 @@ def text_color() -> str:
     return str(matplotlib.rcParams["text.color"])
 
 
-def background() -> str:
-    """The background color in the current theme."""
-    import matplotlib
+def write_png(path: str | os.PathLike[str], draw: Callable[[], Figure], *, by: str) -> None:
+    """Writes the figure that a function creates to a file, which is replaced atomically.
 
-    return str(matplotlib.rcParams["axes.facecolor"])
+    Args:
+      path: The path, in an existing folder.
+      draw: Creates the figure.
+      by: The function that draws, for the error without matplotlib.
+    """
+    buffer = io.BytesIO()
+    with _extras.needed("matplotlib", extra="evaluation", by=by), theme():
+        draw().savefig(buffer, format="png", dpi=150)
+    _files.write_bytes(path, [buffer.getvalue()])
 
 
 def save_both(path: str | os.PathLike[str], draw: Callable[[], Figure]) -> list[Path]:

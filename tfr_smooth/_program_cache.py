@@ -12,6 +12,7 @@ from pathlib import Path
 import tensorflow as tf
 from google.protobuf import empty_pb2, message
 
+from tfr_smooth import _files
 from tfr_smooth._version import __version__
 
 _FLAG = "--tf_xla_persistent_cache_directory"
@@ -53,7 +54,7 @@ def cache_programs(folder: str | os.PathLike[str] | None = None) -> Path | None:
         return None
     if tuple(map(int, tf.__version__.split(".")[:2])) < _OLDEST_TENSORFLOW:
         return None
-    programs = Path(folder or setting or _users_folder()).absolute() / _key(flags)
+    programs = Path(folder or setting or _files.user_cache("programs")).absolute() / _key(flags)
     try:
         programs.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=programs) as file:
@@ -65,10 +66,6 @@ def cache_programs(folder: str | os.PathLike[str] | None = None) -> Path | None:
         return None
     os.environ["TF_XLA_FLAGS"] = f'{flags} {_FLAG}="{programs}" {_ONLY_CPU}'.strip()
     return programs
-
-
-def _users_folder() -> str:
-    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tfr_smooth", "programs")
 
 
 def _key(flags: str) -> str:

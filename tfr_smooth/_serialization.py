@@ -10,14 +10,34 @@ from typing import Any, TypeVar
 import tensorflow as tf
 
 PACKAGE = "tfr_smooth"
-T = TypeVar("T", bound="Configurable")
+T = TypeVar("T", bound="Restorable")
 
 # The class decorator that registers a class of this library with Keras.
 register = tf.keras.utils.register_keras_serializable(package=PACKAGE)
 
 
+class Restorable:
+    """Base class of objects with a method `get_config` that returns the constructor's arguments."""
+
+    @classmethod
+    def from_config(cls: type[T], config: dict[str, Any]) -> T:
+        """Creates the object from the result of `get_config`."""
+        return cls(**{name: deserialize(value) for name, value in config.items()})
+
+    def __repr__(self) -> str:
+        """Returns the constructor call, from the config: `SmoothINDCGLoss(alpha=1.0, ...)`."""
+        shown = {}
+        for name, value in self.get_config().items():  # type: ignore[attr-defined]
+            try:
+                shown[name] = deserialize(value)
+            except ValueError:  # The class is not registered.
+                shown[name] = getattr(self, name)
+        arguments = ", ".join(f"{name}={value!r}" for name, value in shown.items())
+        return f"{type(self).__name__}({arguments})"
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class Configurable:
+class Configurable(Restorable):
     """Base class of frozen dataclasses that are stored in the configs of Keras objects, as their fields.
 
     Example:
@@ -30,10 +50,18 @@ class Configurable:
         """Returns the constructor's arguments."""
         return {field.name: serialize(getattr(self, field.name)) for field in dataclasses.fields(self) if field.init}
 
-    @classmethod
-    def from_config(cls: type[T], config: dict[str, Any]) -> T:
-        """Creates the object from the result of `get_config`."""
-        return cls(**{name: deserialize(value) for name, value in config.items()})
+
+def arguments_of(configured: Any, options: type) -> dict[str, Any]:
+    """Returns the serialized arguments of a constructor, from attributes of the same names.
+
+    Args:
+      configured: The object; arguments without an attribute are left out.
+      options: The `TypedDict` of the arguments that all constructors take.
+    """
+    parameters = inspect.signature(type(configured).__init__).parameters
+    own = [name for name in parameters if name != "self" and hasattr(configured, name)]
+    names = dict.fromkeys([*own, *options.__annotations__])
+    return {name: serialize(getattr(configured, name)) for name in names}
 
 
 def serialize(value: Any) -> Any:
@@ -45,8 +73,8 @@ def serialize(value: Any) -> Any:
     if isinstance(value, tf.Variable):
         with tf.init_scope():  # Keras also calls `get_config` while tracing.
             return float(tf.convert_to_tensor(value))
-    if isinstance(value, tuple):
-        return list(value)
+    if isinstance(value, (tuple, list)):
+        return [serialize(each) for each in value]
     if hasattr(value, "get_config"):
         return {"class_name": tf.keras.utils.get_registered_name(type(value)), "config": value.get_config()}
     if inspect.isfunction(value):
@@ -62,7 +90,9 @@ def deserialize(value: Any) -> Any:
     Raises:
       ValueError: If the class is not registered.
     """
-    if not _is_config(value):
+    if isinstance(value, list):
+        return [deserialize(each) for each in value]
+    if not (isinstance(value, dict) and {"class_name", "config"} <= set(value)):
         return value
     name, found = registered(value)
     if found is None:
@@ -77,19 +107,3 @@ def registered(config: Mapping[str, Any]) -> tuple[Any, Any]:
     """Returns the name in a config of `serialize` or of Keras, and the class or function of this name, or None."""
     name = config.get("registered_name") or config.get("class_name")
     return name, tf.keras.utils.get_registered_object(name) if isinstance(name, str) else None
-
-
-def representation(configured: Any) -> str:
-    """Returns the constructor call of a loss or metric, from its config: `SmoothINDCGLoss(alpha=1.0, ...)`."""
-    shown = {}
-    for name, value in configured.get_config().items():
-        try:
-            shown[name] = deserialize(value)
-        except ValueError:  # The class is not registered.
-            shown[name] = getattr(configured, name)
-    arguments = ", ".join(f"{name}={value!r}" for name, value in shown.items())
-    return f"{type(configured).__name__}({arguments})"
-
-
-def _is_config(value: Any) -> bool:
-    return isinstance(value, dict) and {"class_name", "config"} <= set(value)

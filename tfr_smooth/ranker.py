@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import importlib
 import math
@@ -525,11 +524,9 @@ class Ranker(Estimator):
           The directory PATH/VERSION.
         """
         model = self._fitted()
-        card = options.pop("card", None) or serving.ModelCard()
         plan = self._training(self.inputs_)
         training = {**plan.identity(), "epochs": len(self.history_["loss"])}
-        own = {"training": training, "loss": plan.make_loss()}
-        card = dataclasses.replace(card, **{name: each for name, each in own.items() if getattr(card, name) is None})
+        card = {"training": training, "loss": plan.make_loss(), **options.pop("card", {})}
         return serving.export_ranker(model, path, card=card, **model.export_arguments, **options)
 
     def __sklearn_tags__(self) -> Any:

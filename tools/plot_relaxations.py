@@ -20,6 +20,7 @@ import pathlib
 import time
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pandas as pd
 import tensorflow as tf
@@ -211,7 +212,9 @@ def draw_indicators(relaxation: Relaxation) -> Figure:
     """The matrix of ranks and documents for four values."""
     figure = new_figure(6.0)
     scores = tf.constant([FIVE_SCORES], tf.float64)
-    colors = LinearSegmentedColormap.from_list("shares", [_plotting.background(), relaxation.look["color"]])
+    colors = LinearSegmentedColormap.from_list(
+        "shares", [matplotlib.rcParams["axes.facecolor"], relaxation.look["color"]]
+    )
     all_axes = figure.subplots(2, 2, sharex=True, sharey=True)
     for axes, value in zip(all_axes.flat, relaxation.shown, strict=True):
         shares = indicators(relaxation.make(value), scores)

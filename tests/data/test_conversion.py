@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.data.readers import order, write_letor
+from tfr_smooth import _files
 from tfr_smooth.data import LetorFormat, Lists, conversion, letor, read_letor
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +74,7 @@ def test_the_default_is_the_cache_folder_of_the_user(path, tmp_path, monkeypatch
     assert len(list((tmp_path / "user" / "tfr_smooth" / "lists").iterdir())) == 1
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert conversion.default_cache_dir() == tmp_path / ".cache" / "tfr_smooth" / "lists"
+    assert _files.user_cache("lists") == tmp_path / ".cache" / "tfr_smooth" / "lists"
 
 
 def flipped(content):
@@ -123,18 +124,6 @@ def test_bad_input_and_an_interruption_leave_no_files(path, tmp_path, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         Lists.from_letor(path, cache_dir=cache)
     assert list(cache.iterdir()) == []
-
-
-def test_unfinished_files_of_killed_processes_are_removed(path, tmp_path):
-    Lists.from_letor(path, cache_dir=tmp_path / "cache")
-    (entry,) = (tmp_path / "cache").iterdir()
-    old, new = entry / ".unfinished-old", entry / ".unfinished-new"
-    old.touch()
-    new.touch()  # of a process that is still running
-    os.utime(old, (time.time() - 3600,) * 2)
-    write_letor(path, [1])
-    Lists.from_letor(path, cache_dir=tmp_path / "cache")
-    assert new.exists() and not old.exists()
 
 
 def test_released_columns_are_read_again(path, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import experiments
-from tfr_smooth.evaluation.rows import Estimate
+from tfr_smooth.evaluation.trec import Estimate
 
 FOLDS = [(f"train{fold}", f"valid{fold}", f"test{fold}") for fold in (1, 2)]
 

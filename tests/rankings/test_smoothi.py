@@ -186,7 +186,7 @@ def test_the_programs_compute_the_same_without_xla(monkeypatch):
     function = rank_relevance(relevance, alpha=2.0)
     with_xla = evaluate.value_and_gradient(function, scores, upstream, mask)
     monkeypatch.setattr(_compiled, "has_xla", lambda: False)
-    for loops in (smoothi._RELEVANCE_LOOPS, smoothi._GAIN_LOOPS):
+    for loops in smoothi._LOOPS.values():
         for dtype, loop in list(loops.items()):
             monkeypatch.setitem(loops, dtype, _compiled.program(loop.__wrapped__))
     without = evaluate.value_and_gradient(function, scores, upstream, mask)

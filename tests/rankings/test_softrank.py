@@ -10,7 +10,7 @@ import tensorflow as tf
 from tests import references
 from tests.rankings import evaluate
 from tests.rankings.evaluate import assert_near
-from tfr_smooth.rankings import ShallowDiscount, SoftRank, rank_distributions, win_probabilities
+from tfr_smooth.rankings import ShallowDiscount, SoftRank, win_probabilities
 
 SIGMAS = [0.01, 0.3, 1.0, 10.0, 100.0]
 
@@ -19,8 +19,13 @@ def a_list(seed, length, spread=1.0):
     return (spread * np.random.RandomState(seed).randn(length)).astype(np.float32)
 
 
-def distribution_of(**arguments):
-    return lambda scores, mask: rank_distributions(scores, mask, **arguments)
+def distribution_of(sigma=1.0):
+    """Returns a function that returns the distribution of the rank of each document, [batch, list, rank]."""
+
+    def distributions(scores, mask):
+        return tf.transpose(SoftRank(sigma=sigma).indicators(tf.cast(scores, tf.float64), mask), [0, 2, 1])
+
+    return distributions
 
 
 def discounts_of(sigma=1.0, **arguments):
@@ -140,7 +145,7 @@ def test_rank_distributions_equal_the_recursion(sigma):
 
 def test_rank_distributions_of_a_longer_list_equal_the_recursion():
     scores, tables = a_list(3, 120).astype(np.float64), np.random.RandomState(1).randn(120, 120)
-    found, gradient = evaluate.of_one_list(rank_distributions, scores, tables)
+    found, gradient = evaluate.of_one_list(distribution_of(), scores, tables)
     np.testing.assert_allclose(found, distributions(scores), rtol=1e-9, atol=1e-300)
     assert_near(gradient, expectation_and_slopes(scores, 1.0, tables)[1], 1e-12)
 
@@ -249,66 +254,6 @@ def test_two_tied_documents_share_their_ranks():
     np.testing.assert_allclose(found, [first, shared, shared, last], rtol=3e-7)
 
 
-@pytest.mark.parametrize(("sigma", "error"), [(0.01, 0.2), (0.3, 0.012), (1.0, 0.004), (10.0, 0.001), (100.0, 0.001)])
-def test_the_normal_approximation_is_close_and_exact_for_the_outer_documents(sigma, error):
-    scores = a_list(9, 60).astype(np.float64)
-    exact = evaluate.value(distribution_of(sigma=sigma), scores)
-    normal = evaluate.value(distribution_of(sigma=sigma, method="normal"), scores)
-    np.testing.assert_allclose(normal.sum(axis=1), 1.0, rtol=1e-12)
-    assert (normal >= 0).all()
-    from_middle = np.argsort(np.abs(exact @ np.arange(60) - 29.5))
-    np.testing.assert_allclose(normal[from_middle[-16:]], exact[from_middle[-16:]], rtol=1e-12)
-    assert 1e-9 < np.abs(normal - exact)[from_middle[:-16]].max() < error
-
-
-def test_the_normal_approximation_preserves_mean_variance_and_their_gradients():
-    scores, weights = a_list(10, 80).astype(np.float64), np.random.RandomState(0).rand(80)
-    ranks = np.arange(80.0)
-    for moment, rounding in ((ranks, 0.0), (ranks**2, 1 / 12)):  # Rounding to integer ranks adds 1/12 to the variance.
-        tables = np.outer(weights, moment)
-        normal, gradient = evaluate.of_one_list(distribution_of(method="normal"), scores, tables)
-        expected, slopes = expectation_and_slopes(scores, 1.0, tables)
-        np.testing.assert_allclose(normal @ moment, expected / weights, atol=1.01 * rounding + 1e-5)
-        assert_near(gradient, slopes, 1e-4)
-
-
-@pytest.mark.parametrize("method", ["exact", "normal"])
-def test_sinkhorn_scaling_makes_ranks_sum_to_one(method):
-    scores, mask = map(tf.constant, evaluate.padded([a_list(11, 30), a_list(12, 32)]))
-    plain = rank_distributions(scores, mask, sigma=3.0, method=method).numpy()[0]
-    assert np.abs(plain[:, :30].sum(axis=0) - 1.0).max() > 0.5
-    found = rank_distributions(scores, mask, sigma=3.0, method=method, sinkhorn_iterations=50).numpy()[0]
-    np.testing.assert_allclose(found[:30].sum(axis=1), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(found[:, :30].sum(axis=0), 1.0, atol=1e-5)
-    np.testing.assert_array_equal(found[30:], 0.0)
-    np.testing.assert_array_equal(found[:, 30:], 0.0)
-    expected = plain[:30, :30]
-    for _ in range(50):
-        expected = expected / expected.sum(axis=0)
-        expected = expected / expected.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(found[:30, :30], expected, rtol=1e-9, atol=1e-280)
-
-
-def test_the_gradient_of_sinkhorn_scaling_equals_finite_differences():
-    scores, tables = a_list(12, 6).astype(np.float64), np.random.RandomState(0).randn(6, 6)
-    scaled = distribution_of(sinkhorn_iterations=3)
-    _, gradient = evaluate.of_one_list(scaled, scores, tables)
-    expected = references.central_differences(lambda s: (evaluate.value(scaled, s) * tables).sum(), scores)
-    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-8)
-
-
-def test_sinkhorn_scaling_approximates_the_ranks_of_noisy_scores_better():
-    """The motivation in section 3.2 of the paper: the contests of a real sort are not independent."""
-    random = np.random.RandomState(0)
-    scores = a_list(13, 8)
-    order = np.argsort(-(scores + random.randn(40000, 8)), axis=1)
-    frequencies = np.array([(order == j).mean(axis=0) for j in range(8)])
-    errors = [
-        np.abs(evaluate.value(distribution_of(sinkhorn_iterations=n), scores) - frequencies).mean() for n in (0, 20)
-    ]
-    assert errors[1] < 0.9 * errors[0] < 0.1
-
-
 def largest_tensor(function, length):
     """Returns the number of elements of the largest array in the XLA program of a training step."""
 
@@ -333,9 +278,7 @@ def test_memory_is_quadratic_in_the_list(arguments):
 @pytest.mark.parametrize(
     ("function", "arguments", "message"),
     [
-        (rank_distributions, {"sigma": "1"}, "`sigma` must be a finite number > 0, got '1'."),
-        (rank_distributions, {"method": "fast"}, "`method` must be one of 'exact', 'normal', got 'fast'."),
-        (rank_distributions, {"sinkhorn_iterations": -1}, "`sinkhorn_iterations` must be an integer >= 0, got -1."),
+        (win_probabilities, {"sigma": "1"}, "`sigma` must be a finite number > 0, got '1'."),
         (win_probabilities, {"sigma": math.inf}, "`sigma` must be a finite number > 0, got inf."),
         (
             SoftRank().document_discounts,

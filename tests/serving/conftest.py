@@ -49,12 +49,12 @@ class Exported:
         self.model = models.FeedForwardScorer(hidden=[8], normalization="standardize")
         self.model.adapt([({"features": self.features, "mask": self.mask}, None)])
         self.model({"features": self.features, "mask": self.mask}, training=True)  # updates the batch statistics
-        self.card = serving.ModelCard(
-            description="For the tests.",
-            data={"train": "synthetic | made up", "queries": np.int64(4)},
-            loss=losses.SmoothINDCGLoss(topn=5),
-            metrics={"valid": {"ndcg": np.float32(0.5), "map": float("nan")}, "test": {"ndcg": 0.25, "map": 0.125}},
-        )
+        self.card = {
+            "description": "For the tests.",
+            "data": {"train": "synthetic | made up", "queries": np.int64(4)},
+            "loss": losses.SmoothINDCGLoss(topn=5),
+            "metrics": {"valid": {"ndcg": np.float32(0.5), "map": float("nan")}, "test": {"ndcg": 0.25, "map": 0.125}},
+        }
         self.path = serving.export_ranker(self.model, folder, num_features=3, top_k=3, card=self.card)
 
     def scores(self, features=None, mask=None):

@@ -47,6 +47,6 @@ def test_the_markdown_card_has_all_sections_and_valid_tables(exported):
 
 
 def test_missing_information_is_marked_as_not_given():
-    content = model_card.ModelCard(loss=losses.SmoothIMAPLoss()).complete(model={"name": "x"})
+    content = model_card.complete({"loss": losses.SmoothIMAPLoss()}, model={"name": "x"})
     assert content["data"] is None and content["loss"]["class"] == "SmoothIMAPLoss"
     assert "## Metrics\n\nnot given\n" in model_card.to_markdown(content)

@@ -6,8 +6,7 @@ from tfr_smooth.clicks.propensities import (
     propensities_from_random_rankings,
     relevance_from_clicks,
 )
-from tfr_smooth.clicks.simulation import ClickLog, simulate
-from tfr_smooth.clicks.user_models import Cascade, PositionBased, TrustBias, UserModel
+from tfr_smooth.clicks.simulation import Cascade, ClickLog, PositionBased, TrustBias, UserModel, simulate
 
 __all__ = [
     "Cascade",

@@ -12,7 +12,6 @@ import itertools
 import json
 import mmap
 import os
-import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,13 +29,7 @@ from tfr_smooth.data.lists import Lists
 _FORMAT = 1
 BATCH_BYTES = 64 << 20  # of a record batch: the memory that a conversion needs, and the size of the chunks of columns
 _READ_BYTES = 4 << 20
-_ABANDONED = 600.0  # seconds without a write after which an unfinished file is that of a killed process
 _FILES = ("documents.arrow", "queries.arrow")
-
-
-def default_cache_dir() -> Path:
-    """Returns the cache folder of the user."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfr_smooth" / "lists"
 
 
 def converted(
@@ -65,7 +58,7 @@ def converted(
     names = [source[0] for source in sources]
     settings = {**settings, "roles": dataclasses.asdict(roles)}
     key = hashlib.sha256(json.dumps([names, settings], sort_keys=True).encode()).hexdigest()[:16]
-    base = default_cache_dir() if cache_dir is None else Path(cache_dir)
+    base = _files.user_cache("lists") if cache_dir is None else Path(cache_dir)
     folder = base / f"{Path(names[0]).name[:80]}-{key}"
     described = json.loads(json.dumps({"format": _FORMAT, "sources": sources, "settings": settings}))
     lists = _open(folder, described, roles)
@@ -148,9 +141,6 @@ def _checksum(path: Path) -> int:
 def _write(folder: Path, described: dict[str, Any], tables: Iterable[pa.Table]) -> None:
     """Writes an entry."""
     folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.glob(".unfinished-*"):
-        if time.time() - path.stat().st_mtime > _ABANDONED:
-            path.unlink(missing_ok=True)
     query = described["settings"]["roles"]["query"]
     ids, lengths = [], []
     try:

@@ -138,7 +138,7 @@ def _streamed(files: arrow_dataset.FileSystemDataset, roles: Roles, stack: bool)
 def _sorted(files: arrow_dataset.FileSystemDataset, roles: Roles, final: Roles, stack: bool) -> Iterator[pa.Table]:
     """Yields the checked rows by query, sorted in memory."""
     lists = Lists.of_columns(pa.concat_tables(_tables(files, roles, stack)).combine_chunks(), final)
-    for rows in np.array_split(lists.rows, lists.nbytes // BATCH_BYTES + 1):
+    for rows in np.array_split(lists.rows, lists.source.nbytes // BATCH_BYTES + 1):
         yield lists.source.take(pa.array(rows))
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypedDict
+from typing import Any, NamedTuple, NoReturn, TypedDict
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from typing_extensions import Required
 
 from tfr_smooth import _arguments
-
-if TYPE_CHECKING:
-    from typing_extensions import Required
 
 DENSE = "features"  # the name of a column of type fixed_size_list<float32> with all features
 _FEATURE_KINDS = "numbers, booleans, text, dates, durations, vectors or sets of numbers or text"

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import tensorflow as tf
+from typing_extensions import Unpack
 
 from tfr_smooth import _arguments
 from tfr_smooth.data import batches, list_columns
@@ -21,8 +22,6 @@ from tfr_smooth.data.list_columns import DENSE, ColumnValues, RoleNames, Roles
 from tfr_smooth.data.text_files import FilePattern
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from tfr_smooth.data.letor_parser import LetorFormat
 
 _MOST_LABELS = 1000  # of different labels that a summary counts
@@ -407,11 +406,6 @@ class Lists:
     def documents(self) -> int:
         """The number of documents."""
         return int(self.lengths.sum())
-
-    @property
-    def nbytes(self) -> int:
-        """The size of the columns, also of queries that are not selected."""
-        return self._columns.nbytes
 
     @property
     def num_features(self) -> int:

@@ -90,9 +90,7 @@ def write_synthetic_letor(
       >>> line.split()[1]
       'qid:q20'
     """
-    seed = _arguments.integer("seed", seed, least=0)
-    if seed > _MAX_SEED:
-        raise ValueError(f"`seed` must be an integer <= {_MAX_SEED}, got {seed!r}.")
+    seed = _arguments.integer("seed", seed, least=0, most=_MAX_SEED)
     if not isinstance(num_queries, (tuple, list)) or len(num_queries) != 3:
         raise ValueError(f"`num_queries` must be three integers (train, valid, test), got {num_queries!r}.")
     counts = [_arguments.integer("num_queries", count, least=2) for count in num_queries]

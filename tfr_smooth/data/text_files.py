@@ -42,19 +42,12 @@ def expand_paths(file_pattern: FilePattern, argument: str = "file_pattern") -> l
       >>> [pathlib.Path(path).name for path in data.expand_paths(folder / "*.txt")]
       ['a.txt', 'b.txt']
     """
-    if isinstance(file_pattern, (str, os.PathLike)):
-        patterns = [file_pattern]
-    elif isinstance(file_pattern, (list, tuple)):
-        patterns = list(file_pattern)
-    else:
+    patterns: Any = [file_pattern] if isinstance(file_pattern, (str, os.PathLike)) else file_pattern
+    are_paths = isinstance(patterns, (list, tuple)) and all(isinstance(each, (str, os.PathLike)) for each in patterns)
+    if not are_paths or not patterns:
         raise ValueError(f"`{argument}` must be a path, a pattern or a list of these, got {file_pattern!r}.")
-    if not patterns:
-        raise ValueError(f"`{argument}` must name at least one file, got an empty list.")
     paths: list[str] = []
-    for pattern in patterns:
-        if not isinstance(pattern, (str, os.PathLike)):
-            raise ValueError(f"`{argument}` must contain paths or patterns, got {pattern!r}.")
-        name = os.fspath(pattern)
+    for name in map(os.fspath, patterns):
         try:
             matches = _matches(name)
         except tf.errors.OpError as error:

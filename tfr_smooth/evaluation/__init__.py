@@ -1,12 +1,13 @@
 """Evaluation: trec_eval's metrics, TREC files, a significance test, calibration, and plots."""
 
 from tfr_smooth.evaluation.calibration import Reliability, plot_reliability, reliability
-from tfr_smooth.evaluation.rows import Estimate, evaluate_rows
 from tfr_smooth.evaluation.significance import Comparison, randomization_test
 from tfr_smooth.evaluation.training_curves import plot_training_curves
 from tfr_smooth.evaluation.trec import (
+    Estimate,
     ScoredQuery,
     document_names,
+    evaluate_rows,
     trec_eval,
     trec_eval_by_query,
 )

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tfr_smooth import _arguments, _extras, _plotting
-from tfr_smooth.evaluation.training_curves import write_png
+from tfr_smooth import _arguments, _plotting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,8 +119,7 @@ def plot_reliability(path: str | os.PathLike[str], tables: Mapping[str, Reliabil
     """
     if not tables:
         raise ValueError("`tables` must have at least one table, got none.")
-    with _extras.needed("matplotlib", extra="evaluation", by="`plot_reliability`"), _plotting.theme():
-        write_png(path, _draw(tables))
+    _plotting.write_png(path, lambda: _draw(tables), by="`plot_reliability`")
 
 
 def _draw(tables: Mapping[str, Reliability]) -> Figure:

@@ -70,9 +70,7 @@ def randomization_test(
       (0.02, True, 20)
     """
     samples = _arguments.integer("samples", samples, least=1)
-    seed = _arguments.integer("seed", seed, least=0)
-    if seed > _MAX_SEED:
-        raise ValueError(f"`seed` must be an integer <= {_MAX_SEED}, got {seed!r}.")
+    seed = _arguments.integer("seed", seed, least=0, most=_MAX_SEED)
     if len(a) == 0:
         raise ValueError("`a` must contain at least one query, got none.")
     for name, values, other in (("b", b, a), ("a", a, b)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import numbers
 import os
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tfr_smooth import _arguments, _extras, _files, _plotting
+from tfr_smooth import _arguments, _plotting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 _LOSS = "loss"
 _VALIDATION = "val_"
-_FEW_EPOCHS = 40
 
 
 def plot_training_curves(
@@ -54,18 +52,10 @@ def plot_training_curves(
       True
     """
     curves, epochs = _checked_curves(history)
-    if best_epoch is not None and _arguments.integer("best_epoch", best_epoch, least=0) >= epochs:
-        raise ValueError(f"`best_epoch` must be an integer <= {epochs - 1}, got {best_epoch!r}.")
+    if best_epoch is not None:
+        _arguments.integer("best_epoch", best_epoch, least=0, most=epochs - 1)
 
-    with _extras.needed("matplotlib", extra="evaluation", by="`plot_training_curves`"), _plotting.theme():
-        write_png(path, _draw(curves, epochs, best_epoch))
-
-
-def write_png(path: str | os.PathLike[str], figure: Figure) -> None:
-    """Writes a figure; an existing file is replaced atomically."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150)
-    _files.write_bytes(path, [buffer.getvalue()])
+    _plotting.write_png(path, lambda: _draw(curves, epochs, best_epoch), by="`plot_training_curves`")
 
 
 def _checked_curves(history: Mapping[str, Sequence[float]]) -> tuple[dict[str, np.ndarray], int]:
@@ -106,7 +96,7 @@ def _draw(curves: Mapping[str, np.ndarray], epochs: int, best_epoch: int | None)
 def _draw_panel(axes: Axes, curves: Mapping[str, np.ndarray], epochs: int) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    axes.set_xlim(max(0.5, 0.9 - 0.02 * epochs), epochs + 0.02 * epochs + 0.1)
+    axes.set_xlim(0.5, epochs + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     if not curves:
         axes.grid(False)
@@ -119,28 +109,13 @@ def _draw_panel(axes: Axes, curves: Mapping[str, np.ndarray], epochs: int) -> No
     palette = [_plotting.text_color()] if quantities == [_LOSS] else _plotting.COLORS
     colors = dict(zip(quantities, itertools.cycle(palette), strict=False))
     # Training first, so the columns of the legend are training and validation.
-    for name in sorted(curves, key=lambda name: (name.startswith(_VALIDATION), quantities.index(_quantity(name)))):
-        validation = name.startswith(_VALIDATION)
-        color = colors[_quantity(name)]
-        # With many epochs, a marker as wide as the line is visible only for an epoch between two gaps.
-        axes.plot(
-            np.arange(1, epochs + 1),
-            curves[name],
-            color=color,
-            linestyle="-" if validation else (0, (4, 2)),
-            linewidth=2.0 if validation else 1.5,
-            marker="o",
-            markersize=4.5 if epochs <= _FEW_EPOCHS else 2.0,
-            markerfacecolor=color if validation or epochs > _FEW_EPOCHS else _plotting.background(),
-            label=f"{_quantity(name)}, {'validation' if validation else 'training'}",
-        )
-    note = (
-        "A smooth metric may exceed the exact one."
-        if any(name.endswith(f"_{other}") for name in quantities for other in quantities)
-        else None
-    )
+    for prefix, kind, line in (("", "training", "--"), (_VALIDATION, "validation", "-")):
+        for quantity, color in colors.items():
+            if (curve := curves.get(prefix + quantity)) is not None:
+                label = f"{quantity}, {kind}"
+                axes.plot(np.arange(1, epochs + 1), curve, line, color=color, marker="o", markersize=3.0, label=label)
     # Below the panel, where it can cover no curve.
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, title=note)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2)
 
 
 def _quantity(name: str) -> str:

@@ -1,9 +1,13 @@
 """Keras ranking losses, and all losses by name."""
 
 from tfr_smooth._lists import list_weights
-from tfr_smooth.losses.distillation import ADRMSELoss, CoupledRankDistilLoss
-from tfr_smooth.losses.gumbel import GumbelApproxNDCGLoss, GumbelLoss, YetiLogisticLoss
-from tfr_smooth.losses.lambda_loss import LambdaLoss
+from tfr_smooth.losses import table
+from tfr_smooth.losses.distillation import ADRMSELoss as ADRMSELoss
+from tfr_smooth.losses.distillation import CoupledRankDistilLoss as CoupledRankDistilLoss
+from tfr_smooth.losses.gumbel import GumbelApproxNDCGLoss as GumbelApproxNDCGLoss
+from tfr_smooth.losses.gumbel import GumbelLoss
+from tfr_smooth.losses.gumbel import YetiLogisticLoss as YetiLogisticLoss
+from tfr_smooth.losses.lambda_loss import LambdaLoss as LambdaLoss
 from tfr_smooth.losses.lambda_weights import (
     DCGLambdaWeight,
     DCGLambdaWeightV2,
@@ -15,81 +19,57 @@ from tfr_smooth.losses.lambda_weights import (
     PrecisionLambdaWeight,
     YetiDCGLambdaWeight,
 )
-from tfr_smooth.losses.list_ap import ListAPLoss
-from tfr_smooth.losses.list_mle import ListMLELoss
-from tfr_smooth.losses.multi_score import ClickEMLoss, DualLearningLoss, MixtureEMLoss, OrdinalLoss
-from tfr_smooth.losses.pairwise import (
-    PairwiseHingeLoss,
-    PairwiseLogisticLoss,
-    PairwiseMSELoss,
-    PairwiseSoftZeroOneLoss,
-    RankNetLoss,
-)
-from tfr_smooth.losses.pointwise import MeanSquaredLoss, RegressionCompatibleLoss, SigmoidCrossEntropyLoss
+from tfr_smooth.losses.list_ap import ListAPLoss as ListAPLoss
+from tfr_smooth.losses.list_mle import ListMLELoss as ListMLELoss
+from tfr_smooth.losses.multi_score import ClickEMLoss as ClickEMLoss
+from tfr_smooth.losses.multi_score import DualLearningLoss as DualLearningLoss
+from tfr_smooth.losses.multi_score import MixtureEMLoss as MixtureEMLoss
+from tfr_smooth.losses.multi_score import OrdinalLoss as OrdinalLoss
+from tfr_smooth.losses.pairwise import PairwiseHingeLoss as PairwiseHingeLoss
+from tfr_smooth.losses.pairwise import PairwiseLogisticLoss as PairwiseLogisticLoss
+from tfr_smooth.losses.pairwise import PairwiseMSELoss as PairwiseMSELoss
+from tfr_smooth.losses.pairwise import PairwiseSoftZeroOneLoss as PairwiseSoftZeroOneLoss
+from tfr_smooth.losses.pairwise import RankNetLoss as RankNetLoss
+from tfr_smooth.losses.pointwise import MeanSquaredLoss as MeanSquaredLoss
+from tfr_smooth.losses.pointwise import RegressionCompatibleLoss as RegressionCompatibleLoss
+from tfr_smooth.losses.pointwise import SigmoidCrossEntropyLoss as SigmoidCrossEntropyLoss
 from tfr_smooth.losses.ranking_loss import RankingLoss
-from tfr_smooth.losses.smooth import (
-    ApproxMRRLoss,
-    ApproxNDCGLoss,
-    MeasureLoss,
-    SmoothIMAPLoss,
-    SmoothINDCGLoss,
-    SmoothIPrecisionLoss,
-    SoftNDCGLoss,
-)
-from tfr_smooth.losses.softmax import CalibratedSoftmaxLoss, ListNetLoss, SoftmaxAtKLoss, SoftmaxLoss, UniqueSoftmaxLoss
+from tfr_smooth.losses.smooth import ApproxMRRLoss as ApproxMRRLoss
+from tfr_smooth.losses.smooth import ApproxNDCGLoss as ApproxNDCGLoss
+from tfr_smooth.losses.smooth import MeasureLoss
+from tfr_smooth.losses.smooth import SmoothIMAPLoss as SmoothIMAPLoss
+from tfr_smooth.losses.smooth import SmoothINDCGLoss as SmoothINDCGLoss
+from tfr_smooth.losses.smooth import SmoothIPrecisionLoss as SmoothIPrecisionLoss
+from tfr_smooth.losses.smooth import SoftNDCGLoss as SoftNDCGLoss
+from tfr_smooth.losses.softmax import CalibratedSoftmaxLoss as CalibratedSoftmaxLoss
+from tfr_smooth.losses.softmax import ListNetLoss as ListNetLoss
+from tfr_smooth.losses.softmax import SoftmaxAtKLoss as SoftmaxAtKLoss
+from tfr_smooth.losses.softmax import SoftmaxLoss as SoftmaxLoss
+from tfr_smooth.losses.softmax import UniqueSoftmaxLoss as UniqueSoftmaxLoss
 from tfr_smooth.losses.table import NAMES, RankingLossKey, deserialize, get, hyperparameters, serialize
 from tfr_smooth.losses.weighted_sum import MultiObjectiveLoss, WeightedSumLoss
 
 __all__ = [
     "NAMES",
-    "ADRMSELoss",
-    "ApproxMRRLoss",
-    "ApproxNDCGLoss",
-    "CalibratedSoftmaxLoss",
-    "ClickEMLoss",
-    "CoupledRankDistilLoss",
     "DCGLambdaWeight",
     "DCGLambdaWeightV2",
-    "DualLearningLoss",
-    "GumbelApproxNDCGLoss",
     "GumbelLoss",
     "LabelDiffLambdaWeight",
-    "LambdaLoss",
     "LambdaWeight",
-    "ListAPLoss",
     "ListMLELambdaWeight",
-    "ListMLELoss",
-    "ListNetLoss",
-    "MeanSquaredLoss",
     "MeasureLoss",
-    "MixtureEMLoss",
     "MultiObjectiveLoss",
     "NDCGLambdaWeight",
     "NDCGLambdaWeightV2",
-    "OrdinalLoss",
-    "PairwiseHingeLoss",
-    "PairwiseLogisticLoss",
-    "PairwiseMSELoss",
-    "PairwiseSoftZeroOneLoss",
     "PrecisionLambdaWeight",
-    "RankNetLoss",
     "RankingLoss",
     "RankingLossKey",
-    "RegressionCompatibleLoss",
-    "SigmoidCrossEntropyLoss",
-    "SmoothIMAPLoss",
-    "SmoothINDCGLoss",
-    "SmoothIPrecisionLoss",
-    "SoftNDCGLoss",
-    "SoftmaxAtKLoss",
-    "SoftmaxLoss",
-    "UniqueSoftmaxLoss",
     "WeightedSumLoss",
     "YetiDCGLambdaWeight",
-    "YetiLogisticLoss",
     "deserialize",
     "get",
     "hyperparameters",
     "list_weights",
     "serialize",
 ]
+__all__ += [loss.__name__ for loss in (*table.CLASSES.values(), *table.MULTI_SCORE.values())]

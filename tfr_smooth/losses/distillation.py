@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
+from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _lists, _serialization, rankings
 from tfr_smooth.losses import gumbel
 from tfr_smooth.losses.list_mle import weighted_log_sums
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 from tfr_smooth.rankings import exact
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 @_serialization.register

@@ -2,56 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
+from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _lists, _lookup, _serialization, measures, rankings
+from tfr_smooth import _arguments, _lists, _serialization, measures, rankings
 from tfr_smooth.losses.lambda_weights import LambdaWeight, YetiDCGLambdaWeight
 from tfr_smooth.losses.pairwise import PairwiseLogisticLoss
 from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
 from tfr_smooth.losses.smooth import MeasureLoss
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-
-class SampledLoss(RankingLoss):
-    """Base class of means of a loss over scores with Gumbel noise; see `GumbelLoss`."""
-
-    def __init__(
-        self,
-        loss: RankingLoss,
-        *,
-        sample_size: int,
-        gumbel_temperature: float,
-        seed: int | None,
-        **options: Unpack[LossOptions],
-    ) -> None:
-        super().__init__(**options)
-        self.loss = _arguments.instance("loss", loss, RankingLoss)
-        self.highest_label = loss.highest_label
-        self.sample_size = _arguments.integer("sample_size", sample_size, least=1)
-        self.gumbel_temperature = _arguments.scale("gumbel_temperature", gumbel_temperature)
-        self.seed = _arguments.integer_or_none("seed", seed, least=0)
-
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
-        noise = gumbel_noise(labels, self.sample_size, self.seed)
-        noisy = _lists.clipped((scores[:, tf.newaxis] + noise) / self.gumbel_temperature, _lists.LARGEST_SCORE)
-        shape = tf.shape(noisy)
-        noisy = tf.reshape(noisy, [-1, shape[2]])
-        labels, mask = (tf.repeat(tensor, self.sample_size, axis=0) for tensor in (labels, mask))
-        values = self.loss.compute(labels, _lists.fill(noisy, mask, 0.0), mask)
-        return tf.reduce_mean(tf.reshape(values, shape[:2]), axis=1)
-
-    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] bool: False for lists that the loss excludes."""
-        return self.loss.counts(labels, mask)
-
 
 @_serialization.register
-class GumbelLoss(SampledLoss):
+class GumbelLoss(RankingLoss):
     r"""Mean of a loss over scores with Gumbel noise: $\frac{1}{S} \sum_{a=1}^S L(y, (s + \epsilon^a) / \beta)$.
 
     (Bruch et al., "A Stochastic Treatment of Learning to Rank Scoring Functions", WSDM 2020.) The
@@ -90,20 +54,30 @@ class GumbelLoss(SampledLoss):
         seed: int | None = None,
         **options: Unpack[LossOptions],
     ) -> None:
-        super().__init__(loss, sample_size=sample_size, gumbel_temperature=gumbel_temperature, seed=seed, **options)
+        super().__init__(**options)
+        self.loss = _arguments.instance("loss", loss, RankingLoss)
+        self.highest_label = loss.highest_label
+        self.sample_size = _arguments.integer("sample_size", sample_size, least=1)
+        self.gumbel_temperature = _arguments.scale("gumbel_temperature", gumbel_temperature)
+        self.seed = _arguments.integer_or_none("seed", seed, least=0)
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {"loss": _serialization.serialize(self.loss), **super().get_config()}
+    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists."""
+        noise = gumbel_noise(labels, self.sample_size, self.seed)
+        noisy = _lists.clipped((scores[:, tf.newaxis] + noise) / self.gumbel_temperature, _lists.LARGEST_SCORE)
+        shape = tf.shape(noisy)
+        noisy = tf.reshape(noisy, [-1, shape[2]])
+        labels, mask = (tf.repeat(tensor, self.sample_size, axis=0) for tensor in (labels, mask))
+        values = self.loss.compute(labels, _lists.fill(noisy, mask, 0.0), mask)
+        return tf.reduce_mean(tf.reshape(values, shape[:2]), axis=1)
 
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> GumbelLoss:
-        """Creates the loss from the result of `get_config`."""
-        return cls(**{**config, "loss": _lookup.deserialize(config["loss"], RankingLoss)})
+    def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] bool: False for lists that the loss excludes."""
+        return self.loss.counts(labels, mask)
 
 
 @_serialization.register
-class GumbelApproxNDCGLoss(SampledLoss):
+class GumbelApproxNDCGLoss(GumbelLoss):
     r"""Mean ApproxNDCG loss over scores with Gumbel noise: `GumbelLoss(ApproxNDCGLoss())`.
 
     $$\frac{1}{S} \sum_{a=1}^S \left(1 - \mathrm{ApproxNDCG}(y, (s + \epsilon^a) / \beta)\right)$$
@@ -154,7 +128,7 @@ class GumbelApproxNDCGLoss(SampledLoss):
 
 
 @_serialization.register
-class YetiLogisticLoss(SampledLoss):
+class YetiLogisticLoss(GumbelLoss):
     r"""Mean logistic loss of neighbors in rankings by scores with Gumbel noise.
 
     $$\frac{1}{S N} \sum_{a=1}^S \sum_{i, j: y_i > y_j} w^a_{ij} \log(1 + e^{-(s^a_i - s^a_j) / \tau}), \qquad

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
+from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.losses import pair_ranks
+from tfr_smooth.losses.lambda_weights import NDCGLambdaWeightV2
 from tfr_smooth.losses.pairwise import weighted_logistic
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
-from tfr_smooth.measures import ideal_dcg
-from tfr_smooth.rankings.dcg import NDCGGain, log2_discount
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 
 METRICS = ("ndcg_loss1", "ndcg_loss2", "ndcg_loss2++", "lambda_rank", "precision")
 
@@ -91,9 +86,10 @@ class LambdaLoss(RankingLoss):
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         labels = self._relevance(labels)
-        gains = labels if self.metric == "precision" else _normalized_gains(labels, mask, self.topn)
+        weight = NDCGLambdaWeightV2(topn=self.topn)
+        gains = labels if self.metric == "precision" else weight.gains(labels, mask)
         # Cumulative sums outside of XLA, where they were quadratic up to TensorFlow 2.15.
-        discounts = _rank_discounts(_compiled.padded_length(_lists.length(scores)), self.metric, self.mu, self.topn)
+        discounts = _rank_discounts(weight, _compiled.padded_length(_lists.length(scores)), self.metric, self.mu)
         sums = pair_ranks.cumulative(discounts)
         # The pairs of NDCG-Loss1 are all pairs, each with the gain of its first document.
         all_pairs = self.metric == "ndcg_loss1"
@@ -108,27 +104,15 @@ class LambdaLoss(RankingLoss):
         return tf.cast(labels >= 1.0, labels.dtype) if self.metric == "precision" else labels
 
 
-def _normalized_gains(labels: tf.Tensor, mask: tf.Tensor, topn: int | None) -> tf.Tensor:
-    """Returns G_i = (2^(y_i) - 1) / maxDCG@K, [batch, list]."""
-    gain = NDCGGain.of("exponential", labels)
-    return tf.math.divide_no_nan(gain(labels), ideal_dcg(labels, mask, topn, gain=gain)[:, tf.newaxis])
-
-
-def _inverse_discount(ranks: tf.Tensor) -> tf.Tensor:
-    """Returns 1 / D_r = 1 / log2(1 + r)."""
-    return log2_discount(ranks - 1.0)
-
-
-def _rank_discounts(length: tf.Tensor | int, metric: str, mu: float, topn: int | None) -> tf.Tensor:
+def _rank_discounts(weight: NDCGLambdaWeightV2, length: tf.Tensor | int, metric: str, mu: float) -> tf.Tensor:
     """Returns the metric's weight of each pair of ranks without the gains, [list, list]; 0 on the diagonal."""
+    topn = weight.topn
     # float64, for the sums over blocks of ties.
     ranks = tf.cast(tf.range(1, length + 1), tf.float64)
     if metric == "precision":
-        return pair_ranks.swap(tf.ones_like, ranks, topn) / tf.cast(topn or length, ranks.dtype)
+        return pair_ranks.swap(tf.ones_like, ranks, topn) / tf.cast(topn, ranks.dtype)
     if metric == "ndcg_loss1":
-        discounts = _inverse_discount(ranks) * pair_ranks.beyond_cutoff(_inverse_discount, ranks, topn)
+        discounts = weight.discount(ranks) * pair_ranks.beyond_cutoff(weight.discount, ranks, topn)
         return tf.linalg.set_diag(tf.tile(discounts[:, tf.newaxis], [1, length]), tf.zeros_like(ranks))
-    swap = pair_ranks.swap(_inverse_discount, ranks, topn)
-    loss2 = pair_ranks.distance(_inverse_discount, ranks)
-    loss2 *= pair_ranks.beyond_cutoff(_inverse_discount, pair_ranks.later(ranks), topn)
+    swap, loss2 = pair_ranks.swap(weight.discount, ranks, topn), weight.of_ranks(ranks)
     return {"ndcg_loss2": loss2, "ndcg_loss2++": swap + mu * loss2, "lambda_rank": swap}[metric]

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.losses import pair_ranks
+from tfr_smooth.measures import ideal_dcg
 from tfr_smooth.rankings.dcg import NDCGGain, log2_discount
 
 Function = Callable[[tf.Tensor], tf.Tensor]
@@ -159,13 +160,14 @@ class PrecisionLambdaWeight(LambdaWeight):
         return pair_ranks.swap(tf.ones_like, ranks, self.topn)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _DCGWeight(LambdaWeight):
     """Base class of the weights by the change of DCG, times the number of documents in the list."""
 
-    topn: int | None
-    gain_fn: Function | None
-    rank_discount_fn: Function | None
-    normalized: bool
+    topn: int | None = None
+    gain_fn: Function | None = None
+    rank_discount_fn: Function | None = None
+    normalized: bool = False
     # Of NDCG: the gain 2^y - 1 and the discount 1 / log2(1 + r) are the defaults.
     _is_ndcg: ClassVar[bool] = False
 
@@ -187,11 +189,8 @@ class _DCGWeight(LambdaWeight):
         gains = _lists.fill(gain(labels), mask, 0.0)
         if not self.normalized:
             return gains
-        ranks = _lists.num_ranks(labels, self.topn)
-        ideal = tf.math.top_k(_lists.fill(labels, mask, -1.0), ranks).values
-        ideal = _lists.fill(gain(tf.nn.relu(ideal)), ideal >= 0.0, 0.0)
-        discounts = tf.cast(self.discount(tf.cast(tf.range(1, ranks + 1), tf.float64)), labels.dtype)
-        return tf.math.divide_no_nan(gains, tf.reduce_sum(ideal * discounts, axis=1, keepdims=True))
+        ideal = ideal_dcg(gains, mask, self.topn, lambda ranks: self.discount(ranks + 1.0), gain=tf.identity)
+        return tf.math.divide_no_nan(gains, ideal[:, tf.newaxis])
 
     def discount(self, ranks: tf.Tensor) -> tf.Tensor:
         """Returns the discounts D at ranks starting at 1, in their shape and type. Functions of users get float32."""
@@ -243,10 +242,6 @@ class DCGLambdaWeight(_DCGWeight):
       0.8133
     """
 
-    topn: int | None = None
-    gain_fn: Function | None = None
-    rank_discount_fn: Function | None = None
-    normalized: bool = False
     smooth_fraction: float = 0.0
 
     def __post_init__(self) -> None:
@@ -311,11 +306,6 @@ class DCGLambdaWeightV2(_DCGWeight):
       >>> print(loss(tf.constant([[0.0, 1.0]]), tf.constant([[0.0, 0.0]])).numpy().round(4))
       0.6931
     """
-
-    topn: int | None = None
-    gain_fn: Function | None = None
-    rank_discount_fn: Function | None = None
-    normalized: bool = False
 
     def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:
         """Returns the discounts of LambdaLoss, raised beyond the cutoff."""

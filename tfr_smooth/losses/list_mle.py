@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import tensorflow as tf
+from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.losses.lambda_weights import ListMLELambdaWeight
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 # Far below every log weight, but finite.
 _LOG_OF_NOTHING = -1e300

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
+from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.losses.pointwise import PointwiseLoss
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 from tfr_smooth.losses.softmax import cross_entropy
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class MultiScoreLoss(RankingLoss):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import tensorflow as tf
+from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.losses import pair_ranks
 from tfr_smooth.losses.lambda_weights import LambdaWeight
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 # The pairs of documents of which a program holds a few arrays.
 _MOST_PAIRS = 2**25
@@ -37,7 +35,7 @@ class PairwiseLoss(RankingLoss):
         """Returns [batch] from clean lists."""
         count = _lists.count(mask, scores.dtype)[:, :, tf.newaxis]
         weights = tf.cast(_lists.preferences(labels, mask), scores.dtype) / count
-        behind = scaled_differences(scores, tf.convert_to_tensor(1.0 / self.temperature, scores.dtype))
+        behind = scaled_differences(scores, 1.0 / self.temperature)
         if self.lambda_weight is not None:
             weights *= self.lambda_weight.pair_weights(labels, scores, mask)
             behind = _lists.clipped(behind, _largest_loss(tf.reduce_sum(weights, axis=[1, 2])))
@@ -246,7 +244,7 @@ class RankNetLoss(RankingLoss):
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         pairs = tf.cast(_lists.preferences(labels, mask), scores.dtype)
-        total = tf.reduce_sum(pairs * logistic(scores, self.sigma), axis=[1, 2])
+        total = tf.reduce_sum(pairs * tf.nn.softplus(scaled_differences(scores, self.sigma)), axis=[1, 2])
         return tf.math.divide_no_nan(total, tf.reduce_sum(pairs, axis=[1, 2]))
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -254,17 +252,7 @@ class RankNetLoss(RankingLoss):
         return _lists.varies(labels, mask)
 
 
-def logistic(scores: tf.Tensor, sigma: float | tf.Tensor) -> tf.Tensor:
-    r"""Returns [batch, list, list]: $\log(1 + e^{-\sigma (s_i - s_j)})$ at (i, j).
-
-    Args:
-      scores: [batch, list].
-      sigma: Slope of the logistic function, > 0.
-    """
-    return tf.nn.softplus(scaled_differences(scores, tf.convert_to_tensor(sigma, scores.dtype)))
-
-
-def scaled_differences(scores: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
+def scaled_differences(scores: tf.Tensor, sigma: float | tf.Tensor) -> tf.Tensor:
     r"""Returns [batch, list, list]: $\sigma (s_j - s_i)$ at (i, j)."""
     rows, columns = _lists.pairs(scores)
     return sigma * (columns - rows)
@@ -273,6 +261,28 @@ def scaled_differences(scores: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
 def _largest_loss(weights: tf.Tensor) -> tf.Tensor:
     """Returns the largest loss of a pair, [batch, 1, 1], whose sum with weights of this total, [batch], is finite."""
     return (weights.dtype.max / 8.0 / (1.0 + weights))[:, tf.newaxis, tf.newaxis]
+
+
+class _Pairs(NamedTuple):
+    """What the weights of the pairs depend on besides the scores; see `weighted_logistic`."""
+
+    labels: tf.Tensor
+    mask: tf.Tensor
+    gains: tf.Tensor
+    rank_sums: tf.Tensor
+    sigma: tf.Tensor
+    all_pairs: tf.Tensor
+
+    def weights(self, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the weights of the pairs, [batch, list, list], and the largest loss of a pair, [batch, 1, 1]."""
+        rows, columns = _lists.pairs(self.gains)
+        chosen = _lists.preferences(self.labels, self.mask)
+        chosen = tf.where(self.all_pairs, _lists.different_pairs(self.mask), chosen)
+        differences = tf.abs(rows - tf.where(self.all_pairs, tf.zeros_like(columns), columns))
+        of_ranks = pair_ranks.over_orders_of_ties(self.rank_sums, scores, self.mask)
+        # The mean over orders does not change the total of R.
+        total = 2.0 * tf.reduce_max(tf.abs(self.gains), axis=1) * tf.cast(self.rank_sums[-1, -1], self.gains.dtype)
+        return _lists.fill(differences * of_ranks, chosen, 0.0), _largest_loss(total)
 
 
 def weighted_logistic(
@@ -302,69 +312,36 @@ def weighted_logistic(
     Returns:
       [batch].
     """
-    constants = rank_sums, tf.constant(sigma, scores.dtype), tf.constant(all_pairs)
-    return tf.ensure_shape(_weighted_logistic(scores, labels, mask, gains, *constants), scores.shape[:1])
+    pairs = _Pairs(labels, mask, gains, rank_sums, tf.constant(sigma, scores.dtype), tf.constant(all_pairs))
+    return tf.ensure_shape(_weighted_logistic(scores, *pairs), scores.shape[:1])
 
 
-def _plain(
-    scores: tf.Tensor,
-    labels: tf.Tensor,
-    mask: tf.Tensor,
-    gains: tf.Tensor,
-    rank_sums: tf.Tensor,
-    sigma: tf.Tensor,
-    all_pairs: tf.Tensor,
-) -> tf.Tensor:
-    weights, largest = _weights(rank_sums, all_pairs, tf.stop_gradient(scores), labels, mask, gains)
-    losses = tf.nn.softplus(_lists.clipped(scaled_differences(scores, sigma), largest))
+def _plain(scores: tf.Tensor, *constants: tf.Tensor) -> tf.Tensor:
+    pairs = _Pairs(*constants)
+    weights, largest = pairs.weights(tf.stop_gradient(scores))
+    losses = tf.nn.softplus(_lists.clipped(scaled_differences(scores, pairs.sigma), largest))
     return tf.reduce_sum(weights * losses, axis=[1, 2])
 
 
 @_compiled.differentiable(_plain)
-def _weighted_logistic(
-    scores: tf.Tensor,
-    labels: tf.Tensor,
-    mask: tf.Tensor,
-    gains: tf.Tensor,
-    rank_sums: tf.Tensor,
-    sigma: tf.Tensor,
-    all_pairs: tf.Tensor,
-) -> _compiled.WithGradient:
-    padded = [_compiled.pad(tensor) for tensor in (scores, labels, mask, gains)]
-    constants = [rank_sums, sigma, all_pairs]
+def _weighted_logistic(scores: tf.Tensor, *constants: tf.Tensor) -> _compiled.WithGradient:
+    pairs = _Pairs(*constants)
+    padded = [_compiled.pad(tensor) for tensor in (scores, pairs.labels, pairs.mask, pairs.gains)]
+    shared = [pairs.rank_sums, pairs.sigma, pairs.all_pairs]
     lists, length = (size or tf.shape(padded[0])[axis] for axis, size in enumerate(padded[0].shape))
     parts = lists // _compiled.padded_batch((_MOST_PAIRS // length // length + 1) // 2)
-    losses, gradient = _compiled.in_parts(_losses_and_gradient, constants, padded, (scores.dtype, scores.dtype), parts)
+    losses, gradient = _compiled.in_parts(_losses_and_gradient, shared, padded, (scores.dtype, scores.dtype), parts)
     gradient = _compiled.unpad(gradient, scores)
     return losses[: tf.shape(scores)[0]], lambda upstream: upstream[:, tf.newaxis] * gradient
 
 
 @_compiled.program
-def _losses_and_gradient(
-    rank_sums: tf.Tensor,
-    sigma: tf.Tensor,
-    all_pairs: tf.Tensor,
-    scores: tf.Tensor,
-    labels: tf.Tensor,
-    mask: tf.Tensor,
-    gains: tf.Tensor,
-) -> tuple[tf.Tensor, tf.Tensor]:
+def _losses_and_gradient(*tensors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Computes the loss, [batch], and its gradient with respect to the scores, [batch, list]."""
-    weights, largest = _weights(rank_sums, all_pairs, scores, labels, mask, gains)
-    behind = scaled_differences(scores, sigma)
+    *shared, scores, labels, mask, gains = tensors
+    pairs = _Pairs(labels, mask, gains, *shared)
+    weights, largest = pairs.weights(scores)
+    behind = scaled_differences(scores, pairs.sigma)
     losses = tf.reduce_sum(weights * tf.nn.softplus(tf.minimum(behind, largest)), axis=[1, 2])
-    derivatives = sigma * weights * tf.sigmoid(behind)
+    derivatives = pairs.sigma * weights * tf.sigmoid(behind)
     return losses, tf.reduce_sum(derivatives, axis=1) - tf.reduce_sum(derivatives, axis=2)
-
-
-def _weights(
-    rank_sums: tf.Tensor, all_pairs: tf.Tensor, scores: tf.Tensor, labels: tf.Tensor, mask: tf.Tensor, gains: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the weights of the pairs, [batch, list, list], and the largest loss of a pair, [batch, 1, 1]."""
-    rows, columns = _lists.pairs(gains)
-    chosen = tf.where(all_pairs, _lists.different_pairs(mask), _lists.preferences(labels, mask))
-    differences = tf.abs(rows - tf.where(all_pairs, tf.zeros_like(columns), columns))
-    weights = _lists.fill(differences * pair_ranks.over_orders_of_ties(rank_sums, scores, mask), chosen, 0.0)
-    # The mean over orders does not change the total of R.
-    total = 2.0 * tf.reduce_max(tf.abs(gains), axis=1) * tf.cast(rank_sums[-1, -1], gains.dtype)
-    return weights, _largest_loss(total)

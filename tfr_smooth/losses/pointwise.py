@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
+from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 from tfr_smooth.losses.softmax import cross_entropy
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class PointwiseLoss(RankingLoss):

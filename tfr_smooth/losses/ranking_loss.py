@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 from typing import Any, TypedDict
@@ -36,7 +35,7 @@ class LossOptions(TypedDict, total=False):
     reduction: str | None
 
 
-class RankingLoss(tf.keras.losses.Loss):
+class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
     """Base class of the ranking losses; reduces per-list losses to a Keras loss.
 
     Value and gradient of the losses of this library are finite for finite labels and scores. Labels above 1e9 count as
@@ -47,7 +46,7 @@ class RankingLoss(tf.keras.losses.Loss):
     "sum_over_batch_size" divides by. With "none" their loss is 0. Under a `tf.distribute` strategy, the number of lists
     is the global number, so a training step does not depend on the split of a batch over replicas.
 
-    The config contains the keyword-only arguments of the constructor, from attributes of the same names.
+    The config contains the arguments of the constructor, from attributes of the same names.
 
     Args:
       dtype: Type of the computation and the result, float32 or float64. None uses float64 for float64 scores, else
@@ -214,16 +213,4 @@ class RankingLoss(tf.keras.losses.Loss):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        parameters = inspect.signature(type(self).__init__).parameters.values()
-        own = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and hasattr(self, each.name)]
-        names = dict.fromkeys([*own, *LossOptions.__annotations__])
-        return {name: _serialization.serialize(getattr(self, name)) for name in names}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> RankingLoss:
-        """Creates the loss from the result of `get_config`."""
-        return cls(**{name: _serialization.deserialize(value) for name, value in config.items()})
-
-    def __repr__(self) -> str:
-        """Returns the constructor call."""
-        return _serialization.representation(self)
+        return _serialization.arguments_of(self, LossOptions)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
+from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _lookup, _serialization
 from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
@@ -12,9 +13,6 @@ from tfr_smooth.measures import NDCG, AveragePrecision, Measure, Precision, Reci
 from tfr_smooth.rankings import Approx, Ranking, SmoothI, SoftRank
 from tfr_smooth.rankings.dcg import Discount
 from tfr_smooth.rankings.ranking import DocumentRanking
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 @_serialization.register
@@ -69,11 +67,6 @@ class MeasureLoss(RankingLoss):
         """Returns [batch] bool: False for lists without a relevant document."""
         return self.measure.has_relevant(labels, mask)
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        parts = {"ranking": self.ranking, "measure": self.measure}
-        return {**{name: _serialization.serialize(part) for name, part in parts.items()}, **super().get_config()}
-
     def _default_name(self) -> str:
         """Returns the name of the combination and "_loss", such as "smoothi_ndcg_loss"."""
         name = _lookup.name_of(self.ranking, self.measure)
@@ -85,7 +78,7 @@ class _NamedLoss(MeasureLoss):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return {**self.ranking.get_config(), **self.measure.get_config(), **RankingLoss.get_config(self)}
+        return {**self.ranking.get_config(), **self.measure.get_config(), **super().get_config()}
 
 
 @_serialization.register

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import tensorflow as tf
+from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.losses import pairwise
 from tfr_smooth.losses.lambda_weights import DCGLambdaWeight
 from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
 from tfr_smooth.rankings.dcg import NDCGGain
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 @_serialization.register
@@ -183,7 +179,7 @@ class UniqueSoftmaxLoss(RankingLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        behind = pairwise.scaled_differences(scores, tf.convert_to_tensor(1.0 / self.temperature, scores.dtype))
+        behind = pairwise.scaled_differences(scores, 1.0 / self.temperature)
         lower = _lists.preferences(labels, mask)
         behind = _lists.fill(behind, lower, scores.dtype.min / 4.0)
         terms = _lists.clipped(tf.nn.softplus(tf.reduce_logsumexp(behind, axis=2)), _lists.LARGEST_SCORE)
@@ -250,7 +246,8 @@ class SoftmaxAtKLoss(RankingLoss):
         ties = _lists.count(is_at_k, scores.dtype)
         threshold = lowest + tf.reduce_sum(differences, axis=1, keepdims=True) / ties
         weights = tf.sigmoid((scores - threshold) / self.weight_temperature)
-        return -tf.reduce_sum(labels * weights * log_softmax(scores, mask, self.temperature), axis=1)
+        logs = tf.nn.log_softmax(_logits(scores, mask, self.temperature))  # finite at padding
+        return -tf.reduce_sum(labels * weights * logs, axis=1)
 
 
 def cross_entropy(targets: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, temperature: float) -> tf.Tensor:
@@ -266,20 +263,6 @@ def cross_entropy(targets: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, temper
       [batch].
     """
     return tf.nn.softmax_cross_entropy_with_logits(tf.stop_gradient(targets), _logits(scores, mask, temperature))
-
-
-def log_softmax(scores: tf.Tensor, mask: tf.Tensor, temperature: float) -> tf.Tensor:
-    """Returns the logarithm of the softmax of the scores divided by the temperature.
-
-    Args:
-      scores: [batch, list].
-      mask: [batch, list] bool, False for padding.
-      temperature: Divisor of the scores, > 0.
-
-    Returns:
-      [batch, list], finite, but meaningless at padding.
-    """
-    return tf.nn.log_softmax(_logits(scores, mask, temperature))
 
 
 def _logits(scores: tf.Tensor, mask: tf.Tensor, temperature: float) -> tf.Tensor:

@@ -1,6 +1,6 @@
 """All losses by name; lookup and serialization.
 
-To add a loss, import its class here and give it a name in `_OTHERS`.
+To add a loss, give its class a name in `CLASSES` and import it in `losses/__init__.py`.
 """
 
 from __future__ import annotations
@@ -11,83 +11,65 @@ from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from tfr_smooth import _arguments, _lookup, _serialization
-from tfr_smooth.losses.distillation import ADRMSELoss, CoupledRankDistilLoss
-from tfr_smooth.losses.gumbel import GumbelApproxNDCGLoss, YetiLogisticLoss
-from tfr_smooth.losses.lambda_loss import LambdaLoss
-from tfr_smooth.losses.list_ap import ListAPLoss
-from tfr_smooth.losses.list_mle import ListMLELoss
-from tfr_smooth.losses.multi_score import ClickEMLoss, DualLearningLoss, MixtureEMLoss, OrdinalLoss
-from tfr_smooth.losses.pairwise import (
-    PairwiseHingeLoss,
-    PairwiseLogisticLoss,
-    PairwiseMSELoss,
-    PairwiseSoftZeroOneLoss,
-    RankNetLoss,
+from tfr_smooth.losses import (
+    distillation,
+    gumbel,
+    lambda_loss,
+    list_ap,
+    list_mle,
+    multi_score,
+    pairwise,
+    pointwise,
+    smooth,
+    softmax,
 )
-from tfr_smooth.losses.pointwise import MeanSquaredLoss, RegressionCompatibleLoss, SigmoidCrossEntropyLoss
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
-from tfr_smooth.losses.smooth import (
-    ApproxMRRLoss,
-    ApproxNDCGLoss,
-    MeasureLoss,
-    SmoothIMAPLoss,
-    SmoothINDCGLoss,
-    SmoothIPrecisionLoss,
-    SoftNDCGLoss,
-)
-from tfr_smooth.losses.softmax import CalibratedSoftmaxLoss, ListNetLoss, SoftmaxAtKLoss, SoftmaxLoss, UniqueSoftmaxLoss
-
-# The combinations of a ranking and a measure that have a class.
-_CLASSES: dict[str, type[RankingLoss]] = {
-    "smoothi_ndcg": SmoothINDCGLoss,
-    "smoothi_precision": SmoothIPrecisionLoss,
-    "smoothi_map": SmoothIMAPLoss,
-    "soft_ndcg": SoftNDCGLoss,
-    "approx_ndcg": ApproxNDCGLoss,
-    "approx_mrr": ApproxMRRLoss,
-}
 
 
-def _measure_loss(combination: _lookup.Combination, /, **arguments: Any) -> MeasureLoss:
+def _measure_loss(combination: _lookup.Combination, /, **arguments: Any) -> smooth.MeasureLoss:
     ranking, measure, options = combination.make(arguments)
-    return MeasureLoss(ranking, measure, **options)
+    return smooth.MeasureLoss(ranking, measure, **options)
 
 
-# The losses of one score per document that are not a measure of a ranking.
-_OTHERS: dict[str, type[RankingLoss]] = {
-    "adr_mse": ADRMSELoss,
-    "calibrated_softmax": CalibratedSoftmaxLoss,
-    "coupled_rankdistil": CoupledRankDistilLoss,
-    "gumbel_approx_ndcg": GumbelApproxNDCGLoss,
-    "list_ap": ListAPLoss,
-    "lambda_loss": LambdaLoss,
-    "list_mle": ListMLELoss,
-    "list_net": ListNetLoss,
-    "mean_squared": MeanSquaredLoss,
-    "pairwise_hinge": PairwiseHingeLoss,
-    "pairwise_logistic": PairwiseLogisticLoss,
-    "pairwise_mse": PairwiseMSELoss,
-    "pairwise_soft_zero_one": PairwiseSoftZeroOneLoss,
-    "rank_net": RankNetLoss,
-    "regression_compatible": RegressionCompatibleLoss,
-    "sigmoid_cross_entropy": SigmoidCrossEntropyLoss,
-    "softmax_at_k": SoftmaxAtKLoss,
-    "softmax": SoftmaxLoss,
-    "unique_softmax": UniqueSoftmaxLoss,
-    "yeti_logistic": YetiLogisticLoss,
+# The losses of one score per document that have a class; the first are a measure of a ranking.
+CLASSES: dict[str, type[RankingLoss]] = {
+    "smoothi_ndcg": smooth.SmoothINDCGLoss,
+    "smoothi_precision": smooth.SmoothIPrecisionLoss,
+    "smoothi_map": smooth.SmoothIMAPLoss,
+    "soft_ndcg": smooth.SoftNDCGLoss,
+    "approx_ndcg": smooth.ApproxNDCGLoss,
+    "approx_mrr": smooth.ApproxMRRLoss,
+    "adr_mse": distillation.ADRMSELoss,
+    "calibrated_softmax": softmax.CalibratedSoftmaxLoss,
+    "coupled_rankdistil": distillation.CoupledRankDistilLoss,
+    "gumbel_approx_ndcg": gumbel.GumbelApproxNDCGLoss,
+    "list_ap": list_ap.ListAPLoss,
+    "lambda_loss": lambda_loss.LambdaLoss,
+    "list_mle": list_mle.ListMLELoss,
+    "list_net": softmax.ListNetLoss,
+    "mean_squared": pointwise.MeanSquaredLoss,
+    "pairwise_hinge": pairwise.PairwiseHingeLoss,
+    "pairwise_logistic": pairwise.PairwiseLogisticLoss,
+    "pairwise_mse": pairwise.PairwiseMSELoss,
+    "pairwise_soft_zero_one": pairwise.PairwiseSoftZeroOneLoss,
+    "rank_net": pairwise.RankNetLoss,
+    "regression_compatible": pointwise.RegressionCompatibleLoss,
+    "sigmoid_cross_entropy": pointwise.SigmoidCrossEntropyLoss,
+    "softmax_at_k": softmax.SoftmaxAtKLoss,
+    "softmax": softmax.SoftmaxLoss,
+    "unique_softmax": softmax.UniqueSoftmaxLoss,
+    "yeti_logistic": gumbel.YetiLogisticLoss,
 }
-# The losses of one score per document.
 _MAKERS: dict[str, Callable[..., RankingLoss]] = {
     **{name: functools.partial(_measure_loss, each) for name, each in _lookup.COMBINATIONS.items()},
-    **_CLASSES,
-    **_OTHERS,
+    **CLASSES,
 }
 # The losses of models with several scores per document.
-_MULTI_SCORE: dict[str, type[RankingLoss]] = {
-    "click_em": ClickEMLoss,
-    "dual_learning": DualLearningLoss,
-    "mixture_em": MixtureEMLoss,
-    "ordinal": OrdinalLoss,
+MULTI_SCORE: dict[str, type[RankingLoss]] = {
+    "click_em": multi_score.ClickEMLoss,
+    "dual_learning": multi_score.DualLearningLoss,
+    "mixture_em": multi_score.MixtureEMLoss,
+    "ordinal": multi_score.OrdinalLoss,
 }
 
 NAMES: tuple[str, ...] = tuple(_MAKERS)
@@ -161,7 +143,7 @@ def get(identifier: Any, /, **arguments: Any) -> RankingLoss | None:
       >>> tfr_smooth.losses.get("neuralsort_err@10", temperature=0.5).measure
       ExpectedReciprocalRank(topn=10, max_grade=4.0)
     """
-    return _lookup.get(identifier, arguments, {**_MAKERS, **_MULTI_SCORE}, RankingLoss)
+    return _lookup.get(identifier, arguments, {**_MAKERS, **MULTI_SCORE}, RankingLoss)
 
 
 def serialize(loss: RankingLoss) -> dict[str, Any]:

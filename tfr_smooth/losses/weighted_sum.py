@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
+from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _lists, _lookup, _serialization
+from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.losses.multi_score import MultiScoreLoss
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 from tfr_smooth.losses.table import get
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 @_serialization.register
@@ -73,16 +71,6 @@ class WeightedSumLoss(RankingLoss):
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists that all losses exclude."""
         return tf.reduce_any(tf.stack([loss.counts(labels, mask) for loss in self.losses]), axis=0)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {"losses": [_serialization.serialize(loss) for loss in self.losses], **super().get_config()}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> WeightedSumLoss:
-        """Creates the loss from the result of `get_config`."""
-        parts = [_lookup.deserialize(part, RankingLoss) for part in config["losses"]]
-        return cls(**{**config, "losses": parts})
 
 
 @_serialization.register

@@ -1,26 +1,26 @@
-"""Measures of a ranking, exact or smooth: pure functions, one value per list. One file per measure.
+"""Measures of a ranking, exact or smooth: pure functions, one value per list.
 
 To add a measure, import its class here and give it a name in `MEASURES`, or in `EXACT_ONLY` if it should not have
 losses.
 """
 
-from tfr_smooth.measures.alpha_dcg import AlphaDCG as AlphaDCG
-from tfr_smooth.measures.average_precision import AveragePrecision as AveragePrecision
-from tfr_smooth.measures.average_relevance_position import AverageRelevancePosition as AverageRelevancePosition
-from tfr_smooth.measures.dcg import DCG as DCG
-from tfr_smooth.measures.expected_reciprocal_rank import ExpectedReciprocalRank as ExpectedReciprocalRank
-from tfr_smooth.measures.hits import Hits as Hits
-from tfr_smooth.measures.kendall_tau import KendallTau as KendallTau
+from tfr_smooth.measures.correlations import KendallTau as KendallTau
+from tfr_smooth.measures.correlations import OrderedPairAccuracy as OrderedPairAccuracy
+from tfr_smooth.measures.correlations import SpearmanCorrelation as SpearmanCorrelation
+from tfr_smooth.measures.cumulative_gain import DCG as DCG
+from tfr_smooth.measures.cumulative_gain import NDCG as NDCG
+from tfr_smooth.measures.cumulative_gain import AverageRelevancePosition as AverageRelevancePosition
+from tfr_smooth.measures.cumulative_gain import ideal_dcg
+from tfr_smooth.measures.diversity import AlphaDCG as AlphaDCG
+from tfr_smooth.measures.diversity import PrecisionIA as PrecisionIA
+from tfr_smooth.measures.diversity import SubtopicMeasure
+from tfr_smooth.measures.first_ranks import Hits as Hits
+from tfr_smooth.measures.first_ranks import Precision as Precision
+from tfr_smooth.measures.first_ranks import Recall as Recall
 from tfr_smooth.measures.measure import BinaryMeasure, Measure
-from tfr_smooth.measures.ndcg import NDCG as NDCG
-from tfr_smooth.measures.ndcg import ideal_dcg
-from tfr_smooth.measures.ordered_pair_accuracy import OrderedPairAccuracy as OrderedPairAccuracy
-from tfr_smooth.measures.precision import Precision as Precision
-from tfr_smooth.measures.precision_ia import PrecisionIA as PrecisionIA
-from tfr_smooth.measures.recall import Recall as Recall
-from tfr_smooth.measures.reciprocal_rank import ReciprocalRank as ReciprocalRank
-from tfr_smooth.measures.spearman_correlation import SpearmanCorrelation as SpearmanCorrelation
-from tfr_smooth.measures.subtopics import SubtopicMeasure
+from tfr_smooth.measures.steps import AveragePrecision as AveragePrecision
+from tfr_smooth.measures.steps import ExpectedReciprocalRank as ExpectedReciprocalRank
+from tfr_smooth.measures.steps import ReciprocalRank as ReciprocalRank
 
 # The measures by name, the last word of the names of their losses and the name of their metrics.
 MEASURES: dict[str, type[Measure]] = {

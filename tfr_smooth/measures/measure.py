@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _lists, _serialization
+from tfr_smooth import _arguments, _lists, _serialization
 from tfr_smooth.rankings import ExactRanking, Ranking
 
 
@@ -39,6 +39,11 @@ class Measure(_serialization.Configurable, abc.ABC):
     ranking_class: ClassVar[type[Ranking]] = Ranking
     # Read by Keras 3's callbacks with mode="auto".
     lower_is_better: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Checks the cutoff of measures that have one."""
+        if hasattr(self, "topn"):
+            object.__setattr__(self, "topn", _arguments.topn(self.topn))
 
     # AutoGraph has nothing to convert here, and needs seconds to detect that.
     @tf.autograph.experimental.do_not_convert

@@ -1,45 +1,32 @@
 """Exact and smooth Keras ranking metrics, and all metrics by name."""
 
-from tfr_smooth.metrics.exact import (
-    ARPMetric,
-    DCGMetric,
-    ERRMetric,
-    HitsMetric,
-    KendallTauMetric,
-    MeanAveragePrecisionMetric,
-    MRRMetric,
-    NDCGMetric,
-    OPAMetric,
-    PrecisionMetric,
-    RecallMetric,
-    SpearmanMetric,
-)
+from tfr_smooth.metrics import table
+from tfr_smooth.metrics.exact import AlphaDCGMetric as AlphaDCGMetric
+from tfr_smooth.metrics.exact import ARPMetric as ARPMetric
+from tfr_smooth.metrics.exact import DCGMetric as DCGMetric
+from tfr_smooth.metrics.exact import ERRMetric as ERRMetric
+from tfr_smooth.metrics.exact import HitsMetric as HitsMetric
+from tfr_smooth.metrics.exact import KendallTauMetric as KendallTauMetric
+from tfr_smooth.metrics.exact import MeanAveragePrecisionMetric as MeanAveragePrecisionMetric
+from tfr_smooth.metrics.exact import MRRMetric as MRRMetric
+from tfr_smooth.metrics.exact import NDCGMetric as NDCGMetric
+from tfr_smooth.metrics.exact import OPAMetric as OPAMetric
+from tfr_smooth.metrics.exact import PrecisionIAMetric as PrecisionIAMetric
+from tfr_smooth.metrics.exact import PrecisionMetric as PrecisionMetric
+from tfr_smooth.metrics.exact import RecallMetric as RecallMetric
+from tfr_smooth.metrics.exact import SpearmanMetric as SpearmanMetric
 from tfr_smooth.metrics.measure_metric import MeasureMetric
 from tfr_smooth.metrics.multi_objective import MultiObjectiveMetric
-from tfr_smooth.metrics.subtopics import AlphaDCGMetric, PrecisionIAMetric
 from tfr_smooth.metrics.table import NAMES, RankingMetricKey, deserialize, get, hyperparameters, serialize
 
 __all__ = [
     "NAMES",
-    "ARPMetric",
-    "AlphaDCGMetric",
-    "DCGMetric",
-    "ERRMetric",
-    "HitsMetric",
-    "KendallTauMetric",
-    "MRRMetric",
-    "MeanAveragePrecisionMetric",
     "MeasureMetric",
     "MultiObjectiveMetric",
-    "NDCGMetric",
-    "OPAMetric",
-    "PrecisionIAMetric",
-    "PrecisionMetric",
     "RankingMetricKey",
-    "RecallMetric",
-    "SpearmanMetric",
     "deserialize",
     "get",
     "hyperparameters",
     "serialize",
 ]
+__all__ += [metric.__name__ for metric in table.EXACT.values()]

@@ -23,7 +23,7 @@ class MetricOptions(TypedDict, total=False):
 
 
 @_serialization.register
-class MeasureMetric(tf.keras.metrics.Metric):
+class MeasureMetric(_serialization.Restorable, tf.keras.metrics.Metric):
     """The weighted mean over lists of a measure, by default of the exact ranking.
 
     Empty lists are always excluded. NaN among the real labels or scores of a list makes the result NaN. Keras 3
@@ -47,6 +47,10 @@ class MeasureMetric(tf.keras.metrics.Metric):
 
     Time and memory are those of the ranking. The config contains the ranking and the measure; see `losses.MeasureLoss`.
 
+    Attributes:
+      ranking: The ranking that is measured.
+      measure: The measure of `ranking`.
+
     Example:
       >>> import tensorflow as tf
       >>> from tfr_smooth import measures, metrics
@@ -69,28 +73,18 @@ class MeasureMetric(tf.keras.metrics.Metric):
         measure = _arguments.instance("measure", measure, Measure)
         ranking = ExactRanking() if ranking is None else _arguments.instance("ranking", ranking, Ranking)
         super().__init__(name=name or _default_name(measure, ranking), dtype=dtype)
-        self._ranking = ranking
-        self._measure = measure
-        self._no_relevant = _arguments.choice("no_relevant", no_relevant, NO_RELEVANT)
-        self._ragged = _arguments.boolean("ragged", ragged)
+        self.ranking = ranking
+        self.measure = measure
+        self.no_relevant = _arguments.choice("no_relevant", no_relevant, NO_RELEVANT)
+        self.ragged = _arguments.boolean("ragged", ragged)
         # In float64, the mean rounds to the same float32 for any number and order of batches and replicas.
         self._total = self.add_weight(name="total", shape=(), initializer="zeros", dtype="float64")
         self._count = self.add_weight(name="count", shape=(), initializer="zeros", dtype="float64")
 
     @property
-    def ranking(self) -> Ranking:
-        """The ranking that is measured."""
-        return self._ranking
-
-    @property
-    def measure(self) -> Measure:
-        """The measure of `ranking`."""
-        return self._measure
-
-    @property
     def _direction(self) -> str:
         """Read by Keras 3's callbacks with mode="auto"."""
-        return "down" if self._measure.lower_is_better else "up"
+        return "down" if self.measure.lower_is_better else "up"
 
     # AutoGraph has nothing to convert here, and needs seconds to detect that.
     @tf.autograph.experimental.do_not_convert
@@ -109,14 +103,14 @@ class MeasureMetric(tf.keras.metrics.Metric):
         Raises:
           ValueError: If the shapes do not match or the scores are not floats.
         """
-        batch = _lists.from_keras(y_true, y_pred, ragged=self._ragged, dtype=None, clean=self._measure.clean)
-        values = batch.validity * self._measure.compute(batch.labels, batch.scores, batch.mask, self._ranking)
+        batch = _lists.from_keras(y_true, y_pred, ragged=self.ragged, dtype=None, clean=self.measure.clean)
+        values = batch.validity * self.measure.compute(batch.labels, batch.scores, batch.mask, self.ranking)
         counts = tf.reduce_any(batch.mask, axis=1)
-        if self._no_relevant == "skip":
-            has_relevant = self._measure.has_relevant(batch.labels, batch.mask)
+        if self.no_relevant == "skip":
+            has_relevant = self.measure.has_relevant(batch.labels, batch.mask)
             counts = tf.logical_and(counts, tf.logical_or(has_relevant, tf.math.is_nan(batch.validity)))
         weights = _lists.dense_weights(sample_weight, y_true)
-        weights = self._measure.list_weights(weights, batch.labels, batch.mask)
+        weights = self.measure.list_weights(weights, batch.labels, batch.mask)
         weights, values = (_lists.fill(tf.cast(tensor, tf.float64), counts, 0.0) for tensor in (weights, values))
         self._total.assign_add(tf.reduce_sum(weights * values))
         self._count.assign_add(tf.reduce_sum(weights))
@@ -137,20 +131,7 @@ class MeasureMetric(tf.keras.metrics.Metric):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        parts = {"measure": self._measure, "ranking": self._ranking}
-        return {**{name: _serialization.serialize(part) for name, part in parts.items()}, **self._options()}
-
-    def _options(self) -> dict[str, Any]:
-        return {"no_relevant": self._no_relevant, "ragged": self._ragged, "name": self.name, "dtype": self.dtype}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> MeasureMetric:
-        """Creates the metric from the result of `get_config`."""
-        return cls(**{name: _serialization.deserialize(value) for name, value in config.items()})
-
-    def __repr__(self) -> str:
-        """Returns the constructor call."""
-        return _serialization.representation(self)
+        return _serialization.arguments_of(self, MetricOptions)
 
 
 def _default_name(measure: Measure, ranking: Ranking) -> str:

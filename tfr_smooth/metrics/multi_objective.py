@@ -51,12 +51,7 @@ class MultiObjectiveMetric(tf.keras.metrics.Metric):
         _arguments.instance("metric", metric, tf.keras.metrics.Metric)
         super().__init__(name=name or metric.name, dtype=dtype)
         self._objective_weights = _arguments.weights("weights", weights)
-        self._each = [type(metric).from_config(metric.get_config()) for _ in self._objective_weights]
-
-    @property
-    def objectives(self) -> list[tf.keras.metrics.Metric]:
-        """The metric of each objective."""
-        return list(self._each)
+        self.objectives = [type(metric).from_config(metric.get_config()) for _ in self._objective_weights]
 
     # AutoGraph has nothing to convert here, and needs seconds to detect that.
     @tf.autograph.experimental.do_not_convert
@@ -72,7 +67,7 @@ class MultiObjectiveMetric(tf.keras.metrics.Metric):
         Raises:
           ValueError: If the shapes do not match.
         """
-        for metric, labels in zip(self._each, _lists.by_objective(y_true, len(self._each)), strict=True):
+        for metric, labels in zip(self.objectives, _lists.by_objective(y_true, len(self.objectives)), strict=True):
             metric.update_state(labels, y_pred, sample_weight=sample_weight)
 
     def result(self) -> tf.Tensor:
@@ -82,18 +77,17 @@ class MultiObjectiveMetric(tf.keras.metrics.Metric):
           A scalar.
         """
         total = sum(self._objective_weights)
-        return tf.add_n(
-            [w / total * metric.result() for w, metric in zip(self._objective_weights, self._each, strict=True) if w]
-        )
+        weighted = zip(self._objective_weights, self.objectives, strict=True)
+        return tf.add_n([weight / total * metric.result() for weight, metric in weighted if weight])
 
     def reset_state(self) -> None:
         """Discards all batches."""
-        for metric in self._each:
+        for metric in self.objectives:
             metric.reset_state()
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        config = {"metric": tf.keras.metrics.serialize(self._each[0]), "weights": self._objective_weights}
+        config = {"metric": tf.keras.metrics.serialize(self.objectives[0]), "weights": self._objective_weights}
         return {**config, "name": self.name, "dtype": self.dtype}
 
     @classmethod

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from tfr_smooth import _arguments, _lookup, _serialization, measures
-from tfr_smooth.metrics import exact, subtopics
+from tfr_smooth.metrics import exact
 from tfr_smooth.metrics.measure_metric import MeasureMetric
 
-_EXACT: dict[str, type[MeasureMetric]] = {
+EXACT: dict[str, type[MeasureMetric]] = {
     "ndcg": exact.NDCGMetric,
     "precision": exact.PrecisionMetric,
     "recall": exact.RecallMetric,
@@ -24,8 +24,8 @@ _EXACT: dict[str, type[MeasureMetric]] = {
     "arp": exact.ARPMetric,
     "ordered_pair_accuracy": exact.OPAMetric,
     "kendall_tau": exact.KendallTauMetric,
-    "alpha_dcg": subtopics.AlphaDCGMetric,
-    "precision_ia": subtopics.PrecisionIAMetric,
+    "alpha_dcg": exact.AlphaDCGMetric,
+    "precision_ia": exact.PrecisionIAMetric,
 }
 
 
@@ -35,7 +35,7 @@ def _smooth_metric(combination: _lookup.Combination, /, **arguments: Any) -> Mea
 
 
 _MAKERS: dict[str, Callable[..., MeasureMetric]] = {
-    **_EXACT,
+    **EXACT,
     **{name: functools.partial(_smooth_metric, each) for name, each in _lookup.COMBINATIONS.items()},
 }
 

@@ -13,7 +13,7 @@ from tfr_smooth.rankings.sinkhorn import Sinkhorn as Sinkhorn
 from tfr_smooth.rankings.smoothi import SmoothI as SmoothI
 from tfr_smooth.rankings.smoothi import smoothi_error_bound, smoothi_metric_error_bound
 from tfr_smooth.rankings.softrank import SoftRank as SoftRank
-from tfr_smooth.rankings.softrank import rank_distributions, win_probabilities
+from tfr_smooth.rankings.softrank import win_probabilities
 from tfr_smooth.rankings.softsort import SoftSort as SoftSort
 from tfr_smooth.rankings.steps import RankSteps, Steps
 
@@ -36,7 +36,6 @@ __all__ = [
     "Ranking",
     "ShallowDiscount",
     "Steps",
-    "rank_distributions",
     "smoothi_error_bound",
     "smoothi_metric_error_bound",
     "win_probabilities",

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tfr_smooth.evaluation.rows import Estimate, estimate
-from tfr_smooth.evaluation.trec import checked_measures
+from tfr_smooth.evaluation.trec import Estimate, checked_measures, estimate
 from tfr_smooth.recommendation.catalog_order import CatalogOrder, CatalogScorer, check_ids_of, highest
 from tfr_smooth.recommendation.interactions import Interactions, counted, named_pair
 

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import Self
 
-from tfr_smooth import _arguments, data, losses, serving
+from tfr_smooth import _arguments, data, losses
 from tfr_smooth._estimator import Estimator, check_process, digest
 from tfr_smooth.recommendation import catalog_order, evaluation, servable, tables
 from tfr_smooth.recommendation.factors import CatalogFactors
@@ -350,7 +350,7 @@ class Recommender(Estimator):
         topn: int = 100,
         exclude_seen: bool = True,
         version: int | None = None,
-        card: serving.ModelCard | None = None,
+        card: Mapping[str, Any] | None = None,
     ) -> Path:
         """Exports the recommender for TF Serving, with the ids of users and items.
 
@@ -375,7 +375,7 @@ class Recommender(Estimator):
           exclude_seen: Whether to exclude the items of the training, which are then part of the export, or those of the
             histories.
           version: The version, >= 1. None: the next one.
-          card: Further content of the model card.
+          card: Further content of the model card, as for `serving.export_ranker`.
 
         Returns:
           The directory PATH/VERSION.
@@ -392,5 +392,5 @@ class Recommender(Estimator):
             topn=min(_arguments.integer("topn", topn, least=1), self.interactions_.num_items),
             exclude_seen=_arguments.boolean("exclude_seen", exclude_seen),
             version=version,
-            card=card or serving.ModelCard(loss=self._training().loss),
+            card={"loss": self._training().loss, **(card or {})},
         )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _files
 from tfr_smooth.models import PADDING_SCORE
 from tfr_smooth.recommendation.batches import dense_labels
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.interactions import Interactions
-from tfr_smooth.serving import ModelCard, model_card, signature_names, versions
+from tfr_smooth.serving import model_card, signature_names, versions
 
 Tensors = dict[str, tf.Tensor]
 
@@ -27,7 +27,7 @@ def export(
     topn: int,
     exclude_seen: bool,
     version: int | None,
-    card: ModelCard,
+    card: Mapping[str, Any],
 ) -> Path:
     """Creates PATH/VERSION with the signatures that `Recommender.export` describes, and returns it."""
     servable = Servable(model, interactions, topn=topn, exclude_seen=exclude_seen)
@@ -42,14 +42,13 @@ def export(
             "item_vectors": servable.item_vectors,
         }
         tf.saved_model.save(servable, os.fspath(folder), signatures=signatures)
-        (folder / "assets.extra").mkdir()
-        content = card.complete(
+        model_card.write(
+            folder,
+            card,
             model={"class": type(model).__name__, "version": number, **model.get_config()},
             signatures=signature_names.describe(folder),
             special_values={"id after the last item": servable.no_item, "its score": PADDING_SCORE},
         )
-        _files.write_text(folder / "assets.extra" / "model_card.json", [model_card.to_json(content)])
-        _files.write_text(folder / "assets.extra" / "model_card.md", [model_card.to_markdown(content)])
 
     return versions.publish(path, version, write)
 

@@ -1,7 +1,6 @@
 """Export of rankers for TF Serving."""
 
-from tfr_smooth.serving.model_card import ModelCard
 from tfr_smooth.serving.ranker_export import export_ranker
 from tfr_smooth.serving.servable import INVALID_SCORE
 
-__all__ = ["INVALID_SCORE", "ModelCard", "export_ranker"]
+__all__ = ["INVALID_SCORE", "export_ranker"]

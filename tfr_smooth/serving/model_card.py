@@ -2,60 +2,44 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.metadata
 import json
 import math
 import platform
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from tfr_smooth import _keras
+from tfr_smooth import _files, _keras
 from tfr_smooth._version import __version__
 
 _PACKAGES = ("tensorflow", _keras.PACKAGE, "tensorflow-ranking", "numpy", "protobuf")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ModelCard:
-    """The entries of a model card that only the trainer of the model knows; `export_ranker` adds other entries.
+# The entries that only the trainer of the model knows: the purpose of the model and its limitations; the training data;
+# the training procedure, such as hyperparameters; the loss; the results, and the data they were measured on.
+_ENTRIES = ("description", "data", "training", "loss", "metrics")
 
-    Each value may be a string, a number, a list, a dict of these, or a Keras object such as a loss, which is written as
-    its class and configuration. None marks an entry as not given.
+
+def write(folder: Path, card: Mapping[str, Any], **details: Any) -> None:
+    """Writes a model card as model_card.json and model_card.md in assets.extra, which is created.
 
     Args:
-      description: The purpose of the model, and its limitations.
-      data: The training data.
-      training: The training procedure, such as hyperparameters.
-      loss: The training loss.
-      metrics: The results, and the data they were measured on.
-
-    Example:
-      >>> from tfr_smooth import losses, serving
-      >>> card = serving.ModelCard(
-      ...     data="MQ2008, fold 1", loss=losses.SmoothINDCGLoss(topn=5), metrics={"test": {"ndcg": 0.54}}
-      ... )
-      >>> card.data
-      'MQ2008, fold 1'
+      folder: The directory of the version.
+      card: The given entries. Those of `_ENTRIES` that are missing are marked as not given.
+      **details: Further entries by name, before the given ones.
     """
+    content = complete(card, **details)
+    extra = folder / "assets.extra"
+    extra.mkdir()
+    _files.write_text(extra / "model_card.json", [to_json(content)])
+    _files.write_text(extra / "model_card.md", [to_markdown(content)])
 
-    description: Any = None
-    data: Any = None
-    training: Any = None
-    loss: Any = None
-    metrics: Any = None
 
-    def complete(self, **details: Any) -> dict[str, Any]:
-        """Returns the complete content of the card.
-
-        Args:
-          **details: Further entries by name, before the given ones.
-
-        Returns:
-          The details, the given entries, and the software versions.
-        """
-        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {name: _plain(value) for name, value in {**details, **given, "software": software()}.items()}
+def complete(card: Mapping[str, Any], **details: Any) -> dict[str, Any]:
+    """Returns the details, the given entries, and the software versions."""
+    content = {**details, **dict.fromkeys(_ENTRIES), **card, "software": software()}
+    return {name: _plain(value) for name, value in content.items()}
 
 
 def software() -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _files
+from tfr_smooth import _arguments
 from tfr_smooth.models import PADDING_SCORE, TableScorer
 from tfr_smooth.serving import model_card, signature_names, versions, warmup
 from tfr_smooth.serving.ranker_inputs import RankerInputs
@@ -33,7 +33,7 @@ def export_ranker(
     rank_by: str | None = None,
     serving_default: str | None = None,
     warmup_list_sizes: Sequence[int] = (1, 100),
-    card: model_card.ModelCard | None = None,
+    card: Mapping[str, Any] | None = None,
 ) -> Path:
     """Exports a ranker as PATH/VERSION, a SavedModel that TF Serving discovers, warms up and serves.
 
@@ -83,8 +83,10 @@ def export_ranker(
         "scores" if tensors can represent the features, otherwise "predict".
       warmup_list_sizes: The numbers of documents, each >= 1, of the warm-up requests, which require the extra
         `tfr_smooth[serving]`. () writes no requests.
-      card: What the model was trained on, how, and with which results, for the model card. None leaves these entries
-        empty.
+      card: What only you know, for the model card, by name: "description" (the purpose of the model, and its
+        limitations), "data", "training", "loss", "metrics" (the results, and on which data), and others. A value may be
+        text, a number, a list, a dict of these, or a Keras object such as a loss, which is written as its class and
+        configuration.
 
     Returns:
       The directory PATH/VERSION.
@@ -108,14 +110,18 @@ def export_ranker(
       (TensorShape([1, 2]), [[0]])
     """
     check_readable(model)
-    inputs = _inputs(
-        num_features,
-        feature_names,
-        example_feature_spec,
-        context_feature_spec,
-        mask_feature_name,
-        _arguments.boolean("missing_values", missing_values),
-    )
+    _arguments.boolean("missing_values", missing_values)
+    if example_feature_spec is None:
+        _check_not_given("without", context_feature_spec=context_feature_spec, mask_feature_name=mask_feature_name)
+        inputs = _dense_inputs(num_features, feature_names, missing_values)
+    else:
+        _check_not_given("with", num_features=num_features, feature_names=feature_names)
+        inputs = RankerInputs(
+            example_feature_spec=example_feature_spec,
+            context_feature_spec=context_feature_spec,
+            mask_feature_name=mask_feature_name,
+            missing_values=missing_values,
+        )
     sizes = [_arguments.integer("warmup_list_sizes", size, least=1) for size in warmup_list_sizes]
     if serving_default is not None:
         _arguments.choice("serving_default", serving_default, ["scores", "predict", "regress"])
@@ -140,45 +146,29 @@ def export_ranker(
         loaded = tf.saved_model.load(os.fspath(folder)).signatures
         for name, arrays in requests:
             loaded[name](**{key: tf.constant(value) for key, value in arrays.items()})
-        (folder / "assets.extra").mkdir()
-        if requests:
-            warmup.write_requests(folder / warmup.FILE, requests)
-        content = (card or model_card.ModelCard()).complete(
+        model_card.write(
+            folder,
+            card or {},
             model=_describe_model(model, number),
             features=inputs.describe(model.table_features.columns if isinstance(model, TableScorer) else ()),
             signatures=signature_names.describe(folder),
             special_scores={"padding": PADDING_SCORE, "invalid": INVALID_SCORE},
         )
-        _files.write_text(folder / "assets.extra" / "model_card.json", [model_card.to_json(content)])
-        _files.write_text(folder / "assets.extra" / "model_card.md", [model_card.to_markdown(content)])
+        if requests:
+            warmup.write_requests(folder / warmup.FILE, requests)
 
     return versions.publish(path, version, write)
 
 
-def _inputs(
-    num_features: int | None,
-    feature_names: Sequence[str] | None,
-    example_feature_spec: Mapping[str, Any] | None,
-    context_feature_spec: Mapping[str, Any] | None,
-    mask_feature_name: str | None,
-    missing_values: bool,
-) -> RankerInputs:
-    if example_feature_spec is not None:
-        for name, value in (("num_features", num_features), ("feature_names", feature_names)):
-            if value is not None:
-                raise ValueError(f"`{name}` must be None with `example_feature_spec`, got {value!r}.")
-        return RankerInputs(
-            example_feature_spec=example_feature_spec,
-            context_feature_spec=context_feature_spec,
-            mask_feature_name=mask_feature_name,
-            missing_values=missing_values,
-        )
-    for name, given in (("context_feature_spec", context_feature_spec), ("mask_feature_name", mask_feature_name)):
-        if given is not None:
-            raise ValueError(f"`{name}` must be None without `example_feature_spec`, got {given!r}.")
+def _check_not_given(when: str, **arguments: Any) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise ValueError(f"`{name}` must be None {when} `example_feature_spec`, got {value!r}.")
+
+
+def _dense_inputs(num_features: int | None, feature_names: Sequence[str] | None, missing_values: bool) -> RankerInputs:
     if feature_names is None:
-        count = _arguments.integer("num_features", num_features, least=1)
-        return RankerInputs.dense(count, missing_values=missing_values)
+        return RankerInputs.dense(_arguments.integer("num_features", num_features, least=1), None, missing_values)
     names = list(feature_names)
     if isinstance(feature_names, str) or len(set(names)) < len(names) or not all(isinstance(n, str) for n in names):
         raise ValueError(f"`feature_names` must be a list of unique names, got {feature_names!r}.")
@@ -190,8 +180,7 @@ def _inputs(
 
 def _call_once(model: tf.keras.Model, inputs: RankerInputs, hint: str) -> None:
     """Scores one document, which builds the model; an error is clearer here than in a graph."""
-    specs = inputs.tensor_specs().items()
-    features = {name: tf.zeros([size or 1 for size in spec.shape.as_list()], spec.dtype) for name, spec in specs}
+    features = {name: tf.constant(values) for name, values in inputs.zeros(1).items()}
     if inputs.mask_feature_name is not None:
         features[inputs.mask_feature_name] = tf.ones([1, 1], tf.bool)
     try:

@@ -101,6 +101,14 @@ class RankerInputs:
                 specs[name] = tf.TensorSpec([*outer, *spec.shape], spec.dtype, name=arguments[name])
         return specs
 
+    def zeros(self, size: int) -> dict[str, np.ndarray]:
+        """Returns the features of one list of documents, without the mask: 0 or ""."""
+        found = {}
+        for name, spec in self.tensor_specs().items():
+            outer = [1] if name in self.context else [1, size]
+            found[name] = np.full([*outer, *spec.shape[len(outer) :]], zero(spec.dtype), spec.dtype.as_numpy_dtype)
+        return found
+
     def proto_specs(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Returns the specs of the context and of an example for `tf.io.parse_example`."""
         if self.columns is None:
@@ -215,13 +223,16 @@ def _shape(spec: Any) -> list[int | None]:
     return [None] if isinstance(spec, tf.io.RaggedFeature) else tf.TensorShape(spec.shape).as_list()
 
 
+def zero(dtype: tf.DType) -> Any:
+    """Returns 0 or ""."""
+    return b"" if dtype == tf.string else 0
+
+
 def _blank(spec: Any) -> Any:
     """Returns one row of padding."""
     if isinstance(spec, tf.io.RaggedFeature):
         return tf.RaggedTensor.from_row_lengths(tf.zeros([0], spec.dtype), tf.constant([0], spec.row_splits_dtype))
-    value = spec.default_value
-    if value is None:
-        value = "" if spec.dtype == tf.string else 0
+    value = zero(spec.dtype) if spec.default_value is None else spec.default_value
     return tf.broadcast_to(tf.constant(value, spec.dtype), [1, *_shape(spec)])
 
 

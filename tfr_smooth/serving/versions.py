@@ -47,12 +47,12 @@ def publish(path: str | os.PathLike[str], version: int | None, write: Callable[[
         target = Path(path) / str(number)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            _refuse_to_replace(target)
+            if target.exists():
+                raise FileExistsError(target)
             with _files.replacing(target, overwrite=False) as unfinished:
                 unfinished.mkdir()
                 with _quiet():
                     write(unfinished, number)
-                _refuse_to_replace(target)
             return target
         except OSError as error:
             if not target.exists():
@@ -72,8 +72,3 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         log.setLevel(level)
-
-
-def _refuse_to_replace(target: Path) -> None:
-    if target.exists():
-        raise FileExistsError(target)

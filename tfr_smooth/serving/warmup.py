@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _extras
-from tfr_smooth.serving.ranker_inputs import RankerInputs
+from tfr_smooth.serving.ranker_inputs import RankerInputs, zero
 
 # The path of the requests in a version directory, defined by TF Serving.
 FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
@@ -40,13 +40,7 @@ def make_requests(inputs: RankerInputs, signatures: Mapping[str, str], list_size
     context, document = _zero_example(context_spec), _zero_example(example_spec)
     both = _zero_example({**context_spec, **example_spec})
     for size in list_sizes:
-        tensors = {}
-        if inputs.takes_tensors:
-            for name, spec in inputs.tensor_specs().items():
-                outer = [1] if name in inputs.context else [1, size]
-                tensors[name] = np.full(
-                    [*outer, *spec.shape[len(outer) :]], _zero(spec.dtype), spec.dtype.as_numpy_dtype
-                )
+        tensors = inputs.zeros(size) if inputs.takes_tensors else {}
         lists = ExampleListWithContext(context=context, examples=[document] * size)
         by_kind = {
             "scores": tensors,
@@ -72,15 +66,11 @@ def write_requests(path: str | os.PathLike[str], requests: Iterable[Request]) ->
             file.write(log.SerializeToString())
 
 
-def _zero(dtype: tf.DType) -> Any:
-    return b"" if dtype == tf.string else 0
-
-
 def _zero_example(specs: Mapping[str, Any]) -> tf.train.Example:
     example = tf.train.Example()
     for name, spec in specs.items():
         if isinstance(spec, tf.io.FixedLenFeature):
             kind = "bytes" if spec.dtype == tf.string else "float" if spec.dtype.is_floating else "int64"
-            values = [_zero(spec.dtype)] * int(np.prod(spec.shape, dtype=int))
+            values = [zero(spec.dtype)] * int(np.prod(spec.shape, dtype=int))
             getattr(example.features.feature[name], f"{kind}_list").value.extend(values)
     return example

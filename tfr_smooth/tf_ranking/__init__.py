@@ -6,8 +6,7 @@ Requires `tensorflow_ranking`. `from tfr_smooth.tf_ranking import tfr` imports T
 
 # First: the modules below import TF-Ranking.
 from tfr_smooth.tf_ranking.compatibility import tfr
-from tfr_smooth.tf_ranking.hparams import PipelineHparams
 from tfr_smooth.tf_ranking.names import get, get_metric
-from tfr_smooth.tf_ranking.pipeline import MultiTaskPipeline, SimplePipeline
+from tfr_smooth.tf_ranking.pipeline import MultiTaskPipeline, PipelineHparams, SimplePipeline
 
 __all__ = ["MultiTaskPipeline", "PipelineHparams", "SimplePipeline", "get", "get_metric", "tfr"]

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_ranking as tfr
 
-from tfr_smooth import losses, metrics
+from tfr_smooth import keras_ranking, metrics
 
 # Prefix of TF-Ranking's metrics: both libraries have an "ndcg".
 TFR_PREFIX = "tfr/"
@@ -48,11 +48,7 @@ def get(
     """
     if loss in tfr.keras.losses.RankingLossKey.all_keys():
         return tfr.keras.losses.get(loss, reduction, lambda_weight, name, **kwargs)
-    return losses.get(loss, reduction=reduction, **_given(lambda_weight=lambda_weight, name=name), **kwargs)
-
-
-def _given(**optional: Any) -> dict[str, Any]:
-    return {name: value for name, value in optional.items() if value is not None}
+    return keras_ranking.get_loss(loss, reduction, lambda_weight, name, **kwargs)
 
 
 def get_metric(metric: str, name: str | None = None, **kwargs: Any) -> tf.keras.metrics.Metric:
@@ -77,7 +73,7 @@ def get_metric(metric: str, name: str | None = None, **kwargs: Any) -> tf.keras.
       ['ndcg_10', 'map', 'mrr_5']
     """
     if not metric.startswith(TFR_PREFIX):
-        return metrics.get(metric, **_given(name=name), **kwargs)
+        return metrics.get(metric, name=name, **kwargs)
     key, has_cutoff, topn = metric.removeprefix(TFR_PREFIX).partition("@")
     if has_cutoff:
         if not topn.isdecimal() or "topn" in kwargs:

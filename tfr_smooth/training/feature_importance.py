@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _extras, _plotting, metrics
-from tfr_smooth.evaluation.training_curves import write_png
+from tfr_smooth import _arguments, _plotting, metrics
 from tfr_smooth.training.scoring import for_inference
 
 if TYPE_CHECKING:
@@ -97,8 +96,7 @@ class FeatureImportance:
           True
         """
         top = _arguments.integer("top", top, least=1)
-        with _extras.needed("matplotlib", extra="evaluation", by="`FeatureImportance.plot`"), _plotting.theme():
-            write_png(path, draw(self, top))
+        _plotting.write_png(path, lambda: draw(self, top), by="`FeatureImportance.plot`")
 
 
 def draw(importance: FeatureImportance, top: int) -> Figure:

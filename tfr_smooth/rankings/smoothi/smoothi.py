@@ -32,7 +32,7 @@ from tfr_smooth import _arguments, _compiled, _lists, _serialization
 from tfr_smooth.rankings import dcg
 from tfr_smooth.rankings.dcg import Discount
 from tfr_smooth.rankings.ranking import Gain, Ranking
-from tfr_smooth.rankings.smoothi.tail import Tail, rank_gradient, to_scores
+from tfr_smooth.rankings.smoothi.tail import Settings, Tail, rank_gradient, sum_of_lists, to_scores
 
 # Softmax inputs below this magnitude are small, by the type of the scores. The closed form omits their third power in
 # the values (1e-8), and their second power, relative to the largest, in the gradient.
@@ -104,7 +104,7 @@ class SmoothI(Ranking):
 
         Time and memory O(K N) per list.
         """
-        arguments = scores, mask, _lists.num_ranks(scores, topn), *self._hyperparameters()
+        arguments = scores, mask, _lists.num_ranks(scores, topn), self._settings()
         rows = _recursion(tf.identity, *arguments, stop_gradient=self.stop_gradient)
         return tf.transpose(rows, [1, 0, 2])
 
@@ -126,7 +126,7 @@ class SmoothI(Ranking):
         if not self.stop_gradient:
             return super().rank_relevance(scores, relevance, mask, topn)
         at_ranks = tf.zeros([1, _lists.num_ranks(scores, topn)], scores.dtype)
-        by_rank = _rank_relevance(scores, relevance, mask, at_ranks, *self._hyperparameters())
+        by_rank = _rank_relevance(scores, relevance, mask, at_ranks, *self._settings())
         return tf.ensure_shape(by_rank, [scores.shape[0], at_ranks.shape[1]])
 
     def discounted_gain(
@@ -156,12 +156,12 @@ class SmoothI(Ranking):
             return super().discounted_gain(scores, relevance, mask, discount=discount, topn=topn, gain=gain)
         discounts = dcg.discounts_at_ranks(discount, _lists.num_ranks(scores, topn), mask)
         weights = tf.cast(discounts, scores.dtype), tf.constant(gain.kind == "exponential")
-        arguments = scores, tf.stop_gradient(relevance), mask, *weights, *self._hyperparameters()
+        arguments = scores, tf.stop_gradient(relevance), mask, *weights, *self._settings()
         return tf.ensure_shape(_discounted_gain(*arguments), scores.shape[:1])
 
-    def _hyperparameters(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _settings(self) -> Settings:
         alpha = _compiled.scalar(self.alpha, tf.float64)
-        return alpha, tf.constant(self.delta, tf.float64), tf.constant(self.shift)
+        return Settings(alpha, tf.constant(self.delta, tf.float64), tf.constant(self.shift))
 
 
 def _recursion(
@@ -169,14 +169,12 @@ def _recursion(
     scores: tf.Tensor,
     mask: tf.Tensor,
     ranks: tf.Tensor | int,
-    alpha: tf.Tensor,
-    delta: tf.Tensor,
-    is_shifted: tf.Tensor,
+    settings: Settings,
     *,
     stop_gradient: bool = True,
 ) -> tf.Tensor:
     """Returns `read` applied to the indicators of each rank, [K, batch, ..], using TensorFlow's own operations."""
-    inputs = _logits(tf.cast(scores, tf.float64), mask, alpha, is_shifted)
+    inputs = _logits(tf.cast(scores, tf.float64), mask, settings)
     real_ranks = tf.transpose(_lists.rank_mask(mask, ranks))
 
     def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
@@ -187,7 +185,7 @@ def _recursion(
         exponents = tf.stop_gradient(_exponents(logits, mask)) + (near - tf.stop_gradient(near))
         indicators = _softmax(tf.exp(exponents), mask)
         row = tf.cast(indicators * tf.cast(real_ranks[rank, :, tf.newaxis], tf.float64), scores.dtype)
-        return rank + 1, held * (1.0 - delta - indicators), rows.write(rank, read(row))
+        return rank + 1, held * (1.0 - settings.delta - indicators), rows.write(rank, read(row))
 
     rows = tf.TensorArray(scores.dtype, size=ranks)
     state = (0, tf.ones_like(inputs), rows)
@@ -195,12 +193,12 @@ def _recursion(
 
 
 def _plain_relevance(
-    scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, at_ranks: tf.Tensor, *hyperparameters: tf.Tensor
+    scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, at_ranks: tf.Tensor, *settings: tf.Tensor
 ) -> tf.Tensor:
     def read(indicators: tf.Tensor) -> tf.Tensor:
         return tf.reduce_sum(relevance * indicators, axis=1)
 
-    return tf.transpose(_recursion(read, scores, mask, _lists.length(at_ranks), *hyperparameters))
+    return tf.transpose(_recursion(read, scores, mask, _lists.length(at_ranks), Settings(*settings)))
 
 
 def _plain_gain(
@@ -209,56 +207,52 @@ def _plain_gain(
     mask: tf.Tensor,
     discounts: tf.Tensor,
     is_exponential: tf.Tensor,
-    *hyperparameters: tf.Tensor,
+    *settings: tf.Tensor,
 ) -> tf.Tensor:
-    by_rank = _plain_relevance(scores, relevance, mask, discounts, *hyperparameters)
+    by_rank = _plain_relevance(scores, relevance, mask, discounts, *settings)
     return tf.reduce_sum(discounts * dcg.gain_and_derivative(by_rank, relevance, is_exponential)[0], axis=1)
 
 
 @_compiled.differentiable(_plain_relevance)
 def _rank_relevance(
-    scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, at_ranks: tf.Tensor, *hyperparameters: tf.Tensor
+    scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, at_ranks: tf.Tensor, *settings: tf.Tensor
 ) -> _compiled.WithGradient:
-    """Computes the relevance at each rank, [batch, K], and its gradient function.
+    """Returns the relevance at each rank, [batch, K], and its gradient function; `at_ranks` are zeros, [1, K]."""
 
-    Args:
-      scores: [batch, list], float32 or float64.
-      relevance: [batch, list], 0 at padding.
-      mask: [batch, list] bool.
-      at_ranks: [1, K], zeros in the type of the scores.
-      *hyperparameters: alpha and delta, float64, and whether to subtract the list's minimum from the scores.
-    """
-    is_sharp, looped, has_tail = _plan(scores, mask, at_ranks, *hyperparameters)
-    dtype, padded_ranks = scores.dtype, _compiled.pad(at_ranks)
-    arrays = [_compiled.pad(tensor) for tensor in (scores, relevance, mask)]
-    shared = [padded_ranks, looped, *hyperparameters]
-    by_rank, factors = _in_precision(_RELEVANCE_LOOPS, is_sharp, shared, arrays, (dtype, dtype))()
-
-    def with_tail() -> tf.Tensor:
-        inputs = _logits(*arrays[::2], *hyperparameters)
-        tail = Tail(inputs, arrays[1], arrays[2], factors, hyperparameters[1], looped, padded_ranks)
-        return by_rank + tail.only(tail.rank_relevance)
-
-    by_rank = tf.stop_gradient(tf.cond(has_tail, with_tail, lambda: by_rank))
-    by_rank = _of_real_ranks(by_rank, arrays[2])
-
-    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+    def computed(weights: tf.Tensor, with_gradient: bool) -> tuple[tf.Tensor, tf.Tensor]:
         is_exponential = tf.constant(False)
-        _, of_sum = _gain_with_gradient(scores, relevance, mask, upstream, is_exponential, *hyperparameters)
-        return of_sum(tf.ones_like(scores[:, 0]))
+        return _ranks(scores, relevance, mask, weights, is_exponential, Settings(*settings), with_gradient)
 
-    return by_rank[: tf.shape(scores)[0], : tf.shape(at_ranks)[1]], gradient
+    by_rank, _ = computed(at_ranks, with_gradient=False)
+    return tf.cast(by_rank, scores.dtype), lambda upstream: computed(upstream, with_gradient=True)[1]
 
 
-def _gain_with_gradient(
+@_compiled.differentiable(_plain_gain)
+def _discounted_gain(
     scores: tf.Tensor,
     relevance: tf.Tensor,
     mask: tf.Tensor,
     discounts: tf.Tensor,
     is_exponential: tf.Tensor,
-    *hyperparameters: tf.Tensor,
+    *settings: tf.Tensor,
 ) -> _compiled.WithGradient:
-    r"""Computes $\sum_r D_r g(y_r)$, [batch], and its gradient in one pass over the ranks: g'(y_r) is known at rank r.
+    """Returns the discounted gain, [batch], and its gradient function."""
+    by_rank, gradient = _ranks(scores, relevance, mask, discounts, is_exponential, Settings(*settings), True)
+    gain, _ = dcg.gain_and_derivative(by_rank, tf.cast(relevance, by_rank.dtype), is_exponential)
+    total = tf.reduce_sum(tf.cast(discounts, by_rank.dtype) * gain, axis=1)
+    return tf.cast(total, scores.dtype), lambda upstream: upstream[:, tf.newaxis] * gradient
+
+
+def _ranks(
+    scores: tf.Tensor,
+    relevance: tf.Tensor,
+    mask: tf.Tensor,
+    discounts: tf.Tensor,
+    is_exponential: tf.Tensor,
+    settings: Settings,
+    with_gradient: bool,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    r"""Computes the relevance y at each rank and the gradient of $\sum_r D_r g(y_r)$ in one pass over the ranks.
 
     Args:
       scores: [batch, list], float32 or float64.
@@ -266,39 +260,33 @@ def _gain_with_gradient(
       mask: [batch, list] bool.
       discounts: [batch or 1, K], D in the type of the scores.
       is_exponential: Whether g is exponential; otherwise it is linear.
-      *hyperparameters: alpha and delta, float64, and whether to subtract the list's minimum from the scores.
+      settings: The hyperparameters.
+      with_gradient: Whether to compute the gradient.
+
+    Returns:
+      The relevance, [batch, K] float64, and the gradient, [batch, list], or zeros.
     """
-    is_sharp, looped, has_tail = _plan(scores, mask, discounts, *hyperparameters)
+    is_sharp, looped, has_tail = _plan(scores, mask, discounts, settings)
     arrays = [_compiled.pad(tensor) for tensor in (scores, relevance, mask)]
-    discounts = _of_real_ranks(_compiled.pad(discounts), arrays[2])
-    results = (tf.float64, scores.dtype, scores.dtype)
-    shared = [is_exponential, looped, *hyperparameters]
-    value, gradient, factors = _in_precision(_GAIN_LOOPS, is_sharp, shared, [*arrays, discounts], results)()
+    weights = _of_real_ranks(_compiled.pad(discounts), arrays[2])
+    results, shared = (tf.float64, scores.dtype, scores.dtype), [is_exponential, looped, *settings]
+    loops = _LOOPS[with_gradient]
+    by_rank, gradient, factors = _in_precision(loops, is_sharp, shared, [*arrays, weights], results)()
 
     def with_tail() -> tuple[tf.Tensor, tf.Tensor]:
-        inputs = _logits(*arrays[::2], *hyperparameters)
-        tail = Tail(inputs, arrays[1], arrays[2], factors, hyperparameters[1], looped, discounts)
-        gain, derivative = dcg.gain_and_derivative(tail.rank_relevance, arrays[1], is_exponential)
-        total = tf.reduce_sum(tf.cast(tail.only(discounts * gain), value.dtype), axis=1)
-        of_tail = to_scores(tail.gradient(discounts * derivative), *arrays[::2], *hyperparameters[::2])
-        return value + total, gradient + of_tail
+        inputs = _logits(arrays[0], arrays[2], settings)
+        tail = Tail(inputs, arrays[1], arrays[2], factors, settings.delta, looped, weights)
+        _, derivative = dcg.gain_and_derivative(tail.rank_relevance, arrays[1], is_exponential)
+        of_tail = to_scores(tail.gradient(weights * derivative), arrays[0], arrays[2], settings)
+        return by_rank + tf.cast(tail.only(tail.rank_relevance), by_rank.dtype), gradient + of_tail
 
-    value, gradient = map(tf.stop_gradient, tf.cond(has_tail, with_tail, lambda: (value, gradient)))
-    gradient = _compiled.unpad(gradient, scores)
-    value = tf.cast(value[: tf.shape(scores)[0]], scores.dtype)
-    return value, lambda upstream: upstream[:, tf.newaxis] * gradient
-
-
-_discounted_gain = _compiled.differentiable(_plain_gain)(_gain_with_gradient)
+    by_rank, gradient = map(tf.stop_gradient, tf.cond(has_tail, with_tail, lambda: (by_rank, gradient)))
+    by_rank = _of_real_ranks(by_rank, arrays[2])
+    return by_rank[: tf.shape(scores)[0], : tf.shape(discounts)[1]], _compiled.unpad(gradient, scores)
 
 
 def _plan(
-    scores: tf.Tensor,
-    mask: tf.Tensor,
-    at_ranks: tf.Tensor,
-    alpha: tf.Tensor,
-    delta: tf.Tensor,
-    is_shifted: tf.Tensor,
+    scores: tf.Tensor, mask: tf.Tensor, at_ranks: tf.Tensor, settings: Settings
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns how to compute K ranks, given at_ranks [.., K].
 
@@ -307,11 +295,11 @@ def _plan(
     """
     lowest, highest = _lists.extremes(scores, mask)
     # Halves avoid overflow for empty lists, which have the extreme floats.
-    spread = tf.where(is_shifted, highest / 2.0 - lowest / 2.0, tf.maximum(highest, -lowest) / 2.0)
-    largest = 2.0 * alpha * tf.cast(tf.reduce_max(tf.pad(spread, [[0, 1]])), tf.float64)
+    spread = tf.where(settings.is_shifted, highest / 2.0 - lowest / 2.0, tf.maximum(highest, -lowest) / 2.0)
+    largest = 2.0 * settings.alpha * tf.cast(tf.reduce_max(tf.pad(spread, [[0, 1]])), tf.float64)
     documents = tf.reduce_max(tf.reduce_sum(tf.cast(tf.pad(mask, [[0, 1], [0, 1]]), tf.int32), axis=1))
     ranks = tf.minimum(tf.shape(at_ranks)[1], tf.maximum(documents, 1))
-    looped = tf.minimum(ranks, _small_from(largest, delta, scores.dtype))
+    looped = tf.minimum(ranks, _small_from(largest, settings.delta, scores.dtype))
     return largest > _FLOAT32_RANGE, looped, looped < ranks
 
 
@@ -336,75 +324,47 @@ def _in_precision(
     return functools.partial(tf.cond, is_sharp, run[tf.float64], run[tf.float32])
 
 
-def _gain_loop(
-    dtype: tf.DType,
-    is_exponential: tf.Tensor,
-    looped: tf.Tensor,
-    alpha: tf.Tensor,
-    delta: tf.Tensor,
-    is_shifted: tf.Tensor,
-    scores: tf.Tensor,
-    relevance: tf.Tensor,
-    mask: tf.Tensor,
-    discounts: tf.Tensor,
+def _loop(
+    dtype: tf.DType, with_gradient: bool, is_exponential: tf.Tensor, looped: tf.Tensor, *tensors: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns gain and gradient of the first ranks, computed in this type, and the factors of the next rank."""
-    precise, relevance, discounts, delta = (tf.cast(x, dtype) for x in (scores, relevance, discounts, delta))
-    inputs = _logits(precise, mask, alpha, is_shifted)
-
-    def body(rank: tf.Tensor, factors: tf.Tensor, value: tf.Tensor, gradient: tf.Tensor) -> tuple[Any, ...]:
-        indicators = _softmax(tf.exp(_exponents(inputs * factors, mask)), mask)
-        at_rank = _sum(relevance * indicators)
-        gain, derivative = dcg.gain_and_derivative(at_rank, relevance, is_exponential)
-        discount = discounts[:, rank, tf.newaxis]
-        value += tf.cast(discount * gain, tf.float64)
-        gradient += discount * derivative * rank_gradient(indicators, relevance, at_rank, factors)
-        return rank + 1, factors * (1.0 - delta - indicators), value, gradient
-
-    state = (0, tf.ones_like(inputs), tf.zeros_like(inputs[:, :1], tf.float64), tf.zeros_like(inputs))
-    _, factors, value, gradient = tf.while_loop(lambda rank, *_: rank < looped, body, state)
-    gradient = to_scores(gradient, precise, mask, alpha, is_shifted)
-    return value[:, 0], tf.cast(gradient, scores.dtype), tf.cast(factors, scores.dtype)
-
-
-def _relevance_loop(
-    dtype: tf.DType,
-    at_ranks: tf.Tensor,
-    looped: tf.Tensor,
-    alpha: tf.Tensor,
-    delta: tf.Tensor,
-    is_shifted: tf.Tensor,
-    scores: tf.Tensor,
-    relevance: tf.Tensor,
-    mask: tf.Tensor,
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the relevance at the first ranks, computed in this type, 0 at later ones, and the factors of the next."""
-    precise, relevance, delta = (tf.cast(x, dtype) for x in (scores, relevance, delta))
-    inputs = _logits(precise, mask, alpha, is_shifted)
+    """Returns the results of `_ranks` for the first ranks, computed in this type, and the factors of the next rank."""
+    settings, (scores, relevance, mask, discounts) = Settings(*tensors[:3]), tensors[3:]
+    precise, relevance, discounts, delta = (tf.cast(x, dtype) for x in (scores, relevance, discounts, settings.delta))
+    inputs = _logits(precise, mask, settings)
     # Rows after the loop stay 0.
-    rows = tf.zeros([tf.shape(at_ranks)[1], tf.shape(scores)[0]], dtype)
-    rows = tf.TensorArray(dtype, size=tf.shape(at_ranks)[1]).unstack(rows)
+    rows = tf.TensorArray(dtype, size=tf.shape(discounts)[1]).unstack(tf.transpose(tf.zeros_like(discounts)))
 
-    def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
+    def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray, gradient: tf.Tensor) -> tuple[Any, ...]:
         indicators = _softmax(tf.exp(_exponents(inputs * factors, mask)), mask)
-        rows = rows.write(rank, _sum(relevance * indicators)[:, 0])
-        return rank + 1, factors * (1.0 - delta - indicators), rows
+        at_rank = sum_of_lists(relevance * indicators)
+        if with_gradient:
+            _, derivative = dcg.gain_and_derivative(at_rank, relevance, is_exponential)
+            weights = discounts[:, rank, tf.newaxis] * derivative
+            gradient += weights * rank_gradient(indicators, relevance, at_rank, factors)
+        return rank + 1, factors * (1.0 - delta - indicators), rows.write(rank, at_rank[:, 0]), gradient
 
-    _, factors, rows = tf.while_loop(lambda rank, *_: rank < looped, body, (0, tf.ones_like(inputs), rows))
-    return tf.cast(tf.transpose(rows.stack()), scores.dtype), tf.cast(factors, scores.dtype)
+    state = (0, tf.ones_like(inputs), rows, tf.zeros_like(inputs))
+    _, factors, rows, gradient = tf.while_loop(lambda rank, *_: rank < looped, body, state)
+    by_rank, gradient = tf.transpose(rows.stack()), to_scores(gradient, precise, mask, settings)
+    return tf.cast(by_rank, tf.float64), tf.cast(gradient, scores.dtype), tf.cast(factors, scores.dtype)
 
 
-_PRECISIONS = (tf.float32, tf.float64)
-_GAIN_LOOPS = {dtype: _compiled.program(functools.partial(_gain_loop, dtype)) for dtype in _PRECISIONS}
-_RELEVANCE_LOOPS = {dtype: _compiled.program(functools.partial(_relevance_loop, dtype)) for dtype in _PRECISIONS}
+# By whether the gradient is computed, and by precision.
+_LOOPS = {
+    with_gradient: {
+        dtype: _compiled.program(functools.partial(_loop, dtype, with_gradient)) for dtype in (tf.float32, tf.float64)
+    }
+    for with_gradient in (False, True)
+}
 
 
-def _logits(scores: tf.Tensor, mask: tf.Tensor, alpha: tf.Tensor, *others: tf.Tensor) -> tf.Tensor:
-    """Returns alpha S of Eq. 7, [batch, list], 0 at padding; the last argument is whether to subtract the minimum."""
+def _logits(scores: tf.Tensor, mask: tf.Tensor, settings: Settings) -> tf.Tensor:
+    """Returns alpha S of Eq. 7, [batch, list], 0 at padding."""
     lowest = tf.reduce_min(tf.where(mask, scores, scores.dtype.max), axis=1, keepdims=True)
     # The gradient flows through the minimum.
-    scores = tf.where(mask, scores - tf.where(others[-1], lowest, tf.zeros_like(lowest)), tf.zeros_like(scores))
-    alpha = tf.cast(alpha, scores.dtype)
+    shift = tf.where(settings.is_shifted, lowest, tf.zeros_like(lowest))
+    scores = tf.where(mask, scores - shift, tf.zeros_like(scores))
+    alpha = tf.cast(settings.alpha, scores.dtype)
     limit = _LARGEST / tf.maximum(alpha, 1.0)
     return alpha * tf.clip_by_value(scores, -limit, limit)
 
@@ -422,11 +382,7 @@ def _softmax(exponentials: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Returns the softmax over the real documents, [batch, list]; 0 for empty lists."""
     weights = exponentials * tf.cast(mask, exponentials.dtype)
     # The maximum only affects empty lists.
-    return weights * (1.0 / tf.maximum(_sum(weights), 1e-30))
-
-
-def _sum(values: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_sum(values, axis=1, keepdims=True)
+    return weights * (1.0 / tf.maximum(sum_of_lists(weights), 1e-30))
 
 
 def _of_real_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

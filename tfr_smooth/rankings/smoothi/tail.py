@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import tensorflow as tf
 
 from tfr_smooth import _lists
+
+
+class Settings(NamedTuple):
+    """The hyperparameters as scalar tensors: alpha and delta, float64, and whether to subtract the list's minimum."""
+
+    alpha: tf.Tensor
+    delta: tf.Tensor
+    is_shifted: tf.Tensor
 
 
 class Tail:
@@ -39,7 +49,7 @@ class Tail:
         real, count = tf.cast(mask, inputs.dtype), _lists.count(mask, inputs.dtype)
         inputs *= factors
         products = (inputs, relevance, relevance * inputs, inputs**2, relevance * inputs**2)
-        x, y, yx, xx, yxx = (_sum(product) / count for product in products)
+        x, y, yx, xx, yxx = (sum_of_lists(product) / count for product in products)
         first, second = yx - x * y, (yxx - 2.0 * x * yx + x * x * y) - y * (xx - x * x)
         self._real, self._share = real, factors / count
         self._inputs, self._relevance = real * (inputs - x), real * (relevance - y)
@@ -62,7 +72,7 @@ class Tail:
         """Returns the gradient of the relevance, weighted by [batch, K] and summed, with respect to the logits."""
         weights = self.only(weights)
         factors = (self._powers, self._linear, self._powers * self._above_mean)
-        constant, linear, mean = (_sum(weights * factor) for factor in factors)
+        constant, linear, mean = (sum_of_lists(weights * factor) for factor in factors)
         return self._share * (self._relevance * (constant + linear * self._inputs) - self._real * mean)
 
 
@@ -71,21 +81,21 @@ def rank_gradient(indicators: tf.Tensor, relevance: tf.Tensor, at_rank: tf.Tenso
     gradient = indicators * (relevance - at_rank)
     # The gradients sum to 0 up to the rounding of `at_rank`. For a flat softmax the rounding adds up over the list; for
     # a sharp softmax it would dominate the gradient of the highest document.
-    return factors * (gradient - indicators * _sum(gradient))
+    return factors * (gradient - indicators * sum_of_lists(gradient))
 
 
-def to_scores(
-    gradient: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, alpha: tf.Tensor, is_shifted: tf.Tensor
-) -> tf.Tensor:
+def to_scores(gradient: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, settings: Settings) -> tf.Tensor:
     """Converts the gradient with respect to the logits to the gradient with respect to the scores.
 
     Tied minima share the gradient of the minimum.
     """
     lowest = tf.reduce_min(tf.where(mask, scores, scores.dtype.max), axis=1, keepdims=True)
     is_lowest = tf.cast(tf.logical_and(mask, tf.equal(scores, lowest)), scores.dtype)
-    shared = tf.where(is_shifted, _sum(gradient) / tf.maximum(_sum(is_lowest), 1.0), tf.zeros_like(lowest))
-    return tf.cast(alpha, scores.dtype) * (gradient - shared * is_lowest)
+    shared = sum_of_lists(gradient) / tf.maximum(sum_of_lists(is_lowest), 1.0)
+    shared = tf.where(settings.is_shifted, shared, tf.zeros_like(lowest))
+    return tf.cast(settings.alpha, scores.dtype) * (gradient - shared * is_lowest)
 
 
-def _sum(values: tf.Tensor) -> tf.Tensor:
+def sum_of_lists(values: tf.Tensor) -> tf.Tensor:
+    """Returns the sum of each list, [batch, 1]."""
     return tf.reduce_sum(values, axis=1, keepdims=True)

@@ -21,12 +21,8 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments, _compiled, _lists
 
-# With method="normal", this many documents at the ends of the ranking keep their exact distribution.
-_EXACT_AT_ENDS = 16
 # One in this many states of the recursion is stored for the gradient; the others are recomputed.
 _STATES_BETWEEN = 16
-# Far below every log probability, but finite.
-_LOG_OF_NOTHING = -1e6
 
 
 def win_probabilities(scores: tf.Tensor, mask: tf.Tensor, *, sigma: float = 1.0) -> tf.Tensor:
@@ -59,64 +55,6 @@ def win_probabilities(scores: tf.Tensor, mask: tf.Tensor, *, sigma: float = 1.0)
     return win_probabilities_of(scores, mask, tf.constant(_arguments.scale("sigma", sigma), tf.float64))
 
 
-def rank_distributions(
-    scores: tf.Tensor,
-    mask: tf.Tensor,
-    *,
-    sigma: float = 1.0,
-    method: str = "exact",
-    sinkhorn_iterations: int = 0,
-) -> tf.Tensor:
-    r"""Returns the distribution $p_j(r)$ of each document's rank, starting at 0 (Eq. 11 and 12 of SoftRank).
-
-    The distribution of each document sums to 1. The probabilities of each rank, summed over documents, are near 1; the
-    error comes from the assumption of independent contests. The paper's remedy is Sinkhorn scaling (section 3.2). Each
-    Sinkhorn step divides every rank by its sum over documents, then every document by its sum over ranks.
-
-    Args:
-      scores: [batch, list], float32 or float64.
-      mask: [batch, list] bool, False for padding.
-      sigma: Standard deviation of a score, > 0, in the unit of the scores.
-      method: "exact" or "normal" (section 3.6). "normal" uses the recursion for the 16 documents with the expected rank
-        farthest from the middle, and otherwise a normal distribution with mean $\sum_i \pi_{ij}$ and variance
-        $\sum_i \pi_{ij} (1 - \pi_{ij})$, integrated over $r \pm 1/2$, with the tails added to the end ranks. The
-        measured error of a probability is 0.004 if sigma is at least the standard deviation of the scores, and 0.012 at
-        a third of it. If hardly any contest is open, a normal is a bad fit (0.2).
-      sinkhorn_iterations: The number of Sinkhorn steps, >= 0; there is no other stopping rule. Documents sum to 1
-        after any number of steps, ranks only in the limit. Longer lists and smaller sigma need more steps. If sigma is
-        three times the standard deviation of the scores, the error after 20 steps is 2e-9 for 10 documents, 1e-3 for 30
-        and 0.04 for 120. If sigma equals the standard deviation, it is 1e-4, 0.03 and 0.25.
-
-    Returns:
-      [batch, list, rank] float64; 0 at padding and at ranks beyond the real documents.
-
-    Raises:
-      ValueError: If an argument is out of range.
-
-    Time O(N^3), memory O(N^2) for the value and O(N^2.5) with the gradient; "normal": time and memory O(N^2). Each
-    Sinkhorn step adds O(N^2) to both.
-
-    Example:
-      >>> import tensorflow as tf
-      >>> from tfr_smooth import rankings
-      >>> print(rankings.rank_distributions(tf.constant([[0.0, 1.0, 0.0]]), tf.ones([1, 3], tf.bool)).numpy().round(3))
-      [[[0.12  0.5   0.38 ]
-        [0.578 0.365 0.057]
-        [0.12  0.5   0.38 ]]]
-    """
-    _arguments.choice("method", method, ("exact", "normal"))
-    steps = _arguments.integer("sinkhorn_iterations", sinkhorn_iterations, least=0)
-    probabilities = win_probabilities(scores, mask, sigma=sigma)
-    length = _lists.length(scores)
-    if method == "normal":
-        distributions = _normal(probabilities, mask)
-    else:
-        distributions = rank_binomial(probabilities, loss_probabilities(probabilities), length)
-    places = tf.logical_and(mask[:, :, tf.newaxis], _lists.rank_mask(mask, length)[:, tf.newaxis])
-    distributions = _lists.fill(distributions, places, 0.0)
-    return _sinkhorn(distributions, places, steps) if steps else distributions
-
-
 def win_probabilities_of(scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
     """Returns `win_probabilities` for a float64 scalar sigma."""
     probabilities = 0.5 * tf.math.erfc(_deviations_behind(scores, sigma))
@@ -137,18 +75,17 @@ def _deviations_behind(scores: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
     return tf.clip_by_value(columns - rows, -limit, limit) / (2.0 * sigma)
 
 
-def loss_probabilities(win_probabilities: tf.Tensor) -> tf.Tensor:
+def _loss_probabilities(win_probabilities: tf.Tensor) -> tf.Tensor:
     """Returns 1 - `win_probabilities`, accurate also where a win is almost certain; 1 without a contest."""
     lost = tf.transpose(win_probabilities, [0, 2, 1])
     return _lists.fill(lost, win_probabilities + lost > 0.0, 1.0)
 
 
-def rank_binomial(wins: tf.Tensor, lost: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:
+def rank_binomial(wins: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:
     """Returns rank distributions by the recursion of Eq. 11 and 12, cut at K ranks: no rank depends on a later rank.
 
     Args:
       wins: [batch, i, j] float64, the probability that i beats j; the gradient flows to it.
-      lost: [batch, i, j] float64, 1 - `wins`.
       ranks: The number of ranks K.
 
     Returns:
@@ -157,7 +94,7 @@ def rank_binomial(wins: tf.Tensor, lost: tf.Tensor, ranks: tf.Tensor | int) -> t
     Time O(K N^2); memory O(K N), and for the gradient O((N / 16 + 16) K N), per list (N documents j, N contests i).
     """
     start = tf.one_hot(tf.zeros_like(wins[:, 0], tf.int32), ranks, dtype=wins.dtype)
-    return tf.ensure_shape(_by_recursion(wins, lost, start), start.shape)
+    return tf.ensure_shape(_by_recursion(wins, _loss_probabilities(wins), start), start.shape)
 
 
 def _plain_recursion(wins: tf.Tensor, _: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
@@ -229,35 +166,3 @@ def _after_contest(distributions: tf.Tensor, won: tf.Tensor, lost: tf.Tensor) ->
 def mean_and_variance(wins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the mean of each document's rank (Eq. 10) and its variance (section 3.6), [batch, list] each."""
     return tf.reduce_sum(wins, axis=1), tf.reduce_sum(wins * (1.0 - wins), axis=1)
-
-
-def _normal(wins: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Returns [batch, list, rank] by section 3.6: exact at the ends of the ranking, normal between them."""
-    length = tf.shape(mask)[1]
-    mean, variance = mean_and_variance(wins)
-    # A variance of 0 means that the rank is certain and equals the mean: any small deviation gives this result.
-    deviation = tf.sqrt(tf.maximum(variance, 1e-12))
-    last = tf.reduce_sum(tf.cast(mask, wins.dtype), axis=1, keepdims=True) - 1.0
-    ranks = tf.range(tf.cast(length, wins.dtype), dtype=wins.dtype)
-    edges = (ranks + 0.5 - mean[:, :, tf.newaxis]) / deviation[:, :, tf.newaxis]
-    below = 0.5 * tf.math.erfc(edges / -math.sqrt(2.0))
-    below = tf.where((ranks < last)[:, tf.newaxis], below, tf.ones_like(below))
-    normal = below - tf.pad(below[:, :, :-1], [[0, 0], [0, 0], [1, 0]])
-
-    extreme = _lists.fill(tf.abs(mean - last / 2.0), mask, -1.0)
-    ends = tf.math.top_k(extreme, tf.minimum(_EXACT_AT_ENDS, length)).indices
-    won, lost = (tf.gather(pairs, ends, axis=2, batch_dims=1) for pairs in (wins, loss_probabilities(wins)))
-    exact = rank_binomial(won, lost, length)
-    lists_of_ends = tf.repeat(tf.range(tf.shape(ends)[0])[:, tf.newaxis], tf.shape(ends)[1], axis=1)
-    return tf.tensor_scatter_nd_update(normal, tf.stack([lists_of_ends, ends], axis=-1), exact)
-
-
-def _sinkhorn(distributions: tf.Tensor, places: tf.Tensor, steps: int) -> tf.Tensor:
-    """Scales documents and ranks in turn to sum to 1, in log space; only entries of `places` may be nonzero."""
-    nothing = tf.fill(tf.shape(distributions), tf.constant(_LOG_OF_NOTHING, distributions.dtype))
-    # The floor keeps every entry positive: a matrix with zeros may have no doubly stochastic scaling.
-    logs = tf.where(places, tf.math.log(tf.maximum(distributions, 1e-300)), nothing)
-    for _ in range(steps):
-        for axis in (1, 2):  # over documents, then over ranks
-            logs = tf.where(places, logs - tf.reduce_logsumexp(logs, axis=axis, keepdims=True), nothing)
-    return _lists.fill(tf.exp(logs), places, 0.0)

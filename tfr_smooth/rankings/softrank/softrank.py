@@ -28,7 +28,6 @@ from tfr_smooth.rankings.dcg import Discount
 from tfr_smooth.rankings.ranking import DocumentRanking
 from tfr_smooth.rankings.softrank.log2_mixture import log2_mixture
 from tfr_smooth.rankings.softrank.rank_distributions import (
-    loss_probabilities,
     mean_and_variance,
     rank_binomial,
     win_densities,
@@ -51,7 +50,7 @@ class SoftRank(DocumentRanking):
     Raises:
       ValueError: If `sigma` is out of range.
 
-    Time O(M N^2) and memory O(N^2) per list for NDCG without a cutoff, with M = 12 to 33 terms. Metrics that need
+    Time O(M N^2) and memory O(N^2) per list for NDCG without a cutoff, with M = 16 to 33 terms. Metrics that need
     single ranks use the recursion over K ranks: time O(K N^2); memory O(N^2 + K N), and O((N / 16 + 16) K N) for the
     gradient. Computed in float64.
 
@@ -81,8 +80,7 @@ class SoftRank(DocumentRanking):
           [batch, K, list], in the type of the scores; 0 at padding and at ranks beyond the real documents.
         """
         ranks = _lists.num_ranks(scores, topn)
-        wins = self._wins(scores, mask)
-        distributions = tf.transpose(rank_binomial(wins, loss_probabilities(wins), ranks), [0, 2, 1])
+        distributions = tf.transpose(rank_binomial(self._wins(scores, mask), ranks), [0, 2, 1])
         real = tf.logical_and(_lists.rank_mask(mask, ranks)[:, :, tf.newaxis], mask[:, tf.newaxis])
         return tf.cast(_lists.fill(distributions, real, 0.0), scores.dtype)
 
@@ -117,7 +115,7 @@ class SoftRank(DocumentRanking):
         else:
             if isinstance(discount, tuple):  # 0 beyond the table
                 ranks = min(len(discount), ranks) if isinstance(ranks, int) else tf.minimum(len(discount), ranks)
-            distributions = rank_binomial(wins, loss_probabilities(wins), ranks)
+            distributions = rank_binomial(wins, ranks)
             expected = tf.linalg.matvec(distributions, dcg.discounts_at_ranks(discount, ranks, mask))
         return _lists.fill(tf.cast(expected, scores.dtype), mask, 0.0)
 
