@@ -25,7 +25,8 @@ KERAS_2 = tests/tf_ranking tests/serving tests/training tests/metrics/test_prope
 	tests/test_keras_users.py tests/test_list_attention.py tests/test_list_layers.py tests/test_models.py \
 	tests/test_normalization.py tests/test_notebooks.py tests/test_position_bias.py tests/test_ranker.py \
 	tests/test_ranker_labels.py tests/test_table_scorer.py \
-	tests/recommendation/test_recommender.py tests/recommendation/test_sharded.py \
+	tests/recommendation/test_export.py tests/recommendation/test_recommender.py \
+	tests/recommendation/test_sharded.py \
 	tfr_smooth/losses tfr_smooth/metrics tfr_smooth/tf_ranking
 PARTS_latest = "$(FIRST)" "$(FIRST:%=--ignore=%)"
 PARTS_ranking = "$(KERAS_2)"

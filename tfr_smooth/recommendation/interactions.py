@@ -66,9 +66,9 @@ class Interactions:
         """Brings the fields into one form and checks them."""
         if isinstance(self.matrix, np.ma.MaskedArray):
             raise ValueError("`matrix` must have no mask: pass `matrix.filled(0)`.")
+        if len(shape := np.shape(self.matrix)) != 2:  # SciPy before 1.13 makes a row of a vector
+            raise ValueError(f"`matrix` must have the shape [users, items], got {shape}.")
         matrix = sparse.csr_array(self.matrix, dtype=np.float32, copy=True)
-        if matrix.ndim != 2:
-            raise ValueError(f"`matrix` must have the shape [users, items], got {matrix.shape}.")
         if not np.isfinite(matrix.data).all():
             raise ValueError(f"`matrix` must have finite numbers, got {matrix.data[~np.isfinite(matrix.data)][0]}.")
         stored = matrix.nnz

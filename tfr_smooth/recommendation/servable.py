@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfr_smooth import _keras
 from tfr_smooth.models import PADDING_SCORE
 from tfr_smooth.recommendation.batches import dense_labels
 from tfr_smooth.recommendation.factors import CatalogFactors
@@ -65,7 +66,9 @@ class Servable(tf.Module):
 
     def __init__(self, model: CatalogFactors, interactions: Interactions, *, topn: int, exclude_seen: bool) -> None:
         super().__init__()
-        self._model, self._topn, self._exclude_seen = model, topn, exclude_seen
+        self._topn, self._exclude_seen = topn, exclude_seen
+        # In a function: with the model itself, Keras would also save all of its functions.
+        self._model_of, self._variables = lambda: model, _keras.tensorflow_variables(model.variables)
         self.no_item = no_item(interactions.item_ids)
         if self.no_item in interactions.item_ids.tolist():
             raise ValueError(f"`item_ids` must not contain {self.no_item!r}, which is the id after the last item.")
@@ -94,19 +97,20 @@ class Servable(tf.Module):
         seen = tf.gather(tf.RaggedTensor.from_row_splits(self._seen, self._row_splits, validate=False), rows)
         seen = tf.where(is_known[:, tf.newaxis], seen.to_tensor(-1), -1)
         # Unknown users get what users without items get.
-        unknown = self._model.history_vectors(tf.constant([[-1]]))
-        vectors = tf.where(is_known[:, tf.newaxis], self._model.user_vectors(rows), unknown)
+        model = self._model_of()
+        unknown = model.history_vectors(tf.constant([[-1]]))
+        vectors = tf.where(is_known[:, tf.newaxis], model.user_vectors(rows), unknown)
         return self._best(vectors, seen, exclude, only)
 
     def _histories(self, histories: tf.Tensor, exclude: Any = None, only: Any = None) -> Tensors:
         items = tf.cast(self._item_table.lookup(histories), tf.int32)
-        return self._best(self._model.history_vectors(items), items, exclude, only)
+        return self._best(self._model_of().history_vectors(items), items, exclude, only)
 
     def _item_vectors(self) -> Tensors:
-        return {"items": self._item_ids[:-1], "vectors": self._model.item_vectors()}
+        return {"items": self._item_ids[:-1], "vectors": self._model_of().item_vectors()}
 
     def _best(self, vectors: tf.Tensor, seen: tf.Tensor, exclude: Any, only: Any) -> Tensors:
-        scores = self._model.vector_scores(vectors)
+        scores = self._model_of().vector_scores(vectors)
         if self._exclude_seen:
             scores = tf.where(self._among(seen), PADDING_SCORE, scores)
         if exclude is not None:
