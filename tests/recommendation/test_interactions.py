@@ -96,7 +96,7 @@ def test_bad_ids_and_times_are_refused(options, message):
 
 def test_a_matrix_has_users_and_items():
     with pytest.raises(ValueError, match=r"`matrix` must have the shape \[users, items\], got \(3,\)"):
-        recommendation.Interactions(sparse.coo_array([1.0, 0.0, 1.0]))
+        recommendation.Interactions(np.array([1.0, 0.0, 1.0]))
 
 
 def test_times_need_a_matrix_in_their_order():
