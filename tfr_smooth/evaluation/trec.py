@@ -208,14 +208,14 @@ def document_names(doc_ids: Sequence[str | bytes]) -> list[str]:
     return [f"{position:0{digits}d}" for position in range(len(names))]
 
 
-def checked_measures(measures: str | Iterable[str], *, more: str = "") -> list[str]:
+def checked_measures(measures: str | Iterable[str], *, argument: str = "measures", more: str = "") -> list[str]:
     """Returns the names of measures; raises a `ValueError`, which also lists `more` names, for unknown ones."""
     names = [measures] if isinstance(measures, str) else list(measures)
     for name in names:
         if not isinstance(name, str) or _MEASURE.fullmatch(name) is None:
-            raise ValueError(f"`measures` must be {_MEASURES}{more}, got {name!r}.")
+            raise ValueError(f"`{argument}` must be {_MEASURES}{more}, got {name!r}.")
     if not names:
-        raise ValueError("`measures` must name at least one measure, got none.")
+        raise ValueError(f"`{argument}` must name at least one measure, got none.")
     return names
 
 

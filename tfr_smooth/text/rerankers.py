@@ -43,14 +43,7 @@ class Reranker(tf.keras.Model):
       TensorShape([2, 4])
     """
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        *,
-        micro_batches: int = 1,
-        head_rate: float = 50.0,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, encoder: Encoder, *, micro_batches: int = 1, head_rate: float = 50.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_jit = False  # XLA would compile each batch shape, which takes longer than it saves.
         self.encoder = encoder
@@ -93,8 +86,7 @@ class Reranker(tf.keras.Model):
         if frozen is None:
             hidden = self.encoder(flat, training=training)
         else:
-            width = self.encoder.width
-            frozen = tf.reshape(frozen, [tf.shape(flat)[0], tf.shape(flat)[1], width])
+            frozen = tf.reshape(frozen, [tf.shape(flat)[0], tf.shape(flat)[1], self.encoder.width])
             hidden = self.encoder.trained(flat, frozen, training=training)
         shape = tf.concat([tf.shape(ids), [self.encoder.width]], axis=0)
         return tf.reshape(tf.cast(hidden, tf.float32), shape), self.encoder.mask(ids)

@@ -126,10 +126,8 @@ class TextRanker(Estimator):
             _arguments.real(name, self._params[name], least=0.0, below=1.0)
         _arguments.integer_or_none("patience", patience, least=1)
         _arguments.boolean("verbose", verbose)
-        try:
-            checked_measures("ndcg" if select_by == "last" else select_by)
-        except ValueError as error:
-            raise ValueError(str(error).replace("`measures` must be", "`select_by` must be last,")) from None
+        if select_by != "last":
+            checked_measures(select_by, argument="select_by", more=" or last")
         self._make_loss()
 
     def _make_loss(self) -> tf.keras.losses.Loss:
