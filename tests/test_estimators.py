@@ -87,6 +87,12 @@ def of_recommender():
     )
 
 
+def of_sequences():
+    case = of_recommender()
+    settings = {**case.settings, "history_items": "sequence", "history_length": 5}
+    return case._replace(settings=settings, data=groups.likes_in_time(0), other=groups.likes_in_time(1))
+
+
 def of_text_ranker():
     if not _keras.IS_KERAS_3:
         pytest.skip("text reranking needs Keras 3")
@@ -118,7 +124,12 @@ def of_text_ranker():
     )
 
 
-CASES = {"Ranker": of_ranker, "Recommender": of_recommender, "TextRanker": of_text_ranker}
+CASES = {
+    "Ranker": of_ranker,
+    "Recommender": of_recommender,
+    "sequences": of_sequences,
+    "TextRanker": of_text_ranker,
+}
 
 
 @pytest.fixture(scope="module", params=CASES)

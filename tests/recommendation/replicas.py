@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import tensorflow as tf
+from scipy import sparse
 
 from tfr_smooth import recommendation, training
 
@@ -26,7 +27,8 @@ def main(folder, name):
     random = np.random.default_rng(0)
     matrix = (random.random([NUM_USERS, 40]) < 0.2).astype(int)
     matrix[:, :3] = 1
-    interactions = recommendation.Interactions(matrix)
+    times = np.tile(np.arange(40.0), [NUM_USERS, 1])[matrix > 0]
+    interactions = recommendation.Interactions(sparse.csr_array(matrix), times=times)
     sizes = {"warm_start_batch_size": BATCH_SIZE, "batch_size": BATCH_SIZE, "dim": 4}
     cases = {
         "catalog": {},
@@ -34,6 +36,7 @@ def main(folder, name):
         "candidates": {"candidates": 10},
         "graph": {"propagation_layers": 2, "negatives": 5},
         "table": {"id_factors": True},
+        "sequence": {"history_items": "sequence", "history_length": 5, "dropout": 0.0},
     }
     table = {"item": list(range(40)), "number": random.normal(size=40)}
     found = {}

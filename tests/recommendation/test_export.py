@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.recommendation.groups import GROUPS, likes
+from tests.recommendation.groups import GROUPS, likes, likes_in_time
 from tfr_smooth import models, recommendation
 
 SMALL = {"dim": 8, "warm_start_epochs": 8, "warm_start_batch_size": 4, "verbose": False, "loss": None, "refit": False}
@@ -18,14 +18,19 @@ IDS = {
     ),
     "integers": (list(range(100, 124)), list(range(300, 324)), -1),
 }
+IDS["sequences"] = IDS["integers"]
 
 
-@pytest.fixture(scope="module", params=["strings", pytest.param("integers", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["strings", "sequences", pytest.param("integers", marks=pytest.mark.slow)])
 def exported(request, tmp_path_factory):
     """A recommender, its ids, the id after the last item, and the signatures of its export."""
     users, items, no_item = IDS[request.param]
     recommender = recommendation.Recommender(**SMALL)
-    recommender.fit(recommendation.Interactions(likes(), users, items))
+    data = recommendation.Interactions(likes(), users, items)
+    if request.param == "sequences":
+        recommender.set_params(history_items="sequence", history_length=5)
+        data = likes_in_time(user_ids=users, item_ids=items)
+    recommender.fit(data)
     folder = recommender.export(tmp_path_factory.mktemp("export"), topn=22)
     assert folder.name == "1"
     return recommender, users, items, no_item, tf.saved_model.load(str(folder)).signatures

@@ -23,6 +23,7 @@ def user_batches(
     seed: int = 0,
     num_epochs: int | None = 1,
     first_epoch: int = 0,
+    latest: int | None = None,
 ) -> tf.data.Dataset:
     """Creates a dataset of batches of users with their items, for training.
 
@@ -33,10 +34,13 @@ def user_batches(
       seed: Seed of the order, >= 0.
       num_epochs: Number of epochs, >= 1. None repeats forever.
       first_epoch: Index of the first epoch, >= 0, so that a resumed training sees the same batches.
+      latest: Number of the latest items of each user, >= 1, in order of time as from `Interactions.latest`. None: all
+        items.
 
     Returns:
       A dataset of (users, items, weights): int32 [batch]; int32 [batch, longest] with -1 after the last item; and
-      float32 [batch, longest], the weights of the interactions, 1 without weights, 0 after the last item.
+      float32 [batch, longest], the weights of the interactions, 1 without weights, 0 after the last item. With
+      `latest`, -1 and 0 are before the first item.
 
     Raises:
       ValueError: If an argument is invalid, or no user has items.
@@ -55,9 +59,9 @@ def user_batches(
 
     def batches() -> Iterator[tuple[np.ndarray, ...]]:
         for _, users in orders():
-            yield users, *interactions.padded(users)
+            yield users, *(interactions.padded(users) if latest is None else interactions.latest(users, latest))
 
-    padded = [tf.TensorSpec([None, None], dtype) for dtype in (tf.int32, tf.float32)]
+    padded = [tf.TensorSpec([None, latest], dtype) for dtype in (tf.int32, tf.float32)]
     signature = (tf.TensorSpec([None], tf.int32), *padded)
     return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(2)
 

@@ -140,10 +140,11 @@ def filter_of(name: str, items: Any, interactions: Interactions) -> Interactions
 
 
 def lists_of(lists: Iterable[Any], interactions: Interactions) -> Interactions:
-    """Returns lists of ids of items as the rows of interactions, with the catalog of others."""
+    """Returns lists of ids of items as the rows of interactions, with the catalog of others; times are the places."""
     items = [interactions.item_indices(each) for each in lists]
     rows = np.repeat(np.arange(len(items)), [len(each) for each in items])
-    return from_pairs(rows, np.concatenate([np.zeros(0, int), *items]), np.arange(len(items)), interactions.item_ids)
+    pairs = rows, np.concatenate([np.zeros(0, int), *items])
+    return from_pairs(*pairs, np.arange(len(items)), interactions.item_ids, times=np.arange(len(rows)))
 
 
 def check_ids_of(scorer: Any, name: str, interactions: Interactions) -> None:

@@ -11,6 +11,7 @@ from tfr_smooth import _arguments, _serialization
 from tfr_smooth.models import Scorer
 from tfr_smooth.recommendation.batches import dense_labels
 from tfr_smooth.recommendation.interactions import Interactions
+from tfr_smooth.recommendation.sequences import SequenceEncoder
 from tfr_smooth.recommendation.tables import TableEncoder
 
 SIMILARITIES = ("cosine", "dot")
@@ -35,8 +36,8 @@ class CatalogFactors(Scorer):
       item_bias: Whether each item has a trained bias, initially 0; otherwise biases are 0. Not with `item_encoder`. The
         vectors that the methods return then have one more component, the last: 1 for users, $\tau b_i$ for items.
       seed: Seed of the initial factors, >= 0.
-      user_encoder: The encoder of the features of users, instead of factors, as `Recommender` creates it for a table.
-        None for factors.
+      user_encoder: The encoder of the features of users, instead of factors, as `Recommender` creates it for a table,
+        or of their latest items. None for factors.
       item_encoder: The same for items.
       id_factors: Whether users and items with an encoder that have interactions also have a factor, initially 0, which
         is added to the vector of their features.
@@ -65,7 +66,7 @@ class CatalogFactors(Scorer):
         temperature: float = 0.2,
         item_bias: bool = False,
         seed: int = 0,
-        user_encoder: TableEncoder | None = None,
+        user_encoder: TableEncoder | SequenceEncoder | None = None,
         item_encoder: TableEncoder | None = None,
         id_factors: bool = False,
         name: str | None = None,
@@ -92,6 +93,9 @@ class CatalogFactors(Scorer):
             raise ValueError("`item_bias` must be False with `item_encoder`, got True.")
         if item_bias:
             self._items.add_bias()
+        self._sequences = user_encoder if isinstance(user_encoder, SequenceEncoder) else None
+        if self._sequences is not None:
+            self._sequences.vectors_of = lambda items: self._normalized(self._items.vectors(items))
         self.supports_jit = user_encoder is None and item_encoder is None
         self.built = True  # the constructor creates all weights
 
@@ -102,7 +106,7 @@ class CatalogFactors(Scorer):
 
         Args:
           interactions: The interactions of the training.
-          users: float32 [users, features], for a model with `user_encoder`.
+          users: float32 [users, features], for a model with `user_encoder`: for sequences, `Interactions.latest`.
           items: float32 [items, features], for a model with `item_encoder`.
         """
         self._users.set_features(users, interactions.items_per_user > 0)
@@ -132,21 +136,35 @@ class CatalogFactors(Scorer):
             factors[users] = tf.reduce_mean(tf.norm(others, axis=1)) * direction
             self._users.factors.assign(factors)
 
-    def call(self, inputs: tf.Tensor | dict[str, tf.Tensor]) -> tf.Tensor:
+    def call(self, inputs: tf.Tensor | dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
         """Returns the scores of all items, or of candidates.
 
         Args:
-          inputs: Indices of users, [batch], or the inputs of `candidate_batches`.
+          inputs: Indices of users, [batch], the inputs of `candidate_batches`, or, for a model of sequences, the latest
+            items of users, [batch, length], -1 before the first one.
+          training: Whether to apply the dropout of sequences.
 
         Returns:
-          float32 [batch, items], or [batch, candidates], of which the offsets are a part.
+          float32 [batch, items], or [batch, candidates], of which the offsets are a part, or [batch, length, items]
+          after each item of a sequence.
         """
-        if not isinstance(inputs, dict):
-            # Keras calls saved models, and models under a strategy, with floats first.
-            return self._scores(*self._vectors(tf.cast(inputs, tf.int32), None))
-        # All rows are equal. A replica without rows gets any items.
-        items = tf.maximum(tf.reduce_max(tf.cast(inputs["items"], tf.int32), axis=0), 0)
-        return self._scores(*self._vectors(tf.cast(inputs["users"], tf.int32), items)) + inputs["offsets"]
+        if isinstance(inputs, dict):
+            # All rows are equal. A replica without rows gets any items.
+            items = tf.maximum(tf.reduce_max(tf.cast(inputs["items"], tf.int32), axis=0), 0)
+            return self._scores(*self._vectors(tf.cast(inputs["users"], tf.int32), items)) + inputs["offsets"]
+        if self._sequences is not None and len(inputs.shape) == 2:
+            step = getattr(getattr(self, "optimizer", None), "iterations", 0) if training else None
+            outputs = self._sequences.outputs(inputs, step)
+            scores = self.vector_scores(self._of_users(tf.reshape(outputs, [-1, outputs.shape[2]])))
+            return tf.reshape(scores, [-1, outputs.shape[1], scores.shape[1]])
+        # Keras calls saved models, and models under a strategy, with floats first.
+        return self._scores(*self._vectors(tf.cast(inputs, tf.int32), None))
+
+    def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Returns Keras's loss; each position of a sequence is a list."""
+        if self._sequences is not None:
+            y, y_pred = (tf.reshape(each, [-1, self._config["num_items"]]) for each in (y, y_pred))
+        return super().compute_loss(x, y, y_pred, *args, **kwargs)
 
     def catalog_scores(self, users: np.ndarray) -> np.ndarray:
         """Returns the scores of all items, from a graph that is traced once.
@@ -202,16 +220,25 @@ class CatalogFactors(Scorer):
         $$\frac{1}{|H|} \sum_{i \in H} \log \frac{e^{s_i(p)}}{\sum_j e^{s_j(p)}}$$
 
         among vectors with the mean norm of the users' vectors, which is 1 for the cosine (without the component of the
-        biases). It is approached in 20 steps of projected gradient ascent with momentum.
+        biases). It is approached in 20 steps of projected gradient ascent with momentum. A model of sequences returns
+        the output of its encoder instead, for the latest items in the given order, each at its last place.
 
         Args:
           items: Indices of items, int32 [batch, longest], in any order; below 0 for padding.
 
         Returns:
-          float32 [batch, size]. Users without items get the mean of the users' vectors, with this norm.
+          float32 [batch, size]. Users without items get the mean of the users' vectors, with this norm, or what the
+          encoder has learned for an empty history.
 
         Time O(items * dim) per user and step, memory O(items) per user.
         """
+        if self._sequences is not None:
+            count, length = self._config["num_items"], self._sequences.num_features
+            places = tf.broadcast_to(tf.range(1.0, tf.cast(tf.shape(items)[1], tf.float32) + 1.0), tf.shape(items))
+            last, latest = tf.math.top_k(dense_labels(items, count, places), min(length, count))
+            latest = tf.where(last > 0.0, latest, -1)[:, ::-1]
+            latest = tf.pad(latest, [[0, 0], [length - latest.shape[1], 0]], constant_values=-1)
+            return self._of_users(self._sequences(latest))
         catalog = self.item_vectors()
         vectors, users = catalog[:, : self._users.size], self.user_vectors()[:, : self._users.size]
         relevant = dense_labels(items, self._config["num_items"])
@@ -293,7 +320,8 @@ class _Table(tf.keras.layers.Layer):
         self, what: str, count: int, dim: int, seed: int, encoder: TableEncoder | None, id_factors: bool
     ) -> None:
         super().__init__(name=what)
-        _arguments.instance(f"{what[:-1]}_encoder", encoder, TableEncoder, optional=True)
+        if not isinstance(encoder, SequenceEncoder):
+            _arguments.instance(f"{what[:-1]}_encoder", encoder, TableEncoder, optional=True)
         self.encoder: Any = encoder
         self.factors: Any = None
         self._known, self.bias, self.size = None, None, dim
@@ -302,9 +330,9 @@ class _Table(tf.keras.layers.Layer):
         if encoder is not None:
             self.size, initializer, constant = encoder.size, "zeros", {"initializer": "zeros", "trainable": False}
             self._features = self.add_weight(name="features", shape=(count, encoder.num_features), **constant)
-            if id_factors:
+            if id_factors and isinstance(encoder, TableEncoder):
                 self._known = self.add_weight(name="known", shape=(count, 1), **constant)
-        if encoder is None or id_factors:
+        if encoder is None or self._known is not None:
             self.factors = self.add_weight(name="factors", shape=(count, self.size), initializer=initializer)
 
     def add_bias(self) -> None:

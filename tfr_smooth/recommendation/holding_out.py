@@ -62,14 +62,17 @@ def hold_out(
 
 
 def hold_out_new(
-    whole: Interactions, *, before: Interactions, items: float, seed: int
+    whole: Interactions, *, before: Interactions, items: float, by: str, seed: int
 ) -> tuple[Interactions, Interactions]:
-    """Splits interactions in two; a random fraction of those that are not in `before`, at least one, is held out."""
+    """Splits interactions in two; a fraction of those that are not in `before`, at least one, is held out."""
     keys = [each.pairs()[0] * whole.num_items + each.pairs()[1] for each in (whole, before)]
     new = np.flatnonzero(~np.isin(*keys))
     if not len(new):
         raise ValueError("`interactions` must have a new pair of a user and an item, got none.")
-    held = np.random.default_rng(seed).permutation(new)[: max(1, round(items * len(new)))]
+    new = np.random.default_rng(seed).permutation(new)
+    if by == "time":
+        new = new[np.argsort(-whole.times[new], kind="stable")]
+    held = new[: max(1, round(items * len(new)))]
     chosen = np.isin(np.arange(whole.num_interactions), held)
     return whole.keeping(~chosen), whole.keeping(chosen)
 

@@ -188,11 +188,33 @@ class Interactions:
           ValueError: If an index is not one of a user.
         """
         rows = self.weighted[self.checked_users(users)]
-        counts = np.diff(rows.indptr)
-        listed = np.arange(counts.max(initial=0)) < counts[:, np.newaxis]
-        items, weights = np.full(listed.shape, -1, np.int32), np.zeros(listed.shape, np.float32)
-        items[listed], weights[listed] = rows.indices, rows.data
-        return items, weights
+        return _at(rows, rows.indptr[:-1, np.newaxis] + np.arange(np.diff(rows.indptr).max(initial=0)))
+
+    def latest(self, users: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the latest items of users, as `Recommender(history_items="sequence")` takes them.
+
+        Args:
+          users: Indices of users, [batch].
+          count: Number of items, >= 1.
+
+        Returns:
+          int32 [batch, count], indices of items in order of time, the latest one last, after -1 for padding; and
+          float32 [batch, count], their weights, after 0. Equal times are in ascending order of the indices.
+
+        Raises:
+          ValueError: If an argument is invalid, or there are no times.
+        """
+        count = _arguments.integer("count", count, least=1)
+        rows = self._in_time[self.checked_users(users)]
+        return _at(rows, rows.indptr[1:, np.newaxis] + np.arange(-count, 0))
+
+    @functools.cached_property
+    def _in_time(self) -> Any:
+        """The weights as a CSR array whose rows are in order of time."""
+        if self.times is None:
+            raise ValueError("`times` must be given for `latest`, got None.")
+        order, rows = np.lexsort([self.times, self.pairs()[0]]), self.weighted
+        return sparse.csr_array((rows.data[order], rows.indices[order], rows.indptr), shape=rows.shape)
 
     @functools.cached_property
     def weighted(self) -> Any:
@@ -307,6 +329,14 @@ class Interactions:
         for ids in ("user_ids", "item_ids"):
             if not np.array_equal(getattr(self, ids), getattr(other, ids)):
                 raise ValueError(f"`{name}` must have the same `{ids}` as `{other_name}`: read both with one call.")
+
+
+def _at(rows: Any, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the items and weights at places [rows, any] of a CSR array; -1 and 0 for places of other rows."""
+    own = (places >= rows.indptr[:-1, np.newaxis]) & (places < rows.indptr[1:, np.newaxis])
+    items, weights = np.full(own.shape, -1, np.int32), np.zeros(own.shape, np.float32)
+    items[own], weights[own] = rows.indices[places[own]], rows.data[places[own]]
+    return items, weights
 
 
 def from_pairs(

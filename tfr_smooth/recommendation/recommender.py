@@ -1,4 +1,4 @@
-"""Matrix factorization trained on a ranking loss over the whole catalog."""
+"""Matrix factorization and sequential models trained on a ranking loss over the whole catalog."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from tfr_smooth.recommendation.stages import RecommenderTraining
 
 
 class Recommender(Estimator):
-    r"""Matrix factorization trained on a ranking loss over the whole catalog, or over sampled candidates.
+    r"""Vectors of users and items trained on a ranking loss over the whole catalog, or over sampled candidates.
 
-    Each user is a list with all items as documents, of which the user's items are relevant. Training starts with a
-    softmax loss and continues with `loss`, by default 1 - NDCG@50 of SmoothI. Each stage ends with its best epoch by
-    NDCG@20 on held-out items. Then both stages are repeated for these numbers of epochs with all items.
+    Each user is a list with all items as documents, of which the user's items are relevant; in a sequence, each item is
+    such a list, of which the next item is relevant. Training starts with a softmax loss and continues with `loss`, by
+    default 1 - NDCG@50 of SmoothI. Each stage ends with its best epoch by NDCG@20 on held-out items. Then both stages
+    are repeated for these numbers of epochs with all items.
 
     Args:
       loss: A name in `losses.NAMES` or a ranking loss for the second stage. None trains with the softmax loss only.
@@ -57,6 +58,13 @@ class Recommender(Estimator):
         or "set:SEPARATOR" for several values in one text, such as "set:|"; see `data.infer_columns`.
       id_factors: Whether users and items with a table that have interactions also have a factor each, which is added to
         the vector of their features.
+      history_items: How the items of a user become the user's vector. None: the user has a factor, trained with them.
+        "sequence": by causal self-attention in their order, as in SASRec (Kang and McAuley, ICDM 2018), with two blocks
+        and one head, on the vectors of the items. Each position of a sequence predicts the next item. The interactions
+        must have times, and the latest items are held out. Not with a table of users, `propagation_layers` or
+        `negatives`.
+      history_length: Number of the latest items in a sequence, >= 1. Equal times are in ascending order of the items.
+      dropout: Dropout rate of the sequences in training, in [0, 1).
       user_encoder: Your own Keras layer from the encoded features of users, float32 [batch, width], to their vectors.
         None for two dense layers. No effect without `users`.
       item_encoder: The same for items.
@@ -74,7 +82,7 @@ class Recommender(Estimator):
       ValueError: If an argument is invalid.
 
     Time per epoch: that of the loss for lists of the length of the catalog. Memory: batch_size times items, besides the
-    factors.
+    factors. With sequences, both are history_length times as much, besides O(history_length^2) per user.
 
     Example:
       >>> import numpy as np
@@ -113,6 +121,9 @@ class Recommender(Estimator):
         refit: bool = True,
         columns: Mapping[str, str] | None = None,
         id_factors: bool = False,
+        history_items: str | None = None,
+        history_length: int = 50,
+        dropout: float = 0.2,
         user_encoder: tf.keras.layers.Layer | None = None,
         item_encoder: tf.keras.layers.Layer | None = None,
         seed: int = 0,
@@ -171,6 +182,10 @@ class Recommender(Estimator):
         check_process()
         p, plan, start = self._params, self._training(), None
         ids, columns = [interactions.user_ids, interactions.item_ids], {}
+        by = "random" if p["history_items"] is None else "time"
+        for name, each in (("interactions", interactions), ("validation", validation)):
+            if by == "time" and each is not None and each.times is None:
+                raise ValueError(f'`{name}` must have times for `history_items="sequence"`, got none.')
         if init_model is not None:
             init_model._fitted()
             if p["propagation_layers"]:
@@ -191,7 +206,7 @@ class Recommender(Estimator):
             whole = train.union(validation)
         elif p["validation_fraction"]:
             split = hold_out if init_model is None else functools.partial(hold_out_new, before=before)
-            train, validation = split(whole, items=p["validation_fraction"], seed=p["seed"])
+            train, validation = split(whole, items=p["validation_fraction"], by=by, seed=p["seed"])
         if validation is not None and not validation.num_interactions:
             fraction = p["validation_fraction"]
             raise ValueError(f"`validation` must have interactions, got none; `validation_fraction` is {fraction}.")
@@ -271,7 +286,7 @@ class Recommender(Estimator):
           users: Ids of users of the training, [users]. Users without items get what an empty history gets, or the items
             for their row of a table of users.
           histories: Instead of `users`, the ids of the items of each user, a sequence of sequences, for users who are
-            not in the training; see `CatalogFactors.history_vectors`.
+            not in the training, the latest item last; see `CatalogFactors.history_vectors`.
           topn: Items per user, >= 1.
           exclude: Ids of items to exclude: one list for all users, or one per user. None: no further ones.
           only: Ids of the items to choose from, such as those in stock, in the same form. None: all items.
@@ -295,7 +310,9 @@ class Recommender(Estimator):
             indices = seen.user_indices(users)
         else:
             seen = catalog_order.lists_of(histories, self.interactions_)
-            scorer = lambda users: model.vector_scores(model.history_vectors(seen.padded(users)[0])).numpy()  # noqa: E731
+            longest = max(1, int(seen.items_per_user.max(initial=0)))
+            vectors = lambda users: model.history_vectors(seen.latest(users, longest)[0])  # noqa: E731
+            scorer = lambda users: model.vector_scores(vectors(users)).numpy()  # noqa: E731
             indices = np.arange(seen.num_users)
         given = {"exclude": exclude, "only": only}
         filters = {name: catalog_order.filter_of(name, each, self.interactions_) for name, each in given.items()}
@@ -358,7 +375,8 @@ class Recommender(Estimator):
 
         - "users", also the default one: "users", ids [batch]. Unknown users get recommendations that do not depend on
           the user, like empty histories.
-        - "histories": "histories", ids of items [batch, longest], padded by -1 or "". Unknown items are ignored.
+        - "histories": "histories", ids of items [batch, longest], the latest last, padded by -1 or "". Unknown items
+          are ignored.
         - "filtered_users" and "filtered_histories": also "exclude" and "only", ids of items [batch, any] or, for all
           users, [1, any], padded by -1 or "": the items to exclude, and those to choose from. A row of `only` that is
           empty or all padding allows all items, and unknown items are ignored.

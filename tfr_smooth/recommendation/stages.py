@@ -18,12 +18,13 @@ from tfr_smooth.recommendation.evaluation import evaluate
 from tfr_smooth.recommendation.factors import SIMILARITIES, CatalogFactors
 from tfr_smooth.recommendation.interactions import Interactions
 from tfr_smooth.recommendation.propagation import PropagatedFactors
+from tfr_smooth.recommendation.sequences import SequenceEncoder
 from tfr_smooth.recommendation.tables import Table
 
 # Hyperparameters of the default loss.
 _SMOOTHI = {"alpha": 3.0, "delta": 0.01, "topn": 50}
 _LEAST = {"dim": 1, "propagation_layers": 0, "warm_start_epochs": 0, "epochs": 1, "warm_start_batch_size": 1}
-_LEAST |= {"batch_size": 1, "seed": 0}
+_LEAST |= {"batch_size": 1, "history_length": 1, "seed": 0}
 _OF_FACTORS = ("dim", "similarity", "temperature", "item_bias", "id_factors", "seed")
 
 
@@ -64,9 +65,16 @@ class RecommenderTraining:
             _arguments.real(name, params[name], above=0.0)
         if params["validation_fraction"] != 0.0:
             _arguments.real("validation_fraction", params["validation_fraction"], above=0.0, below=1.0)
+        if params["dropout"] != 0.0:
+            _arguments.real("dropout", params["dropout"], above=0.0, below=1.0)
         for name in ("item_bias", "id_factors", "refit", "verbose"):
             _arguments.boolean(name, params[name])
         _arguments.choice("similarity", params["similarity"], SIMILARITIES)
+        if params["history_items"] is not None:
+            _arguments.choice("history_items", params["history_items"], ("sequence",))
+            for name, expected in {"propagation_layers": 0, "negatives": None}.items():
+                if params[name] != expected:
+                    raise ValueError(f"`{name}` must be {expected} with `history_items`, got {params[name]}.")
         for name in ("user_encoder", "item_encoder"):
             _arguments.instance(name, params[name], tf.keras.layers.Layer, optional=True)
         loss, options = params["loss"], {name: params[name] for name in loss_options}
@@ -155,6 +163,7 @@ class RecommenderTraining:
     def _model(self, train: Interactions, tables: Mapping[str, Table | None]) -> CatalogFactors:
         options: dict[str, Any] = {name: self._params[name] for name in _OF_FACTORS}
         layers = self._params["propagation_layers"]
+        features = {what: table.values for what, table in tables.items() if table is not None}
         for what, table in tables.items():
             name = f"{what[:-1]}_encoder"
             if table is None:
@@ -167,8 +176,14 @@ class RecommenderTraining:
             options["item_bias"] &= what != "items"
         if layers:
             return PropagatedFactors(train, layers, **options)
+        if self._params["history_items"] is not None:
+            if tables["users"] is not None:
+                raise ValueError("`users` must be None with `history_items`, got a table.")
+            length, own = self._params["history_length"], {"dropout": self._params["dropout"], "seed": options["seed"]}
+            options["user_encoder"] = SequenceEncoder(size=options["dim"], num_features=length, **own)
+            features["users"] = train.latest(np.arange(train.num_users), length)[0]
         model = CatalogFactors(num_users=train.num_users, num_items=train.num_items, **options)
-        model.set_features(train, **{what: table.values for what, table in tables.items() if table is not None})
+        model.set_features(train, **features)
         return model
 
     def _batches(self, model: CatalogFactors, train: Interactions, prefix: str, loss: Any, epochs: int) -> Any:
@@ -187,6 +202,10 @@ class RecommenderTraining:
         def batches(finished: int) -> tf.data.Dataset:
             options: dict[str, Any] = {"batch_size": p[f"{prefix}batch_size"], "seed": p["seed"]}
             options |= {"num_epochs": epochs - finished, "first_epoch": finished}
+            if p["history_items"] is not None:
+                return user_batches(train, latest=p["history_length"] + 1, **options).map(
+                    lambda _, items, weights: (items[:, :-1], _next(items[:, 1:], train.num_items, weights[:, 1:]))
+                )
             if negatives is None:
                 return user_batches(train, **options).map(
                     lambda users, items, weights: (users, dense_labels(items, train.num_items, weights))
@@ -201,6 +220,12 @@ def _quality(model: CatalogFactors, train: Interactions, validation: Interaction
     model = model.without_graph() if isinstance(model, PropagatedFactors) else model
     result = evaluate(model.catalog_scores, validation, seen=train, measures="ndcg_cut_20")
     return result.means["ndcg_cut_20"].mean
+
+
+def _next(items: tf.Tensor, num_items: int, weights: tf.Tensor) -> tf.Tensor:
+    """Returns the labels of the catalog after each place of a sequence: [batch, length, items]."""
+    labels = dense_labels(tf.reshape(items, [-1, 1]), num_items, tf.reshape(weights, [-1, 1]))
+    return tf.reshape(labels, [-1, items.shape[1], num_items])
 
 
 def _without_offsets(inputs: dict[str, tf.Tensor], labels: tf.Tensor) -> tuple[Any, ...]:
