@@ -193,7 +193,7 @@ def test_items_may_have_tables():
     [
         ({"history_items": "bag"}, "`history_items` must be one of 'sequence', got 'bag'"),
         ({"history_length": 0}, "`history_length` must be an integer >= 1, got 0"),
-        ({"dropout": 1.0}, r"`dropout` must be a number in \(0, 1\), got 1.0"),
+        ({"dropout": 1.0}, r"`dropout` must be a number in \[0, 1\), got 1.0"),
         ({"negatives": 5}, "`negatives` must be None with `history_items`, got 5."),
         ({"propagation_layers": 2}, "`propagation_layers` must be 0 with `history_items`, got 2."),
     ],

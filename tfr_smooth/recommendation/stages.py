@@ -63,10 +63,8 @@ class RecommenderTraining:
             _arguments.integer_or_none(name, params[name], least=1)
         for name in ("temperature", "warm_start_learning_rate", "learning_rate"):
             _arguments.real(name, params[name], above=0.0)
-        if params["validation_fraction"] != 0.0:
-            _arguments.real("validation_fraction", params["validation_fraction"], above=0.0, below=1.0)
-        if params["dropout"] != 0.0:
-            _arguments.real("dropout", params["dropout"], above=0.0, below=1.0)
+        for name in ("validation_fraction", "dropout"):
+            _arguments.real(name, params[name], least=0.0, below=1.0)
         for name in ("item_bias", "id_factors", "refit", "verbose"):
             _arguments.boolean(name, params[name])
         _arguments.choice("similarity", params["similarity"], SIMILARITIES)
