@@ -164,16 +164,29 @@ def test_training_with_a_parameter_server_raises_ndcg(files, tmp_path):
     assert (folder / "output" / "best.keras").exists()
 
 
-def test_the_example_has_the_metrics_of_one_process(files, tmp_path):
-    def command(output, *more):
-        given = [f"--train={files / 'train.txt'}", f"--valid={files / 'vali.txt'}", f"--test={files / 'test.txt'}"]
-        sizes = ["--hidden=8", "--batch_size=8", "--learning_rate=0.01", "--epochs=2", "--members=2"]
-        sizes += ["--normalization=none", "--batch_norm=true", "--dropout=0"]
-        return [SCRIPT.parents[2] / "examples" / "train_letor.py", *given, *sizes, f"--output_dir={output}", *more]
+def example(files, output, *more):
+    """Returns the command of the training script for small networks."""
+    given = [f"--train={files / 'train.txt'}", f"--valid={files / 'vali.txt'}", f"--test={files / 'test.txt'}"]
+    sizes = ["--hidden=8", "--batch_size=8", "--learning_rate=0.01", "--epochs=2", "--members=2"]
+    sizes += ["--normalization=none", "--batch_norm=true", "--dropout=0"]
+    return [SCRIPT.parents[2] / "examples" / "train_letor.py", *given, *sizes, f"--output_dir={output}", *more]
 
-    with processes_of({"worker": 2}, command(tmp_path / "two", "--strategy=multi_worker"), tmp_path) as processes:
+
+@pytest.mark.skipif(_keras.IS_KERAS_3, reason="Keras 3 does not support parameter servers")
+def test_the_example_trains_with_a_parameter_server(files, tmp_path):
+    command = example(files, tmp_path / "output", "--strategy=parameter_server", "--epochs=6")
+    with processes_of({"ps": 1, "worker": 1, "chief": 1}, command, tmp_path) as processes:
+        finish({("chief", 0): processes["chief", 0]}, tmp_path)
+    epochs = (tmp_path / "output" / "training" / "log.csv").read_text().splitlines()
+    assert len(epochs) == 1 + 6
+    assert json.loads((tmp_path / "output" / "metrics.json").read_text())["valid"]["ndcg"] > 0.5
+
+
+def test_the_example_has_the_metrics_of_one_process(files, tmp_path):
+    command = example(files, tmp_path / "two", "--strategy=multi_worker")
+    with processes_of({"worker": 2}, command, tmp_path) as processes:
         finish(processes, tmp_path)
-    helpers.check_run(*command(tmp_path / "one"))
+    helpers.check_run(*example(files, tmp_path / "one"))
     expected, found = (json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("one", "two"))
     assert list(found) == ["valid", "test"]
     for part, metrics in expected.items():

@@ -52,6 +52,7 @@ class InterruptCheck(tf.keras.callbacks.Callback):
 
     def __init__(self, check: Callable[[], None]) -> None:
         super().__init__()
+        self._supports_tf_logs = True  # as in `ProgressLog`
         self._check = check
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:

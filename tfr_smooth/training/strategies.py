@@ -45,7 +45,7 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
           after a step are those of training on one device;
         "parameter_server": only with Keras 2. The chief in TF_CONFIG runs the program; in a worker or parameter server,
           this call serves the chief and never returns. Workers train asynchronously, so runs are not reproducible. The
-          data must be readable without Python: `data.read_letor(..., portable=True)`.
+          data must be readable without Python: `data.Lists.batches(..., portable=True)`.
 
     Returns:
       The strategy.
