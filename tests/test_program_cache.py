@@ -39,7 +39,10 @@ def result(process):
 
 
 def files(folder):
-    return {path: path.stat().st_mtime_ns for path in folder.glob("*/*")}
+    """Returns the programs with their times; each has a hash after the next call."""
+    found = {path: path.stat().st_mtime_ns for path in folder.glob("*/*")}
+    assert {path.suffix for path in found} <= {".pb", ".sha256"}
+    return {path: changed for path, changed in found.items() if path.suffix == ".pb"}
 
 
 @pytest.mark.slow
@@ -48,7 +51,7 @@ def test_later_processes_load_the_programs_and_replace_damaged_ones(tmp_path):
     folder = tmp_path / "with a space"
     first, at_once = map(result, [start(folder), start(folder)])
     compiled = files(folder)
-    assert compiled and {path.suffix for path in compiled} == {".pb"}
+    assert compiled
     assert result(start(folder)) == first == at_once
     assert files(folder) == compiled  # Nothing was compiled.
     one, *_ = compiled
@@ -123,3 +126,21 @@ def test_old_programs_are_removed(environment, tmp_path):
         os.utime(path, (time.time() - 24 * 3600 * days,) * 2)
     tfr_smooth.cache_programs(tmp_path)
     assert new.exists() and not old.exists()
+
+
+@needs_loading
+def test_programs_that_are_damaged_are_removed(environment, tmp_path):
+    def programs(**contents):
+        """Returns the programs that a call keeps."""
+        environment.setenv("TF_XLA_FLAGS", "")
+        folder = tfr_smooth.cache_programs(tmp_path)
+        for name, content in contents.items():
+            (folder / f"{name}.pb").write_bytes(content)
+        environment.setenv("TF_XLA_FLAGS", "")
+        tfr_smooth.cache_programs(tmp_path)
+        assert {path.stem for path in folder.glob("*.sha256")} == {path.stem for path in folder.glob("*.pb")}
+        return {path.stem for path in folder.glob("*.pb")}
+
+    assert programs(good=b"\x08\x01", other=b"\x08\x02", empty=b"", cut=b"\x08") == {"good", "other"}
+    assert programs(good=b"\x08\x03") == {"other"}  # one flipped bit
+    assert programs(good=b"\x08\x03") == {"good", "other"}  # compiled again

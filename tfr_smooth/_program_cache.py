@@ -60,8 +60,12 @@ def cache_programs(folder: str | os.PathLike[str] | None = None) -> Path | None:
         with tempfile.TemporaryFile(dir=programs) as file:
             file.write(bytes(_BYTES_FREE))
         for path in programs.parent.glob("*/*"):
-            if path.stat().st_mtime < time.time() - _SECONDS_KEPT or (path.suffix == ".pb" and not _is_whole(path)):
+            if path.stat().st_mtime < time.time() - _SECONDS_KEPT:
                 path.unlink()
+        for path in programs.glob("*.pb"):
+            if not _is_sound(path):
+                path.unlink()
+                _hash_of(path).unlink(missing_ok=True)
     except OSError:
         return None
     os.environ["TF_XLA_FLAGS"] = f'{flags} {_FLAG}="{programs}" {_ONLY_CPU}'.strip()
@@ -84,11 +88,22 @@ def _processor() -> tuple[str, ...]:
     return platform.machine(), *sorted({line for line in lines if line.startswith(names)})
 
 
-def _is_whole(path: Path) -> bool:
-    """Whether a file is a protocol buffer. After a power failure it may be empty or cut off, where XLA would fail."""
-    content = path.read_bytes()
+def _is_sound(path: Path) -> bool:
+    """Whether a program has the hash of an earlier call, or, if it is new, is a protocol buffer.
+
+    After a power failure, a file may be empty or cut off, where XLA would fail. Later damage may give wrong results.
+    """
+    content, kept = path.read_bytes(), _hash_of(path)
+    digest = hashlib.sha256(content).hexdigest()
+    if kept.exists():
+        return kept.read_text(encoding="utf-8") == digest
     try:
         empty_pb2.Empty().ParseFromString(content)  # all fields are unknown ones
     except message.DecodeError:
         return False
+    _files.write_text(kept, [digest])
     return bool(content)
+
+
+def _hash_of(path: Path) -> Path:
+    return path.with_suffix(".sha256")
