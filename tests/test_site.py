@@ -86,6 +86,7 @@ SEARCHES = {
     "LightGBM": "data",
     "missing values": "your_own_data",
     "Parquet": "data",
+    "SASRec": "recommendation",
     "text column": "your_own_data",
     "vector": "your_own_data",
     "which loss": "faq",
