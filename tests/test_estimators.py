@@ -132,7 +132,10 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.slow if name == "sequences" else ()) for name in CASES],
+)
 def case(request):
     return CASES[request.param]()
 

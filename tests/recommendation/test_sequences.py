@@ -168,6 +168,7 @@ def test_the_latest_items_are_held_out(fitted):
     assert (fitted.interactions_.matrix != everything.matrix).nnz == 0
 
 
+@pytest.mark.slow
 def test_an_update_adds_users_and_items_and_continues_the_encoder(fitted):
     old = fitted.recommend(histories=[[3, 4, 5]], topn=1).items
     frame = pd.DataFrame({"user": [0, 99, 99, 99], "item": [50, 3, 4, 5], "time": [20, 21, 22, 23]})
@@ -179,6 +180,7 @@ def test_an_update_adds_users_and_items_and_continues_the_encoder(fitted):
     assert other.interactions_.latest([0], 1)[0] == [[20]]
 
 
+@pytest.mark.slow
 def test_items_may_have_tables():
     place = 2.0 * np.pi * np.arange(20) / 20.0
     table = {"item": list(range(20)), "x": list(np.sin(place)), "y": list(np.cos(place))}
