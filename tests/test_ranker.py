@@ -294,7 +294,8 @@ class Interrupt(tf.keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("members", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("members", [1, 2])
 def test_a_resumed_training_ends_like_an_uninterrupted_one(members, tmp_path, capsys):
     # Keras 2 does not store the state of dropout.
     settings = {**SMALL, "members": members, "verbose": True, "dropout": 0.5 if _keras.IS_KERAS_3 else 0.0}

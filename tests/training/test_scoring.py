@@ -44,6 +44,7 @@ def test_scores_follow_the_weights():
     np.testing.assert_allclose(after, 2.0 * before, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_deleted_model_is_removed_from_the_cache():
     gc.collect()
     before = len(scoring._scorers)
