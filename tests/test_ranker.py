@@ -65,7 +65,7 @@ def raw_inputs(frame, ranker):
 
 
 def test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predict(ranker, tmp_path):
-    folder = ranker.export(tmp_path / "export", warmup_list_sizes=())
+    folder = ranker.export(tmp_path / "export", warmup_list_sizes=(), card=None)
     rank = tf.saved_model.load(str(folder)).signatures["rank"]
     unseen = NEW.copy()
     unseen.loc[0, "color"], unseen.loc[1, "price"], unseen.loc[2, "listed"] = "green", np.nan, pd.NaT
@@ -74,7 +74,7 @@ def test_the_exported_model_takes_the_columns_as_they_were_and_scores_like_predi
         inputs["age"] = inputs["age"][:, 0]
         np.testing.assert_allclose(rank(**inputs)["scores"][0], ranker.predict(query), rtol=1e-6, atol=1e-6)
     card = (folder / "assets.extra" / "model_card.json").read_text()
-    assert all(f'"{name}"' in card for name in ("price", "color", "is_new", "listed", "age"))
+    assert all(f'"{name}"' in card for name in ("price", "color", "is_new", "listed", "age", "learning_rate"))
 
 
 @pytest.mark.skipif(not _keras.IS_KERAS_3, reason="Keras 2 has no signatures")

@@ -526,7 +526,7 @@ class Ranker(Estimator):
         model = self._fitted()
         plan = self._training(self.inputs_)
         training = {**plan.identity(), "epochs": len(self.history_["loss"])}
-        card = {"training": training, "loss": plan.make_loss(), **options.pop("card", {})}
+        card = {"training": training, "loss": plan.make_loss(), **(options.pop("card", None) or {})}
         return serving.export_ranker(model, path, card=card, **model.export_arguments, **options)
 
     def __sklearn_tags__(self) -> Any:
