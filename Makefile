@@ -23,8 +23,8 @@ KERAS_2 = tests/tf_ranking tests/serving tests/training tests/metrics/test_prope
 	tests/test_modes.py::test_the_mean_in_a_custom_loop_over_replicas_raises_in_keras_2 \
 	tests/test_api_reference.py tests/test_docs.py tests/test_extras.py tests/test_keras_ranking.py \
 	tests/test_keras_users.py tests/test_list_attention.py tests/test_list_layers.py tests/test_models.py \
-	tests/test_normalization.py tests/test_notebooks.py tests/test_position_bias.py tests/test_ranker.py \
-	tests/test_ranker_labels.py tests/test_table_scorer.py \
+	tests/test_normalization.py tests/test_notebooks.py tests/test_position_bias.py tests/ranker/test_ranker.py \
+	tests/ranker/test_ranker_labels.py tests/columns/test_table_features.py \
 	tests/recommendation/test_export.py tests/recommendation/test_recommender.py \
 	tests/recommendation/test_sharded.py \
 	tfr_smooth/losses tfr_smooth/metrics tfr_smooth/tf_ranking

@@ -131,8 +131,10 @@ def imported_parts(part):
 
 
 # From the lowest to the highest; `compile` of models accepts names of losses and metrics.
-ORDER = "rankings < measures < _lookup, _plotting < losses, metrics < _estimator < models < training < serving"
-ORDER += " < _table_inputs < ranker < recommendation < keras_ranking"
+ORDER = (
+    "rankings < measures < _lookup, _plotting < losses, metrics < _estimator < columns < models < training < serving"
+)
+ORDER += " < ranker < recommendation < keras_ranking"
 LAYERS = [set(layer.split(", ")) for layer in ORDER.split(" < ")]
 LAYERED = set().union(*LAYERS)
 

@@ -142,7 +142,8 @@ def float_type(name: str, value: Any) -> tf.DType | None:
 def instance(name: str, value: T, expected: type, *, optional: bool = False) -> T:
     """Returns `value` if it is an instance of the class, or None if it is optional."""
     if not isinstance(value, expected) and not (optional and value is None):
-        described = f"an instance of {expected.__module__.rpartition('.')[0]}.{expected.__name__}"
+        package = ".".join(expected.__module__.split(".")[:2])  # of public names
+        described = f"an instance of {package}.{expected.__name__}"
         _refuse(name, described + " or None" * optional, value)
     return value
 

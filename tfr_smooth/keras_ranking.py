@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists, losses, metrics, models
+from tfr_smooth import _arguments, _padded, losses, metrics, models
 
 _registered = tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 
@@ -188,8 +188,8 @@ def sort_by_scores(
     """
     scores = tf.convert_to_tensor(scores)
     if mask is not None:
-        scores = _lists.fill(scores, tf.cast(mask, tf.bool), scores.dtype.min)
-    _, indices = tf.math.top_k(scores, _lists.num_ranks(scores, topn))
+        scores = _padded.fill(scores, tf.cast(mask, tf.bool), scores.dtype.min)
+    _, indices = tf.math.top_k(scores, _padded.num_ranks(scores, topn))
     return [tf.gather(features, indices, batch_dims=1) for features in features_list]
 
 

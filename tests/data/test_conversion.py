@@ -16,7 +16,8 @@ import pytest
 
 from tests.data.readers import order, write_letor
 from tfr_smooth import _files
-from tfr_smooth.data import LetorFormat, Lists, conversion, letor, read_letor
+from tfr_smooth.data import LetorFormat, Lists, read_letor
+from tfr_smooth.data.reading import conversion, letor
 
 ROOT = Path(__file__).parents[2]
 
@@ -140,7 +141,8 @@ def test_after_a_kill_at_any_moment_the_next_call_gives_the_same_lists(tmp_path)
     path = write_letor(tmp_path / "a.txt", np.random.RandomState(0).randint(1, 9, 20_000), width=60)
     expected = Lists.from_letor(path, cache_dir=tmp_path / "expected")
     program = textwrap.dedent(f"""
-        from tfr_smooth.data import Lists, conversion
+        from tfr_smooth.data import Lists
+from tfr_smooth.data.reading import conversion
         conversion.BATCH_BYTES = 1 << 18
         print("ready", flush=True)
         Lists.from_letor({path!r}, cache_dir={str(tmp_path / "cache")!r})

@@ -9,7 +9,8 @@ import pytest
 import tensorflow as tf
 
 from tests.data.readers import assert_refused
-from tfr_smooth.data import LetorFormat, Lists, letor_parser, read_letor
+from tfr_smooth.data import LetorFormat, Lists, read_letor
+from tfr_smooth.data.reading import letor_parser
 from tfr_smooth.models import Standardize
 
 

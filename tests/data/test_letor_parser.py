@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tests.data.readers import assert_refused
-from tfr_smooth.data import LetorFormat, letor_parser
-from tfr_smooth.data.letor_parser import parse_head, read_blocks
+from tfr_smooth.data import LetorFormat
+from tfr_smooth.data.reading import letor_parser
+from tfr_smooth.data.reading.letor_parser import parse_head, read_blocks
 
 PLAIN = LetorFormat()
 

@@ -388,7 +388,7 @@ def test_bad_values_of_files_have_their_path_column_and_row(changed, options, me
 
 
 def test_files_that_cannot_be_sorted_in_memory_are_refused(tmp_path, monkeypatch):
-    from tfr_smooth.data import files
+    from tfr_smooth.data.reading import files
 
     monkeypatch.setattr(files, "_free_memory", lambda: 10)
     with pytest.raises(ValueError) as raised:
@@ -421,7 +421,7 @@ def test_files_are_found_by_patterns_folders_uris_and_file_systems(tmp_path):
 
 @pytest.mark.parametrize("portable", [False, True])
 def test_many_small_record_batches_hold_whole_queries(tmp_path, monkeypatch, portable):
-    from tfr_smooth.data import conversion, files
+    from tfr_smooth.data.reading import conversion, files
 
     monkeypatch.setattr(conversion, "BATCH_BYTES", 100)
     monkeypatch.setattr(files, "_ROWS_AT_ONCE", 4)

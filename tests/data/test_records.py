@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 
 from tests.data.readers import as_numpy, assert_refused, example, integer, number, text
-from tfr_smooth.data import Lists, records
+from tfr_smooth.data import Lists
+from tfr_smooth.data.reading import records
 from tfr_smooth.serving.ranker_inputs import RankerInputs
 
 NAN = float("nan")

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from tfr_smooth.data import synthetic
-from tfr_smooth.data.synthetic import write_synthetic_letor
+from tfr_smooth.data.reading import synthetic
+from tfr_smooth.data.reading.synthetic import write_synthetic_letor
 
 SMALL = {"num_queries": (6, 3, 2), "num_features": 17, "max_documents": 9}
 

@@ -11,8 +11,9 @@ import pytest
 import tensorflow as tf
 
 from tests.data.readers import assert_refused
-from tfr_smooth.data import Lists, read_letor, text_files
-from tfr_smooth.data.text_files import digest, expand_paths, numbered_lines, state_of
+from tfr_smooth.data import Lists, read_letor
+from tfr_smooth.data.reading import text_files
+from tfr_smooth.data.reading.text_files import digest, expand_paths, numbered_lines, state_of
 
 TEXT = "".join(f"{i % 3} qid:{i // 4} 1:{i} 2:0.{i}\n" for i in range(800)).encode()
 

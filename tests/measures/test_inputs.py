@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
-from tfr_smooth import _lists, losses, metrics
+from tfr_smooth import _padded, losses, metrics
 
 NAN = float("nan")
 LABELS = [[2.0, 0.0, 1.0], [1.0], [0.0, 1.0]]
@@ -18,7 +18,7 @@ WEIGHTS = [[1.0, 2.0, 3.0], [4.0], [5.0, 6.0]]
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
 def test_differences_of_infinite_scores_are_finite(dtype):
-    scores = _lists.clean([[1, 0, 0]], tf.constant([[np.inf, -np.inf, 1.0]], dtype)).scores
+    scores = _padded.clean([[1, 0, 0]], tf.constant([[np.inf, -np.inf, 1.0]], dtype)).scores
     assert np.isfinite(scores[0, 0] - scores[0, 1])
     assert scores[0, 0] > 1e37 and scores[0, 1] < -1e37 and scores[0, 2] == 1.0
 
@@ -29,7 +29,7 @@ def test_lists_of_length_0_get_one_padded_document(signature, batch):
     if signature[0] not in (None, batch):
         signature = [batch, *signature[1:]]
     spec = tf.TensorSpec(signature)
-    found = tf.function(_lists.clean, input_signature=[spec, spec])(tf.zeros([batch, 0]), tf.zeros([batch, 0]))
+    found = tf.function(_padded.clean, input_signature=[spec, spec])(tf.zeros([batch, 0]), tf.zeros([batch, 0]))
     assert found.labels.shape == found.scores.shape == found.mask.shape == [batch, 1]
     np.testing.assert_array_equal(found.mask, np.zeros((batch, 1), bool))
     np.testing.assert_array_equal(found.validity, np.ones(batch))
@@ -37,12 +37,12 @@ def test_lists_of_length_0_get_one_padded_document(signature, batch):
 
 def test_a_mask_of_another_shape_raises():
     with pytest.raises(ValueError, match="`mask` must have the shape of the scores"):
-        _lists.clean(tf.zeros([2, 3]), tf.zeros([2, 3]), tf.ones([1, 3], tf.bool))
+        _padded.clean(tf.zeros([2, 3]), tf.zeros([2, 3]), tf.ones([1, 3], tf.bool))
 
 
 def test_mismatched_shapes_raise_in_graphs_of_unknown_shapes():
     spec = tf.TensorSpec([None, None])
-    clean = tf.function(_lists.clean, input_signature=[spec, spec])
+    clean = tf.function(_padded.clean, input_signature=[spec, spec])
     with pytest.raises(tf.errors.InvalidArgumentError):
         clean(tf.zeros([2, 3]), tf.zeros([2, 4]))
 
@@ -80,14 +80,14 @@ def test_ragged_lists_in_a_graph_equal_dense_lists(weighted, dtype):
 @pytest.mark.parametrize(("of_labels", "of_scores"), [(tf.int32, tf.int64), (tf.int64, tf.int32)])
 def test_row_splits_may_be_int32_or_int64(of_labels, of_scores):
     labels, scores = ragged(LABELS), ragged(SCORES)
-    expected = _lists.to_dense(labels, scores, ragged=True)
+    expected = _padded.to_dense(labels, scores, ragged=True)
     labels, scores = labels.with_row_splits_dtype(of_labels), scores.with_row_splits_dtype(of_scores)
-    helpers.assert_same(_lists.to_dense(labels, scores, ragged=True), expected)
+    helpers.assert_same(_padded.to_dense(labels, scores, ragged=True), expected)
 
 
 def test_ragged_weights_of_dense_labels_raise():
     with pytest.raises(ValueError, match="`sample_weight` must be dense for dense labels, got a tf.RaggedTensor"):
-        _lists.dense_weights(ragged([[1.0]]), tf.zeros([1, 1]))
+        _padded.dense_weights(ragged([[1.0]]), tf.zeros([1, 1]))
 
 
 # ---- Weights
@@ -95,5 +95,5 @@ def test_ragged_weights_of_dense_labels_raise():
 
 def test_a_scalar_weight_applies_to_every_list():
     labels, mask = tf.ones([2, 3]), tf.ones([2, 3], tf.bool)
-    np.testing.assert_allclose(_lists.list_weights(2.5, labels, mask), [2.5, 2.5])
-    np.testing.assert_allclose(_lists.list_weights(None, labels, mask), [1.0, 1.0])
+    np.testing.assert_allclose(_padded.list_weights(2.5, labels, mask), [2.5, 2.5])
+    np.testing.assert_allclose(_padded.list_weights(None, labels, mask), [1.0, 1.0])

@@ -147,7 +147,7 @@ def test_scaling_the_scores_equals_scaling_the_temperature(ranking, scaled):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("ranking", ALL + SHARP, ids=str)
 def test_value_and_gradient_are_finite_for_extreme_scores(ranking, dtype):
-    largest = np.finfo(dtype).max / 4.0  # the limit to which `_lists.clean` clips
+    largest = np.finfo(dtype).max / 4.0  # the limit to which `_padded.clean` clips
     scores = np.array(
         [
             [0.0, 0.0, 0.0, 0.0],

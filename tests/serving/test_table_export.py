@@ -7,17 +7,18 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
-from tfr_smooth import data, models, serving
+from tfr_smooth import models, serving
+from tfr_smooth.columns import Column, TableFeatures, infer_columns
 from tfr_smooth.serving.ranker_inputs import RankerInputs
 
 NO_DATE = np.iinfo(np.int64).min
 PADDING, INVALID = np.float32(models.PADDING_SCORE), np.float32(serving.INVALID_SCORE)
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 COLUMNS = [
-    data.Column(name="brand", kind="category", has_missing=True, categories=("acme", "ä")),
-    data.Column(name="price", kind="number", fill=2.5, has_missing=True),
-    data.Column(name="day", kind="date", fill=19000.25, has_missing=True),
-    data.Column(name="new", kind="boolean", fill=0.25),
+    Column(name="brand", kind="category", has_missing=True, categories=("acme", "ä")),
+    Column(name="price", kind="number", fill=2.5, has_missing=True),
+    Column(name="day", kind="date", fill=19000.25, has_missing=True),
+    Column(name="new", kind="boolean", fill=0.25),
 ]
 # Per document: brand, price, day, new. The values that mean "missing" are None in protos.
 LISTS = [
@@ -50,7 +51,7 @@ def proto_values(row, names):
 def model():
     tf.keras.utils.set_random_seed(5)
     scorer = models.FeedForwardScorer(hidden=[6], normalization="log1p")
-    return models.TableScorer(models.TableFeatures(COLUMNS), scorer)
+    return models.TableScorer(TableFeatures(COLUMNS), scorer)
 
 
 @pytest.mark.parametrize("query_columns", [pytest.param((), marks=pytest.mark.slow), ("brand", "day")])
@@ -89,9 +90,7 @@ def test_every_signature_returns_the_scores_of_the_model(query_columns, model, t
 
 def matrix_model(matrix):
     tf.keras.utils.set_random_seed(5)
-    layer = models.TableFeatures(
-        data.infer_columns(dict(zip("abc", matrix.reshape(-1, 3).T, strict=True))), stacked=True
-    )
+    layer = TableFeatures(infer_columns(dict(zip("abc", matrix.reshape(-1, 3).T, strict=True))), stacked=True)
     scorer = models.FeedForwardScorer(hidden=[6], normalization="log1p")
     return models.TableScorer(layer, scorer)
 
@@ -172,8 +171,8 @@ def test_an_infinite_number_of_the_list_invalidates_its_documents(by_price):
 )
 def test_columns_keep_any_names(names, tmp_path, protos):
     example, example_list = protos
-    numbers = [data.Column(name=name, kind="number", has_missing=True) for name in names]
-    layer = models.TableFeatures(numbers)
+    numbers = [Column(name=name, kind="number", has_missing=True) for name in names]
+    layer = TableFeatures(numbers)
     tf.keras.utils.set_random_seed(5)
     model = models.TableScorer(layer, models.FeedForwardScorer(hidden=[6]), query_columns=names[3:])
     path = serving.export_ranker(model, tmp_path, **model.export_arguments)
@@ -203,7 +202,7 @@ def test_columns_keep_any_names(names, tmp_path, protos):
 
 @pytest.mark.parametrize("names", [["self"], pytest.param(["a b", "a_b"], marks=pytest.mark.slow)])
 def test_columns_by_whose_names_python_cannot_call_are_read_from_protos_only(names, tmp_path):
-    layer = models.TableFeatures([data.Column(name=name, kind="number") for name in names])
+    layer = TableFeatures([Column(name=name, kind="number") for name in names])
     model = models.TableScorer(layer, models.FeedForwardScorer(hidden=[2]))
     model.build()
     path = serving.export_ranker(model, tmp_path, **model.export_arguments)
@@ -231,11 +230,11 @@ def test_the_model_card_lists_the_columns_in_order(by_price):
 @pytest.mark.slow
 def test_tf_servings_loader_answers_by_the_names_of_the_columns(tmp_path, run_in_cpp):
     columns = [
-        data.Column(name="price (USD)", kind="number", fill=2.0, has_missing=True),
-        data.Column(name="class", kind="category", categories=("a", "ä")),
-        data.Column(name="day", kind="date", fill=19000.0),
+        Column(name="price (USD)", kind="number", fill=2.0, has_missing=True),
+        Column(name="class", kind="category", categories=("a", "ä")),
+        Column(name="day", kind="date", fill=19000.0),
     ]
-    model = models.TableScorer(models.TableFeatures(columns), models.FeedForwardScorer(hidden=[4]))
+    model = models.TableScorer(TableFeatures(columns), models.FeedForwardScorer(hidden=[4]))
     inputs = {
         "price (USD)": np.array([[1.0, np.nan, 3.0]], np.float32),
         "class": np.array([["a", "", "ä"]], object),

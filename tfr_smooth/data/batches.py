@@ -11,7 +11,7 @@ import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data import list_columns
+from tfr_smooth.data import column_values
 from tfr_smooth.data.labels import one_list_per_click
 
 if TYPE_CHECKING:
@@ -164,8 +164,8 @@ def _parts(lists: Lists, ids: bool) -> tuple[list[_Part], Callable[[list[tf.Tens
         add("position", lists.column(roles.position), 0)
     if ids:
         texts = lists.query_ids
-        texts = texts if list_columns.is_text(texts.type) else texts.cast(pa.string())
-        add("query_id", list_columns.ColumnValues(pa.chunked_array([texts])), b"", True)
+        texts = texts if column_values.is_text(texts.type) else texts.cast(pa.string())
+        add("query_id", column_values.ColumnValues(pa.chunked_array([texts])), b"", True)
         add("doc_id", _Rows() if roles.document_id is None else lists.column(roles.document_id), b"")
     inputs = len(names)
     for name in roles.labels:

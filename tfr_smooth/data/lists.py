@@ -17,12 +17,14 @@ import tensorflow as tf
 from typing_extensions import Unpack
 
 from tfr_smooth import _arguments
-from tfr_smooth.data import batches, list_columns
-from tfr_smooth.data.list_columns import DENSE, ColumnValues, RoleNames, Roles
-from tfr_smooth.data.text_files import FilePattern
+from tfr_smooth.data import batches, column_values
+from tfr_smooth.data.column_values import ColumnValues
+from tfr_smooth.data.reading import checks
+from tfr_smooth.data.reading.text_files import FilePattern
+from tfr_smooth.data.roles import DENSE, RoleNames, Roles
 
 if TYPE_CHECKING:
-    from tfr_smooth.data.letor_parser import LetorFormat
+    from tfr_smooth.data.reading.letor_parser import LetorFormat
 
 _MOST_LABELS = 1000  # of different labels that a summary counts
 
@@ -65,7 +67,7 @@ class Lists:
     without a copy of the columns.
 
     Args:
-      columns: The columns of all rows, as checked by `list_columns.checked`.
+      columns: The columns of all rows, as checked by `checks.checked`.
       roles: The roles of the columns.
       query_ids: The id of each query.
       lengths: int64 [queries], the number of documents of each query.
@@ -141,7 +143,7 @@ class Lists:
           ...     labels.numpy().tolist()
           [[1.0, 0.0], [2.0, -1.0]]
         """
-        from tfr_smooth.data import arrays
+        from tfr_smooth.data.reading import arrays
 
         table = arrays.dense_table("features", features)
         if not len(table):
@@ -201,11 +203,11 @@ class Lists:
           >>> inputs["bm25"].shape, inputs["title"].numpy().tolist()
           (TensorShape([2, 2]), [[b'a', b'b'], [b'c', b'']])
         """
-        found = list_columns.as_arrow(table)
+        found = checks.as_arrow(table)
         chosen = Roles.of(found.column_names, query=query, **roles)
         if not len(found):
             raise ValueError("`table` must have at least one row, got none.")
-        columns = list_columns.checked(found, chosen, stack=_arguments.boolean("stack", stack))
+        columns = checks.checked(found, chosen, stack=_arguments.boolean("stack", stack))
         return cls.of_columns(columns, chosen.stacked() if stack else chosen)
 
     @classmethod
@@ -253,7 +255,7 @@ class Lists:
           >>> lists.lengths.tolist(), lists.values("bm25").tolist()
           ([2, 1], [0.5, 0.10000000149011612, 0.8999999761581421])
         """
-        from tfr_smooth.data import files
+        from tfr_smooth.data.reading import files
 
         _arguments.choice("format", format, files.FORMATS)
         _arguments.boolean("stack", stack)
@@ -311,7 +313,7 @@ class Lists:
           >>> lists.summary()[:4], lists.values("features").tolist()
           ((2, 3, 2, 2), [[0.5, 2.0], [0.0, 1.0], [0.10000000149011612, 0.0]])
         """
-        from tfr_smooth.data import letor
+        from tfr_smooth.data.reading import letor
 
         return letor.lists_of(file_pattern, num_features, format, cache_dir)
 
@@ -373,7 +375,7 @@ class Lists:
           >>> lists.lengths.tolist(), lists.values("price").tolist(), lists.values("tags").tolist()
           ([2, 1], [0.5, -1.0, 0.8999999761581421], [[b'a', b'b'], [b'', b''], [b'c', b'']])
         """
-        from tfr_smooth.data import records
+        from tfr_smooth.data.reading import records
 
         _arguments.choice("kind", kind, records.KINDS)
         _arguments.boolean("stack", stack)
@@ -385,7 +387,7 @@ class Lists:
         """Returns the lists of columns, with the rows of a query in any places.
 
         Args:
-          columns: The columns, as checked by `list_columns.checked`.
+          columns: The columns, as checked by `checks.checked`.
           roles: The roles of the columns.
 
         Returns:
@@ -477,7 +479,7 @@ class Lists:
         for name, column in zip(self._columns.column_names, self._columns.columns, strict=True):
             found.update(name.encode())
             for chunk in column.chunks:
-                list_columns.update_hash(found, chunk)
+                column_values.update_hash(found, chunk)
                 self.release()
         return found.hexdigest()[:16]
 
@@ -658,7 +660,7 @@ class Lists:
         Raises:
           ValueError: If the features are not one column "features", there are several labels, or an id has whitespace.
         """
-        from tfr_smooth.data import letor
+        from tfr_smooth.data.reading import letor
 
         letor.write(self, path)
 
@@ -688,7 +690,7 @@ class Lists:
 
         Time is linear in the number of values. Memory holds 256 queries.
         """
-        from tfr_smooth.data import records
+        from tfr_smooth.data.reading import records
 
         return records.write(self, path, num_shards, context_features)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tfr_smooth import _files
-from tfr_smooth.data.text_files import numbered_lines
+from tfr_smooth.data.reading.text_files import numbered_lines
 from tfr_smooth.evaluation.trec import ScoredQuery, check_field, checked
 
 

@@ -1,6 +1,6 @@
 """Keras ranking losses, and all losses by name."""
 
-from tfr_smooth._lists import list_weights
+from tfr_smooth._padded import list_weights
 from tfr_smooth.losses import table
 from tfr_smooth.losses.distillation import ADRMSELoss as ADRMSELoss
 from tfr_smooth.losses.distillation import CoupledRankDistilLoss as CoupledRankDistilLoss

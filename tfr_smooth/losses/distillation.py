@@ -7,7 +7,7 @@ import math
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _lists, _serialization, rankings
+from tfr_smooth import _arguments, _padded, _serialization, rankings
 from tfr_smooth.losses import gumbel
 from tfr_smooth.losses.list_mle import weighted_log_sums
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
@@ -51,14 +51,14 @@ class ADRMSELoss(RankingLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        ranks = _lists.fill(exact.average_ranks(labels, mask), mask, 1.0)
-        errors = _lists.fill(ranks - self._ranking.positions(scores, mask), mask, 0.0)
+        ranks = _padded.fill(exact.average_ranks(labels, mask), mask, 1.0)
+        errors = _padded.fill(ranks - self._ranking.positions(scores, mask), mask, 0.0)
         discounted = tf.square(errors) * (math.log(2.0) / tf.math.log1p(ranks))
-        return tf.reduce_sum(discounted, axis=1) / _lists.count(mask, scores.dtype)[:, 0]
+        return tf.reduce_sum(discounted, axis=1) / _padded.count(mask, scores.dtype)[:, 0]
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with equal labels."""
-        return _lists.varies(labels, mask)
+        return _padded.varies(labels, mask)
 
 
 @_serialization.register
@@ -117,10 +117,10 @@ class CoupledRankDistilLoss(RankingLoss):
         teacher = tf.reshape(teacher, [-1, samples[2]])
         scores, mask = (tf.repeat(tensor, self.sample_size, axis=0) for tensor in (scores, mask))
         # From the last document to the first, so that the sums run forward; padding comes last.
-        order = tf.math.top_k(_lists.fill(-teacher, mask, labels.dtype.min), samples[2]).indices
+        order = tf.math.top_k(_padded.fill(-teacher, mask, labels.dtype.min), samples[2]).indices
         # float64, as in ListMLE.
         logits = tf.cast(tf.gather(scores, order, batch_dims=1), tf.float64) / self.temperature
-        place = _lists.count(mask, tf.float64) - tf.cast(tf.range(samples[2]), tf.float64)  # 1 for the first
+        place = _padded.count(mask, tf.float64) - tf.cast(tf.range(samples[2]), tf.float64)  # 1 for the first
         chosen = place >= 1.0 if self.topk is None else tf.logical_and(place >= 1.0, place <= self.topk)
         weights = tf.cast(chosen, tf.float64)
         highest = tf.stop_gradient(tf.reduce_max(logits, axis=1, keepdims=True))

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _lists, _serialization, measures, rankings
+from tfr_smooth import _arguments, _padded, _serialization, measures, rankings
 from tfr_smooth.losses.lambda_weights import LambdaWeight, YetiDCGLambdaWeight
 from tfr_smooth.losses.pairwise import PairwiseLogisticLoss
 from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
@@ -64,11 +64,11 @@ class GumbelLoss(RankingLoss):
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         noise = gumbel_noise(labels, self.sample_size, self.seed)
-        noisy = _lists.clipped((scores[:, tf.newaxis] + noise) / self.gumbel_temperature, _lists.LARGEST_SCORE)
+        noisy = _padded.clipped((scores[:, tf.newaxis] + noise) / self.gumbel_temperature, _padded.LARGEST_SCORE)
         shape = tf.shape(noisy)
         noisy = tf.reshape(noisy, [-1, shape[2]])
         labels, mask = (tf.repeat(tensor, self.sample_size, axis=0) for tensor in (labels, mask))
-        values = self.loss.compute(labels, _lists.fill(noisy, mask, 0.0), mask)
+        values = self.loss.compute(labels, _padded.fill(noisy, mask, 0.0), mask)
         return tf.reduce_mean(tf.reshape(values, shape[:2]), axis=1)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

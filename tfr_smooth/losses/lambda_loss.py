@@ -7,7 +7,7 @@ import math
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _compiled, _lists, _serialization
+from tfr_smooth import _arguments, _compiled, _padded, _serialization
 from tfr_smooth.losses import pair_ranks
 from tfr_smooth.losses.lambda_weights import NDCGLambdaWeightV2
 from tfr_smooth.losses.pairwise import weighted_logistic
@@ -89,7 +89,7 @@ class LambdaLoss(RankingLoss):
         weight = NDCGLambdaWeightV2(topn=self.topn)
         gains = labels if self.metric == "precision" else weight.gains(labels, mask)
         # Cumulative sums outside of XLA, where they were quadratic up to TensorFlow 2.15.
-        discounts = _rank_discounts(weight, _compiled.padded_length(_lists.length(scores)), self.metric, self.mu)
+        discounts = _rank_discounts(weight, _compiled.padded_length(_padded.length(scores)), self.metric, self.mu)
         sums = pair_ranks.cumulative(discounts)
         # The pairs of NDCG-Loss1 are all pairs, each with the gain of its first document.
         all_pairs = self.metric == "ndcg_loss1"
@@ -98,7 +98,7 @@ class LambdaLoss(RankingLoss):
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with one distinct label (for "precision": relevant or not)."""
-        return _lists.varies(self._relevance(labels), mask)
+        return _padded.varies(self._relevance(labels), mask)
 
     def _relevance(self, labels: tf.Tensor) -> tf.Tensor:
         return tf.cast(labels >= 1.0, labels.dtype) if self.metric == "precision" else labels

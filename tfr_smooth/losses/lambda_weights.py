@@ -9,7 +9,7 @@ from typing import ClassVar, final
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth import _arguments, _padded, _serialization
 from tfr_smooth.losses import pair_ranks
 from tfr_smooth.measures import ideal_dcg
 from tfr_smooth.rankings.dcg import NDCGGain, log2_discount
@@ -94,8 +94,8 @@ class LambdaWeight(_serialization.Configurable, abc.ABC):
         Returns:
           [batch, list, list] >= 0.
         """
-        rows, columns = _lists.pairs(self.pair_gains(labels, mask))
-        sums = self.rank_sums(_lists.length(scores))
+        rows, columns = _padded.pairs(self.pair_gains(labels, mask))
+        sums = self.rank_sums(_padded.length(scores))
         return tf.abs(rows - columns) * pair_ranks.over_orders_of_ties(sums, tf.stop_gradient(scores), mask)
 
 
@@ -186,7 +186,7 @@ class _DCGWeight(LambdaWeight):
             gain = NDCGGain.of("exponential", labels)
         else:
             gain = tf.identity
-        gains = _lists.fill(gain(labels), mask, 0.0)
+        gains = _padded.fill(gain(labels), mask, 0.0)
         if not self.normalized:
             return gains
         ideal = ideal_dcg(gains, mask, self.topn, lambda ranks: self.discount(ranks + 1.0), gain=tf.identity)
@@ -200,16 +200,16 @@ class _DCGWeight(LambdaWeight):
 
     def document_weights(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns $g_i D(r_i)$, [batch, list], with the mean discount over tied documents; arguments as above."""
-        scores = _lists.fill(tf.stop_gradient(scores), mask, scores.dtype.min)
-        ranked, order = tf.math.top_k(scores, _lists.length(scores))
+        scores = _padded.fill(tf.stop_gradient(scores), mask, scores.dtype.min)
+        ranked, order = tf.math.top_k(scores, _padded.length(scores))
         starts = tf.logical_not(tf.pad(tf.equal(ranked[:, 1:], ranked[:, :-1]), [[0, 0], [1, 0]]))
-        discounts = self.discount(tf.cast(tf.range(1, _lists.length(scores) + 1), scores.dtype))
-        shared = _lists.Neighbors(starts).mean(tf.broadcast_to(discounts, tf.shape(ranked)))
+        discounts = self.discount(tf.cast(tf.range(1, _padded.length(scores) + 1), scores.dtype))
+        shared = _padded.Neighbors(starts).mean(tf.broadcast_to(discounts, tf.shape(ranked)))
         return self.gains(labels, mask) * tf.gather(shared, tf.argsort(order, axis=1), batch_dims=1)
 
     def pair_gains(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the gains times the number of documents in the list."""
-        return self.gains(labels, mask) * _lists.count(mask, labels.dtype)
+        return self.gains(labels, mask) * _padded.count(mask, labels.dtype)
 
 
 @_serialization.register
@@ -254,7 +254,7 @@ class DCGLambdaWeight(_DCGWeight):
         relative = pair_ranks.distance(self.discount, ranks)
         if self.topn is not None:
             first, second = ranks[:, tf.newaxis] <= self.topn, ranks[tf.newaxis, :] <= self.topn
-            relative = _lists.fill(relative, tf.logical_or(first, second), 0.0)
+            relative = _padded.fill(relative, tf.logical_or(first, second), 0.0)
         swapped = pair_ranks.swap(self.discount, ranks, self.topn)
         return (1.0 - self.smooth_fraction) * relative + self.smooth_fraction * swapped
 
@@ -357,7 +357,7 @@ class YetiDCGLambdaWeight(DCGLambdaWeightV2):
     def of_ranks(self, ranks: tf.Tensor) -> tf.Tensor:
         """Returns the weights of neighbors."""
         apart = tf.abs(ranks[:, tf.newaxis] - ranks[tf.newaxis, :])
-        return _lists.fill(super().of_ranks(ranks), tf.equal(apart, 1.0), 0.0)
+        return _padded.fill(super().of_ranks(ranks), tf.equal(apart, 1.0), 0.0)
 
 
 @_serialization.register

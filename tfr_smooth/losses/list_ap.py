@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth import _arguments, _padded, _serialization
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 
 
@@ -68,7 +68,7 @@ class ListAPLoss(RankingLoss):
 def _bins(scores: tf.Tensor, real: tf.Tensor, num_bins: int, temperature: float) -> tf.Tensor:
     """Returns the share of each document in each bin, [batch, list, M]; a document is split between two bins."""
     # Subtract the maximum first, so that a shift of the scores does not change the rounding of the mean.
-    highest = tf.reduce_max(_lists.fill(scores, real > 0.0, scores.dtype.min), axis=1, keepdims=True)
+    highest = tf.reduce_max(_padded.fill(scores, real > 0.0, scores.dtype.min), axis=1, keepdims=True)
     scores = real * (scores - tf.stop_gradient(highest))
     count = tf.maximum(tf.reduce_sum(real, axis=1, keepdims=True), 1.0)
     mean = tf.reduce_sum(real * scores, axis=1, keepdims=True) / count

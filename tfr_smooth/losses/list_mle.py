@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _compiled, _lists, _serialization
+from tfr_smooth import _arguments, _compiled, _padded, _serialization
 from tfr_smooth.losses.lambda_weights import ListMLELambdaWeight
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 
@@ -64,18 +64,18 @@ class ListMLELoss(RankingLoss):
         """Returns [batch] from clean lists."""
         # From the last position to the first, so that the sums run forward; padding comes last.
         lowest = labels.dtype.min
-        negated, order = tf.math.top_k(_lists.fill(-labels, mask, lowest), tf.shape(labels)[1])
+        negated, order = tf.math.top_k(_padded.fill(-labels, mask, lowest), tf.shape(labels)[1])
         mask = tf.not_equal(negated, lowest)
         scores = tf.gather(scores, order, batch_dims=1)
         # float64: a running sum over a long list loses precision, as does a difference of large scores.
         precise = tf.cast(scores, tf.float64) / self.temperature
         # Not padded with True, which `tf.vectorized_map` does not support.
-        ties = _lists.Neighbors(tf.logical_not(tf.pad(tf.equal(negated[:, 1:], negated[:, :-1]), [[0, 0], [1, 0]])))
+        ties = _padded.Neighbors(tf.logical_not(tf.pad(tf.equal(negated[:, 1:], negated[:, :-1]), [[0, 0], [1, 0]])))
         highest = ties.maximum(precise)
         below = precise - highest
         # The log of the mean of e^s over ties. The 0 at padding has no effect, as padding comes last.
         inputs = tf.math.log(ties.mean(tf.exp(below))) + highest
-        weights = _lists.fill(self._position_weights(mask), mask, 0.0)
+        weights = _padded.fill(self._position_weights(mask), mask, 0.0)
         total = weighted_log_sums(inputs, weights) - tf.reduce_sum(weights * (highest + ties.mean(below)), axis=1)
         return tf.ensure_shape(tf.cast(total, scores.dtype), scores.shape[:1])
 

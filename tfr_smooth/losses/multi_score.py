@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth import _arguments, _padded, _serialization
 from tfr_smooth.losses.pointwise import PointwiseLoss
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 from tfr_smooth.losses.softmax import cross_entropy
@@ -23,14 +23,14 @@ class MultiScoreLoss(RankingLoss):
     # The number of scores per document; None for any number.
     num_scores: int | None = None
 
-    def _clean(self, y_true: Any, y_pred: Any) -> _lists.Batch:
+    def _clean(self, y_true: Any, y_pred: Any) -> _padded.Batch:
         if not isinstance(y_pred, tf.RaggedTensor):
             y_pred = tf.convert_to_tensor(y_pred)
         expected = "scores" if self.num_scores is None else str(self.num_scores)
         count = y_pred.shape[2] if y_pred.shape.rank == 3 else None
         if count is None or count < 1 or self.num_scores not in (None, count):
             raise ValueError(f"`scores` must have the shape [batch, list, {expected}], got {y_pred.shape}.")
-        return _lists.from_keras(y_true, y_pred, ragged=self.ragged, dtype=self._computed_in, clean=_clean_each)
+        return _padded.from_keras(y_true, y_pred, ragged=self.ragged, dtype=self._computed_in, clean=_clean_each)
 
 
 @_serialization.register
@@ -185,7 +185,7 @@ class DualLearningLoss(MultiScoreLoss):
         clicks = tf.cast(labels > 0.0, scores.dtype)
 
         def weighted(logits: tf.Tensor, others: tf.Tensor) -> tf.Tensor:
-            highest = tf.reduce_max(_lists.fill(others, mask, others.dtype.min), axis=1, keepdims=True)
+            highest = tf.reduce_max(_padded.fill(others, mask, others.dtype.min), axis=1, keepdims=True)
             gaps = tf.minimum(highest - others, math.log(self.max_weight))
             weights = tf.stop_gradient(clicks * tf.exp(gaps))
             total = tf.reduce_sum(weights, axis=1)
@@ -242,8 +242,8 @@ class MixtureEMLoss(MultiScoreLoss):
         return tf.reduce_sum(tf.stop_gradient(tf.nn.softmax(-self.alpha * gaps)) * of_models, axis=1)
 
 
-def _clean_each(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None) -> _lists.Batch:
+def _clean_each(labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None) -> _padded.Batch:
     """Returns clean lists with scores [batch, list, scores]."""
-    batches = [_lists.clean(labels, each, mask) for each in tf.unstack(scores, axis=2)]
+    batches = [_padded.clean(labels, each, mask) for each in tf.unstack(scores, axis=2)]
     validity = tf.reduce_prod(tf.stack([batch.validity for batch in batches]), axis=0)
     return batches[0]._replace(scores=tf.stack([batch.scores for batch in batches], axis=2), validity=validity)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfr_smooth import _lists
+from tfr_smooth import _padded
 
 # From ranks, starting at 1, to discounts.
 RankDiscount = Callable[[tf.Tensor], tf.Tensor]
@@ -25,7 +25,7 @@ def swap(discount: RankDiscount, ranks: tf.Tensor, topn: int | None) -> tf.Tenso
     """
     discounts = discount(ranks)
     if topn is not None:
-        discounts = _lists.fill(discounts, ranks <= topn, 0.0)
+        discounts = _padded.fill(discounts, ranks <= topn, 0.0)
     first, second = _pairs(discounts)
     return tf.abs(first - second)
 
@@ -51,7 +51,7 @@ def beyond_cutoff(discount: RankDiscount, ranks: tf.Tensor, topn: int | None) ->
     if topn is None:
         return tf.ones_like(ranks)
     lifted = 1.0 / (1.0 - discount(tf.maximum(ranks, 2.0)))  # Undefined at rank 1.
-    return _lists.fill(lifted, ranks > topn, 1.0)
+    return _padded.fill(lifted, ranks > topn, 1.0)
 
 
 def later(ranks: tf.Tensor) -> tf.Tensor:
@@ -78,13 +78,13 @@ def over_orders_of_ties(sums: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> 
     Returns:
       [batch, list, list] weights >= 0.
     """
-    mine, others = _lists.pairs(scores)
+    mine, others = _padded.pairs(scores)
     real = mask[:, tf.newaxis, :]
     above = tf.reduce_sum(tf.cast(tf.logical_and(others > mine, real), tf.int32), axis=2)
     tied = tf.reduce_sum(tf.cast(tf.logical_and(tf.equal(others, mine), real), tf.int32), axis=2)
     rows = tf.gather(sums, above + tied) - tf.gather(sums, above)
     blocks = tf.gather(rows, above + tied, axis=2, batch_dims=1) - tf.gather(rows, above, axis=2, batch_dims=1)
-    blocks = _lists.fill(blocks, blocks > 1e-9, 0.0)  # Less is rounding of the sums.
+    blocks = _padded.fill(blocks, blocks > 1e-9, 0.0)  # Less is rounding of the sums.
     # Two documents of the same block never have the same rank, so the diagonal (which is 0) is not counted there.
     same = tf.cast(tf.equal(above[:, :, tf.newaxis], above[:, tf.newaxis, :]), tf.int32)
     count = tied[:, :, tf.newaxis] * (tied[:, tf.newaxis, :] - same)

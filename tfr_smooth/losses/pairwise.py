@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _compiled, _lists, _serialization
+from tfr_smooth import _arguments, _compiled, _padded, _serialization
 from tfr_smooth.losses import pair_ranks
 from tfr_smooth.losses.lambda_weights import LambdaWeight
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
@@ -33,17 +33,17 @@ class PairwiseLoss(RankingLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        count = _lists.count(mask, scores.dtype)[:, :, tf.newaxis]
-        weights = tf.cast(_lists.preferences(labels, mask), scores.dtype) / count
+        count = _padded.count(mask, scores.dtype)[:, :, tf.newaxis]
+        weights = tf.cast(_padded.preferences(labels, mask), scores.dtype) / count
         behind = scaled_differences(scores, 1.0 / self.temperature)
         if self.lambda_weight is not None:
             weights *= self.lambda_weight.pair_weights(labels, scores, mask)
-            behind = _lists.clipped(behind, _largest_loss(tf.reduce_sum(weights, axis=[1, 2])))
+            behind = _padded.clipped(behind, _largest_loss(tf.reduce_sum(weights, axis=[1, 2])))
         return tf.reduce_sum(weights * self.pair_losses(behind), axis=[1, 2])
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with only one distinct label."""
-        return _lists.varies(labels, mask)
+        return _padded.varies(labels, mask)
 
 
 @_serialization.register
@@ -114,8 +114,8 @@ class PairwiseLogisticLoss(PairwiseLoss):
         """Returns [batch] from clean lists."""
         if self.lambda_weight is None:
             return super().compute(labels, scores, mask)
-        gains = self.lambda_weight.pair_gains(labels, mask) / _lists.count(mask, labels.dtype)
-        rank_sums = self.lambda_weight.rank_sums(_compiled.padded_length(_lists.length(scores)))
+        gains = self.lambda_weight.pair_gains(labels, mask) / _padded.count(mask, labels.dtype)
+        rank_sums = self.lambda_weight.rank_sums(_compiled.padded_length(_padded.length(scores)))
         return weighted_logistic(scores, labels, mask, gains, rank_sums, 1.0 / self.temperature)
 
     def pair_losses(self, behind: tf.Tensor) -> tf.Tensor:
@@ -193,16 +193,18 @@ class PairwiseMSELoss(PairwiseLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        count = _lists.count(mask, scores.dtype)
-        errors = _lists.clipped(scores / self.temperature - labels, _lists.LARGEST_SCORE)  # 0 at padding
+        count = _padded.count(mask, scores.dtype)
+        errors = _padded.clipped(scores / self.temperature - labels, _padded.LARGEST_SCORE)  # 0 at padding
         if self.lambda_weight is None:
-            centered = _lists.fill(errors - tf.reduce_sum(errors, axis=1, keepdims=True) / count, mask, 0.0)
+            centered = _padded.fill(errors - tf.reduce_sum(errors, axis=1, keepdims=True) / count, mask, 0.0)
             return 2.0 * tf.reduce_sum(tf.square(centered), axis=1)
-        rows, columns = _lists.pairs(errors)
-        weights = _lists.fill(self.lambda_weight.pair_weights(labels, scores, mask), _lists.different_pairs(mask), 0.0)
+        rows, columns = _padded.pairs(errors)
+        weights = _padded.fill(
+            self.lambda_weight.pair_weights(labels, scores, mask), _padded.different_pairs(mask), 0.0
+        )
         weights /= count[:, :, tf.newaxis]
         largest = tf.sqrt(_largest_loss(tf.reduce_sum(weights, axis=[1, 2])))
-        return tf.reduce_sum(weights * self.pair_losses(_lists.clipped(rows - columns, largest)), axis=[1, 2])
+        return tf.reduce_sum(weights * self.pair_losses(_padded.clipped(rows - columns, largest)), axis=[1, 2])
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with fewer than two documents."""
@@ -243,18 +245,18 @@ class RankNetLoss(RankingLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        pairs = tf.cast(_lists.preferences(labels, mask), scores.dtype)
+        pairs = tf.cast(_padded.preferences(labels, mask), scores.dtype)
         total = tf.reduce_sum(pairs * tf.nn.softplus(scaled_differences(scores, self.sigma)), axis=[1, 2])
         return tf.math.divide_no_nan(total, tf.reduce_sum(pairs, axis=[1, 2]))
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with only one distinct label."""
-        return _lists.varies(labels, mask)
+        return _padded.varies(labels, mask)
 
 
 def scaled_differences(scores: tf.Tensor, sigma: float | tf.Tensor) -> tf.Tensor:
     r"""Returns [batch, list, list]: $\sigma (s_j - s_i)$ at (i, j)."""
-    rows, columns = _lists.pairs(scores)
+    rows, columns = _padded.pairs(scores)
     return sigma * (columns - rows)
 
 
@@ -275,14 +277,14 @@ class _Pairs(NamedTuple):
 
     def weights(self, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the weights of the pairs, [batch, list, list], and the largest loss of a pair, [batch, 1, 1]."""
-        rows, columns = _lists.pairs(self.gains)
-        chosen = _lists.preferences(self.labels, self.mask)
-        chosen = tf.where(self.all_pairs, _lists.different_pairs(self.mask), chosen)
+        rows, columns = _padded.pairs(self.gains)
+        chosen = _padded.preferences(self.labels, self.mask)
+        chosen = tf.where(self.all_pairs, _padded.different_pairs(self.mask), chosen)
         differences = tf.abs(rows - tf.where(self.all_pairs, tf.zeros_like(columns), columns))
         of_ranks = pair_ranks.over_orders_of_ties(self.rank_sums, scores, self.mask)
         # The mean over orders does not change the total of R.
         total = 2.0 * tf.reduce_max(tf.abs(self.gains), axis=1) * tf.cast(self.rank_sums[-1, -1], self.gains.dtype)
-        return _lists.fill(differences * of_ranks, chosen, 0.0), _largest_loss(total)
+        return _padded.fill(differences * of_ranks, chosen, 0.0), _largest_loss(total)
 
 
 def weighted_logistic(
@@ -319,7 +321,7 @@ def weighted_logistic(
 def _plain(scores: tf.Tensor, *constants: tf.Tensor) -> tf.Tensor:
     pairs = _Pairs(*constants)
     weights, largest = pairs.weights(tf.stop_gradient(scores))
-    losses = tf.nn.softplus(_lists.clipped(scaled_differences(scores, pairs.sigma), largest))
+    losses = tf.nn.softplus(_padded.clipped(scaled_differences(scores, pairs.sigma), largest))
     return tf.reduce_sum(weights * losses, axis=[1, 2])
 
 

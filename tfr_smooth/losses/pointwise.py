@@ -7,7 +7,7 @@ import abc
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth import _arguments, _padded, _serialization
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 from tfr_smooth.losses.softmax import cross_entropy
 
@@ -30,9 +30,9 @@ class PointwiseLoss(RankingLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        losses = _lists.fill(self.document_losses(labels, scores, mask), mask, 0.0)
+        losses = _padded.fill(self.document_losses(labels, scores, mask), mask, 0.0)
         # Divided before they are summed, so that the sum does not overflow.
-        return tf.reduce_sum(losses / _lists.count(mask, losses.dtype), axis=1)
+        return tf.reduce_sum(losses / _padded.count(mask, losses.dtype), axis=1)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for empty lists."""
@@ -128,5 +128,5 @@ class RegressionCompatibleLoss(SigmoidCrossEntropyLoss):
         total = tf.reduce_sum(labels, axis=1)
         targets = tf.math.divide_no_nan(labels, total[:, tf.newaxis])
         # The softmax of the logarithms of the sigmoids.
-        listwise = _lists.fill(cross_entropy(targets, tf.math.log_sigmoid(scores), mask, 1.0), total > 0.0, 0.0)
+        listwise = _padded.fill(cross_entropy(targets, tf.math.log_sigmoid(scores), mask, 1.0), total > 0.0, 0.0)
         return (1.0 - self.list_weight) * super().compute(labels, scores, mask) + self.list_weight * listwise

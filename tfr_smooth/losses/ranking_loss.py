@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _keras, _lists, _serialization
+from tfr_smooth import _arguments, _keras, _padded, _serialization
 
 # Reduction names of both Keras versions -> the reduction used here.
 REDUCTIONS = {
@@ -136,15 +136,15 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
         """Returns the unweighted loss of each list, [batch]; 0 for excluded lists."""
         return self._per_list(y_true, y_pred, None)[0]
 
-    def _clean(self, y_true: Any, y_pred: Any) -> _lists.Batch:
+    def _clean(self, y_true: Any, y_pred: Any) -> _padded.Batch:
         """Returns clean lists from what Keras passes."""
-        return _lists.from_keras(y_true, y_pred, ragged=self.ragged, dtype=self._computed_in)
+        return _padded.from_keras(y_true, y_pred, ragged=self.ragged, dtype=self._computed_in)
 
-    def _of_included(self, batch: _lists.Batch, losses: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _of_included(self, batch: _padded.Batch, losses: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the loss of each list, [batch], 0 for excluded lists; and which lists are included, [batch] bool."""
         # Lists with NaN are included, so that NaN propagates.
         counts = tf.logical_or(self.counts(batch.labels, batch.mask), tf.math.is_nan(batch.validity))
-        return _lists.fill(batch.validity * losses, counts, 0.0), counts
+        return _padded.fill(batch.validity * losses, counts, 0.0), counts
 
     def _per_list(
         self, y_true: Any, y_pred: Any, weight: Any, loss: RankingLoss | None = None
@@ -154,14 +154,14 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
         Of another loss if one is given, with the options of this one.
         """
         loss = self if loss is None else loss
-        batch = _lists.bounded(self._clean(y_true, y_pred))
+        batch = _padded.bounded(self._clean(y_true, y_pred))
         losses, counts = loss._of_included(batch, loss.compute(batch.labels, batch.scores, batch.mask))
         shares = tf.cast(counts, losses.dtype)
         if weight is None:
             return losses, shares
-        weights = _lists.dense_weights(weight, y_true)
+        weights = _padded.dense_weights(weight, y_true)
         # Replace the weights of excluded lists before multiplying: they may be infinite or NaN.
-        weights = _lists.fill(_lists.list_weights(weights, batch.labels, batch.mask), counts, 0.0)
+        weights = _padded.fill(_padded.list_weights(weights, batch.labels, batch.mask), counts, 0.0)
         return losses * weights, weights if self.reduction == "mean_with_sample_weight" else shares
 
     # AutoGraph has nothing to convert here, and needs seconds to detect that.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth import _arguments, _padded, _serialization
 from tfr_smooth.losses import pairwise
 from tfr_smooth.losses.lambda_weights import DCGLambdaWeight
 from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
@@ -139,7 +139,7 @@ class ListNetLoss(RankingLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        targets = tf.nn.softmax(_lists.fill(labels, mask, scores.dtype.min / 4.0), axis=1)
+        targets = tf.nn.softmax(_padded.fill(labels, mask, scores.dtype.min / 4.0), axis=1)
         return cross_entropy(targets, scores, mask, self.temperature)
 
 
@@ -180,14 +180,14 @@ class UniqueSoftmaxLoss(RankingLoss):
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         behind = pairwise.scaled_differences(scores, 1.0 / self.temperature)
-        lower = _lists.preferences(labels, mask)
-        behind = _lists.fill(behind, lower, scores.dtype.min / 4.0)
-        terms = _lists.clipped(tf.nn.softplus(tf.reduce_logsumexp(behind, axis=2)), _lists.LARGEST_SCORE)
+        lower = _padded.preferences(labels, mask)
+        behind = _padded.fill(behind, lower, scores.dtype.min / 4.0)
+        terms = _padded.clipped(tf.nn.softplus(tf.reduce_logsumexp(behind, axis=2)), _padded.LARGEST_SCORE)
         return tf.reduce_sum(NDCGGain.of("exponential", labels)(labels) * terms, axis=1)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with only one distinct label."""
-        return _lists.varies(labels, mask)
+        return _padded.varies(labels, mask)
 
 
 @_serialization.register
@@ -236,14 +236,14 @@ class SoftmaxAtKLoss(RankingLoss):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        size = _lists.num_ranks(scores, self.topn)
-        ranked = tf.math.top_k(tf.stop_gradient(_lists.fill(scores, mask, scores.dtype.min)), size).values
-        lowest = _lists.extremes(ranked, _lists.rank_mask(mask, size))[0][:, tf.newaxis]
+        size = _padded.num_ranks(scores, self.topn)
+        ranked = tf.math.top_k(tf.stop_gradient(_padded.fill(scores, mask, scores.dtype.min)), size).values
+        lowest = _padded.extremes(ranked, _padded.rank_mask(mask, size))[0][:, tf.newaxis]
         # Tied documents share the gradient of the threshold. Their mean difference from it is 0. The mean of the scores
         # themselves has the same gradient, but TensorFlow also derives it by the number of ties, which would overflow.
         is_at_k = tf.logical_and(mask, tf.equal(scores, lowest))
         differences = tf.where(is_at_k, scores, lowest) - lowest
-        ties = _lists.count(is_at_k, scores.dtype)
+        ties = _padded.count(is_at_k, scores.dtype)
         threshold = lowest + tf.reduce_sum(differences, axis=1, keepdims=True) / ties
         weights = tf.sigmoid((scores - threshold) / self.weight_temperature)
         logs = tf.nn.log_softmax(_logits(scores, mask, self.temperature))  # finite at padding
@@ -268,6 +268,6 @@ def cross_entropy(targets: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, temper
 def _logits(scores: tf.Tensor, mask: tf.Tensor, temperature: float) -> tf.Tensor:
     """Returns the scores divided by the temperature, up to a constant per list."""
     # The difference first, so that a shift of the scores loses no precision.
-    highest = tf.reduce_max(_lists.fill(scores, mask, scores.dtype.min), axis=1, keepdims=True)
+    highest = tf.reduce_max(_padded.fill(scores, mask, scores.dtype.min), axis=1, keepdims=True)
     # Padding is below all scores, but its product with a sum of labels is finite.
-    return _lists.fill((scores - tf.stop_gradient(highest)) / temperature, mask, -1e26)
+    return _padded.fill((scores - tf.stop_gradient(highest)) / temperature, mask, -1e26)

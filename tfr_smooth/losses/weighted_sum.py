@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth import _arguments, _padded, _serialization
 from tfr_smooth.losses.multi_score import MultiScoreLoss
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
 from tfr_smooth.losses.table import get
@@ -63,7 +63,7 @@ class WeightedSumLoss(RankingLoss):
         """Returns [batch] from clean lists."""
         return tf.add_n(
             [
-                weight * _lists.fill(loss.compute(labels, scores, mask), loss.counts(labels, mask), 0.0)
+                weight * _padded.fill(loss.compute(labels, scores, mask), loss.counts(labels, mask), 0.0)
                 for loss, weight in zip(self.losses, self.weights, strict=True)
             ]
         )
@@ -123,7 +123,7 @@ class MultiObjectiveLoss(WeightedSumLoss):
     def _per_list(
         self, y_true: Any, y_pred: Any, weight: Any, loss: RankingLoss | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        labels = _lists.by_objective(y_true, len(self.weights))
+        labels = _padded.by_objective(y_true, len(self.weights))
         totals, shares = [], []
         for each, factor, own in zip(self.losses, self.weights, labels, strict=True):
             if factor:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth import _arguments, _padded, _serialization
 from tfr_smooth.measures.measure import Measure
 from tfr_smooth.rankings import ExactRanking, PositionRanking, Ranking, exact
 
@@ -44,7 +44,7 @@ class KendallTau(Measure):
         _arguments.instance("ranking", ranking, ExactRanking)
 
         def signs(values: tf.Tensor) -> tf.Tensor:
-            return _lists.fill(tf.sign(tf.subtract(*_lists.pairs(values))), _lists.real_pairs(mask), 0.0)
+            return _padded.fill(tf.sign(tf.subtract(*_padded.pairs(values))), _padded.real_pairs(mask), 0.0)
 
         by_label, by_score = signs(labels), signs(scores)
         pairs = [tf.reduce_sum(tf.abs(each), axis=[1, 2]) for each in (by_label, by_score)]
@@ -52,7 +52,7 @@ class KendallTau(Measure):
 
     def has_relevant(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with equal labels, which have no correlation."""
-        return _lists.varies(labels, mask)
+        return _padded.varies(labels, mask)
 
 
 @_serialization.register
@@ -95,10 +95,10 @@ class SpearmanCorrelation(Measure):
 
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         """Returns [batch] from clean lists."""
-        count = _lists.count(mask, scores.dtype)
+        count = _padded.count(mask, scores.dtype)
 
         def centered(ranks: tf.Tensor) -> tf.Tensor:
-            return _lists.fill(ranks - 0.5 * (count + 1.0), mask, 0.0)
+            return _padded.fill(ranks - 0.5 * (count + 1.0), mask, 0.0)
 
         by_label = centered(exact.average_ranks(labels, mask))
         if isinstance(ranking, ExactRanking):
@@ -114,7 +114,7 @@ class SpearmanCorrelation(Measure):
 
     def has_relevant(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists with equal labels, which have no correlation."""
-        return _lists.varies(labels, mask)
+        return _padded.varies(labels, mask)
 
 
 @_serialization.register
@@ -141,12 +141,12 @@ class OrderedPairAccuracy(Measure):
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         _arguments.instance("ranking", ranking, ExactRanking)
-        pairs, (higher, lower) = _lists.preferences(labels, mask), _lists.pairs(scores)
+        pairs, (higher, lower) = _padded.preferences(labels, mask), _padded.pairs(scores)
         return tf.math.divide_no_nan(_count(tf.logical_and(pairs, higher > lower), scores), _count(pairs, scores))
 
     def list_weights(self, sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the weight of each list times the number of its pairs, [batch]."""
-        return super().list_weights(sample_weight, labels, mask) * _count(_lists.preferences(labels, mask), labels)
+        return super().list_weights(sample_weight, labels, mask) * _count(_padded.preferences(labels, mask), labels)
 
 
 def _count(pairs: tf.Tensor, like: tf.Tensor) -> tf.Tensor:

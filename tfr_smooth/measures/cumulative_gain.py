@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth import _arguments, _padded, _serialization
 from tfr_smooth.measures.measure import Measure
 from tfr_smooth.rankings import Ranking, dcg
 from tfr_smooth.rankings.dcg import Discount, NDCGGain, TensorFunction, exponential_gain
@@ -104,7 +104,7 @@ def ideal_dcg(
       [3.6309]
     """
     relevance, gain = tf.stop_gradient(relevance), gain or NDCGGain.of("exponential", relevance)
-    ranks = _lists.num_ranks(relevance, topn)
+    ranks = _padded.num_ranks(relevance, topn)
     at_ranks = dcg.discounts_at_ranks(discount, ranks, mask)
 
     def by_sorting() -> tf.Tensor:
@@ -179,7 +179,7 @@ class DCG(Measure):
         gains = tf.cast(self.gain_fn(labels), labels.dtype) if self.gain_fn else exponential_gain(_small(labels))
         return ranking.discounted_gain(
             scores,
-            _lists.fill(gains, mask, 0.0),  # The gain of the label 0 may be another number.
+            _padded.fill(gains, mask, 0.0),  # The gain of the label 0 may be another number.
             mask,
             discount=discount_of(self.rank_discount_fn),
             topn=self.topn,

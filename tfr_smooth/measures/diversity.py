@@ -6,7 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth import _arguments, _padded, _serialization
 from tfr_smooth.measures.cumulative_gain import discount_of
 from tfr_smooth.measures.measure import Measure
 from tfr_smooth.rankings import ExactRanking, Ranking, dcg
@@ -28,9 +28,9 @@ class SubtopicMeasure(Measure):
       [[ True False False]]
     """
 
-    def clean(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -> _lists.Batch:
+    def clean(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -> _padded.Batch:
         """Returns clean lists, with labels [batch, list, subtopics]."""
-        return _lists.clean_subtopics(labels, scores, mask)
+        return _padded.clean_subtopics(labels, scores, mask)
 
     def is_relevant(self, labels: tf.Tensor) -> tf.Tensor:
         """Returns [batch, list] bool: True for documents that are relevant to a subtopic."""
@@ -38,7 +38,7 @@ class SubtopicMeasure(Measure):
 
     def list_weights(self, sample_weight: tf.Tensor | float | None, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns the weight of each list, [batch], where the label of a document is its highest label."""
-        return _lists.list_weights(sample_weight, tf.reduce_max(labels, axis=2), mask)
+        return _padded.list_weights(sample_weight, tf.reduce_max(labels, axis=2), mask)
 
     def at_ranks(
         self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking, topn: int | None
@@ -134,5 +134,5 @@ class PrecisionIA(SubtopicMeasure):
         relevance = tf.cast(labels >= 1.0, labels.dtype)
         found = tf.reduce_sum(self.at_ranks(relevance, scores, mask, ranking, self.topn), axis=[1, 2])
         subtopics = tf.reduce_sum(tf.reduce_max(relevance, axis=1), axis=1)
-        cutoff = _lists.count(mask, found.dtype)[:, 0] if self.topn is None else self.topn
+        cutoff = _padded.count(mask, found.dtype)[:, 0] if self.topn is None else self.topn
         return tf.math.divide_no_nan(found, subtopics * cutoff)

@@ -6,7 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _lists, _serialization
+from tfr_smooth import _padded, _serialization
 from tfr_smooth.measures.measure import BinaryMeasure
 from tfr_smooth.rankings import Ranking
 from tfr_smooth.rankings.dcg import NDCGGain
@@ -42,7 +42,7 @@ class Precision(BinaryMeasure):
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
         """Returns [batch] from clean lists."""
         found = relevance_found(self.relevance(labels), scores, mask, ranking, self.topn)
-        return found / (_lists.count(mask, found.dtype)[:, 0] if self.topn is None else self.topn)
+        return found / (_padded.count(mask, found.dtype)[:, 0] if self.topn is None else self.topn)
 
 
 def relevance_found(

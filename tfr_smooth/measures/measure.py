@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth import _arguments, _padded, _serialization
 from tfr_smooth.rankings import ExactRanking, Ranking
 
 
@@ -73,9 +73,9 @@ class Measure(_serialization.Configurable, abc.ABC):
         batch = self.clean(labels, scores, mask)
         return batch.validity * self.compute(batch.labels, batch.scores, batch.mask, ranking or ExactRanking())
 
-    def clean(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -> _lists.Batch:
+    def clean(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor | None = None) -> _padded.Batch:
         """Returns clean lists of the inputs of `__call__`."""
-        return _lists.clean(labels, scores, mask)
+        return _padded.clean(labels, scores, mask)
 
     @abc.abstractmethod
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, ranking: Ranking) -> tf.Tensor:
@@ -126,7 +126,7 @@ class Measure(_serialization.Configurable, abc.ABC):
         Returns:
           [batch], in the type of the labels.
         """
-        return _lists.list_weights(sample_weight, labels, mask)
+        return _padded.list_weights(sample_weight, labels, mask)
 
 
 class BinaryMeasure(Measure):

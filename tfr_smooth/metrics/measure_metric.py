@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists, _lookup, _serialization
+from tfr_smooth import _arguments, _lookup, _padded, _serialization
 from tfr_smooth.measures import Measure
 from tfr_smooth.rankings import ExactRanking, Ranking
 
@@ -103,15 +103,15 @@ class MeasureMetric(_serialization.Restorable, tf.keras.metrics.Metric):
         Raises:
           ValueError: If the shapes do not match or the scores are not floats.
         """
-        batch = _lists.from_keras(y_true, y_pred, ragged=self.ragged, dtype=None, clean=self.measure.clean)
+        batch = _padded.from_keras(y_true, y_pred, ragged=self.ragged, dtype=None, clean=self.measure.clean)
         values = batch.validity * self.measure.compute(batch.labels, batch.scores, batch.mask, self.ranking)
         counts = tf.reduce_any(batch.mask, axis=1)
         if self.no_relevant == "skip":
             has_relevant = self.measure.has_relevant(batch.labels, batch.mask)
             counts = tf.logical_and(counts, tf.logical_or(has_relevant, tf.math.is_nan(batch.validity)))
-        weights = _lists.dense_weights(sample_weight, y_true)
+        weights = _padded.dense_weights(sample_weight, y_true)
         weights = self.measure.list_weights(weights, batch.labels, batch.mask)
-        weights, values = (_lists.fill(tf.cast(tensor, tf.float64), counts, 0.0) for tensor in (weights, values))
+        weights, values = (_padded.fill(tf.cast(tensor, tf.float64), counts, 0.0) for tensor in (weights, values))
         self._total.assign_add(tf.reduce_sum(weights * values))
         self._count.assign_add(tf.reduce_sum(weights))
 

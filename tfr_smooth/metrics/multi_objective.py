@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth import _arguments, _padded, _serialization
 
 
 @_serialization.register
@@ -67,7 +67,7 @@ class MultiObjectiveMetric(tf.keras.metrics.Metric):
         Raises:
           ValueError: If the shapes do not match.
         """
-        for metric, labels in zip(self.objectives, _lists.by_objective(y_true, len(self.objectives)), strict=True):
+        for metric, labels in zip(self.objectives, _padded.by_objective(y_true, len(self.objectives)), strict=True):
             metric.update_state(labels, y_pred, sample_weight=sample_weight)
 
     def result(self) -> tf.Tensor:

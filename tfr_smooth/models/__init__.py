@@ -14,7 +14,6 @@ from tfr_smooth.models.normalization import Quantiles, QueryMinMax, Standardize,
 from tfr_smooth.models.position_bias import PositionBias
 from tfr_smooth.models.restore_list import RestoreList
 from tfr_smooth.models.scorer import Scorer
-from tfr_smooth.models.table_features import TableFeatures
 from tfr_smooth.models.table_scorer import TableScorer
 from tfr_smooth.models.tower import create_tower
 
@@ -39,7 +38,6 @@ __all__ = [
     "Scorer",
     "Standardize",
     "SymmetricLog1p",
-    "TableFeatures",
     "TableScorer",
     "create_tower",
     "get_normalizer",

@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth.columns.features import TableFeatures
 from tfr_smooth.models.scorer import Scorer
-from tfr_smooth.models.table_features import TableFeatures
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
@@ -34,9 +34,10 @@ class TableScorer(Scorer):
 
     Example:
       >>> import tensorflow as tf
-      >>> from tfr_smooth import data, models
-      >>> columns = [data.Column(name="price", kind="number"), data.Column(name="new", kind="boolean")]
-      >>> scorer = models.TableScorer(models.TableFeatures(columns), models.FeedForwardScorer(hidden=[8]))
+      >>> from tfr_smooth import models
+      >>> from tfr_smooth.columns import Column, TableFeatures
+      >>> columns = [Column(name="price", kind="number"), Column(name="new", kind="boolean")]
+      >>> scorer = models.TableScorer(TableFeatures(columns), models.FeedForwardScorer(hidden=[8]))
       >>> scorer({"price": tf.constant([[2.5, 3.0]]), "new": tf.constant([[1.0, float("nan")]])}).shape
       TensorShape([1, 2])
     """

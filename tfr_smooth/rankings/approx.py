@@ -6,7 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _lists, _serialization
+from tfr_smooth import _arguments, _compiled, _padded, _serialization
 from tfr_smooth.rankings.ranking import PositionRanking
 
 
@@ -67,7 +67,7 @@ class Approx(PositionRanking):
 def _ahead(scores: tf.Tensor, alpha: tf.Tensor) -> tf.Tensor:
     """Returns [batch, i, j]: the degree to which document i is ahead of document j; 1/2 for i = j."""
     # The difference first: it is exact for close scores and 0 for ties, regardless of the magnitude of the scores.
-    rows, columns = _lists.pairs(scores)
+    rows, columns = _padded.pairs(scores)
     return tf.sigmoid(alpha * (rows - columns))
 
 
@@ -82,7 +82,7 @@ def _gradient_program(scores: tf.Tensor, real: tf.Tensor, alpha: tf.Tensor, upst
     ahead = _ahead(scores, alpha)
     # The derivative of the sigmoid is symmetric in i and j.
     derivatives = ahead * (1.0 - ahead)
-    (upstream_i, upstream_j), (real_i, real_j) = _lists.pairs(upstream), _lists.pairs(real)
+    (upstream_i, upstream_j), (real_i, real_j) = _padded.pairs(upstream), _padded.pairs(real)
     return alpha * tf.reduce_sum(derivatives * (real_j * upstream_i - real_i * upstream_j), axis=1)
 
 

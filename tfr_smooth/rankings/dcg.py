@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists, _serialization
+from tfr_smooth import _arguments, _padded, _serialization
 
 GAINS = ("exponential", "linear")
 
@@ -185,7 +185,7 @@ def discounts_at(discount: Any, ranks: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     if isinstance(discount, str):
         return log2_discount(ranks)
     if isinstance(discount, ShallowDiscount):
-        return discount.at(ranks, _lists.count(mask, ranks.dtype))
+        return discount.at(ranks, _padded.count(mask, ranks.dtype))
     if callable(discount):
         return tf.cast(discount(ranks), ranks.dtype)
     table = tf.constant([*discount, 0.0, 0.0], ranks.dtype)

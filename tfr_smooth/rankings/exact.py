@@ -6,7 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _lists, _serialization
+from tfr_smooth import _padded, _serialization
 from tfr_smooth.rankings.ranking import Ranking
 
 
@@ -39,9 +39,9 @@ class ExactRanking(Ranking):
         Returns:
           [batch, K, list], in the type of the scores; 0 at padding and at ranks beyond the real documents.
         """
-        ranks = _lists.num_ranks(scores, topn)
-        rows = tf.one_hot(descending_order(scores, mask, ranks), _lists.length(scores), dtype=scores.dtype)
-        return rows * tf.cast(_lists.rank_mask(mask, ranks), scores.dtype)[:, :, tf.newaxis]
+        ranks = _padded.num_ranks(scores, topn)
+        rows = tf.one_hot(descending_order(scores, mask, ranks), _padded.length(scores), dtype=scores.dtype)
+        return rows * tf.cast(_padded.rank_mask(mask, ranks), scores.dtype)[:, :, tf.newaxis]
 
     def rank_relevance(
         self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None
@@ -57,7 +57,7 @@ class ExactRanking(Ranking):
         Returns:
           [batch, K]; 0 at ranks beyond the real documents.
         """
-        order = descending_order(scores, mask, _lists.num_ranks(scores, topn))
+        order = descending_order(scores, mask, _padded.num_ranks(scores, topn))
         return tf.gather(relevance, order, batch_dims=1)
 
 
@@ -73,8 +73,8 @@ def descending_order(scores: tf.Tensor, mask: tf.Tensor, ranks: int | tf.Tensor 
       [batch, K] int32.
     """
     # XLA sorts -0.0 below 0.0, and optimizes away an addition of 0.
-    scores = _lists.fill(scores, tf.not_equal(scores, 0.0), 0.0)
-    scores = _lists.fill(scores, mask, scores.dtype.min)
+    scores = _padded.fill(scores, tf.not_equal(scores, 0.0), 0.0)
+    scores = _padded.fill(scores, mask, scores.dtype.min)
     # Reversed: top_k ranks the earlier of two tied documents first.
     length = tf.shape(scores)[1]
     backwards = tf.math.top_k(tf.reverse(scores, axis=[1]), length if ranks is None else ranks).indices
@@ -98,8 +98,8 @@ def average_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     places = tf.gather(mask, order, batch_dims=1)  # padding comes last
     starts = tf.logical_or(starts, tf.logical_not(places))
     ranks = tf.broadcast_to(tf.range(1, tf.shape(values)[1] + 1), tf.shape(values))
-    means = _lists.Neighbors(starts).mean(tf.cast(ranks, tf.float64))
-    return unsort(tf.cast(_lists.fill(means, places, 0.0), values.dtype), order)
+    means = _padded.Neighbors(starts).mean(tf.cast(ranks, tf.float64))
+    return unsort(tf.cast(_padded.fill(means, places, 0.0), values.dtype), order)
 
 
 def unsort(values: tf.Tensor, order: tf.Tensor) -> tf.Tensor:

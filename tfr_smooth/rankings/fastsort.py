@@ -28,7 +28,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _lists, _serialization
+from tfr_smooth import _arguments, _compiled, _padded, _serialization
 from tfr_smooth.rankings import exact
 from tfr_smooth.rankings.ranking import PositionRanking
 
@@ -100,17 +100,17 @@ class FastSort(PositionRanking):
         strength = _compiled.scalar(self.regularization_strength, falling.dtype)
         widest = strength * tf.cast(tf.shape(falling)[1], falling.dtype)
         gaps = tf.minimum(falling[:, :-1] - falling[:, 1:], widest) / strength
-        rising = tf.pad(tf.cumsum(_lists.fill(gaps, places[:, 1:], 0.0), axis=1), [[0, 0], [1, 0]])
+        rising = tf.pad(tf.cumsum(_padded.fill(gaps, places[:, 1:], 0.0), axis=1), [[0, 0], [1, 0]])
 
         solve = _euclidean if self.regularization == "l2" else _entropic
         # `tf.vectorized_map` cannot convert loops of another graph.
         blocks = _BLOCKS[self.regularization] if tf.executing_eagerly() else functools.partial(_blocks, solve)
         starts = blocks(tf.stop_gradient(rising), places)
         positions, _ = solve(rising, _Blocks(starts))
-        return tf.cast(exact.unsort(_lists.fill(positions, places, 0.0), order), scores.dtype)
+        return tf.cast(exact.unsort(_padded.fill(positions, places, 0.0), order), scores.dtype)
 
 
-class _Blocks(_lists.Neighbors):
+class _Blocks(_padded.Neighbors):
     """Blocks of neighbors, with the exact ranks."""
 
     def __init__(self, starts: tf.Tensor):
@@ -178,7 +178,7 @@ def _split(rising: tf.Tensor, places: tf.Tensor, solve: Solve) -> tf.Tensor:
         blocks = _Blocks(starts)
         # The sum over each block is 0, so preceding blocks add nothing.
         shortfall = tf.cumsum(blocks.ranks - solve(rising, blocks)[0], axis=1, exclusive=True)
-        inside = _lists.fill(shortfall, tf.logical_not(starts), rising.dtype.min)
+        inside = _padded.fill(shortfall, tf.logical_not(starts), rising.dtype.min)
         # A split too many, due to rounding, is pooled again. A split too few is not repaired.
         least = -_ROUNDING * tf.square(tf.cast(size, rising.dtype))
         is_start = inside >= tf.maximum(blocks.maximum(inside), least)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _lists, _serialization
+from tfr_smooth import _arguments, _compiled, _padded, _serialization
 from tfr_smooth.rankings import exact
 from tfr_smooth.rankings.ranking import Ranking
 
@@ -97,13 +97,13 @@ class NeuralSort(Ranking):
 
 def _sorted_rows(scores: tf.Tensor, mask: tf.Tensor, tau: tf.Tensor, topn: int | None) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the indicators with documents in sorted order, [batch, K, list], and the order."""
-    ranks = _lists.num_ranks(scores, topn)
+    ranks = _padded.num_ranks(scores, topn)
     order = exact.descending_order(scores, mask)
     places = tf.gather(mask, order, batch_dims=1)
     logits = _logits(tf.gather(scores, order, batch_dims=1), places, tf.convert_to_tensor(ranks), tau)
     logits = tf.ensure_shape(logits, [*scores.shape[:1], ranks if isinstance(ranks, int) else None, scores.shape[1]])
-    real = tf.logical_and(_lists.rank_mask(mask, ranks)[:, :, tf.newaxis], places[:, tf.newaxis])
-    weights = _lists.fill(tf.exp(logits), real, 0.0)
+    real = tf.logical_and(_padded.rank_mask(mask, ranks)[:, :, tf.newaxis], places[:, tf.newaxis])
+    weights = _padded.fill(tf.exp(logits), real, 0.0)
     # Row r has a 1 at document r, so the maximum only affects ranks of padding.
     return weights / tf.maximum(tf.reduce_sum(weights, axis=2, keepdims=True), 1.0), order
 
@@ -124,7 +124,7 @@ def _logits(falling: tf.Tensor, places: tf.Tensor, ranks: tf.Tensor, tau: tf.Ten
     def logits(_: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         step = tf.cast(tf.range(1, tf.shape(precise)[1]), precise.dtype)
         gaps = tf.minimum((precise[:, :-1] - precise[:, 1:]) / tau, _LARGEST_GAP)
-        gaps = _lists.fill(gaps, places[:, 1:], 0.0)
+        gaps = _padded.fill(gaps, places[:, 1:], 0.0)
         fallen = tf.pad(tf.cumsum(gaps, axis=1), [[0, 0], [1, 0]])
         weighted = tf.pad(tf.cumsum(gaps * (2.0 * step + 1.0), axis=1), [[0, 0], [1, 0]])
         across, rows = weighted[:, tf.newaxis] - weighted[:, :ranks, tf.newaxis], tf.cast(rank, precise.dtype)
@@ -132,7 +132,7 @@ def _logits(falling: tf.Tensor, places: tf.Tensor, ranks: tf.Tensor, tau: tf.Ten
         return tf.cast(-tf.maximum(below, 0.0), dtype), gradient
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
-        rising = _lists.fill(-precise, places, precise.dtype.max)
+        rising = _padded.fill(-precise, places, precise.dtype.max)
         above = tf.searchsorted(rising, rising, side="left")
         not_below = tf.searchsorted(rising, rising, side="right")
         # A document's own term is 2 (rank - r), with the mean rank of its ties ...

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from tfr_smooth import _lists, _serialization
+from tfr_smooth import _padded, _serialization
 from tfr_smooth.rankings import dcg
 from tfr_smooth.rankings.dcg import Discount, TensorFunction
 from tfr_smooth.rankings.steps import DocumentSteps, RankSteps, Steps
@@ -101,7 +101,7 @@ class Ranking(_serialization.Configurable):
           [batch].
         """
         gains = gain(self.rank_relevance(scores, relevance, mask, topn))
-        ranks = _lists.num_ranks(scores, topn)
+        ranks = _padded.num_ranks(scores, topn)
         return tf.reduce_sum(gains * tf.cast(dcg.discounts_at_ranks(discount, ranks, mask), gains.dtype), axis=1)
 
     def steps(self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> Steps:
@@ -215,11 +215,11 @@ class PositionRanking(DocumentRanking, abc.ABC):
         Returns:
           [batch, K, list], in the type of the scores; 0 at padding and at ranks beyond the real documents.
         """
-        ranks = _lists.num_ranks(scores, topn)
+        ranks = _padded.num_ranks(scores, topn)
         edges = tf.cast(tf.range(ranks + 1), scores.dtype)[:, tf.newaxis] + 0.5
         below = tf.sigmoid(self.beta * (edges - self.positions(scores, mask)[:, tf.newaxis]))
-        real = tf.logical_and(_lists.rank_mask(mask, ranks)[:, :, tf.newaxis], mask[:, tf.newaxis])
-        return _lists.fill(below[:, 1:] - below[:, :-1], real, 0.0)
+        real = tf.logical_and(_padded.rank_mask(mask, ranks)[:, :, tf.newaxis], mask[:, tf.newaxis])
+        return _padded.fill(below[:, 1:] - below[:, :-1], real, 0.0)
 
     def document_discounts(
         self, scores: tf.Tensor, mask: tf.Tensor, *, discount: Discount = "log2", topn: int | None = None
@@ -239,7 +239,7 @@ class PositionRanking(DocumentRanking, abc.ABC):
         of_documents = tf.cast(dcg.discounts_at(discount, positions - 1.0, mask), scores.dtype)
         if topn is not None:
             of_documents *= self._within(positions, topn)
-        return _lists.fill(of_documents, mask, 0.0)
+        return _padded.fill(of_documents, mask, 0.0)
 
     def steps(self, scores: tf.Tensor, relevance: tf.Tensor, mask: tf.Tensor, topn: int | None = None) -> Steps:
         """Returns one step per document, at its position.
@@ -265,7 +265,7 @@ class PositionRanking(DocumentRanking, abc.ABC):
                 f"`{type(self).__name__}.positions` must return the shape [batch, list] of the scores, {scores.shape}, "
                 f"got {positions.shape}."
             )
-        return _lists.fill(positions, mask, 1.0)
+        return _padded.fill(positions, mask, 1.0)
 
     def _within(self, positions: tf.Tensor, topn: int) -> tf.Tensor:
         return tf.sigmoid(self.beta * (topn + 0.5 - positions))

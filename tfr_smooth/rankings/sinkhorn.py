@@ -28,7 +28,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _lists, _serialization
+from tfr_smooth import _arguments, _compiled, _padded, _serialization
 from tfr_smooth.rankings import exact
 from tfr_smooth.rankings.ranking import PositionRanking
 
@@ -133,12 +133,12 @@ class Sinkhorn(PositionRanking):
 
 def _squash(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Returns the scores standardized per list, then squashed to [0, 1]; float64."""
-    scores = _lists.fill(tf.clip_by_value(scores, -_LARGEST, _LARGEST), mask, -_LARGEST)
+    scores = _padded.fill(tf.clip_by_value(scores, -_LARGEST, _LARGEST), mask, -_LARGEST)
     count = tf.maximum(tf.reduce_sum(tf.cast(mask, scores.dtype), axis=1, keepdims=True), 1.0)
     # Subtract the maximum first: tied scores become exactly 0, and rounding is not amplified to a difference.
     scores -= tf.stop_gradient(tf.reduce_max(scores, axis=1, keepdims=True))
-    scores = _lists.fill(scores, mask, 0.0)
-    scores = _lists.fill(scores - tf.reduce_sum(scores, axis=1, keepdims=True) / count, mask, 0.0)
+    scores = _padded.fill(scores, mask, 0.0)
+    scores = _padded.fill(scores - tf.reduce_sum(scores, axis=1, keepdims=True) / count, mask, 0.0)
     variance = tf.reduce_sum(tf.square(scores), axis=1, keepdims=True) / count
     deviation = tf.sqrt(tf.maximum(variance, _LEAST_DEVIATION**2))
     return tf.sigmoid(scores / deviation * (math.pi / math.sqrt(3.0)))
@@ -189,11 +189,11 @@ def _kernel(x: tf.Tensor, y: tf.Tensor, places: tf.Tensor, epsilon: tf.Tensor) -
     """
     cost = tf.math.squared_difference(x[:, :, tf.newaxis], y[:, tf.newaxis])
     steps = (x[:, 1:] - x[:, :-1]) * (x[:, 1:] + x[:, :-1] - y[:, 1:] - y[:, :-1])
-    f = tf.pad(tf.cumsum(_lists.fill(steps, places[:, 1:], 0.0), axis=1), [[0, 0], [1, 0]])
+    f = tf.pad(tf.cumsum(_padded.fill(steps, places[:, 1:], 0.0), axis=1), [[0, 0], [1, 0]])
     g = tf.math.squared_difference(x, y) - f
     exponents = tf.minimum((f[:, :, tf.newaxis] + g[:, tf.newaxis] - cost) / epsilon, 0.0)
     pairs = tf.logical_and(places[:, :, tf.newaxis], places[:, tf.newaxis])
-    return _lists.fill(tf.exp(exponents), pairs, 0.0)
+    return _padded.fill(tf.exp(exponents), pairs, 0.0)
 
 
 def _scaled(
@@ -206,7 +206,7 @@ def _scaled(
 
     def step(rows: tf.Tensor, columns: tf.Tensor, is_done: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         sums = tf.linalg.matvec(kernel, rows, transpose_a=True)
-        error = tf.reduce_max(_lists.fill(tf.abs(sums * columns - 1.0), places, 0.0), axis=1, keepdims=True)
+        error = tf.reduce_max(_padded.fill(tf.abs(sums * columns - 1.0), places, 0.0), axis=1, keepdims=True)
         next_columns = tf.where(is_done, columns, inverse(sums))
         next_rows = tf.where(is_done, rows, inverse(tf.linalg.matvec(kernel, next_columns)))
         return next_rows, next_columns, tf.logical_or(is_done, error <= threshold)
@@ -261,7 +261,7 @@ def _conjugate_gradients(product: Callable[[tf.Tensor], tf.Tensor], diagonal: tf
         along = product(way)
         curvature = dot(way, along)
         # A list that has converged, or whose residual is rounding, no longer changes.
-        length = tf.math.divide_no_nan(_lists.fill(size, is_left(size), 0.0), tf.maximum(curvature, 0.0))
+        length = tf.math.divide_no_nan(_padded.fill(size, is_left(size), 0.0), tf.maximum(curvature, 0.0))
         x, rest = x + length * way, rest - length * along
         next_size = tf.where(length > 0.0, dot(rest, rest / diagonal), 0.0)
         return x, rest, rest / diagonal + tf.math.divide_no_nan(next_size, size) * way, next_size

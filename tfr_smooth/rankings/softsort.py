@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _lists, _serialization
+from tfr_smooth import _arguments, _compiled, _padded, _serialization
 from tfr_smooth.rankings import exact
 from tfr_smooth.rankings.ranking import Ranking
 
@@ -79,7 +79,7 @@ class SoftSort(Ranking):
         Returns:
           [batch, K, list], in the type of the scores; 0 at padding and at ranks beyond the real documents.
         """
-        ranks = _lists.num_ranks(scores, topn)
+        ranks = _padded.num_ranks(scores, topn)
         sought = _highest(scores, mask, tf.convert_to_tensor(ranks))
         sought = tf.ensure_shape(sought, [scores.shape[0], ranks if isinstance(ranks, int) else None])
         # |d|^p / tau as |d tau^(-1/p)|^p, which is clipped before it can overflow.
@@ -93,8 +93,8 @@ class SoftSort(Ranking):
         if self.power != 1.0:
             away = distance > 0.0  # The slope of 0^p is infinite for p < 1.
             distance = tf.where(away, tf.pow(tf.where(away, distance, 1.0), self.power), 0.0)
-        real = tf.logical_and(_lists.rank_mask(mask, ranks)[:, :, tf.newaxis], mask[:, tf.newaxis])
-        weights = _lists.fill(tf.exp(-distance), real, 0.0)
+        real = tf.logical_and(_padded.rank_mask(mask, ranks)[:, :, tf.newaxis], mask[:, tf.newaxis])
+        weights = _padded.fill(tf.exp(-distance), real, 0.0)
         # Row r has a 1 at the document of rank r, so the maximum only affects ranks of padding.
         return weights / tf.maximum(tf.reduce_sum(weights, axis=2, keepdims=True), 1.0)
 
@@ -113,7 +113,7 @@ def _highest(scores: tf.Tensor, mask: tf.Tensor, ranks: tf.Tensor) -> tf.Tensor:
         falling = tf.gather(scores, order, batch_dims=1)
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            rising = _lists.fill(-falling, tf.gather(mask, order, batch_dims=1), falling.dtype.max)
+            rising = _padded.fill(-falling, tf.gather(mask, order, batch_dims=1), falling.dtype.max)
             first, end = (tf.searchsorted(rising, rising, side=side) for side in ("left", "right"))
             totals = tf.pad(tf.cumsum(tf.cast(upstream, tf.float64), axis=1), [[0, 0], [1, 0]])
             until, before = (tf.gather(totals, tf.minimum(index, ranks), batch_dims=1) for index in (end, first))

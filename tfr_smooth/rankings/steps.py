@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfr_smooth import _compiled, _lists
+from tfr_smooth import _compiled, _padded
 
 
 class Steps(abc.ABC):
@@ -95,7 +95,7 @@ class DocumentSteps(Steps):
 
     def __init__(self, relevance: tf.Tensor, positions: tf.Tensor, within: tf.Tensor, beta: float) -> None:
         self.relevance, self.ranks, self.within = relevance, positions, within
-        later, earlier = _lists.pairs(positions)
+        later, earlier = _padded.pairs(positions)
         before = tf.sigmoid(beta * (later - 0.5 - earlier))
         # Not set_diag: XLA only supports its gradient with a static length.
         self._before = before * (1.0 - tf.eye(tf.shape(positions)[1], dtype=before.dtype))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.text_files import FilePattern, expand_paths, numbered_lines
+from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, numbered_lines
 from tfr_smooth.recommendation.interaction_sources import IdTable, Source, joined
 
 

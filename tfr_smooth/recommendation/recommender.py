@@ -13,8 +13,9 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import Self
 
-from tfr_smooth import _arguments, data, losses
+from tfr_smooth import _arguments, losses
 from tfr_smooth._estimator import Estimator, check_process, digest
+from tfr_smooth.columns import Column
 from tfr_smooth.recommendation import catalog_order, evaluation, servable, tables
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out, hold_out_new
@@ -55,7 +56,7 @@ class Recommender(Estimator):
         on all items and uses the last epoch of each stage.
       refit: Whether to train again with all items.
       columns: The kinds of columns of tables that are not to be inferred, by name: "number", "category", "id", "text",
-        or "set:SEPARATOR" for several values in one text, such as "set:|"; see `data.infer_columns`.
+        or "set:SEPARATOR" for several values in one text, such as "set:|"; see `columns.infer_columns`.
       id_factors: Whether users and items with a table that have interactions also have a factor each, which is added to
         the vector of their features.
       history_items: How the items of a user become the user's vector. None: the user has a factor, trained with them.
@@ -97,7 +98,7 @@ class Recommender(Estimator):
     """
 
     interactions_: Interactions
-    _columns: dict[str, list[data.Column]]  # of the tables of "users" and "items"
+    _columns: dict[str, list[Column]]  # of the tables of "users" and "items"
 
     def __init__(
         self,
@@ -253,7 +254,7 @@ class Recommender(Estimator):
     def _restore(self, model: tf.keras.Model, content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         self.model_ = _arguments.instance("model", model, CatalogFactors)
         columns = content["columns"].items()
-        self._columns = {what: [data.Column(**each) for each in found] for what, found in columns}
+        self._columns = {what: [Column(**each) for each in found] for what, found in columns}
 
     def scores(self, users: Any) -> np.ndarray:
         """Scores all items.

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, data, models
-from tfr_smooth.data import list_columns
+from tfr_smooth import _arguments, models
+from tfr_smooth.columns import Column, TableFeatures, column_arrays, infer_columns
+from tfr_smooth.data.reading import checks
 from tfr_smooth.models.normalization import Quantiles
 from tfr_smooth.recommendation.interactions import checked_ids, ids_after, indices_of
 
@@ -21,10 +22,10 @@ class Table(NamedTuple):
 
     Attributes:
       columns: The columns.
-      values: float32 [rows, features], as from `models.TableFeatures`.
+      values: float32 [rows, features], as from `columns.TableFeatures`.
     """
 
-    columns: list[data.Column]
+    columns: list[Column]
     values: np.ndarray
 
     def encoder(self, name: str, network: tf.keras.layers.Layer | None, dim: int, seed: int) -> TableEncoder:
@@ -42,7 +43,7 @@ class Table(NamedTuple):
             hidden = tf.keras.layers.Dense(2 * dim, activation="relu", kernel_initializer=initial[0])
             network = tf.keras.Sequential([hidden, tf.keras.layers.Dense(dim, kernel_initializer=initial[1])])
         network = type(network).from_config(network.get_config())
-        layer = models.TableFeatures(self.columns)
+        layer = TableFeatures(self.columns)
         own: dict[str, Any] = {"embeddings": layer.embeddings, "vectors": layer.vectors, "name": name}
         return TableEncoder(network, num_features=layer.num_features, seed=seed, **own)
 
@@ -51,7 +52,7 @@ def read_all(
     given: Mapping[str, tuple[Any, str]],
     ids: Sequence[np.ndarray],
     kinds: Mapping[str, str],
-    columns: Mapping[str, Sequence[data.Column]],
+    columns: Mapping[str, Sequence[Column]],
 ) -> tuple[list[np.ndarray], dict[str, Table | None]]:
     """Returns the ids of users and items, and the features of their tables.
 
@@ -75,10 +76,10 @@ def read_all(
 
 
 def _read(
-    what: str, table: Any, name: str, ids: np.ndarray, kinds: Mapping[str, str], columns: Sequence[data.Column] | None
+    what: str, table: Any, name: str, ids: np.ndarray, kinds: Mapping[str, str], columns: Sequence[Column] | None
 ) -> tuple[np.ndarray, Table]:
     """Returns the ids of a table, the known ones first, and its features in their order."""
-    found = list_columns.as_arrow(table)
+    found = checks.as_arrow(table)
     if name not in found.column_names or found.num_columns < 2:
         raise ValueError(f"`{what}` must have the column {name!r} of ids and others, got {found.column_names}.")
     own = checked_ids(what, found[name].to_pylist(), None)
@@ -89,13 +90,13 @@ def _read(
     found = found.drop_columns([name]).take(indices_of(what[:-1], own, order))
     if columns is None:
         given = {each: kind for each, kind in kinds.items() if each in found.column_names}
-        columns = data.infer_columns(found, kinds=given)
-    return order, Table(list(columns), models.TableFeatures(columns)(data.column_arrays(found, columns)).numpy())
+        columns = infer_columns(found, kinds=given)
+    return order, Table(list(columns), TableFeatures(columns)(column_arrays(found, columns)).numpy())
 
 
 @tf.keras.utils.register_keras_serializable(package="tfr_smooth")
 class TableEncoder(tf.keras.layers.Layer):
-    """Maps features of `models.TableFeatures` to vectors: numbers by value and quantile, codes by vectors of their own.
+    """Maps the features of a table to vectors: numbers by value and quantile, codes by vectors of their own.
 
     Args:
       network: The layer of the encoded features, [rows, width] to vectors [rows, size].

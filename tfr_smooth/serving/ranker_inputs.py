@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth.data import records
-from tfr_smooth.data.table_columns import Column
+from tfr_smooth.columns.columns import Column
+from tfr_smooth.data.reading import records
 
 Tensors = dict[str, Any]
 # More categories would hide the other columns of a model card.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tfr_smooth import _arguments, _extras, evaluation
-from tfr_smooth.data.text_files import numbered_lines
+from tfr_smooth.data.reading.text_files import numbered_lines
 from tfr_smooth.text.candidates import bm25
 
 _Path = str | os.PathLike[str]

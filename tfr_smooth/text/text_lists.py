@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow.compute as pc
 
 from tfr_smooth import _arguments
-from tfr_smooth._table_inputs import check_constant
-from tfr_smooth.data import arrays, list_columns
+from tfr_smooth.data import column_values
 from tfr_smooth.data.lists import Lists
+from tfr_smooth.data.reading import arrays, checks
+from tfr_smooth.ranker.table_inputs import check_constant
 
 
 def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) -> Lists:
@@ -27,7 +28,7 @@ def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) ->
     Raises:
       ValueError: If a column is missing or has values that are not allowed. The message names the column and row.
     """
-    found = list_columns.as_arrow(table)
+    found = checks.as_arrow(table)
     query, text, query_id = (columns[role] for role in ("query", "text", "query_id"))
     for role in ("query", "text"):
         _arguments.name(role, columns[role], found.column_names)
@@ -38,9 +39,9 @@ def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) ->
     roles = {"query": query_id, "label": columns["label"] if labeled else None, "features": [query, text]}
     lists = arrays.lists_of(found, {}, argument="data", **roles)
     for name in (query, text):
-        where, values = list_columns.Where(f"column {name!r}"), lists.source[name]
-        list_columns.refuse_where(pc.is_null(values, nan_is_null=True), where, "text without missing values", values)
-        if not list_columns.is_text(values.type):
+        where, values = checks.Where(f"column {name!r}"), lists.source[name]
+        checks.refuse_where(pc.is_null(values, nan_is_null=True), where, "text without missing values", values)
+        if not column_values.is_text(values.type):
             raise ValueError(f"{where} must be text, got the type {values.type}.")
     check_constant(lists, str(query), f"column {query!r}", "another text in")
     return lists

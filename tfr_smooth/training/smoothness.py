@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists
+from tfr_smooth import _arguments, _padded
 from tfr_smooth.losses import MeasureLoss
 from tfr_smooth.rankings import ExactRanking, Ranking
 from tfr_smooth.training import scoring
@@ -209,7 +209,7 @@ def _measurement(
     @tf.function(reduce_retracing=True, autograph=False)
     def of_lists(batch_inputs: Any, labels: tf.Tensor) -> tf.Tensor:
         """Returns [4, lists]: smooth, exact and best value, and the norm of the gradient."""
-        batch = _lists.from_keras(labels, score(batch_inputs), ragged=loss.ragged, dtype=None)
+        batch = _padded.from_keras(labels, score(batch_inputs), ragged=loss.ragged, dtype=None)
         with tf.GradientTape() as tape:
             tape.watch(batch.scores)
             smooth = measure.compute(batch.labels, batch.scores, batch.mask, ranking)

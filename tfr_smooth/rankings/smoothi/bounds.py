@@ -6,7 +6,7 @@ import math
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _lists
+from tfr_smooth import _arguments, _padded
 
 
 def smoothi_error_bound(
@@ -64,11 +64,11 @@ def smoothi_error_bound(
     count = tf.reduce_sum(tf.cast(mask, tf.float64), axis=1)
     ranks = count if topn is None else tf.minimum(count, float(topn))
 
-    falling = tf.sort(_lists.fill(scores, mask, -math.inf), axis=1, direction="DESCENDING")
+    falling = tf.sort(_padded.fill(scores, mask, -math.inf), axis=1, direction="DESCENDING")
     pairs = tf.math.is_finite(falling[:, 1:])
-    ratios = _lists.fill(falling[:, :-1] / falling[:, 1:], pairs, math.inf)
+    ratios = _padded.fill(falling[:, :-1] / falling[:, 1:], pairs, math.inf)
     smallest_ratio = tf.reduce_min(ratios, axis=1)
-    smallest = tf.reduce_min(_lists.fill(scores, mask, math.inf), axis=1)
+    smallest = tf.reduce_min(_padded.fill(scores, mask, math.inf), axis=1)
 
     step = tf.pow((smallest_ratio + 1.0) / 2.0, 1.0 / tf.maximum(ranks - 1.0, 1.0))
     # At K = 1 no rank comes before, and the third condition drops out (c -> infinity).
@@ -78,8 +78,8 @@ def smoothi_error_bound(
     bound = (count - 1.0) * tf.exp(-alpha * smallest * gap / tf.pow(tf.constant(2.0, tf.float64), ranks - 1.0))
 
     holds = tf.logical_and(tf.logical_and(smallest > 0.0, smallest_ratio > 1.0), bound < gamma)
-    bound = _lists.fill(bound, holds, math.inf)
-    return _lists.fill(bound, count > 1.0, 0.0)
+    bound = _padded.fill(bound, holds, math.inf)
+    return _padded.fill(bound, count > 1.0, 0.0)
 
 
 def smoothi_metric_error_bound(

@@ -28,7 +28,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _lists, _serialization
+from tfr_smooth import _arguments, _compiled, _padded, _serialization
 from tfr_smooth.rankings import dcg
 from tfr_smooth.rankings.dcg import Discount
 from tfr_smooth.rankings.ranking import Gain, Ranking
@@ -104,7 +104,7 @@ class SmoothI(Ranking):
 
         Time and memory O(K N) per list.
         """
-        arguments = scores, mask, _lists.num_ranks(scores, topn), self._settings()
+        arguments = scores, mask, _padded.num_ranks(scores, topn), self._settings()
         rows = _recursion(tf.identity, *arguments, stop_gradient=self.stop_gradient)
         return tf.transpose(rows, [1, 0, 2])
 
@@ -125,7 +125,7 @@ class SmoothI(Ranking):
         relevance = tf.stop_gradient(relevance)
         if not self.stop_gradient:
             return super().rank_relevance(scores, relevance, mask, topn)
-        at_ranks = tf.zeros([1, _lists.num_ranks(scores, topn)], scores.dtype)
+        at_ranks = tf.zeros([1, _padded.num_ranks(scores, topn)], scores.dtype)
         by_rank = _rank_relevance(scores, relevance, mask, at_ranks, *self._settings())
         return tf.ensure_shape(by_rank, [scores.shape[0], at_ranks.shape[1]])
 
@@ -154,7 +154,7 @@ class SmoothI(Ranking):
         """
         if not self.stop_gradient or not isinstance(gain, dcg.NDCGGain):
             return super().discounted_gain(scores, relevance, mask, discount=discount, topn=topn, gain=gain)
-        discounts = dcg.discounts_at_ranks(discount, _lists.num_ranks(scores, topn), mask)
+        discounts = dcg.discounts_at_ranks(discount, _padded.num_ranks(scores, topn), mask)
         weights = tf.cast(discounts, scores.dtype), tf.constant(gain.kind == "exponential")
         arguments = scores, tf.stop_gradient(relevance), mask, *weights, *self._settings()
         return tf.ensure_shape(_discounted_gain(*arguments), scores.shape[:1])
@@ -175,7 +175,7 @@ def _recursion(
 ) -> tf.Tensor:
     """Returns `read` applied to the indicators of each rank, [K, batch, ..], using TensorFlow's own operations."""
     inputs = _logits(tf.cast(scores, tf.float64), mask, settings)
-    real_ranks = tf.transpose(_lists.rank_mask(mask, ranks))
+    real_ranks = tf.transpose(_padded.rank_mask(mask, ranks))
 
     def body(rank: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray) -> tuple[Any, ...]:
         held = tf.stop_gradient(factors) if stop_gradient else factors
@@ -198,7 +198,7 @@ def _plain_relevance(
     def read(indicators: tf.Tensor) -> tf.Tensor:
         return tf.reduce_sum(relevance * indicators, axis=1)
 
-    return tf.transpose(_recursion(read, scores, mask, _lists.length(at_ranks), Settings(*settings)))
+    return tf.transpose(_recursion(read, scores, mask, _padded.length(at_ranks), Settings(*settings)))
 
 
 def _plain_gain(
@@ -293,7 +293,7 @@ def _plan(
     Returns:
       Whether float32 is not accurate enough; the number of ranks of the loop, int32; whether ranks are left after it.
     """
-    lowest, highest = _lists.extremes(scores, mask)
+    lowest, highest = _padded.extremes(scores, mask)
     # Halves avoid overflow for empty lists, which have the extreme floats.
     spread = tf.where(settings.is_shifted, highest / 2.0 - lowest / 2.0, tf.maximum(highest, -lowest) / 2.0)
     largest = 2.0 * settings.alpha * tf.cast(tf.reduce_max(tf.pad(spread, [[0, 1]])), tf.float64)
@@ -387,4 +387,4 @@ def _softmax(exponentials: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
 def _of_real_ranks(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Returns [batch or 1, K] values, 0 at ranks beyond the real documents."""
-    return tf.where(_lists.rank_mask(mask, tf.shape(values)[1]), values, tf.zeros([], values.dtype))
+    return tf.where(_padded.rank_mask(mask, tf.shape(values)[1]), values, tf.zeros([], values.dtype))

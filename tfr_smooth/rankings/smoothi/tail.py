@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfr_smooth import _lists
+from tfr_smooth import _padded
 
 
 class Settings(NamedTuple):
@@ -46,7 +46,7 @@ class Tail:
         at_ranks: tf.Tensor,
     ) -> None:
         delta = tf.cast(delta, inputs.dtype)
-        real, count = tf.cast(mask, inputs.dtype), _lists.count(mask, inputs.dtype)
+        real, count = tf.cast(mask, inputs.dtype), _padded.count(mask, inputs.dtype)
         inputs *= factors
         products = (inputs, relevance, relevance * inputs, inputs**2, relevance * inputs**2)
         x, y, yx, xx, yxx = (sum_of_lists(product) / count for product in products)

@@ -19,7 +19,7 @@ import math
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _lists
+from tfr_smooth import _arguments, _compiled, _padded
 
 # One in this many states of the recursion is stored for the gradient; the others are recomputed.
 _STATES_BETWEEN = 16
@@ -58,18 +58,18 @@ def win_probabilities(scores: tf.Tensor, mask: tf.Tensor, *, sigma: float = 1.0)
 def win_probabilities_of(scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
     """Returns `win_probabilities` for a float64 scalar sigma."""
     probabilities = 0.5 * tf.math.erfc(_deviations_behind(scores, sigma))
-    return tf.where(_lists.different_pairs(mask), probabilities, tf.zeros_like(probabilities))
+    return tf.where(_padded.different_pairs(mask), probabilities, tf.zeros_like(probabilities))
 
 
 def win_densities(scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
     """Returns the derivative of `win_probabilities_of` with respect to the score of i; its negative is that for j."""
     densities = tf.exp(-tf.square(_deviations_behind(scores, sigma))) / (2.0 * math.sqrt(math.pi) * sigma)
-    return tf.where(_lists.different_pairs(mask), densities, tf.zeros_like(densities))
+    return tf.where(_padded.different_pairs(mask), densities, tf.zeros_like(densities))
 
 
 def _deviations_behind(scores: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
     """Returns x in Phi(-x sqrt 2) = erfc(x) / 2, [batch, i, j] float64; erfc is accurate where it is small."""
-    rows, columns = _lists.pairs(tf.cast(scores, tf.float64))
+    rows, columns = _padded.pairs(tf.cast(scores, tf.float64))
     # Beyond 40 erfc is 0 or 2. Scores are at most a quarter of the largest float, so no difference overflows.
     limit = 80.0 * tf.minimum(sigma, 1e300)
     return tf.clip_by_value(columns - rows, -limit, limit) / (2.0 * sigma)
@@ -78,7 +78,7 @@ def _deviations_behind(scores: tf.Tensor, sigma: tf.Tensor) -> tf.Tensor:
 def _loss_probabilities(win_probabilities: tf.Tensor) -> tf.Tensor:
     """Returns 1 - `win_probabilities`, accurate also where a win is almost certain; 1 without a contest."""
     lost = tf.transpose(win_probabilities, [0, 2, 1])
-    return _lists.fill(lost, win_probabilities + lost > 0.0, 1.0)
+    return _padded.fill(lost, win_probabilities + lost > 0.0, 1.0)
 
 
 def rank_binomial(wins: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:

@@ -22,7 +22,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _lists, _serialization
+from tfr_smooth import _arguments, _compiled, _padded, _serialization
 from tfr_smooth.rankings import dcg
 from tfr_smooth.rankings.dcg import Discount
 from tfr_smooth.rankings.ranking import DocumentRanking
@@ -79,10 +79,10 @@ class SoftRank(DocumentRanking):
         Returns:
           [batch, K, list], in the type of the scores; 0 at padding and at ranks beyond the real documents.
         """
-        ranks = _lists.num_ranks(scores, topn)
+        ranks = _padded.num_ranks(scores, topn)
         distributions = tf.transpose(rank_binomial(self._wins(scores, mask), ranks), [0, 2, 1])
-        real = tf.logical_and(_lists.rank_mask(mask, ranks)[:, :, tf.newaxis], mask[:, tf.newaxis])
-        return tf.cast(_lists.fill(distributions, real, 0.0), scores.dtype)
+        real = tf.logical_and(_padded.rank_mask(mask, ranks)[:, :, tf.newaxis], mask[:, tf.newaxis])
+        return tf.cast(_padded.fill(distributions, real, 0.0), scores.dtype)
 
     def document_discounts(
         self, scores: tf.Tensor, mask: tf.Tensor, *, discount: Discount = "log2", topn: int | None = None
@@ -103,28 +103,28 @@ class SoftRank(DocumentRanking):
         documents that hardly ever reach the top K; the recursion only adds positive numbers.)
         """
         discount = dcg.checked_discount(discount)
-        ranks = _lists.num_ranks(scores, topn)
-        length = _lists.length(scores)
+        ranks = _padded.num_ranks(scores, topn)
+        length = _padded.length(scores)
         if isinstance(ranks, int) and ranks == length:
             topn = None
         if topn is None and isinstance(discount, str):
             return self._expected_log2_discount(scores, mask)
         wins = self._wins(scores, mask)
         if topn is None and isinstance(discount, dcg.ShallowDiscount):
-            expected = discount.expected(*mean_and_variance(wins), _lists.count(mask, tf.float64))
+            expected = discount.expected(*mean_and_variance(wins), _padded.count(mask, tf.float64))
         else:
             if isinstance(discount, tuple):  # 0 beyond the table
                 ranks = min(len(discount), ranks) if isinstance(ranks, int) else tf.minimum(len(discount), ranks)
             distributions = rank_binomial(wins, ranks)
             expected = tf.linalg.matvec(distributions, dcg.discounts_at_ranks(discount, ranks, mask))
-        return _lists.fill(tf.cast(expected, scores.dtype), mask, 0.0)
+        return _padded.fill(tf.cast(expected, scores.dtype), mask, 0.0)
 
     def _wins(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         return win_probabilities_of(scores, mask, _compiled.scalar(self.sigma, tf.float64))
 
     def _expected_log2_discount(self, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         sigma = _compiled.scalar(self.sigma, tf.float64)
-        expected = _expected_discounts(scores, mask, sigma, *log2_mixture(_lists.length(scores)))
+        expected = _expected_discounts(scores, mask, sigma, *log2_mixture(_padded.length(scores)))
         return tf.ensure_shape(expected, scores.shape)
 
 
@@ -175,7 +175,7 @@ def _plain_expected_discounts(
 ) -> tf.Tensor:
     factors = 1.0 - decays[:, tf.newaxis, tf.newaxis, tf.newaxis] * win_probabilities_of(scores, mask, sigma)
     expected = tf.tensordot(weights, tf.reduce_prod(factors, axis=2), axes=1)
-    return _lists.fill(tf.cast(expected, scores.dtype), mask, 0.0)
+    return _padded.fill(tf.cast(expected, scores.dtype), mask, 0.0)
 
 
 @_compiled.differentiable(_plain_expected_discounts)

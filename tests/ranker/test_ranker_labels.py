@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import tfr_smooth
 from tfr_smooth import _keras, data, evaluation, losses, metrics
-from tfr_smooth._table_inputs import with_one_label
+from tfr_smooth.ranker.table_inputs import with_one_label
 
 SMALL = {"loss": "softmax", "hidden": [4], "epochs": 2, "batch_size": 16, "members": 1, "verbose": False}
 LABELS = {"relevance": 1.0, "purchase": 0.3}

@@ -12,10 +12,12 @@ import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments, data, models
-from tfr_smooth.data import arrays, list_columns
+from tfr_smooth.columns import TableFeatures, infer_columns
+from tfr_smooth.columns.columns import CODED, check_differences, columns_of_parts, conformed, listed, parts_of
+from tfr_smooth.data import column_values
 from tfr_smooth.data.batches import prefetched
-from tfr_smooth.data.list_columns import DENSE
-from tfr_smooth.data.table_columns import CODED, check_differences, columns_of_parts, conformed, listed, parts_of
+from tfr_smooth.data.reading import arrays, checks
+from tfr_smooth.data.roles import DENSE
 from tfr_smooth.losses.pointwise import PointwiseLoss
 
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
@@ -24,7 +26,7 @@ _MOST_BYTES = 1 << 28
 
 def as_table(X: Any) -> pa.Table:
     """Returns a table as Arrow columns, and a matrix of numbers, NaN if missing, as the column `DENSE`."""
-    return list_columns.as_arrow(X) if list_columns.is_table(X) else arrays.dense_table("X", X, missing=True)
+    return checks.as_arrow(X) if checks.is_table(X) else arrays.dense_table("X", X, missing=True)
 
 
 def lists_of(
@@ -160,7 +162,7 @@ class TableInputs:
       query_features: The features that are the same for all documents of a query.
     """
 
-    layer: models.TableFeatures
+    layer: TableFeatures
     roles: Mapping[str, Any]
     features: Sequence[str] | None
     query_features: Sequence[str]
@@ -218,7 +220,7 @@ class TableInputs:
             for name in given.features:  # one at a time: all of them may be larger than memory
                 kind = {name: kinds[name]} if name in kinds else None
                 table = lists.source.select([name])
-                columns += data.infer_columns(table, max_categories=max_categories, rows=chosen, kinds=kind)
+                columns += infer_columns(table, max_categories=max_categories, rows=chosen, kinds=kind)
                 lists.release()
         for name in query_features:
             _arguments.name("query_features", name, [column.name for column in columns])
@@ -227,7 +229,7 @@ class TableInputs:
         if len(given.labels) > 1:
             weights = given.label_weights or [1.0] * len(given.labels)
             roles["label"] = dict(zip(given.labels, weights, strict=True))
-        layer = models.TableFeatures(columns, matches=matches, encoders=encoders, stacked=lists.is_dense)
+        layer = TableFeatures(columns, matches=matches, encoders=encoders, stacked=lists.is_dense)
         lists.release()
         return cls(layer, roles, None if features is None else list(features), list(query_features))
 
@@ -319,7 +321,7 @@ class TableInputs:
         matrix = np.empty([count, width], np.float32)
         for rows in parts_of(np.arange(count)):
             matrix[rows[0] : rows[-1] + 1] = self.layer(self.raw(lists, rows))
-        return lists.replace(lists.roles.stacked(), {DENSE: list_columns.dense_column(matrix)})
+        return lists.replace(lists.roles.stacked(), {DENSE: column_values.dense_column(matrix)})
 
     def batches(self, lists: data.Lists, batch_size: int, **options: Any) -> tf.data.Dataset:
         """Returns batches of prepared features, from lists that `prepared` returned."""

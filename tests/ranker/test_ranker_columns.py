@@ -6,7 +6,9 @@ import pytest
 import tensorflow as tf
 
 import tfr_smooth
-from tfr_smooth import _keras, data, evaluation, models, training
+from tfr_smooth import _keras, evaluation, models, training
+from tfr_smooth.columns import column_arrays
+from tfr_smooth.columns import columns as table_columns
 
 QUICK = {"members": 1, "hidden": [16], "epochs": 12, "learning_rate": 0.01, "dropout": 0.0, "verbose": False}
 WORDS = np.array([f"word{number}" for number in range(12)])
@@ -96,7 +98,7 @@ def test_rare_and_unseen_values_have_the_same_score_and_missing_ones_another():
 
 
 def test_columns_with_very_many_values_are_hashed(monkeypatch):
-    monkeypatch.setattr(data.table_columns, "_MOST_VALUES", 20)
+    monkeypatch.setattr(table_columns, "_MOST_VALUES", 20)
     frame, options = table("id")
     ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
     (column,) = (column for column in ranker.inputs_.layer.columns if column.name == "item")
@@ -238,7 +240,7 @@ def test_a_network_of_ones_own_scores_whole_lists_of_encoded_documents(tmp_path)
     np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(frame), scores)
     exported = tf.saved_model.load(str(ranker.export(tmp_path / "export", warmup_list_sizes=())))
     first = frame[frame["query"] == frame["query"][0]]
-    arrays = data.column_arrays(first, ranker.inputs_.layer.columns)
+    arrays = column_arrays(first, ranker.inputs_.layer.columns)
     inputs = {name: tf.constant(values)[tf.newaxis] for name, values in arrays.items()}
     found = exported.signatures["serving_default"](**inputs)["scores"]
     np.testing.assert_allclose(found[0], scores[: len(first)], rtol=1e-5, atol=1e-5)

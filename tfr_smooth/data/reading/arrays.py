@@ -9,9 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfr_smooth.data import list_columns
-from tfr_smooth.data.list_columns import DENSE, Roles, Where
+from tfr_smooth.data import column_values
 from tfr_smooth.data.lists import Lists
+from tfr_smooth.data.reading import checks
+from tfr_smooth.data.reading.checks import Where
+from tfr_smooth.data.roles import DENSE, Roles
 
 
 def lists_of(table: pa.Table, arrays: Mapping[str, tuple[str, Any]], *, argument: str, **names: Any) -> Lists:
@@ -43,7 +45,7 @@ def lists_of(table: pa.Table, arrays: Mapping[str, tuple[str, Any]], *, argument
             columns[name], what[name] = column(name_of_array, each, len(table)), f"`{name_of_array}`"
     roles = Roles.of([*columns], **{"label": None, "features": None, **names})
     where = lambda name: Where(what.get(name, f"column {name!r}"))  # noqa: E731
-    return Lists.of_columns(list_columns.checked(pa.table(columns), roles, where=where), roles)
+    return Lists.of_columns(checks.checked(pa.table(columns), roles, where=where), roles)
 
 
 def dense_table(argument: str, values: Any, *, missing: bool = False) -> pa.Table:
@@ -67,7 +69,7 @@ def dense_table(argument: str, values: Any, *, missing: bool = False) -> pa.Tabl
             array = np.ascontiguousarray(array, np.float32)
     except (TypeError, ValueError) as error:
         raise ValueError(f"`{argument}` must be numbers: {error}.") from None
-    found = list_columns.dense_column(array)
+    found = column_values.dense_column(array)
     wrong = pc.is_inf(found.values) if missing else pc.invert(pc.is_finite(found.values))
     place = pc.index(wrong, True).as_py()
     if place >= 0:

@@ -13,11 +13,12 @@ import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
-from tfr_smooth.data.conversion import converted, whole_queries
-from tfr_smooth.data.letor_parser import QUERY_MIN, LetorFormat, read_blocks, sizes_files
-from tfr_smooth.data.list_columns import DENSE, ColumnValues, Roles, dense_column
+from tfr_smooth.data.column_values import ColumnValues, dense_column
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.text_files import FilePattern, expand_paths, state_of
+from tfr_smooth.data.reading.conversion import converted, whole_queries
+from tfr_smooth.data.reading.letor_parser import QUERY_MIN, LetorFormat, read_blocks, sizes_files
+from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, state_of
+from tfr_smooth.data.roles import DENSE, Roles
 
 _MAX_LABEL = 1023  # the limit for trec_eval
 _ROWS_AT_ONCE = 2**14

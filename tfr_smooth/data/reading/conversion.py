@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_smooth import _files
-from tfr_smooth.data.list_columns import Roles
 from tfr_smooth.data.lists import Lists
+from tfr_smooth.data.roles import Roles
 
 # Increase when the layout or the results of conversions change: older entries are then written again.
 _FORMAT = 1

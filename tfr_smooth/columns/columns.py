@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data import list_columns
-from tfr_smooth.data.list_columns import ColumnValues, Where, shown
+from tfr_smooth.data import column_values
+from tfr_smooth.data.column_values import ColumnValues
+from tfr_smooth.data.reading import checks
+from tfr_smooth.data.reading.checks import Where, shown
 
 # Kind -> what the table contains, for messages.
 _KINDS = {
@@ -80,8 +82,8 @@ class Column:
       ValueError: If an argument is invalid.
 
     Example:
-      >>> from tfr_smooth import data
-      >>> column = data.Column(name="brand", kind="category", has_missing=True, categories=("acme", "umbrella"))
+      >>> from tfr_smooth.columns import Column
+      >>> column = Column(name="brand", kind="category", has_missing=True, categories=("acme", "umbrella"))
       >>> column.dtype, column.width
       (tf.string, 3)
     """
@@ -199,13 +201,13 @@ def infer_columns(
 
     Example:
       >>> import pandas as pd
-      >>> from tfr_smooth import data
+      >>> from tfr_smooth.columns import infer_columns
       >>> frame = pd.DataFrame({"price": [1.0, None, 3.0], "brand": ["b", "a", "a"]})
-      >>> price, brand = data.infer_columns(frame)
+      >>> price, brand = infer_columns(frame)
       >>> price.kind, price.fill, price.has_missing, brand.categories
       ('number', 2.0, True, ('a', 'b'))
     """
-    found = list_columns.as_arrow(table)
+    found = checks.as_arrow(table)
     most = _arguments.integer("max_categories", max_categories, least=1)
     if not found.num_columns:
         raise ValueError("`table` must have at least one column, got none.")
@@ -238,14 +240,14 @@ def conformed(table: pa.Table, columns: Iterable[Column]) -> pa.Table:
             near = difflib.get_close_matches(name, others, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ValueError(f"The table must have the column {name!r}, got the columns {listed(names)}.{hint}")
-        values = list_columns.feature(where, table[name])
+        values = checks.feature(where, table[name])
         known = pc.invert(pc.is_null(values, nan_is_null=True))
         kind, row = _kind(values.type), pc.index(known, True).as_py()
         if row < 0:
             empty = pa.list_(pa.float32(), column.length) if column.kind == "vector" else pa.large_string()
             values = pa.chunked_array([pa.nulls(len(values), _TYPES.get(column.kind, empty))])
         elif kind not in _ACCEPTED.get(column.kind, (column.kind,)):
-            list_columns.refuse(where, _KINDS[column.kind], values[row], row)
+            checks.refuse(where, _KINDS[column.kind], values[row], row)
         elif column.kind == "boolean":
             _check_booleans(where, values)
         elif column.kind in CODED:
@@ -257,7 +259,7 @@ def conformed(table: pa.Table, columns: Iterable[Column]) -> pa.Table:
 
 
 def column_arrays(table: Any, columns: Iterable[Column]) -> dict[str, np.ndarray]:
-    """Returns the raw values of the columns of a table, as a model with `models.TableFeatures` takes them.
+    """Returns the raw values of the columns of a table, as a model with `columns.TableFeatures` takes them.
 
     Args:
       table: A table, as for `infer_columns`. Further columns are ignored.
@@ -275,13 +277,13 @@ def column_arrays(table: Any, columns: Iterable[Column]) -> dict[str, np.ndarray
 
     Example:
       >>> import pandas as pd
-      >>> from tfr_smooth import data
-      >>> columns = data.infer_columns(pd.DataFrame({"price": [1, 3], "brand": ["b", "a"]}))
-      >>> arrays = data.column_arrays(pd.DataFrame({"id": [7], "price": [2.5], "brand": [None]}), columns)
+      >>> from tfr_smooth.columns import column_arrays, infer_columns
+      >>> columns = infer_columns(pd.DataFrame({"price": [1, 3], "brand": ["b", "a"]}))
+      >>> arrays = column_arrays(pd.DataFrame({"id": [7], "price": [2.5], "brand": [None]}), columns)
       >>> {name: values.tolist() for name, values in arrays.items()}
       {'price': [2.5], 'brand': [b'']}
     """
-    found = conformed(list_columns.as_arrow(table), columns)
+    found = conformed(checks.as_arrow(table), columns)
     rows = np.arange(len(found))
     return {name: ColumnValues(found[name])(rows) for name in found.column_names}
 
@@ -332,7 +334,7 @@ def check_differences(what: str, numbers: np.ndarray) -> None:
 
 def _infer(name: str, column: pa.ChunkedArray, rows: pa.Array | None, max_categories: int, given: str | None) -> Column:
     where = Where(f"column {name!r}")
-    column = list_columns.feature(where, column)
+    column = checks.feature(where, column)
     column = column if rows is None else column.take(rows)
     kind, separator = _kind(column.type), "|"
     if not kind:
@@ -418,27 +420,27 @@ def _words(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 def _check_booleans(where: Where, column: Any) -> None:
     """Checks that the known numbers of a column are 0 or 1."""
     good = pc.is_in(pc.cast(column, pa.float64(), safe=False), pa.array([0.0, 1.0, np.nan, None]))
-    list_columns.refuse_where(pc.invert(good), where, _KINDS["boolean"], column)
+    checks.refuse_where(pc.invert(good), where, _KINDS["boolean"], column)
 
 
 def _text_of(where: Where, kind: str, column: Any, separator: str) -> Any:
     """Returns a column of ids or sets as text; sets are joined by the separator."""
-    if kind == "set" and not list_columns.is_text(column.type):
+    if kind == "set" and not column_values.is_text(column.type):
         if pa.types.is_floating(column.type.value_type):
             lengths = pc.list_value_length(column)
             other = pc.not_equal(lengths, lengths[pc.index(pc.is_valid(lengths), True).as_py()])
-            list_columns.refuse_where(other, where, "vectors of one length, or lists of text or integers", column)
+            checks.refuse_where(other, where, "vectors of one length, or lists of text or integers", column)
         values = pc.cast(pc.list_flatten(column), pa.large_string())
         place = pc.index(pc.fill_null(pc.match_substring(values, separator), True), True).as_py()
         if place >= 0:
             row = pc.list_parent_indices(column)[place].as_py()
-            list_columns.refuse(where, f"lists of known values without {separator!r}", values[place], row)
+            checks.refuse(where, f"lists of known values without {separator!r}", values[place], row)
         texts = pa.large_list(pa.large_string())
         return pc.binary_join(column.cast(texts), pa.scalar(separator, pa.large_string()))
-    if kind == "id" and list_columns.is_number(column.type):
+    if kind == "id" and column_values.is_number(column.type):
         if pa.types.is_floating(column.type):  # integers with missing values in pandas
             numbers = pc.if_else(pc.is_nan(column), None, column)
-            list_columns.refuse_where(pc.not_equal(numbers, pc.round(numbers)), where, "integers as ids", column)
+            checks.refuse_where(pc.not_equal(numbers, pc.round(numbers)), where, "integers as ids", column)
             column = numbers.cast(pa.int64())
         return column.cast(pa.large_string())
     return column
@@ -446,15 +448,15 @@ def _text_of(where: Where, kind: str, column: Any, separator: str) -> Any:
 
 def _kind(values: pa.DataType) -> str:
     """Returns the kind of a column with values of a type; "" for other types."""
-    if list_columns.is_number(values):
+    if column_values.is_number(values):
         return "boolean" if pa.types.is_boolean(values) else "number"
-    if list_columns.is_date(values):
+    if column_values.is_date(values):
         return "date"
-    if list_columns.is_set(values):
+    if column_values.is_set(values):
         return "set"
     if pa.types.is_fixed_size_list(values):
         return "vector"
-    return "category" if list_columns.is_text(values) and not list_columns.is_bytes(values) else ""
+    return "category" if column_values.is_text(values) and not column_values.is_bytes(values) else ""
 
 
 def listed(names: Sequence[Any]) -> str:

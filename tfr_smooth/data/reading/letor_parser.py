@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.conversion import by_size
-from tfr_smooth.data.text_files import COMPRESSED, FilePattern, expand_paths, is_file, numbered_lines
+from tfr_smooth.data.reading.conversion import by_size
+from tfr_smooth.data.reading.text_files import COMPRESSED, FilePattern, expand_paths, is_file, numbered_lines
 
 QUERY_MIN = "query_min"
 # Parser threads. More gain nothing, as a single thread splits the files into lines.

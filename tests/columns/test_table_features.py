@@ -11,13 +11,14 @@ import pytest
 import tensorflow as tf
 
 from tests import helpers
-from tfr_smooth import data, losses, models
+from tfr_smooth import losses, models
+from tfr_smooth.columns import Column, TableFeatures, column_arrays, infer_columns
 
 NO_DATE = np.iinfo(np.int64).min
-PRICE = data.Column(name="price", kind="number", fill=2.5, has_missing=True)
-NEW = data.Column(name="new", kind="boolean", fill=0.25)
-BRAND = data.Column(name="brand (short)", kind="category", has_missing=True, categories=("b", "ä", "a"))
-DAY = data.Column(name="day", kind="date", fill=19000.5, has_missing=True)
+PRICE = Column(name="price", kind="number", fill=2.5, has_missing=True)
+NEW = Column(name="new", kind="boolean", fill=0.25)
+BRAND = Column(name="brand (short)", kind="category", has_missing=True, categories=("b", "ä", "a"))
+DAY = Column(name="day", kind="date", fill=19000.5, has_missing=True)
 COLUMNS = [BRAND, PRICE, DAY, NEW]
 NAMES = ["brand (short)"] * 4 + ["price"] * 2 + ["day"] * 2 + ["new"]
 # Brand, price, day, new -> features.
@@ -41,7 +42,7 @@ def raw(shape=(4,)):
 
 @pytest.mark.parametrize("shape", [(4,), (2, 2), (1, 4, 1)])
 def test_features_are_those_of_the_definition(shape):
-    layer = models.TableFeatures(COLUMNS)
+    layer = TableFeatures(COLUMNS)
     found = layer(raw(shape))
     assert found.dtype == tf.float32 and layer.feature_columns == tuple(NAMES) and layer.num_features == 9
     np.testing.assert_array_equal(found, FEATURES.reshape(*shape, 9))
@@ -52,9 +53,9 @@ def test_features_are_those_of_the_definition(shape):
 
 
 def test_a_date_is_exact_to_the_second_a_century_from_now():
-    column = data.Column(name="day", kind="date", fill=50000.0)
+    column = Column(name="day", kind="date", fill=50000.0)
     seconds = 50000 * 86400 + np.arange(-3, 4, dtype=np.int64)
-    found = models.TableFeatures([column])({"day": seconds}).numpy()[:, 0]
+    found = TableFeatures([column])({"day": seconds}).numpy()[:, 0]
     np.testing.assert_allclose(found * 86400, np.arange(-3, 4), rtol=1e-4)
 
 
@@ -108,11 +109,11 @@ def reference(frame, columns):
 @pytest.mark.parametrize("seed", range(12))
 def test_random_tables_have_the_features_of_the_reference(seed):
     frame = random_table(seed)
-    columns = data.infer_columns(frame, max_categories=4)
-    layer = models.TableFeatures(columns)
+    columns = infer_columns(frame, max_categories=4)
+    layer = TableFeatures(columns)
     # Other rows than those in training have other missing values and categories.
     for rows in (frame, pd.DataFrame(random_table(seed).sample(frac=0.3, random_state=1)).reset_index(drop=True)):
-        found = layer(data.column_arrays(rows, columns)).numpy()
+        found = layer(column_arrays(rows, columns)).numpy()
         np.testing.assert_allclose(found, reference(rows, columns), rtol=1e-6, atol=1e-6)
     assert [layer.feature_columns.count(column.name) for column in columns] == [c.width for c in columns]
 
@@ -121,20 +122,20 @@ def test_random_tables_have_the_features_of_the_reference(seed):
 def test_a_matrix_has_the_features_of_its_columns(shape):
     matrix = np.random.RandomState(0).randn(6, 5).astype(np.float32)
     matrix[[0, 3, 4], [1, 1, 4]] = np.nan
-    columns = data.infer_columns(pd.DataFrame(matrix, columns=list("12345")))
-    stacked = models.TableFeatures(columns, stacked=True)
+    columns = infer_columns(pd.DataFrame(matrix, columns=list("12345")))
+    stacked = TableFeatures(columns, stacked=True)
     found = stacked(matrix.reshape(shape))
-    named = models.TableFeatures(columns)({column.name: matrix[:, i] for i, column in enumerate(columns)})
+    named = TableFeatures(columns)({column.name: matrix[:, i] for i, column in enumerate(columns)})
     np.testing.assert_array_equal(found, np.reshape(named, [*shape[:-1], 7]))
     assert stacked.feature_columns == ("1", "2", "2", "3", "4", "5", "5")
     assert stacked.compute_output_shape(shape) == found.shape
-    full = models.TableFeatures(data.infer_columns(pd.DataFrame(matrix[:, [0, 2, 3]])), stacked=True)
+    full = TableFeatures(infer_columns(pd.DataFrame(matrix[:, [0, 2, 3]])), stacked=True)
     np.testing.assert_array_equal(full(matrix[:, [0, 2, 3]]), matrix[:, [0, 2, 3]])
 
 
 def test_mixed_precision_does_not_apply_to_raw_numbers():
     with helpers.precision("mixed_float16"):
-        layer = models.TableFeatures(COLUMNS)
+        layer = TableFeatures(COLUMNS)
     np.testing.assert_array_equal(layer(raw()), FEATURES)
 
 
@@ -143,7 +144,7 @@ MASK = tf.constant([[True, True], [True, False]])
 
 def table_scorer(columns=COLUMNS, stacked=False, **kwargs):
     tf.keras.utils.set_random_seed(2)
-    layer = models.TableFeatures(columns, stacked=stacked)
+    layer = TableFeatures(columns, stacked=stacked)
     return models.TableScorer(layer, models.FeedForwardScorer(hidden=[4], normalization="log1p"), **kwargs)
 
 
@@ -196,7 +197,7 @@ def test_columns_of_the_list_are_repeated():
 @pytest.mark.parametrize("copied", ["file", "config", "deepcopy"])
 def test_a_copy_has_the_same_scores(stacked, copied, tmp_path):
     if stacked:
-        model = table_scorer([PRICE, data.Column(name="2", kind="number")], stacked=True)
+        model = table_scorer([PRICE, Column(name="2", kind="number")], stacked=True)
         inputs = {"features": tf.constant([[[1.0, 2.0], [np.nan, -4.0]]])}
     else:
         model, inputs = table_scorer(query_columns=["day"]), {**finite_raw(), "mask": MASK}
@@ -220,9 +221,9 @@ def test_a_model_of_raw_columns_is_trained():
         random.rand(160, 2) < 0.2
     )
     labels = (frame["kind"] == "good").to_numpy(np.float32)
-    columns = data.infer_columns(frame)
-    inputs = {name: values.reshape(20, 8) for name, values in data.column_arrays(frame, columns).items()}
-    model = models.TableScorer(models.TableFeatures(columns), models.FeedForwardScorer(hidden=[], batch_norm=False))
+    columns = infer_columns(frame)
+    inputs = {name: values.reshape(20, 8) for name, values in column_arrays(frame, columns).items()}
+    model = models.TableScorer(TableFeatures(columns), models.FeedForwardScorer(hidden=[], batch_norm=False))
     model.compile(tf.keras.optimizers.Adam(0.3), losses.ListNetLoss())
     batches = tf.data.Dataset.from_tensor_slices(({**inputs, "mask": np.ones([20, 8], bool)}, labels.reshape(20, 8)))
     model.fit(batches.batch(5), epochs=20, verbose=0)
@@ -233,18 +234,18 @@ def test_a_model_of_raw_columns_is_trained():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: models.TableFeatures([]), "`columns` must be at least one column, with unique names, got []."),
-        (lambda: models.TableFeatures([NEW, NEW]), "`columns` must be at least one column, with unique names, got ['n"),
-        (lambda: models.TableFeatures([{"name": "x", "kind": "y"}]), "`kind` must be one of 'number', 'boolean', 'cat"),
-        (lambda: models.TableFeatures(["x"]), "`columns` must be an instance of tfr_smooth.data.Column, got 'x'."),
-        (lambda: models.TableFeatures([NEW], stacked=True), "`stacked` must be False unless all columns are numbers"),
-        (lambda: models.TableFeatures(COLUMNS).call({"new": 1}), "`inputs` must contain the column 'brand (short)', "),
-        (lambda: models.TableFeatures([PRICE], stacked=True).call(tf.ones([3, 2])), "`inputs` must have 1 numbers per"),
+        (lambda: TableFeatures([]), "`columns` must be at least one column, with unique names, got []."),
+        (lambda: TableFeatures([NEW, NEW]), "`columns` must be at least one column, with unique names, got ['n"),
+        (lambda: TableFeatures([{"name": "x", "kind": "y"}]), "`kind` must be one of 'number', 'boolean', 'cat"),
+        (lambda: TableFeatures(["x"]), "`columns` must be an instance of tfr_smooth.columns.Column, got 'x'."),
+        (lambda: TableFeatures([NEW], stacked=True), "`stacked` must be False unless all columns are numbers"),
+        (lambda: TableFeatures(COLUMNS).call({"new": 1}), "`inputs` must contain the column 'brand (short)', "),
+        (lambda: TableFeatures([PRICE], stacked=True).call(tf.ones([3, 2])), "`inputs` must have 1 numbers per"),
         (lambda: table_scorer(query_columns=["x"]), "`query_columns` must be names of some of the columns, not all"),
         (lambda: table_scorer([NEW], query_columns=["new"]), "`query_columns` must be names of some of the columns"),
         (lambda: table_scorer([PRICE], stacked=True, query_columns=["price"]), "`query_columns` must be () for a"),
-        (lambda: table_scorer([data.Column(name="mask", kind="number")]), "`table_features` must have no column with"),
-        (lambda: models.TableScorer(None, None), "`table_features` must be an instance of tfr_smooth.models.Table"),
+        (lambda: table_scorer([Column(name="mask", kind="number")]), "`table_features` must have no column with"),
+        (lambda: models.TableScorer(None, None), "`table_features` must be an instance of tfr_smooth.columns.Table"),
     ],
 )
 def test_invalid_arguments_and_inputs_are_refused(make, message):

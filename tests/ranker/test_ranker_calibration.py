@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 
 import tfr_smooth
-from tfr_smooth import data, evaluation
+from tfr_smooth import evaluation
+from tfr_smooth.columns import column_arrays
 
 SMALL = {"hidden": [8], "epochs": 2, "batch_size": 16, "members": 1, "verbose": False}
 
@@ -50,7 +51,7 @@ def test_files_pickles_and_exports_give_the_predictions(calibrated, tmp_path):
     for restored in (tfr_smooth.Ranker.load(tmp_path / "ranker.keras"), pickle.loads(pickle.dumps(calibrated))):
         np.testing.assert_array_equal(restored.predict(TEST), expected)
     loaded = tf.saved_model.load(calibrated.export(tmp_path / "export", warmup_list_sizes=()))
-    arrays = data.column_arrays(TEST, calibrated.inputs_.layer.columns)
+    arrays = column_arrays(TEST, calibrated.inputs_.layer.columns)
     inputs = {name: tf.constant(values)[tf.newaxis] for name, values in arrays.items()}
     exported = loaded.signatures["serving_default"](**inputs)["scores"]
     np.testing.assert_allclose(exported.numpy()[0], expected, atol=1e-6)

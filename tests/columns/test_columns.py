@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
-from tfr_smooth import data
-from tfr_smooth.data import table_columns
-from tfr_smooth.data.table_columns import columns_of_parts, parts_of
+from tfr_smooth.columns import Column, column_arrays, infer_columns
+from tfr_smooth.columns import columns as table_columns
+from tfr_smooth.columns.columns import columns_of_parts, parts_of
 
 UTC, TOKYO = datetime.timezone.utc, datetime.timezone(datetime.timedelta(hours=9))
 NO_DATE = np.iinfo(np.int64).min
@@ -62,8 +62,8 @@ each_series = pytest.mark.parametrize("name", SERIES)
 def test_kinds_and_raw_values(name, kind_of_table):
     values, kind, expected = SERIES[name]
     frame = kind_of_table(pd.DataFrame({"x": values}))
-    (column,) = data.infer_columns(frame)
-    raw = data.column_arrays(frame, [column])["x"]
+    (column,) = infer_columns(frame)
+    raw = column_arrays(frame, [column])["x"]
     assert column.kind == kind and column.dtype == tf.as_dtype(tf.convert_to_tensor(raw).dtype)
     assert raw.dtype == (object if kind == "category" else column.dtype.as_numpy_dtype)
     encoded = [value.encode() for value in expected] if kind == "category" else expected
@@ -82,33 +82,33 @@ def test_kinds_and_raw_values(name, kind_of_table):
 @each_series
 def test_a_column_of_only_missing_values_is_missing_in_every_kind(name):
     """Such as in a table of one row; pandas does not know its type."""
-    (column,) = data.infer_columns(pd.DataFrame({"x": SERIES[name][0]}))
+    (column,) = infer_columns(pd.DataFrame({"x": SERIES[name][0]}))
     for nothing in ([None, None], [np.nan, np.nan], pd.to_datetime([None, None]), pd.Categorical([None, None])):
-        raw = data.column_arrays(pd.DataFrame({"x": nothing}), [column])["x"]
+        raw = column_arrays(pd.DataFrame({"x": nothing}), [column])["x"]
         missing = b"" if column.kind == "category" else column.missing_value
         np.testing.assert_array_equal(raw, np.array([missing] * 2, raw.dtype))
 
 
 @each_series
 def test_json_restores_a_column(name):
-    (column,) = data.infer_columns(pd.DataFrame({"x": SERIES[name][0]}))
-    assert data.Column(**json.loads(json.dumps(dataclasses.asdict(column)))) == column
+    (column,) = infer_columns(pd.DataFrame({"x": SERIES[name][0]}))
+    assert Column(**json.loads(json.dumps(dataclasses.asdict(column)))) == column
     assert hash(column) == hash(dataclasses.replace(column))
 
 
 def test_the_most_frequent_categories_are_known_and_ties_are_in_the_order_of_the_text():
     frame = pd.DataFrame({"x": ["b", "z", "a", "z", "c", None]})
     kinds = {"x": "category"}
-    found = [data.infer_columns(frame, max_categories=most, kinds=kinds)[0].categories for most in (1, 2, 3, 9)]
+    found = [infer_columns(frame, max_categories=most, kinds=kinds)[0].categories for most in (1, 2, 3, 9)]
     assert found == [("z",), ("z", "a"), ("z", "a", "b"), ("z", "a", "b", "c")]
 
 
 def test_words_and_pairs_of_words_in_enough_rows_are_known(monkeypatch):
     texts = ["Red wine"] * 5 + ["red, BEER!"] * 4 + ["wine: red"]
-    (column,) = data.infer_columns(pd.DataFrame({"x": texts}), kinds={"x": "text"})
+    (column,) = infer_columns(pd.DataFrame({"x": texts}), kinds={"x": "text"})
     assert (column.categories, column.length) == (("red", "wine", "red wine"), 3)
     monkeypatch.setattr(table_columns, "_MOST_TEXTS", 5)  # every seventh row
-    assert data.infer_columns(pd.DataFrame({"x": texts * 3}), kinds={"x": "text"})[0].categories == ("red",)
+    assert infer_columns(pd.DataFrame({"x": texts * 3}), kinds={"x": "text"})[0].categories == ("red",)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -126,7 +126,7 @@ def test_random_tables_agree_with_pandas(seed):
         }
     )
     frame = frame.sample(frac=1.0, random_state=seed)  # The row labels are not the row numbers.
-    columns = data.infer_columns(frame)
+    columns = infer_columns(frame)
     assert [column.name for column in columns] == list(frame)
     assert [column.kind for column in columns] == ["number", "number", "category", "date"]
     assert [column.has_missing for column in columns] == frame.isna().any().tolist()
@@ -137,11 +137,11 @@ def test_random_tables_agree_with_pandas(seed):
     sizes = frame["brand"].value_counts()
     assert set(brand.categories) == set(sizes.index)
     assert (sizes[list(brand.categories)].diff().dropna() <= 0).all()
-    arrays = data.column_arrays(frame.iloc[::-1], columns[::-1])
+    arrays = column_arrays(frame.iloc[::-1], columns[::-1])
     assert list(arrays) == list(frame)[::-1]
-    for name, raw in data.column_arrays(frame, columns).items():
+    for name, raw in column_arrays(frame, columns).items():
         np.testing.assert_array_equal(arrays[name], raw[::-1])
-        missing = pd.Series(raw == data.Column(name="x", kind="date").missing_value) | pd.isna(raw) | (raw == b"")
+        missing = pd.Series(raw == Column(name="x", kind="date").missing_value) | pd.isna(raw) | (raw == b"")
         np.testing.assert_array_equal(missing, frame[name].isna())
 
 
@@ -183,14 +183,14 @@ UNKNOWN = {
 def test_tables_that_are_not_columns_are_refused(name):
     frame, message = BAD_TABLES[name]
     with pytest.raises(ValueError) as error:
-        data.infer_columns(frame)
+        infer_columns(frame)
     assert str(error.value) == message
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_values_of_other_or_different_types_are_refused(name):
     with pytest.raises(ValueError, match="(column 'x' must be numbers, .* got the type|one type in each .*column x )"):
-        data.infer_columns(pd.DataFrame({"y": 1, "x": UNKNOWN[name]}))
+        infer_columns(pd.DataFrame({"y": 1, "x": UNKNOWN[name]}))
 
 
 COLLAPSED = {
@@ -214,24 +214,24 @@ DIFFERENT = {
 @pytest.mark.parametrize("name", COLLAPSED)
 def test_numbers_that_are_equal_as_float32_are_refused(name):
     with pytest.raises(ValueError, match="^column 'x' must be numbers that differ as float32, got .* Pass times as"):
-        data.infer_columns(pd.DataFrame({"x": COLLAPSED[name]}))
+        infer_columns(pd.DataFrame({"x": COLLAPSED[name]}))
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_numbers_that_only_lose_digits_as_float32_are_numbers(name):
-    assert data.infer_columns(pd.DataFrame({"x": DIFFERENT[name]}))[0].kind == "number"
+    assert infer_columns(pd.DataFrame({"x": DIFFERENT[name]}))[0].kind == "number"
 
 
 def test_columns_may_be_learned_from_some_rows():
     frame = pd.DataFrame({"price": [1.0, None, 4.0], "brand": ["a", "b", "b"]})
-    assert data.infer_columns(frame, rows=np.array([0, 2])) == data.infer_columns(frame.iloc[[0, 2]])
+    assert infer_columns(frame, rows=np.array([0, 2])) == infer_columns(frame.iloc[[0, 2]])
 
 
 COLUMNS = [
-    data.Column(name="price", kind="number"),
-    data.Column(name="new", kind="boolean"),
-    data.Column(name="brand", kind="category", categories=("a", "b")),
-    data.Column(name="day", kind="date"),
+    Column(name="price", kind="number"),
+    Column(name="new", kind="boolean"),
+    Column(name="brand", kind="category", categories=("a", "b")),
+    Column(name="day", kind="date"),
 ]
 RIGHT = {"price": [1.5, 2.0], "new": [True, False], "brand": ["a", "c"], "day": pd.to_datetime(["2024-01-01"] * 2)}
 DAY = "datetime.datetime(2024, 1, 1, 0, 0) in row 0."
@@ -260,13 +260,13 @@ BAD_VALUES = {
 def test_values_of_another_kind_are_refused(name, values, expected, got):
     frame = pd.DataFrame({**RIGHT, name: values})
     with pytest.raises(ValueError) as error:
-        data.column_arrays(frame, COLUMNS)
+        column_arrays(frame, COLUMNS)
     assert str(error.value) == f"column {name!r} must be {expected}, got {got}"
 
 
 def test_numbers_and_booleans_may_replace_each_other():
     frame = pd.DataFrame({**RIGHT, "price": [True, False], "new": [1.0, np.nan]})
-    arrays = data.column_arrays(frame, COLUMNS)
+    arrays = column_arrays(frame, COLUMNS)
     np.testing.assert_array_equal(arrays["price"], [1.0, 0.0])
     np.testing.assert_array_equal(arrays["new"], [1.0, np.nan])
 
@@ -280,7 +280,7 @@ def test_numbers_and_booleans_may_replace_each_other():
 )
 def test_a_missing_column_is_named_in_the_error(names, message):
     with pytest.raises(ValueError) as error:
-        data.column_arrays(pd.DataFrame(RIGHT).rename(columns=names), COLUMNS)
+        column_arrays(pd.DataFrame(RIGHT).rename(columns=names), COLUMNS)
     assert str(error.value) == f"The table must have the column 'price', got the columns {message}"
 
 
@@ -290,7 +290,7 @@ def test_a_matrix_has_the_columns_of_its_table(rows):
     matrix = random.randn(rows, 4).astype(np.float32)
     matrix[1:, 2] = np.nan
     found = columns_of_parts(parts_of(matrix))
-    expected = data.infer_columns(pd.DataFrame(matrix, columns=["1", "2", "3", "4"]))
+    expected = infer_columns(pd.DataFrame(matrix, columns=["1", "2", "3", "4"]))
     for one, other in zip(found, expected, strict=True):
         assert one.fill == pytest.approx(other.fill, rel=1e-6)
         assert dataclasses.replace(one, fill=0.0) == dataclasses.replace(other, fill=0.0)
@@ -333,5 +333,5 @@ def test_a_matrix_has_a_known_value_in_each_column():
 )
 def test_invalid_columns_are_refused(arguments, message):
     with pytest.raises(ValueError) as error:
-        data.Column(**{"name": "x", "kind": "number", **arguments})
+        Column(**{"name": "x", "kind": "number", **arguments})
     assert str(error.value) == message

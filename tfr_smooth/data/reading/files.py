@@ -15,11 +15,12 @@ import tensorflow as tf
 from pyarrow import dataset as arrow_dataset
 from pyarrow import fs
 
-from tfr_smooth.data import list_columns
-from tfr_smooth.data.conversion import BATCH_BYTES, converted
-from tfr_smooth.data.list_columns import Roles, Where
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.text_files import FilePattern, expand_paths
+from tfr_smooth.data.reading import checks
+from tfr_smooth.data.reading.checks import Where
+from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted
+from tfr_smooth.data.reading.text_files import FilePattern, expand_paths
+from tfr_smooth.data.roles import Roles
 
 FORMATS = ("parquet", "feather", "csv")
 _ROWS_AT_ONCE = 1 << 17
@@ -107,7 +108,7 @@ def _tables(files: arrow_dataset.FileSystemDataset, roles: Roles, stack: bool) -
                 if not len(batch):
                     continue
                 where = functools.partial(_where, fragment.path, first_row)
-                yield list_columns.checked(pa.Table.from_batches([batch]), roles, stack=stack, where=where, part=True)
+                yield checks.checked(pa.Table.from_batches([batch]), roles, stack=stack, where=where, part=True)
                 first_row += len(batch)
                 found = True
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -23,11 +23,14 @@ import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
 from tfr_smooth import _arguments, _files
-from tfr_smooth.data import list_columns
-from tfr_smooth.data.conversion import by_size, converted
-from tfr_smooth.data.list_columns import DENSE, ColumnValues, Roles, Where
+from tfr_smooth.data import column_values
+from tfr_smooth.data.column_values import ColumnValues
 from tfr_smooth.data.lists import Lists
-from tfr_smooth.data.text_files import FilePattern, expand_paths, state_of
+from tfr_smooth.data.reading import checks
+from tfr_smooth.data.reading.checks import Where
+from tfr_smooth.data.reading.conversion import by_size, converted
+from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, state_of
+from tfr_smooth.data.roles import DENSE, Roles
 
 KINDS = ("elwc", "sequence_example")
 _RECORD = "record"  # the query id of records without one
@@ -282,7 +285,7 @@ class _Reader(NamedTuple):
         if self.roles.query not in self.context:
             columns[_RECORD] = pa.array(before + 1 + parents)
         where = lambda name: Where(f"feature {name!r}")  # noqa: E731
-        table = list_columns.checked(pa.table(columns), self.roles, stack=self.stack, where=where, part=True)
+        table = checks.checked(pa.table(columns), self.roles, stack=self.stack, where=where, part=True)
         return table, sizes
 
     def _parse_elwc(self, records: tf.Tensor) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
@@ -397,15 +400,15 @@ def _example(features: Mapping[str, list[tf.train.Feature | None]], row: int) ->
 def _encoded(name: str, column: pa.ChunkedArray) -> list[tf.train.Feature | None]:
     """Returns the feature of each row; None for missing values."""
     kind = column.type
-    is_vector, is_set = pa.types.is_fixed_size_list(kind), list_columns.is_set(kind)
+    is_vector, is_set = pa.types.is_fixed_size_list(kind), column_values.is_set(kind)
     values = kind.value_type if is_vector or is_set else kind
-    if list_columns.is_text(values):
+    if column_values.is_text(values):
         encoding, plain = "bytes_list", pa.binary()
     elif is_vector or pa.types.is_floating(values):
         encoding, plain = "float_list", pa.float64()
     else:
         encoding, plain = "int64_list", pa.int64()
-    if list_columns.is_date(kind):
+    if column_values.is_date(kind):
         column = column.cast(pa.timestamp("s"), safe=False)
     if is_vector:
         rows = ColumnValues(column)(np.arange(len(column))).tolist()

@@ -9,8 +9,9 @@ import pytest
 import tensorflow as tf
 
 import tfr_smooth
-from tfr_smooth import _keras, _table_inputs, data, evaluation, losses, training
-from tfr_smooth.training import ranker_training
+from tfr_smooth import _keras, data, evaluation, losses, training
+from tfr_smooth.columns import column_arrays
+from tfr_smooth.ranker import plan, table_inputs
 
 SMALL = {
     **{"hidden": [8], "epochs": 2, "batch_size": 16, "learning_rate": 0.01, "members": 1, "loss": "softmax"},
@@ -59,7 +60,7 @@ def of_arrays():
 
 def raw_inputs(frame, ranker):
     """One list of all rows, as the exported model takes it."""
-    arrays = data.column_arrays(frame, ranker.inputs_.layer.columns)
+    arrays = column_arrays(frame, ranker.inputs_.layer.columns)
     inputs = {name: tf.constant(values)[tf.newaxis] for name, values in arrays.items()}
     return {**inputs, "mask": tf.ones([1, len(frame)], tf.bool)}
 
@@ -136,7 +137,7 @@ def test_scores_of_lists_are_in_the_order_of_their_rows(ranker):
 
 @pytest.mark.parametrize("kind", ["table", "matrix"])
 def test_features_prepared_for_each_batch_train_like_those_in_memory(kind, ranker, of_arrays, monkeypatch):
-    monkeypatch.setattr(_table_inputs, "_MOST_BYTES", 0)
+    monkeypatch.setattr(table_inputs, "_MOST_BYTES", 0)
     if kind == "table":
         fitted = tfr_smooth.Ranker(**SMALL).fit(FRAME, label="label", query="query", query_features=["age"])
         new, expected = NEW, ranker
@@ -339,7 +340,7 @@ def test_many_queries_need_fewer_epochs(queries, epochs, monkeypatch):
     lists = data.Lists.from_arrays(
         np.eye(2)[np.arange(2 * queries) % 2], np.arange(2 * queries) % 2, np.arange(2 * queries) // 2
     )
-    monkeypatch.setattr(ranker_training, "train", lambda model, dataset_fn, epochs, **others: seen.append(epochs))
+    monkeypatch.setattr(plan, "train", lambda model, dataset_fn, epochs, **others: seen.append(epochs))
     seen = []
     tfr_smooth.Ranker(**settings).fit(lists)
     assert seen == [epochs]

@@ -15,7 +15,9 @@ import tensorflow as tf
 
 from tfr_smooth import data, evaluation, metrics, models, serving, training
 from tfr_smooth._estimator import Estimator, check_process, digest
-from tfr_smooth._table_inputs import (
+from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
+from tfr_smooth.ranker.plan import Compiled, RankerTraining
+from tfr_smooth.ranker.table_inputs import (
     TableInputs,
     check_training,
     clicked,
@@ -24,8 +26,6 @@ from tfr_smooth._table_inputs import (
     with_one_label,
     without,
 )
-from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
-from tfr_smooth.training.ranker_training import Compiled, RankerTraining
 
 _CHUNK = 1 << 12  # rows that are scored at once
 _STEPS, _LEAST_EPOCHS, _MOST_EPOCHS = 2000, 5, 20  # of a training without `epochs`
@@ -66,7 +66,7 @@ class Ranker(Estimator):
       validation_fraction: Fraction of the queries that `fit` holds out without `validation`, in [0, 1). 0
         trains on all queries and uses the last epoch.
       columns: The kinds of columns that are not to be inferred, by name: "number", "category", "id", "text", or
-        "set:SEPARATOR" for several values in one text, such as "set:|"; see `data.infer_columns`. Or, for text, an
+        "set:SEPARATOR" for several values in one text, such as "set:|"; see `columns.infer_columns`. Or, for text, an
         encoder from `text.load_encoder`, which is not trained.
       matches: Pairs of columns to compare, such as a query and a title, or an item and the items of a session: vectors
         by their scalar product and cosine, text by the fraction of common values or words.

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments
-from tfr_smooth.data.table_columns import CODED, Column, as_columns
+from tfr_smooth.columns.columns import CODED, Column, as_columns
 
 _SECONDS_PER_DAY = 86400.0
 _VECTORS = ("vector", "encoded")
@@ -36,7 +36,7 @@ class TableFeatures(tf.keras.layers.Layer):
     are those of ids, categories and sets, and the words and pairs of words of texts.
 
     Args:
-      columns: `data.Column` objects, as from `data.infer_columns`, or their dicts.
+      columns: `columns.Column` objects, as from `columns.infer_columns`, or their dicts.
       matches: Pairs of names of columns to compare, both vectors of the same length or both text.
       encoders: For each column of the kind "encoded", a layer such as `text.Encoder`, whose method `embed` maps strings
         [texts] to vectors [texts, length]. It is not trained.
@@ -44,7 +44,7 @@ class TableFeatures(tf.keras.layers.Layer):
       dtype: Dtype policy of the layer; the computation uses float32.
       **kwargs: `name` and other arguments of a Keras layer.
 
-    Call with a dict of the raw values by column name, each of the same shape [...], as from `data.column_arrays`;
+    Call with a dict of the raw values by column name, each of the same shape [...], as from `columns.column_arrays`;
     further entries are ignored. With `stacked`, call with numbers [..., columns]. Returns float32 [..., num_features].
     Infinite numbers are not changed.
 
@@ -55,10 +55,10 @@ class TableFeatures(tf.keras.layers.Layer):
 
     Example:
       >>> import tensorflow as tf
-      >>> from tfr_smooth import data, models
-      >>> price = data.Column(name="price", kind="number", fill=2.0, has_missing=True)
-      >>> brand = data.Column(name="brand", kind="category", categories=("a", "b"))
-      >>> layer = models.TableFeatures([price, brand])
+      >>> from tfr_smooth.columns import Column, TableFeatures
+      >>> price = Column(name="price", kind="number", fill=2.0, has_missing=True)
+      >>> brand = Column(name="brand", kind="category", categories=("a", "b"))
+      >>> layer = TableFeatures([price, brand])
       >>> inputs = {"price": tf.constant([5.0, float("nan")]), "brand": tf.constant(["b", "unseen"])}
       >>> layer(inputs).numpy().tolist()
       [[5.0, 0.0, 0.0, 1.0], [2.0, 1.0, 0.0, 0.0]]

@@ -1,0 +1,157 @@
+"""The values of Arrow columns by row, as NumPy arrays for TensorFlow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_ALIGNMENT = 64  # TensorFlow copies arrays whose start is not a multiple of this.
+_HASHED = 1 << 20  # rows that are hashed at once
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Returns whether values are numbers or booleans."""
+    types = pa.types
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Returns whether values are text or bytes."""
+    types = pa.types
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or is_bytes(kind)
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Returns whether values are bytes."""
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+
+
+def is_date(kind: pa.DataType) -> bool:
+    """Returns whether values are dates or times."""
+    return pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+
+
+def is_set(kind: pa.DataType) -> bool:
+    """Returns whether values are lists of any lengths."""
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+
+
+def dense_column(matrix: np.ndarray) -> pa.Array:
+    """Returns float32 [rows, num_features] as a column, without a copy."""
+    values = pa.array(np.ascontiguousarray(matrix, np.float32).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(values, matrix.shape[1])
+
+
+def update_hash(found: Any, column: Any) -> None:
+    """Adds a column to a hash of `hashlib`, without what Arrow stores for missing values."""
+    found.update(str(column.type).encode())
+    for start in range(0, len(column), _HASHED):
+        part = column.slice(start, _HASHED)
+        found.update(part.is_valid().to_numpy(zero_copy_only=False))
+        found.update(pa.record_batch([part.drop_null()], names=["values"]).serialize())
+
+
+class ColumnValues:
+    """The values of a column by row, as NumPy arrays for TensorFlow.
+
+    Numbers and booleans are float32, NaN if missing; text is bytes, b"" if missing; dates are int64 seconds since
+    1970-01-01 UTC, the smallest int64 if missing; positions are int32; vectors are float32 [rows, d]; sets are padded
+    to the largest of the rows, with NaN or b"".
+
+    Args:
+      column: The column, in memory or memory-mapped.
+      is_position: Whether the values are int32, without missing ones.
+    """
+
+    def __init__(self, column: pa.ChunkedArray, is_position: bool = False) -> None:
+        kind = column.type
+        self._chunks = [chunk for chunk in column.chunks if len(chunk)] or [pa.array([], kind)]
+        self._ends = np.cumsum([len(chunk) for chunk in self._chunks])
+        self.width: int | None = kind.list_size if pa.types.is_fixed_size_list(kind) else None
+        values = kind.value_type if self.width is not None or is_set(kind) else kind
+        self.dtype = np.dtype(object if is_text(values) else np.int64 if is_date(values) else np.float32)
+        if is_position:
+            self.dtype = np.dtype(np.int32)
+        self.is_set = is_set(kind)
+        self._matrices = None
+        if self.width is not None and values == pa.float32() and not column.null_count:
+            self._matrices = [self._matrix(chunk) for chunk in self._chunks]
+
+    def _matrix(self, chunk: pa.Array) -> np.ndarray:
+        assert self.width is not None
+        flat = chunk.values.slice(chunk.offset * self.width, len(chunk) * self.width)
+        return _as_numpy(flat).reshape(-1, self.width)
+
+    @property
+    def shape(self) -> list[int | None]:
+        """The shape of the value of a row; None for sets."""
+        return [] if self.width is None and not self.is_set else [self.width]
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """Returns the values of rows, int64 [n]."""
+        parts = self._by_chunk(rows)
+        if self._matrices is not None and self.width is not None:
+            found = _aligned(len(rows), self.width)
+            if len(parts) == 1:  # one copy
+                ((chunk, _, inside),) = parts
+                return np.take(self._matrices[chunk], inside, axis=0, out=found, mode="clip")
+            for chunk, places, inside in parts:
+                found[places] = self._matrices[chunk][inside]
+            return found
+        taken = [self._chunks[chunk].take(pa.array(inside)) for chunk, _, inside in parts]
+        if len(parts) == 1:
+            return self._final(taken[0])
+        back = np.argsort(np.concatenate([places for _, places, _ in parts]), kind="stable")
+        return self._final(pa.concat_arrays(taken).take(pa.array(back)))
+
+    def _by_chunk(self, rows: np.ndarray) -> list[tuple[int, Any, np.ndarray]]:
+        """Returns (chunk, places in `rows`, rows of the chunk) for each chunk that is used."""
+        if len(self._chunks) == 1:
+            return [(0, slice(None), rows)]
+        chunks = np.searchsorted(self._ends, rows, side="right")
+        order = np.argsort(chunks, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(chunks[order])) + 1)
+        found = []
+        for places in groups:
+            chunk = int(chunks[places[0]]) if len(places) else 0
+            first = self._ends[chunk] - len(self._chunks[chunk])
+            found.append((chunk, places, rows[places] - first))
+        return found
+
+    def _final(self, array: pa.Array) -> np.ndarray:
+        if self.width is not None:
+            values = self._matrix(array)
+            return np.where(array.is_null().to_numpy(False)[:, None], np.nan, values) if array.null_count else values
+        if not self.is_set:
+            return array.to_numpy() if self.dtype == np.int32 else _as_numpy(array)
+        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(False)
+        found = np.full(
+            (len(array), max(1, lengths.max(initial=0))), b"" if self.dtype == object else np.nan, self.dtype
+        )
+        found[np.arange(found.shape[1]) < lengths[:, None]] = _as_numpy(array.flatten())
+        return found
+
+
+def _aligned(rows: int, width: int) -> np.ndarray:
+    """Returns a matrix of float32 that TensorFlow uses without a copy."""
+    size = rows * width * 4
+    content = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -content.ctypes.data % _ALIGNMENT
+    return content[start : start + size].view(np.float32).reshape(rows, width)
+
+
+def _as_numpy(array: pa.Array) -> np.ndarray:
+    kind = array.type
+    if is_text(kind):
+        as_bytes = array if is_bytes(kind) else array.cast(pa.large_binary())
+        return pc.fill_null(as_bytes, b"").to_numpy(zero_copy_only=False)
+    if is_date(kind):
+        # Arrow rounds the times before 1970 up.
+        seconds = array.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).fill_null(0).to_numpy() // 1_000_000
+        return np.where(array.is_valid().to_numpy(False), seconds, np.iinfo(np.int64).min)
+    if not pa.types.is_float32(kind):
+        array = array.cast(pa.float32(), safe=False)
+    return (pc.fill_null(array, np.nan) if array.null_count else array).to_numpy()

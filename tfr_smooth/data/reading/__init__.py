@@ -1,0 +1,1 @@
+"""Readers of arrays, tables and files, which return `Lists`."""

@@ -1,0 +1,114 @@
+"""The roles of the columns of `Lists`: queries, labels, weights, features and others."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+from typing_extensions import Required
+
+from tfr_smooth import _arguments
+
+DENSE = "features"  # the name of a column of type fixed_size_list<float32> with all features
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # how Arrow and Parquet store the row labels of pandas
+
+
+class RoleNames(TypedDict, total=False):
+    """The columns by role, other than the query, as `Lists.from_table` takes them."""
+
+    label: Required[str | Sequence[str] | Mapping[str, float] | None]
+    features: Sequence[str] | None
+    weight: str | None
+    propensity: str | None
+    position: str | None
+    document_id: str | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Roles:
+    """The names of the columns of `Lists` by their role.
+
+    Args:
+      query: The query ids.
+      labels: The labels: one, several for several objectives, or none for unlabeled documents.
+      label_weights: The weights of several labels, if given.
+      weight: Weights of the documents.
+      propensity: Propensities of the clicks that the labels are.
+      position: Positions at which the documents were shown.
+      document_id: Document ids. None uses the numbers of the rows.
+      features: The features.
+
+    Example:
+      >>> from tfr_smooth import data
+      >>> lists = data.Lists.from_table({"q": [7, 8], "click": [1, 0], "x": [0.1, 0.2]}, query="q", label="click")
+      >>> lists.roles.query, lists.roles.labels, lists.roles.features
+      ('q', ('click',), ('x',))
+    """
+
+    query: str
+    labels: tuple[str, ...] = ()
+    label_weights: tuple[float, ...] | None = None
+    weight: str | None = None
+    propensity: str | None = None
+    position: str | None = None
+    document_id: str | None = None
+    features: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        *,
+        query: str,
+        label: str | Sequence[str] | Mapping[str, float] | None,
+        features: Sequence[str] | None = None,
+        **others: str | None,
+    ) -> Roles:
+        """Returns the roles of columns that exist.
+
+        Args:
+          names: All columns.
+          query: The column of query ids.
+          label: The columns of labels, possibly with weights.
+          features: The feature columns. None takes all columns without another role.
+          **others: The columns of other roles.
+
+        Returns:
+          The roles.
+
+        Raises:
+          ValueError: If a column does not exist or a weight is invalid.
+        """
+        labels = () if label is None else (label,) if isinstance(label, str) else tuple(label)
+        weights = None
+        if isinstance(label, Mapping):
+            weights = tuple(_arguments.real(f"label[{name!r}]", value, least=0.0) for name, value in label.items())
+            _arguments.weights("label", list(weights))
+        taken = {"query": [query], "label": labels, **{role: [name] for role, name in others.items() if name}}
+        for role, columns in taken.items():
+            for name in columns:
+                _arguments.name(role, name, names)
+        used = {name for columns in taken.values() for name in columns}
+        if features is not None:
+            if isinstance(features, str) or len(set(features)) < len(features):
+                raise ValueError(f"`features` must be unique names of columns, got {features!r}.")
+            chosen = tuple(_arguments.name("features", name, names) for name in features)
+        else:
+            chosen = tuple(name for name in names if name not in used and not _PANDAS_INDEX.fullmatch(name))
+        if not chosen:
+            raise ValueError("`features` must name at least one column, got none.")
+        return cls(query=query, labels=labels, label_weights=weights, features=chosen, **others)
+
+    def stacked(self) -> Roles:
+        """Returns the roles with the features in one column."""
+        if DENSE in dataclasses.replace(self, features=()).columns:
+            raise ValueError(f"The column {DENSE!r} must be a feature, got one with another role.")
+        return dataclasses.replace(self, features=(DENSE,))
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns, each once."""
+        single = (self.query, *self.labels, self.weight, self.propensity, self.position, self.document_id)
+        return list(dict.fromkeys([name for name in single if name is not None] + list(self.features)))
