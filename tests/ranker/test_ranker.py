@@ -11,7 +11,8 @@ import tensorflow as tf
 import tfr_smooth
 from tfr_smooth import _keras, data, evaluation, losses, training
 from tfr_smooth.columns import column_arrays
-from tfr_smooth.ranker import plan, table_inputs
+from tfr_smooth.columns import features as layer
+from tfr_smooth.ranker import plan
 
 SMALL = {
     **{"hidden": [8], "epochs": 2, "batch_size": 16, "learning_rate": 0.01, "members": 1, "loss": "softmax"},
@@ -60,7 +61,7 @@ def of_arrays():
 
 def raw_inputs(frame, ranker):
     """One list of all rows, as the exported model takes it."""
-    arrays = column_arrays(frame, ranker.inputs_.layer.columns)
+    arrays = column_arrays(frame, ranker.features_.columns)
     inputs = {name: tf.constant(values)[tf.newaxis] for name, values in arrays.items()}
     return {**inputs, "mask": tf.ones([1, len(frame)], tf.bool)}
 
@@ -137,7 +138,7 @@ def test_scores_of_lists_are_in_the_order_of_their_rows(ranker):
 
 @pytest.mark.parametrize("kind", ["table", "matrix"])
 def test_features_prepared_for_each_batch_train_like_those_in_memory(kind, ranker, of_arrays, monkeypatch):
-    monkeypatch.setattr(table_inputs, "_MOST_BYTES", 0)
+    monkeypatch.setattr(layer, "_MOST_BYTES", 0)
     if kind == "table":
         fitted = tfr_smooth.Ranker(**SMALL).fit(FRAME, label="label", query="query", query_features=["age"])
         new, expected = NEW, ranker
@@ -625,7 +626,7 @@ def test_chosen_features_allow_other_columns():
         FRAME, label="label", query="query", features=["price", "color"]
     )
     np.testing.assert_array_equal(fitted.predict(NEW), fitted.predict(NEW[["color", "price"]]))
-    assert [column.name for column in fitted.inputs_.layer.columns] == ["price", "color"]
+    assert [column.name for column in fitted.features_.columns] == ["price", "color"]
 
 
 def test_queries_of_one_document_are_no_ranking():

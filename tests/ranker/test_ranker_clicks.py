@@ -41,7 +41,7 @@ def test_propensities_remove_the_bias_of_what_was_shown(tmp_path):
     found = {name: each.evaluate(test)["ndcg"].mean for name, each in {"biased": biased, "ranker": ranker}.items()}
     assert found["ranker"] > 0.97 > 0.93 > found["biased"]
     # The propensity is no feature, and true labels can select the epoch.
-    assert [column.name for column in ranker.inputs_.layer.columns] == ["a", "b", "c"]
+    assert [column.name for column in ranker.features_.columns] == ["a", "b", "c"]
     ranker.save(tmp_path / "ranker.keras")
     loaded = tfr_smooth.Ranker.load(tmp_path / "ranker.keras")
     np.testing.assert_allclose(loaded.predict(test), ranker.predict(test.drop(columns=["click", "session"])), rtol=1e-5)

@@ -7,8 +7,7 @@ import tensorflow as tf
 
 import tfr_smooth
 from tfr_smooth import _keras, evaluation, models, training
-from tfr_smooth.columns import column_arrays
-from tfr_smooth.columns import columns as table_columns
+from tfr_smooth.columns import codes, column_arrays
 
 QUICK = {"members": 1, "hidden": [16], "epochs": 12, "learning_rate": 0.01, "dropout": 0.0, "verbose": False}
 WORDS = np.array([f"word{number}" for number in range(12)])
@@ -89,7 +88,7 @@ def test_rare_and_unseen_values_have_the_same_score_and_missing_ones_another():
     frame, options = table("id")
     frame.loc[:5, "item"] = 7
     ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
-    (column,) = (column for column in ranker.inputs_.layer.columns if column.name == "item")
+    (column,) = (column for column in ranker.features_.columns if column.name == "item")
     assert "7" not in column.categories and set(column.categories) <= set(frame["item"].astype(str))
     others = pd.DataFrame({"noise": 0.0, "item": pd.array([7, 8, None], "Int64")})
     rare, unseen, missing = ranker.predict(others)
@@ -98,10 +97,10 @@ def test_rare_and_unseen_values_have_the_same_score_and_missing_ones_another():
 
 
 def test_columns_with_very_many_values_are_hashed(monkeypatch):
-    monkeypatch.setattr(table_columns, "_MOST_VALUES", 20)
+    monkeypatch.setattr(codes, "_MOST_VALUES", 20)
     frame, options = table("id")
     ranker = tfr_smooth.Ranker(**QUICK, **options).fit(frame, label="label", query="query")
-    (column,) = (column for column in ranker.inputs_.layer.columns if column.name == "item")
+    (column,) = (column for column in ranker.features_.columns if column.name == "item")
     assert (column.categories, column.buckets) == ((), 32)
     assert ranker.evaluate(frame)["ndcg"].mean > 0.85  # some items share a vector
 
@@ -183,7 +182,7 @@ def test_a_training_continues_with_new_data():
     turned = frame.assign(label=1 - frame["label"])
     second = tfr_smooth.Ranker(**QUICK, **options).fit(turned, label="label", query="query", init_model=first)
     assert second.evaluate(turned)["ndcg"].mean > first.evaluate(turned)["ndcg"].mean + 0.05
-    assert second.inputs_.layer.columns == first.inputs_.layer.columns
+    assert second.features_.columns == first.features_.columns
     with pytest.raises(ValueError, match="^`init_model` must have the same arguments of the network, such as `hidden`"):
         tfr_smooth.Ranker(**{**QUICK, "hidden": [3]}).fit(frame, label="label", query="query", init_model=first)
     with pytest.raises(ValueError, match="must have the column 'item'"):
@@ -240,7 +239,7 @@ def test_a_network_of_ones_own_scores_whole_lists_of_encoded_documents(tmp_path)
     np.testing.assert_array_equal(tfr_smooth.Ranker.load(tmp_path / "ranker.keras").predict(frame), scores)
     exported = tf.saved_model.load(str(ranker.export(tmp_path / "export", warmup_list_sizes=())))
     first = frame[frame["query"] == frame["query"][0]]
-    arrays = column_arrays(first, ranker.inputs_.layer.columns)
+    arrays = column_arrays(first, ranker.features_.columns)
     inputs = {name: tf.constant(values)[tf.newaxis] for name, values in arrays.items()}
     found = exported.signatures["serving_default"](**inputs)["scores"]
     np.testing.assert_allclose(found[0], scores[: len(first)], rtol=1e-5, atol=1e-5)

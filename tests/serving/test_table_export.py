@@ -8,17 +8,17 @@ import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from tfr_smooth import models, serving
-from tfr_smooth.columns import Column, TableFeatures, infer_columns
+from tfr_smooth.columns import Boolean, Category, Column, Date, Number, TableFeatures, infer_columns
 from tfr_smooth.serving.ranker_inputs import RankerInputs
 
 NO_DATE = np.iinfo(np.int64).min
 PADDING, INVALID = np.float32(models.PADDING_SCORE), np.float32(serving.INVALID_SCORE)
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 COLUMNS = [
-    Column(name="brand", kind="category", has_missing=True, categories=("acme", "ä")),
-    Column(name="price", kind="number", fill=2.5, has_missing=True),
-    Column(name="day", kind="date", fill=19000.25, has_missing=True),
-    Column(name="new", kind="boolean", fill=0.25),
+    Category(name="brand", has_missing=True, categories=("acme", "ä")),
+    Number(name="price", fill=2.5, has_missing=True),
+    Date(name="day", fill=19000.25, has_missing=True),
+    Boolean(name="new", fill=0.25),
 ]
 # Per document: brand, price, day, new. The values that mean "missing" are None in protos.
 LISTS = [
@@ -171,7 +171,7 @@ def test_an_infinite_number_of_the_list_invalidates_its_documents(by_price):
 )
 def test_columns_keep_any_names(names, tmp_path, protos):
     example, example_list = protos
-    numbers = [Column(name=name, kind="number", has_missing=True) for name in names]
+    numbers = [Number(name=name, has_missing=True) for name in names]
     layer = TableFeatures(numbers)
     tf.keras.utils.set_random_seed(5)
     model = models.TableScorer(layer, models.FeedForwardScorer(hidden=[6]), query_columns=names[3:])
@@ -202,7 +202,7 @@ def test_columns_keep_any_names(names, tmp_path, protos):
 
 @pytest.mark.parametrize("names", [["self"], pytest.param(["a b", "a_b"], marks=pytest.mark.slow)])
 def test_columns_by_whose_names_python_cannot_call_are_read_from_protos_only(names, tmp_path):
-    layer = TableFeatures([Column(name=name, kind="number") for name in names])
+    layer = TableFeatures([Number(name=name) for name in names])
     model = models.TableScorer(layer, models.FeedForwardScorer(hidden=[2]))
     model.build()
     path = serving.export_ranker(model, tmp_path, **model.export_arguments)
@@ -231,8 +231,8 @@ def test_the_model_card_lists_the_columns_in_order(by_price):
 def test_tf_servings_loader_answers_by_the_names_of_the_columns(tmp_path, run_in_cpp):
     columns = [
         Column(name="price (USD)", kind="number", fill=2.0, has_missing=True),
-        Column(name="class", kind="category", categories=("a", "ä")),
-        Column(name="day", kind="date", fill=19000.0),
+        Category(name="class", categories=("a", "ä")),
+        Date(name="day", fill=19000.0),
     ]
     model = models.TableScorer(TableFeatures(columns), models.FeedForwardScorer(hidden=[4]))
     inputs = {

@@ -52,7 +52,7 @@ def test_vectors_are_means_of_hidden_states_of_mean_square_1():
 
 
 def test_equal_texts_have_the_cosine_1_and_missing_ones_are_0(ranker, frame):
-    layer = ranker.inputs_.layer
+    layer = ranker.features_
     values = {"asked": tf.constant(["wing", "wing"]), "title": tf.constant(["wing", ""])}
     features = pd.DataFrame(layer(values).numpy(), columns=layer.feature_columns)
     assert features["asked ~ title"].to_numpy()[:, 1] == pytest.approx([1.0, 0.0], abs=1e-5)

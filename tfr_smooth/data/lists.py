@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import hashlib
 import mmap
 import os
@@ -550,6 +551,18 @@ class Lists:
         found.roles, found._columns = roles, pa.table(by_name)
         return found
 
+    def without(self, *roles: str) -> Lists:
+        """Returns the same lists without the columns of some roles.
+
+        Args:
+          *roles: The names of the roles, such as "labels" and "weight".
+
+        Returns:
+          The lists.
+        """
+        nothing: dict[str, Any] = {role: () if role == "labels" else None for role in roles}
+        return self.replace(dataclasses.replace(self.roles, **nothing))
+
     def split(self, fraction: float | Mapping[str, float], *, seed: int = 0) -> Any:
         """Splits the queries at random, without a copy of the columns.
 
@@ -572,24 +585,42 @@ class Lists:
           >>> len(train), {name: len(part) for name, part in lists.split({"a": 0.5, "b": 0.4, "c": 0.1}).items()}
           (7, {'a': 5, 'b': 4, 'c': 1})
         """
-        random = np.random.default_rng(_arguments.integer("seed", seed, least=0))
         if not isinstance(fraction, Mapping):
-            fraction = {"rest": 1.0 - _arguments.real("fraction", fraction, above=0.0, below=1.0), "held": fraction}
-            rest, held = self._parts(fraction, random).values()
-            return rest, held
+            rest, held = self.split_queries(fraction, seed=seed)
+            return self.take(rest), self.take(held)
+        random = np.random.default_rng(_arguments.integer("seed", seed, least=0))
         for name, value in fraction.items():
             _arguments.real(f"fraction[{name!r}]", value, above=0.0)
         if abs(sum(fraction.values()) - 1.0) > 1e-6:
             raise ValueError(f"`fraction` must have a sum of 1, got {sum(fraction.values())}.")
-        return self._parts(fraction, random)
+        return {name: self.take(queries) for name, queries in self._parts(fraction, random).items()}
 
-    def _parts(self, fractions: Mapping[str, float], random: np.random.Generator) -> dict[str, Lists]:
+    def split_queries(self, fraction: float, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the indices of the queries of the two parts of `split`.
+
+        Args:
+          fraction: The fraction of the queries in the second part, in (0, 1).
+          seed: Seed of the split, >= 0.
+
+        Returns:
+          The indices of each part, in ascending order.
+
+        Raises:
+          ValueError: As for `split`.
+        """
+        random = np.random.default_rng(_arguments.integer("seed", seed, least=0))
+        fractions = {"rest": 1.0 - _arguments.real("fraction", fraction, above=0.0, below=1.0), "held": fraction}
+        rest, held = self._parts(fractions, random).values()
+        return rest, held
+
+    def _parts(self, fractions: Mapping[str, float], random: np.random.Generator) -> dict[str, np.ndarray]:
+        """Returns the indices of the queries of each part."""
         if len(self) < len(fractions):
             raise ValueError(f"`fraction` must have at most one part per query, got {len(fractions)} for {len(self)}.")
         rest, found = random.permutation(len(self)), {}
         for others, name in reversed([*enumerate(fractions)]):  # the first part, usually the largest, gets the rest
             size = min(max(round(fractions[name] * len(self)), 1), len(rest) - others) if others else len(rest)
-            found[name], rest = self.take(np.sort(rest[:size])), rest[size:]
+            found[name], rest = np.sort(rest[:size]), rest[size:]
         return {name: found[name] for name in fractions}
 
     def shard(self, index: int, count: int) -> Lists:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing_extensions import Self
 from tfr_smooth import _arguments, losses
 from tfr_smooth._estimator import Estimator, check_process, digest
 from tfr_smooth.columns import Column
+from tfr_smooth.columns.kinds import as_columns
 from tfr_smooth.recommendation import catalog_order, evaluation, servable, tables
 from tfr_smooth.recommendation.factors import CatalogFactors
 from tfr_smooth.recommendation.holding_out import hold_out, hold_out_new
@@ -242,7 +242,7 @@ class Recommender(Estimator):
         return self.fit(interactions, init_model=self, **options)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        columns = {what: [dataclasses.asdict(each) for each in found] for what, found in self._columns.items()}
+        columns = {what: [column.to_config() for column in found] for what, found in self._columns.items()}
         return {"columns": columns}, self.interactions_.arrays()
 
     def _check(self, config: dict[str, Any], content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -254,7 +254,7 @@ class Recommender(Estimator):
     def _restore(self, model: tf.keras.Model, content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         self.model_ = _arguments.instance("model", model, CatalogFactors)
         columns = content["columns"].items()
-        self._columns = {what: [Column(**each) for each in found] for what, found in columns}
+        self._columns = {what: list(as_columns(found)) for what, found in columns}
 
     def scores(self, users: Any) -> np.ndarray:
         """Scores all items.

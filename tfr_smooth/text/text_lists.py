@@ -11,7 +11,7 @@ from tfr_smooth import _arguments
 from tfr_smooth.data import column_values
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import arrays, checks
-from tfr_smooth.ranker.table_inputs import check_constant
+from tfr_smooth.data.reading.sources import check_constant
 
 
 def lists_of(table: Any, columns: Mapping[str, str | None], *, labeled: bool) -> Lists:

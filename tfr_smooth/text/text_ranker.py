@@ -16,8 +16,8 @@ import tensorflow as tf
 from tfr_smooth import _arguments, evaluation, training
 from tfr_smooth._estimator import Estimator, check_process, digest, loss_of, settings_of
 from tfr_smooth.data.lists import Lists
+from tfr_smooth.data.reading.sources import ranked_rows
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
-from tfr_smooth.ranker.table_inputs import ranked_rows
 from tfr_smooth.text import reranker_export, text_lists, token_inputs
 from tfr_smooth.text.encoder import Encoder, load_encoder
 from tfr_smooth.text.rerankers import CrossEncoder, LateInteraction, Reranker
