@@ -22,7 +22,7 @@ def table(kind, queries=150, documents=8, seed=0):
     if kind == "id":
         frame["item"] = random.integers(10**12, 10**12 + 30, rows)  # float32 would not keep them apart
         relevance = np.random.default_rng(1).normal(size=30)[frame["item"] - 10**12]
-        options = {"columns": {"item": "id"}}
+        options = {"kinds": {"item": "id"}}
     elif kind == "set":
         frame["tags"] = [list(random.choice(WORDS, random.integers(0, 4), replace=False)) for _ in range(rows)]
         relevance = np.array([("word3" in tags) - 1.0 * ("word5" in tags) for tags in frame["tags"]])
@@ -30,7 +30,7 @@ def table(kind, queries=150, documents=8, seed=0):
         tags = [list(random.choice(WORDS, 3, replace=False)) for _ in range(rows)]
         frame["tags"] = ["; ".join(each) for each in tags]
         relevance = np.array([("word3" in each) - 1.0 * ("word5" in each) for each in tags])
-        options = {"columns": {"tags": "set:;"}}
+        options = {"kinds": {"tags": "set:;"}}
     elif kind == "text":
         frame["title"] = [" ".join(random.choice(WORDS, 4)).capitalize() + "!" for _ in range(rows)]
         relevance = frame["title"].str.lower().str.contains("word3").to_numpy(float)
@@ -51,7 +51,7 @@ def table(kind, queries=150, documents=8, seed=0):
             " ".join([*searched[query][:count], *random.choice(words, 4 - count)])
             for query, count in zip(frame["query"], common, strict=True)
         ]
-        relevance, options = common.astype(float), {"matches": [("search", "title")], "columns": {"search": "text"}}
+        relevance, options = common.astype(float), {"matches": [("search", "title")], "kinds": {"search": "text"}}
     else:
         assert kind == "match of an id and a set"
         items = random.integers(0, 10**6, (queries, 5)).astype(str)
@@ -59,7 +59,7 @@ def table(kind, queries=150, documents=8, seed=0):
         is_seen = random.random(rows) < 0.3
         frame["item"] = np.where(is_seen, items[frame["query"], random.integers(0, 5, rows)], "other")
         relevance = is_seen.astype(float)
-        options = {"matches": [("item", "seen")], "columns": {"seen": "set:|", "item": "id"}}
+        options = {"matches": [("item", "seen")], "kinds": {"seen": "set:|", "item": "id"}}
     cut = min(np.quantile(relevance, 0.7, method="lower"), np.unique(relevance)[-2])
     frame["label"] = (relevance > cut).astype(int)
     has_relevant = frame.groupby("query")["label"].transform("max") > 0
@@ -126,22 +126,22 @@ def test_the_kinds_of_columns_are_inferred_and_printed(capsys):
         ([["c", "d"], [None]], {}, "column 'x' must be lists of known values without '|', got None in row 1."),
         ([[1, 2], 3], {}, "`table` must have values of one type in each column: "),
         ([[np.nan], []], {}, "column 'x' must have known values, got only missing ones."),
-        (["a", "b"], {"columns": {"x": "number"}}, "column 'x' must have numbers for the kind 'number', got the type "),
-        ([1, 2], {"columns": {"x": "boolean"}}, "column 'x' must be booleans, got 2 in row 1."),
-        ([1, 2], {"columns": {"x": 1}}, "`kinds['x']` must be one of 'number', 'boolean', 'category', "),
-        ([1, 2], {"columns": ["x"]}, "`columns` must be an instance of collections.Mapping, got ['x']."),
-        (["a", "b"], {"matches": [("x", "y")]}, "`matches` must be pairs of names of columns of text, or of vectors "),
-        ([1.5, 2.5], {"columns": {"x": "id"}}, "column 'x' must be integers as ids, got 1.5 in row 0."),
-        ([1, 2], {"columns": {"x": "text"}}, "column 'x' must have text for the kind 'text', got the type int64."),
+        (["a", "b"], {"kinds": {"x": "number"}}, "column 'x' must have numbers for the kind 'number', got the type "),
+        ([1, 2], {"kinds": {"x": "boolean"}}, "column 'x' must be booleans, got 2 in row 1."),
+        ([1, 2], {"kinds": {"x": 1}}, "`kinds['x']` must be one of 'boolean', 'category', 'date', "),
+        ([1, 2], {"kinds": ["x"]}, "`kinds` must be an instance of collections.abc.Mapping, got ['x']."),
+        (["a", "b"], {"matches": [("x", "y")]}, "`matches` must be pairs of names of feature columns of text, or of "),
+        ([1.5, 2.5], {"kinds": {"x": "id"}}, "column 'x' must be integers as ids, got 1.5 in row 0."),
+        ([1, 2], {"kinds": {"x": "text"}}, "column 'x' must have text for the kind 'text', got the type int64."),
         (
             [1, 2],
-            {"columns": {"x": "set:|"}},
+            {"kinds": {"x": "set:|"}},
             "column 'x' must have lists or text for the kind 'set', got the type int64.",
         ),
-        ([1, 2], {"columns": {"y": "id"}}, "`columns` must be one of 'query', 'label', 'x', got 'y'."),
-        ([1, 2], {"columns": {"x": "image"}}, "`kinds['x']` must be one of 'number', 'boolean', 'category', "),
-        ([1, 2], {"matches": [("x", "query")]}, "`matches` must be pairs of names of columns of text, or of vectors "),
-        (["", None], {"columns": {"x": "text"}}, "column 'x' must have known values, got only missing ones."),
+        ([1, 2], {"kinds": {"y": "id"}}, "`kinds` must be one of 'query', 'label', 'x', got 'y'."),
+        ([1, 2], {"kinds": {"x": "image"}}, "`kinds['x']` must be one of 'boolean', 'category', 'date', "),
+        ([1, 2], {"matches": [("x", "query")]}, "`matches` must be pairs of names of feature columns of text, or of "),
+        (["", None], {"kinds": {"x": "text"}}, "column 'x' must have known values, got only missing ones."),
     ],
 )
 def test_columns_that_do_not_fit_are_refused_by_name(values, options, message):
@@ -156,7 +156,7 @@ def test_a_document_of_which_nothing_is_known_has_a_score():
     frame = pd.DataFrame({"query": np.arange(200) // 5, "label": np.arange(200) % 2, "number": random.normal(size=200)})
     frame["id"], frame["text"] = random.integers(0, 5, 200), random.choice(["two words", "or three words"], 200)
     frame["set"], frame["vector"] = [["a"], ["b", "c"]] * 100, list(random.normal(size=(200, 3)))
-    kinds = {"columns": {"id": "id", "text": "text"}, "matches": [("set", "id")]}
+    kinds = {"kinds": {"id": "id", "text": "text"}, "matches": [("set", "id")]}
     ranker = tfr_smooth.Ranker(**{**QUICK, "epochs": 1}, **kinds).fit(frame, label="label", query="query")
     one = {"number": [np.nan], "id": [9], "text": [""], "set": [[]], "vector": [[np.nan] * 3]}
     unseen = ranker.predict(pd.DataFrame(one))

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.columns import matches as matching
-from tfr_smooth.columns.kinds import Column, as_columns, learn_column, listed, raw_table
+from tfr_smooth.columns.kinds import Column, as_columns, has_words, learn_column, listed, raw_table
 from tfr_smooth.columns.number import columns_of_matrix, number_features
 from tfr_smooth.data.batches import prefetched
 from tfr_smooth.data.column_values import dense_column, number_matrix
@@ -126,7 +126,7 @@ class TableFeatures(tf.keras.layers.Layer):
         rows = np.sort((lists if queries is None else lists.take(queries)).rows)
         if lists.is_dense:
             if kinds:
-                raise ValueError(f"`columns` must be None for a matrix of numbers, got {dict(kinds)}.")
+                raise ValueError(f"`kinds` must be None for a matrix of numbers, got {dict(kinds)}.")
             return cls(columns_of_matrix(_matrices(lists, rows)), matches=matches, stacked=True), lists
         table = lists.source.select(lists.roles.features)
         options: dict[str, Any] = {"max_categories": max_categories, "kinds": kinds, "matches": matches}
@@ -163,10 +163,14 @@ class TableFeatures(tf.keras.layers.Layer):
           ValueError: As for `learn`.
         """
         most, encoders = _arguments.integer("max_categories", max_categories, least=1), {}
-        given = {_arguments.name("columns", name, table.column_names): kind for name, kind in (kinds or {}).items()}
+        given = {_arguments.name("kinds", name, table.column_names): kind for name, kind in (kinds or {}).items()}
         for name, kind in given.items():
             if isinstance(kind, tf.keras.layers.Layer):
                 encoders[name], given[name] = kind, f"encoded:{kind.width}"
+        for pair in matches:
+            texts = [name for name in pair if name in table.column_names and name not in given]
+            if len(texts) == 2 and any(has_words(table[name]) for name in texts):
+                given.update(dict.fromkeys(texts, "text"))  # also queries of few words or few values
         columns, raw = [], {}
         for name, values in zip(table.column_names, table.columns, strict=True):
             if name in _RESERVED:

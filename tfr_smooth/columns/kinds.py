@@ -51,7 +51,7 @@ class TrainingValues:
       name: The name of the column.
       column: The values, as `Column.raw` returns them.
       max_categories: The most values of a category of unknown kind.
-      option: What follows the kind in the argument `columns`, such as "|" in "set:|"; None if it was inferred, "" for
+      option: What follows the kind in the argument `kinds`, such as "|" in "set:|"; None if it was inferred, "" for
         nothing.
     """
 
@@ -89,8 +89,15 @@ class TrainingValues:
     @functools.cached_property
     def has_words(self) -> bool:
         """Whether the texts have several words each."""
-        words = pc.add(pc.count_substring_regex(self.known[:_SAMPLED], r"\S\s+\S"), 1)
-        return pc.mean(words).as_py() >= _WORDS
+        return has_words(self.known)
+
+
+def has_words(texts: pa.ChunkedArray) -> bool:
+    """Returns whether values are texts with several words each."""
+    if value_type(texts.type) != "text":
+        return False
+    words = pc.add(pc.count_substring_regex(texts[:_SAMPLED], r"\S\s+\S"), 1)
+    return (pc.mean(words).as_py() or 0.0) >= _WORDS
 
 
 def counts_of(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
@@ -268,7 +275,7 @@ def learn_column(
         cls, option = next(candidate for candidate in candidates if candidate.suits(given)), None
     else:
         kind, _, option = str(kind).partition(":")
-        cls = KINDS[_arguments.choice(f"columns[{name!r}]", kind, sorted(KINDS))]
+        cls = KINDS[_arguments.choice(f"kinds[{name!r}]", kind, sorted(KINDS))]
         if taken not in cls.accepts:
             raise ValueError(f"{where} must have {cls.contains} for the kind {kind!r}, got the type {values.type}.")
         given = None

@@ -25,8 +25,11 @@ def checked_pair(names: Sequence[str], columns: Sequence[Column]) -> tuple[Colum
     pair = [column for name in names for column in columns if column.name == name]
     kinds = {tuple(column.vector) or ("parts" if hasattr(column, "parts") else "") for column in pair}
     if isinstance(names, str) or len(pair) != 2 or len(names) != 2 or len(kinds) > 1 or "" in kinds:
-        expected = "pairs of names of columns of text, or of vectors of one length"
-        raise ValueError(f"`matches` must be {expected}, got {names!r}.")
+        expected = "pairs of names of feature columns of text, or of vectors of one length"
+        own = [column.name for column in columns]
+        absent = [name for name in names if name not in own]
+        hint = f" {absent[0]!r} is no feature: `features` must list it, too." if absent else ""
+        raise ValueError(f"`matches` must be {expected}, got {names!r}.{hint}")
     return pair[0], pair[1]
 
 

@@ -98,8 +98,8 @@ class TrainingPlan:
         _arguments.integer_or_none("patience", params["patience"], least=1)
         _arguments.integer("seed", params["seed"], least=0)
         _arguments.boolean("verbose", params["verbose"])
-        if params["columns"] is not None:
-            _arguments.instance("columns", params["columns"], Mapping)
+        if params["kinds"] is not None:
+            _arguments.instance("kinds", params["kinds"], Mapping)
         if params["network"] is not None:
             _arguments.instance("network", params["network"], tf.keras.layers.Layer)
         self.make_loss()
@@ -173,12 +173,10 @@ class TrainingPlan:
 
     def identity(self) -> dict[str, Any]:
         """Returns the settings that a resumed training run must have in common, as JSON values."""
-        columns = dict(self._params["columns"] or {})
-        encoders = {name: kind for name, kind in columns.items() if isinstance(kind, tf.keras.layers.Layer)}
-        columns.update((name, digest(encoder.get_weights())) for name, encoder in encoders.items())
-        values = settings_of(
-            {**self._params, "columns": columns, "epochs": self.epochs}, label_weights=self.label_weights
-        )
+        kinds = dict(self._params["kinds"] or {})
+        encoders = {name: kind for name, kind in kinds.items() if isinstance(kind, tf.keras.layers.Layer)}
+        kinds.update((name, digest(encoder.get_weights())) for name, encoder in encoders.items())
+        values = settings_of({**self._params, "kinds": kinds, "epochs": self.epochs}, label_weights=self.label_weights)
         if values["schedule"] == "constant" and not values["warm_start"]:
             del values["epochs"]  # more epochs continue a training run
         return values

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from tfr_smooth.columns import TableFeatures
 from tfr_smooth.data.reading.sources import ranked_rows, read_documents
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.ranker.plan import TrainingPlan, split_queries
-from tfr_smooth.ranker.schema import Schema, check_training, clicked
+from tfr_smooth.ranker.schema import Schema, check_training, check_validation, clicked
 
 _CHUNK = 1 << 12  # rows that are scored at once
 
@@ -57,7 +58,7 @@ class Ranker(Estimator):
       patience: Epochs without improvement, >= 1, after which training stops. None never stops early.
       validation_fraction: Fraction of the queries that `fit` holds out without `validation`, in [0, 1). 0
         trains on all queries and uses the last epoch.
-      columns: The kinds of columns that are not to be inferred, by name: "number", "category", "id", "text", or
+      kinds: The kinds of columns that are not to be inferred, by name: "number", "category", "id", "text", or
         "set:SEPARATOR" for several values in one text, such as "set:|"; see `columns.infer_columns`. Or, for text, an
         encoder from `text.load_encoder`, which is not trained.
       matches: Pairs of columns to compare, such as a query and a title, or an item and the items of a session: vectors
@@ -119,7 +120,7 @@ class Ranker(Estimator):
         select_by: str = "smooth",
         patience: int | None = None,
         validation_fraction: float = 0.0,
-        columns: Mapping[str, Any] | None = None,
+        kinds: Mapping[str, Any] | None = None,
         matches: Sequence[tuple[str, str]] | None = None,
         max_categories: int = 100,
         seed: int = 0,
@@ -215,19 +216,23 @@ class Ranker(Estimator):
         plan = self._make_plan(label_weights, len(training_queries))
         check_training(documents, X, plan.make_loss())
         if init_model is None:
-            kinds = {"max_categories": p["max_categories"], "kinds": p["columns"], "matches": p["matches"] or ()}
-            layer, raw = TableFeatures.learn(documents, training_queries, **kinds)
+            options = {"max_categories": p["max_categories"], "kinds": p["kinds"], "matches": p["matches"] or ()}
+            layer, raw = TableFeatures.learn(documents, training_queries, **options)
         else:
             layer, raw = init_model.features_, init_model.features_.raw_lists(documents)
         if p["verbose"] and not documents.is_dense:
             print(f"Columns: {layer.kinds}", flush=True)
+        if p["patience"] is not None and validation is None and held_out is None:
+            warnings.warn("`patience` has no effect without `validation` or `validation_fraction`.", stacklevel=2)
         settings = {} if checkpoint_dir is None else {"data": documents.digest()}
         prepared = layer.transform(raw)
         train, valid = prepared, None
         if held_out is not None:
             train, valid = prepared.take(training_queries), prepared.take(held_out)
+            check_validation(valid, "validation_fraction")
         elif validation is not None:
             valid = schema.read_validation(validation, layer, propensity)
+            check_validation(valid, "validation")
             if checkpoint_dir is not None:
                 settings["validation"] = valid.digest()
             valid = layer.transform(valid)
@@ -323,7 +328,7 @@ class Ranker(Estimator):
     def _restore(self, model: tf.keras.Model, content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         self.features_, self._schema = model.table_features, Schema(**content["schema"])
         if encoders := self.features_.encoders:
-            self._params["columns"] = {**self._params["columns"], **encoders}
+            self._params["kinds"] = {**self._params["kinds"], **encoders}
         weights = self._schema.label_weights
         self._plan = self._make_plan(None if weights is None else tuple(weights.values()))
         self._take_scorer(model.scorer)

@@ -16,6 +16,7 @@ from tfr_smooth.columns.kinds import check_names
 from tfr_smooth.columns.number import check_differences
 from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.sources import as_table, check_constant, read_documents
+from tfr_smooth.data.roles import DENSE
 from tfr_smooth.losses.pointwise import PointwiseLoss
 
 
@@ -87,9 +88,9 @@ class Schema:
         names: dict[str, Any] = {}
         if not isinstance(X, data.Lists):
             X = as_table(X)
-            if checks.is_dense(X) or layer.stacked:
-                names["features"] = None
-            else:
+            if layer.stacked:
+                names["features"] = [DENSE] if DENSE in X.column_names else None
+            elif not checks.is_dense(X):
                 self._check_columns(X.column_names, layer)
                 names["features"] = [column.name for column in layer.columns]
             for role, arguments in (("query", ("qid", "group")), ("label", ("y",))):
@@ -124,7 +125,11 @@ class Schema:
             got = f"{type(validation).__name__} of {len(validation)}"
             raise ValueError(f"`validation` must be a table, `Lists`, or one tuple (X, y, qid), got a {got}.")
         X, y, qid = (*given, None, None)[:3]
-        return clicked(self.read(X, {"y": y, "qid": qid}, layer, needs=["label", "query"], propensity=propensity))
+        try:
+            needs = ["label", "query"]
+            return clicked(self.read(X, {"y": y, "qid": qid}, layer, needs=needs, propensity=propensity))
+        except ValueError as error:
+            raise ValueError(str(error).replace("`X`", "`validation`")) from None
 
     def to_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as JSON values."""
@@ -148,6 +153,10 @@ def check_training(lists: data.Lists, X: Any, loss: tf.keras.losses.Loss) -> Non
     """Checks that a loss can learn from the labels, and that the numbers of a matrix differ as float32."""
     if lists.lengths.max() == 1 and not isinstance(loss, PointwiseLoss):
         warnings.warn("`X` should have queries of several documents to rank, got one document in each.", stacklevel=3)
+    if not any((lists.values(name) > 0.0).any() for name in lists.roles.labels):
+        raise ValueError("`label` must be > 0 for at least one document, got only 0: there is nothing to learn.")
+    if lists.roles.weight is not None and not (lists.values(lists.roles.weight) > 0.0).any():
+        raise ValueError("`weight` must be > 0 for at least one document, got only 0: there is nothing to learn.")
     limit = getattr(loss, "highest_label", np.inf)
     for name in lists.roles.labels:
         if (highest := lists.values(name).max()) > limit:
@@ -158,6 +167,18 @@ def check_training(lists: data.Lists, X: Any, loss: tf.keras.losses.Loss) -> Non
     if not isinstance(X, data.Lists) and not checks.is_table(X):  # The columns of tables check this.
         for place, numbers in enumerate(np.asarray(X).T):
             check_differences(f"column {place} of `X`", numbers)
+
+
+def check_validation(lists: data.Lists, argument: str) -> None:
+    """Checks that validation queries can tell a good epoch from a bad one: that a ranking of one can be wrong."""
+    for name in lists.roles.labels:
+        labels, starts = lists.values(name), lists.starts[:-1]
+        if (np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)).any():
+            return
+    raise ValueError(
+        f"`{argument}` must have a query with documents of different labels, got none in {len(lists)} queries: no "
+        "epoch would rank better than another."
+    )
 
 
 def _columns(role: str | Mapping[str, float]) -> list[str]:
