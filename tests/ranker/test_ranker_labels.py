@@ -59,7 +59,7 @@ def test_each_label_is_measured(ranker):
 )
 def test_several_labels_are_one_in_the_unit_of_the_first(first, second, expected):
     frame = pd.DataFrame({"q": [1, 2, 1, 2], "x": 0.0, "a": first, "b": second, "w": 3.0})
-    lists = data.Lists.from_table(frame, query="q", label={"a": 1.0, "b": 0.5}, weight="w")
+    lists = data.from_table(frame, query="q", label={"a": 1.0, "b": 0.5}, weight="w")
     one = with_one_label(lists)
     assert one.values("a").tolist() == pytest.approx(np.array(expected)[[0, 2, 1, 3]])
     assert one.roles.labels == ("a",) and one.roles.weight is None

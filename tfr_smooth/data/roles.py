@@ -16,7 +16,7 @@ _PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # how Arrow and Parquet stor
 
 
 class RoleNames(TypedDict, total=False):
-    """The columns by role, other than the query, as `Lists.from_table` takes them."""
+    """The columns by role, other than the query, as `from_table` takes them."""
 
     label: Required[str | Sequence[str] | Mapping[str, float] | None]
     features: Sequence[str] | None
@@ -42,7 +42,7 @@ class Roles:
 
     Example:
       >>> from tfr_smooth import data
-      >>> lists = data.Lists.from_table({"q": [7, 8], "click": [1, 0], "x": [0.1, 0.2]}, query="q", label="click")
+      >>> lists = data.from_table({"q": [7, 8], "click": [1, 0], "x": [0.1, 0.2]}, query="q", label="click")
       >>> lists.roles.query, lists.roles.labels, lists.roles.features
       ('q', ('click',), ('x',))
     """

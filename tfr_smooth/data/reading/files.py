@@ -6,7 +6,7 @@ import fnmatch
 import functools
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,15 @@ import pyarrow as pa
 import tensorflow as tf
 from pyarrow import dataset as arrow_dataset
 from pyarrow import fs
+from typing_extensions import Unpack
 
+from tfr_smooth import _arguments
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.conversion import BATCH_BYTES, converted
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths
-from tfr_smooth.data.roles import Roles
+from tfr_smooth.data.roles import RoleNames, Roles
 
 FORMATS = ("parquet", "feather", "csv")
 _ROWS_AT_ONCE = 1 << 17
@@ -32,34 +34,70 @@ class _NotTogetherError(Exception):
     """The rows of a query are not together; its arguments are the query and the size of a row in bytes."""
 
 
-def lists_of(
-    source: FilePattern,
-    format: str,
-    filesystem: Any,
-    cache_dir: str | os.PathLike[str] | None,
-    stack: bool,
-    given: Mapping[str, Any],
+def read_files(
+    paths: FilePattern,
+    *,
+    query: str,
+    stack: bool = False,
+    format: str = "parquet",
+    filesystem: Any = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    **roles: Unpack[RoleNames],
 ) -> Lists:
-    """Implements `Lists.from_files`; the given columns are by role."""
-    files = _dataset(source, format, filesystem)
-    roles = Roles.of(files.schema.names, **given)
+    r"""Returns the lists of Parquet, Feather or CSV files with one row per document.
+
+    The files are read once, into a file of the cache folder that later calls in any process map into memory. So the
+    lists may be larger than memory, if the rows of each query are together. Otherwise, they are sorted in memory.
+
+    Args:
+      paths: A path, a glob pattern, a folder with files or hive partitions (`year=2026/`), or a list of these; also
+        URIs of a file system of pyarrow (`s3://`, `gs://`, `hdfs://`).
+      query: The column of query ids.
+      stack: Whether to store the features as one column "features".
+      format: "parquet", "feather" (Arrow IPC) or "csv".
+      filesystem: A file system of pyarrow or fsspec. None uses that of the paths.
+      cache_dir: The cache folder, as for `read_letor`.
+      **roles: The columns of other roles, as for `from_table`.
+
+    Returns:
+      The lists.
+
+    Raises:
+      ValueError: If an argument or value is invalid (`path: column, row`), or the rows of a query are not together
+        and too many to sort.
+
+    Time is linear in the size of the files. Memory holds about 64 MB of rows, and the query ids.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import data
+      >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.csv"
+      >>> _ = path.write_text("qid,label,bm25\n7,1,0.5\n7,0,0.1\n8,2,0.9\n")
+      >>> lists = data.read_files(path, query="qid", label="label", format="csv", cache_dir=path.parent)
+      >>> lists.lengths.tolist(), lists.values("bm25").tolist()
+      ([2, 1], [0.5, 0.10000000149011612, 0.8999999761581421])
+    """
+    _arguments.choice("format", format, FORMATS)
+    _arguments.boolean("stack", stack)
+    files = _dataset(paths, format, filesystem)
+    chosen = Roles.of(files.schema.names, query=query, **roles)
     states = [[info.path, info.size, info.mtime_ns] for info in files.filesystem.get_file_info(files.files)]
     settings = {"kind": format, "stack": stack}
-    final = roles.stacked() if stack else roles
+    final = chosen.stacked() if stack else chosen
     convert = functools.partial(converted, cache_dir, states, settings, final)
     try:
-        return convert(lambda: _streamed(files, roles, stack))
+        return convert(lambda: _streamed(files, chosen, stack))
     except _NotTogetherError as error:
         query_id, row_bytes = error.args
         size, free = row_bytes * files.count_rows(), _free_memory()
         if 2 * size > free:  # the rows and their sorted copy
             name = files.files[0] if len(files.files) == 1 else "*"
             raise ValueError(
-                f"{files.files[0]}: column {roles.query!r} must have the rows of a query together, which those of "
+                f"{files.files[0]}: column {chosen.query!r} must have the rows of a query together, which those of "
                 f"{query_id!r} are not, and {size / 1e9:.1f} GB are too many to sort in {free / 1e9:.1f} GB of free "
-                f"memory. Sort them with DuckDB: COPY (FROM '{name}' ORDER BY \"{roles.query}\") TO 'sorted.parquet'"
+                f"memory. Sort them with DuckDB: COPY (FROM '{name}' ORDER BY \"{chosen.query}\") TO 'sorted.parquet'"
             ) from None
-    return convert(lambda: _sorted(files, roles, final, stack))
+    return convert(lambda: _sorted(files, chosen, final, stack))
 
 
 def _dataset(source: FilePattern, format: str, filesystem: Any) -> arrow_dataset.FileSystemDataset:
