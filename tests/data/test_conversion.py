@@ -141,8 +141,8 @@ def test_after_a_kill_at_any_moment_the_next_call_gives_the_same_lists(tmp_path)
     path = letor_file(tmp_path / "a.txt", np.random.RandomState(0).randint(1, 9, 20_000), width=60)
     expected = read_letor(path, cache_dir=tmp_path / "expected")
     program = textwrap.dedent(f"""
-        from tfr_smooth.data import Lists
-from tfr_smooth.data.reading import conversion
+        from tfr_smooth.data import read_letor
+        from tfr_smooth.data.reading import conversion
         conversion.BATCH_BYTES = 1 << 18
         print("ready", flush=True)
         read_letor({path!r}, cache_dir={str(tmp_path / "cache")!r})

@@ -1,6 +1,7 @@
 """`Lists` hold the same documents from any source, in memory and on disk, and refuse bad input at the call."""
 
 import decimal
+import time
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,17 @@ import pytest
 import tensorflow as tf
 
 from tests.data.readers import OPTIONS, as_numpy, assert_same_batches
-from tfr_smooth.data import from_arrays, from_table, read_files, read_letor, read_records, write_letor, write_records
+from tfr_smooth.data import (
+    Roles,
+    from_arrays,
+    from_table,
+    read_files,
+    read_letor,
+    read_records,
+    write_letor,
+    write_records,
+)
+from tfr_smooth.data.reading import checks
 
 QUERIES = np.array(["b", "a", "b", "c", "a", "b", "c", "d", "e"])
 LABELS = np.array([0, 1, 2, 0, 0, 1, 3, 1, 2])
@@ -245,6 +256,66 @@ def test_named_columns_have_the_values_of_their_rows(kind, source, tmp_path):
     assert kind == "vector" or lists.summary().missing == ({"x": known} if known else {})
 
 
+DATES = ["2020-01-01", "2020-01-02 00:00:01", "2020-01-03 00:00:00.25"]
+ONE_TEXT = {
+    "dates": (DATES[:1], [[np.datetime64(DATES[0], unit)] for unit in ("D", "s", "ms", "us", "ns")]),
+    "times": (DATES[:2], [np.array(DATES[:2], f"datetime64[{unit}]") for unit in ("s", "ms", "us", "ns")]),
+    "fractions": (DATES, [np.array(DATES, f"datetime64[{unit}]") for unit in ("ms", "us", "ns")]),
+    "time zones": (
+        DATES[:2],
+        [pd.to_datetime(DATES[:2], format="ISO8601").tz_localize("UTC").tz_convert("Asia/Tokyo")],
+    ),
+    "integers": (["100012", "-7"], [np.array([100012, -7], kind) for kind in ("int32", "int64", "float32", "float64")]),
+    "large integers": (["1000000000000000001"], [np.array([10**18 + 1]), [decimal.Decimal(10**18 + 1)]]),
+    "decimals": (["1.5", "2"], [[1.5, 2.0], [decimal.Decimal("1.50"), decimal.Decimal("2.00")]]),
+    "intervals": (
+        ["(0, 1]", "(1, 2]"],
+        [pd.arrays.IntervalArray.from_breaks(breaks) for breaks in ([0, 1, 2], [0.0, 1, 2])],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ONE_TEXT)
+def test_the_text_of_a_category_depends_on_neither_its_type_nor_its_unit(kind):
+    expected, columns = ONE_TEXT[kind]
+    for values in columns:
+        series = pd.Series(values)
+        frame = pd.DataFrame({"q": 1, "category": series.astype("category")})
+        roles = {"query": "q", "label": None}
+        if kind in ("integers", "large integers", "decimals"):
+            frame["id"] = series
+            roles["document_id"] = "id"
+        lists = from_table(frame, **roles)
+        for name in frame.columns[1:]:
+            assert lists.values(name).tolist() == [text.encode() for text in expected]
+
+
+@pytest.mark.parametrize("missing", [0.0, np.nan])
+def test_sparse_columns_are_read(missing):
+    sparse = pd.arrays.SparseArray([missing, missing, 1.0])
+    for frame in (pd.DataFrame({"q": [1, 1, 2], "x": sparse}), {"q": [1, 1, 2], "x": sparse}):
+        np.testing.assert_array_equal(from_table(frame, query="q", label=None).values("x"), [missing, missing, 1.0])
+
+
+@pytest.mark.parametrize(
+    "names", [(0, 1, 2), (np.int64(7), np.int64(8), "x"), (("id", "q"), ("id", "label"), ("x", "")), ("q", 1.5, True)]
+)
+def test_columns_may_have_names_that_are_not_text(names):
+    query, label, feature = names
+    frame = pd.DataFrame([[7, 1, 0.5], [8, 0, 0.25]], columns=pd.Index(names))
+    for options in ({}, {"features": [feature]}):
+        lists = from_table(frame, query=query, label=label, **options)
+        assert lists.roles.columns == [str(name) for name in names] and lists.query_ids.to_pylist() == [7, 8]
+
+
+def test_many_names_are_checked_in_linear_time():
+    names = [f"c{number}" for number in range(50_000)]
+    start = time.monotonic()
+    checks._check_names(names)
+    Roles.of([*names, "q"], query="q", label=None, features=names)
+    assert time.monotonic() - start < 5
+
+
 def test_time_zones_are_converted_to_utc():
     dates = pd.to_datetime(["2020-01-01 12:00", "2020-01-02 12:00"]).tz_localize("Asia/Tokyo")
     lists = from_table(pd.DataFrame({"q": [1, 1], "x": dates}), query="q", label=None)
@@ -307,7 +378,10 @@ REFUSED = [
     (arrays(labels=["0", "1"]), "`labels` must be numbers, got the type string."),
     (arrays(weights=[1.0, -2.0]), "`weights` must be finite float32 numbers >= 0, got -2.0 in row 1."),
     (arrays(propensities=[0.5, 0]), "`propensities` must be finite float32 numbers > 0, got 0.0 in row 1."),
-    (arrays(positions=[1, -1]), "`positions` must be finite float32 numbers >= 0, got -1 in row 1."),
+    (arrays(positions=[1, -1]), "`positions` must be whole numbers from 0 to 2147483647, got -1 in row 1."),
+    (arrays(positions=[1.7, 1]), "`positions` must be whole numbers from 0 to 2147483647, got 1.7 in row 0."),
+    (arrays(positions=[1, 3e9]), "`positions` must be whole numbers from 0 to 2147483647, got 3000000000.0 in row 1."),
+    (arrays(qid=["a", "\ud800"]), "`qid` must be text that UTF-8 has, got '\\ud800' in row 1."),
     (arrays(qid=["a"]), "`qid` must have one value per row, shape (2,), got (1,)."),
     (arrays(qid=["a"] * 3), "`qid` must have one value per row, shape (2,), got (3,)."),
     (arrays(qid=[1.0, np.nan]), "`qid` must be query ids without missing values, got None in row 1."),
@@ -335,7 +409,18 @@ REFUSED = [
     (of(x=[1.0, np.inf]), "column 'x' must be finite float32 numbers or missing, got inf in row 1."),
     (of(x=[1.0, 1e39]), "column 'x' must be finite float32 numbers or missing, got 1e+39 in row 1."),
     (of(x=[[1.0], [np.inf]]), "column 'x' must be finite float32 numbers or missing, got inf in row 1."),
-    (of(x=[1, "a"]), "`table` must have values of one type in each column: "),
+    (of(x=[1, "a"]), "column 'x' must have values of one type: "),
+    (of(x=pd.Categorical([1, "a"])), "column 'x' must have values of one type: "),
+    (of(x=pd.Categorical([(1, 2), (3, 4)])), "column 'x' must have ids or categories as text, numbers or dates, got "),
+    (of(x=np.array([1j, 2])), "column 'x' must be numbers, booleans, text, dates, durations, vectors "),
+    (of(x=pd.Series(["a", "\ud800"], dtype=object)), "column 'x' must be text that UTF-8 has, got '\\ud800' in row 1."),
+    (table({"q": ["a", "\ud800"]}), "column 'q' must be text that UTF-8 has, got '\\ud800' in row 1."),
+    (of(mask=[1, 2]), "`features` must not have the name 'mask', which batches have for the mask of the documents; "),
+    (of(**{"": [1, 2]}), "`features` must not have the name '', which is empty; rename the column."),
+    (table(pd.DataFrame({"q": [1], "p": [1], "position": [1]}), label=None, position="p"),
+     "`features` must not have the name 'position', which batches have for the positions; rename the column."),
+    (lambda: of(doc_id=[1, 2])().batches(1, ids=True),
+     "`ids` must be False, as there are features of these names, got True and ['doc_id']."),
     (of(x=[pd.Timestamp(0).time()] * 2), "column 'x' must be numbers, booleans, text, dates, durations, vectors "),
     (table(FRAME, query="qid", stack=True), "column 'name' must be numbers, got the type "),
     (lambda: LISTS.split(0.0), "`fraction` must be a number in (0, 1), got 0.0."),

@@ -137,14 +137,12 @@ def dense_table(argument: str, values: Any, *, missing: bool = False) -> pa.Tabl
 def column(argument: str, values: Any, rows: int) -> pa.Array:
     """Returns values as an Arrow array of this length."""
     array = np.asarray(values)
-    if array.dtype.kind == "U" and not hasattr(values, "dtype"):
-        array = np.asarray(values, object)  # NumPy converts missing values and numbers to text.
+    if array.dtype.kind in "Uf" and not hasattr(values, "dtype"):
+        # NumPy makes text of missing values and numbers, and floats of large integers.
+        array = np.asarray(values, object)
     if array.shape != (rows,):
         raise ValueError(f"`{argument}` must have one value per row, shape ({rows},), got {array.shape}.")
-    try:
-        return pa.array(array, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise ValueError(f"`{argument}` must have values of one type: {error}.") from None
+    return checks.as_array(f"`{argument}`", array)
 
 
 def queries(qid: Any, group: Any, rows: int) -> tuple[str, Any]:
@@ -156,7 +154,7 @@ def queries(qid: Any, group: Any, rows: int) -> tuple[str, Any]:
         return "qid", qid
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-        raise ValueError(f"`group` must be integers >= 1, got {group!r}.")
+        raise ValueError(f"`group` must be integers >= 1, got {checks.shown(group)}.")
     if sizes.sum() != rows:
         raise ValueError(f"`group` must add up to the number of rows, {rows}, got a sum of {sizes.sum()}.")
     return "group", np.repeat(np.arange(len(sizes)), sizes)
