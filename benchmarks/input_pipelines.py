@@ -60,16 +60,16 @@ def main(_: list[str]) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         files = _LETOR.value or data.write_synthetic_letor(folder, num_queries=(200, 2, 2))["train"]
-        lists = data.Lists.from_letor(files, cache_dir=folder / "cache")
+        lists = data.read_letor(files, cache_dir=folder / "cache")
         shared: dict[str, Any] = {"batch_size": _BATCH_SIZE.value, "num_epochs": _EPOCHS.value}
         megabytes = {"text": sum(pathlib.Path(path).stat().st_size for path in data.expand_paths(files))}
         seconds = {}
         for name, target in {"records": "r", "records, packed": "p.gz"}.items():
             started = time.perf_counter()
-            paths = lists.to_tfrecord(folder / target, num_shards=4)
+            paths = data.write_records(lists, folder / target, num_shards=4)
             written = time.perf_counter()
             roles = {"query": lists.roles.query, "label": "label", "document_id": "document_id"}
-            data.Lists.from_records(paths, cache_dir=folder / "of records", **roles)
+            data.read_records(paths, cache_dir=folder / "of records", **roles)
             seconds[name] = {"written": written - started, "read": time.perf_counter() - written}
             megabytes[name] = sum(path.stat().st_size for path in paths)
         sides = {"lists": lists.batches(**shared), "lists, portable": lists.batches(**shared, portable=True)}

@@ -55,16 +55,8 @@ def epochs(path: pathlib.Path, batch_size: int, **kwargs: Any) -> Iterator[tuple
     """Yields the queries of each batch and the fraction of padding, per epoch."""
     for epoch in range(_EPOCHS.value):
         batches, places, documents = [], 0, 0
-        dataset = data.read_letor(
-            path,
-            batch_size=batch_size,
-            shuffle=True,
-            seed=_SEED.value,
-            first_epoch=epoch,
-            ids=True,
-            cache_dir=path.parent / "cache",
-            **kwargs,
-        )
+        lists = data.read_letor(path, cache_dir=path.parent / "cache")
+        dataset = lists.batches(batch_size, shuffle=True, seed=_SEED.value, first_epoch=epoch, ids=True, **kwargs)
         for inputs, labels in dataset:
             batches.append([int(query) for query in inputs["query_id"].numpy()])
             places += labels.numpy().size

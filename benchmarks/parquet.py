@@ -51,7 +51,7 @@ def train_ranker(path: pathlib.Path) -> dict[str, float]:
     import tfr_smooth
 
     start = time.perf_counter()
-    lists = tfr_smooth.data.Lists.from_files(path, query="query", label="label", cache_dir=path.parent / "cache")
+    lists = tfr_smooth.data.read_files(path, query="query", label="label", cache_dir=path.parent / "cache")
     converted = time.perf_counter()
     tfr_smooth.Ranker(epochs=1, warm_start=0.0, batch_size=256, verbose=False).fit(lists)
     return {"loading": converted - start, "training": time.perf_counter() - converted}

@@ -47,7 +47,7 @@ def text_file(folder: pathlib.Path) -> pathlib.Path:
 
 
 def lists_of(path: pathlib.Path) -> data.Lists:
-    return data.Lists.from_letor(path, num_features=FEATURES, cache_dir=path.parent / "cache")
+    return data.read_letor(path, num_features=FEATURES, cache_dir=path.parent / "cache")
 
 
 def converted(path: pathlib.Path) -> Callable[[], Any]:
@@ -72,7 +72,7 @@ def table(rows: int) -> pa.Table:
 
 
 def first_batch(source: pa.Table) -> Any:
-    return next(iter(data.Lists.from_table(source, query="query", label="label").batches(_BATCH_SIZE.value)))
+    return next(iter(data.from_table(source, query="query", label="label").batches(_BATCH_SIZE.value)))
 
 
 def through(dataset: tf.data.Dataset) -> Callable[[], Any]:

@@ -55,7 +55,7 @@ class Trainer:
         self.seed = seed
 
     def batches(self, features: np.ndarray, labels: np.ndarray, queries: np.ndarray, **columns: Any) -> tf.data.Dataset:
-        lists = data.Lists.from_arrays(features, labels, queries, **columns)
+        lists = data.from_arrays(features, labels, queries, **columns)
         return lists.batches(64, shuffle=True, seed=self.seed, num_epochs=None)
 
     def fit(self, dataset: tf.data.Dataset, loss: Any = None, **bias: Any) -> Any:
@@ -70,14 +70,14 @@ class Trainer:
 
 
 def read(path: str) -> Documents:
-    lists = data.Lists.from_letor(path)
+    lists = data.read_letor(path)
     queries = np.repeat(np.arange(len(lists)), lists.lengths)
     return Documents(lists.values("features"), lists.values("label"), queries)
 
 
 def ndcg(model: tf.keras.Model, documents: Documents) -> float:
     metric = metrics.NDCGMetric(topn=10)
-    for inputs, labels in data.Lists.from_arrays(*documents).batches(256):
+    for inputs, labels in data.from_arrays(*documents).batches(256):
         metric.update_state(labels, model(inputs, training=False))
     return float(metric.result())
 

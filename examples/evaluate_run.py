@@ -77,7 +77,7 @@ def read_run(path: str, qrels: dict[str, dict[str, int]]) -> dict[str, dict[str,
 
 def letor_labels() -> dict[str, dict[str, int]]:
     """The labels of LETOR files, by query id and the names of documents in runs."""
-    lists = data.Lists.from_letor(_LETOR.value, format=_FORMAT.letor_format()).batches(128, ids=True)
+    lists = data.read_letor(_LETOR.value, format=_FORMAT.letor_format()).batches(128, ids=True)
     # Any scores will do: only the labels are used.
     queries = training.score_queries(lambda inputs: np.zeros(inputs["mask"].shape, np.float32), lists)
     return {query.query_id: dict(zip(query.doc_ids, query.labels.tolist(), strict=True)) for query in queries}

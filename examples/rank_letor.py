@@ -50,9 +50,7 @@ def main(argv: list[str]) -> None:
         format = _FORMAT.letor_format(labeled="false")
         model, num_features = load(argv[1], _NUM_FEATURES.value)
         paths = data.expand_paths(argv[2:])
-        dataset = data.read_letor(
-            paths, batch_size=_BATCH_SIZE.value, num_features=num_features, ids=True, format=format
-        )
+        dataset = data.read_letor(paths, num_features=num_features, format=format).batches(_BATCH_SIZE.value, ids=True)
         write = {"run": write_run, "csv": write_csv, "rows": write_rows}[_TO.value]
         write(paths, training.score_queries(model, dataset))
     print(f"Wrote {_OUTPUT.value}")

@@ -140,7 +140,7 @@ def rest_scorer(server: str, model: str, signature: str, timeout: float) -> Scor
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
-    queries = data.read_letor(_DATA.value, batch_size=1, num_features=_NUM_FEATURES.value, ids=True)
+    queries = data.read_letor(_DATA.value, num_features=_NUM_FEATURES.value).batches(1, ids=True)
     arguments = (_MODEL.value, _SIGNATURE.value, _TIMEOUT.value)
     try:
         if _PROTOCOL.value == "rest":

@@ -4,7 +4,7 @@
     python examples/tf_ranking_pipeline.py --model_dir=output/pipeline --num_features=136 --train='train.tfrecord*' \
         --valid='valid.tfrecord*' --loss=smoothi_ndcg --loss_kwargs='{"alpha": 10, "topn": 10}' --best=ndcg_10
 
-Reads TF-Ranking's records with features as one vector, as `Lists.from_letor(...).to_tfrecord(...)` writes them. Without
+Reads TF-Ranking's records with features as one vector, as `data.write_records` writes them. Without
 files, the script trains on synthetic data, which it writes to MODEL_DIR/data. Requires TF-Ranking (docs/tf_ranking.md
 describes the installation) and, with TensorFlow 2.16 or later, TF_USE_LEGACY_KERAS=1 in the environment.
 """
@@ -87,9 +87,9 @@ def records() -> tuple[str, str, int]:
     folder = os.path.join(_MODEL_DIR.value, "data")
     print(f"No files given: writing synthetic data to {folder}")
     text = data.write_synthetic_letor(folder, seed=_SEED.value)
-    lists = {part: data.Lists.from_letor(text[part], cache_dir=folder) for part in ("train", "valid")}
+    lists = {part: data.read_letor(text[part], cache_dir=folder) for part in ("train", "valid")}
     for part, each in lists.items():
-        each.to_tfrecord(os.path.join(folder, f"{part}.tfrecord"))
+        data.write_records(each, os.path.join(folder, f"{part}.tfrecord"))
     return *(os.path.join(folder, f"{part}.tfrecord*") for part in lists), lists["train"].num_features
 
 

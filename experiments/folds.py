@@ -134,7 +134,7 @@ class Fold(NamedTuple):
 def load_fold(files: Mapping[str, Sequence[str]], cache_dir: str | os.PathLike[str] | None = None) -> Fold:
     """Reads the files of "train", "valid" and "test"; the training files define the number of features.
 
-    `cache_dir` is that of `data.Lists.from_letor`.
+    `cache_dir` is that of `data.read_letor`.
     """
     train = _read(files["train"], None, cache_dir)
     valid, test = (_read(files[split], train.features.shape[1], cache_dir) for split in SPLITS[1:])
@@ -142,6 +142,6 @@ def load_fold(files: Mapping[str, Sequence[str]], cache_dir: str | os.PathLike[s
 
 
 def _read(paths: Sequence[str], num_features: int | None, cache_dir: str | os.PathLike[str] | None) -> Queries:
-    lists = data.Lists.from_letor(list(paths), num_features=num_features, cache_dir=cache_dir)
+    lists = data.read_letor(list(paths), num_features=num_features, cache_dir=cache_dir)
     features, labels, doc_ids = (lists.values(name) for name in ("features", "label", "document_id"))
     return Queries(features, labels, lists.lengths, lists.query_ids.to_pylist(), doc_ids)

@@ -85,7 +85,7 @@ def main(folder, model):
     two_trainer = Trainer(two, *MODELS[model])
     for name, (queries, batch_size, irrelevant) in CASES.items():
         path = write_letor(os.path.join(folder, "train.txt"), queries, irrelevant)
-        dataset = data.read_letor(path, batch_size=batch_size, num_features=4, ids=True)
+        dataset = data.read_letor(path, num_features=4).batches(batch_size, ids=True)
         alone, shown_alone = one_trainer.train(dataset)
         together, shown_together = two_trainer.train(dataset)
         results[name] = {

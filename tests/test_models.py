@@ -191,8 +191,8 @@ def letor(tmp_path_factory):
     return data.write_synthetic_letor(folder, num_queries=(20, 6, 2), num_features=16, max_documents=12)
 
 
-def read(path, **kwargs):
-    return data.read_letor(path, **{"batch_size": 8, "num_features": 16, "list_size": 12, **kwargs})
+def read(path, batch_size=8, **kwargs):
+    return data.read_letor(path, num_features=16).batches(batch_size, **{"list_size": 12, **kwargs})
 
 
 def a_compiled_scorer(path, **kwargs):

@@ -268,7 +268,7 @@ def test_adapt_refuses_invalid_datasets(dataset, message):
 def test_adapt_refuses_an_endless_dataset(tmp_path, kwargs):
     path = tmp_path / "a.txt"
     path.write_text("0 qid:1 1:1\n")
-    dataset = read_letor(path, batch_size=1, num_epochs=None, **kwargs)
+    dataset = read_letor(path).batches(1, num_epochs=None, **kwargs)
     with pytest.raises(ValueError, match="`dataset` must be finite"):
         Standardize().adapt(dataset)
 

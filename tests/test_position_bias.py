@@ -109,7 +109,7 @@ def test_models_of_random_rankings_find_the_propensities_and_rank_by_relevance(l
     labels, queries = np.tile([0, 0, 1, 2], 20), np.repeat(np.arange(20), 4)
     log = clicks.simulate(labels, queries, None, USER, num_sessions=3000, topn=4)
     features = np.eye(3)[labels]
-    lists = data.Lists.from_arrays(features[log.rows], log.clicks, log.sessions, positions=log.positions)
+    lists = data.from_arrays(features[log.rows], log.clicks, log.sessions, positions=log.positions)
     dataset = lists.batches(100, shuffle=True, seed=1, num_epochs=6)
     if per_click:
         sharp = lambda inputs, labels: (inputs, tf.where(labels > 0.0, 50.0, labels))  # noqa: E731

@@ -27,7 +27,7 @@ _REPEATS = flags.DEFINE_integer("repeats", 10, "Permutations per feature.", lowe
 def measure() -> pd.DataFrame:
     """The drops of NDCG@10, one column per feature, in the order of decreasing mean."""
     model = tf.keras.models.load_model(_MODEL.value)
-    dataset = data.read_letor(_TEST.value, batch_size=128, num_features=model.num_features)
+    dataset = data.read_letor(_TEST.value, num_features=model.num_features).batches(128)
     ndcg = metrics.NDCGMetric(topn=10)
     return pd.DataFrame(training.permutation_importance(model, dataset, ndcg, repeats=_REPEATS.value).drops)
 

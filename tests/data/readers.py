@@ -19,7 +19,7 @@ OPTIONS = [
 ]
 
 
-def write_letor(path, lengths, *, start=0, width=3):
+def letor_file(path, lengths, *, start=0, width=3):
     """Writes lists of these lengths: feature 1 is the number of the query, feature 2 the position in the list."""
     with open(path, "w") as file:
         for query, length in enumerate(lengths, start):

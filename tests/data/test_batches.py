@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.data.experimental import service
 
 from tests.data.readers import as_numpy, flat, order
-from tfr_smooth.data import Lists
+from tfr_smooth.data import from_arrays
 from tfr_smooth.data.batches import prefetched, share_by_data
 
 BY_DATA = tf.data.experimental.AutoShardPolicy.DATA
@@ -21,7 +21,7 @@ BY_DATA = tf.data.experimental.AutoShardPolicy.DATA
 def lists_of(lengths):
     """Lists of these lengths, whose first feature is the number of the query."""
     queries = np.repeat(np.arange(len(lengths)), lengths)
-    return Lists.from_arrays(np.stack([queries, np.arange(len(queries))], axis=1), queries % 3, queries)
+    return from_arrays(np.stack([queries, np.arange(len(queries))], axis=1), queries % 3, queries)
 
 
 LISTS = lists_of([1 + i % 5 for i in range(20)])

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.data.readers import order, write_letor
+from tests.data.readers import letor_file, order
 from tfr_smooth import _files
-from tfr_smooth.data import LetorFormat, Lists, read_letor
+from tfr_smooth.data import LetorFormat, read_letor
 from tfr_smooth.data.reading import conversion, letor
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def path(tmp_path):
-    return write_letor(tmp_path / "a.txt", [1 + i % 5 for i in range(23)])
+    return letor_file(tmp_path / "a.txt", [1 + i % 5 for i in range(23)])
 
 
 @pytest.fixture
@@ -44,34 +44,34 @@ def parses(monkeypatch):
 def test_files_are_converted_once_and_again_when_they_change(path, tmp_path, parses):
     cache = tmp_path / "cache"
     for _ in range(3):
-        assert len(order(read_letor(path, batch_size=4, cache_dir=cache))) == 6
-    read_letor(path, batch_size=7, list_size=2, cache_dir=cache, shuffle=True)
+        assert len(order(read_letor(path, cache_dir=cache).batches(4))) == 6
+    read_letor(path, cache_dir=cache).batches(7, list_size=2, shuffle=True)
     assert len(parses) == 1
-    write_letor(path, [2, 2])
-    assert order(read_letor(path, batch_size=4, cache_dir=cache)) == [[0, 1]]
+    letor_file(path, [2, 2])
+    assert order(read_letor(path, cache_dir=cache).batches(4)) == [[0, 1]]
     assert len(parses) == 2
     # The size is the same; only the modification time differs.
-    write_letor(path, [2, 2])
+    letor_file(path, [2, 2])
     os.utime(path, ns=(1, 1))
-    read_letor(path, batch_size=4, cache_dir=cache)
+    read_letor(path, cache_dir=cache).batches(4)
     assert len(parses) == 3
     (entry,) = cache.iterdir()
     assert sorted(file.name for file in entry.iterdir()) == ["documents.arrow", "lists.json", "queries.arrow"]
 
 
 def test_a_newer_format_is_converted_again_and_another_width_has_its_own_entry(path, tmp_path, parses, monkeypatch):
-    Lists.from_letor(path, cache_dir=tmp_path)
-    Lists.from_letor(path, cache_dir=tmp_path, num_features=5)
-    Lists.from_letor(path, cache_dir=tmp_path)
+    read_letor(path, cache_dir=tmp_path)
+    read_letor(path, cache_dir=tmp_path, num_features=5)
+    read_letor(path, cache_dir=tmp_path)
     assert len(parses) == 2
     monkeypatch.setattr(conversion, "_FORMAT", conversion._FORMAT + 1)
-    Lists.from_letor(path, cache_dir=tmp_path)
+    read_letor(path, cache_dir=tmp_path)
     assert len(parses) == 3
 
 
 def test_the_default_is_the_cache_folder_of_the_user(path, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    Lists.from_letor(path)
+    read_letor(path)
     assert len(list((tmp_path / "user" / "tfr_smooth" / "lists").iterdir())) == 1
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -88,8 +88,8 @@ def flipped(content):
 
 @pytest.mark.parametrize("name", ["documents.arrow", "queries.arrow", "lists.json"])
 def test_damaged_files_are_written_again(path, tmp_path, name):
-    expected = Lists.from_letor(path, cache_dir=tmp_path / "expected")
-    Lists.from_letor(path, cache_dir=tmp_path)
+    expected = read_letor(path, cache_dir=tmp_path / "expected")
+    read_letor(path, cache_dir=tmp_path)
     (file,) = tmp_path.glob(f"a.txt-*/{name}")
     content = file.read_bytes()
     for damaged in (b"", content[:-40], b"nonsense" * 9, None, *flipped(content)):
@@ -99,7 +99,7 @@ def test_damaged_files_are_written_again(path, tmp_path, name):
             file.write_bytes(damaged)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found = Lists.from_letor(path, cache_dir=tmp_path)
+            found = read_letor(path, cache_dir=tmp_path)
         assert name == "lists.json" or "the files are damaged" in str(caught[0].message)
         assert found.table == expected.table and found.lengths.tolist() == expected.lengths.tolist()
         assert found.query_ids == expected.query_ids and found.roles == expected.roles
@@ -111,10 +111,10 @@ def test_bad_input_and_an_interruption_leave_no_files(path, tmp_path, monkeypatc
     bad = tmp_path / "bad.txt"
     bad.write_text("1 qid:a 1:1\n1 qid:b 1:NULL\n")
     with pytest.raises(ValueError) as raised:
-        Lists.from_letor(bad, cache_dir=cache)
+        read_letor(bad, cache_dir=cache)
     assert str(raised.value).startswith(f"{bad}:2: value of feature 1: 'NULL' is not a finite float32 number;")
     with pytest.raises(ValueError, match="feature index 3 exceeds num_features=2"):
-        Lists.from_letor(path, cache_dir=cache, num_features=2)
+        read_letor(path, cache_dir=cache, num_features=2)
 
     def interrupted(*_, **__):
         yield next(read_blocks([path], LetorFormat()))
@@ -123,14 +123,14 @@ def test_bad_input_and_an_interruption_leave_no_files(path, tmp_path, monkeypatc
     read_blocks = letor.read_blocks
     monkeypatch.setattr(letor, "read_blocks", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        Lists.from_letor(path, cache_dir=cache)
+        read_letor(path, cache_dir=cache)
     assert list(cache.iterdir()) == []
 
 
 def test_released_columns_are_read_again(path, tmp_path, monkeypatch):
     monkeypatch.setattr("tfr_smooth.data.batches._RELEASED", 100)
-    lists = Lists.from_letor(path, cache_dir=tmp_path)
-    assert order(lists.batches(3)) == order(Lists.from_letor(path, cache_dir=tmp_path).batches(3))
+    lists = read_letor(path, cache_dir=tmp_path)
+    assert order(lists.batches(3)) == order(read_letor(path, cache_dir=tmp_path).batches(3))
     before = lists.table.to_pydict()
     lists.release()
     assert lists.table.to_pydict() == before
@@ -138,14 +138,14 @@ def test_released_columns_are_read_again(path, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_after_a_kill_at_any_moment_the_next_call_gives_the_same_lists(tmp_path):
-    path = write_letor(tmp_path / "a.txt", np.random.RandomState(0).randint(1, 9, 20_000), width=60)
-    expected = Lists.from_letor(path, cache_dir=tmp_path / "expected")
+    path = letor_file(tmp_path / "a.txt", np.random.RandomState(0).randint(1, 9, 20_000), width=60)
+    expected = read_letor(path, cache_dir=tmp_path / "expected")
     program = textwrap.dedent(f"""
-        from tfr_smooth.data import Lists
-from tfr_smooth.data.reading import conversion
+        from tfr_smooth.data import read_letor
+        from tfr_smooth.data.reading import conversion
         conversion.BATCH_BYTES = 1 << 18
         print("ready", flush=True)
-        Lists.from_letor({path!r}, cache_dir={str(tmp_path / "cache")!r})
+        read_letor({path!r}, cache_dir={str(tmp_path / "cache")!r})
         print("done", flush=True)
     """)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
@@ -169,7 +169,7 @@ from tfr_smooth.data.reading import conversion
         process.communicate(timeout=60)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = Lists.from_letor(path, cache_dir=tmp_path / "cache")
+            found = read_letor(path, cache_dir=tmp_path / "cache")
         assert found.table.equals(expected.table) and found.query_ids.equals(expected.query_ids)
         np.testing.assert_array_equal(found.lengths, expected.lengths)
         assert set(json.loads(next((tmp_path / "cache").glob("*/lists.json")).read_bytes())) == {

@@ -31,7 +31,7 @@ def test_each_click_becomes_a_list():
 
 def test_batches_without_clicks_become_empty_and_have_loss_0():
     features, clicks = np.ones([6, 2]), np.array([0, 0, 0, 0, 1, 0])
-    dataset = data.Lists.from_arrays(features, clicks, [1, 1, 2, 2, 3, 3], weights=np.ones(6)).batches(1)
+    dataset = data.from_arrays(features, clicks, [1, 1, 2, 2, 3, 3], weights=np.ones(6)).batches(1)
     found = list(dataset.map(data.one_list_per_click))
     assert [labels.shape for _, labels, _ in found] == [(0, 2), (0, 2), (1, 2)]
     assert float(losses.ListNetLoss()(found[0][1], tf.zeros([0, 2]), found[0][2])) == 0.0
@@ -78,14 +78,14 @@ FEATURES = np.arange(4.0)[:, np.newaxis]
 def test_arrays_and_tables_have_a_label_per_objective():
     frame = pd.DataFrame({"f": FEATURES[:, 0], "q": QUERIES, "relevance": LABELS[:, 0], "purchase": LABELS[:, 1]})
     weights = np.array([1.0, 2.0, 3.0, 4.0])
-    of_arrays = data.Lists.from_arrays(FEATURES, LABELS, QUERIES, weights=weights).batches(2)
-    of_frame = data.Lists.from_table(frame, query="q", label=["relevance", "purchase"], stack=True).batches(2)
+    of_arrays = data.from_arrays(FEATURES, LABELS, QUERIES, weights=weights).batches(2)
+    of_frame = data.from_table(frame, query="q", label=["relevance", "purchase"], stack=True).batches(2)
     for inputs, labels, *given in (next(iter(of_arrays)), next(iter(of_frame))):
         np.testing.assert_array_equal(labels, [[[2, 0], [1, 0], [0, 3]], [[0, 1], [-1, -1], [-1, -1]]])
         np.testing.assert_array_equal(inputs["mask"], [[True] * 3, [True, False, False]])
         np.testing.assert_array_equal(inputs["features"][:, :, 0], [[0, 2, 3], [1, 0, 0]])
         assert [each.numpy().tolist() for each in given] in ([], [[[1, 3, 4], [2, 0, 0]]])
-    grouped = data.Lists.from_arrays(FEATURES, LABELS, QUERIES).batches(
+    grouped = data.from_arrays(FEATURES, LABELS, QUERIES).batches(
         1, list_size=2, shuffle=True, seed=0, group_by_length=True
     )
     assert {labels.shape for _, labels in grouped} == {(1, 2, 2)}
@@ -94,7 +94,7 @@ def test_arrays_and_tables_have_a_label_per_objective():
 def many(count=20_000):
     """Lists with the same two documents, of which each label prefers another."""
     labels = np.tile([[1.0, 0.0], [0.0, 2.0]], [count, 1])
-    return data.Lists.from_arrays(np.zeros([2 * count, 1]), labels, np.repeat(np.arange(count), 2)).batches(count)
+    return data.from_arrays(np.zeros([2 * count, 1]), labels, np.repeat(np.arange(count), 2)).batches(count)
 
 
 def test_expected_loss_and_gradient_are_those_of_the_weighted_sum():
@@ -115,7 +115,7 @@ def test_expected_loss_and_gradient_are_those_of_the_weighted_sum():
 
 def test_weights_above_0_are_proportional_to_frequencies_and_0_is_never_drawn():
     labels = np.tile([[1.0, 2.0, 3.0]], [30_000, 1])
-    dataset = data.Lists.from_arrays(np.zeros([30_000, 1]), labels, np.arange(30_000)).batches(30_000)
+    dataset = data.from_arrays(np.zeros([30_000, 1]), labels, np.arange(30_000)).batches(30_000)
     ((_, drawn),) = data.draw_labels(dataset, [3.0, 0.0, 1.0], seed=0)
     values, counts = np.unique(drawn.numpy(), return_counts=True)
     assert values.tolist() == [1.0, 3.0]
@@ -126,7 +126,7 @@ def test_draws_depend_on_seed_and_batch_only_and_resume():
     def drawn(seed=1, start=0, epochs=6):
         options = {"batch_size": 8, "shuffle": True, "seed": 0, "first_epoch": start, "num_epochs": epochs - start}
         labels = np.random.default_rng(0).integers(0, 9, [120, 3])
-        dataset = data.Lists.from_arrays(np.zeros([120, 1]), labels, np.repeat(np.arange(40), 3)).batches(**options)
+        dataset = data.from_arrays(np.zeros([120, 1]), labels, np.repeat(np.arange(40), 3)).batches(**options)
         batches = data.draw_labels(dataset, [1.0, 1.0, 1.0], seed=seed, first_batch=5 * start)
         return [labels.numpy().tolist() for _, labels in batches]
 
@@ -144,11 +144,11 @@ def test_draws_depend_on_seed_and_batch_only_and_resume():
         (lambda: data.draw_labels(many(2), [1.0, 1.0], seed=-1), "`seed` must be an integer >= 0, got -1"),
         (lambda: data.draw_labels(many(2), [1, 1], seed=0, first_batch=-1), "`first_batch` must be an integer >= 0"),
         (
-            lambda: data.Lists.from_arrays(FEATURES, [[1, 0], [0, -1], [0, 0], [0, 0]], QUERIES).batches(1),
+            lambda: data.from_arrays(FEATURES, [[1, 0], [0, -1], [0, 0], [0, 0]], QUERIES).batches(1),
             "`labels` must be finite float32 numbers >= 0, got -1 in row 1",
         ),
         (
-            lambda: data.Lists.from_arrays(FEATURES, [[1, 0], [0, 1], [0, np.nan], [0, 0]], QUERIES).batches(1),
+            lambda: data.from_arrays(FEATURES, [[1, 0], [0, 1], [0, np.nan], [0, 0]], QUERIES).batches(1),
             "`labels` must be finite float32 numbers >= 0, got None in row 2",
         ),
     ],
@@ -161,7 +161,7 @@ def test_bad_arguments_are_named(make, message):
 def test_a_missing_label_column_is_named():
     frame = pd.DataFrame({"f": [0.0], "q": [1], "relevance": [1]})
     with pytest.raises(ValueError, match="`label` must be one of .*, got 'purchase'"):
-        data.Lists.from_table(frame, query="q", label=["relevance", "purchase"], stack=True).batches(1)
+        data.from_table(frame, query="q", label=["relevance", "purchase"], stack=True).batches(1)
 
 
 def test_the_lowest_label_of_each_query_is_0_and_differences_are_divided_by_the_temperature():

@@ -12,21 +12,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.data.readers import assert_refused, flat, write_letor
-from tfr_smooth.data import LetorFormat, Lists, read_letor, read_split
+from tests.data.readers import assert_refused, flat, letor_file
+from tfr_smooth.data import LetorFormat, from_arrays, from_table, read_letor, read_split, write_letor
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
 def path(tmp_path):
-    return write_letor(tmp_path / "a.txt", [1 + i % 5 for i in range(20)])
+    return letor_file(tmp_path / "a.txt", [1 + i % 5 for i in range(20)])
 
 
 def test_a_batch_contains_padded_queries(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("2 qid:x 1:0.5 3:2 #docid = d1 inc = 1\n1 qid:x 2:-1\n\n0 qid:y/\u00e9 3:7 # docid = d3\n")
-    ((inputs, labels),) = read_letor(path, batch_size=5, num_features=4, ids=True)
+    ((inputs, labels),) = read_letor(path, num_features=4).batches(5, ids=True)
     assert set(inputs) == {"features", "mask", "query_id", "doc_id"}
     assert labels.dtype == tf.float32
     assert labels.numpy().tolist() == [[2, 1], [0, -1]]
@@ -40,14 +40,14 @@ def test_a_batch_contains_padded_queries(tmp_path):
 
 
 def test_globs_lists_of_paths_and_gz_files_are_read(tmp_path):
-    a = write_letor(tmp_path / "a.txt", [1, 2, 3])
-    b = write_letor(tmp_path / "b.txt", [4, 5, 1], start=3)
+    a = letor_file(tmp_path / "a.txt", [1, 2, 3])
+    b = letor_file(tmp_path / "b.txt", [4, 5, 1], start=3)
     with gzip.open(tmp_path / "c.txt.gz", "wt") as file:
         file.write("0 qid:6 1:6\r\n0 qid:7 1:7")
     everything = str(tmp_path / "*.txt*")
-    assert flat(read_letor(everything, batch_size=2)) == list(range(8))
-    assert flat(read_letor([b, Path(a)], batch_size=2)) == [3, 4, 5, 0, 1, 2]
-    assert len(Lists.from_letor(everything)) == 8
+    assert flat(read_letor(everything).batches(2)) == list(range(8))
+    assert flat(read_letor([b, Path(a)]).batches(2)) == [3, 4, 5, 0, 1, 2]
+    assert len(read_letor(everything)) == 8
 
 
 # The messages of all bad lines are in test_letor_parser.py.
@@ -69,7 +69,7 @@ def _bad_file(tmp_path, text):
 def test_bad_input_is_refused_at_the_call(tmp_path, text, message, kwargs):
     path, line = _bad_file(tmp_path, text)
     with pytest.raises(ValueError) as raised:
-        read_letor(path, batch_size=2, **kwargs)
+        read_letor(path, **kwargs)
     found, _, _ = str(raised.value).partition(";")  # without the hint
     assert found == f"{path}:{line}: {message}"
 
@@ -77,7 +77,7 @@ def test_bad_input_is_refused_at_the_call(tmp_path, text, message, kwargs):
 def test_the_first_document_may_have_no_features(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("1 qid:1\n0 qid:2 2:0.5\n")
-    ((features, _),) = read_letor(path, batch_size=2)
+    ((features, _),) = read_letor(path).batches(2)
     np.testing.assert_array_equal(features["features"], [[[0.0, 0.0]], [[0.0, 0.5]]])
 
 
@@ -85,7 +85,7 @@ def test_files_without_features_are_refused(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("1 qid:1\n")
     with pytest.raises(ValueError, match="`file_pattern` must match files with features"):
-        read_letor(path, batch_size=1)
+        read_letor(path)
 
 
 def test_lists_are_written_as_the_text_that_they_were_read_from(tmp_path):
@@ -93,29 +93,29 @@ def test_lists_are_written_as_the_text_that_they_were_read_from(tmp_path):
         "2 qid:x 1:0.5 2:0 3:3.4028234663852886e+38 #docid = d1\n0 qid:x 1:-1 2:1e-05 3:0\n1 qid:\u00e9 1:7 2:0 3:0\n"
     )
     (tmp_path / "a.txt").write_text(text)
-    Lists.from_letor(tmp_path / "a.txt", cache_dir=tmp_path).to_letor(tmp_path / "b.txt")
+    write_letor(read_letor(tmp_path / "a.txt", cache_dir=tmp_path), tmp_path / "b.txt")
     assert (tmp_path / "b.txt").read_text() == text
 
 
 @pytest.mark.parametrize(
     ("lists", "message"),
     [
-        (Lists.from_arrays([[1.0]], None, ["a b"]), "`to_letor` must have ids without whitespace, got 'a b'."),
+        (from_arrays([[1.0]], None, ["a b"]), "`write_letor` must have ids without whitespace, got 'a b'."),
         (
-            Lists.from_table({"q": [1], "x": [1.0]}, query="q", label=None),
-            "`to_letor` must have one column 'features' and at most one label, got the columns ['q', 'x'].",
+            from_table({"q": [1], "x": [1.0]}, query="q", label=None),
+            "`write_letor` must have one column 'features' and at most one label, got the columns ['q', 'x'].",
         ),
     ],
 )
 def test_lists_that_letor_text_cannot_hold_are_not_written(tmp_path, lists, message):
-    assert_refused(message, lists.to_letor, tmp_path / "a.txt")
+    assert_refused(message, write_letor, lists, tmp_path / "a.txt")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("value", [0, 1.5, True])
 def test_bad_arguments_are_refused(path, value):
     message = f"`num_features` must be an integer >= 1 or None, got {value!r}."
-    assert_refused(message, read_letor, path, batch_size=2, num_features=value)
+    assert_refused(message, read_letor, path, num_features=value)
 
 
 def _model(width):
@@ -134,7 +134,7 @@ def _model(width):
 
 @pytest.mark.parametrize("seed", [None, 1])
 def test_a_model_can_be_fitted(path, seed):
-    dataset = read_letor(path, batch_size=4, shuffle=True, seed=seed)
+    dataset = read_letor(path).batches(4, shuffle=True, seed=seed)
     history = _model(3).fit(dataset, epochs=3, validation_data=dataset, verbose=0)
     losses = history.history["loss"]
     assert len(losses) == 3 and losses[2] < losses[0]
@@ -142,7 +142,7 @@ def test_a_model_can_be_fitted(path, seed):
 
 @pytest.mark.parametrize("seed", [None, 1])
 def test_a_model_can_be_fitted_to_an_endless_dataset(path, seed):
-    dataset = read_letor(path, batch_size=4, shuffle=True, seed=seed, num_epochs=None)
+    dataset = read_letor(path).batches(4, shuffle=True, seed=seed, num_epochs=None)
     history = _model(3).fit(dataset, epochs=2, steps_per_epoch=5, verbose=0)
     assert len(history.history["loss"]) == 2
 
@@ -160,7 +160,7 @@ def test_two_replicas_share_each_batch(path):
         tf.config.set_logical_device_configuration(cpu, halves)
         strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
         for kwargs in ({{}}, {{"shuffle": True, "seed": 1, "num_epochs": 2}}):
-            dataset = read_letor({path!r}, batch_size=6, num_features=3, list_size=5, **kwargs)
+            dataset = read_letor({path!r}, num_features=3).batches(6, list_size=5, **kwargs)
             assert dataset.options().experimental_distribute.auto_shard_policy == (
                 tf.data.experimental.AutoShardPolicy.DATA
             )
@@ -195,14 +195,14 @@ def mq2008():
 
 
 def test_mq2008_has_its_published_size(mq2008):
-    summary = Lists.from_letor(str(mq2008 / "Fold*" / "test.txt*")).summary()
+    summary = read_letor(str(mq2008 / "Fold*" / "test.txt*")).summary()
     assert summary[:6] == (784, 15_211, 46, 121, 2.0, True)
-    queries = [len(Lists.from_letor(str(mq2008 / "Fold1" / f"{part}.txt*"))) for part in ("train", "vali", "test")]
+    queries = [len(read_letor(str(mq2008 / "Fold1" / f"{part}.txt*"))) for part in ("train", "vali", "test")]
     assert queries == [471, 157, 156]
 
 
 def test_mq2008_reads_with_ids_and_labels(mq2008):
-    dataset = read_letor(str(mq2008 / "Fold*" / "test.txt*"), batch_size=64, num_features=46, ids=True)
+    dataset = read_letor(str(mq2008 / "Fold*" / "test.txt*"), num_features=46).batches(64, ids=True)
     documents, queries, grades = 0, set(), np.zeros(3, int)
     for inputs, labels in dataset:
         real = inputs["mask"].numpy()

@@ -1,6 +1,5 @@
 """Variants of the LETOR format."""
 
-import functools
 import gzip
 import os
 
@@ -9,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.data.readers import assert_refused
-from tfr_smooth.data import LetorFormat, Lists, read_letor
+from tfr_smooth.data import LetorFormat, read_letor
 from tfr_smooth.data.reading import letor_parser
 from tfr_smooth.models import Standardize
 
@@ -19,11 +18,11 @@ def write(path, text):
     return path
 
 
-def read(path, reading=None, **arguments):
+def read(path, reading=None, list_size=None, **arguments):
     """Maps each query id to its labels and features; the arguments are those of the format."""
-    reading = {"batch_size": 3, "ids": True, "format": LetorFormat(**arguments), **(reading or {})}
     found = {}
-    for inputs, labels in read_letor(path, **reading):
+    lists = read_letor(path, format=LetorFormat(**arguments), **(reading or {}))
+    for inputs, labels in lists.batches(3, list_size=list_size, ids=True):
         for row, mask in enumerate(inputs["mask"].numpy()):
             features = inputs["features"].numpy()[row, mask]
             found[inputs["query_id"][row].numpy().decode()] = (labels.numpy()[row, mask].tolist(), features.tolist())
@@ -32,7 +31,7 @@ def read(path, reading=None, **arguments):
 
 def message_of(path, **arguments):
     with pytest.raises(ValueError) as raised:
-        Lists.from_letor(path, format=LetorFormat(**arguments))
+        read_letor(path, format=LetorFormat(**arguments))
     return str(raised.value)
 
 
@@ -49,7 +48,7 @@ def test_query_sizes_next_to_a_file_without_query_ids_are_found(tmp_path, name, 
     path.write_bytes(gzip.compress(SIZED.encode()) if name.endswith(".gz") else SIZED.encode())
     write(tmp_path / sizes, "2\r\n1\r\n")
     assert read(path) == QUERIES
-    summary = Lists.from_letor(path).summary()
+    summary = read_letor(path).summary()
     assert (summary.queries, summary.documents, summary.longest_list) == (2, 3, 2)
 
 
@@ -132,7 +131,7 @@ def test_indexes_may_start_at_0(tmp_path, monkeypatch, fast):
     path = write(tmp_path / "a.txt", "1 qid:a 0:5 1:6 2:7\n0 qid:a 2:8\n0 qid:b 0:1 1:2 2:3\n")
     expected = {"a": ([1, 0], [[5, 6, 7], [0, 0, 8]]), "b": ([0], [[1, 2, 3]])}
     assert read(path, first_index=0) == expected
-    assert Lists.from_letor(path, format=LetorFormat(first_index=0)).num_features == 3
+    assert read_letor(path, format=LetorFormat(first_index=0)).num_features == 3
     assert message_of(path) == (
         f"{path}:1: feature index '0' is not an integer from 1 to 999999999; "
         "`LetorFormat(first_index=0)` reads indices from 0"
@@ -159,7 +158,7 @@ NULLS = "1 qid:a 1:NULL 2:7 3:NULL\n0 qid:a 1:-3 2:8 3:NULL\n0 qid:a 1:4 2:NULL\
 @pytest.mark.parametrize("list_size", [None, 1])
 def test_missing_values_are_replaced(tmp_path, missing, expected, list_size):
     path = write(tmp_path / "a.txt", NULLS)
-    found = read(path, {"list_size": list_size}, missing=missing)
+    found = read(path, list_size=list_size, missing=missing)
     assert [features for _, features in found.values()] == [rows[:list_size] for rows in expected]
 
 
@@ -179,7 +178,7 @@ def test_comments_may_be_latin_1(tmp_path):
     path.write_bytes(
         "# caf\u00e9\n1 qid:a 1:1 #docid = caf\u00e9\n".encode("latin-1") + "0 qid:a 1:2 #docid = \u00e9\n".encode()
     )
-    lists = Lists.from_letor(path, cache_dir=tmp_path)
+    lists = read_letor(path, cache_dir=tmp_path)
     assert [text.decode() for text in lists.values("document_id")] == ["caf\u00e9", "\u00e9"]
 
 
@@ -199,7 +198,7 @@ def test_normalization_adapts_to_the_replaced_missing_values(tmp_path):
     path = write(tmp_path / "a.txt", NULLS)
     layer = Standardize()
     missing = {"NULL": "query_min", "nan": 0, "-inf": 0}
-    layer.adapt(read_letor(path, batch_size=2, format=LetorFormat(missing=missing)))
+    layer.adapt(read_letor(path, format=LetorFormat(missing=missing)).batches(2))
     features = np.array([[-3, 7, 0], [-3, 8, 0], [4, 7, 0], [1, 0, 0]])
     np.testing.assert_allclose(layer.mean, features.mean(axis=0), rtol=1e-6)
     np.testing.assert_allclose(layer.stddev, features.std(axis=0), rtol=1e-6)
@@ -228,10 +227,10 @@ def test_documents_with_neither_labels_nor_query_ids_are_read(tmp_path):
 def test_labels_may_be_fractions(tmp_path):
     path = write(tmp_path / "a.txt", "0.25 qid:a 1:1\n2 qid:a 1:1\n-0 qid:a 1:1\n")
     assert read(path)["a"][0] == [0.25, 2, 0]
-    summary = Lists.from_letor(path).summary()
+    summary = read_letor(path).summary()
     assert (summary.highest_label, summary.whole_labels) == (2, False)
     path.write_text("0 qid:a 1:1\n4 qid:a 1:1\n1 qid:b 1:1\n")
-    summary = Lists.from_letor(path).summary()
+    summary = read_letor(path).summary()
     assert (summary.highest_label, summary.whole_labels) == (4, True)
 
 
@@ -293,11 +292,10 @@ def test_bad_options_are_refused(options, message):
     assert_refused(message, LetorFormat, **options)
 
 
-@pytest.mark.parametrize("read", [functools.partial(read_letor, batch_size=1), Lists.from_letor])
-def test_readers_take_only_a_format(read):
+def test_readers_take_only_a_format():
     assert_refused(
         "`format` must be an instance of tfr_smooth.data.LetorFormat, got {'first_index': 0}.",
-        read,
+        read_letor,
         __file__,
         format={"first_index": 0},
     )

@@ -1,6 +1,7 @@
 """`Lists` hold the same documents from any source, in memory and on disk, and refuse bad input at the call."""
 
 import decimal
+import time
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,17 @@ import pytest
 import tensorflow as tf
 
 from tests.data.readers import OPTIONS, as_numpy, assert_same_batches
-from tfr_smooth.data import Lists
+from tfr_smooth.data import (
+    Roles,
+    from_arrays,
+    from_table,
+    read_files,
+    read_letor,
+    read_records,
+    write_letor,
+    write_records,
+)
+from tfr_smooth.data.reading import checks
 
 QUERIES = np.array(["b", "a", "b", "c", "a", "b", "c", "d", "e"])
 LABELS = np.array([0, 1, 2, 0, 0, 1, 3, 1, 2])
@@ -37,7 +48,7 @@ def from_file(path, frame=FRAME, **options):
         pa.feather.write_feather(table, path)
     else:
         pa.parquet.write_table(table, path)
-    return Lists.from_files(path, format=kind, cache_dir=path.parent / "cache", **{**ROLES, **options})
+    return read_files(path, format=kind, cache_dir=path.parent / "cache", **{**ROLES, **options})
 
 
 def from_folder(folder):
@@ -46,7 +57,7 @@ def from_folder(folder):
         table, folder / "hive", format="parquet", partitioning=["part"], partitioning_flavor="hive"
     )
     features = ["f1", "f2", "f3"]
-    return Lists.from_files(folder / "hive", features=features, cache_dir=folder / "cache", **ROLES)
+    return read_files(folder / "hive", features=features, cache_dir=folder / "cache", **ROLES)
 
 
 def from_letor(folder, cache_dir=None):
@@ -55,7 +66,7 @@ def from_letor(folder, cache_dir=None):
         values = " ".join(f"{i}:{value!r}" for i, value in enumerate(FEATURES[row].tolist(), 1))
         lines.append(f"{LABELS[row]} qid:{QUERIES[row]} {values} #docid = {NAMES[row]}\n")
     (folder / "a.txt").write_text("".join(lines))
-    return Lists.from_letor(folder / "a.txt", cache_dir=cache_dir)
+    return read_letor(folder / "a.txt", cache_dir=cache_dir)
 
 
 def chunked(table):
@@ -64,48 +75,46 @@ def chunked(table):
 
 def from_small_chunks(folder):
     """Rows of a query are in several chunks of a file."""
-    return Lists.from_table(chunked(from_file(folder / "a.parquet", stack=False).table), **ROLES)
+    return from_table(chunked(from_file(folder / "a.parquet", stack=False).table), **ROLES)
 
 
 def rewritten(folder):
-    Lists.from_arrays(FEATURES, LABELS, QUERIES, document_ids=NAMES).to_letor(folder / "b.txt.gz")
-    return Lists.from_letor(folder / "b.txt.gz", cache_dir=folder)
+    write_letor(from_arrays(FEATURES, LABELS, QUERIES, document_ids=NAMES), folder / "b.txt.gz")
+    return read_letor(folder / "b.txt.gz", cache_dir=folder)
 
 
 def from_records(folder, stack):
     """Written to shards of records, with the features as one vector or one by one, and read again."""
-    Lists.from_table(FRAME, **{**ROLES, "stack": not stack}).to_tfrecord(folder / "r.gz", num_shards=2)
-    return Lists.from_records(folder / "r-*", cache_dir=folder, **{**ROLES, "stack": stack})
+    write_records(from_table(FRAME, **{**ROLES, "stack": not stack}), folder / "r.gz", num_shards=2)
+    return read_records(folder / "r-*", cache_dir=folder, **{**ROLES, "stack": stack})
 
 
 def with_others(folder):
     """Selected among other queries."""
     queries = [*QUERIES, "x", "y", "x"]
     features = np.concatenate([FEATURES, np.ones([3, 3])])
-    lists = Lists.from_arrays(features, [*LABELS, 1, 1, 1], queries, document_ids=[*NAMES, "1", "2", "3"])
+    lists = from_arrays(features, [*LABELS, 1, 1, 1], queries, document_ids=[*NAMES, "1", "2", "3"])
     return lists.take([5, 4, 3, 2, 1, 0]).take([5, 4, 3, 2, 1])
 
 
 SOURCES = {
-    "arrays": lambda folder: Lists.from_arrays(FEATURES, LABELS, QUERIES, document_ids=NAMES),
-    "lists": lambda folder: Lists.from_arrays(FEATURES.tolist(), LABELS.tolist(), list(QUERIES), document_ids=NAMES),
-    "objects": lambda folder: Lists.from_arrays(
+    "arrays": lambda folder: from_arrays(FEATURES, LABELS, QUERIES, document_ids=NAMES),
+    "lists": lambda folder: from_arrays(FEATURES.tolist(), LABELS.tolist(), list(QUERIES), document_ids=NAMES),
+    "objects": lambda folder: from_arrays(
         FEATURES.astype(object), LABELS.astype(object), QUERIES.astype(object), document_ids=NAMES
     ),
-    "pandas": lambda folder: Lists.from_table(FRAME, **ROLES),
-    "pandas, another index": lambda folder: Lists.from_table(FRAME.set_index(np.arange(9) * 7), **ROLES),
-    "pandas, categories": lambda folder: Lists.from_table(FRAME.astype({"qid": "category"}), **ROLES),
-    "pandas, NumPy objects": lambda folder: Lists.from_table(FRAME.astype({"qid": object, "name": object}), **ROLES),
-    "Polars": lambda folder: Lists.from_table(pl.from_pandas(FRAME), **ROLES),
-    "Polars, categories": lambda folder: Lists.from_table(
+    "pandas": lambda folder: from_table(FRAME, **ROLES),
+    "pandas, another index": lambda folder: from_table(FRAME.set_index(np.arange(9) * 7), **ROLES),
+    "pandas, categories": lambda folder: from_table(FRAME.astype({"qid": "category"}), **ROLES),
+    "pandas, NumPy objects": lambda folder: from_table(FRAME.astype({"qid": object, "name": object}), **ROLES),
+    "Polars": lambda folder: from_table(pl.from_pandas(FRAME), **ROLES),
+    "Polars, categories": lambda folder: from_table(
         pl.from_pandas(FRAME).with_columns(pl.col("qid").cast(pl.Categorical)), **ROLES
     ),
-    "PyArrow": lambda folder: Lists.from_table(pa.Table.from_pandas(FRAME.iloc[:]), **ROLES),
-    "PyArrow, row labels": lambda folder: Lists.from_table(
-        pa.Table.from_pandas(FRAME.set_index(np.arange(9) * 7)), **ROLES
-    ),
-    "PyArrow, chunks": lambda folder: Lists.from_table(chunked(pa.Table.from_pandas(FRAME)), **ROLES),
-    "dict": lambda folder: Lists.from_table(dict(FRAME), **ROLES),
+    "PyArrow": lambda folder: from_table(pa.Table.from_pandas(FRAME.iloc[:]), **ROLES),
+    "PyArrow, row labels": lambda folder: from_table(pa.Table.from_pandas(FRAME.set_index(np.arange(9) * 7)), **ROLES),
+    "PyArrow, chunks": lambda folder: from_table(chunked(pa.Table.from_pandas(FRAME)), **ROLES),
+    "dict": lambda folder: from_table(dict(FRAME), **ROLES),
     "Parquet": lambda folder: from_file(folder / "a.parquet"),
     "Parquet, sorted": lambda folder: from_file(folder / "a.parquet", FRAME.iloc[SORTED]),
     "Parquet, in a folder": from_folder,
@@ -127,7 +136,7 @@ def slow(*values):
 
 @pytest.fixture
 def expected():
-    return Lists.from_arrays(FEATURES[SORTED], LABELS[SORTED], QUERIES[SORTED], document_ids=np.array(NAMES)[SORTED])
+    return from_arrays(FEATURES[SORTED], LABELS[SORTED], QUERIES[SORTED], document_ids=np.array(NAMES)[SORTED])
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -170,7 +179,7 @@ def by_row(lists, **options):
 
 def test_weights_and_positions_stay_with_their_documents():
     options = {"weights": np.arange(9.0), "positions": np.arange(1, 10)}
-    lists = Lists.from_arrays(FEATURES, LABELS, QUERIES, **options)
+    lists = from_arrays(FEATURES, LABELS, QUERIES, **options)
     for portable in (False, True):
         for values in by_row(lists, shuffle=True, portable=portable).values():
             row = int(values["doc_id"])
@@ -183,14 +192,14 @@ def test_weights_and_positions_stay_with_their_documents():
 
 
 def test_padding_has_label_minus_1_also_without_labels():
-    inputs, labels = as_numpy(Lists.from_arrays(FEATURES, None, QUERIES).batches(5))[0]
+    inputs, labels = as_numpy(from_arrays(FEATURES, None, QUERIES).batches(5))[0]
     np.testing.assert_array_equal(labels, np.where(inputs["mask"], 0.0, -1.0))
 
 
 def test_clicks_with_propensities_become_one_list_each():
     clicks, propensities = [1, 0, 1, 0, 0, 0, 1, 0, 0], np.arange(1, 10) / 10
     weights = np.full(9, 2.0)
-    lists = Lists.from_arrays(FEATURES, clicks, QUERIES, propensities=propensities, weights=weights)
+    lists = from_arrays(FEATURES, clicks, QUERIES, propensities=propensities, weights=weights)
     ((inputs, labels, found),) = as_numpy(lists.batches(9))
     np.testing.assert_array_equal(np.sum(labels == 1.0, axis=1), [1, 1, 1])
     np.testing.assert_allclose(found, [2 / 0.1, 2 / 0.3, 2 / 0.7], rtol=1e-6)
@@ -199,9 +208,9 @@ def test_clicks_with_propensities_become_one_list_each():
 
 def test_several_labels_are_stacked():
     frame = FRAME.assign(sale=LABELS[::-1])
-    by_name = Lists.from_table(frame.drop(columns="name"), query="qid", label={"label": 1, "sale": 0.5}, stack=True)
+    by_name = from_table(frame.drop(columns="name"), query="qid", label={"label": 1, "sale": 0.5}, stack=True)
     assert by_name.roles.labels == ("label", "sale") and by_name.roles.label_weights == (1.0, 0.5)
-    arrays = Lists.from_arrays(FEATURES, np.stack([LABELS, LABELS[::-1]], axis=1), QUERIES)
+    arrays = from_arrays(FEATURES, np.stack([LABELS, LABELS[::-1]], axis=1), QUERIES)
     assert_same_batches(by_name.batches(2), arrays.batches(2))
     assert arrays.batches(2).element_spec[1].shape.as_list() == [None, None, 2]
 
@@ -236,9 +245,9 @@ def test_named_columns_have_the_values_of_their_rows(kind, source, tmp_path):
     roles = {"query": "qid", "label": "label"}
     if source == "Parquet":
         pa.parquet.write_table(table, tmp_path / "a.parquet")
-        lists = Lists.from_files(tmp_path / "a.parquet", cache_dir=tmp_path, **roles)
+        lists = read_files(tmp_path / "a.parquet", cache_dir=tmp_path, **roles)
     else:
-        lists = Lists.from_table({"Polars": pl.from_arrow(table), "PyArrow": table}.get(source, frame), **roles)
+        lists = from_table({"Polars": pl.from_arrow(table), "PyArrow": table}.get(source, frame), **roles)
     ((inputs, labels),) = as_numpy(lists.batches(2, portable=source == "portable"))
     assert sorted(inputs) == ["mask", "x"]
     np.testing.assert_array_equal(inputs["x"], expected)
@@ -247,14 +256,74 @@ def test_named_columns_have_the_values_of_their_rows(kind, source, tmp_path):
     assert kind == "vector" or lists.summary().missing == ({"x": known} if known else {})
 
 
+DATES = ["2020-01-01", "2020-01-02 00:00:01", "2020-01-03 00:00:00.25"]
+ONE_TEXT = {
+    "dates": (DATES[:1], [[np.datetime64(DATES[0], unit)] for unit in ("D", "s", "ms", "us", "ns")]),
+    "times": (DATES[:2], [np.array(DATES[:2], f"datetime64[{unit}]") for unit in ("s", "ms", "us", "ns")]),
+    "fractions": (DATES, [np.array(DATES, f"datetime64[{unit}]") for unit in ("ms", "us", "ns")]),
+    "time zones": (
+        DATES[:2],
+        [pd.to_datetime(DATES[:2], format="ISO8601").tz_localize("UTC").tz_convert("Asia/Tokyo")],
+    ),
+    "integers": (["100012", "-7"], [np.array([100012, -7], kind) for kind in ("int32", "int64", "float32", "float64")]),
+    "large integers": (["1000000000000000001"], [np.array([10**18 + 1]), [decimal.Decimal(10**18 + 1)]]),
+    "decimals": (["1.5", "2"], [[1.5, 2.0], [decimal.Decimal("1.50"), decimal.Decimal("2.00")]]),
+    "intervals": (
+        ["(0, 1]", "(1, 2]"],
+        [pd.arrays.IntervalArray.from_breaks(breaks) for breaks in ([0, 1, 2], [0.0, 1, 2])],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ONE_TEXT)
+def test_the_text_of_a_category_depends_on_neither_its_type_nor_its_unit(kind):
+    expected, columns = ONE_TEXT[kind]
+    for values in columns:
+        series = pd.Series(values)
+        frame = pd.DataFrame({"q": 1, "category": series.astype("category")})
+        roles = {"query": "q", "label": None}
+        if kind in ("integers", "large integers", "decimals"):
+            frame["id"] = series
+            roles["document_id"] = "id"
+        lists = from_table(frame, **roles)
+        for name in frame.columns[1:]:
+            assert lists.values(name).tolist() == [text.encode() for text in expected]
+
+
+@pytest.mark.parametrize("missing", [0.0, np.nan])
+def test_sparse_columns_are_read(missing):
+    sparse = pd.arrays.SparseArray([missing, missing, 1.0])
+    for frame in (pd.DataFrame({"q": [1, 1, 2], "x": sparse}), {"q": [1, 1, 2], "x": sparse}):
+        np.testing.assert_array_equal(from_table(frame, query="q", label=None).values("x"), [missing, missing, 1.0])
+
+
+@pytest.mark.parametrize(
+    "names", [(0, 1, 2), (np.int64(7), np.int64(8), "x"), (("id", "q"), ("id", "label"), ("x", "")), ("q", 1.5, True)]
+)
+def test_columns_may_have_names_that_are_not_text(names):
+    query, label, feature = names
+    frame = pd.DataFrame([[7, 1, 0.5], [8, 0, 0.25]], columns=pd.Index(names))
+    for options in ({}, {"features": [feature]}):
+        lists = from_table(frame, query=query, label=label, **options)
+        assert lists.roles.columns == [str(name) for name in names] and lists.query_ids.to_pylist() == [7, 8]
+
+
+def test_many_names_are_checked_in_linear_time():
+    names = [f"c{number}" for number in range(50_000)]
+    start = time.monotonic()
+    checks._check_names(names)
+    Roles.of([*names, "q"], query="q", label=None, features=names)
+    assert time.monotonic() - start < 5
+
+
 def test_time_zones_are_converted_to_utc():
     dates = pd.to_datetime(["2020-01-01 12:00", "2020-01-02 12:00"]).tz_localize("Asia/Tokyo")
-    lists = Lists.from_table(pd.DataFrame({"q": [1, 1], "x": dates}), query="q", label=None)
+    lists = from_table(pd.DataFrame({"q": [1, 1], "x": dates}), query="q", label=None)
     assert lists.values("x").tolist() == [1577847600, 1577934000]
 
 
 def test_queries_are_split_at_random_and_keep_their_order():
-    lists = Lists.from_arrays(np.ones([40, 1]), None, np.arange(40) // 2)
+    lists = from_arrays(np.ones([40, 1]), None, np.arange(40) // 2)
     rest, held = lists.split(0.25, seed=3)
     ids = [part.query_ids.to_pylist() for part in (rest, held)]
     assert len(ids[1]) == 5 and sorted(sum(ids, [])) == list(range(20)) and all(each == sorted(each) for each in ids)
@@ -265,13 +334,13 @@ def test_queries_are_split_at_random_and_keep_their_order():
 
 
 def test_shards_partition_the_queries():
-    lists = Lists.from_arrays(FEATURES, LABELS, QUERIES)
+    lists = from_arrays(FEATURES, LABELS, QUERIES)
     shards = [lists.shard(index, 2).query_ids.to_pylist() for index in range(2)]
     assert shards == [["b", "c", "e"], ["a", "d"]]
 
 
 def test_taken_queries_share_the_columns():
-    lists = Lists.from_arrays(FEATURES, LABELS, QUERIES)
+    lists = from_arrays(FEATURES, LABELS, QUERIES)
     taken = lists.take([3, 0])
     assert taken.rows.tolist() == [7, 0, 2, 5] and taken.table.num_rows == 4
     np.testing.assert_array_equal(taken.values("features"), FEATURES[[7, 0, 2, 5]])
@@ -282,19 +351,19 @@ def test_taken_queries_share_the_columns():
 
 def arrays(**changed):
     given = {"features": [[0.0], [1.0]], "labels": [0, 1], "qid": ["a", "a"], **changed}
-    return lambda: Lists.from_arrays(**given)
+    return lambda: from_arrays(**given)
 
 
 def table(frame=None, **changed):
     frame = pd.DataFrame({"q": [1, 1], "label": [0, 1], "x": [1.0, 2.0]}) if frame is None else frame
-    return lambda: Lists.from_table(frame, **{"query": "q", "label": "label", **changed})
+    return lambda: from_table(frame, **{"query": "q", "label": "label", **changed})
 
 
 def of(**columns):
     return table(pd.DataFrame({"q": [1, 1], "label": [0, 1], "x": [1.0, 2.0], **columns}))
 
 
-LISTS = Lists.from_arrays(FEATURES, LABELS, QUERIES)
+LISTS = from_arrays(FEATURES, LABELS, QUERIES)
 REFUSED = [
     (arrays(features=[[0.0], [np.nan]]), r"`features` must be finite float32 numbers, got nan in row 1, column 0."),
     (arrays(features=[[0.0], [1e39]]), r"`features` must be finite float32 numbers, got inf in row 1, column 0."),
@@ -309,7 +378,10 @@ REFUSED = [
     (arrays(labels=["0", "1"]), "`labels` must be numbers, got the type string."),
     (arrays(weights=[1.0, -2.0]), "`weights` must be finite float32 numbers >= 0, got -2.0 in row 1."),
     (arrays(propensities=[0.5, 0]), "`propensities` must be finite float32 numbers > 0, got 0.0 in row 1."),
-    (arrays(positions=[1, -1]), "`positions` must be finite float32 numbers >= 0, got -1 in row 1."),
+    (arrays(positions=[1, -1]), "`positions` must be whole numbers from 0 to 2147483647, got -1 in row 1."),
+    (arrays(positions=[1.7, 1]), "`positions` must be whole numbers from 0 to 2147483647, got 1.7 in row 0."),
+    (arrays(positions=[1, 3e9]), "`positions` must be whole numbers from 0 to 2147483647, got 3000000000.0 in row 1."),
+    (arrays(qid=["a", "\ud800"]), "`qid` must be text that UTF-8 has, got '\\ud800' in row 1."),
     (arrays(qid=["a"]), "`qid` must have one value per row, shape (2,), got (1,)."),
     (arrays(qid=["a"] * 3), "`qid` must have one value per row, shape (2,), got (3,)."),
     (arrays(qid=[1.0, np.nan]), "`qid` must be query ids without missing values, got None in row 1."),
@@ -337,7 +409,18 @@ REFUSED = [
     (of(x=[1.0, np.inf]), "column 'x' must be finite float32 numbers or missing, got inf in row 1."),
     (of(x=[1.0, 1e39]), "column 'x' must be finite float32 numbers or missing, got 1e+39 in row 1."),
     (of(x=[[1.0], [np.inf]]), "column 'x' must be finite float32 numbers or missing, got inf in row 1."),
-    (of(x=[1, "a"]), "`table` must have values of one type in each column: "),
+    (of(x=[1, "a"]), "column 'x' must have values of one type: "),
+    (of(x=pd.Categorical([1, "a"])), "column 'x' must have values of one type: "),
+    (of(x=pd.Categorical([(1, 2), (3, 4)])), "column 'x' must have ids or categories as text, numbers or dates, got "),
+    (of(x=np.array([1j, 2])), "column 'x' must be numbers, booleans, text, dates, durations, vectors "),
+    (of(x=pd.Series(["a", "\ud800"], dtype=object)), "column 'x' must be text that UTF-8 has, got '\\ud800' in row 1."),
+    (table({"q": ["a", "\ud800"]}), "column 'q' must be text that UTF-8 has, got '\\ud800' in row 1."),
+    (of(mask=[1, 2]), "`features` must not have the name 'mask', which batches have for the mask of the documents; "),
+    (of(**{"": [1, 2]}), "`features` must not have the name '', which is empty; rename the column."),
+    (table(pd.DataFrame({"q": [1], "p": [1], "position": [1]}), label=None, position="p"),
+     "`features` must not have the name 'position', which batches have for the positions; rename the column."),
+    (lambda: of(doc_id=[1, 2])().batches(1, ids=True),
+     "`ids` must be False, as there are features of these names, got True and ['doc_id']."),
     (of(x=[pd.Timestamp(0).time()] * 2), "column 'x' must be numbers, booleans, text, dates, durations, vectors "),
     (table(FRAME, query="qid", stack=True), "column 'name' must be numbers, got the type "),
     (lambda: LISTS.split(0.0), "`fraction` must be a number in (0, 1), got 0.0."),
@@ -383,7 +466,7 @@ def test_bad_values_of_files_have_their_path_column_and_row(changed, options, me
     frame.assign(q=frame["q"] + 5, **changed).to_parquet(paths[1])
     roles = {"query": "q", "label": "label", "cache_dir": tmp_path / "cache", **options}
     with pytest.raises(ValueError) as raised:
-        Lists.from_files(tmp_path / "*.parquet", **roles)
+        read_files(tmp_path / "*.parquet", **roles)
     assert str(raised.value) == f"{paths[1]}: {message}"
 
 
@@ -409,14 +492,14 @@ def test_files_are_found_by_patterns_folders_uris_and_file_systems(tmp_path):
         (f"file://{pattern}", None),
         (pattern, local),
     ):
-        lists = Lists.from_files(paths, filesystem=filesystem, cache_dir=tmp_path / "cache", **ROLES)
+        lists = read_files(paths, filesystem=filesystem, cache_dir=tmp_path / "cache", **ROLES)
         np.testing.assert_array_equal(lists.values("features"), FEATURES[SORTED])
     for paths, filesystem in ((f"{tmp_path}/no*", None), (f"{tmp_path}/no*", local)):
         with pytest.raises(ValueError, match="`paths` must match files, got '.*/no\\*', which matches none"):
-            Lists.from_files(paths, filesystem=filesystem, **ROLES)
+            read_files(paths, filesystem=filesystem, **ROLES)
     (tmp_path / "text.parquet").write_text("nonsense")
     with pytest.raises(ValueError, match="`paths` must be readable as parquet, got "):
-        Lists.from_files(tmp_path / "text.parquet", **ROLES)
+        read_files(tmp_path / "text.parquet", **ROLES)
 
 
 @pytest.mark.parametrize("portable", [False, True])
@@ -430,10 +513,10 @@ def test_many_small_record_batches_hold_whole_queries(tmp_path, monkeypatch, por
     frame["x"], frame["t"] = random.normal(size=200), [f"t{row}" for row in range(200)]
     frame.to_parquet(tmp_path / "a.parquet", row_group_size=7)
     roles = {"query": "q", "label": "label"}
-    lists = Lists.from_files(tmp_path / "a.parquet", cache_dir=tmp_path, **roles)
+    lists = read_files(tmp_path / "a.parquet", cache_dir=tmp_path, **roles)
     assert lists.table["x"].num_chunks > 10
     options = {"shuffle": True, "seed": 1, "ids": True, "portable": portable}
-    assert_same_batches(lists.batches(4, **options), Lists.from_table(frame, **roles).batches(4, **options))
+    assert_same_batches(lists.batches(4, **options), from_table(frame, **roles).batches(4, **options))
 
 
 def test_datasets_have_static_shapes():
@@ -453,7 +536,7 @@ def test_the_digest_is_that_of_the_content():
     frame = FRAME.assign(f1=FRAME["f1"].mask(FRAME["f1"] > 0.5), tags=[["a"], None, [], *[["b", "c"]] * 6])
 
     def digest(table):
-        return Lists.from_table(table, query="qid", label="label").digest()
+        return from_table(table, query="qid", label="label").digest()
 
     table = pa.Table.from_pandas(frame, preserve_index=False)
     same = [frame, frame.copy(), pa.concat_tables([table]), table.slice(0)]

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from tests.data.readers import as_numpy, assert_refused, example, integer, number, text
-from tfr_smooth.data import Lists
-from tfr_smooth.data.reading import records
+from tfr_smooth.data import from_arrays, from_table, read_records, write_records
+from tfr_smooth.data.reading import record_writer, records
 from tfr_smooth.serving.ranker_inputs import RankerInputs
 
 NAN = float("nan")
@@ -51,7 +51,7 @@ def write(path, *serialized):
 
 
 def read(path, **options):
-    return Lists.from_records(path, **{"query": "q", "label": "label", "cache_dir": path.parent / "cache", **options})
+    return read_records(path, **{"query": "q", "label": "label", "cache_dir": path.parent / "cache", **options})
 
 
 # The documents of two queries: prices and times may be missing, tags and sizes have any length.
@@ -123,7 +123,7 @@ def test_served_records_have_the_inputs_of_training(tmp_path):
 def test_records_without_ids_are_lists_of_their_own_and_numbered_features_are_in_order(kind, tmp_path):
     documents = [{"label": number(1), **{f"f_{index}": number(index) for index in range(12, 0, -1)}}]
     paths = [write(tmp_path / name, *[KINDS[kind]({}, documents)] * 2) for name in "ab"]
-    lists = Lists.from_records(paths, query=None, label="label", stack=True, kind=kind, cache_dir=tmp_path)
+    lists = read_records(paths, query=None, label="label", stack=True, kind=kind, cache_dir=tmp_path)
     assert lists.query_ids.to_pylist() == [1, 2, 3, 4]
     np.testing.assert_array_equal(lists.values("features"), [range(1, 13)] * 4)
 
@@ -135,11 +135,11 @@ def test_written_records_are_read_as_the_same_lists(tmp_path):
     frame["date"] = pd.to_datetime(["2020-01-01", "2020-01-02", None, "1969-12-31"])
     frame["noon"] = (frame["date"] + pd.Timedelta(hours=21)).dt.tz_localize("Asia/Tokyo")  # noon in UTC
     roles = {"query": "q", "label": "label", "weight": "w", "document_id": "id"}
-    lists = Lists.from_table(frame, **roles)
-    paths = lists.to_tfrecord(tmp_path / "r.gz", num_shards=2, context_features=["user"])
+    lists = from_table(frame, **roles)
+    paths = write_records(lists, tmp_path / "r.gz", num_shards=2, context_features=["user"])
     assert [path.name for path in paths] == ["r-00000-of-00002.gz", "r-00001-of-00002.gz"]
     assert gzip.decompress(paths[0].read_bytes()).count(b"user") == 1  # in the context
-    found = Lists.from_records(paths, cache_dir=tmp_path, **roles)
+    found = read_records(paths, cache_dir=tmp_path, **roles)
     assert found.query_ids.to_pylist() == [3, 1] and set(found.roles.features) == set(lists.roles.features)
     for name in set(lists.roles.columns) - {"date", "noon"}:
         np.testing.assert_array_equal(found.values(name), lists.values(name), err_msg=name)
@@ -152,15 +152,17 @@ def test_a_file_is_finished_before_the_next_one_begins(tmp_path, monkeypatch):
     """Many files do not need many open ones."""
     sizes = []
     monkeypatch.setattr(
-        records, "_serialized", lambda *_: sizes.append(sorted(f.stat().st_size for f in tmp_path.iterdir())) or [b"x"]
+        record_writer,
+        "_serialized",
+        lambda *_: sizes.append(sorted(f.stat().st_size for f in tmp_path.iterdir())) or [b"x"],
     )
-    Lists.from_arrays(np.zeros([3, 1]), None, [1, 2, 3]).to_tfrecord(tmp_path / "r", num_shards=3)
+    write_records(from_arrays(np.zeros([3, 1]), None, [1, 2, 3]), tmp_path / "r", num_shards=3)
     assert [sum(size > 0 for size in each) for each in sizes] == [0, 1, 2]
 
 
 def test_tensorflow_serving_reads_the_records(tmp_path):
     input_pb2 = pytest.importorskip("tensorflow_serving.apis.input_pb2", reason="tensorflow-serving-api is missing")
-    (path,) = Lists.from_arrays([[0.5], [1.5]], [1, 0], ["a", "a"]).to_tfrecord(tmp_path / "r")
+    (path,) = write_records(from_arrays([[0.5], [1.5]], [1, 0], ["a", "a"]), tmp_path / "r")
     (record,) = tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
     parsed = input_pb2.ExampleListWithContext.FromString(record)
     assert [each.features.feature["features"].float_list.value[:] for each in parsed.examples] == [[0.5], [1.5]]
@@ -168,10 +170,10 @@ def test_tensorflow_serving_reads_the_records(tmp_path):
 
 
 def test_files_appear_together_when_all_are_written(tmp_path, monkeypatch):
-    lists = Lists.from_arrays(np.zeros([3, 1]), None, [1, 2, 3])
-    monkeypatch.setattr(records, "_serialized", lambda part, _: [b""] if part.query_ids[0].as_py() < 3 else 1 / 0)
+    lists = from_arrays(np.zeros([3, 1]), None, [1, 2, 3])
+    monkeypatch.setattr(record_writer, "_serialized", lambda part, _: [b""] if part.query_ids[0].as_py() < 3 else 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        lists.to_tfrecord(tmp_path / "r", num_shards=3)
+        write_records(lists, tmp_path / "r", num_shards=3)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -239,13 +241,13 @@ def test_bad_files_and_arguments_are_refused(tmp_path):
     assert_refused(message, read, path, example_features=twice)
     lists = read(path)
     assert_refused(
-        "`num_shards` must be at most the number of queries, 2, got 3.", lists.to_tfrecord, path, num_shards=3
+        "`num_shards` must be at most the number of queries, 2, got 3.", write_records, lists, path, num_shards=3
     )
     with pytest.raises(ValueError, match="column 'price' must have one value in query 'a'"):
-        lists.to_tfrecord(tmp_path / "new", context_features=["price"])
-    lists.to_tfrecord(tmp_path / "s", num_shards=2)
+        write_records(lists, tmp_path / "new", context_features=["price"])
+    write_records(lists, tmp_path / "s", num_shards=2)
     with pytest.raises(ValueError, match=r"must match the existing files, got 1 and .*s-00000-of-00002"):
-        lists.to_tfrecord(tmp_path / "s.gz")
+        write_records(lists, tmp_path / "s.gz")
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(ValueError, match="r:record 2: truncated record"):
         read(path)

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from tests.data.readers import assert_refused
-from tfr_smooth.data import Lists, read_letor
+from tfr_smooth.data import read_letor
 from tfr_smooth.data.reading import text_files
 from tfr_smooth.data.reading.text_files import digest, expand_paths, numbered_lines, state_of
 
@@ -70,7 +70,7 @@ def test_every_truncation_is_refused(tmp_path, packer):
         path.write_bytes(packed[:length])
         if length == 0:
             with pytest.raises(ValueError, match=r"a\.txt.*: (truncated|the file has no documents)"):
-                Lists.from_letor(path)
+                read_letor(path)
         else:
             with pytest.raises(ValueError, match=rf"a\.txt\{ending}:\d+: truncated or damaged \w+ data: "):
                 lines(path)
@@ -87,7 +87,7 @@ def test_damaged_data_is_refused(tmp_path, packer, damage):
     path = tmp_path / f"a.txt{ending}"
     path.write_bytes(packed)
     with pytest.raises(ValueError, match=rf"a\.txt\{ending}:\d+: "):
-        Lists.from_letor(path)
+        read_letor(path)
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -96,7 +96,7 @@ def test_a_byte_order_mark_and_windows_line_ends_change_nothing(tmp_path, ending
     content = b"\xef\xbb\xbf1 qid:a 1:0.5 # docid = d1\n0 qid:b 1:2\n".replace(b"\n", line_end)
     path = tmp_path / f"a.txt{ending}"
     path.write_bytes(gzip.compress(content) if ending else content)
-    ((inputs, labels),) = read_letor(path, batch_size=2, ids=True)
+    ((inputs, labels),) = read_letor(path).batches(2, ids=True)
     assert labels.numpy().tolist() == [[1], [0]] and inputs["features"].numpy().ravel().tolist() == [0.5, 2]
     assert inputs["query_id"].numpy().tolist() == [b"a", b"b"]
     assert inputs["doc_id"].numpy().ravel().tolist() == [b"d1", b""]
@@ -107,8 +107,8 @@ def test_files_in_tensorflow_file_systems_are_read_by_name_and_pattern(ram):
     packed = write_remote(f"{ram}/c.txt.gz", gzip.compress(b"1 qid:c 1:9\n"))
     assert expand_paths(f"{ram}/*.txt") == names
     assert expand_paths([packed, names[0]]) == [packed, names[0]]
-    assert len(Lists.from_letor(f"{ram}/*.txt*")) == 3
-    ((inputs, _),) = read_letor(f"{ram}/*", batch_size=3)
+    assert len(read_letor(f"{ram}/*.txt*")) == 3
+    ((inputs, _),) = read_letor(f"{ram}/*").batches(3)
     assert inputs["features"].numpy().ravel().tolist() == [7, 7, 9]
 
 
@@ -124,7 +124,7 @@ def test_the_cache_of_a_remote_file_is_rewritten_when_the_file_changes(ram, tmp_
         if value > 1:
             tf.io.gfile.remove(path)  # This file system appends to an existing file.
         write_remote(path, b"1 qid:a 1:%d\n" % value)
-        ((inputs, _),) = read_letor(path, batch_size=1, cache_dir=tmp_path)
+        ((inputs, _),) = read_letor(path, cache_dir=tmp_path).batches(1)
         np.testing.assert_array_equal(inputs["features"], [[[value]]])
 
 

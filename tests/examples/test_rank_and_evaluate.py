@@ -29,7 +29,7 @@ def scored(folder):
     model.build([None, None, 16])
     model.save(folder / "best.keras")
     serving.export_ranker(model, folder / "export", num_features=16, warmup_list_sizes=())
-    scored = list(training.score_queries(model, data.read_letor(folder / "test.txt", batch_size=4, ids=True)))
+    scored = list(training.score_queries(model, data.read_letor(folder / "test.txt").batches(4, ids=True)))
     evaluation.write_qrels(folder / "qrels", scored)
     evaluation.write_run(folder / "first.run", scored)
     return scored

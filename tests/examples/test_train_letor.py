@@ -63,7 +63,7 @@ def test_metrics_run_file_and_export_are_those_of_the_model(finished, files):
     output, _ = finished
     model = tf.keras.models.load_model(output / "best.keras")
     rank = tf.saved_model.load(str(output / "export" / "1")).signatures["rank"]
-    dataset = data.read_letor(str(files["test"]), batch_size=7, ids=True)
+    dataset = data.read_letor(str(files["test"])).batches(7, ids=True)
     scored = list(training.score_queries(model, dataset))
     scores = {query.query_id: dict(zip(query.doc_ids, query.scores.tolist(), strict=True)) for query in scored}
     assert evaluation.read_run(output / "test.run") == {key: pytest.approx(scores[key], abs=1e-4) for key in scores}

@@ -106,7 +106,7 @@ def test_scores_do_not_depend_on_the_order_of_rows_and_columns_or_on_other_rows(
 def test_other_tables_train_and_score_like_dataframes(kind, ranker):
     if kind == "Lists":
         roles = {"label": "label", "query": "query"}
-        frame, new = (data.Lists.from_table(each, **roles) for each in (FRAME, NEW))
+        frame, new = (data.from_table(each, **roles) for each in (FRAME, NEW))
         roles = {}
     elif kind == "polars":
         polars = pytest.importorskip("polars")
@@ -128,7 +128,7 @@ def test_other_tables_train_and_score_like_dataframes(kind, ranker):
 
 def test_scores_of_lists_are_in_the_order_of_their_rows(ranker):
     shuffled = NEW.sample(frac=1.0, random_state=0)
-    lists = data.Lists.from_table(shuffled, label="label", query="query")
+    lists = data.from_table(shuffled, label="label", query="query")
     np.testing.assert_array_equal(ranker.predict(lists), ranker.predict(shuffled))
     chosen = lists.take([3, 1])
     np.testing.assert_allclose(
@@ -153,7 +153,7 @@ def test_features_prepared_for_each_batch_train_like_those_in_memory(kind, ranke
 @pytest.mark.slow
 def test_lists_of_files_train_like_their_table(ranker, tmp_path):
     FRAME.to_parquet(tmp_path / "train.parquet")
-    lists = data.Lists.from_files(tmp_path / "train.parquet", label="label", query="query", cache_dir=tmp_path)
+    lists = data.read_files(tmp_path / "train.parquet", label="label", query="query", cache_dir=tmp_path)
     fitted = tfr_smooth.Ranker(**SMALL).fit(lists, query_features=["age"])
     assert fitted.history_ == ranker.history_
     np.testing.assert_array_equal(fitted.predict(NEW), ranker.predict(NEW))
@@ -164,7 +164,7 @@ def test_the_held_out_queries_are_not_weighted():
     fitted = tfr_smooth.Ranker(**{**SMALL, "epochs": 1}, select_by="ndcg").fit(
         weighted, label="label", query="query", weight="weight"
     )
-    _, held = data.Lists.from_table(weighted, label="label", query="query", weight="weight").split(0.2, seed=0)
+    _, held = data.from_table(weighted, label="label", query="query", weight="weight").split(0.2, seed=0)
     values = fitted.evaluate(held, measures=["ndcg"])["ndcg"].mean
     assert fitted.history_["val_ndcg"] == [pytest.approx(values, abs=1e-6)]
 
@@ -338,7 +338,7 @@ def test_a_resumed_training_ends_like_an_uninterrupted_one(members, tmp_path, ca
 @pytest.mark.parametrize(("queries", "epochs"), [(2, 20), (101, 20), (250, 8), (2000, 5)])
 def test_many_queries_need_fewer_epochs(queries, epochs, monkeypatch):
     settings = {**SMALL, "epochs": None, "batch_size": 1, "validation_fraction": 0.0}
-    lists = data.Lists.from_arrays(
+    lists = data.from_arrays(
         np.eye(2)[np.arange(2 * queries) % 2], np.arange(2 * queries) % 2, np.arange(2 * queries) // 2
     )
     monkeypatch.setattr(plan, "train", lambda model, dataset_fn, epochs, **others: seen.append(epochs))
@@ -494,7 +494,7 @@ def test_numbers_that_are_equal_as_float32_are_refused(kind):
     names, column = {"label": "label", "query": "query"}, "column 'time'"
     table, arguments = frame, names
     if kind == "Lists":
-        table, arguments = data.Lists.from_table(frame, **names), {}
+        table, arguments = data.from_table(frame, **names), {}
     elif kind == "matrix":
         table, column = frame[["age", "time"]].to_numpy(), "column 1 of `X`"
         arguments = {"y": frame["label"], "qid": frame["query"]}
@@ -520,7 +520,7 @@ def without_one(ids):
 ARRAYS = numbers(NEW)
 SIZES = NEW.groupby("query", sort=False).size().tolist()
 IDS = without_one(NEW["query"].tolist())
-LISTS = data.Lists.from_table(NEW, label="label", query="query")
+LISTS = data.from_table(NEW, label="label", query="query")
 METHODS = {
     "fit": lambda ranker, *args, **kwargs: tfr_smooth.Ranker(**SMALL).fit(*args, **kwargs),
     "evaluate": lambda ranker, *args, **kwargs: ranker.evaluate(*args, **kwargs),

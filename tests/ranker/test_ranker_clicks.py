@@ -51,7 +51,7 @@ def test_propensities_remove_the_bias_of_what_was_shown(tmp_path):
 def test_batches_have_one_list_per_click_with_its_inverse_propensity(weight):
     log = LOG[LOG["session"] < 20].assign(a_weight=np.float32(3.0))
     roles = {"label": "click", "query": "session", "propensity": "propensity", "weight": weight}
-    lists = data.Lists.from_table(log, **roles, features=["a", "b", "c"], stack=True)
+    lists = data.from_table(log, **roles, features=["a", "b", "c"], stack=True)
     ((inputs, labels, weights),) = lists.batches(1000)
     clicked = LOG[(LOG["session"] < 20) & (LOG["click"] == 1)]
     assert 0 < len(clicked) < 200 and labels.shape[0] == len(clicked)

@@ -19,7 +19,7 @@ EPOCHS, BATCH_SIZE, NUM_FEATURES = 3, 8, 16
 
 
 def read(path, **kwargs):
-    return data.read_letor(str(path), batch_size=BATCH_SIZE, num_features=NUM_FEATURES, **kwargs)
+    return data.read_letor(str(path), num_features=NUM_FEATURES).batches(BATCH_SIZE, **kwargs)
 
 
 def a_model(strategy, **kwargs):
@@ -135,7 +135,7 @@ def train(strategy, folder, how):
 
 def train_on_shards(strategy, folder, _):
     """Trains on records: each worker reads its own lists."""
-    lists = data.Lists.from_records(
+    lists = data.read_records(
         folder / "train.tfrecord-*", query="query_id", label="label", document_id="document_id", cache_dir=folder
     )
 

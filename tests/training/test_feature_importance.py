@@ -25,7 +25,7 @@ def a_dataset(lists=120, batch_size=50, longest=9):
     queries = np.repeat(np.arange(lists), random.randint(3, longest + 1, lists))
     features = random.randn(len(queries), 4).astype(np.float32)
     labels = np.clip(np.round(features @ WEIGHTS), 0, 4)
-    return data.Lists.from_arrays(features, labels, queries).batches(batch_size)
+    return data.from_arrays(features, labels, queries).batches(batch_size)
 
 
 def test_drops_are_sorted_and_follow_the_known_weights():
@@ -74,7 +74,7 @@ def test_the_drop_is_the_change_of_the_metric_with_a_shuffled_feature():
             drops.append(ndcg(features) - ndcg(shuffled))
         expected[str(feature + 1)] = drops
     for batch_size in (7, 40):
-        dataset = data.Lists.from_arrays(features, labels, queries).batches(batch_size)
+        dataset = data.from_arrays(features, labels, queries).batches(batch_size)
         found = permutation_importance(Linear(), dataset, metrics.NDCGMetric(topn=3), repeats=3, seed=7)
         assert {name: pytest.approx(drops, abs=1e-6) for name, drops in expected.items()} == found.drops
 

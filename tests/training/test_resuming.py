@@ -28,7 +28,7 @@ def interrupt():
 
 def read(path, **kwargs):
     # One list size, for which everything is traced once.
-    return data.read_letor(str(path), batch_size=8, num_features=16, list_size=16, **kwargs)
+    return data.read_letor(str(path), num_features=16).batches(8, list_size=16, **kwargs)
 
 
 def run(files, directory, interrupt_at=None, seed=0, settings=None):

@@ -142,7 +142,7 @@ def test_queries_are_named_by_an_input_of_their_texts(shape):
 
 def test_a_functional_model_may_have_only_the_features_as_input():
     rows = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
-    dataset = data.Lists.from_arrays(rows, [1, 0, 0, 2, 1], ["0", "0", "1", "1", "1"]).batches(1, ids=True)
+    dataset = data.from_arrays(rows, [1, 0, 0, 2, 1], ["0", "0", "1", "1", "1"]).batches(1, ids=True)
     found = training.score_queries(twice(name="features"), dataset)
     assert [query.scores.tolist() for query in found] == [scores for _, _, scores in EXPECTED.values()]
 
@@ -151,8 +151,8 @@ def test_datasets_of_files_and_tables_without_ids_are_scored(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("1 qid:a 1:1\n0 qid:a 1:2\n0 qid:b 1:3\n2 qid:b 1:4\n1 qid:b 1:5\n")
     rows = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
-    arrays = data.Lists.from_arrays(rows, [1, 0, 0, 2, 1], group=[2, 3], weights=np.ones(5)).batches(1)
-    for dataset in (data.read_letor(path, batch_size=2), arrays):
+    arrays = data.from_arrays(rows, [1, 0, 0, 2, 1], group=[2, 3], weights=np.ones(5)).batches(1)
+    for dataset in (data.read_letor(path).batches(2), arrays):
         assert by_query(training.score_queries(lambda inputs: 2 * inputs["features"], dataset)) == EXPECTED
 
 
@@ -180,7 +180,7 @@ def test_plain_batches_of_several_lengths_are_not_retraced():
 
 def test_score_rows_returns_the_scores_in_the_order_of_the_rows():
     features = np.arange(11.0)[:, np.newaxis]
-    lists = data.Lists.from_arrays(features, None, [5, 1, 5, 2, 1, 5, 5, 2, 9, 1, 5])
+    lists = data.from_arrays(features, None, [5, 1, 5, 2, 1, 5, 5, 2, 9, 1, 5])
     scores = training.score_rows(lambda inputs: 2 * inputs["features"], lists, batch_size=2)
     assert scores.dtype == np.float32 and scores.tolist() == [2.0 * row for row in range(11)]
     chosen = training.score_rows(lambda inputs: inputs["features"], lists.take([2, 1]))

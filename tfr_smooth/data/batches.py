@@ -163,6 +163,9 @@ def _parts(lists: Lists, ids: bool) -> tuple[list[_Part], Callable[[list[tf.Tens
     if roles.position is not None:
         add("position", lists.column(roles.position), 0)
     if ids:
+        both = {"query_id", "doc_id"} & {*names}
+        if both:
+            raise ValueError(f"`ids` must be False, as there are features of these names, got True and {sorted(both)}.")
         texts = lists.query_ids
         texts = texts if column_values.is_text(texts.type) else texts.cast(pa.string())
         add("query_id", column_values.ColumnValues(pa.chunked_array([texts])), b"", True)

@@ -33,7 +33,7 @@ def one_list_per_click(inputs: dict[str, Any], clicks: tf.Tensor, weights: tf.Te
       >>> from tfr_smooth import data
       >>> features, clicks, positions = np.ones([3, 2]), np.array([1, 0, 1]), np.array([1, 2, 3])
       >>> propensities = 1.0 / positions
-      >>> dataset = data.Lists.from_arrays(features, clicks, ["a"] * 3, weights=1.0 / propensities).batches(8)
+      >>> dataset = data.from_arrays(features, clicks, ["a"] * 3, weights=1.0 / propensities).batches(8)
       >>> inputs, labels, weights = next(iter(dataset.map(data.one_list_per_click)))
       >>> labels.numpy().tolist(), weights.numpy().tolist()
       ([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]], [1.0, 3.0])
@@ -75,7 +75,7 @@ def draw_labels(
     Example:
       >>> from tfr_smooth import data
       >>> labels = [[2, 0], [1, 1], [0, 0]]  # relevance and purchase of three documents
-      >>> lists = data.Lists.from_arrays([[0.1], [0.2], [0.3]], labels, ["a", "a", "b"])
+      >>> lists = data.from_arrays([[0.1], [0.2], [0.3]], labels, ["a", "a", "b"])
       >>> dataset = lists.batches(2, num_epochs=3)
       >>> for inputs, drawn in data.draw_labels(dataset, [0.5, 0.5], seed=1):
       ...     print(drawn.numpy().tolist())

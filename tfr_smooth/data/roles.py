@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypedDict
 
 from typing_extensions import Required
 
 from tfr_smooth import _arguments
 
 DENSE = "features"  # the name of a column of type fixed_size_list<float32> with all features
+_RESERVED = {"": "which is empty", "mask": "which batches have for the mask of the documents"}
+_POSITION = "which batches have for the positions"
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # how Arrow and Parquet store the row labels of pandas
 
 
 class RoleNames(TypedDict, total=False):
-    """The columns by role, other than the query, as `Lists.from_table` takes them."""
+    """The columns by role, other than the query, as `from_table` takes them."""
 
     label: Required[str | Sequence[str] | Mapping[str, float] | None]
     features: Sequence[str] | None
@@ -42,7 +44,7 @@ class Roles:
 
     Example:
       >>> from tfr_smooth import data
-      >>> lists = data.Lists.from_table({"q": [7, 8], "click": [1, 0], "x": [0.1, 0.2]}, query="q", label="click")
+      >>> lists = data.from_table({"q": [7, 8], "click": [1, 0], "x": [0.1, 0.2]}, query="q", label="click")
       >>> lists.roles.query, lists.roles.labels, lists.roles.features
       ('q', ('click',), ('x',))
     """
@@ -68,6 +70,8 @@ class Roles:
     ) -> Roles:
         """Returns the roles of columns that exist.
 
+        Names that are not text, as pandas has them, are taken as text.
+
         Args:
           names: All columns.
           query: The column of query ids.
@@ -81,25 +85,33 @@ class Roles:
         Raises:
           ValueError: If a column does not exist or a weight is invalid.
         """
-        labels = () if label is None else (label,) if isinstance(label, str) else tuple(label)
+        known = set(names)
+
+        def checked(role: str, name: Any) -> str:
+            name = str(name)
+            return name if name in known else _arguments.name(role, name, names)
+
+        is_one = isinstance(label, str) or not isinstance(label, Iterable) or str(label) in known
+        labels = () if label is None else (label,) if is_one else tuple(label)
         weights = None
         if isinstance(label, Mapping):
             weights = tuple(_arguments.real(f"label[{name!r}]", value, least=0.0) for name, value in label.items())
             _arguments.weights("label", list(weights))
-        taken = {"query": [query], "label": labels, **{role: [name] for role, name in others.items() if name}}
-        for role, columns in taken.items():
-            for name in columns:
-                _arguments.name(role, name, names)
-        used = {name for columns in taken.values() for name in columns}
+        query, labels = checked("query", query), tuple(checked("label", name) for name in labels)
+        single = {role: None if name is None else checked(role, name) for role, name in others.items()}
         if features is not None:
             if isinstance(features, str) or len(set(features)) < len(features):
                 raise ValueError(f"`features` must be unique names of columns, got {features!r}.")
-            chosen = tuple(_arguments.name("features", name, names) for name in features)
+            chosen = tuple(checked("features", name) for name in features)
         else:
+            used = {query, *labels, *single.values()}
             chosen = tuple(name for name in names if name not in used and not _PANDAS_INDEX.fullmatch(name))
         if not chosen:
             raise ValueError("`features` must name at least one column, got none.")
-        return cls(query=query, labels=labels, label_weights=weights, features=chosen, **others)
+        reserved = _RESERVED if single.get("position") is None else {**_RESERVED, "position": _POSITION}
+        for name in set(chosen) & {*reserved}:
+            raise ValueError(f"`features` must not have the name {name!r}, {reserved[name]}; rename the column.")
+        return cls(query=query, labels=labels, label_weights=weights, features=chosen, **single)
 
     def stacked(self) -> Roles:
         """Returns the roles with the features in one column."""

@@ -71,7 +71,7 @@ class EncodedScorer(Scorer):
         Does nothing for other normalizations.
 
         Args:
-          dataset: Batches of (inputs, labels), such as from `data.read_letor`. Iterated once.
+          dataset: Batches of (inputs, labels), such as from `data.Lists.batches`. Iterated once.
         """
         if isinstance(self.normalizer, Standardize):
             self.normalizer.adapt(map(self._of_numbers, dataset) if self._blocks else dataset)

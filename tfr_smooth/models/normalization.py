@@ -189,8 +189,8 @@ class Standardize(_Normalizer):
         """Computes the mean and standard deviation of each feature, and replaces earlier ones.
 
         Args:
-          dataset: A finite dataset of `(inputs, labels)` or `inputs`, such as from `read_letor`: a dict with "features"
-            [batch, list, F] and optionally "mask" [batch, list].
+          dataset: A finite dataset of `(inputs, labels)` or `inputs`, such as from `Lists.batches`: a dict with
+            "features" [batch, list, F] and optionally "mask" [batch, list].
 
         Raises:
           ValueError: If the dataset has no real documents, a different number of features than the layer or a value

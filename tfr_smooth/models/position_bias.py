@@ -36,7 +36,7 @@ class PositionBias(Scorer):
       name: Name of the model. None uses Keras's default.
 
     Call with the inputs of the scorer as a dict and, for training, `position` [batch, list], integers from 1, 0 for
-    padding, as from `data.Lists.from_arrays(..., positions=)`. Returns the scores [batch, list] of the scorer; with
+    padding, as from `data.from_arrays(..., positions=)`. Returns the scores [batch, list] of the scorer; with
     `training=True`, the sum [batch, list], or the pair [batch, list, 2] if not additive.
 
     Raises:
@@ -48,7 +48,7 @@ class PositionBias(Scorer):
       >>> import numpy as np
       >>> from tfr_smooth import data, models
       >>> features, clicks, positions = np.ones([3, 2]), np.array([1, 0, 0]), np.array([1, 2, 3])
-      >>> dataset = data.Lists.from_arrays(features, clicks, ["a"] * 3, positions=positions).batches(8)
+      >>> dataset = data.from_arrays(features, clicks, ["a"] * 3, positions=positions).batches(8)
       >>> model = models.PositionBias(models.FeedForwardScorer(hidden=[4]), num_positions=3)
       >>> model.compile("adam", "softmax")
       >>> history = model.fit(dataset, verbose=0)

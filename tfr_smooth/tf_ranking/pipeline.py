@@ -124,7 +124,7 @@ class SimplePipeline(_Pipeline, tfr.keras.pipeline.SimplePipeline):
       >>> import tensorflow_ranking as tfr
       >>> from tfr_smooth import data, tf_ranking
       >>> paths = data.write_synthetic_letor(tempfile.mkdtemp(), num_queries=(8, 4, 2), num_features=32)
-      >>> files = [data.read_letor(str(paths[part]), batch_size=4, num_features=32) for part in ("train", "valid")]
+      >>> files = [data.read_letor(str(paths[part]), num_features=32).batches(4) for part in ("train", "valid")]
       >>> dataset_builder = tfr.keras.pipeline.NullDatasetBuilder(*files)
       >>> model_builder = tfr.keras.model.ModelBuilder(
       ...     tfr.keras.model.FeatureSpecInputCreator({}, {"features": tf.io.FixedLenFeature([32], tf.float32)}),

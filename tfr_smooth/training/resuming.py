@@ -35,9 +35,9 @@ class ResumableTraining(tf.keras.callbacks.Callback):
 
     The state is the model, its optimizer, the number of finished epochs and the state of the validation callback, in
     one `tf.train.Checkpoint`, so they are always consistent. An interrupted epoch is repeated from its start. With data
-    whose order depends only on the epoch (`data.read_letor` with `seed` and `first_epoch`), a resumed training run ends
-    with the same result as an uninterrupted one, except for dropout with Keras 2, whose state is not saved. Pass this
-    callback to `fit` after the validation callback.
+    whose order depends only on the epoch (`data.Lists.batches` with `seed` and `first_epoch`), a resumed training run
+    ends with the same result as an uninterrupted one, except for dropout with Keras 2, whose state is not saved. Pass
+    this callback to `fit` after the validation callback.
 
     With multiple workers, the chief writes the checkpoints and all workers restore them. After a failure, restart all
     workers.

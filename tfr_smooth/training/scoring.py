@@ -74,7 +74,7 @@ def score_rows(model: Callable[..., tf.Tensor], lists: data.Lists, *, batch_size
 
     Args:
       model: A Keras model or a function, as for `score_queries`.
-      lists: The lists, such as from `data.Lists.from_table`.
+      lists: The lists, such as from `data.from_table`.
       batch_size: Queries per batch, >= 1.
 
     Returns:
@@ -87,7 +87,7 @@ def score_rows(model: Callable[..., tf.Tensor], lists: data.Lists, *, batch_size
       >>> import pandas as pd
       >>> import tfr_smooth
       >>> frame = pd.DataFrame({"qid": [7, 8, 7], "bm25": [0.5, 0.9, 0.1]})
-      >>> lists = tfr_smooth.data.Lists.from_table(frame, query="qid", label=None, stack=True)
+      >>> lists = tfr_smooth.data.from_table(frame, query="qid", label=None, stack=True)
       >>> frame["score"] = tfr_smooth.training.score_rows(lambda inputs: 2 * inputs["features"], lists)
       >>> frame["score"].round(1).astype(str).tolist()
       ['1.0', '1.8', '0.2']

@@ -199,7 +199,7 @@ class ExactValidation(Validation):
     writes.
 
     Args:
-      dataset: A finite dataset of (inputs, labels) or (inputs, labels, weights), such as from `data.read_letor`.
+      dataset: A finite dataset of (inputs, labels) or (inputs, labels, weights), such as from `data.Lists.batches`.
       metrics: Metrics to compute, such as `metrics.NDCGMetric()`. Do not use them elsewhere.
       monitor: The name of the metric that determines the best epoch. None uses the first metric. NaN is never best.
       mode: "max" if higher is better, "min" if lower is better, "last" if the last epoch is the best.

@@ -16,6 +16,61 @@ from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.roles import DENSE, Roles
 
 
+def from_arrays(
+    features: Any,
+    labels: Any = None,
+    qid: Any = None,
+    *,
+    group: Any = None,
+    weights: Any = None,
+    propensities: Any = None,
+    positions: Any = None,
+    document_ids: Any = None,
+) -> Lists:
+    """Returns the lists of arrays with one row per document.
+
+    Args:
+      features: Finite numbers [rows, num_features], stored as float32: subtract an offset from large numbers with
+        small differences.
+      labels: Finite numbers >= 0, [rows], or [rows, objectives] for labels of several objectives. None for
+        unlabeled documents.
+      qid: The query of each row, [rows], as numbers or text, in any order.
+      group: Alternative to `qid`: the number of rows per query, integers >= 1, [queries], for rows sorted by query
+        as in LightGBM and XGBoost. Exactly one of them must be given.
+      weights: Finite numbers >= 0, [rows]. For one weight per query, repeat it in all rows of the query.
+      propensities: Numbers > 0, [rows], if the labels are clicks: see `batches`.
+      positions: Whole numbers >= 0 at which the documents were shown, [rows], for `models.PositionBias`.
+      document_ids: The ids of the documents, [rows]. None uses the numbers of the rows.
+
+    Returns:
+      The lists. The features are one column, "features".
+
+    Raises:
+      ValueError: If an argument is invalid. The message names the row of an invalid value.
+
+    Time and memory O(rows * num_features); float32 features are not copied.
+
+    Example:
+      >>> from tfr_smooth import data
+      >>> lists = data.from_arrays([[0.1], [0.2], [0.3]], [1, 0, 2], group=[2, 1])
+      >>> for inputs, labels in lists.batches(2):
+      ...     labels.numpy().tolist()
+      [[1.0, 0.0], [2.0, -1.0]]
+    """
+    table = dense_table("features", features)
+    if not len(table):
+        raise ValueError("`features` must have at least one row, got none.")
+    of_roles = {
+        "query": queries(qid, group, len(table)),
+        "label": ("labels", labels),
+        "weight": ("weights", weights),
+        "propensity": ("propensities", propensities),
+        "position": ("positions", positions),
+        "document_id": ("document_ids", document_ids),
+    }
+    return lists_of(table, of_roles, argument="features")
+
+
 def lists_of(table: pa.Table, arrays: Mapping[str, tuple[str, Any]], *, argument: str, **names: Any) -> Lists:
     """Returns the lists of a table and of arrays with one value per row.
 
@@ -23,7 +78,7 @@ def lists_of(table: pa.Table, arrays: Mapping[str, tuple[str, Any]], *, argument
       table: The table; of a matrix, its only column is `DENSE`.
       arrays: By role, an argument's name and its values or None; labels may be [rows, objectives].
       argument: The name of the argument of the table.
-      **names: By role, columns of the table, as for `Lists.from_table`; the label may be the names of the labels that
+      **names: By role, columns of the table, as for `from_table`; the label may be the names of the labels that
         are given as [rows, objectives], possibly with weights.
 
     Returns:
@@ -82,14 +137,12 @@ def dense_table(argument: str, values: Any, *, missing: bool = False) -> pa.Tabl
 def column(argument: str, values: Any, rows: int) -> pa.Array:
     """Returns values as an Arrow array of this length."""
     array = np.asarray(values)
-    if array.dtype.kind == "U" and not hasattr(values, "dtype"):
-        array = np.asarray(values, object)  # NumPy converts missing values and numbers to text.
+    if array.dtype.kind in "Uf" and not hasattr(values, "dtype"):
+        # NumPy makes text of missing values and numbers, and floats of large integers.
+        array = np.asarray(values, object)
     if array.shape != (rows,):
         raise ValueError(f"`{argument}` must have one value per row, shape ({rows},), got {array.shape}.")
-    try:
-        return pa.array(array, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise ValueError(f"`{argument}` must have values of one type: {error}.") from None
+    return checks.as_array(f"`{argument}`", array)
 
 
 def queries(qid: Any, group: Any, rows: int) -> tuple[str, Any]:
@@ -101,7 +154,7 @@ def queries(qid: Any, group: Any, rows: int) -> tuple[str, Any]:
         return "qid", qid
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-        raise ValueError(f"`group` must be integers >= 1, got {group!r}.")
+        raise ValueError(f"`group` must be integers >= 1, got {checks.shown(group)}.")
     if sizes.sum() != rows:
         raise ValueError(f"`group` must add up to the number of rows, {rows}, got a sum of {sizes.sum()}.")
     return "group", np.repeat(np.arange(len(sizes)), sizes)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+import decimal
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
@@ -14,6 +17,7 @@ from tfr_smooth.data.roles import DENSE, Roles
 
 _FEATURE_KINDS = "numbers, booleans, text, dates, durations, vectors or sets of numbers or text"
 _MICROSECONDS_PER_DAY = 86400e6
+_INTERVAL = "pandas.interval"
 _LONGEST = 60  # characters of a value in a message
 # More chunks than this would make batches slow.
 _MOST_CHUNKS = 64
@@ -55,23 +59,60 @@ def as_arrow(table: Any) -> pa.Table:
         )
     if hasattr(table, "collect") and not hasattr(table, "__arrow_c_stream__"):
         raise ValueError("`table` must be a table, got a lazy one; pass `table.collect()`.")
-    is_pandas = hasattr(table, "iloc")
-    _check_names(list(map(str, table.columns)) if is_pandas else [])
-    try:
-        found = pa.Table.from_pandas(table, preserve_index=False) if is_pandas else pa.table(table)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
-        problem = " ".join(map(str, error.args))
-        raise ValueError(f"`table` must have values of one type in each column: {problem}") from None
-    _check_names(found.column_names)
+    if hasattr(table, "iloc"):
+        names = [str(label) for label in table.columns]
+        _check_names(names)
+        found = _converted(
+            lambda: pa.Table.from_pandas(table, preserve_index=False), names, lambda place: table.iloc[:, place]
+        )
+    elif isinstance(table, Mapping):
+        names, columns = [str(label) for label in table], list(table.values())
+        _check_names(names)
+        found = _converted(lambda: pa.table(dict(zip(names, columns, strict=True))), names, columns.__getitem__)
+    else:
+        found = pa.table(table)
+        _check_names(found.column_names)
     if any(column.num_chunks > _MOST_CHUNKS for column in found.columns):
         found = found.combine_chunks()
     return found.replace_schema_metadata(None)
 
 
+def _converted(convert: Callable[[], pa.Table], names: list[str], column: Callable[[int], Any]) -> pa.Table:
+    """Returns the table; where Arrow refuses a column, it is converted alone, so that an error names it."""
+    try:
+        return convert()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.table({name: as_array(f"column {name!r}", column(place)) for place, name in enumerate(names)})
+
+
+def as_array(what: str, values: Any) -> Any:
+    """Returns values as an Arrow array.
+
+    Args:
+      what: Names the values, for messages.
+      values: The values.
+    """
+    if hasattr(getattr(values, "dtype", None), "fill_value"):  # a sparse array of pandas
+        values = np.asarray(values)
+    try:
+        try:
+            return pa.array(values, from_pandas=True)
+        except OverflowError:  # integers of more than 64 bits
+            return pa.array(values, pa.decimal256(76, 0), from_pandas=True)
+    except pa.ArrowNotImplementedError:
+        got = getattr(values, "dtype", type(values).__name__)
+        raise ValueError(f"{what} must be {_FEATURE_KINDS}, got the type {got}.") from None
+    except UnicodeEncodeError as error:
+        row = next(row for row, value in enumerate(values) if value == error.object)
+        raise ValueError(f"{what} must be text that UTF-8 has, got {shown(error.object)} in row {row}.") from None
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{what} must have values of one type: {' '.join(map(str, error.args))}") from None
+
+
 def _check_names(names: list[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"`table` must have each column once, got {name!r} {names.count(name)} times.")
+    name, number = max(collections.Counter(names).items(), key=operator.itemgetter(1), default=("", 0))
+    if number > 1:
+        raise ValueError(f"`table` must have each column once, got {name!r} {number} times.")
 
 
 def checked(
@@ -96,11 +137,9 @@ def checked(
         if name is not None:
             found[name] = _numbers(where(name), table[name], ">" if name == roles.propensity else ">=")
     if roles.position is not None:
-        found[roles.position] = _numbers(where(roles.position), table[roles.position], ">=").cast(
-            pa.int32(), safe=False
-        )
+        found[roles.position] = _positions(where(roles.position), table[roles.position])
     if roles.document_id is not None:
-        found[roles.document_id] = _text(where(roles.document_id), table[roles.document_id])
+        found[roles.document_id] = _document_ids(where(roles.document_id), table[roles.document_id])
     if stack:
         matrix = np.empty((len(table), len(roles.features)), np.float32)
         for place, name in enumerate(roles.features):
@@ -134,14 +173,59 @@ def refuse_where(wrong: Any, where: Where, expected: str, column: Any) -> None:
         refuse(where, expected, column[row], row)
 
 
-def _plain(column: Any) -> Any:
+def id_text(where: Where, column: Any) -> Any:
+    """Returns ids or categories as text, the same for all types and units that a value may have.
+
+    Whole numbers have no decimal point, dates no fraction or time of only zeros.
+
+    Args:
+      where: Describes the column, for messages.
+      column: Text, numbers, booleans, dates or intervals of these.
+
+    Raises:
+      ValueError: If the values are of another type.
+    """
+    kind, text = column.type, pa.large_string()
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([id_text(where, chunk) for chunk in column.chunks], text)
+    if pa.types.is_decimal(kind):
+        codes = column.dictionary_encode()
+        return pa.array(map(_decimal_text, codes.dictionary.to_pylist()), text).take(codes.indices)
+    if pa.types.is_floating(kind):
+        numbers = pc.if_else(pc.is_nan(column), None, column.cast(pa.float64()))
+        whole = pc.and_(pc.equal(numbers, pc.round(numbers)), pc.less(pc.abs(numbers), 2.0**63))
+        integers = pc.if_else(whole, numbers, 0.0).cast(pa.int64())
+        return pc.if_else(whole, integers.cast(text), numbers.cast(text))
+    if is_date(kind):
+        if pa.types.is_timestamp(kind):
+            column = column.cast(pa.timestamp(kind.unit))  # without a time zone: in UTC
+        return pc.replace_substring_regex(column.cast(text), r"(\.\d*[1-9])0+$|(?: 00:00:00)?(?:\.0+)?$", r"\1")
+    if getattr(kind, "extension_name", "") == _INTERVAL:
+        ends = [id_text(where, end) for end in column.storage.flatten()]
+        first, last = "[("[kind.closed in ("right", "neither")], ")]"[kind.closed in ("right", "both")]
+        joined = pc.binary_join_element_wise(*ends, pa.scalar(", ", text))
+        return pc.binary_join_element_wise(pa.scalar(first, text), joined, pa.scalar(last, text), pa.scalar("", text))
+    if is_text(kind) or is_number(kind):
+        return column.cast(text)
+    raise ValueError(f"{where} must have ids or categories as text, numbers or dates, got the type {kind}.")
+
+
+def _decimal_text(value: decimal.Decimal | None) -> str | None:
+    text = None if value is None else format(value, "f")  # Arrow would write some with an exponent.
+    return text.rstrip("0").rstrip(".") if text and "." in text else text
+
+
+def _plain(where: Where, column: Any) -> Any:
     """Returns a column without dictionaries, views and half floats, which not all functions of Arrow take."""
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        # Categories are text, also if they are numbers.
-        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        texts = [chunk.dictionary.cast(pa.large_string()).take(chunk.indices) for chunk in chunks]
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    if pa.types.is_dictionary(kind):  # Categories are text, also if they are numbers.
+        texts = [id_text(where, chunk.dictionary).take(chunk.indices) for chunk in chunks]
         return pa.chunked_array(texts, pa.large_string())
+    if isinstance(kind, pa.BaseExtensionType):
+        if kind.extension_name == _INTERVAL:
+            return id_text(where, column)
+        return pa.chunked_array([chunk.storage for chunk in chunks], kind.storage_type)
     if pa.types.is_string_view(kind):
         return column.cast(pa.large_string())
     if pa.types.is_decimal(kind):
@@ -151,9 +235,14 @@ def _plain(column: Any) -> Any:
     return column
 
 
+def _ids(where: Where, column: Any) -> Any:
+    """Returns a column of ids; decimals are text, which holds all their digits."""
+    return id_text(where, column) if pa.types.is_decimal(column.type) else _plain(where, column)
+
+
 def query_ids(where: Where, column: Any) -> Any:
     """Returns a column of query ids, without missing values."""
-    column = _plain(column)
+    column = _ids(where, column)
     expected = "query ids without missing values"
     refuse_where(pc.is_null(column, nan_is_null=True), where, expected, column)
     if not (is_number(column.type) or is_text(column.type) or is_date(column.type)):
@@ -163,7 +252,7 @@ def query_ids(where: Where, column: Any) -> Any:
 
 def _numbers(where: Where, column: Any, sign: str = "") -> Any:
     """Returns a column of finite numbers as float32; `sign` is ">" or ">=" if they must be above or at least 0."""
-    column = _plain(column)
+    column = _plain(where, column)
     if not is_number(column.type):
         raise ValueError(f"{where} must be numbers, got the type {column.type}.")
     known = pc.fill_null(column.cast(pa.float32(), safe=False), np.nan)
@@ -174,11 +263,23 @@ def _numbers(where: Where, column: Any, sign: str = "") -> Any:
     return known
 
 
-def _text(where: Where, column: Any) -> Any:
-    column = _plain(column)
-    if not (is_text(column.type) or is_number(column.type)):
-        raise ValueError(f"{where} must be text or numbers, got the type {column.type}.")
-    return column if is_text(column.type) else column.cast(pa.large_string())
+def _positions(where: Where, column: Any) -> Any:
+    """Returns a column of positions as int32."""
+    numbers = _plain(where, column)
+    if not is_number(numbers.type):
+        raise ValueError(f"{where} must be numbers, got the type {numbers.type}.")
+    numbers = pc.fill_null(numbers.cast(pa.float64(), safe=False), np.nan)
+    most = np.iinfo(np.int32).max
+    good = pc.and_(
+        pc.equal(numbers, pc.round(numbers)), pc.and_(pc.greater_equal(numbers, 0), pc.less_equal(numbers, most))
+    )
+    refuse_where(pc.invert(good), where, f"whole numbers from 0 to {most}", column)
+    return numbers.cast(pa.int32())
+
+
+def _document_ids(where: Where, column: Any) -> Any:
+    column = _ids(where, column)
+    return column if is_text(column.type) else id_text(where, column)
 
 
 def feature(where: Where, column: Any, part: bool = False) -> Any:
@@ -194,7 +295,7 @@ def feature(where: Where, column: Any, part: bool = False) -> Any:
     if pa.types.is_duration(kind):
         column = pc.divide(column.cast(pa.duration("us"), safe=False).cast(pa.int64()), _MICROSECONDS_PER_DAY)
     elif not is_list:
-        column = _plain(column)
+        column = _plain(where, column)
     elif pa.types.is_null(kind.value_type) and not part:  # such as the empty set of a table of one row
         return pa.chunked_array([pa.nulls(len(column), pa.float32())])
     elif pa.types.is_string_view(kind.value_type):

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import tensorflow as tf
 
 from tfr_smooth import _arguments, _files
 from tfr_smooth.data.column_values import ColumnValues, dense_column
@@ -27,105 +26,53 @@ _ROWS_AT_ONCE = 2**14
 def read_letor(
     file_pattern: FilePattern,
     *,
-    batch_size: int,
     num_features: int | None = None,
     format: LetorFormat | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
-    **options: Any,
-) -> tf.data.Dataset:
-    r"""Reads LETOR files into a dataset of padded query batches: `Lists.from_letor(...).batches(...)`.
+) -> Lists:
+    r"""Returns the lists of LETOR or SVMlight text files.
+
+    A line of a file is `label qid:text index:value ... # comment`, and the lines of a query are contiguous. Labels
+    are numbers >= 0. Feature indices start at 1, in any order; features that a line omits are 0. The text after
+    `qid:` may be any text without whitespace. Blank lines and lines that start with `#` are skipped. Lines may have
+    Windows line ends, and a file may start with a UTF-8 byte order mark. The document id is X in a comment
+    `#docid = X`, and "" if there is none. `format` describes other formats.
+
+    The files are parsed once, into a file of the cache folder that later calls in any process map into memory. So
+    the lists may be larger than memory.
 
     Args:
-      file_pattern: A path, a glob pattern, or a list of these, as for `Lists.from_letor`.
-      batch_size: Queries per batch, >= 1.
-      num_features: Width of the feature matrix, >= 1. None uses the highest index in the files.
+      file_pattern: A path, a glob pattern, or a list of these, on disk or on a file system of `tf.io.gfile`
+        (`gs://`, `hdfs://`, ...). Files that end in `.gz`, `.bz2` or `.zst` are decompressed. Matches of a pattern
+        are read in sorted order, a list in its own order.
+      num_features: Width of the feature matrix, >= 1; a higher index in a file is an error. None uses the highest
+        index in the files.
       format: The format of the files. None uses the defaults of `LetorFormat`.
-      cache_dir: The cache folder, as for `Lists.from_letor`.
-      **options: Options of `Lists.batches`, such as `shuffle`, `seed`, `list_size` and `ids`.
+      cache_dir: The cache folder, created if missing. Its files are written again when a source has changed (its
+        size or modification time), and when they are damaged. None uses `$XDG_CACHE_HOME/tfr_smooth/lists`, by
+        default `~/.cache/tfr_smooth/lists`.
 
     Returns:
-      A dataset of `(inputs, labels)`, labels float32 [batch, list] with -1 for padding, and `inputs` a dict of
-      "features", float32 [batch, list, num_features], and "mask", bool [batch, list], as described in `Lists.batches`.
+      The lists. The features are one column, "features".
 
     Raises:
-      ValueError: As `Lists.from_letor` and `Lists.batches`.
+      ValueError: If an argument is invalid, a pattern matches no file, or the input is malformed
+        (`path:line: problem`): a label or value that is not a finite float32 number, a negative label, no query id,
+        an index that is below 1, repeated in a line or greater than `num_features`, a query whose lines are not
+        contiguous or are in two files, a file without documents or features, damaged compressed data, or a query
+        id that is not UTF-8.
 
-    Example:
-      >>> import os, tempfile
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     path = os.path.join(folder, "train.txt")
-      ...     with open(path, "w") as file:
-      ...         _ = file.write("1 qid:a 1:0.5 2:2 #docid = d7\n0 qid:a 2:1\n0 qid:b 1:0.1\n")
-      ...     dataset = read_letor(path, batch_size=2, cache_dir=folder)
-      ...     inputs, labels = next(iter(dataset))
-      >>> inputs["features"].shape, inputs["mask"].numpy().tolist(), labels.numpy().tolist()
-      (TensorShape([2, 2, 2]), [[True, True], [True, False]], [[1.0, 0.0], [0.0, -1.0]])
-    """
-    lists = Lists.from_letor(file_pattern, num_features=num_features, format=format, cache_dir=cache_dir)
-    return lists.batches(batch_size, **options)
-
-
-def read_split(
-    files: Mapping[str, FilePattern],
-    *,
-    num_features: int | None = None,
-    format: LetorFormat | None = None,
-    cache_dir: str | os.PathLike[str] | None = None,
-) -> dict[str, Lists]:
-    r"""Reads training, validation and test files, and refuses what would otherwise fail hours later.
-
-    Args:
-      files: The files of "train", "valid" and "test", each as for `Lists.from_letor`.
-      num_features: The width of the feature matrix, >= 1. None uses that of the training files.
-      format: The format of the files. None uses the defaults of `LetorFormat`.
-      cache_dir: The cache folder, as for `Lists.from_letor`.
-
-    Returns:
-      The lists of each part, with the same number of features.
-
-    Raises:
-      ValueError: If files or rows of a part are malformed, a part has more features than the matrix, all training or
-        all validation labels are 0, or validation or test labels are fractions or exceed 1023, which trec_eval does not
-        support. The message names the part.
+    Time is linear in the size of the files. Memory holds about 64 MB of features, and the query ids.
 
     Example:
       >>> import pathlib, tempfile
-      >>> folder = pathlib.Path(tempfile.mkdtemp())
-      >>> _ = (folder / "a").write_text("1 qid:1 2:1\n"), (folder / "b").write_text("1 qid:1 1:1\n")
-      >>> parts = read_split({"train": folder / "a", "valid": folder / "a", "test": folder / "b"}, cache_dir=folder)
-      >>> {part: (len(lists), lists.num_features) for part, lists in parts.items()}
-      {'train': (1, 2), 'valid': (1, 2), 'test': (1, 2)}
+      >>> from tfr_smooth import data
+      >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.txt"
+      >>> _ = path.write_text("1 qid:a 1:0.5 2:2 #docid = d7\n0 qid:a 2:1\n0 qid:b 1:0.1\n")
+      >>> lists = data.read_letor(path, cache_dir=path.parent)
+      >>> lists.summary()[:4], lists.values("features").tolist()
+      ((2, 3, 2, 2), [[0.5, 2.0], [0.0, 1.0], [0.10000000149011612, 0.0]])
     """
-    width, found = num_features, {}
-    for part, pattern in files.items():
-        try:
-            found[part] = Lists.from_letor(pattern, num_features=width, format=format, cache_dir=cache_dir)
-        except ValueError as error:
-            hint = ", the width of the training files" if num_features is None and "exceeds" in str(error) else ""
-            raise ValueError(f"{part}: {error}{hint}") from None
-        width = width or found["train"].num_features
-        summary = found[part].summary()
-        if part != "test" and summary.highest_label == 0:
-            raise ValueError(f"`{part}` must have a label above 0, got 0 for all {summary.documents} documents.")
-        if part != "train" and not (summary.whole_labels and summary.highest_label <= _MAX_LABEL):
-            kind = f"labels up to {summary.highest_label:g}" if summary.whole_labels else "fractional labels"
-            raise ValueError(
-                f"`{part}` must have labels that are whole numbers from 0 to {_MAX_LABEL}, for trec_eval, got {kind}."
-            )
-    return found
-
-
-class _WiderError(Exception):
-    """A document has more features than those before."""
-
-
-def lists_of(
-    file_pattern: FilePattern,
-    num_features: int | None,
-    format: LetorFormat | None,
-    cache_dir: str | os.PathLike[str] | None,
-) -> Lists:
-    """Implements `Lists.from_letor`."""
     format = LetorFormat() if format is None else _arguments.instance("format", format, LetorFormat)
     num_features = _arguments.integer_or_none("num_features", num_features, least=1)
     paths = expand_paths(file_pattern)
@@ -149,6 +96,60 @@ def lists_of(
     if width == 0:
         raise ValueError(f"`file_pattern` must match files with features, got none in {paths}.")
     return convert(lambda: tables(width))
+
+
+def read_split(
+    files: Mapping[str, FilePattern],
+    *,
+    num_features: int | None = None,
+    format: LetorFormat | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+) -> dict[str, Lists]:
+    r"""Reads training, validation and test files, and refuses what would otherwise fail hours later.
+
+    Args:
+      files: The files of "train", "valid" and "test", each as for `read_letor`.
+      num_features: The width of the feature matrix, >= 1. None uses that of the training files.
+      format: The format of the files. None uses the defaults of `LetorFormat`.
+      cache_dir: The cache folder, as for `read_letor`.
+
+    Returns:
+      The lists of each part, with the same number of features.
+
+    Raises:
+      ValueError: If files or rows of a part are malformed, a part has more features than the matrix, all training or
+        all validation labels are 0, or validation or test labels are fractions or exceed 1023, which trec_eval does not
+        support. The message names the part.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> folder = pathlib.Path(tempfile.mkdtemp())
+      >>> _ = (folder / "a").write_text("1 qid:1 2:1\n"), (folder / "b").write_text("1 qid:1 1:1\n")
+      >>> parts = read_split({"train": folder / "a", "valid": folder / "a", "test": folder / "b"}, cache_dir=folder)
+      >>> {part: (len(lists), lists.num_features) for part, lists in parts.items()}
+      {'train': (1, 2), 'valid': (1, 2), 'test': (1, 2)}
+    """
+    width, found = num_features, {}
+    for part, pattern in files.items():
+        try:
+            found[part] = read_letor(pattern, num_features=width, format=format, cache_dir=cache_dir)
+        except ValueError as error:
+            hint = ", the width of the training files" if num_features is None and "exceeds" in str(error) else ""
+            raise ValueError(f"{part}: {error}{hint}") from None
+        width = width or found["train"].num_features
+        summary = found[part].summary()
+        if part != "test" and summary.highest_label == 0:
+            raise ValueError(f"`{part}` must have a label above 0, got 0 for all {summary.documents} documents.")
+        if part != "train" and not (summary.whole_labels and summary.highest_label <= _MAX_LABEL):
+            kind = f"labels up to {summary.highest_label:g}" if summary.whole_labels else "fractional labels"
+            raise ValueError(
+                f"`{part}` must have labels that are whole numbers from 0 to {_MAX_LABEL}, for trec_eval, got {kind}."
+            )
+    return found
+
+
+class _WiderError(Exception):
+    """A document has more features than those before."""
 
 
 def _tables(paths: list[str], width: int | None, format: LetorFormat) -> Iterator[pa.Table]:
@@ -180,11 +181,31 @@ def _with_minima(batch: pa.RecordBatch) -> pa.Table:
     return pa.table({**dict(zip(batch.schema.names, batch.columns, strict=True)), DENSE: dense_column(filled)})
 
 
-def write(lists: Lists, path: str | os.PathLike[str]) -> None:
-    """Implements `Lists.to_letor`."""
+def write_letor(lists: Lists, path: str | os.PathLike[str]) -> None:
+    r"""Writes the documents as a LETOR text file, which `read_letor` reads as the same lists.
+
+    Args:
+      lists: The lists.
+      path: The file to write, atomically; compressed if its name ends in ".gz", ".bz2" or ".zst". Floats have as
+        many digits as float32 needs.
+
+    Raises:
+      ValueError: If the features are not one column "features", there are several labels, or an id has whitespace.
+
+    Time is linear in the number of values. Memory holds 16,384 documents.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> from tfr_smooth import data
+      >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.txt"
+      >>> data.write_letor(data.from_arrays([[0.1, 2], [0.2, 0]], [1, 0], ["a", "a"]), path)
+      >>> path.read_text()
+      '1 qid:a 1:0.1 2:2\n0 qid:a 1:0.2 2:0\n'
+    """
     if lists.roles.features != (DENSE,) or len(lists.roles.labels) > 1:
         raise ValueError(
-            f"`to_letor` must have one column {DENSE!r} and at most one label, got the columns {lists.roles.columns}."
+            f"`write_letor` must have one column {DENSE!r} and at most one label, "
+            f"got the columns {lists.roles.columns}."
         )
     ids = [str(each) for each in lists.query_ids.to_pylist()]
     with _files.replacing(path) as temporary, pa.output_stream(os.fspath(temporary), buffer_size=1 << 16) as file:
@@ -210,7 +231,7 @@ def _lines(lists: Lists, ids: list[str]) -> Iterator[bytes]:
 
 def _word(text: str) -> str:
     if text.split() != [text]:
-        raise ValueError(f"`to_letor` must have ids without whitespace, got {text!r}.")
+        raise ValueError(f"`write_letor` must have ids without whitespace, got {text!r}.")
     return text
 
 

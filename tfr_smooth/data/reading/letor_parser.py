@@ -43,7 +43,7 @@ _ONE_PER_LINE = bytes.maketrans(b" \t\r\v\f", b"\n" * 5)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LetorFormat:
-    """The format of ranking files, for `Lists.from_letor`, `read_letor` and `read_split`.
+    """The format of ranking files, for `read_letor` and `read_split`.
 
     Args:
       query_ids: Where a line contains its query id. "qid": `qid:text` after the label. "comment": the first word of the

@@ -1,4 +1,4 @@
-"""TF-Ranking's records as `Lists`, and back: `ExampleListWithContext` or `SequenceExample` in TFRecord files.
+"""TF-Ranking's records as `Lists`: `ExampleListWithContext` or `SequenceExample` in TFRecord files.
 
 An `ExampleListWithContext` (ELWC) stores one query: `repeated tf.train.Example examples = 1; tf.train.Example context =
 2`. It is declared here with `bytes` for the inner messages, which is the same on the wire, so no other package is
@@ -7,13 +7,10 @@ required.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,23 +18,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _files
-from tfr_smooth.data import column_values
-from tfr_smooth.data.column_values import ColumnValues
+from tfr_smooth import _arguments
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading import checks
 from tfr_smooth.data.reading.checks import Where
 from tfr_smooth.data.reading.conversion import by_size, converted
 from tfr_smooth.data.reading.text_files import FilePattern, expand_paths, state_of
-from tfr_smooth.data.roles import DENSE, Roles
+from tfr_smooth.data.roles import DENSE, RoleNames, Roles
 
 KINDS = ("elwc", "sequence_example")
 _RECORD = "record"  # the query id of records without one
 _INFERRED_FROM = 1000  # documents
 _BYTES_AT_ONCE = 4 << 20  # of records to parse in one call
-_QUERIES_AT_ONCE = 256
-_LISTS = {
+VALUE_LISTS = {
     "bytes_list": (tf.string, tf.train.BytesList),
     "int64_list": (tf.int64, tf.train.Int64List),
     "float_list": (tf.float32, tf.train.FloatList),
@@ -65,7 +60,7 @@ class _Feature(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1)
-def _declared() -> tuple[bytes, Any]:
+def elwc_message() -> tuple[bytes, Any]:
     """Returns the descriptor of an `ExampleListWithContext` for ops, and its class, with serialized examples."""
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="tfr_smooth/elwc.proto", package="tfr_smooth", syntax="proto3")
@@ -92,50 +87,100 @@ def decode_lists(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor
         message_type="tfr_smooth.ExampleListWithContext",
         field_names=["context", "examples"],
         output_types=[tf.string, tf.string],
-        descriptor_source=_declared()[0],
+        descriptor_source=elwc_message()[0],
     )
     return sizes[:, 1], tf.reshape(contexts, [-1]), examples
 
 
-def lists_of(
+def read_records(
     file_pattern: FilePattern,
-    kind: str,
-    example_features: Mapping[str, Any] | None,
-    context_features: Mapping[str, Any] | None,
-    cache_dir: str | os.PathLike[str] | None,
-    stack: bool,
-    given: Mapping[str, Any],
+    *,
+    query: str | None,
+    stack: bool = False,
+    example_features: Mapping[str, Any] | None = None,
+    context_features: Mapping[str, Any] | None = None,
+    kind: str = "elwc",
+    cache_dir: str | os.PathLike[str] | None = None,
+    **roles: Unpack[RoleNames],
 ) -> Lists:
-    """Implements `Lists.from_records`; the given columns are by role."""
+    r"""Returns the lists of TFRecord files with one query per record, as TF-Ranking reads them.
+
+    Each feature of the documents is a column. Each feature of the context is, too: its value is repeated for all
+    documents of the list. The files are read once, into a file of the cache folder, as by `read_letor`.
+
+    Args:
+      file_pattern: A path, a glob pattern, or a list of these, as for `read_letor`. Files that end in `.gz` are
+        decompressed.
+      query: The feature of the context with query ids, text or an integer, each in one record. None uses the
+        number of the record.
+      stack: Whether to store the features as one column "features".
+      example_features: The specs of the documents' features: `tf.io.FixedLenFeature` of shape [] for a number or
+        text and [n] for a vector, `tf.io.VarLenFeature` or `tf.io.RaggedFeature` for sets. A document without a
+        value is an error if the spec has no default. Labels and so on may be omitted. None takes all features of
+        the first 1,000 documents (in whole records), with their types and sizes; numbers and text may be missing.
+      context_features: The same for the context.
+      kind: "elwc" (`ExampleListWithContext`) or "sequence_example" (`tf.train.SequenceExample`, with one step per
+        document).
+      cache_dir: The cache folder, as for `read_letor`.
+      **roles: The features of other roles, as for `from_table`. Numbers in names sort as numbers.
+
+    Returns:
+      The lists.
+
+    Raises:
+      ValueError: If an argument is invalid, or a record is (`path:record N: problem`, counted from 1): damaged, not
+        of this kind, without documents, or with other types or sizes, values that are not allowed, or the query of
+        an earlier record.
+
+    Time is linear in the size of the files. Memory holds about 64 MB of columns, and the query ids.
+
+    Example:
+      >>> import pathlib, tempfile
+      >>> import tensorflow as tf
+      >>> from tfr_smooth import data
+      >>> folder = pathlib.Path(tempfile.mkdtemp())
+      >>> table = {"qid": [7, 7, 8], "label": [1, 0, 2], "price": [0.5, None, 0.9], "tags": [["a", "b"], [], ["c"]]}
+      >>> paths = data.write_records(
+      ...     data.from_table(table, query="qid", label="label"), folder / "r", num_shards=2
+      ... )
+      >>> specs = {"price": tf.io.FixedLenFeature([], tf.float32, -1.0), "tags": tf.io.RaggedFeature(tf.string)}
+      >>> lists = data.read_records(
+      ...     paths, query="qid", label="label", example_features=specs, cache_dir=folder
+      ... )
+      >>> lists.lengths.tolist(), lists.values("price").tolist(), lists.values("tags").tolist()
+      ([2, 1], [0.5, -1.0, 0.8999999761581421], [[b'a', b'b'], [b'', b''], [b'c', b'']])
+    """
+    _arguments.choice("kind", kind, KINDS)
+    _arguments.boolean("stack", stack)
     paths = expand_paths(file_pattern)
-    label = given.get("label")
+    label = roles.get("label")
     labels = [label] if isinstance(label, str) else list(label or ())
-    taken = {*labels, *(name for role, name in given.items() if role not in ("label", "features"))}
+    taken = {query, *labels, *(roles.get(role) for role in ("weight", "propensity", "position", "document_id"))}
     context, examples = _inferred(kind, paths[0])
     context = _chosen("context_features", context_features, context, taken)
     examples = _chosen("example_features", example_features, examples, taken)
-    numbered = [_RECORD] if given["query"] is None else []
+    numbered = [_RECORD] if query is None else []
     names = [*numbered, *context, *examples]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"`example_features` must not share names with the context or {_RECORD!r}, got {twice}.")
-    query = _RECORD if numbered else _arguments.name("query", given["query"], context)
-    roles = Roles.of(names, **{**given, "query": query})
-    scalars = set(roles.columns) - (set() if stack else set(roles.features))
+    query = _RECORD if query is None else _arguments.name("query", query, context)
+    chosen = Roles.of(names, query=query, **roles)
+    scalars = set(chosen.columns) - (set() if stack else set(chosen.features))
 
     def used(features: dict[str, _Feature]) -> dict[str, _Feature]:
         single = {name: each._replace(is_scalar=each.size == 1) for name, each in features.items() if name in scalars}
-        return {name: single.get(name, each) for name, each in features.items() if name in roles.columns}
+        return {name: single.get(name, each) for name, each in features.items() if name in chosen.columns}
 
     context, examples = used(context), used(examples)
     settings = {"kind": kind, "stack": stack, "specs": repr((context, examples))}
-    reader = _Reader(kind, context, examples, roles, stack)
-    final = roles.stacked() if stack else roles
+    reader = _Reader(kind, context, examples, chosen, stack)
+    final = chosen.stacked() if stack else chosen
     return converted(cache_dir, list(map(state_of, paths)), settings, final, lambda: reader.tables(paths))
 
 
 def _chosen(
-    argument: str, specs: Mapping[str, Any] | None, inferred: dict[str, _Feature], taken: set[str | None]
+    argument: str, specs: Mapping[str, Any] | None, inferred: dict[str, _Feature], taken: set[Any]
 ) -> dict[str, _Feature]:
     """Returns the features of the specs, and those with another role; without specs, all."""
     if specs is None:
@@ -184,7 +229,7 @@ def _decoded(kind: str, record: bytes) -> tuple[Mapping[str, Any], list[Mapping[
     """Returns the features of the context and of each document, in Python."""
     try:
         if kind == "elwc":
-            found = _declared()[1].FromString(record)
+            found = elwc_message()[1].FromString(record)
             context, *examples = map(tf.train.Example.FromString, [found.context, *found.examples])
             return context.features.feature, [each.features.feature for each in examples]
         sequence = tf.train.SequenceExample.FromString(record)
@@ -209,14 +254,15 @@ def _features(examples: Sequence[Mapping[str, Any]]) -> dict[str, _Feature]:
                 sizes.setdefault(name, set()).add(len(getattr(feature, kind).value))
     found = {}
     for name in sorted(kinds, key=lambda name: [int(e) if e.isdecimal() else e for e in re.split(r"(\d+)", name)]):
-        dtype, (size, *others) = _LISTS[kinds[name]][0], sorted(sizes[name] - {0}) or (0,)
+        dtype, (size, *others) = VALUE_LISTS[kinds[name]][0], sorted(sizes[name] - {0}) or (0,)
         is_set = others or size == 0 or (size > 1 and dtype == tf.string)
         # Vectors have no missing values.
         found[name] = _Feature(dtype) if is_set else _Feature(dtype, size, size == 1, required=size > 1)
     return found
 
 
-def _compression(path: str | os.PathLike[str]) -> str:
+def compression(path: str | os.PathLike[str]) -> str:
+    """Returns TensorFlow's name of the compression of a file, by its ending."""
     return "GZIP" if os.fspath(path).endswith(".gz") else ""
 
 
@@ -224,7 +270,7 @@ def _read(path: str) -> Iterator[bytes]:
     """Yields the records of a file."""
     number = 0
     try:
-        for record in tf.data.TFRecordDataset(path, _compression(path)).as_numpy_iterator():
+        for record in tf.data.TFRecordDataset(path, compression(path)).as_numpy_iterator():
             number += 1
             yield record
     except tf.errors.DataLossError as error:
@@ -347,76 +393,3 @@ def _column(name: str, feature: _Feature, values: np.ndarray, lengths: np.ndarra
     if feature.size is None or is_text:
         return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), flat)
     return pa.FixedSizeListArray.from_arrays(flat, feature.size)
-
-
-def write(lists: Lists, path: str | os.PathLike[str], num_shards: int, context_features: Sequence[str]) -> list[Path]:
-    """Implements `Lists.to_tfrecord`."""
-    for name in context_features:
-        _arguments.name("context_features", name, lists.roles.columns)
-    if _arguments.integer("num_shards", num_shards, least=1) > len(lists):
-        raise ValueError(f"`num_shards` must be at most the number of queries, {len(lists)}, got {num_shards}.")
-    paths = _shard_paths(Path(path), num_shards)
-    ends = [len(lists) * shard // num_shards for shard in range(num_shards + 1)]
-    with contextlib.ExitStack() as stack:  # which replaces all files when all are written
-        for target, start, end in zip(paths, ends, ends[1:], strict=False):
-            temporary = os.fspath(stack.enter_context(_files.replacing(target)))
-            with tf.io.TFRecordWriter(temporary, _compression(target)) as writer:
-                for first in range(start, end, _QUERIES_AT_ONCE):
-                    part = lists.take(np.arange(first, min(first + _QUERIES_AT_ONCE, end)))
-                    for record in _serialized(part, [lists.roles.query, *context_features]):
-                        writer.write(record)
-    return paths
-
-
-def _shard_paths(target: Path, num_shards: int) -> list[Path]:
-    stem, packed = (target.stem, ".gz") if _compression(target) else (target.name, "")
-    paths = [target]
-    if num_shards > 1:
-        paths = [target.with_name(f"{stem}-{i:05d}-of-{num_shards:05d}{packed}") for i in range(num_shards)]
-    shard = re.compile(re.escape(stem) + r"-\d{5}-of-\d{5}(\.gz)?")
-    others = {each for each in target.parent.iterdir() if shard.fullmatch(each.name)} - set(paths)
-    if others:  # A pattern would match both.
-        raise ValueError(f"`num_shards` must match the existing files, got {num_shards} and {min(others)}.")
-    return paths
-
-
-def _serialized(lists: Lists, context: list[str]) -> Iterator[bytes]:
-    """Yields the record of each query."""
-    others = {name: _encoded(name, lists.table[name]) for name in lists.roles.columns}
-    shared = {name: others.pop(name) for name in dict.fromkeys(context)}
-    for query, (start, end) in zip(lists.query_ids, itertools.pairwise(lists.starts.tolist()), strict=True):
-        for name, rows in shared.items():
-            if any(each != rows[start] for each in rows[start + 1 : end]):
-                raise ValueError(f"column {name!r} must have one value in query {query.as_py()!r}.")
-        documents = [_example(others, row) for row in range(start, end)]
-        yield _declared()[1](examples=documents, context=_example(shared, start)).SerializeToString()
-
-
-def _example(features: Mapping[str, list[tf.train.Feature | None]], row: int) -> bytes:
-    known = {name: rows[row] for name, rows in features.items() if rows[row] is not None}
-    return tf.train.Example(features=tf.train.Features(feature=known)).SerializeToString(deterministic=True)
-
-
-def _encoded(name: str, column: pa.ChunkedArray) -> list[tf.train.Feature | None]:
-    """Returns the feature of each row; None for missing values."""
-    kind = column.type
-    is_vector, is_set = pa.types.is_fixed_size_list(kind), column_values.is_set(kind)
-    values = kind.value_type if is_vector or is_set else kind
-    if column_values.is_text(values):
-        encoding, plain = "bytes_list", pa.binary()
-    elif is_vector or pa.types.is_floating(values):
-        encoding, plain = "float_list", pa.float64()
-    else:
-        encoding, plain = "int64_list", pa.int64()
-    if column_values.is_date(kind):
-        column = column.cast(pa.timestamp("s"), safe=False)
-    if is_vector:
-        rows = ColumnValues(column)(np.arange(len(column))).tolist()
-    else:
-        rows = column.cast(pa.list_(plain) if is_set else plain).to_pylist()
-    if not (is_vector or is_set):  # NaN is a missing value, too.
-        rows = [None if row is None or row != row else [row] for row in rows]
-    if any(row is not None and None in row for row in rows):
-        raise ValueError(f"column {name!r} must have sets without missing values.")
-    message = _LISTS[encoding][1]
-    return [None if row is None else tf.train.Feature(**{encoding: message(value=row)}) for row in rows]

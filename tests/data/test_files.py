@@ -1,0 +1,152 @@
+"""Files of tables: types of parts that differ, and what a CSV file says only as text."""
+
+import decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from tfr_smooth.data import from_arrays, from_table, read_files
+
+ROLES = {"query": "q", "label": "label"}
+LARGE = [2**60 + number for number in range(4)]
+IDS = {
+    "decimals": [decimal.Decimal(number) for number in LARGE],
+    "decimals with zeros": [decimal.Decimal(f"{number}.00") for number in LARGE],
+    "decimals of 60 digits": [decimal.Decimal(10**60 + number) for number in LARGE],
+    "unsigned": np.array([2**64 - 1 - number for number in range(4)], np.uint64),
+    "integers of 64 bits and more": [2**64 - 1, 2**64, 7, 8],
+    "integers, some unsigned": [2**64 - 1, 2**64 - 2, 7, 8],
+    "text": [f"0{number}" for number in LARGE],
+}
+
+
+def a_frame(ids):
+    return pd.DataFrame({"q": pd.Series(ids), "label": [1, 0, 2, 0], "x": [0.1, 0.2, 0.3, 0.4]})
+
+
+def written(frame, path):
+    {"parquet": frame.to_parquet, "feather": frame.to_feather, "csv": frame.to_csv}[path.suffix[1:]](path)
+    return read_files(path, cache_dir=path.parent / "cache", **ROLES)
+
+
+ENTRIES = {
+    "arrays": lambda ids, _: from_arrays(np.ones([4, 1]), None, ids),
+    "pandas": lambda ids, _: from_table(a_frame(ids), **ROLES),
+    "dict": lambda ids, _: from_table({"q": ids, "label": [1, 0, 2, 0], "x": [1] * 4}, **ROLES),
+    "Parquet": lambda ids, folder: written(a_frame(ids), folder / "a.parquet"),
+    "Feather": lambda ids, folder: written(a_frame(ids), folder / "a.feather"),
+    "CSV": lambda ids, folder: written(a_frame(ids), folder / "a.csv"),
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("kind", IDS)
+def test_query_ids_keep_all_their_digits(kind, entry, tmp_path):
+    if kind == "integers of 64 bits and more" and entry in ("Parquet", "Feather"):
+        pytest.skip("pandas does not write them")
+    ids = IDS[kind]
+    lists = ENTRIES[entry](ids, tmp_path)
+    expected = [str(number).removesuffix(".00" if entry != "CSV" else "-") for number in ids]
+    assert list(map(str, lists.query_ids.to_pylist())) == expected
+    ((inputs, _),) = lists.batches(4, ids=True)
+    assert inputs["query_id"].numpy().tolist() == [number.encode() for number in expected]
+
+
+def test_decimals_of_polars_keep_all_their_digits():
+    frame = pl.DataFrame({"q": IDS["decimals"], "label": [0, 1, 2, 3], "x": [1.0] * 4})
+    assert from_table(frame, **ROLES).query_ids.to_pylist() == list(map(str, LARGE))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather", "csv"])
+def test_a_column_of_only_some_parts_is_missing_in_the_others(tmp_path, ending):
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for part, columns in enumerate([{"x": [1.0, 2.0]}, {"x": [3.0, 4.0], "y": [5, 6]}, {"y": [7, 8]}]):
+        frame = pd.DataFrame({"q": [2 * part, 2 * part], "label": [0, 1], **columns}).astype({"q": str})
+        if "y" in frame:
+            frame["y"] = frame["y"].astype(float)
+        getattr(frame, f"to_{ending}")(parts / f"{part}.{ending}")
+    lists = read_files(parts / f"*.{ending}", cache_dir=tmp_path / "cache", **ROLES)
+    np.testing.assert_array_equal(lists.values("x"), [1, 2, 3, 4, np.nan, np.nan])
+    np.testing.assert_array_equal(lists.values("y"), [np.nan, np.nan, 5, 6, 7, 8])
+    assert read_files(parts, cache_dir=tmp_path / "cache", **ROLES).table == lists.table
+
+
+def test_parts_of_different_types_have_the_wider_one_or_are_refused(tmp_path):
+    def parts(*values):
+        for part, column in enumerate(values):
+            frame = pd.DataFrame({"q": [part] * 3, "label": [0, 1, 0], "x": column})
+            frame.to_parquet(tmp_path / f"{part}.parquet")
+        return read_files(tmp_path / "*.parquet", cache_dir=tmp_path / "cache", **ROLES)
+
+    assert parts([1, 2, 3], [1.5, 2.5, None]).values("x")[:5].tolist() == [1, 2, 3, 1.5, 2.5]
+    assert parts(np.array([1, 2, 3], "int8"), [1000, 2, 3]).values("x").tolist() == [1, 2, 3, 1000, 2, 3]
+    for columns, types in (([True] * 3, [2, 3, 4]), "bool vs int64"), (([1, 2, 3], list("abc")), "int64 vs .*string"):
+        with pytest.raises(ValueError, match=rf"1\.parquet: the types must be those of .*0\.parquet: .* x .*{types}"):
+            parts(*columns)
+
+
+def csv(folder, *columns, name="a.csv", query=None):
+    """The lists of a CSV file with these columns x, y, ..., of text as it stands in the file."""
+    rows = ["q,label," + ",".join("xyz"[: len(columns)])]
+    queries = query or [row // 2 for row in range(len(columns[0]))]
+    rows += [
+        f"{number},0,{','.join(values)}" for number, values in zip(queries, zip(*columns, strict=True), strict=True)
+    ]
+    (folder / name).write_text("\n".join(rows) + "\n")
+    return read_files(folder / name, cache_dir=folder / "cache", **ROLES)
+
+
+NAN = np.nan
+CSV_COLUMNS = {
+    "integers": (["1", " 2", "", "NA"], [1, 2, NAN, NAN]),
+    "floats": (["1", "2.5", "1e3", "nan"], [1, 2.5, 1000, NAN]),
+    "large floats": (["1", "2.5", "100000000000000000000", ""], [1, 2.5, np.float32(1e20), NAN]),
+    "booleans": (["true", "false", "", "true"], [1, 0, NAN, 1]),
+    "leading zeros": (["01234", "1234", "", "00"], [b"01234", b"1234", b"", b"00"]),
+    "zeros": (["0", "0.5", "-0.25", "0"], [0, 0.5, -0.25, 0]),
+    "20 digits": ([f"1000000000000000000{n}" for n in range(4)], [b"1000000000000000000%d" % n for n in range(4)]),
+    "digits, then text": (["7", "8", "9", "A77"], [b"7", b"8", b"9", b"A77"]),
+    "nothing, then text": (["", "", "", "u"], [b"", b"", b"", b"u"]),
+    "nothing, then numbers": (["", "NA", "", "7"], [NAN, NAN, NAN, 7]),
+    "integers, then floats": (["1", "2", "3", "4.5"], [1, 2, 3, 4.5]),
+    "dates, then times": (["1970-01-02", "1970-01-01", "", "1970-01-01 00:00:01"], [86400, 0, -(2**63), 1]),
+    "text": (['"a,b"', "NA", "3", ""], [b"a,b", b"NA", b"3", b""]),
+}
+
+
+@pytest.mark.parametrize("rows", [1, 1 << 17])
+@pytest.mark.parametrize("kind", CSV_COLUMNS)
+def test_columns_of_csv_files_have_the_first_type_that_holds_all_values(kind, rows, tmp_path, monkeypatch):
+    from tfr_smooth.data.reading import files
+
+    monkeypatch.setattr(files, "_ROWS_AT_ONCE", rows)
+    texts, expected = CSV_COLUMNS[kind]
+    for name, part in (("a.csv", texts[:2]), ("b.csv", texts[2:])):
+        lines = [f"{name}{row},0,{text}" for row, text in enumerate(part)]
+        (tmp_path / name).write_text("\n".join(["q,label,x", *lines]) + "\n")
+    lists = read_files(tmp_path / "*.csv", cache_dir=tmp_path / "cache", **ROLES)
+    np.testing.assert_array_equal(lists.values("x"), expected)
+
+
+def test_decimal_commas_are_refused_with_their_column(tmp_path):
+    with pytest.raises(ValueError, match=r"column 'y' must be numbers with decimal points .* got '2,5' in row 1"):
+        csv(tmp_path, ["1", "2"], ["3", '"2,5"'])
+    assert csv(tmp_path, ["1", "2"], ["b", '"2,5"']).values("y").tolist() == [b"b", b"2,5"]
+
+
+def test_ids_of_csv_files_are_text(tmp_path):
+    lists = csv(tmp_path, list("abcd"), query=["01", " 01 ", "1", "001"])
+    assert lists.query_ids.to_pylist() == ["01", "1", "001"]
+    with pytest.raises(ValueError, match="column 'q' must be query ids without missing values, got None in row 1."):
+        csv(tmp_path, ["a", "b"], query=["1", ""])
+
+
+def test_the_ending_says_the_format(tmp_path):
+    assert len(csv(tmp_path, ["1", "2"], name="a.csv")) == 1
+    (tmp_path / "a.txt").write_text("q,label,x\n1,0,1\n")
+    with pytest.raises(ValueError, match=r"`format` must be one of .* for .*a.txt, got None"):
+        read_files(tmp_path / "a.txt", **ROLES)
+    assert len(read_files(tmp_path / "a.txt", format="csv", cache_dir=tmp_path, **ROLES)) == 1
