@@ -16,9 +16,9 @@ from tfr_smooth._estimator import digest, loss_of, settings_of
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.models.feed_forward import checked_arguments
 from tfr_smooth.training.lazy_adamw import LazyAdamW
+from tfr_smooth.training.softmax_first import SoftmaxFirst, SoftmaxFirstLoss, softmax_first_loss
 from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import Evaluation, ExactValidation
-from tfr_smooth.training.warm_start import WarmStart, WarmStartLoss, warm_start_loss
 
 _SELECT_BY = ("smooth", "ndcg", "last")
 _LABEL_AGGREGATIONS = ("sum", "stochastic")
@@ -61,7 +61,7 @@ class Compiled(NamedTuple):
     key: str | None
     graph: list[Any]
     evaluation: Evaluation
-    warm_start: WarmStartLoss | None
+    warm_start: SoftmaxFirstLoss | None
     initial: list[Any]
 
     def restart(self, scorer: EncodedScorer) -> None:
@@ -201,7 +201,7 @@ class RankerTraining:
         if previous is not None and previous.key == key is not None:
             return previous
         with strategy.scope():
-            warm_start = warm_start_loss(self._loss_of_one_label(), self._params["warm_start"])
+            warm_start = softmax_first_loss(self._loss_of_one_label(), self._params["warm_start"])
             model = self._make_scorer()
             loss = self.make_loss() if warm_start is None else self._of_labels(warm_start)
             model.compile(optimizer=self._make_optimizer(), loss=loss)
@@ -266,11 +266,11 @@ class RankerTraining:
                 patience=p["patience"],
             )
             validation.evaluation = compiled.evaluation
-        schedule = WarmStart(
+        schedule = SoftmaxFirst(
             p["learning_rate"],
             epochs=p["epochs"],
             loss=compiled.warm_start,
-            warm_epochs=round(p["warm_start"] * p["epochs"]),
+            softmax_epochs=round(p["warm_start"] * p["epochs"]),
             constant=p["schedule"] == "constant",
         )
         history = train(

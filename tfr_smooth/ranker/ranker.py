@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import data, evaluation, metrics, models, serving, training
-from tfr_smooth._estimator import Estimator, check_process, digest
+from tfr_smooth._estimator import Estimator, digest, fitting
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
 from tfr_smooth.ranker.plan import Compiled, RankerTraining
 from tfr_smooth.ranker.table_inputs import (
@@ -150,6 +150,7 @@ class Ranker(Estimator):
         """The loss."""
         return self._training(getattr(self, "inputs_", None)).make_loss()
 
+    @fitting
     def fit(
         self,
         X: Any,
@@ -211,7 +212,6 @@ class Ranker(Estimator):
         Raises:
           ValueError: If an argument or the data is invalid. The message names the column.
         """
-        check_process()
         p = self._params
         arrays = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
         names: dict[str, Any] = {"label": label, "query": query, "weight": weight, "propensity": propensity}
@@ -236,6 +236,7 @@ class Ranker(Estimator):
             if checkpoint_dir is not None:
                 settings["validation"] = valid.digest()
             valid = inputs.prepared(valid)
+        self._check_patience(valid)
         if valid is not None:  # Without weights of documents, but with those of clicks.
             valid = inputs.batches(without(valid, "weight"), p["batch_size"])
         steps = math.ceil(len(train) / p["batch_size"])
@@ -518,7 +519,7 @@ class Ranker(Estimator):
 
         Args:
           path: The directory of the versions.
-          **options: Options of `serving.export_ranker`, such as `version`, `top_k` and `card`.
+          **options: Options of `serving.export_ranker`, such as `version`, `topn` and `card`.
 
         Returns:
           The directory PATH/VERSION.
@@ -528,13 +529,3 @@ class Ranker(Estimator):
         training = {**plan.identity(), "epochs": len(self.history_["loss"])}
         card = {"training": training, "loss": plan.make_loss(), **(options.pop("card", None) or {})}
         return serving.export_ranker(model, path, card=card, **model.export_arguments, **options)
-
-    def __sklearn_tags__(self) -> Any:
-        """Returns scikit-learn's tags, which it asks for."""
-        from sklearn.utils import InputTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type=None,
-            target_tags=TargetTags(required=False),
-            input_tags=InputTags(allow_nan=True, categorical=True, string=True),
-        )
