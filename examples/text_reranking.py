@@ -55,9 +55,9 @@ _LOSSES = flags.DEFINE_string(
 _LOSS_ARGS = json_flag("loss_args", 'Hyperparameters by loss as JSON, such as {"smoothi_ndcg": {"alpha": 10.0}}.')
 _FOLDS = flags.DEFINE_integer("folds", 5, "Number of folds of the queries.", lower_bound=3)
 _SEEDS = flags.DEFINE_integer("seeds", 1, "Number of seeds per loss and fold.", lower_bound=1)
-_DEPTH = flags.DEFINE_integer("depth", 100, "Documents per query that BM25 retrieves.", lower_bound=1)
+_TOPN = flags.DEFINE_integer("topn", 100, "Documents per query that BM25 retrieves.", lower_bound=1)
 _RELEVANT = flags.DEFINE_integer("relevant", 2, "Relevant documents per training list.", lower_bound=1)
-_OTHERS = flags.DEFINE_integer("others", 2, "Other documents per training list.", lower_bound=1)
+_NEGATIVES = flags.DEFINE_integer("negatives", 2, "Non-relevant documents per training list.", lower_bound=1)
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 8, "Lists per optimizer step.", lower_bound=1)
 _MICRO_BATCHES = flags.DEFINE_integer(
     "micro_batches", 1, "Parts of a batch for gradient accumulation, which saves memory.", lower_bound=1
@@ -139,7 +139,7 @@ def read() -> dict[str, Any]:
     """Returns the table, the sources, the split and the name of the first stage, as arguments of `CrossValidation`."""
     if "docs" in input_files():
         files, grade = (_DOCS.value, _QUERIES.value, _QRELS.value), _SOURCE_GRADE.value
-        table = text.read_collection(*files, depth=_DEPTH.value, gains=gains(), source_grade=grade)
+        table = text.read_collection(*files, topn=_TOPN.value, gains=gains(), source_grade=grade)
         judged = evaluation.read_qrels(_QRELS.value)
         sources = {query: [name for name in docs if docs[name] == grade] for query, docs in judged.items()}
         return {"table": table, "sources": sources}
@@ -214,7 +214,7 @@ def describe(table: pd.DataFrame) -> None:
 def ranker(**changes: Any) -> text.TextRanker:
     """Returns the ranker of the flags."""
     flags_of = (
-        *(_FROZEN_LAYERS, _QUERY_LENGTH, _LENGTH, _PASSAGES, _RELEVANT, _OTHERS, _EPOCHS, _LEARNING_RATE, _PATIENCE),
+        *(_FROZEN_LAYERS, _QUERY_LENGTH, _LENGTH, _PASSAGES, _RELEVANT, _NEGATIVES, _EPOCHS, _LEARNING_RATE, _PATIENCE),
         *(_HEAD_LEARNING_RATE, _BATCH_SIZE, _MICRO_BATCHES, _SELECT_BY, _VERBOSE),
     )
     arguments = {
@@ -237,14 +237,14 @@ def pretrained(output: pathlib.Path, strategy: tf.distribute.Strategy) -> text.T
     documents = pd.read_csv(_DOCS.value, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False, dtype=str)
     documents = documents.set_index("doc_id")
     titles = documents["title"][(documents["title"] != "") & (documents["text"] != "")]
-    run = text.bm25(titles.to_dict(), documents["text"].to_dict(), depth=10)
+    run = text.bm25(titles.to_dict(), documents["text"].to_dict(), topn=10)
     found = [(query, name) for query in titles.index for name in dict.fromkeys([query, *run[query]])]
     table = pd.DataFrame(found, columns=["query_id", "doc_id"])
     table["query"], table["text"] = titles[table["query_id"]].tolist(), documents["text"][table["doc_id"]].tolist()
     table["label"] = (table["query_id"] == table["doc_id"]).astype(int)
     print(f"Pretraining on {len(titles)} titles")
     is_valid = table["query_id"].isin(titles.index[: max(1, len(titles) // 20)])
-    return ranker(loss="list_net", epochs=_PRETRAINING.value, relevant=1, others=3, verbose=True).fit(
+    return ranker(loss="list_net", epochs=_PRETRAINING.value, relevant=1, negatives=3, verbose=True).fit(
         table[~is_valid],
         query_id="query_id",
         validation=table[is_valid],

@@ -181,7 +181,7 @@ PAPER: dict[str, Any] = {
     "epochs": 50,
     "learning_rate": 0.001,
     "schedule": "constant",
-    "warm_start": 0.0,
+    "softmax_epochs": 0,
     "batch_size": 128,
     "normalization": None,
     "batch_norm": True,

@@ -73,12 +73,12 @@ def of_recommender():
     interactions, other = (recommendation.Interactions(groups.likes(seed)) for seed in (0, 1))
     return Case(
         recommendation.Recommender,
-        {"dim": 4, "warm_start_epochs": 3, "warm_start_batch_size": 8, "epochs": 2, "topn": 5, "verbose": False},
+        {"dim": 4, "softmax_epochs": 3, "softmax_batch_size": 8, "epochs": 2, "topn": 5, "verbose": False},
         {"learning_rate": 0.5},
         interactions,
         other,
         {},
-        lambda recommender: recommender.scores(np.arange(interactions.num_users)),
+        lambda recommender: recommender.predict(np.arange(interactions.num_users)),
         {
             "recommend": lambda recommender: recommender.recommend([0]),
             "evaluate": lambda recommender: recommender.evaluate(interactions),

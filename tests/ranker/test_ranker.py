@@ -327,7 +327,7 @@ def test_a_resumed_training_ends_like_an_uninterrupted_one(members, tmp_path, ca
         fit(tmp_path / "whole", valid=NEW)
     with pytest.raises(ValueError, match=r"got hidden=\[3\] .was"):
         fit(tmp_path / "whole", hidden=[3])
-    constant = {"schedule": "constant", "warm_start": 0.0}
+    constant = {"schedule": "constant", "softmax_epochs": 0}
     fit(tmp_path / "constant", **constant, epochs=1)
     longer = fit(tmp_path / "constant", **constant)
     assert longer.history_ == {
@@ -354,11 +354,18 @@ def test_the_loss_and_the_learning_rate_change_between_epochs():
         def on_epoch_end(self, epoch, logs=None):
             seen.append((round(float(self.model.optimizer.learning_rate), 6), logs["loss"]))
 
-    settings = {**SMALL, "epochs": 4, "dropout": 0.0, "learning_rate": 1e-4, "warm_start": 0.5, "loss": "smoothi_ndcg"}
+    settings = {
+        **SMALL,
+        "epochs": 4,
+        "dropout": 0.0,
+        "learning_rate": 1e-4,
+        "softmax_epochs": 0.5,
+        "loss": "smoothi_ndcg",
+    }
     fit = lambda **changes: tfr_smooth.Ranker(**{**settings, **changes}).fit(  # noqa: E731
         FRAME, label="label", query="query", callbacks=[Seen()]
     )
-    fit(), fit(loss="softmax"), fit(warm_start=0.0), fit(schedule="constant")
+    fit(), fit(loss="softmax"), fit(softmax_epochs=0), fit(schedule="constant")
     rates, values = (np.reshape(column, [4, 4]) for column in zip(*seen, strict=True))
     np.testing.assert_allclose(rates[0], 1e-4 * 0.5 * (1.0 + np.cos(np.pi * np.arange(4) / 4)), atol=1e-6)
     np.testing.assert_allclose(rates[3], 1e-4, atol=1e-9)
@@ -401,7 +408,7 @@ def test_no_hyperparameter_of_a_loss_has_the_name_of_another_argument():
 INVALID = [
     *(("hidden", 3), ("hidden", [0]), ("learning_rate", 0.0), ("batch_size", 0), ("epochs", 1.5), ("members", 0)),
     *(("normalization", "zscore"), ("select_by", "loss"), ("dropout", 1.0), ("weight_decay", -1.0)),
-    *(("schedule", "step"), ("warm_start", 1.0), ("patience", 0), ("validation_fraction", 1.0)),
+    *(("schedule", "step"), ("softmax_epochs", 1.0), ("patience", 0), ("validation_fraction", 1.0)),
     *(("max_categories", 0), ("seed", -1), ("verbose", 1), ("loss", 3), ("alpha", -1.0), ("sigma", 1.0)),
 ]
 

@@ -91,7 +91,7 @@ def test_files_restore_the_weights_of_the_labels(ranker, tmp_path):
 @pytest.mark.slow
 def test_a_resumed_training_draws_the_same_labels(tmp_path, monkeypatch):
     still = {**SMALL, "dropout": 0.5 if _keras.IS_KERAS_3 else 0.0, "label_aggregation": "stochastic"}
-    still |= {"schedule": "constant", "warm_start": 0.0}
+    still |= {"schedule": "constant", "softmax_epochs": 0}
     firsts = []
     draw = data.draw_labels
 

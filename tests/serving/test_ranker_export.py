@@ -24,8 +24,8 @@ SIGNATURES = {
             "scores": FLOATS,
             "valid": BOOLS,
             "order": PLACES,
-            "top_k": tf.TensorSpec([None, 3], tf.int32),
-            "top_k_scores": tf.TensorSpec([None, 3], tf.float32),
+            "topn": tf.TensorSpec([None, 3], tf.int32),
+            "topn_scores": tf.TensorSpec([None, 3], tf.float32),
         },
     ),
     "predict": ({"inputs": STRINGS}, {"outputs": FLOATS}),
@@ -73,9 +73,9 @@ def test_order_and_top_k_are_those_of_a_stable_sort(exported, loaded):
         real = sorted(np.flatnonzero(mask).tolist(), key=lambda place: -scores[place])
         assert answer["order"].numpy()[row].tolist() == real + [-1] * (5 - len(real))
         best = real[:3] + [-1] * (3 - len(real))
-        assert answer["top_k"].numpy()[row].tolist() == best
+        assert answer["topn"].numpy()[row].tolist() == best
         expected = [PADDING if place < 0 else scores[place] for place in best]
-        assert answer["top_k_scores"].numpy()[row].tolist() == expected
+        assert answer["topn_scores"].numpy()[row].tolist() == expected
 
 
 def test_tied_documents_keep_their_order(loaded):
@@ -172,7 +172,7 @@ def test_a_model_of_named_features_with_a_lookup_table_is_exported(tmp_path, pro
         },
         context_feature_spec={"query_length": tf.io.FixedLenFeature([1], tf.float32, default_value=[0.0])},
         mask_feature_name="example_list_mask",
-        top_k=None,
+        topn=None,
     )
     loaded = tf.saved_model.load(str(path))
     documents = [example(kind=[kind], price=[price, 2.0]) for kind, price in ((b"blog", 1.0), (b"news", 3.0))]
@@ -261,7 +261,7 @@ RAGGED = {"words": tf.io.RaggedFeature(tf.int64)}
         ({"feature_names": ["a", "a"]}, "`feature_names` must be a list of unique names"),
         ({"feature_names": ["a", "b"], "num_features": 3}, "`feature_names` must be 3 names, got 2"),
         ({"num_features": 3, "version": 0}, "`version` must be an integer >= 1, got 0"),
-        ({"num_features": 3, "top_k": 0}, "`top_k` must be an integer >= 1, got 0"),
+        ({"num_features": 3, "topn": 0}, "`topn` must be an integer >= 1, got 0"),
         ({"num_features": 3, "warmup_list_sizes": [0]}, "`warmup_list_sizes` must be an integer >= 1, got 0"),
         ({"num_features": 3, "rank_by": "buy"}, "`rank_by` must be None for a model with one output, got 'buy'"),
         ({"num_features": 3, "serving_default": "rank"}, "`serving_default` must be one of 'scores', 'predict'"),

@@ -61,7 +61,7 @@ def test_every_signature_returns_the_scores_of_the_model(query_columns, model, t
     inputs = tensors()
     for name in query_columns:
         inputs[name] = inputs[name][:, 0]
-    path = serving.export_ranker(model, tmp_path, top_k=2, **model.export_arguments)
+    path = serving.export_ranker(model, tmp_path, topn=2, **model.export_arguments)
     signatures = tf.saved_model.load(str(path)).signatures
     assert set(signatures["rank"].structured_input_signature[1]) == {*inputs, "mask"}
     whole, masked = model(inputs).numpy(), model({**inputs, "mask": MASK}).numpy()

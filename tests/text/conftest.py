@@ -121,7 +121,7 @@ def made_up_table(**kwargs):
     """Candidates of BM25; relevant documents that are none have no score."""
     texts, asked, labels = made_up(**kwargs)
     contents = {doc_id: " ".join(document) for doc_id, document in texts.items()}
-    run = text.bm25(asked, contents, depth=15)
+    run = text.bm25(asked, contents, topn=15)
     rows = [
         (query_id, doc_id, asked[query_id], contents[doc_id], judged.get(doc_id, 0), run[query_id].get(doc_id))
         for query_id, judged in labels.items()

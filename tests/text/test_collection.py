@@ -40,7 +40,7 @@ def test_grades_become_gains_and_sources_are_no_candidates(tmp_path):
 
 def test_candidates_of_a_run_are_ranked_as_in_trec_eval(tmp_path):
     (tmp_path / "run").write_text("q2 Q0 d1 1 0.5 x\nq2 Q0 d2 2 0.5 x\nq2 Q0 d3 3 0.1 x\nq1 Q0 d1 1 2 x\n")
-    found = read(tmp_path, run=tmp_path / "run", depth=2)
+    found = read(tmp_path, run=tmp_path / "run", topn=2)
     assert rows(found)[-2:] == [("q2", "d2", 0), ("q2", "d1", 0)]  # a tie
     (tmp_path / "run").write_text("q2 Q0 d9 1 0.5 x\n")
     with pytest.raises(ValueError, match="run:1: document 'd9' is not in .*docs.tsv"):
@@ -72,7 +72,7 @@ TEXTS = {"d1": "lift lift heat", "d2": "lift", "d3": "heat heat heat heat"}
 def test_bm25_is_truncated_at_the_depth_and_breaks_ties_by_the_id():
     copies = {name: "lift" for name in ("a", "c", "b")}
     assert list(text.bm25({"q": "lift", "none": "zebra"}, copies)["q"]) == ["c", "b", "a"]
-    assert list(text.bm25({"q": "lift"}, copies, depth=2)["q"]) == ["c", "b"]
+    assert list(text.bm25({"q": "lift"}, copies, topn=2)["q"]) == ["c", "b"]
 
 
 def test_bm25_scores_candidates_in_their_order():
@@ -94,7 +94,7 @@ def test_bm25_matches_the_formula():
     assert run["q"] == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize(("name", "value"), [("depth", 0), ("k1", 0.0), ("b", 1.0)])
+@pytest.mark.parametrize(("name", "value"), [("topn", 0), ("k1", 0.0), ("b", 1.0)])
 def test_bad_arguments_of_bm25_are_refused(name, value):
     with pytest.raises(ValueError, match=f"`{name}` must be"):
         text.bm25({"q": "lift"}, TEXTS, **{name: value})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,22 +13,41 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, data, losses, metrics, models
-from tfr_smooth._estimator import digest, loss_of, settings_of
+from tfr_smooth._estimator import check_shared, digest, loss_of, settings_of
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.models.encoded_scorer import EncodedScorer
 from tfr_smooth.models.feed_forward import checked_arguments
 from tfr_smooth.training.lazy_adamw import LazyAdamW
+from tfr_smooth.training.softmax_first import SoftmaxFirst, number_of_epochs, softmax_first_loss
 from tfr_smooth.training.trainer import train
 from tfr_smooth.training.validation import Evaluation, ExactValidation
-from tfr_smooth.training.warm_start import WarmStart, warm_start_loss
 
-_SELECT_BY = ("smooth", "ndcg", "last")
+# Keras metrics of trec_eval's measures, by the name without the cutoff.
+_MEASURES = {
+    "ndcg": lambda topn: metrics.NDCGMetric(topn=topn, gain="linear"),
+    "map": lambda topn: metrics.MeanAveragePrecisionMetric(topn=topn),
+    "recip_rank": lambda topn: metrics.MRRMetric(topn=topn),
+    "P": lambda topn: metrics.PrecisionMetric(topn=topn),
+}
+_WITH_CUTOFF = re.compile(r"(ndcg)_cut_([1-9]\d*)|(P)_([1-9]\d*)")
 _LABEL_AGGREGATIONS = ("sum", "stochastic")
 _SCHEDULES = ("cosine", "constant")
 _OF_SCORER = ("hidden", "normalization", "batch_norm", "dropout", "members", "seed")
 # Validation queries of two tables with ids prefer lower rates for embeddings.
 _EMBEDDING_RATE = 0.3
 _STEPS, _LEAST_EPOCHS, _MOST_EPOCHS = 2000, 5, 20  # of a training without `epochs`
+
+
+def _selected_metric(select_by: Any) -> tf.keras.metrics.Metric | None:
+    """Returns the metric of the measure that selects the epoch; None for "smooth", "last" and "ndcg"."""
+    if select_by in ("smooth", "last", "ndcg"):
+        return None
+    found = _WITH_CUTOFF.fullmatch(str(select_by))
+    name, topn = (found[1] or found[3], int(found[2] or found[4])) if found else (select_by, None)
+    if name not in _MEASURES or (name == "P" and topn is None):
+        expected = "'smooth', 'last' or a measure: 'ndcg', 'ndcg_cut_K', 'map', 'recip_rank' or 'P_K'"
+        raise ValueError(f"`select_by` must be {expected}, got {select_by!r}.")
+    return _MEASURES[name](topn)
 
 
 class Trained(NamedTuple):
@@ -80,24 +100,18 @@ class TrainingPlan:
     ) -> None:
         self._params, self.label_weights = params, label_weights
         self._loss_options = {name: params[name] for name in loss_options}
-        for name in ("members", "batch_size", "max_categories"):
+        for name in ("members", "max_categories"):
             _arguments.integer(name, params[name], least=1)
+        check_shared({**params, "epochs": params["epochs"] or _MOST_EPOCHS, "select_by": "last"})
+        self._selected = _selected_metric(params["select_by"])
         self.epochs = _arguments.integer_or_none("epochs", params["epochs"], least=1) or _MOST_EPOCHS
         self.steps_per_epoch = None if num_queries is None else math.ceil(num_queries / params["batch_size"])
         if params["epochs"] is None and self.steps_per_epoch is not None:
             self.epochs = min(max(math.ceil(_STEPS / self.steps_per_epoch), _LEAST_EPOCHS), _MOST_EPOCHS)
-        _arguments.real("learning_rate", params["learning_rate"], above=0.0)
-        for name, below in (("weight_decay", math.inf), ("warm_start", 1.0), ("validation_fraction", 1.0)):
-            _arguments.real(name, params[name], least=0.0, below=below)
-        for name, known in (
-            ("label_aggregation", _LABEL_AGGREGATIONS),
-            ("select_by", _SELECT_BY),
-            ("schedule", _SCHEDULES),
-        ):
+        _arguments.real("weight_decay", params["weight_decay"], least=0.0)
+        _arguments.count_or_fraction("softmax_epochs", params["softmax_epochs"])
+        for name, known in (("label_aggregation", _LABEL_AGGREGATIONS), ("schedule", _SCHEDULES)):
             _arguments.choice(name, params[name], known)
-        _arguments.integer_or_none("patience", params["patience"], least=1)
-        _arguments.integer("seed", params["seed"], least=0)
-        _arguments.boolean("verbose", params["verbose"])
         if params["kinds"] is not None:
             _arguments.instance("kinds", params["kinds"], Mapping)
         if params["network"] is not None:
@@ -112,7 +126,7 @@ class TrainingPlan:
         return self._params["normalization"] == "min_max" or self._params["network"] is not None
 
     def make_loss(self) -> tf.keras.losses.Loss:
-        """Returns the loss after the warm start."""
+        """Returns the loss after the epochs on softmax."""
         return self._of_labels(self._loss_of_one_label())
 
     def _of_labels(self, loss: tf.keras.losses.Loss) -> tf.keras.losses.Loss:
@@ -156,7 +170,7 @@ class TrainingPlan:
             name = loss.name.removesuffix("_loss")
             options = {"no_relevant": "skip", "ragged": loss.ragged, "name": name}
             made.append(metrics.MeasureMetric(loss.measure, ranking=loss.ranking, **options))
-        return self.of_all_labels(made)
+        return self.of_all_labels([*made, *([] if self._selected is None else [self._selected])])
 
     def of_all_labels(self, of_one: Sequence[tf.keras.metrics.Metric]) -> list[tf.keras.metrics.Metric]:
         """Returns metrics of the labels of the validation batches.
@@ -177,7 +191,7 @@ class TrainingPlan:
         encoders = {name: kind for name, kind in kinds.items() if isinstance(kind, tf.keras.layers.Layer)}
         kinds.update((name, digest(encoder.get_weights())) for name, encoder in encoders.items())
         values = settings_of({**self._params, "kinds": kinds, "epochs": self.epochs}, label_weights=self.label_weights)
-        if values["schedule"] == "constant" and not values["warm_start"]:
+        if values["schedule"] == "constant" and not values["softmax_epochs"]:
             del values["epochs"]  # more epochs continue a training run
         return values
 
@@ -187,9 +201,9 @@ class TrainingPlan:
         """Returns a new compiled model, with the metrics of its validation, the further ones last."""
         with strategy.scope():
             loss = self._loss_of_one_label()
-            self._warm_start = warm_start_loss(loss, self._params["warm_start"])
+            self._softmax_first = softmax_first_loss(loss, self._params["softmax_epochs"])
             model = self.make_scorer(layer)
-            model.compile(optimizer=self._make_optimizer(), loss=self._of_labels(self._warm_start or loss))
+            model.compile(optimizer=self._make_optimizer(), loss=self._of_labels(self._softmax_first or loss))
         return Evaluation(model, [*self._make_metrics(), *self.of_all_labels(further_metrics)])
 
     def run(
@@ -236,17 +250,17 @@ class TrainingPlan:
             validation = ExactValidation(
                 valid,
                 evaluation.metrics,
-                monitor=own[-1 if p["select_by"] == "smooth" else 0].name,
+                monitor=own[0 if p["select_by"] in ("ndcg", "last") else -1].name,  # the first is exact NDCG
                 mode="last" if p["select_by"] == "last" else "max",
                 path=None if folder is None else folder / "best.keras",
                 patience=p["patience"],
             )
             validation.evaluation = evaluation
-        schedule = WarmStart(
+        schedule = SoftmaxFirst(
             p["learning_rate"],
             epochs=self.epochs,
-            loss=self._warm_start,
-            warm_epochs=round(p["warm_start"] * self.epochs),
+            loss=self._softmax_first,
+            softmax_epochs=number_of_epochs(p["softmax_epochs"], self.epochs),
             constant=p["schedule"] == "constant",
         )
         history = train(

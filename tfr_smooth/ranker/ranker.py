@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import data, evaluation, metrics, models, serving, training
-from tfr_smooth._estimator import Estimator, check_process, digest
+from tfr_smooth._estimator import Estimator, digest, fitting
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.data.reading.sources import ranked_rows, read_documents
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
@@ -45,16 +44,17 @@ class Ranker(Estimator):
         2,000 steps need, but at least 5.
       learning_rate: Adam's learning rate in the first epoch, > 0.
       schedule: "cosine" for a learning rate that decays to 0 by a cosine, or "constant".
-      warm_start: Fraction of the epochs, the first ones, that train on `losses.SoftmaxLoss`, in [0, 1). No effect on a
-        loss that is not a `losses.RankingLoss`.
+      softmax_epochs: The first epochs, which train on `losses.SoftmaxLoss`: an integer >= 0 is their number, a float in
+        [0, 1) their fraction. No effect on a loss that is not a `losses.RankingLoss`.
       batch_size: Queries per step, >= 1.
       normalization: Normalization of the features: "quantiles" (values and quantiles), "standardize", "min_max" (per
         query), "log1p" or None.
       batch_norm: Whether the networks have batch normalization.
       dropout: Dropout rate of the hidden units, in [0, 1).
       weight_decay: AdamW's weight decay of the kernels, >= 0.
-      select_by: The validation metric that selects the epoch: "smooth", the metric that the loss optimizes, or "ndcg",
-        exact NDCG, which other losses always use; or "last" for the last epoch.
+      select_by: The validation measure that selects the epoch: "smooth", the metric that the loss optimizes, or exact
+        NDCG for other losses; a measure of trec_eval, "ndcg", "ndcg_cut_K", "map", "recip_rank" or "P_K"; or "last" for
+        the last epoch.
       patience: Epochs without improvement, >= 1, after which training stops. None never stops early.
       validation_fraction: Fraction of the queries that `fit` holds out without `validation`, in [0, 1). 0
         trains on all queries and uses the last epoch.
@@ -111,7 +111,7 @@ class Ranker(Estimator):
         epochs: int | None = None,
         learning_rate: float = 0.003,
         schedule: str = "cosine",
-        warm_start: float = 2 / 3,
+        softmax_epochs: float = 2 / 3,
         batch_size: int = 32,
         normalization: str | None = "quantiles",
         batch_norm: bool = False,
@@ -139,6 +139,7 @@ class Ranker(Estimator):
         """The loss."""
         return (getattr(self, "_plan", None) or self._make_plan()).make_loss()
 
+    @fitting
     def fit(
         self,
         X: Any,
@@ -200,7 +201,6 @@ class Ranker(Estimator):
         Raises:
           ValueError: If an argument or the data is invalid. The message names the column.
         """
-        check_process()
         p = self._params
         names: dict[str, Any] = {"label": label, "query": query, "weight": weight, "propensity": propensity}
         arrays = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
@@ -222,8 +222,6 @@ class Ranker(Estimator):
             layer, raw = init_model.features_, init_model.features_.raw_lists(documents)
         if p["verbose"] and not documents.is_dense:
             print(f"Columns: {layer.kinds}", flush=True)
-        if p["patience"] is not None and validation is None and held_out is None:
-            warnings.warn("`patience` has no effect without `validation` or `validation_fraction`.", stacklevel=2)
         settings = {} if checkpoint_dir is None else {"data": documents.digest()}
         prepared = layer.transform(raw)
         train, valid = prepared, None
@@ -236,6 +234,7 @@ class Ranker(Estimator):
             if checkpoint_dir is not None:
                 settings["validation"] = valid.digest()
             valid = layer.transform(valid)
+        self._check_patience(valid)
         weights = None
         if init_model is not None:
             weights = init_model._uncalibrated().get_weights()
@@ -502,7 +501,7 @@ class Ranker(Estimator):
 
         Args:
           path: The directory of the versions.
-          **options: Options of `serving.export_ranker`, such as `version`, `top_k` and `card`.
+          **options: Options of `serving.export_ranker`, such as `version`, `topn` and `card`.
 
         Returns:
           The directory PATH/VERSION.
@@ -511,13 +510,3 @@ class Ranker(Estimator):
         training = {**self._plan.identity(), "epochs": len(self.history_["loss"])}
         card = {"training": training, "loss": self._plan.make_loss(), **(options.pop("card", None) or {})}
         return serving.export_ranker(model, path, card=card, **model.export_arguments, **options)
-
-    def __sklearn_tags__(self) -> Any:
-        """Returns scikit-learn's tags, which it asks for."""
-        from sklearn.utils import InputTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type=None,
-            target_tags=TargetTags(required=False),
-            input_tags=InputTags(allow_nan=True, categorical=True, string=True),
-        )

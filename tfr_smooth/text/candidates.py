@@ -14,7 +14,7 @@ def bm25(
     documents: Mapping[str, str],
     *,
     candidates: Mapping[str, Iterable[str]] | None = None,
-    depth: int = 100,
+    topn: int = 100,
     k1: float = 1.5,
     b: float = 0.75,
 ) -> dict[str, dict[str, float]]:
@@ -26,7 +26,7 @@ def bm25(
       queries: The texts of the queries by their ids.
       documents: The texts of the documents by their ids.
       candidates: For each query id, the doc ids to score. None retrieves documents.
-      depth: Maximum number of retrieved documents per query, >= 1. Only documents that share a term with the query are
+      topn: Maximum number of retrieved documents per query, >= 1. Only documents that share a term with the query are
         retrieved.
       k1: BM25's saturation of the term frequency, > 0.
       b: BM25's length normalization, in (0, 1).
@@ -46,7 +46,7 @@ def bm25(
       >>> {query: list(documents) for query, documents in run.items()}
       {'q1': ['d1'], 'q2': []}
     """
-    depth = _arguments.integer("depth", depth, least=1)
+    topn = _arguments.integer("topn", topn, least=1)
     k1, b = _arguments.real("k1", k1, above=0.0), _arguments.real("b", b, above=0.0, below=1.0)
     with _extras.needed("bm25s and PyStemmer", extra="text", by="`bm25`"):
         import bm25s
@@ -66,5 +66,5 @@ def bm25(
             run[query_id] = {doc_id: scores[doc_id] for doc_id in candidates[query_id]}
             continue
         some = [(score, doc_id) for doc_id, score in scores.items() if score > 0.0]
-        run[query_id] = {doc_id: score for score, doc_id in sorted(some, reverse=True)[:depth]}
+        run[query_id] = {doc_id: score for score, doc_id in sorted(some, reverse=True)[:topn]}
     return run

@@ -20,7 +20,7 @@ def read_collection(
     qrels: _Path,
     *,
     run: _Path | None = None,
-    depth: int = 100,
+    topn: int = 100,
     gains: Mapping[int, int] | None = None,
     source_grade: int | None = None,
 ) -> Any:
@@ -32,7 +32,7 @@ def read_collection(
       queries: Path of a UTF-8 file with the header `query_id<TAB>text` and one query per line.
       qrels: Path of a TREC qrels file with the lines `query_id 0 doc_id grade`.
       run: Path of a TREC run with the candidates. None retrieves them by `bm25`.
-      depth: The most candidates per query, >= 1.
+      topn: The most candidates per query, >= 1.
       gains: Label of each grade, such as {1: 4, 2: 3, 3: 2, 4: 1} for a collection whose best grade is 1. None uses the
         grades as labels, and 0 for negative grades.
       source_grade: Grade of the source documents of a query (the documents from which the query was written), which are
@@ -61,7 +61,7 @@ def read_collection(
     """
     with _extras.needed("pandas", extra="text", by="`read_collection`"):
         import pandas as pd
-    depth = _arguments.integer("depth", depth, least=1)
+    topn = _arguments.integer("topn", topn, least=1)
     contents: dict[str, str] = {}
     for _, (doc_id, *texts) in _rows(documents, ("doc_id\ttitle\ttext", "doc_id\ttext")):
         contents[doc_id] = " ".join(texts).strip()
@@ -84,8 +84,8 @@ def read_collection(
             else:
                 labels[query_id][doc_id] = max(0, grade) if gains is None else gains[grade]
     if run is None:
-        most = depth + max(map(len, sources.values()), default=0)
-        found = bm25(asked, contents, depth=most)
+        most = topn + max(map(len, sources.values()), default=0)
+        found = bm25(asked, contents, topn=most)
     else:
         found = evaluation.read_run(run)
         for query_id, doc_id in ((query_id, doc_id) for query_id, scores in found.items() for doc_id in scores):
@@ -95,7 +95,7 @@ def read_collection(
         apart, scores = sources[query_id], found.get(query_id, {})
         # Break ties as trec_eval does.
         ranked = sorted(((score, doc_id) for doc_id, score in scores.items() if doc_id not in apart), reverse=True)
-        best: dict[str, float | None] = {doc_id: score for score, doc_id in ranked[:depth]}
+        best: dict[str, float | None] = {doc_id: score for score, doc_id in ranked[:topn]}
         judged = labels[query_id]
         for doc_id, score in {**{doc_id: None for doc_id, label in judged.items() if label}, **best}.items():
             rows.append((query_id, doc_id, query, contents[doc_id], judged.get(doc_id, 0), score))

@@ -1,4 +1,4 @@
-"""Sampled lists of relevant and other documents for training rerankers."""
+"""Sampled lists of relevant and non-relevant documents for training rerankers."""
 
 from __future__ import annotations
 
@@ -15,23 +15,22 @@ from tfr_smooth.text.token_inputs import Inputs
 
 
 class TrainingLists:
-    """Samples a list of relevant and other documents per query and epoch, without replacement.
+    """Samples a list of relevant and non-relevant documents per query and epoch, without replacement.
 
-    If fewer exist than requested, the list is shorter. Queries without a relevant or without another document are
-    skipped.
+    If fewer exist than requested, the list is shorter. Queries without both kinds are skipped.
 
     Args:
       lists: The queries with labels; documents are relevant if their label is > 0.
       relevant: Maximum number of relevant documents per list, >= 1.
-      others: Maximum number of other documents per list, >= 1.
+      negatives: Maximum number of non-relevant documents per list, >= 1.
       seed: Random seed, >= 0. The lists of an epoch depend only on the seed and the number of the epoch.
 
     Raises:
-      ValueError: If no query has both a relevant and another document.
+      ValueError: If no query has both a relevant and a non-relevant document.
     """
 
-    def __init__(self, lists: Lists, *, relevant: int, others: int, seed: int) -> None:
-        self._sizes, self._seed = (relevant, others), seed
+    def __init__(self, lists: Lists, *, relevant: int, negatives: int, seed: int) -> None:
+        self._sizes, self._seed = (relevant, negatives), seed
         self._labels = lists.values(lists.roles.labels[0])
         self._pools = []
         for start, end in itertools.pairwise(lists.starts):
@@ -41,7 +40,8 @@ class TrainingLists:
                 self._pools.append((places[is_good], places[~is_good]))
         if not self._pools:
             raise ValueError(
-                f"`data` must have a query with a relevant and another document, got none among {len(lists)} queries."
+                "`X` must have a query with a relevant and a non-relevant document, got none among "
+                f"{len(lists)} queries."
             )
 
     def __len__(self) -> int:
