@@ -44,6 +44,8 @@ class ADRMSELoss(RankingLoss):
       1.2103
     """
 
+    shift_invariant = True
+
     def __init__(self, *, alpha: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
         self._ranking = rankings.Approx(alpha=alpha)
@@ -94,6 +96,8 @@ class CoupledRankDistilLoss(RankingLoss):
       >>> print(losses.CoupledRankDistilLoss(topk=2)(labels, tf.zeros([1, 3])).numpy().round(4))
       1.7918
     """
+
+    shift_invariant = True
 
     def __init__(
         self,

@@ -61,14 +61,19 @@ class GumbelLoss(RankingLoss):
         self.gumbel_temperature = _arguments.scale("gumbel_temperature", gumbel_temperature)
         self.seed = _arguments.integer_or_none("seed", seed, least=0)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    @property
+    def shift_invariant(self) -> bool:  # type: ignore[override]
+        """Whether the loss is invariant to a shift of the scores."""
+        return self.loss.shift_invariant
+
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists, with the weights as the loss takes them."""
         noise = gumbel_noise(labels, self.sample_size, self.seed)
         noisy = _padded.clipped((scores[:, tf.newaxis] + noise) / self.gumbel_temperature, _padded.LARGEST_SCORE)
         shape = tf.shape(noisy)
         noisy = tf.reshape(noisy, [-1, shape[2]])
-        labels, mask = (tf.repeat(tensor, self.sample_size, axis=0) for tensor in (labels, mask))
-        values = self.loss.compute(labels, _padded.fill(noisy, mask, 0.0), mask)
+        labels, mask, weights = (tf.repeat(tensor, self.sample_size, axis=0) for tensor in (labels, mask, weights))
+        values = self.loss.weighted(labels, _padded.fill(noisy, mask, 0.0), mask, weights)
         return tf.reduce_mean(tf.reshape(values, shape[:2]), axis=1)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

@@ -66,6 +66,8 @@ class LambdaLoss(RankingLoss):
       [0.3691]
     """
 
+    shift_invariant = True
+
     def __init__(
         self,
         *,
@@ -83,8 +85,8 @@ class LambdaLoss(RankingLoss):
         self.mu = _arguments.scale("mu", mu)
         self.topn = _arguments.topn(topn)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists, with each pair times the weight of its first document."""
         labels = self._relevance(labels)
         weight = NDCGLambdaWeightV2(topn=self.topn)
         gains = labels if self.metric == "precision" else weight.gains(labels, mask)
@@ -93,7 +95,7 @@ class LambdaLoss(RankingLoss):
         sums = pair_ranks.cumulative(discounts)
         # The pairs of NDCG-Loss1 are all pairs, each with the gain of its first document.
         all_pairs = self.metric == "ndcg_loss1"
-        losses = weighted_logistic(scores, labels, mask, gains, sums, self.sigma, all_pairs=all_pairs)
+        losses = weighted_logistic(scores, labels, mask, weights, gains, sums, self.sigma, all_pairs=all_pairs)
         return losses / math.log(2.0)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

@@ -44,6 +44,8 @@ class ListAPLoss(RankingLoss):
       [0.181]
     """
 
+    shift_invariant = True
+
     def __init__(self, *, num_bins: int = 20, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
         self.num_bins = _arguments.integer("num_bins", num_bins, least=2)

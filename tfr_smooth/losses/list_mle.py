@@ -47,6 +47,8 @@ class ListMLELoss(RankingLoss):
       [1.7918]
     """
 
+    shift_invariant = True
+
     def __init__(
         self,
         *,
@@ -93,14 +95,7 @@ class ListMLELoss(RankingLoss):
         return weights
 
 
-def _plain_log_sums(inputs: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    # Of pairs, as the derivatives of TensorFlow's own cumulative sum take logarithms of negative numbers.
-    places = tf.range(tf.shape(inputs)[1])
-    before = tf.where(places <= places[:, tf.newaxis], inputs[:, tf.newaxis], _LOG_OF_NOTHING)
-    return tf.reduce_sum(weights * tf.reduce_logsumexp(before, axis=2), axis=1)
-
-
-@_compiled.differentiable(_plain_log_sums)
+@_compiled.differentiable
 def weighted_log_sums(inputs: tf.Tensor, weights: tf.Tensor) -> _compiled.WithGradient:
     r"""Returns $\sum_k w_k L_k$ with $L_k = \log \sum_{i \le k} e^{x_i}$, [batch], and its gradient function.
 

@@ -173,6 +173,8 @@ class DualLearningLoss(MultiScoreLoss):
       1.2906
     """
 
+    shift_invariant = True
+
     num_scores = 2
 
     def __init__(self, *, max_weight: float = 20.0, **options: Unpack[LossOptions]) -> None:

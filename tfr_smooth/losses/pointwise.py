@@ -9,11 +9,14 @@ from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _padded, _serialization
 from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
-from tfr_smooth.losses.softmax import cross_entropy
+from tfr_smooth.losses.softmax import weighted_cross_entropy
 
 
 class PointwiseLoss(RankingLoss):
-    """Base class of means over documents. Only empty lists are excluded, as labels of 0 are targets too."""
+    """Base class of means over documents, which weights multiply; empty lists are excluded.
+
+    Lists without a relevant document are included, as labels of 0 are targets too.
+    """
 
     @abc.abstractmethod
     def document_losses(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -28,11 +31,15 @@ class PointwiseLoss(RankingLoss):
           [batch, list]. Values of padding have no effect.
         """
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch]: the mean over documents of their loss times their weight."""
         losses = _padded.fill(self.document_losses(labels, scores, mask), mask, 0.0)
         # Divided before they are summed, so that the sum does not overflow.
-        return tf.reduce_sum(losses / _padded.count(mask, losses.dtype), axis=1)
+        return tf.reduce_sum(_padded.product(losses / _padded.count(mask, losses.dtype), weights), axis=1)
+
+    def weight_shares(self, weights: tf.Tensor, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Returns [batch]: the mean weight of the documents."""
+        return _padded.list_weights(weights, tf.zeros_like(labels), mask)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for empty lists."""
@@ -123,10 +130,10 @@ class RegressionCompatibleLoss(SigmoidCrossEntropyLoss):
         super().__init__(**options)
         self.list_weight = _arguments.real("list_weight", list_weight, least=0.0, most=1.0)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
-        total = tf.reduce_sum(labels, axis=1)
-        targets = tf.math.divide_no_nan(labels, total[:, tf.newaxis])
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists; weights of documents are those of the terms of both sums."""
         # The softmax of the logarithms of the sigmoids.
-        listwise = _padded.fill(cross_entropy(targets, tf.math.log_sigmoid(scores), mask, 1.0), total > 0.0, 0.0)
-        return (1.0 - self.list_weight) * super().compute(labels, scores, mask) + self.list_weight * listwise
+        listwise = weighted_cross_entropy(labels, tf.math.log_sigmoid(scores), mask, weights, 1.0)
+        listwise = tf.math.divide_no_nan(listwise, tf.reduce_sum(labels, axis=1))
+        pointwise = super().weighted(labels, scores, mask, weights)
+        return (1.0 - self.list_weight) * pointwise + self.list_weight * listwise

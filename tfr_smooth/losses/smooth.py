@@ -59,6 +59,11 @@ class MeasureLoss(RankingLoss):
             self.highest_label = HIGHEST_GRADE
         super().__init__(**options)
 
+    @property
+    def shift_invariant(self) -> bool:  # type: ignore[override]
+        """Whether the ranking is invariant to a shift of the scores."""
+        return self.ranking.shift_invariant
+
     def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch]: 1 - measure."""
         return 1.0 - self.measure.compute(labels, scores, mask, self.ranking)

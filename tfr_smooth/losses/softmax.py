@@ -40,6 +40,8 @@ class SoftmaxLoss(RankingLoss):
       [1.3863]
     """
 
+    shift_invariant = True
+
     def __init__(
         self, *, lambda_weight: DCGLambdaWeight | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]
     ) -> None:
@@ -47,13 +49,11 @@ class SoftmaxLoss(RankingLoss):
         self.lambda_weight = _arguments.instance("lambda_weight", lambda_weight, DCGLambdaWeight, optional=True)
         self.temperature = _arguments.scale("temperature", temperature)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists, with each label times its weight."""
         if self.lambda_weight is not None:
             labels = self.lambda_weight.document_weights(labels, scores, mask)
-        total = tf.reduce_sum(labels, axis=1)
-        targets = tf.math.divide_no_nan(labels, total[:, tf.newaxis])
-        return total * cross_entropy(targets, scores, mask, self.temperature)
+        return weighted_cross_entropy(labels, scores, mask, weights, self.temperature)
 
 
 @_serialization.register
@@ -86,6 +86,8 @@ class CalibratedSoftmaxLoss(SoftmaxLoss):
       1.1808
     """
 
+    shift_invariant = False
+
     def __init__(
         self,
         *,
@@ -97,11 +99,14 @@ class CalibratedSoftmaxLoss(SoftmaxLoss):
         super().__init__(lambda_weight=lambda_weight, temperature=temperature, **options)
         self.virtual_label = _arguments.real("virtual_label", virtual_label, least=0.0)
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists; the weight of the virtual document is that of the list."""
         column = tf.reduce_sum(tf.zeros_like(scores), axis=1, keepdims=True)  # the score of the virtual document
+        if weights.shape[1] != 1:
+            weights = tf.concat([_padded.list_weights(weights, labels, mask)[:, tf.newaxis], weights], axis=1)
         labels = tf.concat([column + self.virtual_label, labels], axis=1)
-        return super().compute(labels, tf.concat([column, scores], axis=1), tf.concat([column == 0.0, mask], axis=1))
+        scores, mask = tf.concat([column, scores], axis=1), tf.concat([column == 0.0, mask], axis=1)
+        return super().weighted(labels, scores, mask, weights)
 
     def counts(self, labels: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns [batch] bool: False for lists that have no gradient."""
@@ -132,6 +137,8 @@ class ListNetLoss(RankingLoss):
       >>> print(losses.ListNetLoss(temperature=1.0, reduction="none")(labels, scores).numpy().round(4))
       [0.5822]
     """
+
+    shift_invariant = True
 
     def __init__(self, *, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
@@ -170,6 +177,8 @@ class UniqueSoftmaxLoss(RankingLoss):
       >>> print(losses.UniqueSoftmaxLoss(reduction="none")(labels, scores).numpy().round(4))
       [4.3076]
     """
+
+    shift_invariant = True
 
     highest_label = HIGHEST_GRADE
 
@@ -221,6 +230,8 @@ class SoftmaxAtKLoss(RankingLoss):
       0.3466
     """
 
+    shift_invariant = True
+
     def __init__(
         self,
         *,
@@ -248,6 +259,21 @@ class SoftmaxAtKLoss(RankingLoss):
         weights = tf.sigmoid((scores - threshold) / self.weight_temperature)
         logs = tf.nn.log_softmax(_logits(scores, mask, self.temperature))  # finite at padding
         return -tf.reduce_sum(labels * weights * logs, axis=1)
+
+
+def weighted_cross_entropy(
+    labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor, temperature: float
+) -> tf.Tensor:
+    r"""Returns $-\sum_j w_j y_j \log \mathrm{softmax}(s / \tau)_j$, [batch]; arguments as in `cross_entropy`.
+
+    The weights are [batch, list] or [batch, 1], and may be negative.
+    """
+    total = tf.reduce_sum(labels, axis=1)
+    targets = tf.math.divide_no_nan(labels, total[:, tf.newaxis])
+    if weights.shape[1] == 1:
+        return _padded.product(total * cross_entropy(targets, scores, mask, temperature), weights[:, 0])
+    logs = tf.nn.log_softmax(_logits(scores, mask, temperature))  # finite at padding
+    return -tf.reduce_sum(_padded.product(total[:, tf.newaxis] * targets * logs, weights), axis=1)
 
 
 def cross_entropy(targets: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, temperature: float) -> tf.Tensor:

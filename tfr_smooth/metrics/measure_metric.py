@@ -109,7 +109,9 @@ class MeasureMetric(_serialization.Restorable, tf.keras.metrics.Metric):
         if self.no_relevant == "skip":
             has_relevant = self.measure.has_relevant(batch.labels, batch.mask)
             counts = tf.logical_and(counts, tf.logical_or(has_relevant, tf.math.is_nan(batch.validity)))
-        weights = _padded.dense_weights(sample_weight, y_true)
+        weights = sample_weight
+        if isinstance(sample_weight, tf.RaggedTensor):
+            weights = _padded.weights_from_keras(sample_weight, y_true, batch.labels, batch.mask)
         weights = self.measure.list_weights(weights, batch.labels, batch.mask)
         weights, values = (_padded.fill(tf.cast(tensor, tf.float64), counts, 0.0) for tensor in (weights, values))
         self._total.assign_add(tf.reduce_sum(weights * values))

@@ -170,15 +170,7 @@ def _gradient_program(
     return tf.cast(tf.reduce_sum(to_differences, axis=2) - tf.reduce_sum(to_differences, axis=1), scores.dtype)
 
 
-def _plain_expected_discounts(
-    scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
-) -> tf.Tensor:
-    factors = 1.0 - decays[:, tf.newaxis, tf.newaxis, tf.newaxis] * win_probabilities_of(scores, mask, sigma)
-    expected = tf.tensordot(weights, tf.reduce_prod(factors, axis=2), axes=1)
-    return _padded.fill(tf.cast(expected, scores.dtype), mask, 0.0)
-
-
-@_compiled.differentiable(_plain_expected_discounts)
+@_compiled.differentiable
 def _expected_discounts(
     scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
 ) -> _compiled.WithGradient:
