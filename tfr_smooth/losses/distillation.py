@@ -7,14 +7,14 @@ import math
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _padded, _serialization, rankings
+from tfr_smooth import _arguments, _padded, rankings
 from tfr_smooth.losses import gumbel
 from tfr_smooth.losses.list_mle import weighted_log_sums
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 from tfr_smooth.rankings import exact
 
 
-@_serialization.register
+@LOSSES.register("adr_mse")
 class ADRMSELoss(RankingLoss):
     r"""Distillation: the discounted squared error of approximate ranks as estimates of the teacher's ranks.
 
@@ -63,7 +63,7 @@ class ADRMSELoss(RankingLoss):
         return _padded.varies(labels, mask)
 
 
-@_serialization.register
+@LOSSES.register("coupled_rankdistil")
 class CoupledRankDistilLoss(RankingLoss):
     r"""Distillation: the negative log likelihood of the first K documents of rankings sampled from the teacher.
 

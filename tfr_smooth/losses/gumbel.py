@@ -10,7 +10,7 @@ from typing_extensions import Unpack
 from tfr_smooth import _arguments, _padded, _serialization, measures, rankings
 from tfr_smooth.losses.lambda_weights import LambdaWeight, YetiDCGLambdaWeight
 from tfr_smooth.losses.pairwise import PairwiseLogisticLoss
-from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LOSSES, LossOptions, RankingLoss
 from tfr_smooth.losses.smooth import MeasureLoss
 
 
@@ -81,7 +81,7 @@ class GumbelLoss(RankingLoss):
         return self.loss.counts(labels, mask)
 
 
-@_serialization.register
+@LOSSES.register("gumbel_approx_ndcg")
 class GumbelApproxNDCGLoss(GumbelLoss):
     r"""Mean ApproxNDCG loss over scores with Gumbel noise: `GumbelLoss(ApproxNDCGLoss())`.
 
@@ -132,7 +132,7 @@ class GumbelApproxNDCGLoss(GumbelLoss):
         self.alpha, self.topn, self.gain, self.discount = ranking.alpha, measure.topn, measure.gain, measure.discount
 
 
-@_serialization.register
+@LOSSES.register("yeti_logistic")
 class YetiLogisticLoss(GumbelLoss):
     r"""Mean logistic loss of neighbors in rankings by scores with Gumbel noise.
 

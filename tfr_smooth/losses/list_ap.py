@@ -5,11 +5,11 @@ from __future__ import annotations
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _padded, _serialization
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth import _arguments, _padded
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 
 
-@_serialization.register
+@LOSSES.register("list_ap")
 class ListAPLoss(RankingLoss):
     r"""1 - average precision of a histogram of the scores.
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.losses.lambda_weights import ListMLELambdaWeight
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 
 # Far below every log weight, but finite.
 _LOG_OF_NOTHING = -1e300
 
 
-@_serialization.register
+@LOSSES.register("list_mle")
 class ListMLELoss(RankingLoss):
     r"""ListMLE: $\sum_{i=1}^N \alpha_i \left(\log \sum_{k=i}^N e^{s_{\pi(k)} / \tau} - s_{\pi(i)} / \tau\right)$.
 

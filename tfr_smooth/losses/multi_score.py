@@ -8,9 +8,9 @@ from typing import Any
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _padded, _serialization
+from tfr_smooth import _arguments, _padded
 from tfr_smooth.losses.pointwise import PointwiseLoss
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 from tfr_smooth.losses.softmax import cross_entropy
 
 
@@ -33,7 +33,7 @@ class MultiScoreLoss(RankingLoss):
         return _padded.from_keras(y_true, y_pred, ragged=self.ragged, dtype=self._computed_in, clean=_clean_each)
 
 
-@_serialization.register
+@LOSSES.register("ordinal")
 class OrdinalLoss(PointwiseLoss, MultiScoreLoss):
     r"""Mean over documents of the binary cross entropies of "the label is at least k", for k = 1, ..., M.
 
@@ -80,7 +80,7 @@ class OrdinalLoss(PointwiseLoss, MultiScoreLoss):
         return tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(targets, scores), axis=2)
 
 
-@_serialization.register
+@LOSSES.register("click_em")
 class ClickEMLoss(PointwiseLoss, MultiScoreLoss):
     r"""Expectation maximization for clicks with the probability $\sigma(e_i) \, \sigma(s_i)$.
 
@@ -140,7 +140,7 @@ class ClickEMLoss(PointwiseLoss, MultiScoreLoss):
         )
 
 
-@_serialization.register
+@LOSSES.register("dual_learning")
 class DualLearningLoss(MultiScoreLoss):
     r"""Dual learning algorithm: softmax losses of relevance and examination, each weighted by the inverse of the other.
 
@@ -197,7 +197,7 @@ class DualLearningLoss(MultiScoreLoss):
         return weighted(relevance, exam) + weighted(exam, relevance)
 
 
-@_serialization.register
+@LOSSES.register("mixture_em")
 class MixtureEMLoss(MultiScoreLoss):
     r"""Expectation maximization for a mixture of M models, each list of clicks from one of them.
 

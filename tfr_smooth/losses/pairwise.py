@@ -8,10 +8,10 @@ from typing import NamedTuple
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.losses import pair_ranks
 from tfr_smooth.losses.lambda_weights import LambdaWeight
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 
 # The pairs of documents of which a program holds a few arrays.
 _MOST_PAIRS = 2**25
@@ -52,7 +52,7 @@ class PairwiseLoss(RankingLoss):
         return _padded.varies(labels, mask)
 
 
-@_serialization.register
+@LOSSES.register("pairwise_hinge")
 class PairwiseHingeLoss(PairwiseLoss):
     r"""Hinge loss over the pairs of documents with different labels.
 
@@ -87,7 +87,7 @@ class PairwiseHingeLoss(PairwiseLoss):
         return tf.nn.relu(1.0 + behind)
 
 
-@_serialization.register
+@LOSSES.register("pairwise_logistic")
 class PairwiseLogisticLoss(PairwiseLoss):
     r"""Logistic loss over the pairs of documents with different labels.
 
@@ -129,7 +129,7 @@ class PairwiseLogisticLoss(PairwiseLoss):
         return tf.nn.softplus(behind)
 
 
-@_serialization.register
+@LOSSES.register("pairwise_soft_zero_one")
 class PairwiseSoftZeroOneLoss(PairwiseLoss):
     r"""Soft number of pairs in the wrong order, over the pairs of documents with different labels.
 
@@ -163,7 +163,7 @@ class PairwiseSoftZeroOneLoss(PairwiseLoss):
         return tf.sigmoid(behind)
 
 
-@_serialization.register
+@LOSSES.register("pairwise_mse")
 class PairwiseMSELoss(PairwiseLoss):
     r"""Squared error of the differences of scores as estimates of the differences of labels, over all pairs.
 
@@ -219,7 +219,7 @@ class PairwiseMSELoss(PairwiseLoss):
         return tf.reduce_sum(tf.cast(mask, tf.int32), axis=1) > 1
 
 
-@_serialization.register
+@LOSSES.register("rank_net")
 class RankNetLoss(RankingLoss):
     r"""Mean logistic loss over the pairs of documents with different labels.
 

@@ -7,8 +7,8 @@ import abc
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _padded, _serialization
-from tfr_smooth.losses.ranking_loss import LossOptions, RankingLoss
+from tfr_smooth import _arguments, _padded
+from tfr_smooth.losses.ranking_loss import LOSSES, LossOptions, RankingLoss
 from tfr_smooth.losses.softmax import weighted_cross_entropy
 
 
@@ -46,7 +46,7 @@ class PointwiseLoss(RankingLoss):
         return tf.reduce_any(mask, axis=1)
 
 
-@_serialization.register
+@LOSSES.register("mean_squared")
 class MeanSquaredLoss(PointwiseLoss):
     r"""Mean squared error of the scores as estimates of the labels: $\frac{1}{N} \sum_j (y_j - s_j)^2$.
 
@@ -70,7 +70,7 @@ class MeanSquaredLoss(PointwiseLoss):
         return tf.square(labels - scores)
 
 
-@_serialization.register
+@LOSSES.register("sigmoid_cross_entropy")
 class SigmoidCrossEntropyLoss(PointwiseLoss):
     r"""Mean binary cross entropy of the labels and the sigmoids of the scores.
 
@@ -96,7 +96,7 @@ class SigmoidCrossEntropyLoss(PointwiseLoss):
         return tf.nn.sigmoid_cross_entropy_with_logits(labels, scores)
 
 
-@_serialization.register
+@LOSSES.register("regression_compatible")
 class RegressionCompatibleLoss(SigmoidCrossEntropyLoss):
     r"""Sigmoid cross entropy plus the cross entropy of the labels and the normalized sigmoids of the scores.
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from typing_extensions import Unpack
 
 from tfr_smooth import _arguments, _lookup, _serialization
-from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LOSSES, LossOptions, RankingLoss
 from tfr_smooth.measures import NDCG, AveragePrecision, Measure, Precision, ReciprocalRank
 from tfr_smooth.rankings import Approx, Ranking, SmoothI, SoftRank
 from tfr_smooth.rankings.dcg import Discount
@@ -86,7 +86,7 @@ class _NamedLoss(MeasureLoss):
         return {**self.ranking.get_config(), **self.measure.get_config(), **super().get_config()}
 
 
-@_serialization.register
+@LOSSES.register("smoothi_ndcg")
 class SmoothINDCGLoss(_NamedLoss):
     r"""1 - NDCG@K of the SmoothI ranking.
 
@@ -136,7 +136,7 @@ class SmoothINDCGLoss(_NamedLoss):
         super().__init__(ranking, NDCG(topn=topn, gain=gain, discount=discount), **options)
 
 
-@_serialization.register
+@LOSSES.register("smoothi_precision")
 class SmoothIPrecisionLoss(_NamedLoss):
     r"""1 - P@K of the SmoothI ranking.
 
@@ -180,7 +180,7 @@ class SmoothIPrecisionLoss(_NamedLoss):
         super().__init__(ranking, Precision(topn=topn), **options)
 
 
-@_serialization.register
+@LOSSES.register("smoothi_map")
 class SmoothIMAPLoss(_NamedLoss):
     r"""1 - average precision of the SmoothI ranking.
 
@@ -224,7 +224,7 @@ class SmoothIMAPLoss(_NamedLoss):
         super().__init__(ranking, AveragePrecision(topn=topn), **options)
 
 
-@_serialization.register
+@LOSSES.register("soft_ndcg")
 class SoftNDCGLoss(_NamedLoss):
     r"""1 - SoftNDCG: NDCG@K of SoftRank's rank distributions.
 
@@ -268,7 +268,7 @@ class SoftNDCGLoss(_NamedLoss):
         super().__init__(SoftRank(sigma=sigma), NDCG(topn=topn, gain=gain, discount=discount), **options)
 
 
-@_serialization.register
+@LOSSES.register("approx_ndcg")
 class ApproxNDCGLoss(_NamedLoss):
     r"""1 - NDCG@K of the Approx ranking.
 
@@ -314,7 +314,7 @@ class ApproxNDCGLoss(_NamedLoss):
         super().__init__(Approx(alpha=alpha, beta=beta), NDCG(topn=topn, gain=gain, discount=discount), **options)
 
 
-@_serialization.register
+@LOSSES.register("approx_mrr")
 class ApproxMRRLoss(_NamedLoss):
     r"""1 - reciprocal rank of the Approx ranking.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import tensorflow as tf
 from typing_extensions import Unpack
 
-from tfr_smooth import _arguments, _padded, _serialization
+from tfr_smooth import _arguments, _padded
 from tfr_smooth.losses import pairwise
 from tfr_smooth.losses.lambda_weights import DCGLambdaWeight
-from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LossOptions, RankingLoss
+from tfr_smooth.losses.ranking_loss import HIGHEST_GRADE, LOSSES, LossOptions, RankingLoss
 from tfr_smooth.rankings.dcg import NDCGGain
 
 
-@_serialization.register
+@LOSSES.register("softmax")
 class SoftmaxLoss(RankingLoss):
     r"""Softmax cross entropy: $-\sum_j y_j \log \mathrm{softmax}(s / \tau)_j$.
 
@@ -56,7 +56,7 @@ class SoftmaxLoss(RankingLoss):
         return weighted_cross_entropy(labels, scores, mask, weights, self.temperature)
 
 
-@_serialization.register
+@LOSSES.register("calibrated_softmax")
 class CalibratedSoftmaxLoss(SoftmaxLoss):
     r"""Softmax cross entropy with a virtual document of score 0, which fixes the scale of the scores.
 
@@ -113,7 +113,7 @@ class CalibratedSoftmaxLoss(SoftmaxLoss):
         return tf.reduce_any(mask, axis=1) if self.virtual_label else super().counts(labels, mask)
 
 
-@_serialization.register
+@LOSSES.register("list_net")
 class ListNetLoss(RankingLoss):
     r"""ListNet: $-\sum_j \mathrm{softmax}(y)_j \log \mathrm{softmax}(s / \tau)_j$.
 
@@ -150,7 +150,7 @@ class ListNetLoss(RankingLoss):
         return cross_entropy(targets, scores, mask, self.temperature)
 
 
-@_serialization.register
+@LOSSES.register("unique_softmax")
 class UniqueSoftmaxLoss(RankingLoss):
     r"""Softmax cross entropy of each document among itself and the documents with lower labels.
 
@@ -199,7 +199,7 @@ class UniqueSoftmaxLoss(RankingLoss):
         return _padded.varies(labels, mask)
 
 
-@_serialization.register
+@LOSSES.register("softmax_at_k")
 class SoftmaxAtKLoss(RankingLoss):
     r"""SL@K: a softmax loss for NDCG@K, in which relevant documents near or above rank K count most.
 

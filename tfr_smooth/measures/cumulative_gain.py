@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
-from tfr_smooth.measures.measure import Measure
+from tfr_smooth import _arguments, _compiled, _padded
+from tfr_smooth.measures.measure import EXACT_ONLY, MEASURES, Measure
 from tfr_smooth.rankings import Ranking, dcg
 from tfr_smooth.rankings.dcg import Discount, NDCGGain, TensorFunction, exponential_gain
 from tfr_smooth.rankings.ranking import Gain
@@ -21,7 +21,7 @@ _FEW_RANKS = 32
 _LARGEST = 100.0
 
 
-@_serialization.register
+@MEASURES.register("ndcg")
 @dataclasses.dataclass(frozen=True)
 class NDCG(Measure):
     r"""NDCG@K of each list.
@@ -150,7 +150,7 @@ def _dcg_by_grades(relevance: tf.Tensor, at_ranks: tf.Tensor, gain: Gain) -> tf.
     return tf.reduce_sum((gain(grades) - gain(grades - 1.0)) * tf.cast(of_grades, relevance.dtype), axis=1)
 
 
-@_serialization.register
+@EXACT_ONLY.register("dcg")
 @dataclasses.dataclass(frozen=True)
 class DCG(Measure):
     r"""DCG@K of each list, without `NDCG`'s division by the value of the ideal order.
@@ -225,7 +225,7 @@ def discount_of(rank_discount_fn: TensorFunction | None) -> Discount:
     return lambda ranks: rank_discount_fn(tf.cast(ranks + 1.0, tf.float32))
 
 
-@_serialization.register
+@EXACT_ONLY.register("arp")
 @dataclasses.dataclass(frozen=True)
 class AverageRelevancePosition(Measure):
     r"""ARP of each list: the mean rank of its documents, weighted by label, $\frac{1}{\sum_r y_r} \sum_r r \, y_r$.

@@ -6,11 +6,11 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
-from tfr_smooth.rankings.ranking import PositionRanking
+from tfr_smooth import _arguments, _compiled, _padded
+from tfr_smooth.rankings.ranking import RANKINGS, PositionRanking
 
 
-@_serialization.register
+@RANKINGS.register("approx")
 @dataclasses.dataclass(frozen=True)
 class Approx(PositionRanking):
     r"""The Approx ranking: positions from sigmoids of score differences.

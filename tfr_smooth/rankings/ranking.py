@@ -272,3 +272,7 @@ class PositionRanking(DocumentRanking, abc.ABC):
 
     def _within(self, positions: tf.Tensor, topn: int) -> tf.Tensor:
         return tf.sigmoid(self.beta * (topn + 0.5 - positions))
+
+
+# The relaxations by name, the first word of the names of their losses.
+RANKINGS: _serialization.Registry[Ranking] = _serialization.Registry()

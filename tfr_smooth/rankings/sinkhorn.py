@@ -28,9 +28,9 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.rankings import exact
-from tfr_smooth.rankings.ranking import PositionRanking
+from tfr_smooth.rankings.ranking import RANKINGS, PositionRanking
 
 # The authors' lower bound of the standard deviation, which avoids division by 0 for tied scores.
 _LEAST_DEVIATION = 1e-6
@@ -42,7 +42,7 @@ _TOLERANCE = 1e-10
 _RIDGE = 1e-12
 
 
-@_serialization.register
+@RANKINGS.register("sinkhorn")
 @dataclasses.dataclass(frozen=True)
 class Sinkhorn(PositionRanking):
     r"""The Sinkhorn ranking: positions by entropic optimal transport (arXiv:1905.11885).

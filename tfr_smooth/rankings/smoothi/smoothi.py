@@ -28,10 +28,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.rankings import dcg
 from tfr_smooth.rankings.dcg import Discount
-from tfr_smooth.rankings.ranking import Gain, Ranking
+from tfr_smooth.rankings.ranking import RANKINGS, Gain, Ranking
 from tfr_smooth.rankings.smoothi.tail import Settings, Tail, rank_gradient, sum_of_lists, to_scores
 
 # Softmax inputs below this magnitude are small, by the type of the scores. The closed form omits their third power in
@@ -46,7 +46,7 @@ _LARGEST = 1e37
 _STEEPEST = 1e6
 
 
-@_serialization.register
+@RANKINGS.register("smoothi")
 @dataclasses.dataclass(frozen=True)
 class SmoothI(Ranking):
     r"""The SmoothI ranking: each rank is a softmax that excludes the documents at earlier ranks.

@@ -22,10 +22,10 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.rankings import dcg
 from tfr_smooth.rankings.dcg import Discount
-from tfr_smooth.rankings.ranking import DocumentRanking
+from tfr_smooth.rankings.ranking import RANKINGS, DocumentRanking
 from tfr_smooth.rankings.softrank.log2_mixture import log2_mixture
 from tfr_smooth.rankings.softrank.rank_distributions import (
     mean_and_variance,
@@ -35,7 +35,7 @@ from tfr_smooth.rankings.softrank.rank_distributions import (
 )
 
 
-@_serialization.register
+@RANKINGS.register("soft")
 @dataclasses.dataclass(frozen=True)
 class SoftRank(DocumentRanking):
     r"""The SoftRank ranking: the distribution of each document's rank under noisy scores.
