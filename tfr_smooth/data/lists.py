@@ -123,7 +123,8 @@ class Lists:
           qid: The query of each row, [rows], as numbers or text, in any order.
           group: Alternative to `qid`: the number of rows per query, integers >= 1, [queries], for rows sorted by query
             as in LightGBM and XGBoost. Exactly one of them must be given.
-          weights: Finite numbers >= 0, [rows]. For one weight per query, repeat it in all rows of the query.
+          weights: Finite numbers >= 0, [rows]; see `losses.RankingLoss` for what they multiply. For one weight per
+            query, repeat it in all rows of the query.
           propensities: Numbers > 0, [rows], if the labels are clicks: see `batches`.
           positions: Whole numbers >= 0 at which the documents were shown, [rows], for `models.PositionBias`.
           document_ids: The ids of the documents, [rows]. None uses the numbers of the rows.

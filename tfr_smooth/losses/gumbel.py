@@ -18,10 +18,10 @@ from tfr_smooth.losses.smooth import MeasureLoss
 class GumbelLoss(RankingLoss):
     r"""Mean of a loss over scores with Gumbel noise: $\frac{1}{S} \sum_{a=1}^S L(y, (s + \epsilon^a) / \beta)$.
 
-    (Bruch et al., "A Stochastic Treatment of Learning to Rank Scoring Functions", WSDM 2020.) The
-    $\epsilon^a$ are independent samples of the standard Gumbel distribution, drawn at each call, so the orders of the
-    noisy scores are samples of the Plackett-Luce distribution of the scores. The gradient is that of the sampled
-    losses. The lists that the loss excludes are excluded.
+    (Bruch et al., "A Stochastic Treatment of Learning to Rank Scoring Functions", WSDM 2020.) The $\epsilon^a$ are
+    independent samples of the standard Gumbel distribution, drawn at each call, so the orders of the noisy scores are
+    samples of the Plackett-Luce distribution of the scores. The gradient is that of the sampled losses. The lists that
+    the loss excludes are excluded. Weights multiply what they multiply in the loss.
 
     Args:
       loss: A ranking loss. Its own `dtype`, `ragged` and `reduction` are not used.
@@ -89,7 +89,7 @@ class GumbelApproxNDCGLoss(GumbelLoss):
 
     (Bruch et al., "A Stochastic Treatment of Learning to Rank Scoring Functions", WSDM 2020; TF-Ranking's
     `GumbelApproxNDCGLoss` plus 1.) The noise $\epsilon^a$ is drawn at each call. The loss is in [0, 1]. Lists without a
-    relevant document are excluded.
+    relevant document are excluded. Weights of documents become one weight per list (`list_weights`).
 
     Args:
       alpha: Sharpness of the comparison of two scores, > 0; one over TF-Ranking's `temperature`.
@@ -143,7 +143,7 @@ class YetiLogisticLoss(GumbelLoss):
     Transfer Learning Track of Yahoo!'s Learning to Rank Challenge with YetiRank", 2011; TF-Ranking's
     `YetiLogisticLoss`.) N is the number of documents in the list. $w^a$ is the weight in the ranking by $s^a$, by
     default 0 except for neighbors. The noise $\epsilon^a$ is drawn at each call. Lists with only one distinct label are
-    excluded.
+    excluded. The weight of a document multiplies its pairs with documents of lower labels.
 
     Args:
       lambda_weight: Weights of the pairs. None uses `YetiDCGLambdaWeight()`.

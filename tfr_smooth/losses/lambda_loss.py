@@ -44,7 +44,8 @@ class LambdaLoss(RankingLoss):
     the tied documents. So the loss does not depend on the order of documents in the list, and ties have a gradient.
 
     The loss is at least 0; "ndcg_loss1" is at least 1 - NDCG@K. Lists with only one distinct label (for "precision":
-    with only relevant or only irrelevant documents) are excluded.
+    with only relevant or only irrelevant documents) are excluded. The weight of a document multiplies its pairs with
+    documents of lower labels.
 
     Args:
       metric: One of the names above.

@@ -24,7 +24,8 @@ class ListAPLoss(RankingLoss):
     The paper bins cosine similarities, which are in [-1, 1]. Ranking scores are unbounded, so they are squashed first:
     $x_j = \tanh((s_j - \bar s) / \tau)$, where $\bar s$ is the mean of the list. So the bins are finest around the
     mean, the loss is invariant to a shift of the scores, and documents farther than a few tau from the mean share the
-    outer bins. Lists without a relevant document are excluded.
+    outer bins. Lists without a relevant document are excluded. Weights of documents become one weight per list
+    (`list_weights`).
 
     Args:
       num_bins: The number of bins M, an integer >= 2; the paper uses 20. More bins are less smooth.

@@ -26,7 +26,7 @@ class ListMLELoss(RankingLoss):
     their $e^s$ to the sums. So the loss does not depend on the order of documents in the list. It is an upper bound of
     the mean over all orders consistent with the labels (by Jensen's inequality; in survival analysis this is Efron's
     treatment of ties). The loss is at least 0. It is a sum over documents, so longer lists have larger losses. Lists
-    without a relevant document are excluded.
+    without a relevant document are excluded. Weights of documents become one weight per list (`list_weights`).
 
     Args:
       position_aware: Whether early positions have larger weights (p-ListMLE).

@@ -46,7 +46,7 @@ class OrdinalLoss(PointwiseLoss, MultiScoreLoss):
     document are included, as their labels of 0 are targets too; empty lists are excluded. The loss is at least 0.
 
     Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list, M].
-    Returns a scalar, or [batch] for the reduction "none".
+    Returns a scalar, or [batch] for the reduction "none". Weights of documents multiply the terms of the documents.
 
     Args:
       ordinal_size: The number of grades above 0, M >= 1.
@@ -96,7 +96,8 @@ class ClickEMLoss(PointwiseLoss, MultiScoreLoss):
     padding. Lists without a click are included; empty lists are excluded.
 
     Call with labels [batch, list] (>= 1 for a click; negative labels mark padding) and scores [batch, list, 2]: the
-    examination, then the relevance. Returns a scalar, or [batch] for the reduction "none".
+    examination, then the relevance. Returns a scalar, or [batch] for the reduction "none". Weights of documents
+    multiply the terms of the documents.
 
     Args:
       exam_loss_weight: Weight $w_e$ of the examination, >= 0.
@@ -154,7 +155,8 @@ class DualLearningLoss(MultiScoreLoss):
     does not depend on the clicks. Let $e_i$ depend on the position only. Lists without a click are excluded.
 
     Call with labels [batch, list] (> 0 for a click; negative labels mark padding) and scores [batch, list, 2]: the
-    examination, then the relevance. Returns a scalar, or [batch] for the reduction "none".
+    examination, then the relevance. Returns a scalar, or [batch] for the reduction "none". Weights of documents become
+    one weight per list (`list_weights`).
 
     Args:
       max_weight: Maximum of the weights, in [1, 1e10]. Lower values reduce the variance and add bias.
@@ -207,8 +209,9 @@ class MixtureEMLoss(MultiScoreLoss):
     H is the binary cross entropy. The probabilities $p_m$ of the models are constant to the gradient. TF-Ranking
     ignores its `temperature`. The loss is at least 0 for labels in [0, 1]. Lists without a click are excluded.
 
-    Call with labels [batch, list] (1 for a click, 0 for none; negative labels mark padding) and scores
-    [batch, list, M]. Returns a scalar, or [batch] for the reduction "none".
+    Call with labels [batch, list] (1 for a click, 0 for none; negative labels mark padding) and scores [batch, list,
+    M]. Returns a scalar, or [batch] for the reduction "none". Weights of documents become one weight per list
+    (`list_weights`).
 
     Args:
       temperature: Tau, the divisor of the scores, > 0.

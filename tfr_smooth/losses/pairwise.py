@@ -62,7 +62,7 @@ class PairwiseHingeLoss(PairwiseLoss):
     regularizer; TF-Ranking's `PairwiseHingeLoss`.) N is the number of documents in the list, and w is 1 or the
     `lambda_weight`. TF-Ranking divides the sum over a batch by its number of documents, including padding; without
     padding, the losses are equal. The temperature is the margin, up to a factor. Lists with only one distinct label are
-    excluded.
+    excluded. The weight of a document multiplies its pairs with documents of lower labels.
 
     Args:
       lambda_weight: Weights of the pairs, such as `NDCGLambdaWeight()`. None uses 1.
@@ -96,7 +96,8 @@ class PairwiseLogisticLoss(PairwiseLoss):
     (Burges et al., "Learning to Rank using Gradient Descent", ICML 2005, Eq. 3; TF-Ranking's `PairwiseLogisticLoss`.) N
     is the number of documents in the list, and w is 1 or the `lambda_weight`. TF-Ranking divides the sum over a batch
     by its number of documents, including padding; without padding, the losses are equal. `RankNetLoss` is the mean over
-    the pairs instead. Lists with only one distinct label are excluded.
+    the pairs instead. Lists with only one distinct label are excluded. The weight of a document multiplies its pairs
+    with documents of lower labels.
 
     Args:
       lambda_weight: Weights of the pairs, such as `NDCGLambdaWeight()`. None uses 1.
@@ -138,7 +139,8 @@ class PairwiseSoftZeroOneLoss(PairwiseLoss):
     (TF-Ranking's `PairwiseSoftZeroOneLoss`: a sigmoid in place of the zero-one loss.) N is the number of documents in
     the list, and w is 1 or the `lambda_weight`. TF-Ranking divides the sum over a batch by its number of documents,
     including padding; without padding, the losses are equal. For a small temperature, the sum is the number of pairs in
-    the wrong order. Lists with only one distinct label are excluded.
+    the wrong order. Lists with only one distinct label are excluded. The weight of a document multiplies its pairs with
+    documents of lower labels.
 
     Args:
       lambda_weight: Weights of the pairs, such as `NDCGLambdaWeight()`. None uses 1.
@@ -173,7 +175,8 @@ class PairwiseMSELoss(PairwiseLoss):
     w = 1, this is $2 \sum_i (e_i - \bar e)^2$ with the errors $e_i = s_i / \tau - y_i$: the variance of the errors.
     TF-Ranking divides the sum over a batch by its number of documents, including padding; without padding, the losses
     are equal. Lists with fewer than two documents are excluded. Errors are clipped to the largest value with a finite
-    sum of squares.
+    sum of squares. The weight of a document multiplies the pairs (i, j) of which it is the first; each pair counts in
+    both orders.
 
     Args:
       lambda_weight: Weights of the pairs, such as `NDCGLambdaWeight()`. None uses 1.
@@ -228,7 +231,8 @@ class RankNetLoss(RankingLoss):
     (Burges et al., "Learning to Rank using Gradient Descent", ICML 2005, Eq. 3 with a target probability of 1.) The
     loss is the mean over the pairs of each list, not their sum: a list has up to N^2 pairs, so a list of 1000 documents
     would have the weight of ten thousand lists of 10. `PairwiseLogisticLoss` is TF-Ranking's sum over pairs. The loss
-    is at least 0, and log 2 if all scores are tied. Lists with only one distinct label are excluded.
+    is at least 0, and log 2 if all scores are tied. Lists with only one distinct label are excluded. The weight of a
+    document multiplies its pairs with documents of lower labels.
 
     Args:
       sigma: Slope of the logistic function, > 0.

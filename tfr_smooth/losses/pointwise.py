@@ -53,7 +53,7 @@ class MeanSquaredLoss(PointwiseLoss):
     (The pointwise regression of Cossock and Zhang, "Subset Ranking Using Regression", COLT 2006.) The mean is over the
     N real documents of each list; TF-Ranking's mean is over all documents of the batch, including padding. Lists
     without a relevant document are included, as their labels of 0 are regression targets too; empty lists are excluded.
-    The loss is at least 0.
+    The loss is at least 0. Weights of documents multiply the terms of the documents.
 
     The arguments are those of `RankingLoss`. Time and memory O(N) per list.
 
@@ -79,7 +79,7 @@ class SigmoidCrossEntropyLoss(PointwiseLoss):
     (TF-Ranking's `SigmoidCrossEntropyLoss`.) The mean is over the N real documents of each list; TF-Ranking's mean is
     over all documents of the batch, including padding. Labels are probabilities, in [0, 1]; with larger labels, the
     loss has no lower bound. Lists without a relevant document are included, as their labels of 0 are targets too; empty
-    lists are excluded.
+    lists are excluded. Weights of documents multiply the terms of the documents.
 
     The arguments are those of `RankingLoss`. Time and memory O(N) per list.
 
@@ -107,7 +107,7 @@ class RegressionCompatibleLoss(SigmoidCrossEntropyLoss):
     SigmoidCE and ListCE.) Both terms are at their minimum where $\sigma(s_j)$ is the probability of relevance, so the
     ranking term does not oppose the calibration, as a softmax loss does. The loss is at least 0 for labels in [0, 1];
     with larger labels, the first term has no lower bound. Lists without a relevant document are included, with 0 for
-    the second term; empty lists are excluded.
+    the second term; empty lists are excluded. Weights of documents multiply the terms of the documents.
 
     Args:
       list_weight: The weight $w$ of the listwise term, in [0, 1].

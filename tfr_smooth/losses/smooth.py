@@ -25,7 +25,7 @@ class MeasureLoss(RankingLoss):
     Lists without a relevant document are excluded.
 
     Call with labels [batch, list] (float or int, >= 0; negative labels mark padding) and scores [batch, list]. Returns
-    a scalar, or [batch] for the reduction "none".
+    a scalar, or [batch] for the reduction "none". Weights of documents become one weight per list (`list_weights`).
 
     Args:
       ranking: A smooth ranking, such as `rankings.SmoothI(alpha=10.0)` or `rankings.Approx()`.
@@ -94,7 +94,8 @@ class SmoothINDCGLoss(_NamedLoss):
       I^r_j = \mathrm{softmax}_j(\alpha S_j \, \mathrm{sg}[\prod_{l<r} (1 - I^l_j - \delta)])$$
 
     (Thonet et al. 2021, arXiv:2105.00942, Eq. 7, 9 and 12.) `MeasureLoss(rankings.SmoothI(...), measures.NDCG(...))`;
-    see `MeasureLoss` for the labels and scores, the range, and excluded lists.
+    see `MeasureLoss` for the labels and scores, the range, and excluded lists. Weights of documents become one weight
+    per list (`list_weights`).
 
     Args:
       alpha: Inverse temperature, > 0. With 1, training needs more steps or a higher learning rate than with 10 or 30
@@ -143,7 +144,8 @@ class SmoothIPrecisionLoss(_NamedLoss):
     $$1 - \frac{1}{K} \sum_{r=1}^K y_r, \qquad y_r = \sum_j [rel_j \ge 1] \, I^r_j$$
 
     (Thonet et al. 2021, arXiv:2105.00942, Eq. 7, 9 and 10.) `MeasureLoss(rankings.SmoothI(...),
-    measures.Precision(...))`; see `MeasureLoss` for the labels and scores, the range, and excluded lists.
+    measures.Precision(...))`; see `MeasureLoss` for the labels and scores, the range, and excluded lists. Weights of
+    documents become one weight per list (`list_weights`).
 
     Args:
       alpha: Inverse temperature; see `SmoothINDCGLoss`.
@@ -188,6 +190,7 @@ class SmoothIMAPLoss(_NamedLoss):
 
     (Thonet et al. 2021, arXiv:2105.00942, Eq. 7, 9 and 11.) `MeasureLoss(rankings.SmoothI(...),
     measures.AveragePrecision(...))`; see `MeasureLoss` for the labels and scores, the range, and excluded lists.
+    Weights of documents become one weight per list (`list_weights`).
 
     Args:
       alpha: Inverse temperature; see `SmoothINDCGLoss`.
@@ -233,7 +236,7 @@ class SoftNDCGLoss(_NamedLoss):
 
     where document i is ranked above document j with the probability $\Phi((s_i - s_j) / (\sigma \sqrt 2))$ (Taylor et
     al., WSDM 2008, Eq. 9 to 15). `MeasureLoss(rankings.SoftRank(...), measures.NDCG(...))`; see `MeasureLoss` for the
-    labels and scores, the range, and excluded lists.
+    labels and scores, the range, and excluded lists. Weights of documents become one weight per list (`list_weights`).
 
     Args:
       sigma: Standard deviation of a score, > 0; the paper decreases it from 1. A number or a non-trainable
@@ -277,7 +280,7 @@ class ApproxNDCGLoss(_NamedLoss):
 
     (Qin, Liu, Li 2010; Bruch et al., SIGIR 2019, Eq. 5. Without a cutoff, the last factor is 1.)
     `MeasureLoss(rankings.Approx(...), measures.NDCG(...))`; see `MeasureLoss` for the labels and scores, the range, and
-    excluded lists.
+    excluded lists. Weights of documents become one weight per list (`list_weights`).
 
     Args:
       alpha: Inverse temperature of the positions, > 0; the papers search {0.1, 1, 10, 100}. A number or a non-trainable
@@ -323,7 +326,7 @@ class ApproxMRRLoss(_NamedLoss):
 
     where $rel_j$ is 1 for labels >= 1 and $\pi_j$ is as for `ApproxNDCGLoss` (Qin, Liu, Li 2010). Without a cutoff, the
     factor with K is 1. `MeasureLoss(rankings.Approx(...), measures.ReciprocalRank(...))`; see `MeasureLoss` for the
-    labels and scores, the range, and excluded lists.
+    labels and scores, the range, and excluded lists. Weights of documents become one weight per list (`list_weights`).
 
     Args:
       alpha: Inverse temperature of the positions; see `ApproxNDCGLoss`.

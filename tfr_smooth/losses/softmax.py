@@ -19,7 +19,7 @@ class SoftmaxLoss(RankingLoss):
     (TF-Ranking's `SoftmaxLoss`; Bruch et al., "An Analysis of the Softmax Cross Entropy Loss for Learning-to-Rank with
     Binary Relevance", ICTIR 2019, Eq. 1, where the labels are divided by their sum.) Labels are not normalized, so
     lists with more relevant documents have more weight. Invariant to a shift of the scores. The loss is at least 0.
-    Lists without a relevant document are excluded.
+    Lists without a relevant document are excluded. Weights of documents multiply the terms of the documents.
 
     Args:
       lambda_weight: A `DCGLambdaWeight` or `NDCGLambdaWeight`: its $g_j D(r_j)$ replaces the label $y_j$. None uses the
@@ -64,8 +64,8 @@ class CalibratedSoftmaxLoss(SoftmaxLoss):
       - y_0 \log \frac{1}{1 + \sum_l e^{s_l / \tau}}$$
 
     (Yan et al., "Scale Calibration of Deep Ranking Models", KDD 2022, Eq. 8; TF-Ranking's `CalibratedSoftmaxLoss`.) At
-    the minimum, $e^{s_j / \tau} = y_j / y_0$. The loss is at least 0. Lists without a relevant document are excluded
-    if `virtual_label` is 0; else they lower their scores.
+    the minimum, $e^{s_j / \tau} = y_j / y_0$. The loss is at least 0. Lists without a relevant document are excluded if
+    `virtual_label` is 0; else they lower their scores. Weights of documents multiply the terms of the documents.
 
     Args:
       virtual_label: The label $y_0$ of the virtual document, >= 0.
@@ -119,7 +119,7 @@ class ListNetLoss(RankingLoss):
 
     (Cao et al., "Learning to Rank: From Pairwise Approach to Listwise Approach", ICML 2007, the top-one case.)
     Invariant to a shift of the scores. The loss is at least 0; its minimum is the entropy of softmax(y). Lists without
-    a relevant document are excluded.
+    a relevant document are excluded. Weights of documents become one weight per list (`list_weights`).
 
     Args:
       temperature: Tau, the divisor of the scores, > 0.
@@ -159,7 +159,7 @@ class UniqueSoftmaxLoss(RankingLoss):
     (Zhu and Klabjan, "Listwise Learning to Rank by Exploring Unique Ratings", WSDM 2020; TF-Ranking's
     `UniqueSoftmaxLoss`.) Documents with equal labels are not compared. Invariant to a shift of the scores. The loss is
     at least 0. It is divided by $2^{\max y - 64}$ in lists with labels above 64. Lists with only one distinct label are
-    excluded.
+    excluded. Weights of documents become one weight per list (`list_weights`).
 
     Args:
       temperature: Tau, the divisor of the scores, > 0.
@@ -208,7 +208,8 @@ class SoftmaxAtKLoss(RankingLoss):
     where $\beta$ is the K-th highest score and $\sigma$ the sigmoid (Yang et al., "Breaking the Top-K Barrier", KDD
     2025). The authors estimate $\beta$ from samples every few epochs, as a constant. Here it is exact, with its
     gradient, so that a step along the gradient lowers the loss. Invariant to a shift of the scores. The loss is at
-    least 0. Lists without a relevant document are excluded.
+    least 0. Lists without a relevant document are excluded. Weights of documents become one weight per list
+    (`list_weights`).
 
     Args:
       topn: The cutoff K, >= 1. In shorter lists, beta is the lowest score.

@@ -19,7 +19,8 @@ class WeightedSumLoss(RankingLoss):
     r"""Weighted sum of ranking losses: $\sum_k w_k L_k(y, s)$ for each list.
 
     The counterpart of TF-Ranking's lists of loss names with weights, such as a softmax loss with a little regression
-    for calibration. $L_k$ is 0 for lists that its loss excludes. Lists that all losses exclude are excluded.
+    for calibration. $L_k$ is 0 for lists that its loss excludes. Lists that all losses exclude are excluded. Weights of
+    documents multiply what they multiply in each loss.
 
     Args:
       losses: Losses, or their names. Their own `dtype`, `ragged` and `reduction` are not used.

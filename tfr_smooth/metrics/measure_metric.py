@@ -98,7 +98,7 @@ class MeasureMetric(_serialization.Restorable, tf.keras.metrics.Metric):
             "mask" [batch, list], False for padding. A `measures.SubtopicMeasure` takes labels [batch, list, subtopics].
           y_pred: Scores [batch, list] or [batch, list, 1], any float type. Their Keras mask, if any, marks padding too.
           sample_weight: A number, one weight per list ([batch] or [batch, 1]) or one per document ([batch, list]; the
-            list's weight is sum(w y) / sum(y), as in TF-Ranking). None uses 1.
+            list's weight is sum(w y) / sum(y); see `losses.list_weights`). None uses 1.
 
         Raises:
           ValueError: If the shapes do not match or the scores are not floats.

@@ -1,4 +1,4 @@
-"""Exact and smooth rankings: functions from scores and a mask to documents at ranks. Relaxations register themselves."""
+"""Exact and smooth rankings: functions from scores and a mask to documents at ranks. Each one registers itself."""
 
 from tfr_smooth.rankings.approx import Approx as Approx
 from tfr_smooth.rankings.dcg import ShallowDiscount
