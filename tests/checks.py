@@ -1,6 +1,6 @@
 """Properties of every named loss, as functions that raise an AssertionError if a loss violates one.
 
-`tests/losses/test_properties.py` runs them on every loss, `tests/test_wrong_parts.py` on deliberately wrong losses.
+`tests/losses/test_properties.py` runs them on every loss.
 """
 
 from __future__ import annotations
@@ -299,6 +299,7 @@ def check_permutation(subject: Subject) -> None:
 def check_shift(subject: Subject) -> None:
     """Shifting all scores changes neither value nor gradient."""
     labels, scores = subject.batch
+    assert subject.loss().shift_invariant
     _assert_near(value_and_gradient(subject.each(), labels, scores + 8.0), subject.expected)
     np.testing.assert_allclose(subject.expected[1].sum(axis=1), 0.0, atol=1e-6)
 

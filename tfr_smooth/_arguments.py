@@ -141,7 +141,9 @@ def name(argument: str, value: Any, names: Iterable[str]) -> str:
     names = list(names)
     if value in names:
         return value
-    near = difflib.get_close_matches(str(value), names, n=3)
+    # "lambdarank" is near "lambda_loss".
+    plain = {name.replace("_", "").lower(): name for name in names}
+    near = [plain[match] for match in difflib.get_close_matches(str(value).replace("_", "").lower(), plain, n=3)]
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     some = ", ".join(map(repr, names[:_MOST_LISTED]))
     more = f" and {len(names) - _MOST_LISTED} others" if len(names) > _MOST_LISTED else ""

@@ -19,7 +19,8 @@ class WeightedSumLoss(RankingLoss):
     r"""Weighted sum of ranking losses: $\sum_k w_k L_k(y, s)$ for each list.
 
     The counterpart of TF-Ranking's lists of loss names with weights, such as a softmax loss with a little regression
-    for calibration. $L_k$ is 0 for lists that its loss excludes. Lists that all losses exclude are excluded.
+    for calibration. $L_k$ is 0 for lists that its loss excludes. Lists that all losses exclude are excluded. Weights of
+    documents multiply what they multiply in each loss.
 
     Args:
       losses: Losses, or their names. Their own `dtype`, `ragged` and `reduction` are not used.
@@ -59,12 +60,17 @@ class WeightedSumLoss(RankingLoss):
             raise ValueError(f"`weights` must have one entry per loss, {len(self.losses)}, got {len(weights)}.")
         self.weights = [_arguments.real("weights", weight, least=0.0) for weight in weights]
 
-    def compute(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Returns [batch] from clean lists."""
+    @property
+    def shift_invariant(self) -> bool:  # type: ignore[override]
+        """Whether all losses are invariant to a shift of the scores."""
+        return all(loss.shift_invariant for loss in self.losses)
+
+    def weighted(self, labels: tf.Tensor, scores: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """Returns [batch] from clean lists, with the weights as each loss takes them."""
         return tf.add_n(
             [
-                weight * _padded.fill(loss.compute(labels, scores, mask), loss.counts(labels, mask), 0.0)
-                for loss, weight in zip(self.losses, self.weights, strict=True)
+                factor * _padded.fill(loss.weighted(labels, scores, mask, weights), loss.counts(labels, mask), 0.0)
+                for loss, factor in zip(self.losses, self.weights, strict=True)
             ]
         )
 

@@ -172,7 +172,8 @@ class Ranker(Estimator):
           y: Labels >= 0, [rows], or [rows, labels] for several; or `label`.
           qid: The query of each row, [rows], without missing values; or `group` or `query`.
           group: The number of rows of each query, [queries], for rows sorted by query, as in LightGBM.
-          sample_weight: Weights >= 0 of the documents, [rows]; or `weight`.
+          sample_weight: Weights >= 0 of the documents, [rows]; or `weight`. `losses.RankingLoss` describes what they
+            multiply: in listwise losses, such as those of measures, they become one weight per query.
           label: The column of labels; or, to train on several labels, a mapping from their columns to weights >= 0,
             such as {"relevance": 1.0, "purchase": 0.3}. With `y`, it names the columns of `y`. Validation metrics are
             then the weighted mean of those of the labels.

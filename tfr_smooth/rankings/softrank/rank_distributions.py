@@ -97,16 +97,7 @@ def rank_binomial(wins: tf.Tensor, ranks: tf.Tensor | int) -> tf.Tensor:
     return tf.ensure_shape(_by_recursion(wins, _loss_probabilities(wins), start), start.shape)
 
 
-def _plain_recursion(wins: tf.Tensor, _: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
-    won, contests = _by_contest(wins), tf.shape(wins)[1]
-
-    def body(i: tf.Tensor, distributions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return i + 1, _after_contest(distributions, won[i], 1.0 - won[i])
-
-    return tf.while_loop(lambda i, _: i < contests, body, (0, start), maximum_iterations=contests)[1]
-
-
-@_compiled.differentiable(_plain_recursion)
+@_compiled.differentiable
 def _by_recursion(wins: tf.Tensor, lost: tf.Tensor, start: tf.Tensor) -> _compiled.WithGradient:
     """Returns the distributions, [batch, j, K], and their gradient function."""
     # The gradient is Eq. 18 in reverse mode: one more recursion for all scores instead of one per score.

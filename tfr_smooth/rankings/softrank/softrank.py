@@ -22,10 +22,10 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_smooth import _arguments, _compiled, _padded, _serialization
+from tfr_smooth import _arguments, _compiled, _padded
 from tfr_smooth.rankings import dcg
 from tfr_smooth.rankings.dcg import Discount
-from tfr_smooth.rankings.ranking import DocumentRanking
+from tfr_smooth.rankings.ranking import RANKINGS, DocumentRanking
 from tfr_smooth.rankings.softrank.log2_mixture import log2_mixture
 from tfr_smooth.rankings.softrank.rank_distributions import (
     mean_and_variance,
@@ -35,7 +35,7 @@ from tfr_smooth.rankings.softrank.rank_distributions import (
 )
 
 
-@_serialization.register
+@RANKINGS.register("soft")
 @dataclasses.dataclass(frozen=True)
 class SoftRank(DocumentRanking):
     r"""The SoftRank ranking: the distribution of each document's rank under noisy scores.
@@ -170,15 +170,7 @@ def _gradient_program(
     return tf.cast(tf.reduce_sum(to_differences, axis=2) - tf.reduce_sum(to_differences, axis=1), scores.dtype)
 
 
-def _plain_expected_discounts(
-    scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
-) -> tf.Tensor:
-    factors = 1.0 - decays[:, tf.newaxis, tf.newaxis, tf.newaxis] * win_probabilities_of(scores, mask, sigma)
-    expected = tf.tensordot(weights, tf.reduce_prod(factors, axis=2), axes=1)
-    return _padded.fill(tf.cast(expected, scores.dtype), mask, 0.0)
-
-
-@_compiled.differentiable(_plain_expected_discounts)
+@_compiled.differentiable
 def _expected_discounts(
     scores: tf.Tensor, mask: tf.Tensor, sigma: tf.Tensor, weights: tf.Tensor, decays: tf.Tensor
 ) -> _compiled.WithGradient:
