@@ -57,6 +57,7 @@ DIFFERENTIABLE = {
     "softrank discounts": discounts_of(SoftRank()),
     "softrank cut discounts": discounts_of(SoftRank(), topn=2),
     "softrank linear discounts": discounts_of(SoftRank(), discount="linear"),
+    "softrank scaled discounts": discounts_of(SoftRank(sinkhorn_steps=2)),
     "neuralsort relevance": relevance_of(NeuralSort()),
     "softsort relevance": relevance_of(SoftSort()),
     "softsort relevance of squares": relevance_of(SoftSort(power=2.0)),
