@@ -31,9 +31,9 @@ def simulated(scores: np.ndarray, sigma: float, draws: int) -> np.ndarray:
     return counts / draws
 
 
-def distance(found: np.ndarray, expected: np.ndarray) -> float:
+def distance(chances: np.ndarray, expected: np.ndarray) -> float:
     """The share of probability at another rank (total variation), mean over documents."""
-    return float(np.abs(found - expected).sum(axis=1).mean() / 2.0)
+    return float(np.abs(chances - expected).sum(axis=1).mean() / 2.0)
 
 
 def errors(length: int, sigma: float) -> dict[str, float]:
@@ -46,15 +46,15 @@ def errors(length: int, sigma: float) -> dict[str, float]:
         for kind in ("binomial", "normal")
         for steps in map(int, _STEPS.value)
     }
-    found = {f"{kind}, {steps} steps": distance(array, exact) for (kind, steps), array in chances.items()}
+    measured = {f"{kind}, {steps} steps": distance(array, exact) for (kind, steps), array in chances.items()}
     discounts = 1.0 / np.log2(np.arange(length) + 2.0)
     for steps in map(int, _STEPS.value):
         relative = chances["binomial", steps] @ discounts / (exact @ discounts) - 1.0
-        found[f"discount, {steps} steps"] = float(np.abs(relative).mean())
-    found["largest change by normal"] = float(np.abs(chances["normal", 0] - chances["binomial", 0]).max())
+        measured[f"discount, {steps} steps"] = float(np.abs(relative).mean())
+    measured["largest change by normal"] = float(np.abs(chances["normal", 0] - chances["binomial", 0]).max())
     sums = chances["binomial", int(_STEPS.value[-1])].sum(axis=0)
-    found["error of sums, most steps"] = float(np.abs(sums - 1.0).max())
-    return found
+    measured["error of sums, most steps"] = float(np.abs(sums - 1.0).max())
+    return measured
 
 
 def main(_: list[str]) -> None:

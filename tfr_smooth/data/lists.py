@@ -626,11 +626,11 @@ class Lists:
         order = np.lexsort((draws, ~is_relevant, self.query_of_document))  # relevant documents first in each query
         place = np.arange(self.documents) - np.repeat(self.starts[:-1], self.lengths)
         most = np.add.reduceat(is_relevant, self.starts[:-1]) + negatives if len(self) else self.lengths
-        found = copy.copy(self)
-        found._order = self.rows[np.sort(order[place < np.repeat(most, self.lengths)])]
-        found.lengths = np.minimum(self.lengths, most)
-        found._begins = found.starts[:-1]
-        return found
+        sampled = copy.copy(self)
+        sampled._order = self.rows[np.sort(order[place < np.repeat(most, self.lengths)])]
+        sampled.lengths = np.minimum(self.lengths, most)
+        sampled._begins = sampled.starts[:-1]
+        return sampled
 
     def shard(self, index: int, count: int) -> Lists:
         """Returns every `count`-th query, for the worker of this index.
