@@ -30,6 +30,7 @@ _CHANGED = {
     "delta": 0.2,
     "epsilon": 0.5,
     "power": 2.0,
+    "sinkhorn_steps": 3,
     "threshold": 1e-12,
     "max_iterations": 5000,
     "topn": 3,

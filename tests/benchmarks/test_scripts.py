@@ -29,6 +29,7 @@ SCRIPTS = {
     "sizes": QUICK + "--names=approx_ndcg --sizes=10 --losses=10 --lists=2 --documents=12",
     "smoothi": QUICK + "--shapes=4x6 --metrics=ndcg",
     "softndcg": QUICK + "--shapes=4x6 --only_ours=",
+    "softrank_errors": "--threads=1 --lengths=4 --sigmas=1 --steps=0,1 --draws=100",
 }
 
 

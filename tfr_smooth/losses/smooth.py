@@ -239,8 +239,10 @@ class SoftNDCGLoss(_NamedLoss):
     labels and scores, the range, and excluded lists. Weights of documents become one weight per list (`list_weights`).
 
     Args:
-      sigma: Standard deviation of a score, > 0; the paper decreases it from 1. A number or a non-trainable
-        `tf.Variable`.
+      sigma: Standard deviation of a score, > 0; the paper searches powers of ten from 1e-4 to 1. A number or a
+        non-trainable `tf.Variable`.
+      distribution: "binomial" or "normal"; see `rankings.SoftRank`.
+      sinkhorn_steps: The number of Sinkhorn steps, >= 0; see `rankings.SoftRank`.
       topn: The cutoff K, >= 1; None for the whole list.
       gain: "exponential" for 2^y - 1, "linear" for y.
       discount: The discount of a rank; see `measures.NDCG`.
@@ -249,7 +251,8 @@ class SoftNDCGLoss(_NamedLoss):
     Raises:
       ValueError: If an argument is out of range or the shapes do not match.
 
-    Time O(20 N^2), with a cutoff O(K N^2), memory O(N^2) per list.
+    Time O(20 N^2), with a cutoff O(K N^2), memory O(N^2) per list; with a normal distribution or Sinkhorn steps, those
+    of `rankings.SoftRank`.
 
     Example:
       >>> import tensorflow as tf
@@ -263,12 +266,15 @@ class SoftNDCGLoss(_NamedLoss):
         self,
         *,
         sigma: float | tf.Variable = 1.0,
+        distribution: str = "binomial",
+        sinkhorn_steps: int = 0,
         topn: int | None = None,
         gain: str = "exponential",
         discount: Discount = "log2",
         **options: Unpack[LossOptions],
     ) -> None:
-        super().__init__(SoftRank(sigma=sigma), NDCG(topn=topn, gain=gain, discount=discount), **options)
+        ranking = SoftRank(sigma=sigma, distribution=distribution, sinkhorn_steps=sinkhorn_steps)
+        super().__init__(ranking, NDCG(topn=topn, gain=gain, discount=discount), **options)
 
 
 @LOSSES.register("approx_ndcg")
