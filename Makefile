@@ -26,7 +26,6 @@ KERAS_2 = tests/tf_ranking tests/serving tests/training tests/metrics/test_prope
 	tests/test_normalization.py tests/test_notebooks.py tests/test_position_bias.py tests/ranker/test_ranker.py \
 	tests/ranker/test_ranker_labels.py tests/columns/test_table_features.py \
 	tests/recommendation/test_export.py tests/recommendation/test_recommender.py \
-	tests/recommendation/test_sharded.py \
 	tfr_smooth/losses tfr_smooth/metrics tfr_smooth/tf_ranking
 PARTS_latest = "$(FIRST)" "$(FIRST:%=--ignore=%)"
 PARTS_ranking = "$(KERAS_2)"

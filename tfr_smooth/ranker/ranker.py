@@ -246,13 +246,9 @@ class Ranker(Estimator):
         weights = None if init_model is None else init_model._uncalibrated().get_weights()
         if weights is not None:
             settings["init_model"] = digest(weights)
-        # Parameter servers send the batches to their workers, of which each needs an order of its own.
-        order = {"seed": p["seed"]}
-        if isinstance(strategy, tf.distribute.ParameterServerStrategy):
-            order = {"seed": None, "portable": True}
         trained = plan.run(
             compiled,
-            functools.partial(self._epochs, inputs, train, steps, order),
+            functools.partial(self._epochs, inputs, train, steps),
             inputs.batches(with_one_label(train), p["batch_size"]),
             valid,
             initial_weights=weights,
@@ -344,13 +340,11 @@ class Ranker(Estimator):
         if encoders := model.table_features.encoders:
             self._params["columns"] = {**self._params["columns"], **encoders}
 
-    def _epochs(
-        self, inputs: TableInputs, lists: data.Lists, steps: int, order: Mapping[str, Any], finished: int
-    ) -> tf.data.Dataset:
+    def _epochs(self, inputs: TableInputs, lists: data.Lists, steps: int, finished: int) -> tf.data.Dataset:
         """Returns the batches of the epochs after the finished ones."""
         p = self._params
-        shuffled = {"shuffle": True, "group_by_length": True, "first_epoch": finished, "num_epochs": None, **order}
-        batches = inputs.batches(lists, p["batch_size"], **shuffled)
+        shuffled = {"shuffle": True, "seed": p["seed"], "group_by_length": True}
+        batches = inputs.batches(lists, p["batch_size"], **shuffled, first_epoch=finished, num_epochs=None)
         if inputs.label_weights is None or p["label_aggregation"] == "sum":
             return batches
         weights = list(inputs.label_weights.values())
