@@ -15,9 +15,9 @@ class User:
     $$P(C_k = 1) = \alpha_k \, \gamma(y_k) + \beta_k, \qquad
       \gamma(y) = \epsilon + (1 - \epsilon) \frac{2^y - 1}{2^{y_{\max}} - 1}$$
 
-    with $\alpha_k = \theta_k - \beta_k$, $\beta_k = \theta_k t / k$ and the examination $\theta_k = k^{-\eta}$. (Joachims et
-    al., WSDM 2017; the attraction of Ai et al., SIGIR 2018; trust in high positions as in Agarwal et al., WWW 2019, and
-    Vardasbi et al., CIKM 2020.)
+    with $\alpha_k = \theta_k - \beta_k$, $\beta_k = \theta_k t / k$ and the examination $\theta_k = k^{-\eta}$.
+    (Joachims et al., WSDM 2017; the attraction of Ai et al., SIGIR 2018; trust in high positions as in Agarwal et al.,
+    WWW 2019, and Vardasbi et al., CIKM 2020.)
 
     Args:
       eta: Strength of the position bias, >= 0.

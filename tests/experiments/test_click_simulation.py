@@ -7,12 +7,10 @@ from experiments.click_simulation import User, simulate
 
 def test_click_through_rates_are_those_of_the_papers():
     sessions, labels = 40_000, np.array([1, 0, 2, 0])
-    for user, eta, trust in (
-        (User(eta=0.7, noise=0.2, max_label=2), 0.7, 0.0),
-        (User(max_label=2, trust=0.6), 1.0, 0.6),
-    ):
+    for eta, trust in ((0.7, 0.0), (1.0, 0.6)):
+        user = User(eta=eta, noise=0.2, max_label=2, trust=trust)
         log = simulate(labels, np.zeros(4), [4.0, 3.0, 2.0, 1.0], user, num_sessions=sessions)
-        attraction = np.array([user.noise + (1.0 - user.noise) / 3.0, user.noise, 1.0, user.noise])
+        attraction = np.array([0.2 + 0.8 / 3.0, 0.2, 1.0, 0.2])
         ranks = np.arange(1.0, 5.0)
         expected = ranks**-eta * (attraction + trust / ranks * (1.0 - attraction))
         rates = np.bincount(log.rows, log.clicks) / sessions
