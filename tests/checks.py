@@ -1,6 +1,6 @@
 """Properties of every named loss, as functions that raise an AssertionError if a loss violates one.
 
-`tests/losses/test_properties.py` runs them on every loss, `tests/test_wrong_parts.py` on deliberately wrong losses.
+`tests/losses/test_properties.py` runs them on every loss.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class Interruption(tf.keras.callbacks.Callback):
 SHORT = {**SMALL, "loss": "list_net", "warm_start_epochs": 4, "epochs": 2, "batch_size": 16}
 
 
-@pytest.fixture(scope="module", params=[True, False])
+@pytest.fixture(scope="module", params=[True, pytest.param(False, marks=pytest.mark.slow)])
 def uninterrupted(request):
     return recommendation.Recommender(**SHORT, refit=request.param).fit(interactions())
 
