@@ -115,6 +115,7 @@ def test_negatives_of_the_whole_catalog_are_the_whole_catalog():
     np.testing.assert_allclose(candidates.scores([0, 9]), whole.scores([0, 9]), rtol=0.02, atol=0.02)
 
 
+@pytest.mark.slow
 def test_the_final_training_has_all_items(fitted, without_refit):
     everything = interactions()
     assert (fitted.interactions_.matrix != everything.matrix).nnz == 0
