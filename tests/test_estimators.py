@@ -134,7 +134,7 @@ CASES = {
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(name, marks=pytest.mark.slow if name == "sequences" else ()) for name in CASES],
+    params=[pytest.param(name, marks=[pytest.mark.slow] * (name != "Ranker")) for name in CASES],
 )
 def case(request):
     return CASES[request.param]()

@@ -8,7 +8,7 @@ from tests import helpers
 from tfr_smooth import _keras
 
 pytestmark = pytest.mark.slow
-OPTIONAL = ["Stemmer", "bm25s", "implicit", "keras_hub", "lightgbm", "matplotlib", "optuna", "pandas"]
+OPTIONAL = ["implicit", "keras_hub", "lightgbm", "matplotlib", "optuna", "pandas"]
 OPTIONAL += ["pytrec_eval", "safetensors", "scipy", "sklearn", "tabulate", "tensorflow_ranking", "tensorflow_serving"]
 OPTIONAL += ["tensorflow_text", "threadpoolctl"]
 
@@ -29,9 +29,10 @@ model.fit({"features": features}, (features[:, :, 0] > 0).astype(np.float32), ep
 tfr_smooth.serving.export_ranker(model, folder + "/plain", num_features=3, warmup_list_sizes=())
 
 query = tfr_smooth.evaluation.ScoredQuery("q", ["a"], np.array([1]), np.array([0.5]))
+reliability = tfr_smooth.evaluation.reliability([1], [0.5])
 calls = {
     "trec_eval": lambda: tfr_smooth.evaluation.trec_eval([query]),
-    "plot": lambda: tfr_smooth.evaluation.plot_training_curves(folder + "/curves.png", {"loss": [0.5]}),
+    "plot": lambda: tfr_smooth.evaluation.plot_reliability(folder + "/plot.png", {"ranker": reliability}),
     "calibration": lambda: tfr_smooth.training.fit_calibration([0, 1], [0.0, 1.0]),
     "recommendation": lambda: importlib.import_module("tfr_smooth.recommendation"),
     "experiments": lambda: importlib.import_module("experiments"),
@@ -40,7 +41,7 @@ calls = {
 }
 if _keras.IS_KERAS_3:
     from tfr_smooth import text
-    calls |= {"bm25": lambda: text.bm25({}, {}), "encoder": lambda: text.load_encoder(folder)}
+    calls["encoder"] = lambda: text.load_encoder(folder)
 errors = {}
 for name, call in calls.items():
     try:
@@ -59,14 +60,13 @@ def test_the_library_trains_without_optional_packages_and_errors_name_the_extra(
     printed = helpers.check_run("-c", PROGRAM, json.dumps(OPTIONAL), tmp_path)
     expected = {
         "trec_eval": needs("`trec_eval`", "pytrec_eval-terrier", "evaluation"),
-        "plot": needs("`plot_training_curves`", "matplotlib", "evaluation"),
+        "plot": needs("`plot_reliability`", "matplotlib", "evaluation"),
         "calibration": needs("`fit_calibration`", "scipy", "evaluation"),
         "recommendation": needs("tfr_smooth.recommendation", "scipy", "recommendation"),
         "experiments": "`experiments` needs matplotlib: pip install '.[experiments]'",
         "warmup": needs("An export with `warmup_list_sizes`", "tensorflow-serving-api", "serving"),
     }
     if _keras.IS_KERAS_3:
-        expected["bm25"] = needs("`bm25`", "bm25s and PyStemmer", "text")
         expected["encoder"] = needs("`load_encoder`", "keras-hub", "text")
     else:
         expected["text"] = "tfr_smooth.text needs Keras 3, as KerasHub does, but TensorFlow uses tf-keras."

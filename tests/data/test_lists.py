@@ -352,7 +352,7 @@ def test_taken_queries_share_the_columns():
 def test_samples_keep_the_relevant_documents_and_some_others_in_order():
     random = np.random.RandomState(0)
     labels, qid = random.randint(-1, 2, 600).clip(0).astype(np.float32), random.randint(0, 9, 600)
-    lists = Lists.from_arrays(np.arange(600.0)[:, None], labels, qid).take([4, 1, 7])
+    lists = from_arrays(np.arange(600.0)[:, None], labels, qid).take([4, 1, 7])
     samples = [lists.sample(10, seed=seed) for seed in (0, 0, 1)]
     assert samples[0].digest() == samples[1].digest() != samples[2].digest()
     for query, kept in enumerate(np.split(samples[0].rows, samples[0].starts[1:-1])):
@@ -368,7 +368,7 @@ def test_samples_keep_the_relevant_documents_and_some_others_in_order():
     with pytest.raises(ValueError, match="`negatives` must be an integer >= 1, got 0"):
         lists.sample(0)
     with pytest.raises(ValueError, match="`negatives` requires lists with labels, got none"):
-        Lists.from_arrays(np.ones([2, 1]), None, [0, 0]).sample(1)
+        from_arrays(np.ones([2, 1]), None, [0, 0]).sample(1)
 
 
 def arrays(**changed):

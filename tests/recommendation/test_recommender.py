@@ -115,6 +115,7 @@ def test_negatives_of_the_whole_catalog_are_the_whole_catalog():
     np.testing.assert_allclose(candidates.predict([0, 9]), whole.predict([0, 9]), rtol=0.02, atol=0.02)
 
 
+@pytest.mark.slow
 def test_the_final_training_has_all_items(fitted, without_refit):
     everything = interactions()
     assert (fitted.interactions_.matrix != everything.matrix).nnz == 0
@@ -138,7 +139,7 @@ class Interruption(tf.keras.callbacks.Callback):
 SHORT = {**SMALL, "loss": "list_net", "softmax_epochs": 4, "epochs": 2, "batch_size": 16}
 
 
-@pytest.fixture(scope="module", params=[True, False])
+@pytest.fixture(scope="module", params=[True, pytest.param(False, marks=pytest.mark.slow)])
 def uninterrupted(request):
     return recommendation.Recommender(**SHORT, refit=request.param).fit(interactions())
 

@@ -1,5 +1,6 @@
 """`TextRanker`: training, ranking, files, export and errors."""
 
+import functools
 import pickle
 
 import numpy as np
@@ -22,14 +23,26 @@ def make(checkpoint, interaction="late", **options):
 
 
 @pytest.fixture(scope="module")
-def fitted(checkpoint, table):
-    return make(checkpoint).fit(table, query_id="query_id")
+def trained(tmp_path_factory, table):
+    """Returns the ranker of an interaction and a family of encoders, which is trained once."""
+
+    @functools.cache
+    def trained(interaction, family):
+        folder = write_checkpoint(tmp_path_factory.mktemp(family), family)
+        return make(folder, interaction).fit(table, query_id="query_id")
+
+    return trained
+
+
+@pytest.fixture(scope="module")
+def fitted(trained):
+    return trained("late", "bert")
 
 
 @both_interactions
 @few_families
-def test_predictions_ranks_files_and_exports_agree(tmp_path, table, interaction, family):
-    ranker = make(write_checkpoint(tmp_path / "preset", family), interaction).fit(table, query_id="query_id")
+def test_predictions_ranks_files_and_exports_agree(tmp_path, table, trained, interaction, family):
+    ranker = trained(interaction, family)
     shuffled = table.sample(frac=1.0, random_state=0)
     scores = ranker.predict(shuffled)
     assert scores.dtype == np.float32 and scores.shape == (len(table),)

@@ -419,7 +419,7 @@ class Lists:
           drop_remainder: Whether to drop the last batch of an epoch if it is not full.
           ids: Whether to add "query_id" and "doc_id" to the inputs, as text.
           portable: Whether the dataset contains the data, up to 2 GB, and runs without Python, so that it can be sent
-            to other processes: the workers of a parameter server or of `tf.data`'s service.
+            to other processes, such as the workers of `tf.data`'s service.
 
         Returns:
           A dataset of `(inputs, labels)`, or of `(inputs, labels, weights)` with weights or propensities. The labels
