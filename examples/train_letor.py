@@ -8,6 +8,7 @@ Without files, the script trains on synthetic data, which it writes to OUTPUT_DI
 the last finished epoch. OUTPUT_DIR contains
     metrics.json  trec_eval's measures of the validation and test queries
     test.run      the ranking of the test queries in TREC's run format
+    curves.png    loss, smooth and exact metrics by epoch
     best.keras    the ranker, which tfr_smooth.Ranker.load reads
     export/1/     the same model as a SavedModel with a model card, which loads with TensorFlow only
     training/     the log of the epochs (log.csv) and the checkpoints for resuming
@@ -88,7 +89,8 @@ def data_files(output: pathlib.Path, seed: int, write: bool) -> dict[str, list[s
 
 
 def report(ranker: Any, files: dict[str, list[str]], parts: dict[str, data.Lists], output: pathlib.Path) -> None:
-    """Evaluates the best model and writes metrics, ranking and the exported model."""
+    """Evaluates the best model and writes metrics, ranking, curves and the exported model."""
+    evaluation.plot_training_curves(output / "curves.png", ranker.history_, best_epoch=ranker.best_epoch_)
     print(f"Best epoch: {ranker.best_epoch_ + 1} of {len(ranker.history_['loss'])}")
     measured = {}
     for part in ("valid", "test"):

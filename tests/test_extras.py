@@ -29,10 +29,9 @@ model.fit({"features": features}, (features[:, :, 0] > 0).astype(np.float32), ep
 tfr_smooth.serving.export_ranker(model, folder + "/plain", num_features=3, warmup_list_sizes=())
 
 query = tfr_smooth.evaluation.ScoredQuery("q", ["a"], np.array([1]), np.array([0.5]))
-reliability = tfr_smooth.evaluation.reliability([1], [0.5])
 calls = {
     "trec_eval": lambda: tfr_smooth.evaluation.trec_eval([query]),
-    "plot": lambda: tfr_smooth.evaluation.plot_reliability(folder + "/plot.png", {"ranker": reliability}),
+    "plot": lambda: tfr_smooth.evaluation.plot_training_curves(folder + "/curves.png", {"loss": [0.5]}),
     "calibration": lambda: tfr_smooth.training.fit_calibration([0, 1], [0.0, 1.0]),
     "recommendation": lambda: importlib.import_module("tfr_smooth.recommendation"),
     "experiments": lambda: importlib.import_module("experiments"),
@@ -60,7 +59,7 @@ def test_the_library_trains_without_optional_packages_and_errors_name_the_extra(
     printed = helpers.check_run("-c", PROGRAM, json.dumps(OPTIONAL), tmp_path)
     expected = {
         "trec_eval": needs("`trec_eval`", "pytrec_eval-terrier", "evaluation"),
-        "plot": needs("`plot_reliability`", "matplotlib", "evaluation"),
+        "plot": needs("`plot_training_curves`", "matplotlib", "evaluation"),
         "calibration": needs("`fit_calibration`", "scipy", "evaluation"),
         "recommendation": needs("tfr_smooth.recommendation", "scipy", "recommendation"),
         "experiments": "`experiments` needs matplotlib: pip install '.[experiments]'",

@@ -14,8 +14,6 @@ from tests import helpers
 from tests.documents import ROOT
 from tfr_smooth import data, evaluation, models, training
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
@@ -51,14 +49,16 @@ def test_progress_is_printed_and_all_output_files_are_written(finished):
     for epoch in range(1, 5):
         assert lines[3 + epoch].startswith(f"Epoch {epoch}/4: loss 0.") and "val_smoothi_ndcg 0." in lines[3 + epoch]
     assert lines[7].endswith(", done") and lines[8].startswith("Best epoch: ") and "test: ndcg 0." in lines[10]
-    expected = ["best.keras", "export", "metrics.json", "test.run", "training"]
+    expected = ["best.keras", "curves.png", "export", "metrics.json", "test.run", "training"]
     assert sorted(path.name for path in output.iterdir()) == expected
+    assert (output / "curves.png").read_bytes().startswith(b"\x89PNG")
     with open(output / "training" / "log.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["epoch"] for row in rows] == ["1", "2", "3", "4"]
     assert all(0.0 < float(row["val_smoothi_ndcg"]) < 1.0 for row in rows)
 
 
+@pytest.mark.slow
 def test_metrics_run_file_and_export_are_those_of_the_model(finished, files):
     output, _ = finished
     model = tf.keras.models.load_model(output / "best.keras")
@@ -79,6 +79,13 @@ def test_metrics_run_file_and_export_are_those_of_the_model(finished, files):
     assert card["data"]["train"] == str(files["train"]) and card["data"]["queries"] == 60
 
 
+@pytest.mark.slow
+def test_no_flag_is_needed_but_the_files(files, tmp_path):
+    run(files, tmp_path, recipe=[])
+    assert len((tmp_path / "training" / "log.csv").read_text().splitlines()) == 1 + 20
+
+
+@pytest.mark.slow
 def test_the_default_recipe_trains_members_and_resumes(files, tmp_path):
     arguments = ("--members=2", "--hidden=8", "--schedule=constant", "--softmax_epochs=0")
     for epochs in (1, 2):
@@ -90,6 +97,7 @@ def test_the_default_recipe_trains_members_and_resumes(files, tmp_path):
     assert tf.saved_model.contains_saved_model(tmp_path / "export" / "2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
 def test_a_stopped_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one(end, finished, files, tmp_path):
     output, _ = finished
@@ -109,6 +117,7 @@ def test_a_stopped_run_resumes_and_ends_with_the_metrics_of_an_uninterrupted_one
     assert "alpha=2 (was None)" in changed.stderr
 
 
+@pytest.mark.slow
 def test_other_file_formats_are_read_and_tensorboard_logs_are_written(files, tmp_path):
     pytest.importorskip("tensorboard", reason="this stack has no TensorBoard")
     own = {part: tmp_path / f"{part}.txt" for part in files}
@@ -123,6 +132,7 @@ def test_other_file_formats_are_read_and_tensorboard_logs_are_written(files, tmp
     assert card["data"]["features"] == "LETOR's 0 to 19, in this order"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "flags",
     [

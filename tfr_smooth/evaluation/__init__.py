@@ -2,6 +2,7 @@
 
 from tfr_smooth.evaluation.calibration import Reliability, plot_reliability, reliability
 from tfr_smooth.evaluation.significance import Comparison, randomization_test
+from tfr_smooth.evaluation.training_curves import plot_training_curves
 from tfr_smooth.evaluation.trec import (
     Estimate,
     ScoredQuery,
@@ -20,6 +21,7 @@ __all__ = [
     "document_names",
     "evaluate_rows",
     "plot_reliability",
+    "plot_training_curves",
     "randomization_test",
     "read_qrels",
     "read_run",
