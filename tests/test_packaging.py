@@ -149,6 +149,11 @@ def test_a_layer_imports_only_lower_layers_and_data_and_evaluation_import_none()
         lower |= layer
 
 
+def test_the_container_of_lists_imports_no_reader():
+    container = [path for path in FILES if path.parent.name == "data" and path.name != "__init__.py"]
+    assert container and not [path for path in container if "data.reading" in path.read_text(encoding="utf-8")]
+
+
 def test_private_modules_import_no_public_part():
     private = {part_of(path) for path in FILES if part_of(path).startswith("_")}
     for part in private - {"__init__"} - LAYERED:

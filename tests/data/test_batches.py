@@ -212,6 +212,15 @@ def test_the_partial_batch_has_lists_of_similar_length_that_varies_between_epoch
     assert min(means) < 0.8 * np.median(LENGTHS) < 1.2 * np.median(LENGTHS) < max(means)
 
 
+def test_the_partial_batch_may_be_at_any_place_of_the_order_by_length():
+    lists = lists_of([1, 1, 5, 5, 9])
+    lengths = set()
+    for epoch in range(20):
+        batches = order(lists.batches(2, group_by_length=True, shuffle=True, seed=1, first_epoch=epoch))
+        lengths |= {int(lists.lengths[batch[0]]) for batch in batches if len(batch) == 1}
+    assert lengths == {1, 5, 9}
+
+
 def test_the_dropped_remainder_is_not_only_the_longest_lists():
     batches = order(grouped(shuffle=True, seed=2, drop_remainder=True))
     assert list(map(len, batches)) == [16] * 31

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import hashlib
 import mmap
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -208,7 +209,7 @@ class Lists:
         if chosen.size == 0:
             chosen = chosen.astype(np.int64)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or ((chosen < 0) | (chosen >= len(self))).any():
-            raise ValueError(f"`queries` must be indices of the {len(self)} queries, got {queries!r}.")
+            raise ValueError(f"`queries` must be indices of the {len(self)} queries, got {reprlib.repr(queries)}.")
         found = copy.copy(self)
         found.query_ids = self.query_ids.take(pa.array(chosen))
         found.lengths, found._begins = self.lengths[chosen], self._begins[chosen]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
@@ -101,7 +102,7 @@ class Roles:
         single = {role: None if name is None else checked(role, name) for role, name in others.items()}
         if features is not None:
             if isinstance(features, str) or len(set(features)) < len(features):
-                raise ValueError(f"`features` must be unique names of columns, got {features!r}.")
+                raise ValueError(f"`features` must be unique names of columns, got {reprlib.repr(features)}.")
             chosen = tuple(checked("features", name) for name in features)
         else:
             used = {query, *labels, *single.values()}

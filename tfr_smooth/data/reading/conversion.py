@@ -1,7 +1,8 @@
 """Lists in a cache folder: sources are converted once, and then mapped into memory.
 
 An entry is a folder with `documents.arrow` (the columns), `queries.arrow` (ids and lengths), and `lists.json`, which is
-written last: what was converted, and a checksum of each file.
+written last: what was converted, and the size, time and checksum of each file. A file of another time than when it was
+written is read once to compare the checksum. What could make Arrow read beyond a buffer is checked at every opening.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_smooth import _files
+from tfr_smooth.data import column_values
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.roles import Roles
 
 # Increase when the layout or the results of conversions change: older entries are then written again.
-_FORMAT = 1
+_FORMAT = 2
 BATCH_BYTES = 64 << 20  # of a record batch: the memory that a conversion needs, and the size of the chunks of columns
 _READ_BYTES = 4 << 20
 _FILES = ("documents.arrow", "queries.arrow")
@@ -108,25 +110,50 @@ def _open(folder: Path, described: dict[str, Any], roles: Roles) -> Lists | None
     except OSError:
         return None
     try:
-        found = json.loads(content)
-        if found["described"] != described:
+        entry = json.loads(content)
+        if entry["described"] != described:
             return None
         for name in _FILES:
-            if _checksum(folder / name) != found["checksums"][name]:
+            *state, checksum = entry["files"][name]
+            if state != _state(folder / name) and checksum != _checksum(folder / name):
                 raise ValueError(name)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        documents, pages = _mapped(folder / _FILES[0])
+        queries, _ = _mapped(folder / _FILES[1])
+        lengths = queries["length"].to_numpy()
+        if {*roles.columns} != {*documents.column_names} or len(documents) != lengths.sum() or (lengths < 1).any():
+            raise ValueError(_FILES[0])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         warnings.warn(f"{folder}: the files are damaged ({error}) and are written again.", stacklevel=4)
         return None
-    documents, pages = _mapped(folder / _FILES[0])
-    queries, _ = _mapped(folder / _FILES[1])
-    ids = queries["query"].combine_chunks()
-    return Lists(documents, roles, query_ids=ids, lengths=queries["length"].to_numpy(), pages=pages)
+    return Lists(documents, roles, query_ids=queries["query"].combine_chunks(), lengths=lengths, pages=pages)
+
+
+def _state(path: Path) -> list[int]:
+    state = path.stat()
+    return [state.st_size, state.st_mtime_ns]
 
 
 def _mapped(path: Path) -> tuple[pa.Table, mmap.mmap]:
     with open(path, "rb") as file:
         pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return pa.ipc.open_file(pa.py_buffer(pages)).read_all(), pages
+    table = pa.ipc.open_file(pa.py_buffer(pages)).read_all()
+    table.validate()
+    for column in table.columns:
+        for chunk in column.chunks:
+            _check_offsets(path.name, chunk)
+    return table, pages
+
+
+def _check_offsets(name: str, array: pa.Array) -> None:
+    """Checks that the offsets of text and sets do not fall; `validate` has checked the first and the last one."""
+    kind = array.type
+    if column_values.is_set(kind) or column_values.is_text(kind):
+        is_large = pa.types.is_large_list(kind) or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
+        offsets = np.frombuffer(array.buffers()[1], np.int64 if is_large else np.int32)[array.offset :]
+        if (np.diff(offsets[: len(array) + 1]) < 0).any():
+            raise ValueError(name)
+    if column_values.is_set(kind) or pa.types.is_fixed_size_list(kind):
+        _check_offsets(name, array.values)
 
 
 def _checksum(path: Path) -> int:
@@ -155,8 +182,8 @@ def _write(folder: Path, described: dict[str, Any], tables: Iterable[pa.Table]) 
         queries = pa.table({"query": pa.concat_arrays(ids), "length": np.concatenate(lengths).astype(np.int64)})
         with _files.replacing(folder / _FILES[1]) as path, pa.ipc.new_file(os.fspath(path), queries.schema) as writer:
             writer.write_table(queries)
-        checksums = {name: _checksum(folder / name) for name in _FILES}
-        text = json.dumps({"described": described, "checksums": checksums})
+        files = {name: [*_state(folder / name), _checksum(folder / name)] for name in _FILES}
+        text = json.dumps({"described": described, "files": files})
         _files.write_text(folder / "lists.json", [text])
     except BaseException:
         if not any(folder.iterdir()):
