@@ -463,11 +463,11 @@ def test_bad_tables_are_reported_in_one_line(message):
     "loss",
     [
         "smoothi_ndcg",
-        "neuralsort_ndcg",
+        pytest.param("neuralsort_ndcg", marks=pytest.mark.slow),
         "unique_softmax",
-        "yeti_logistic",
-        losses.GumbelLoss(losses.get("softsort_ndcg")),
-        losses.WeightedSumLoss(["softmax", "smoothi_ndcg"]),
+        pytest.param("yeti_logistic", marks=pytest.mark.slow),
+        pytest.param(losses.GumbelLoss(losses.get("softsort_ndcg")), marks=pytest.mark.slow),
+        pytest.param(losses.WeightedSumLoss(["softmax", "smoothi_ndcg"]), marks=pytest.mark.slow),
     ],
 )
 def test_labels_too_high_for_an_exponential_gain_are_refused(loss):
@@ -478,7 +478,9 @@ def test_labels_too_high_for_an_exponential_gain_are_refused(loss):
     ranker.fit(many.assign(label=many["label"].clip(upper=31)), label="label", query="query")
 
 
-@pytest.mark.parametrize(("loss", "gain"), [("smoothi_ndcg", {"gain": "linear"}), ("approx_ndcg", {})])
+@pytest.mark.parametrize(
+    ("loss", "gain"), [("smoothi_ndcg", {"gain": "linear"}), pytest.param("approx_ndcg", {}, marks=pytest.mark.slow)]
+)
 def test_other_losses_learn_from_many_grades(loss, gain):
     random = np.random.default_rng(0)
     features = random.normal(size=[20 * 100, 2])
