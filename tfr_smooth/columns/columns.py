@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import tensorflow as tf
 
 from tfr_smooth import _arguments
+from tfr_smooth.columns.words import words
 from tfr_smooth.data import column_values
 from tfr_smooth.data.column_values import ColumnValues
 from tfr_smooth.data.reading import checks
@@ -52,6 +53,7 @@ _MOST_VALUES = 100_000  # with a vector of their own; columns with more are hash
 _MOST_BUCKETS = 2**23  # float32 has all integers up to twice this
 _MOST_CODES = 64  # values of a set, or words and word pairs of a text
 _MOST_TEXTS = 2**18  # rows whose words are counted
+_TEXTS_AT_ONCE = 2**10  # splitting takes much more memory than the texts
 _RARE = 20  # rows; a value in fewer rows would learn their noise
 _RARE_WORD = 5  # rows; the vector of a text is the mean of several
 _WORDS = 2.5  # words per value of a column of text, at least
@@ -384,12 +386,13 @@ def _infer_text(
         length = min(pc.max(pc.list_value_length(of_sets)).as_py(), _MOST_CODES)
         known = pc.utf8_trim_whitespace(pc.list_flatten(of_sets))
     values, numbers = _counts(known)
-    words = pc.add(pc.count_substring_regex(known[:_MOST_SAMPLED], r"\S\s+\S"), 1)
+    spaces = pc.count_substring_regex(known[:_MOST_SAMPLED], r"\S\s+\S")
     if kind == "category" and not is_given and len(values) > max_categories:
-        kind = "text" if pc.mean(words).as_py() >= _WORDS else "id"
+        kind = "text" if 1 + pc.mean(spaces).as_py() >= _WORDS else "id"
     if kind == "text":
-        length = min(2 * pc.max(words).as_py() - 1, _MOST_CODES)
-        values, numbers = _counts(_words(known.take(np.arange(0, len(known), len(known) // _MOST_TEXTS + 1))))
+        parts, most = _words(known.take(np.arange(0, len(known), len(known) // _MOST_TEXTS + 1)))
+        length = min(most, _MOST_CODES)
+        values, numbers = _counts(parts)
     if kind != "category":
         often = pc.greater_equal(numbers, _RARE_WORD if kind == "text" else _RARE)
         max_categories = _MOST_VALUES
@@ -408,13 +411,15 @@ def _counts(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
     return counts.field(0), counts.field(1)
 
 
-def _words(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Returns all words and pairs of words, as `TableFeatures` splits texts."""
-    clean = pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(texts), r"[^\pL\pN]+", " "))
-    of_texts = pc.split_pattern(clean, " ").combine_chunks()
-    words, rows = pc.list_flatten(of_texts), pc.list_parent_indices(of_texts)
-    pairs = pc.binary_join_element_wise(words[:-1], words[1:], pa.scalar(" ", words.type))
-    return pa.chunked_array([words, pairs.filter(pc.equal(rows[:-1], rows[1:]))])
+def _words(texts: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:
+    """Returns all words and pairs of words, as `TableFeatures` splits texts, and the largest number in a text."""
+    chunks, most = [], 1
+    for first in range(0, len(texts), _TEXTS_AT_ONCE):
+        batch = tf.constant(texts[first : first + _TEXTS_AT_ONCE].to_pylist())
+        parts = tf.strings.ngrams(words(batch), (1, 2))
+        most = max(most, int(parts.bounding_shape(axis=1)))
+        chunks.append(pa.array(parts.flat_values.numpy(), pa.large_binary()).cast(pa.large_string()))
+    return pa.chunked_array(chunks), most
 
 
 def _check_booleans(where: Where, column: Any) -> None:

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.columns.columns import CODED, Column, as_columns
+from tfr_smooth.columns.words import words
 
 _SECONDS_PER_DAY = 86400.0
 _VECTORS = ("vector", "encoded")
@@ -25,7 +26,8 @@ class TableFeatures(tf.keras.layers.Layer):
     - "number" and "boolean": the value, with `fill` for NaN.
     - "category": 1 for its category and 0 for the others; 0 for all if it is unseen or missing ("").
     - "id": the code of the value, 1 for rare and unseen values and 0 if missing; "set" and "text": the codes of their
-      values, and of their words and pairs of words, with 0 at the end. `FeedForwardScorer` maps codes to vectors.
+      values, and of their words (`columns.words.words`) and pairs of words, with 0 at the end. `FeedForwardScorer` maps
+      codes to vectors.
     - "vector": its numbers, divided by `scale`; 0 if missing (NaN).
     - "encoded": the numbers of the vector of its text; 0 if missing ("").
     - "date": the days since the mean date in training, computed in float64; 0 if missing (the smallest int64).
@@ -288,8 +290,7 @@ def _parts(column: Column, values: tf.Tensor) -> tf.Tensor:
     """Returns the values [..., length] of a column of text [...], "" after the last one."""
     parts = tf.reshape(values, [-1])
     if column.kind == "text":
-        words = tf.strings.regex_replace(tf.strings.lower(parts, "utf-8"), r"[^\pL\pN]+", " ")
-        parts = tf.strings.ngrams(tf.strings.split(words), (1, 2)).to_tensor(shape=[None, column.length])
+        parts = tf.strings.ngrams(words(parts), (1, 2)).to_tensor(shape=[None, column.length])
     elif column.kind == "set":
         split = tf.strings.split(parts, column.separator)
         parts = tf.strings.strip(split.to_tensor(shape=[None, column.length]))
