@@ -4,6 +4,7 @@ import copy
 import itertools
 import json
 import re
+import unicodedata
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import tensorflow as tf
 
 from tests import helpers
 from tfr_smooth import losses, models
-from tfr_smooth.columns import Boolean, Category, Date, Number, TableFeatures, column_arrays, infer_columns
+from tfr_smooth.columns import Boolean, Category, Date, Number, TableFeatures, Text, column_arrays, infer_columns
 
 NO_DATE = np.iinfo(np.int64).min
 PRICE = Number(name="price", fill=2.5, has_missing=True)
@@ -87,7 +88,8 @@ def reference(frame, columns):
             if column.kind in ("id", "set", "text"):
                 parts = [] if missing else [value] if column.kind == "id" else value
                 if column.kind == "text" and not missing:
-                    words = [word for word in re.split(r"\W+", value.lower()) if word]
+                    text = unicodedata.normalize("NFKD", value.lower())
+                    words = re.findall(r"[\w\u0301]+", text)
                     parts = words + [f"{first} {second}" for first, second in itertools.pairwise(words)]
                 places = {text: place for place, text in enumerate(column.categories, start=2)}
                 codes = [places.get(part, 1) for part in parts]
@@ -104,6 +106,25 @@ def reference(frame, columns):
             features += [float(missing)] * column.has_missing
         rows.append(features)
     return np.array(rows, np.float32)
+
+
+@pytest.mark.parametrize(
+    "text", ["Café Ünal", "हिन्दी में क़लम", "İstanbul'da ılık", "Ο Σίσυφος ΌΠΩΣ", "ภาษาไทย", "東京の本", "Ｗide"]
+)
+def test_all_forms_of_a_text_have_the_codes_learned_from_one(text):
+    (column,) = infer_columns(pd.DataFrame({"x": [text] * 5}), kinds={"x": "text"})
+    forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD")]
+    codes = TableFeatures([column])({"x": tf.constant([*forms, text.upper(), text.lower()])}).numpy()
+    assert (codes == codes[0]).all() and set(codes[0]) == {*range(2, 2 + len(column.categories))}
+
+
+@pytest.mark.parametrize(
+    "other, expected", [("cafe\u0301 noir", [1 / 3, 1 / 3]), ("में noir", [0.0, 0.0]), ("cafe", [0, 0])]
+)
+def test_matches_compare_whole_words(other, expected):
+    columns = [Text(name=name, length=9, categories=("a",)) for name in "xy"]
+    features = TableFeatures(columns, matches=[("x", "y")])({"x": tf.constant(["CAFÉ मुं"]), "y": tf.constant([other])})
+    np.testing.assert_allclose(features[0, -2:], expected)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -427,7 +427,7 @@ BAD_FITS = {
     "`qid`, `group` or `query` must define the queries": lambda new, frame: new.fit(frame, label="label"),
     "`y` must have one value per row": lambda new, frame: new.fit(frame, [1, 2], query="query"),
     "`X` must be a table or numbers": lambda new, frame: new.fit(np.ones(3), np.ones(3), qid=np.ones(3)),
-    "column secret": lambda new, frame: new.fit(frame.assign(secret=1j), label="label", query="query"),
+    "column 'secret'": lambda new, frame: new.fit(frame.assign(secret=1j), label="label", query="query"),
     "`query_features` must be the same in all rows of a query, got 'price'": lambda new, frame: new.fit(
         frame, label="label", query="query", query_features=["price"]
     ),
@@ -640,7 +640,7 @@ def test_chosen_features_allow_other_columns():
 
 def test_queries_of_one_document_are_no_ranking():
     features, labels, _ = numbers()
-    ranker = tfr_smooth.Ranker(**{**SMALL, "epochs": 1})
+    ranker = tfr_smooth.Ranker(**{**SMALL, "epochs": 1, "validation_fraction": 0.0})
     with pytest.warns(UserWarning, match="^`X` should have queries of several documents to rank, got one document in"):
         ranker.fit(features, labels, qid=np.arange(len(labels)))
 

@@ -119,6 +119,11 @@ class Column(abc.ABC):
 
     Raises:
       ValueError: If an argument is invalid.
+
+    Example:
+      >>> from tfr_smooth import columns
+      >>> issubclass(columns.Date, columns.Column), columns.Date(name="day").to_config()["kind"]
+      (True, 'date')
     """
 
     name: str

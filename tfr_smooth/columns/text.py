@@ -6,20 +6,20 @@ import dataclasses
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import tensorflow as tf
 
 from tfr_smooth.columns.codes import MOST_CODES, Coded
 from tfr_smooth.columns.kinds import TrainingValues, counts_of
+from tfr_smooth.columns.words import words
 
 _MOST_TEXTS = 2**18  # rows whose words are counted
-_SAMPLED = 2**12  # rows whose longest text is measured
+_TEXTS_AT_ONCE = 2**10  # splitting takes much more memory than the texts
 _RARE = 5  # rows; the vector of a text is the mean of several
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Text(Coded):
-    """A column of text with several words: the features are the codes of its words and pairs of words.
+    """A column of text with several words: the features are the codes of its words, as of `words`, and pairs of words.
 
     Args:
       name: The name in the table, not empty.
@@ -53,22 +53,22 @@ class Text(Coded):
     def learn(cls, values: TrainingValues) -> Text:
         """Returns the column of training values."""
         texts = values.known
-        words = pc.add(pc.count_substring_regex(texts[:_SAMPLED], r"\S\s+\S"), 1)
-        length = min(2 * pc.max(words).as_py() - 1, MOST_CODES)
-        counts = counts_of(_words(texts.take(np.arange(0, len(texts), len(texts) // _MOST_TEXTS + 1))))
-        return cls.of_counts(*counts, _RARE, name=values.name, has_missing=values.has_missing, length=length)
+        parts, most = _words(texts.take(np.arange(0, len(texts), len(texts) // _MOST_TEXTS + 1)))
+        options = {"name": values.name, "has_missing": values.has_missing, "length": min(most, MOST_CODES)}
+        return cls.of_counts(*counts_of(parts), _RARE, **options)
 
     def parts(self, values: tf.Tensor) -> tf.Tensor:
         """Returns the words and pairs of words [..., length] of texts [...], "" after the last one."""
-        clean = tf.strings.regex_replace(tf.strings.lower(tf.reshape(values, [-1]), "utf-8"), r"[^\pL\pN]+", " ")
-        parts = tf.strings.ngrams(tf.strings.split(clean), (1, 2)).to_tensor(shape=[None, self.length])
+        parts = tf.strings.ngrams(words(tf.reshape(values, [-1])), (1, 2)).to_tensor(shape=[None, self.length])
         return tf.reshape(parts, tf.concat([tf.shape(values), [self.length]], axis=0))
 
 
-def _words(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Returns all words and pairs of words, as `parts` splits texts."""
-    clean = pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(texts), r"[^\pL\pN]+", " "))
-    of_texts = pc.split_pattern(clean, " ").combine_chunks()
-    words, rows = pc.list_flatten(of_texts), pc.list_parent_indices(of_texts)
-    pairs = pc.binary_join_element_wise(words[:-1], words[1:], pa.scalar(" ", words.type))
-    return pa.chunked_array([words, pairs.filter(pc.equal(rows[:-1], rows[1:]))])
+def _words(texts: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:
+    """Returns all words and pairs of words, as `parts` splits texts, and the largest number in a text."""
+    chunks, most = [], 1
+    for first in range(0, len(texts), _TEXTS_AT_ONCE):
+        batch = tf.constant(texts[first : first + _TEXTS_AT_ONCE].to_pylist())
+        parts = tf.strings.ngrams(words(batch), (1, 2))
+        most = max(most, int(parts.bounding_shape(axis=1)))
+        chunks.append(pa.array(parts.flat_values.numpy(), pa.large_binary()).cast(pa.large_string()))
+    return pa.chunked_array(chunks), most
