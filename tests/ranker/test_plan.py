@@ -126,3 +126,12 @@ def test_a_table_needs_no_column_of_numbers(column):
             frame, **ROLES
         )
         assert ranker.score(frame) > 0.9
+
+
+@pytest.mark.parametrize(("loss", "has_bias"), [("softmax", False), ("smoothi_ndcg", False), ("mean_squared", True)])
+@pytest.mark.parametrize("members", [1, 2])
+def test_the_output_has_a_bias_only_if_the_loss_depends_on_it(loss, has_bias, members):
+    ranker = tfr_smooth.Ranker(**{**QUICK, "members": members}, loss=loss, normalization=None, weight_decay=0.0)
+    scorer = ranker.fit(FRAME, **ROLES).model_.scorer
+    bias = scorer.tower[-1].bias
+    assert (bias is not None and bool(np.any(bias.numpy() != 0.0))) == has_bias

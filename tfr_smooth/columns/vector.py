@@ -81,20 +81,21 @@ class Vector(Column):
         return [self.length]
 
     def features(self, values: tf.Tensor, resource: Any) -> tf.Tensor:
-        """Returns the features of vectors [..., length], NaN if missing."""
+        """Returns the features of vectors [..., length], NaN if missing; of texts, those of the encoder."""
         absent = tf.math.is_nan(values)
         features = tf.where(absent, 0.0, values) / self.scale
         return with_flag(features, tf.reduce_all(absent, axis=-1)) if self.has_missing else features
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Encoded(Column):
+class Encoded(Vector):
     """A column of texts that an encoder, which is not trained, maps to vectors; 0 for missing texts.
 
     Args:
       name: The name in the table, not empty.
       has_missing: Whether values were missing in training. If so, a last feature indicates this.
       length: The numbers of a vector, >= 1.
+      scale: What the numbers are divided by, > 0.
 
     Raises:
       ValueError: If an argument is invalid.
@@ -105,17 +106,13 @@ class Encoded(Column):
       3
     """
 
-    length: int = 1
-
     kind = "encoded"
     contains = "text"
+    default_for = ""
     accepts = ("text",)
-    scale = 1.0
-
-    def __post_init__(self) -> None:
-        """Checks the arguments."""
-        super().__post_init__()
-        _arguments.integer("length", self.length, least=1)
+    dtype = tf.string
+    missing_value = ""
+    empty_type = pa.large_string()
 
     @classmethod
     def learn(cls, values: TrainingValues) -> Encoded:
@@ -123,17 +120,6 @@ class Encoded(Column):
         return cls(name=values.name, has_missing=values.has_missing, length=int(values.option or 0))
 
     @property
-    def width(self) -> int:
-        """Number of features."""
-        return self.length + self.has_missing
-
-    @property
-    def vector(self) -> list[int]:
-        """How many features are not to be normalized."""
-        return [self.length]
-
-    def features(self, values: tf.Tensor, resource: Any) -> tf.Tensor:
-        """Returns the features of vectors [..., length] of the encoder, NaN for missing texts."""
-        absent = tf.math.is_nan(values)
-        features = tf.where(absent, 0.0, values)
-        return with_flag(features, tf.reduce_all(absent, axis=-1)) if self.has_missing else features
+    def shape(self) -> list[int]:
+        """The shape of the raw value of a row."""
+        return []

@@ -145,7 +145,8 @@ class TrainingPlan:
         blocks: dict[str, Any] = {"embeddings": layer.embeddings, "vectors": layer.vectors}
         scorer: EncodedScorer
         if network is None:
-            scorer = models.FeedForwardScorer(**self._of_scorer(), **blocks)
+            output_bias = not getattr(self._loss_of_one_label(), "shift_invariant", False)
+            scorer = models.FeedForwardScorer(**self._of_scorer(), **blocks, output_bias=output_bias)
         else:  # Each training starts with new weights.
             copy = type(network).from_config(network.get_config())
             options = {name: self._params[name] for name in ("normalization", "seed")}

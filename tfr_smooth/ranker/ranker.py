@@ -432,6 +432,9 @@ class Ranker(Estimator):
     ) -> dict[str, Any]:
         """Computes trec_eval's measures.
 
+        Unlike `rank`, later rows come first among ties: otherwise, equal scores would look good on a table that is
+        sorted by its labels.
+
         Args:
           X: A table with labels as for `fit`.
           y: The labels, unless the table has the column of `fit`.
