@@ -125,7 +125,7 @@ def test_the_kinds_of_columns_are_inferred_and_printed(capsys):
         ([[1.5], [2.5, 3.5]], {}, "column 'x' must be vectors of one length, or lists of text or integers, got [2.5, "),
         ([["c", "d"], ["a|b"]], {}, "column 'x' must be lists of known values without '|', got 'a|b' in row 1."),
         ([["c", "d"], [None]], {}, "column 'x' must be lists of known values without '|', got None in row 1."),
-        ([[1, 2], 3], {}, "`table` must have values of one type in each column: "),
+        ([[1, 2], 3], {}, "column 'x' must have values of one type: "),
         ([[np.nan], []], {}, "column 'x' must have known values, got only missing ones."),
         (["a", "b"], {"columns": {"x": "number"}}, "column 'x' must have numbers for the kind 'number', got the type "),
         ([1, 2], {"columns": {"x": "boolean"}}, "column 'x' must be booleans, got 2 in row 1."),
