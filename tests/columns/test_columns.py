@@ -248,7 +248,6 @@ BAD_VALUES = {
     ],
     "brand": [([None, 2.0], "text", "2.0 in row 1."), (RIGHT["day"], "text", DAY)],
     "day": [
-        (["2024-01-01", None], "dates", "'2024-01-01' in row 0."),
         ([20240101, 20240102], "dates", "20240101 in row 0."),
     ],
 }

@@ -34,9 +34,13 @@ def test_texts_that_are_matched_are_texts_even_with_few_values():
     assert [column.kind for column in layer.columns] == ["text", "text"]
 
 
-def test_a_column_with_the_name_of_an_input_of_models_is_refused_before_the_training():
-    with pytest.raises(ValueError, match="no feature with the reserved name 'mask'"):
-        infer_columns(pd.DataFrame({"mask": [1.0, 2.0]}))
+def test_dates_in_text_are_dates_if_the_kind_says_so():
+    days = ["2026-11-27", "", "2026-11-29T12:00:00", None]
+    (column,) = infer_columns(pd.DataFrame({"day": days}), kinds={"day": "date"})
+    features = TableFeatures([column])(column_arrays(pd.DataFrame({"day": days}), [column]))
+    np.testing.assert_allclose(features, [[-1.25, 0.0], [0.0, 1.0], [1.25, 0.0], [0.0, 1.0]])
+    with pytest.raises(ValueError, match="column 'day' must be dates as in ISO 8601, .*27 Nov"):
+        infer_columns(pd.DataFrame({"day": ["27 Nov 2026"]}), kinds={"day": "date"})
 
 
 def test_one_row_of_many_columns_has_the_features_of_its_columns():

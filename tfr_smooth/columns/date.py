@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import tensorflow as tf
 
 from tfr_smooth import _arguments
 from tfr_smooth.columns.kinds import Column, TrainingValues
 from tfr_smooth.columns.number import mean_of
+from tfr_smooth.data import column_values
+from tfr_smooth.data.reading.checks import Where
 
 _SECONDS_PER_DAY = 86400.0
 
@@ -39,7 +42,7 @@ class Date(Column):
     kind = "date"
     contains = "dates"
     default_for = "date"
-    accepts = ("date",)
+    accepts = ("date", "text")
     dtype = tf.int64
     missing_value = int(np.iinfo(np.int64).min)
     empty_type = pa.timestamp("s")
@@ -53,6 +56,18 @@ class Date(Column):
     def learn(cls, values: TrainingValues) -> Date:
         """Returns the column of training values."""
         return cls(name=values.name, fill=mean_of(values) / _SECONDS_PER_DAY, has_missing=values.has_missing)
+
+    @classmethod
+    def raw(cls, where: Where, values: Any, option: str | None = None) -> Any:
+        """Returns dates, also those written in text as in ISO 8601, such as 2026-11-27 or 2026-11-27T08:30:00Z."""
+        if not column_values.is_text(values.type):
+            return values
+        texts = pc.if_else(pc.equal(values, ""), None, values)
+        try:
+            return texts.cast(pa.timestamp("us"))
+        except pa.ArrowInvalid as error:
+            expected = "dates as in ISO 8601, such as 2026-11-27, for the kind 'date': parse other texts before"
+            raise ValueError(f"{where} must be {expected}; {error}.") from None
 
     @property
     def width(self) -> int:

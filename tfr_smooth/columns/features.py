@@ -22,7 +22,6 @@ from tfr_smooth.data.roles import DENSE
 # Prepared features of at most this size are kept in memory; larger ones are prepared for each batch.
 _MOST_BYTES = 1 << 28
 _ROWS_AT_ONCE = 2**16
-_RESERVED = ("mask",)  # inputs of the models of lists
 
 Raw = tuple[Any, dict[str, Any]]  # the numbers [..., columns], and the values of other columns by name
 
@@ -173,8 +172,6 @@ class TableFeatures(tf.keras.layers.Layer):
                 given.update(dict.fromkeys(texts, "text"))  # also queries of few words or few values
         columns, raw = [], {}
         for name, values in zip(table.column_names, table.columns, strict=True):
-            if name in _RESERVED:
-                raise ValueError(f"The table must have no feature with the reserved name {name!r}; rename the column.")
             column, raw[name] = learn_column(name, values, rows=rows, max_categories=most, kind=given.get(name))
             columns.append(column)
             release()

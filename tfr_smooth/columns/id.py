@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from tfr_smooth.columns.codes import Coded
 from tfr_smooth.columns.kinds import TrainingValues
-from tfr_smooth.data.reading.checks import Where, refuse_where
+from tfr_smooth.data import column_values
+from tfr_smooth.data.reading.checks import Where, id_text, refuse_where
 
 _RARE = 20  # rows; a value in fewer rows would learn their noise
 
@@ -56,8 +57,7 @@ class Id(Coded):
         if pa.types.is_floating(values.type):
             numbers = pc.if_else(pc.is_nan(values), None, values)
             refuse_where(pc.not_equal(numbers, pc.round(numbers)), where, "integers as ids", values)
-            values = numbers.cast(pa.int64())
-        return values.cast(pa.large_string()) if pa.types.is_integer(values.type) else values
+        return values if column_values.is_text(values.type) else id_text(where, values)
 
     @property
     def description(self) -> str:

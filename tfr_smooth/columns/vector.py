@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,7 @@ class Vector(Column):
     default_for = "vector"
     accepts = ("vector",)
     dtype = tf.float32
-    missing_value = np.nan
+    missing_value: ClassVar[Any] = np.nan
 
     def __post_init__(self) -> None:
         """Checks the arguments."""

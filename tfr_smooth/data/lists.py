@@ -153,15 +153,15 @@ class Lists:
 
         Time O(size of the columns).
         """
-        found = hashlib.sha256(repr(self.roles).encode())
+        content = hashlib.sha256(repr(self.roles).encode())
         for array in (self.rows, self.lengths):
-            found.update(np.ascontiguousarray(array).data)
+            content.update(np.ascontiguousarray(array).data)
         for name, column in zip(self._columns.column_names, self._columns.columns, strict=True):
-            found.update(name.encode())
+            content.update(name.encode())
             for chunk in column.chunks:
-                column_values.update_hash(found, chunk)
+                column_values.update_hash(content, chunk)
                 self.release()
-        return found.hexdigest()[:16]
+        return content.hexdigest()[:16]
 
     def column(self, name: str) -> ColumnValues:
         """Returns the reader of a column by row.
@@ -210,10 +210,10 @@ class Lists:
             chosen = chosen.astype(np.int64)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or ((chosen < 0) | (chosen >= len(self))).any():
             raise ValueError(f"`queries` must be indices of the {len(self)} queries, got {reprlib.repr(queries)}.")
-        found = copy.copy(self)
-        found.query_ids = self.query_ids.take(pa.array(chosen))
-        found.lengths, found._begins = self.lengths[chosen], self._begins[chosen]
-        return found
+        taken = copy.copy(self)
+        taken.query_ids = self.query_ids.take(pa.array(chosen))
+        taken.lengths, taken._begins = self.lengths[chosen], self._begins[chosen]
+        return taken
 
     def replace(self, roles: Roles, columns: Mapping[str, Any] | None = None) -> Lists:
         """Returns the same lists with other roles and columns.
@@ -225,10 +225,10 @@ class Lists:
         Returns:
           The lists.
         """
-        found, columns = copy.copy(self), columns or {}
+        replaced, columns = copy.copy(self), columns or {}
         by_name = {name: columns[name] if name in columns else self._columns[name] for name in roles.columns}
-        found.roles, found._columns = roles, pa.table(by_name)
-        return found
+        replaced.roles, replaced._columns = roles, pa.table(by_name)
+        return replaced
 
     def without(self, *roles: str) -> Lists:
         """Returns the same lists without the columns of some roles.
@@ -296,11 +296,11 @@ class Lists:
         """Returns the indices of the queries of each part."""
         if len(self) < len(fractions):
             raise ValueError(f"`fraction` must have at most one part per query, got {len(fractions)} for {len(self)}.")
-        rest, found = random.permutation(len(self)), {}
+        rest, parts = random.permutation(len(self)), {}
         for others, name in reversed([*enumerate(fractions)]):  # the first part, usually the largest, gets the rest
             size = min(max(round(fractions[name] * len(self)), 1), len(rest) - others) if others else len(rest)
-            found[name], rest = np.sort(rest[:size]), rest[size:]
-        return {name: found[name] for name in fractions}
+            parts[name], rest = np.sort(rest[:size]), rest[size:]
+        return {name: parts[name] for name in fractions}
 
     def sample(self, negatives: int, *, seed: int = 0) -> Lists:
         """Samples the documents that are not relevant, for training, without a copy of the columns.

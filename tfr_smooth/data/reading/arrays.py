@@ -96,8 +96,8 @@ def lists_of(table: pa.Table, arrays: Mapping[str, tuple[str, Any]], *, argument
         else:
             parts = {_new_name("query_id" if role == "query" else role, columns): values}
             (names[role],) = parts
-        for name, each in parts.items():
-            columns[name], what[name] = column(name_of_array, each, len(table)), f"`{name_of_array}`"
+        for name, part in parts.items():
+            columns[name], what[name] = column(name_of_array, part, len(table)), f"`{name_of_array}`"
     roles = Roles.of([*columns], **{"label": None, "features": None, **names})
     where = lambda name: Where(what.get(name, f"column {name!r}"))  # noqa: E731
     return Lists.of_columns(checks.checked(pa.table(columns), roles, where=where), roles)
@@ -124,14 +124,14 @@ def dense_table(argument: str, values: Any, *, missing: bool = False) -> pa.Tabl
             array = np.ascontiguousarray(array, np.float32)
     except (TypeError, ValueError) as error:
         raise ValueError(f"`{argument}` must be numbers: {error}.") from None
-    found = column_values.dense_column(array)
-    wrong = pc.is_inf(found.values) if missing else pc.invert(pc.is_finite(found.values))
+    dense = column_values.dense_column(array)
+    wrong = pc.is_inf(dense.values) if missing else pc.invert(pc.is_finite(dense.values))
     place = pc.index(wrong, True).as_py()
     if place >= 0:
         row, number = divmod(place, array.shape[1])
         expected = "finite float32 numbers" + " or NaN" * missing
         raise ValueError(f"`{argument}` must be {expected}, got {array[row, number]} in row {row}, column {number}.")
-    return pa.table({DENSE: found})
+    return pa.table({DENSE: dense})
 
 
 def column(argument: str, values: Any, rows: int) -> pa.Array:

@@ -62,19 +62,19 @@ def as_arrow(table: Any) -> pa.Table:
     if hasattr(table, "iloc"):
         names = [str(label) for label in table.columns]
         _check_names(names)
-        found = _converted(
+        arrow = _converted(
             lambda: pa.Table.from_pandas(table, preserve_index=False), names, lambda place: table.iloc[:, place]
         )
     elif isinstance(table, Mapping):
         names, columns = [str(label) for label in table], list(table.values())
         _check_names(names)
-        found = _converted(lambda: pa.table(dict(zip(names, columns, strict=True))), names, columns.__getitem__)
+        arrow = _converted(lambda: pa.table(dict(zip(names, columns, strict=True))), names, columns.__getitem__)
     else:
-        found = pa.table(table)
-        _check_names(found.column_names)
-    if any(column.num_chunks > _MOST_CHUNKS for column in found.columns):
-        found = found.combine_chunks()
-    return found.replace_schema_metadata(None)
+        arrow = pa.table(table)
+        _check_names(arrow.column_names)
+    if any(column.num_chunks > _MOST_CHUNKS for column in arrow.columns):
+        arrow = arrow.combine_chunks()
+    return arrow.replace_schema_metadata(None)
 
 
 def _converted(convert: Callable[[], pa.Table], names: list[str], column: Callable[[int], Any]) -> pa.Table:
@@ -132,25 +132,25 @@ def checked(
       where: Describes a column by its name, for messages.
       part: Whether the table is one of several parts, which get the same types.
     """
-    found: dict[str, Any] = {roles.query: query_ids(where(roles.query), table[roles.query])}
+    columns: dict[str, Any] = {roles.query: query_ids(where(roles.query), table[roles.query])}
     for name in (*roles.labels, roles.weight, roles.propensity):
         if name is not None:
-            found[name] = _numbers(where(name), table[name], ">" if name == roles.propensity else ">=")
+            columns[name] = _numbers(where(name), table[name], ">" if name == roles.propensity else ">=")
     if roles.position is not None:
-        found[roles.position] = _positions(where(roles.position), table[roles.position])
+        columns[roles.position] = _positions(where(roles.position), table[roles.position])
     if roles.document_id is not None:
-        found[roles.document_id] = _document_ids(where(roles.document_id), table[roles.document_id])
+        columns[roles.document_id] = _document_ids(where(roles.document_id), table[roles.document_id])
     if stack:
         matrix = np.empty((len(table), len(roles.features)), np.float32)
         for place, name in enumerate(roles.features):
             matrix[:, place] = _numbers(where(name), table[name]).to_numpy()
-        found[DENSE] = dense_column(matrix)
+        columns[DENSE] = dense_column(matrix)
     else:
         for name in roles.features:
             column = feature(where(name), table[name], part)
             # A feature may have another role, too, such as the query.
-            found.setdefault(name, column)
-    return pa.table(found)
+            columns.setdefault(name, column)
+    return pa.table(columns)
 
 
 def shown(value: Any) -> str:

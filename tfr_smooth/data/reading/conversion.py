@@ -74,16 +74,16 @@ def converted(
 
 def by_size(items: Iterable[Any], most: int, size_of: Callable[[Any], int]) -> Iterator[list[Any]]:
     """Yields consecutive items in lists of about this size."""
-    found: list[Any] = []
+    some: list[Any] = []
     size = 0
     for item in items:
-        found.append(item)
+        some.append(item)
         size += size_of(item)
         if size >= most:
-            yield found
-            found, size = [], 0
-    if found:
-        yield found
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
 
 
 def whole_queries(tables: Iterable[pa.Table], query: str) -> Iterator[pa.RecordBatch]:
@@ -157,12 +157,12 @@ def _check_offsets(name: str, array: pa.Array) -> None:
 
 
 def _checksum(path: Path) -> int:
-    found = 0
+    checksum = 0
     with open(path, "rb", buffering=0) as file:
         buffer = memoryview(bytearray(_READ_BYTES))
         while size := file.readinto(buffer):
-            found = zlib.crc32(buffer[:size], found)
-    return found
+            checksum = zlib.crc32(buffer[:size], checksum)
+    return checksum
 
 
 def _write(folder: Path, described: dict[str, Any], tables: Iterable[pa.Table]) -> None:

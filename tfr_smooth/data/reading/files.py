@@ -144,13 +144,13 @@ def _dataset(source: FilePattern, format: str | None, filesystem: Any) -> arrow_
     """Opens paths, patterns and folders."""
     sources: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
     paths: list[str] = []
-    for each in [os.fspath(each) for each in sources]:
-        if filesystem is None and "://" in each:
-            filesystem, each = fs.FileSystem.from_uri(each)
+    for path in [os.fspath(path) for path in sources]:
+        if filesystem is None and "://" in path:
+            filesystem, path = fs.FileSystem.from_uri(path)
         if filesystem is None:
-            paths += [each] if tf.io.gfile.isdir(each) else expand_paths(each, "paths")
+            paths += [path] if tf.io.gfile.isdir(path) else expand_paths(path, "paths")
         else:
-            paths += _matches(filesystem, each)
+            paths += _matches(filesystem, path)
     format = format or _format_of(paths[0], filesystem)
     try:
         some = paths[0] if len(paths) == 1 else paths
@@ -184,10 +184,10 @@ def _matches(filesystem: Any, pattern: str) -> list[str]:
         return [pattern]
     folder = pattern[: _PATTERN.search(pattern).start()].rpartition("/")[0]  # type: ignore[union-attr]
     infos = _handler(filesystem).get_file_info(fs.FileSelector(folder, recursive=True))
-    found = sorted(info.path for info in infos if info.is_file and fnmatch.fnmatchcase(info.path, pattern))
-    if not found:
+    matches = sorted(info.path for info in infos if info.is_file and fnmatch.fnmatchcase(info.path, pattern))
+    if not matches:
         raise ValueError(f"`paths` must match files, got {pattern!r}, which matches none.")
-    return found
+    return matches
 
 
 def _tables(source: _Source) -> Iterator[pa.Table]:

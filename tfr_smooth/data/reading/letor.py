@@ -84,9 +84,9 @@ def read_letor(
     convert = functools.partial(converted, cache_dir, list(map(state_of, sources)), settings, roles)
 
     def tables(width: int | None) -> Iterator[pa.Table]:
-        found = _tables(paths, width, format)
+        blocks = _tables(paths, width, format)
         by_query = QUERY_MIN in (format.missing or {}).values()
-        return map(_with_minima, whole_queries(found, roles.query)) if by_query else found
+        return map(_with_minima, whole_queries(blocks, roles.query)) if by_query else blocks
 
     try:
         # The first documents usually have all features, which saves a scan for the highest index.
@@ -129,15 +129,15 @@ def read_split(
       >>> {part: (len(lists), lists.num_features) for part, lists in parts.items()}
       {'train': (1, 2), 'valid': (1, 2), 'test': (1, 2)}
     """
-    width, found = num_features, {}
+    width, parts = num_features, {}
     for part, pattern in files.items():
         try:
-            found[part] = read_letor(pattern, num_features=width, format=format, cache_dir=cache_dir)
+            parts[part] = read_letor(pattern, num_features=width, format=format, cache_dir=cache_dir)
         except ValueError as error:
             hint = ", the width of the training files" if num_features is None and "exceeds" in str(error) else ""
             raise ValueError(f"{part}: {error}{hint}") from None
-        width = width or found["train"].num_features
-        summary = found[part].summary()
+        width = width or parts["train"].num_features
+        summary = parts[part].summary()
         if part != "test" and summary.highest_label == 0:
             raise ValueError(f"`{part}` must have a label above 0, got 0 for all {summary.documents} documents.")
         if part != "train" and not (summary.whole_labels and summary.highest_label <= _MAX_LABEL):
@@ -145,7 +145,7 @@ def read_split(
             raise ValueError(
                 f"`{part}` must have labels that are whole numbers from 0 to {_MAX_LABEL}, for trec_eval, got {kind}."
             )
-    return found
+    return parts
 
 
 class _WiderError(Exception):
@@ -207,7 +207,7 @@ def write_letor(lists: Lists, path: str | os.PathLike[str]) -> None:
             f"`write_letor` must have one column {DENSE!r} and at most one label, "
             f"got the columns {lists.roles.columns}."
         )
-    ids = [str(each) for each in lists.query_ids.to_pylist()]
+    ids = [str(query_id) for query_id in lists.query_ids.to_pylist()]
     with _files.replacing(path) as temporary, pa.output_stream(os.fspath(temporary), buffer_size=1 << 16) as file:
         for line in _lines(lists, ids):
             file.write(line)
@@ -224,7 +224,7 @@ def _lines(lists: Lists, ids: list[str]) -> Iterator[bytes]:
         names = [b""] * len(part) if document is None else document(part)
         for query, value, row, name in zip(queries[start:], labels, features(part), names, strict=False):
             words = [number_text(value), f"qid:{_word(ids[query])}"]
-            words += [f"{index}:{number_text(each)}" for index, each in enumerate(row, 1)]
+            words += [f"{index}:{number_text(number)}" for index, number in enumerate(row, 1)]
             comment = f" #docid = {_word(name.decode())}" if name else ""
             yield f"{' '.join(words)}{comment}\n".encode()
 

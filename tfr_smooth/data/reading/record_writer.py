@@ -82,7 +82,7 @@ def _shard_paths(target: Path, num_shards: int) -> list[Path]:
     if num_shards > 1:
         paths = [target.with_name(f"{stem}-{i:05d}-of-{num_shards:05d}{packed}") for i in range(num_shards)]
     shard = re.compile(re.escape(stem) + r"-\d{5}-of-\d{5}(\.gz)?")
-    others = {each for each in target.parent.iterdir() if shard.fullmatch(each.name)} - set(paths)
+    others = {path for path in target.parent.iterdir() if shard.fullmatch(path.name)} - set(paths)
     if others:  # A pattern would match both.
         raise ValueError(f"`num_shards` must match the existing files, got {num_shards} and {min(others)}.")
     return paths
@@ -94,7 +94,7 @@ def _serialized(lists: Lists, context: list[str]) -> Iterator[bytes]:
     shared = {name: others.pop(name) for name in dict.fromkeys(context)}
     for query, (start, end) in zip(lists.query_ids, itertools.pairwise(lists.starts.tolist()), strict=True):
         for name, rows in shared.items():
-            if any(each != rows[start] for each in rows[start + 1 : end]):
+            if any(value != rows[start] for value in rows[start + 1 : end]):
                 raise ValueError(f"column {name!r} must have one value in query {query.as_py()!r}.")
         documents = [_example(others, row) for row in range(start, end)]
         yield elwc_message()[1](examples=documents, context=_example(shared, start)).SerializeToString()
