@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import re
 from typing import Any, TypedDict
@@ -168,8 +167,8 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Returns the unweighted loss of each list, [batch]; 0 for excluded lists."""
-        of_lists = copy.copy(self)
-        of_lists.reduction = "none"
+        of_lists = object.__new__(type(self))  # a copy: `copy.copy` of Keras objects needs registered classes
+        of_lists.__dict__.update(self.__dict__, reduction="none")
         return of_lists(y_true, y_pred)
 
     def _clean(self, y_true: Any, y_pred: Any) -> _padded.Batch:
