@@ -167,34 +167,17 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Returns the unweighted loss of each list, [batch]; 0 for excluded lists."""
-        return self._per_list(y_true, y_pred, None)[0]
+        of_lists = object.__new__(type(self))  # a copy: `copy.copy` of Keras objects needs registered classes
+        of_lists.__dict__.update(self.__dict__, reduction="none")
+        return of_lists(y_true, y_pred)
 
     def _clean(self, y_true: Any, y_pred: Any) -> _padded.Batch:
         """Returns clean lists from what Keras passes."""
         return _padded.from_keras(y_true, y_pred, ragged=self.ragged, dtype=self._computed_in)
 
-    def _per_list(
-        self, y_true: Any, y_pred: Any, weight: Any, loss: RankingLoss | None = None
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the weighted loss of each list, and its share of what the mean divides by, each [batch].
-
-        Of another loss if one is given, with the options of this one.
-        """
-        loss = self if loss is None else loss
-        labels, scores, mask, validity = _padded.bounded(self._clean(y_true, y_pred))
-        # Lists with NaN are included, so that NaN propagates.
-        counts = tf.logical_or(loss.counts(labels, mask), tf.math.is_nan(validity))
-        shares = tf.cast(counts, labels.dtype)
-        if weight is None:
-            losses = loss.compute(labels, scores, mask)
-        else:
-            # The weights of excluded lists may be infinite or NaN.
-            included = tf.logical_and(mask, counts[:, tf.newaxis])
-            weights = _padded.weights_from_keras(weight, y_true, labels, included)
-            losses = loss.weighted(labels, scores, mask, weights)
-            if self.reduction == "mean_with_sample_weight":
-                shares = _padded.fill(loss.weight_shares(weights, labels, mask), counts, 0.0)
-        return _padded.fill(validity * losses, counts, 0.0), shares
+    def _terms(self, y_true: Any) -> list[tuple[float, RankingLoss, Any]]:
+        """Returns the losses whose sum is this one: a factor, the loss and its labels each."""
+        return [(1.0, self, y_true)]
 
     # AutoGraph has nothing to convert here, and needs seconds to detect that.
     @tf.autograph.experimental.do_not_convert
@@ -217,12 +200,29 @@ class RankingLoss(_serialization.Restorable, tf.keras.losses.Loss):
           ValueError: If the shapes do not match or the scores are not floats.
         """
         with tf.name_scope(self.name or type(self).__name__):
-            losses, shares = self._per_list(y_true, y_pred, sample_weight)
+            total, shares = [], []
+            for factor, loss, of_loss in self._terms(y_true):
+                labels, scores, mask, validity = _padded.bounded(self._clean(of_loss, y_pred))
+                # Lists with NaN are included, so that NaN propagates.
+                counts = tf.logical_or(loss.counts(labels, mask), tf.math.is_nan(validity))
+                share = tf.cast(counts, labels.dtype)
+                if sample_weight is None:
+                    losses = loss.compute(labels, scores, mask)
+                else:
+                    # The weights of excluded lists may be infinite or NaN.
+                    included = tf.logical_and(mask, counts[:, tf.newaxis])
+                    weights = _padded.weights_from_keras(sample_weight, of_loss, labels, included)
+                    losses = loss.weighted(labels, scores, mask, weights)
+                    if self.reduction == "mean_with_sample_weight":
+                        share = _padded.fill(loss.weight_shares(weights, labels, mask), counts, 0.0)
+                total.append(factor * _padded.fill(validity * losses, counts, 0.0))
+                shares.append(share)
+            losses = tf.add_n(total)
             if self.reduction == "none":
                 return losses
             if self.reduction == "sum":
                 return tf.reduce_sum(losses)
-            return self._mean(tf.reduce_sum(losses), tf.reduce_sum(shares))
+            return self._mean(tf.reduce_sum(losses), tf.reduce_sum(tf.reduce_max(tf.stack(shares), axis=0)))
 
     def _mean(self, total: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
         """Returns the mean over the lists of all replicas in Keras's scale, with the gradient of this replica."""

@@ -123,17 +123,9 @@ class MultiObjectiveLoss(WeightedSumLoss):
         **options: Unpack[LossOptions],
     ) -> None:
         weights = _arguments.weights("weights", weights)
-        each = [losses] * len(weights) if isinstance(losses, RankingLoss | str) else losses
-        super().__init__(each, weights=weights, **options)
+        losses = [losses] * len(weights) if isinstance(losses, RankingLoss | str) else losses
+        super().__init__(losses, weights=weights, **options)
 
-    def _per_list(
-        self, y_true: Any, y_pred: Any, weight: Any, loss: RankingLoss | None = None
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def _terms(self, y_true: Any) -> list[tuple[float, RankingLoss, Any]]:
         labels = _padded.by_objective(y_true, len(self.weights))
-        totals, shares = [], []
-        for each, factor, own in zip(self.losses, self.weights, labels, strict=True):
-            if factor:
-                values, share = super()._per_list(own, y_pred, weight, each)
-                totals.append(factor * values)
-                shares.append(share)
-        return tf.add_n(totals), tf.reduce_max(tf.stack(shares), axis=0)
+        return [term for term in zip(self.weights, self.losses, labels, strict=True) if term[0]]

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -250,13 +250,26 @@ def _ranks(
     is_sharp, looped, has_tail = _plan(scores, mask, discounts, settings)
     arrays = [_compiled.pad(tensor) for tensor in (scores, relevance, mask)]
     weights = _of_real_ranks(_compiled.pad(discounts), arrays[2])
-    results, shared = (tf.float64, scores.dtype, scores.dtype), [is_exponential, looped, *settings]
-    by_rank, gradient, factors = _in_precision(_LOOPS[of_gain], is_sharp, shared, [*arrays, weights], results)()
+
+    def in_precision(dtype: tf.DType) -> tuple[tf.Tensor, ...]:
+        # The logits and the gradient of the scores are computed outside of the program, which compiles faster then.
+        precise = tf.cast(arrays[0], dtype)
+        shared = [is_exponential, looped, tf.cast(settings.delta, dtype)]
+        lists = [_logits(precise, arrays[2], settings), *(tf.cast(x, dtype) for x in (arrays[1], weights)), arrays[2]]
+        by_rank, gradient, factors = _compiled.over_lists(_LOOPS[of_gain], shared, lists, (dtype,) * 3)
+        gradient = to_scores(gradient, precise, arrays[2], settings)
+        return tf.cast(by_rank, tf.float64), *(tf.cast(x, scores.dtype) for x in (gradient, factors))
+
+    if scores.dtype == tf.float64:
+        by_rank, gradient, factors = in_precision(tf.float64)
+    else:
+        precisions = (functools.partial(in_precision, dtype) for dtype in (tf.float64, tf.float32))
+        by_rank, gradient, factors = tf.cond(is_sharp, *precisions)
 
     def with_tail() -> tuple[tf.Tensor, tf.Tensor]:
         inputs = _logits(arrays[0], arrays[2], settings)
         tail = Tail(inputs, arrays[1], arrays[2], factors, settings.delta, looped, weights)
-        _, derivative = dcg.gain_and_derivative(tail.rank_relevance, arrays[1], is_exponential)
+        derivative = dcg.GainOfRanks(is_exponential, arrays[1]).derivative(tail.rank_relevance)
         of_tail = to_scores(tail.gradient(weights * derivative), arrays[0], arrays[2], settings)
         return by_rank + tf.cast(tail.only(tail.rank_relevance), by_rank.dtype), gradient + of_tail
 
@@ -264,8 +277,8 @@ def _ranks(
     by_rank = _of_real_ranks(by_rank, arrays[2])[: tf.shape(scores)[0], : tf.shape(discounts)[1]]
     if of_gain:
         gradient = _compiled.unpad(gradient, scores)
-        gain, _ = dcg.gain_and_derivative(by_rank, tf.cast(relevance, by_rank.dtype), is_exponential)
-        total = tf.reduce_sum(tf.cast(discounts, by_rank.dtype) * gain, axis=1)
+        gains = dcg.GainOfRanks(is_exponential, tf.cast(relevance, by_rank.dtype))(by_rank)
+        total = tf.reduce_sum(tf.cast(discounts, by_rank.dtype) * gains, axis=1)
         return tf.cast(total, scores.dtype), lambda upstream: upstream[:, tf.newaxis] * gradient
 
     def of_ranks(upstream: tf.Tensor) -> tf.Tensor:
@@ -305,54 +318,32 @@ def _small_from(largest: tf.Tensor, delta: tf.Tensor, dtype: tf.DType) -> tf.Ten
     return tf.cast(tf.math.ceil(tf.math.log(tf.maximum(largest, small) / small) / -tf.math.log1p(-delta)), tf.int32)
 
 
-def _in_precision(
-    loops: Mapping[tf.DType, Callable[..., Any]],
-    is_sharp: tf.Tensor,
-    shared: Sequence[tf.Tensor],
-    arrays: Sequence[tf.Tensor],
-    results: tuple[tf.DType, ...],
-) -> Callable[[], tuple[tf.Tensor, ...]]:
-    """Returns a function that runs the loop of the precision needed for the scores, the first of the arrays."""
-    run = {dtype: functools.partial(_compiled.over_lists, loops[dtype], shared, arrays, results) for dtype in loops}
-    if arrays[0].dtype == tf.float64:
-        return run[tf.float64]
-    return functools.partial(tf.cond, is_sharp, run[tf.float64], run[tf.float32])
-
-
 def _loop(
-    dtype: tf.DType, with_gradient: bool, is_exponential: tf.Tensor, looped: tf.Tensor, *tensors: tf.Tensor
+    with_gradient: bool, is_exponential: tf.Tensor, looped: tf.Tensor, delta: tf.Tensor, *lists: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns the results of `_ranks` for the first ranks, computed in this type, and the factors of the next rank."""
-    settings, (scores, relevance, mask, discounts) = Settings(*tensors[:3]), tensors[3:]
-    precise, relevance, discounts, delta = (tf.cast(x, dtype) for x in (scores, relevance, discounts, settings.delta))
-    inputs = _logits(precise, mask, settings)
+    """Returns the relevance at the first ranks, the gradient of `_ranks` to the logits, and the next rank's factors."""
+    inputs, relevance, discounts, mask = lists
     # Rows after the loop stay 0.
-    rows = tf.TensorArray(dtype, size=tf.shape(discounts)[1]).unstack(tf.transpose(tf.zeros_like(discounts)))
+    rows = tf.TensorArray(inputs.dtype, size=tf.shape(discounts)[1]).unstack(tf.transpose(tf.zeros_like(discounts)))
+    gain = dcg.GainOfRanks(is_exponential, relevance)
 
     def record(
         rank: tf.Tensor, indicators: tf.Tensor, factors: tf.Tensor, rows: tf.TensorArray, gradient: tf.Tensor
     ) -> tuple[tf.TensorArray, tf.Tensor]:
         at_rank = sum_of_lists(relevance * indicators)
         if with_gradient:
-            _, derivative = dcg.gain_and_derivative(at_rank, relevance, is_exponential)
-            weights = discounts[:, rank, tf.newaxis] * derivative
+            weights = discounts[:, rank, tf.newaxis] * gain.derivative(at_rank)
             gradient += weights * rank_gradient(indicators, relevance, at_rank, factors)
         return rows.write(rank, at_rank[:, 0]), gradient
 
     body = functools.partial(_next_rank, inputs, mask, delta, record, _exponents, tf.identity)
     state = (0, tf.ones_like(inputs), rows, tf.zeros_like(inputs))
     _, factors, rows, gradient = tf.while_loop(lambda rank, *_: rank < looped, body, state)
-    by_rank, gradient = tf.transpose(rows.stack()), to_scores(gradient, precise, mask, settings)
-    return tf.cast(by_rank, tf.float64), tf.cast(gradient, scores.dtype), tf.cast(factors, scores.dtype)
+    return tf.transpose(rows.stack()), gradient, factors
 
 
-# By whether the gradient is computed, and by precision.
-_LOOPS = {
-    with_gradient: {
-        dtype: _compiled.program(functools.partial(_loop, dtype, with_gradient)) for dtype in (tf.float32, tf.float64)
-    }
-    for with_gradient in (False, True)
-}
+# By whether the gradient is computed.
+_LOOPS = [_compiled.program(functools.partial(_loop, with_gradient)) for with_gradient in (False, True)]
 
 
 def _logits(scores: tf.Tensor, mask: tf.Tensor, settings: Settings) -> tf.Tensor:
