@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import warnings
 
 import numpy as np
@@ -10,8 +11,15 @@ import pytest
 from PIL import Image
 
 import experiments
-from experiments import execution, tables
+from experiments import execution, files, tables
 from tfr_smooth import evaluation
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    left = tmp_path / f".unfinished-{socket.gethostname()}-4194305-0.a.csv"  # no system has such a process
+    left.touch()
+    files.write(tmp_path / "a.csv", "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
 
 
 def made_up(labels, values, **settings):

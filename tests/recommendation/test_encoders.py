@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
+from tests import helpers
 from tests.recommendation.groups import GROUPS, likes
 from tfr_smooth import recommendation
 from tfr_smooth.recommendation.tables import TableEncoder
@@ -80,6 +81,22 @@ def test_vectors_are_the_outputs_of_the_encoders_for_the_features():
     inputs = {"users": [4], "items": [[2, 0]], "offsets": [[0.0, 1.0]]}
     candidates = model({name: tf.constant(value) for name, value in inputs.items()})
     np.testing.assert_allclose(candidates, expected[[4]][:, [2, 0]] + [[0.0, 1.0]], rtol=1e-5)
+
+
+def test_a_training_that_continues_starts_with_the_trained_encoders():
+    features = np.random.RandomState(0).rand(5, 3).astype(np.float32)
+
+    def model(value):
+        layers = {name: TableEncoder(encoder(2), num_features=3) for name in ("user_encoder", "item_encoder")}
+        made = recommendation.CatalogFactors(num_users=5, num_items=5, **layers)
+        made.set_features(recommendation.Interactions(np.eye(5)), users=features, items=features)
+        for variable in made.trainable_variables:
+            variable.assign(np.full(variable.shape, value))
+        return made
+
+    trained, other = model(0.5), model(-1.0)
+    other.continue_from(trained, np.arange(5), np.arange(5))
+    helpers.assert_same(other.get_weights(), trained.get_weights())
 
 
 def of_cold_items(recommender, num_users=24):

@@ -36,6 +36,15 @@ def without_refit():
     return recommendation.Recommender(**SMALL, loss=None, refit=False).fit(interactions())
 
 
+def test_users_without_items_get_a_vector_of_the_mean_norm():
+    model = recommendation.CatalogFactors(num_users=4, num_items=3, dim=2, similarity="dot")
+    factors = np.array([[3.0, 0.0], [0.0, 1.0], [5.0, 5.0], [0.0, 2.0]])
+    model.set_weights([factors, np.ones([3, 2])])
+    model.set_typical(np.array([False, False, True, False]))
+    # The mean of the norms is 2, that of the vectors (1, 1).
+    np.testing.assert_allclose(model.user_vectors(), [*factors[:2], np.full(2, 2**0.5), factors[3]], rtol=1e-5)
+
+
 @pytest.mark.parametrize("item_bias", [False, True])
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
 def test_scores_are_similarities_divided_by_the_temperature_and_biases(similarity, item_bias):
@@ -113,6 +122,22 @@ def test_negatives_of_the_whole_catalog_are_the_whole_catalog():
     assert candidates.best_epoch_ == whole.best_epoch_
     # Adam divides small gradients by their size, so rounding is magnified.
     np.testing.assert_allclose(candidates.predict([0, 9]), whole.predict([0, 9]), rtol=0.02, atol=0.02)
+
+
+def test_all_items_are_trained_for_the_selected_number_of_epochs():
+    epochs = []
+    counted = tf.keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: epochs.append(epoch))
+    options = {**SMALL, "loss": None, "softmax_epochs": 3, "select_by": "last"}
+    recommender = recommendation.Recommender(**options).fit(interactions(), callbacks=[counted])
+    assert recommender.best_epoch_ == 2 and epochs == [0, 1, 2] * 2
+
+
+def test_the_measure_that_selects_the_epoch_is_any_of_trec_eval():
+    options = {**SMALL, "loss": None, "softmax_epochs": 2, "refit": False}
+    recommender = recommendation.Recommender(**options, select_by="recall_5").fit(interactions())
+    assert list(recommender.history_) == ["loss", "val_recall_5"]
+    with pytest.raises(ValueError, match="`select_by` must be map, .* or 'last', got 'recall'"):
+        recommendation.Recommender(select_by="recall")
 
 
 @pytest.mark.slow

@@ -29,10 +29,8 @@ SIGNATURES = {
         },
     ),
     "predict": ({"inputs": STRINGS}, {"outputs": FLOATS}),
-    "regress": ({"inputs": STRINGS}, {"outputs": tf.TensorSpec([None], tf.float32)}),
 }
 SIGNATURES["tensorflow/serving/predict"] = SIGNATURES["predict"]
-SIGNATURES["tensorflow/serving/regress"] = SIGNATURES["regress"]
 
 
 def unnamed(specs):
@@ -102,8 +100,6 @@ def test_named_features_are_read_in_the_given_order(tmp_path, protos):
     expected = model(np.array([[[1.0, 2.0], [3.0, 4.0]]], np.float32)).numpy()
     found = loaded.predict(tf.constant([example_list(documents)]))["outputs"].numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
-    flat = loaded.regress(tf.constant([document.SerializeToString() for document in documents]))["outputs"].numpy()
-    np.testing.assert_allclose(flat, expected[0], rtol=1e-6, atol=1e-6)
 
 
 def test_an_invalid_document_does_not_change_the_scores_of_other_documents(tmp_path):
@@ -193,9 +189,6 @@ def test_a_model_of_named_features_with_a_lookup_table_is_exported(tmp_path, pro
     assert set(ranked) == {"scores", "valid", "order"}
     with pytest.raises(tf.errors.InvalidArgumentError, match="`price` must have as many lists and documents as"):
         loaded.signatures["rank"](**{**tensors, "price": tensors["price"][:1]})
-    flat = tf.constant([example(kind=[b"blog"], price=[1.0, 2.0], query_length=[5.0]).SerializeToString()])
-    regressed = loaded.signatures["regress"](inputs=flat)["outputs"].numpy()
-    np.testing.assert_allclose(regressed, expected[0, :1], rtol=1e-6, atol=1e-6)
 
 
 class AddsTheSum(tf.keras.Model):
@@ -217,9 +210,7 @@ def test_padding_has_the_default_value_of_a_feature(tmp_path, protos):
     assert found.tolist() == [[10.5, 7.0, 8.5], [4.0 + 5.0, PADDING, PADDING]]
 
 
-@pytest.mark.parametrize(
-    "default", ["scores", *(pytest.param(name, marks=pytest.mark.slow) for name in ("predict", "regress"))]
-)
+@pytest.mark.parametrize("default", ["scores", pytest.param("predict", marks=pytest.mark.slow)])
 def test_the_default_signature_can_be_chosen(default, tmp_path):
     path = serving.export_ranker(small_model(), tmp_path, num_features=3, serving_default=default, warmup_list_sizes=())
     signature = tf.saved_model.load(str(path)).signatures["serving_default"]
@@ -248,7 +239,6 @@ def test_a_model_with_several_outputs_ranks_by_the_given_one(tmp_path):
         np.testing.assert_allclose(answer[name].numpy(), scores, rtol=1e-6, atol=1e-6)
     assert answer["order"].numpy().tolist() == np.argsort(-expected["buy"]).tolist()
     assert set(signatures["predict"].structured_outputs) == {"click", "buy"}
-    assert set(signatures["regress"].structured_outputs) == {"click", "buy"}
 
 
 RAGGED = {"words": tf.io.RaggedFeature(tf.int64)}
@@ -270,10 +260,7 @@ RAGGED = {"words": tf.io.RaggedFeature(tf.int64)}
         ({"example_feature_spec": {}}, "`example_feature_spec` must contain at least one feature"),
         ({"example_feature_spec": {"x": tf.io.VarLenFeature(tf.float32)}}, "must contain tf.io.FixedLenFeature or"),
         ({"example_feature_spec": RAGGED, "mask_feature_name": "words"}, "got \\['words'\\]"),
-        (
-            {"example_feature_spec": RAGGED, "serving_default": "scores"},
-            "must be one of 'predict', 'regress' for these",
-        ),
+        ({"example_feature_spec": RAGGED, "serving_default": "scores"}, "must be one of 'predict' for these"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message, tmp_path):

@@ -79,13 +79,6 @@ def test_every_signature_returns_the_scores_of_the_model(query_columns, model, t
     ]
     for name in ("predict", "tensorflow/serving/predict"):
         np.testing.assert_allclose(signatures[name](inputs=tf.constant(lists))["outputs"], masked, **CLOSE)
-    flat = [
-        example(**each, **context).SerializeToString()
-        for rows, context in zip(documents, contexts, strict=True)
-        for each in rows
-    ]
-    for name in ("regress", "tensorflow/serving/regress"):
-        np.testing.assert_allclose(signatures[name](inputs=tf.constant(flat))["outputs"], masked[MASK], **CLOSE)
 
 
 def matrix_model(matrix):

@@ -1,7 +1,10 @@
 """`TextRanker`: training, ranking, files, export and errors."""
 
+import concurrent.futures
 import functools
+import gc
 import pickle
+import random
 
 import numpy as np
 import pandas as pd
@@ -67,6 +70,23 @@ def test_a_clone_has_the_arguments(checkpoint):
     assert repr(clone(ranker)) == repr(ranker)
     assert ranker.set_params(loss="smoothi_ndcg", alpha=2.0).get_params()["alpha"] == 2.0
     assert "alpha=2.0" in repr(ranker)
+
+
+def test_trainings_leave_nothing_behind(checkpoint, table):
+    def alive():
+        gc.collect()
+        return sum(isinstance(value, text.Encoder) for value in gc.get_objects())
+
+    states, before = (random.getstate(), np.random.get_state()[1].tolist()), alive()
+    make(checkpoint, loss="smoothi_ndcg", softmax_epochs=1, epochs=2).fit(table)
+    assert alive() == before and (random.getstate(), np.random.get_state()[1].tolist()) == states
+
+
+def test_trainings_in_threads_are_those_of_one_thread(checkpoint, fitted, table):
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        rankers = list(threads.map(lambda _: make(checkpoint).fit(table, query_id="query_id"), range(2)))
+    for ranker in rankers:
+        np.testing.assert_array_equal(ranker.predict(table), fitted.predict(table))
 
 
 def test_measures_are_those_of_the_scores(fitted, table):

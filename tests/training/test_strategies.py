@@ -11,7 +11,8 @@ from tfr_smooth import training
 
 def test_strategies_are_found_by_name():
     assert training.get_strategy("none").num_replicas_in_sync == 1
-    assert isinstance(training.get_strategy("mirrored"), tf.distribute.MirroredStrategy)
+    mirrored = training.get_strategy("mirrored")
+    assert isinstance(mirrored, tf.distribute.MirroredStrategy) and training.get_strategy("mirrored") is mirrored
     with pytest.raises(ValueError, match="`name` must be one of 'none', 'mirrored', 'multi_worker', got 'tpu'"):
         training.get_strategy("tpu")
 

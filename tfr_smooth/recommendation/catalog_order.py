@@ -181,7 +181,7 @@ class CatalogOrder:
     ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yields blocks of users: their places, scores float32 and keys uint64 [block, items]; 0 for hidden items."""
         size = max(1, _BLOCK // max(len(self._rank), 1))
-        score: Any = getattr(scorer, "scores", scorer)
+        score: Any = getattr(scorer, "predict", scorer)
         for start in range(0, len(users), size):
             block = slice(start, min(start + size, len(users)))
             scores = self._checked(score(users[block]), users[block])

@@ -187,8 +187,9 @@ class Recommender(Estimator):
         p, plan, start = self._params, self._training(), None
         ids, columns = [interactions.user_ids, interactions.item_ids], {}
         by = "random" if p["history_items"] is None else "time"
-        for name, each in (("interactions", interactions), ("validation", validation)):
-            if by == "time" and each is not None and each.times is None:
+        for name, part in (("interactions", interactions), ("validation", validation)):
+            _arguments.instance(name, part, Interactions, optional=name == "validation")
+            if by == "time" and part is not None and part.times is None:
                 raise ValueError(f'`{name}` must have times for `history_items="sequence"`, got none.')
         if init_model is not None:
             init_model._fitted()

@@ -44,9 +44,7 @@ def export_ranker(
       of the documents from best to worst, ties in input order, followed by -1 for padding; `topn` [batch, topn], the
       start of `order`, padded with -1; `topn_scores`. A gRPC client may omit `mask` if every document is real.
     - `predict`: `inputs` [batch], serialized ExampleListWithContext -> `outputs` [batch, longest list].
-    - `regress`: `inputs` [batch], serialized Example, each a list of one document -> `outputs` [batch].
-    - "tensorflow/serving/predict" and "tensorflow/serving/regress": aliases of `predict` and `regress`, as in
-      TF-Ranking.
+    - "tensorflow/serving/predict": the same, under the name of TF-Ranking.
 
     Two sentinel scores are lower than any score of the model: `models.PADDING_SCORE` (-1e30) for padding, and
     `serving.INVALID_SCORE` (-1e29) for a document with a NaN or infinite feature, or for which the model returns a
@@ -79,8 +77,8 @@ def export_ranker(
       version: The version number, >= 1. None uses the last version plus one.
       topn: The number of documents in `topn`, >= 1. None omits `topn` and `topn_scores`.
       rank_by: The output that `rank` sorts by, for a model with several outputs. None for a model with one output.
-      serving_default: The behavior of `serving_default`: "scores" (as above), "predict" or "regress". None uses
-        "scores" if tensors can represent the features, otherwise "predict".
+      serving_default: The behavior of `serving_default`: "scores" (as above) or "predict". None uses "scores"
+        if tensors can represent the features, otherwise "predict".
       warmup_list_sizes: The numbers of documents, each >= 1, of the warm-up requests, which require the extra
         `tfr_smooth[serving]`. () writes no requests.
       card: What only you know, for the model card, by name: "description" (the purpose of the model, and its
@@ -124,7 +122,7 @@ def export_ranker(
         )
     sizes = [_arguments.integer("warmup_list_sizes", size, least=1) for size in warmup_list_sizes]
     if serving_default is not None:
-        _arguments.choice("serving_default", serving_default, ["scores", "predict", "regress"])
+        _arguments.choice("serving_default", serving_default, ["scores", "predict"])
     if inputs.takes_tensors:
         _call_once(model, inputs, hint=" Set `example_feature_spec` for other inputs." * (example_feature_spec is None))
     servable, signatures = make_servable(

@@ -138,16 +138,6 @@ class RankerInputs:
             features.update(tf.io.parse_example(contexts, context_spec))
         return features, mask
 
-    @plain
-    def parse_examples(self, serialized: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
-        """Parses serialized Example protos [batch], each a list of one document with its context."""
-        context_spec, example_spec = self.proto_specs()
-        parsed = tf.io.parse_example(serialized, {**context_spec, **example_spec})
-        features = {name: parsed[name] for name in context_spec}
-        documents = self._gather_columns({name: parsed[name] for name in example_spec})
-        features.update({name: tf.expand_dims(values, 1) for name, values in documents.items()})
-        return features, tf.ones([tf.shape(serialized)[0], 1], tf.bool)
-
     def _gather_columns(self, documents: Tensors) -> Tensors:
         if self.columns is None:
             return documents

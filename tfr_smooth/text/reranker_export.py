@@ -36,6 +36,7 @@ def export(
     module.tokenizer = model.encoder.tokenizer  # with its vocabulary
 
     def score(query: tf.Tensor, documents: tf.Tensor) -> dict[str, tf.Tensor]:
+        query, documents = tf.ensure_shape(query, [None]), tf.ensure_shape(documents, [None, None])  # unchecked before
         ids = inputs.from_tokens(tokenize(query), tokenize(tf.reshape(documents, [-1])), tf.shape(documents))
         return {"scores": model(ids, training=False)}
 

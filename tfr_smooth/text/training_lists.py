@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
+from tfr_smooth._generators import dataset_of
 from tfr_smooth.data.batches import share_by_data
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.text.rerankers import any_size
@@ -87,5 +88,4 @@ class TrainingLists:
                     yield inputs.batch(places), np.where(places >= 0, self._labels[places], np.float32(-1.0))
 
         signature = tf.nest.map_structure(any_size, next(batches()))
-        dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
-        return share_by_data(dataset.prefetch(1))
+        return share_by_data(dataset_of(batches, signature).prefetch(1))
