@@ -21,7 +21,10 @@ IDS = {
 IDS["sequences"] = IDS["integers"]
 
 
-@pytest.fixture(scope="module", params=["strings", "sequences", pytest.param("integers", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module",
+    params=["strings", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sequences", "integers"))],
+)
 def exported(request, tmp_path_factory):
     """A recommender, its ids, the id after the last item, and the signatures of its export."""
     users, items, no_item = IDS[request.param]
