@@ -40,19 +40,26 @@ def result(process):
 
 
 def files(folder):
-    """Returns the programs with their times."""
-    return {path: path.stat().st_mtime_ns for path in folder.glob("*/*")}
+    """Returns the programs with their times; each has a hash after the next call."""
+    found = {path: path.stat().st_mtime_ns for path in folder.glob("*/*")}
+    assert {path.suffix for path in found} <= {".pb", ".sha256"}
+    return {path: changed for path, changed in found.items() if path.suffix == ".pb"}
 
 
 @pytest.mark.slow
 @needs_loading
-def test_later_processes_load_the_programs(tmp_path):
+def test_later_processes_load_the_programs_and_replace_damaged_ones(tmp_path):
     folder = tmp_path / "with a space"
     first, at_once = map(result, [start(folder), start(folder)])
     compiled = files(folder)
     assert compiled
     assert result(start(folder)) == first == at_once
     assert files(folder) == compiled  # Nothing was compiled.
+    one, *_ = compiled
+    content = one.read_bytes()
+    one.write_bytes(content[: len(content) // 2])
+    assert result(start(folder)) == first
+    assert len(one.read_bytes()) > len(content) // 2 and files(folder).keys() == compiled.keys()
 
 
 @pytest.fixture
@@ -123,12 +130,21 @@ def test_old_programs_are_removed(environment, tmp_path):
 
 
 @needs_loading
-def test_empty_programs_are_removed(environment, tmp_path):
-    folder = tfr_smooth.cache_programs(tmp_path)
-    (folder / "empty.pb").touch()
-    environment.setenv("TF_XLA_FLAGS", "")
-    assert tfr_smooth.cache_programs(tmp_path) == folder
-    assert not (folder / "empty.pb").exists()
+def test_programs_that_are_damaged_are_removed(environment, tmp_path):
+    def programs(**contents):
+        """Returns the programs that a call keeps."""
+        environment.setenv("TF_XLA_FLAGS", "")
+        folder = tfr_smooth.cache_programs(tmp_path)
+        for name, content in contents.items():
+            (folder / f"{name}.pb").write_bytes(content)
+        environment.setenv("TF_XLA_FLAGS", "")
+        tfr_smooth.cache_programs(tmp_path)
+        assert {path.stem for path in folder.glob("*.sha256")} == {path.stem for path in folder.glob("*.pb")}
+        return {path.stem for path in folder.glob("*.pb")}
+
+    assert programs(good=b"\x08\x01", other=b"\x08\x02", empty=b"", cut=b"\x08") == {"good", "other"}
+    assert programs(good=b"\x08\x03") == {"other"}  # one flipped bit
+    assert programs(good=b"\x08\x03") == {"good", "other"}  # compiled again
 
 
 @needs_loading
