@@ -9,11 +9,11 @@ import pyarrow as pa
 import tensorflow as tf
 
 from tfr_smooth.columns.codes import MOST_CODES, Coded
-from tfr_smooth.columns.kinds import TrainingValues, counts_of
+from tfr_smooth.columns.kinds import TrainingValues
 from tfr_smooth.columns.words import words
 
 _MOST_TEXTS = 2**18  # rows whose words are counted
-_TEXTS_AT_ONCE = 2**10  # splitting takes much more memory than the texts
+_TEXTS_AT_ONCE = 2**12  # splitting takes much more memory than the texts
 _RARE = 5  # rows; the vector of a text is the mean of several
 
 
@@ -53,9 +53,10 @@ class Text(Coded):
     def learn(cls, values: TrainingValues) -> Text:
         """Returns the column of training values."""
         texts = values.known
-        parts, most = _words(texts.take(np.arange(0, len(texts), len(texts) // _MOST_TEXTS + 1)))
+        sample = texts.take(np.arange(0, len(texts), len(texts) // _MOST_TEXTS + 1))
+        parts, numbers, most = _word_counts(sample)
         options = {"name": values.name, "has_missing": values.has_missing, "length": min(most, MOST_CODES)}
-        return cls.of_counts(*counts_of(parts), _RARE, **options)
+        return cls.of_counts(parts, numbers, _RARE, **options)
 
     def parts(self, values: tf.Tensor) -> tf.Tensor:
         """Returns the words and pairs of words [..., length] of texts [...], "" after the last one."""
@@ -63,12 +64,14 @@ class Text(Coded):
         return tf.reshape(parts, tf.concat([tf.shape(values), [self.length]], axis=0))
 
 
-def _words(texts: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:
-    """Returns all words and pairs of words, as `parts` splits texts, and the largest number in a text."""
-    chunks, most = [], 1
+def _word_counts(texts: pa.ChunkedArray) -> tuple[pa.Array, pa.Array, int]:
+    """Returns all words and pairs of words, as `parts` splits texts, their numbers, and the most in one text."""
+    batches, most = [], 1
     for first in range(0, len(texts), _TEXTS_AT_ONCE):
-        batch = tf.constant(texts[first : first + _TEXTS_AT_ONCE].to_pylist())
-        parts = tf.strings.ngrams(words(batch), (1, 2))
+        parts = tf.strings.ngrams(words(tf.constant(texts[first : first + _TEXTS_AT_ONCE].to_pylist())), (1, 2))
         most = max(most, int(parts.bounding_shape(axis=1)))
-        chunks.append(pa.array(parts.flat_values.numpy(), pa.large_binary()).cast(pa.large_string()))
-    return pa.chunked_array(chunks), most
+        values, _, numbers = tf.unique_with_counts(parts.flat_values)
+        batches.append(pa.table({"value": pa.array(values.numpy(), pa.large_binary()), "number": numbers.numpy()}))
+    counts = pa.concat_tables(batches).group_by("value").aggregate([("number", "sum")]).combine_chunks()
+    values, numbers = (counts[name].combine_chunks() for name in ("value", "number_sum"))
+    return values.cast(pa.large_string()), numbers, most
