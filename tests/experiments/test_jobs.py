@@ -49,7 +49,16 @@ def test_changed_labels_are_read_again_although_the_size_of_the_file_is_the_same
     assert (before["test_metrics"] != after["test_metrics"]).any()
 
 
-@pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: b"", lambda content: b"x" * 200])
+def with_a_hidden_entry(content):
+    """Makes the last entry of a zip file the comment of the one before, as a few flipped bits do."""
+    last, end = content.rindex(b"PK\x01\x02"), content.rindex(b"PK\x05\x06")
+    length = content.rindex(b"PK\x01\x02", 0, last) + 32
+    return content[:length] + (end - last).to_bytes(2, "little") + content[length + 2 :]
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda content: content[:-9], lambda content: b"", lambda content: b"x" * 200, with_a_hidden_entry]
+)
 def test_a_damaged_result_is_named_and_its_job_runs_again(tiny, tmp_path, damage):
     job, other = (experiments.Job(tiny, "Fold1", name, {}) for name in ("ridge", "random"))
     assert experiments.run_jobs([job, other], tmp_path, workers=0) == []
