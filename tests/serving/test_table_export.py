@@ -112,7 +112,8 @@ def test_missing_numbers_of_a_matrix_reach_the_model(named, tmp_path, protos):
 
 def test_a_number_that_a_proto_lacks_is_missing(protos):
     inputs = RankerInputs.dense(2, ["a", "b"], missing_values=True)
-    features, _ = inputs.parse_examples(tf.constant([protos[0](a=[1.5]).SerializeToString()]))
+    example, example_list = protos
+    features, _ = inputs.parse_lists(tf.constant([example_list([example(a=[1.5])])]))
     np.testing.assert_array_equal(features["features"], [[[1.5, np.nan]]])
 
 
