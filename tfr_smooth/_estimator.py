@@ -13,7 +13,7 @@ import os
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_smooth import _arguments, _files, losses
-from tfr_smooth.evaluation.trec import checked_measures
+from tfr_smooth.evaluation.trec import checked_measures, evaluate_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -106,6 +106,25 @@ def check_shared(params: Mapping[str, Any], *, select_by: Iterable[str] = ("last
     if params["select_by"] not in select_by:
         more = "".join(f" or {name!r}" for name in select_by)
         checked_measures(params["select_by"], argument="select_by", more=more)
+
+
+def evaluated(lists: Any, scores: np.ndarray, measures: Sequence[str], by_query: bool = False) -> dict[str, Any]:
+    """Returns trec_eval's measures of scores, for several labels of each by LABEL/MEASURE.
+
+    Args:
+      lists: The lists, with labels.
+      scores: The scores of the documents, in the order of the lists.
+      measures: The names of the measures.
+      by_query: Whether to return the value of each query in place of means.
+    """
+    queries, results = lists.query_of_document, {}
+    if by_query:
+        queries = np.array(lists.query_ids.to_pylist(), object)[queries]
+    for name in lists.roles.labels:
+        prefix = f"{name}/" if len(lists.roles.labels) > 1 else ""
+        of_label = evaluate_rows(lists.values(name), scores, queries, measures, by_query=by_query)
+        results.update({f"{prefix}{measure}": value for measure, value in of_label.items()})
+    return results
 
 
 def fitting(fit: F) -> F:

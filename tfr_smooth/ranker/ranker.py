@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import data, evaluation, metrics, models, serving, training
-from tfr_smooth._estimator import Estimator, digest, fitting
+from tfr_smooth import data, metrics, models, serving, training
+from tfr_smooth._estimator import Estimator, digest, evaluated, fitting
 from tfr_smooth.columns import TableFeatures
 from tfr_smooth.data.reading.sources import ranked_rows, read_documents
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES
@@ -452,15 +452,7 @@ class Ranker(Estimator):
           ImportError: If pytrec_eval is not installed; the extra `tfr_smooth[evaluation]` includes it.
         """
         lists = self._lists(X, y, qid, group, needs=["label", "query"])
-        scores, found = self._scores(lists), {}
-        queries = lists.query_of_document
-        if by_query:
-            queries = np.array(lists.query_ids.to_pylist(), object)[queries]
-        for name in lists.roles.labels:
-            each = evaluation.evaluate_rows(lists.values(name), scores, queries, measures, by_query=by_query)
-            prefix = f"{name}/" if len(lists.roles.labels) > 1 else ""
-            found.update({f"{prefix}{measure}": estimate for measure, estimate in each.items()})
-        return found
+        return evaluated(lists, self._scores(lists), measures, by_query)
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> float:
         """Returns the mean NDCG, or its weighted mean over several labels, for scikit-learn's searches.
@@ -510,7 +502,5 @@ class Ranker(Estimator):
         Returns:
           The directory PATH/VERSION.
         """
-        model = self._fitted()
-        training = {**self._plan.identity(), "epochs": len(self.history_["loss"])}
-        card = {"training": training, "loss": self._plan.make_loss(), **(options.pop("card", None) or {})}
+        model, card = self._fitted(), self._card(self._plan.make_loss(), options.pop("card", None))
         return serving.export_ranker(model, path, card=card, **model.export_arguments, **options)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfr_smooth import _arguments, evaluation, training
-from tfr_smooth._estimator import Estimator, check_shared, digest, fitting, loss_of, settings_of
+from tfr_smooth import _arguments, training
+from tfr_smooth._estimator import Estimator, check_shared, digest, evaluated, fitting, loss_of, settings_of
 from tfr_smooth.data.lists import Lists
 from tfr_smooth.data.reading.sources import ranked_rows
 from tfr_smooth.evaluation.trec import DEFAULT_MEASURES, checked_measures
@@ -247,7 +247,7 @@ class TextRanker(Estimator):
         inputs.freeze(cache)
         measure = "ndcg" if select_by == "last" else select_by
         return training.Validation(
-            lambda current: {measure: _evaluate(lists, inputs.scores(current), [measure])[measure].mean},
+            lambda current: {measure: evaluated(lists, inputs.scores(current), [measure])[measure].mean},
             monitor=measure,
             mode="last" if select_by == "last" else "max",
             path=None if folder is None else folder / "best.keras",
@@ -323,7 +323,7 @@ class TextRanker(Estimator):
         """
         lists = self._lists(X, labeled=True)
         checked_measures(measures)  # before the slow step
-        return _evaluate(lists, self._scores(lists), measures, by_query)
+        return evaluated(lists, self._scores(lists), measures, by_query)
 
     def export(
         self, path: str | os.PathLike[str], *, version: int | None = None, card: Mapping[str, Any] | None = None
@@ -360,12 +360,3 @@ def _seeded(seed: int) -> Iterator[None]:
             yield
         finally:
             random.setstate(state)
-
-
-def _evaluate(lists: Lists, scores: np.ndarray, measures: Sequence[str], by_query: bool = False) -> dict[str, Any]:
-    """Returns trec_eval's measures of the scores of documents in the order of the lists."""
-    queries = lists.query_of_document
-    if by_query:
-        queries = np.array(lists.query_ids.to_pylist(), object)[queries]
-    labels = lists.values(lists.roles.labels[0])
-    return evaluation.evaluate_rows(labels, scores, queries, measures, by_query=by_query)
